@@ -1,0 +1,384 @@
+"""Conditions as people write them: SQL text to predicates and back.
+
+`genre = 'drama' and year >= 2003 and title like 'Big%'`
+
+The text is parsed by sqlglot; this module turns its tree into a `Condition`, refuses the rest with
+the place underlined, and prints conditions back.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import product
+from typing import Any, Final, NoReturn
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from tidings.errors import InvalidCondition, TidingsError
+from tidings.predicate import Condition, Predicate, fold, predicate
+from tidings.values import SECOND_US, format_time, key_us
+
+MOST_CONJUNCTIONS: Final = 256
+POSSIBLE: Final = (
+    "comparisons (= != < <= > >=) of an attribute with a number, string, boolean, "
+    "date '…' or timestamp '…'; between; in (…); like 'x%', '%x', '%x%'; and, or, not"
+)
+_DIALECT: Final = "duckdb"
+_COMPARISONS: Final[dict[type[exp.Expr], str]] = {
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NEGATED: Final = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_FUNCTIONS: Final[dict[type[exp.Expr], str]] = {
+    exp.StartsWith: "prefix",
+    exp.EndsWith: "suffix",
+    exp.Contains: "substring",
+}
+_TIMES: Final = (
+    exp.DType.DATE,
+    exp.DType.DATETIME,
+    exp.DType.TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ,
+    exp.DType.TIMESTAMPTZ,
+)
+_WRITTEN_OUT: Final = 1e15
+_SHOWN: Final = 120
+_CLOSED: Final = re.compile(
+    r"""'[^']*'|"[^"]*"|\$\$.*?\$\$|/\*.*?\*/|--[^\n]*|(?!/\*|\$\$)[^'"]""", re.DOTALL
+)
+_USES: Final = ("? = 1", "? < 1", "? in (1)", "? between 1 and 2", "? like 'x'", "contains(?, 'x')")
+_EVERYWHERE: Final = " and ".join(f"{use} and ({use})" for use in _USES)
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+Conjunctions = list[tuple[Predicate, ...]]
+
+
+def parse(text: object) -> Condition:
+    """Parse an SQL condition into its disjunctive normal form.
+
+    >>> render(parse("not (year < 2003 or genre in ('horror'))"))
+    "year >= 2003 and genre != 'horror'"
+    >>> parse("lower(genre) = 'drama'")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tidings.errors.InvalidCondition: `lower(genre)` is not an attribute
+      lower(genre) = 'drama'
+      ^^^^^^^^^^^^
+    possible: comparisons (= != < <= > >=) ...
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidCondition(f"{text!r} is no condition; write {POSSIBLE}")
+    try:
+        return Condition(tuple(_Reader(text).conjunctions(_tree(text), negated=False)))
+    except RecursionError:
+        why = "this nests too deeply; split it, or write `in (…)` for many values"
+        raise _mistake(text, why, 0, len(text)) from None
+
+
+def parse_predicate(text: object) -> Predicate:
+    """Parse a condition that is a single predicate, as weighted predicates are."""
+    found = parse(text)
+    if len(found.conjunctions) > 1 or len(found.conjunctions[0]) > 1:
+        raise InvalidCondition(f"{text!r} is more than one predicate; give each its own weight")
+    return found.conjunctions[0][0]
+
+
+def _tree(text: str) -> exp.Expr:
+    try:
+        return sqlglot.parse_one(text, into=exp.Condition, dialect=_DIALECT)
+    except ParseError as error:
+        details = error.errors[0] if error.errors else {}
+        end = _offset(text, details.get("line", 1), details.get("col", 1))
+        length = len(details.get("highlight") or "x")
+        raise _mistake(text, "this cannot be read as a condition", end - length, end) from None
+    except TokenError:
+        why = "a quote or comment is opened and not closed"
+        raise _mistake(text, why, _unclosed(text), len(text)) from None
+
+
+def _unclosed(text: str) -> int:
+    """Give the place of the quote or comment that is not closed."""
+    at = 0
+    while closed := _CLOSED.match(text, at):
+        at = closed.end()
+    return at
+
+
+def _offset(text: str, line: int, column: int) -> int:
+    return sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column
+
+
+def _mistake(text: str, what: str, start: int, end: int) -> InvalidCondition:
+    """Show the line of `text` with the place underlined, and say what is possible."""
+    start = min(max(0, start), len(text))
+    line_start = text.rfind("\n", 0, start) + 1
+    line = text[line_start:].split("\n", 1)[0]
+    before = start - line_start
+    cut = max(0, before - _SHOWN // 2)
+    line, before = line[cut : cut + _SHOWN], before - cut
+    marks = " " * before + "^" * max(1, min(end - start, len(line) - before))
+    return InvalidCondition(f"{what}\n  {line}\n  {marks}\npossible: {POSSIBLE}", start)
+
+
+class _Reader:
+    """Reads the tree of one text; knows the text to point at what it refuses."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def conjunctions(self, node: exp.Expr, *, negated: bool) -> Conjunctions:
+        """Give the DNF of `node`; negation is pushed down to the comparisons."""
+        if isinstance(node, exp.Paren):
+            return self.conjunctions(node.this, negated=negated)
+        if isinstance(node, exp.Not):
+            return self.conjunctions(node.this, negated=not negated)
+        if isinstance(node, exp.And | exp.Or):
+            left = self.conjunctions(node.this, negated=negated)
+            right = self.conjunctions(node.expression, negated=negated)
+            either = isinstance(node, exp.Or) != negated
+            return left + right if either else self._both(node, left, right)
+        try:
+            return self._leaf(node, negated=negated)
+        except TidingsError as error:
+            if isinstance(error, InvalidCondition) and error.position is not None:
+                raise
+            self._refuse(node, str(error))
+
+    def _both(self, node: exp.Expr, left: Conjunctions, right: Conjunctions) -> Conjunctions:
+        """Combine each with each; what nothing can satisfy falls away, unless nothing is left."""
+        if len(left) * len(right) > MOST_CONJUNCTIONS:
+            self._refuse(
+                node, f"this unfolds into more than {MOST_CONJUNCTIONS} conjunctions; split it"
+            )
+        found: Conjunctions = []
+        empty: TidingsError | None = None
+        for one, other in product(left, right):
+            try:
+                found.append(fold(one + other))
+            except TidingsError as error:
+                empty = error
+        if empty and not found:
+            self._refuse(node, str(empty))
+        return found
+
+    def _leaf(self, node: exp.Expr, *, negated: bool) -> Conjunctions:
+        if type(node) in _COMPARISONS:
+            return [(self._comparison(node, negated=negated),)]
+        if isinstance(node, exp.Between):
+            return self._between(node, negated=negated)
+        if isinstance(node, exp.In):
+            return self._in(node, negated=negated)
+        if isinstance(node, exp.Column):
+            return [(predicate(self._attribute(node), "!=" if negated else "=", True),)]
+        if isinstance(node, exp.Is):
+            self._refuse(node, "`is` is not in the language; a missing attribute satisfies nothing")
+        found = self._pattern(node)
+        if negated or any(part.args.get("negate") for part in (node, node.this)):
+            self._refuse(node, "`not` goes over comparisons, not over patterns")
+        return [(found,)]
+
+    def _comparison(self, node: exp.Expr, *, negated: bool) -> Predicate:
+        operator = _COMPARISONS[type(node)]
+        left, right = node.this, node.expression
+        if not isinstance(left, exp.Column) and isinstance(right, exp.Column):
+            left, right, operator = right, left, _MIRRORED[operator]
+        operator = _NEGATED[operator] if negated else operator
+        return predicate(self._attribute(left), operator, self._literal(right))
+
+    def _between(self, node: exp.Expr, *, negated: bool) -> Conjunctions:
+        name = self._attribute(node.this)
+        low, high = self._literal(node.args["low"]), self._literal(node.args["high"])
+        whole = predicate(name, "between", (low, high))
+        return (
+            [(predicate(name, "<", low),), (predicate(name, ">", high),)] if negated else [(whole,)]
+        )
+
+    def _in(self, node: exp.In, *, negated: bool) -> Conjunctions:
+        if node.args.get("query") or not node.expressions:
+            self._refuse(node, "`in` takes a list of values")
+        name = self._attribute(node.this)
+        members = [self._literal(member) for member in node.expressions]
+        if negated:
+            return [tuple(predicate(name, "!=", member) for member in members)]
+        return [(predicate(name, "in", members),)]
+
+    def _pattern(self, node: exp.Expr) -> Predicate:
+        escape: object = None
+        if isinstance(node, exp.Escape):
+            escape, node = self._literal(node.expression), node.this
+        if isinstance(node, exp.Like):
+            operator, operand = self._like(node, escape)
+            return predicate(self._attribute(node.this), operator, operand)
+        if type(node) in _FUNCTIONS:
+            return predicate(
+                self._attribute(node.this), _FUNCTIONS[type(node)], self._literal(node.expression)
+            )
+        self._refuse(node, f"`{self._quote(node)}` is not in the language")
+
+    def _like(self, node: exp.Like, escape: object) -> tuple[str, str]:
+        """Read a pattern: `%` at its ends only, other signs as they are, `escape` before either."""
+        pattern = self._literal(node.expression)
+        if not isinstance(pattern, str):
+            self._refuse(node, "`like` needs a string")
+        marks = re.findall(rf"{re.escape(str(escape))}.|." if escape else ".", pattern, re.DOTALL)
+        before, after = marks[:1] == ["%"], marks[-1:] == ["%"] and len(marks) > 1
+        inner = marks[int(before) : len(marks) - int(after)]
+        if "%" in inner or "_" in inner:
+            self._refuse(node, "`like` takes % at the ends only, and no _")
+        operator = {
+            (False, False): "=",
+            (False, True): "prefix",
+            (True, False): "suffix",
+            (True, True): "substring",
+        }[(before, after)]
+        return operator, "".join(mark[-1] for mark in inner)
+
+    def _attribute(self, node: exp.Expr) -> str:
+        if not isinstance(node, exp.Column):
+            self._refuse(node, f"`{self._quote(node)}` is not an attribute")
+        return ".".join(part.name for part in node.parts)
+
+    def _literal(self, node: exp.Expr) -> object:
+        if isinstance(node, exp.Paren):
+            return self._literal(node.this)
+        if isinstance(node, exp.Boolean):
+            return bool(node.this)
+        if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+            return -self._number(node.this)
+        if isinstance(node, exp.Literal):
+            return node.this if node.is_string else self._number(node)
+        if isinstance(node, exp.Cast) and node.to.this in _TIMES and node.this.is_string:
+            return {"time": node.this.name}
+        self._refuse(node, f"`{self._quote(node)}` is not a value")
+
+    def _number(self, node: exp.Literal) -> int | float:
+        if node.is_string:
+            self._refuse(node, f"`{self._quote(node)}` is not a number")
+        return int(node.this) if node.this.isdigit() else float(node.this)
+
+    def _refuse(self, node: exp.Expr, why: str) -> NoReturn:
+        raise _mistake(self._text, why, *self._place(node)) from None
+
+    def _quote(self, node: exp.Expr) -> str:
+        if not any("start" in part.meta for part in node.walk()):
+            return node.sql(_DIALECT).lower()
+        start, end = self._place(node)
+        return self._text[start:end]
+
+    def _place(self, node: exp.Expr) -> tuple[int, int]:
+        """Give the stretch of text that the named parts of `node`, or what it is in, stand in."""
+        places = [part.meta for part in node.walk() if "start" in part.meta]
+        if not places:
+            return self._place(node.parent) if node.parent else (0, len(self._text))
+        start, end = min(p["start"] for p in places), max(p["end"] for p in places) + 1
+        inside = self._text[start:end]
+        closing = inside.count("(") - inside.count(")")
+        return start, end + max(0, closing)
+
+
+def render(condition: Condition) -> str:
+    """Print a condition so that parsing gives it back."""
+    parts = [
+        " and ".join(render_predicate(part) for part in conj) for conj in condition.conjunctions
+    ]
+    return parts[0] if len(parts) == 1 else " or ".join(f"({part})" for part in parts)
+
+
+def render_predicate(part: Predicate) -> str:
+    """Print one predicate.
+
+    >>> render_predicate(predicate("year", ">", 2003))
+    'year > 2003'
+    """
+    name = part.attribute if _plain_name(part.attribute) else _quoted(part.attribute, '"')
+    if part.operator == "between":
+        return _render_between(name, part)
+    if part.operator == "in":
+        members = sorted(part.operand)
+        return f"{name} in ({', '.join(_render_key(part.family, key) for key in members)})"
+    if part.operator in _RENDER_PATTERN:
+        return _RENDER_PATTERN[part.operator](name, str(part.operand))
+    return f"{name} {part.operator} {_render_key(part.family, part.operand)}"
+
+
+@lru_cache(maxsize=4096)
+def _plain_name(name: str) -> bool:
+    """Tell whether the parser reads `name` as a bare attribute wherever one may stand."""
+    if not _NAME.fullmatch(name) or name.upper() == "IF":  # sqlglot logs at `if`
+        return False
+    try:
+        tree = _tree(_EVERYWHERE.replace("?", name))
+    except InvalidCondition:
+        return False
+    columns = [node.name for node in tree.walk() if isinstance(node, exp.Column)]
+    return columns == [name] * _EVERYWHERE.count("?")
+
+
+def _quoted(text: str, mark: str) -> str:
+    return mark + text.replace(mark, mark * 2) + mark
+
+
+def _like(left: str, right: str, function: str) -> Callable[[str, str], str]:
+    """Print as `like`, or as a function where the operand holds signs that `like` would read."""
+
+    def written(name: str, operand: str) -> str:
+        if not operand or "%" in operand or "_" in operand:
+            return f"{function}({name}, {_quoted(operand, chr(39))})"
+        return f"{name} like {_quoted(left + operand + right, chr(39))}"
+
+    return written
+
+
+_RENDER_PATTERN: Final = {
+    "prefix": _like("", "%", "starts_with"),
+    "suffix": _like("%", "", "ends_with"),
+    "substring": _like("%", "%", "contains"),
+}
+
+
+def _render_between(name: str, part: Predicate) -> str:
+    low, high = part.operand
+    if part.family == "string":
+        return f"{name} between {_render_key('string', low)} and {_render_key('string', high)}"
+    if low == high:
+        return f"{name} = {_render_key(part.family, low)}"
+    above, below = _bound(part.family, low, math.inf), _bound(part.family, high, -math.inf)
+    if low == -math.inf:
+        return f"{name} <{below}"
+    if high == math.inf:
+        return f"{name} >{above}"
+    if above.startswith("= ") and below.startswith("= "):
+        return f"{name} between {above[2:]} and {below[2:]}"
+    return f"{name} >{above} and {name} <{below}"
+
+
+def _bound(family: str, bound: float, inwards: float) -> str:
+    """Print `= bound`, or the strict bound next to it where that is the rounder one."""
+    if not math.isfinite(bound):
+        return ""
+    closed = _render_key(family, bound)
+    strict = math.nextafter(bound, -inwards)
+    if family == "time":
+        whole = key_us(bound) / SECOND_US == bound
+        return f"= {closed}" if whole else f" {_render_key(family, strict)}"
+    opened = _render_key(family, strict)
+    rounder = math.isfinite(strict) and len(opened) < len(closed)
+    return f" {opened}" if rounder else f"= {closed}"
+
+
+def _render_key(family: str, key: Any) -> str:
+    if family == "string":
+        return _quoted(str(key), "'")
+    if family == "boolean":
+        return "true" if key else "false"
+    number = float(key)
+    if family == "time":
+        return f"timestamp '{format_time(key_us(number))}'"
+    return str(int(number)) if number.is_integer() and abs(number) < _WRITTEN_OUT else repr(number)

@@ -1,0 +1,78 @@
+"""Parts of a policy as text: a registered frozen dataclass <-> its name and parameters.
+
+`{"name": "divrank", "sigma": 0.5}` is `DivRank(sigma=0.5)`; `"none"` is `NoDiversity()`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import Any, TypeVar
+
+from tidings.errors import InvalidPolicy
+
+P = TypeVar("P")
+
+
+def read(registry: Mapping[str, type[P]], what: str, spec: object) -> P:
+    """Give the part that `spec` stands for: a part itself, a bare name, or a form.
+
+    An unknown name or parameter is refused with the ones that there are.
+    """
+    for kind in registry.values():
+        if isinstance(spec, kind):
+            return spec
+    form = {"name": spec} if isinstance(spec, str) else spec
+    if not isinstance(form, Mapping) or not isinstance(form.get("name"), str):
+        raise InvalidPolicy(f"a {what} is a name or a form with a name, not {spec!r}")
+    if form["name"] not in registry:
+        raise InvalidPolicy(f"{form['name']!r} is no {what}; there are {', '.join(registry)}")
+    return _make(registry[form["name"]], what, form)
+
+
+def _make(kind: type[P], what: str, form: Mapping[str, Any]) -> P:
+    known = {_outside(each): each for each in _parameters(kind)}
+    for name in form:
+        if name != "name" and name not in known:
+            allowed = ", ".join(known) or "none"
+            raise InvalidPolicy(f"{what} {form['name']}: no parameter {name!r}; it has: {allowed}")
+    for name, each in known.items():
+        if _required(each) and name not in form:
+            raise InvalidPolicy(f"{what} {form['name']} needs {name!r}")
+    given = {each.name: form[name] for name, each in known.items() if name in form}
+    try:
+        return kind(**given)
+    except InvalidPolicy as error:
+        raise InvalidPolicy(f"{what} {form['name']}: {error}") from None
+
+
+def form(part: Any) -> str | dict[str, Any]:
+    """Give the form of a part: its bare name where all parameters are at their defaults."""
+    values = {each: getattr(part, each.name) for each in _parameters(type(part))}
+    changed = {_outside(each): _plain(v) for each, v in values.items() if v != _default(each)}
+    return {"name": part.name, **changed} if changed else str(part.name)
+
+
+def _plain(value: Any) -> Any:
+    if callable(value):
+        raise InvalidPolicy(f"{value!r} is a function, which has no written form")
+    if hasattr(value, "to_form"):
+        return value.to_form()
+    if is_dataclass(value):
+        return form(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _parameters(kind: type) -> list[Field[Any]]:
+    return [each for each in fields(kind) if each.init]
+
+
+def _outside(each: Field[Any]) -> str:
+    """Give the parameter's name outside Python, where `lambda` needs no underscore."""
+    return each.name.rstrip("_")
+
+
+def _required(each: Field[Any]) -> bool:
+    return each.default is MISSING and each.default_factory is MISSING
+
+
+def _default(each: Field[Any]) -> Any:
+    return each.default_factory() if each.default_factory is not MISSING else each.default

@@ -1,0 +1,246 @@
+"""Values: the four families an attribute may have, and the times and durations around them.
+
+A value is compared as a pair `(family, key)` (SEMANTICS 2). Numbers and times have float64 keys,
+so integers and floats compare with each other; strings compare by code point.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from tidings.checks import encodable
+from tidings.errors import InvalidValue, TidingsError
+
+Family = Literal["number", "string", "boolean", "time"]
+Scalar = bool | int | float | str | datetime
+Value = Scalar | tuple[Scalar, ...]
+Key = bool | float | str
+Token = tuple[Family, Key]
+
+FAMILIES: Final = ("number", "string", "boolean", "time")
+SECOND_US: Final = 1_000_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EARLIEST: Final = -62_135_596_800
+_LATEST: Final = 253_402_300_799
+_DURATION: Final = re.compile(r"(\d{1,15}(?:\.\d+)?)(us|ms|s|m|h|d|w)")
+_ISO_DURATION: Final = re.compile(
+    r"P(?:(\d{1,15})W)?(?:(\d{1,15})D)?"
+    r"(?:T(?:(\d{1,15})H)?(?:(\d{1,15})M)?(?:(\d{1,15}(?:\.\d+)?)S)?)?"
+)
+_UNIT_US: Final = {
+    "us": 1,
+    "ms": 1_000,
+    "s": SECOND_US,
+    "m": 60 * SECOND_US,
+    "h": 3_600 * SECOND_US,
+    "d": 86_400 * SECOND_US,
+    "w": 604_800 * SECOND_US,
+}
+
+
+def rounded(x: float) -> float:
+    """Round a computed value to 12 decimals, so that the order of additions cannot decide."""
+    return round(x, 12)
+
+
+def scalar(value: object) -> Scalar:
+    """Give `value` as one of the four families, or refuse it by name.
+
+    >>> scalar(3), scalar("drama"), scalar(True)
+    (3, 'drama', True)
+    >>> scalar(float("nan"))
+    Traceback (most recent call last):
+    tidings.errors.InvalidValue: nan is not a finite number
+    """
+    if isinstance(value, np.generic):
+        value = _unboxed(value)
+    if isinstance(value, str) and not encodable(value):
+        raise InvalidValue(f"{value!r} holds half a surrogate pair, which UTF-8 cannot hold")
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, datetime):
+        return _utc(value)
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if isinstance(value, Real | Decimal):
+        return _finite(value)
+    if isinstance(value, Mapping) and set(value) == {"time"}:
+        return moment(parse_time_us(value["time"]))
+    if value is None:
+        raise InvalidValue("null is no value; leave the attribute out")
+    kind = type(value).__name__
+    raise InvalidValue(f"{value!r} is a {kind}; a value is a number, string, boolean or time")
+
+
+def _unboxed(value: np.generic) -> object:
+    """Give a numpy scalar as Python has it; a time of any unit is a datetime, not a count."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        found = value.astype(f"{value.dtype.kind}8[us]").item()
+        if isinstance(found, int):
+            raise InvalidValue(f"{value} is outside the years 1 to 9999")
+        return found
+    return value.item()
+
+
+def _utc(when: datetime) -> datetime:
+    try:
+        return moment(time_us(when if when.tzinfo else when.replace(tzinfo=UTC)))
+    except (OverflowError, ValueError):  # ValueError: pandas' NaT is a datetime
+        raise InvalidValue(f"{when} is no time within the years 1 to 9999") from None
+
+
+def _finite(value: Real | Decimal) -> int | float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    except ValueError:  # a signalling NaN
+        number = math.nan
+    if not math.isfinite(number):
+        raise InvalidValue(f"{value} is not a finite number")
+    return int(value) if isinstance(value, Integral) else number
+
+
+def attribute_value(value: object) -> Value:
+    """Give a scalar or a list of scalars as a value; a list stands for its elements."""
+    if isinstance(value, np.ndarray):
+        value = list(value) if value.ndim else value[()]
+    if isinstance(value, list | tuple | set | frozenset):
+        elements = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+        return tuple(scalar(element) for element in elements)
+    return scalar(value)
+
+
+def token(value: Scalar) -> Token:
+    """Give the comparable form of a scalar: its family and a key within that family."""
+    if isinstance(value, bool):
+        return ("boolean", value)
+    if isinstance(value, str):
+        return ("string", value)
+    if isinstance(value, datetime):
+        return ("time", time_us(value) / SECOND_US)
+    return ("number", float(value) + 0.0)  # -0.0 is 0.0, also where keys are printed
+
+
+def tokens(value: Value) -> frozenset[Token]:
+    """Give the tokens of a value; two values are equal if these are equal as sets."""
+    return frozenset(map(token, value if isinstance(value, tuple) else (value,)))
+
+
+def plain(value: Value) -> Any:
+    """Give `value` as JSON has it; a time becomes `{"time": RFC 3339}`."""
+    if isinstance(value, tuple):
+        return [plain(element) for element in value]
+    if isinstance(value, datetime):
+        return {"time": format_time(time_us(value))}
+    return value
+
+
+def printable(value: object) -> Any:
+    """Give anything as JSON: what has a form as its form, what JSON cannot hold as it prints."""
+    if hasattr(value, "to_dict"):
+        try:
+            return printable(value.to_dict())
+        except TidingsError:  # a policy that holds a function has no written form
+            return repr(value)
+    if isinstance(value, Mapping):
+        return {str(name): printable(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [printable(inner) for inner in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return value if isinstance(value, str | bool | int | None) else str(value)
+
+
+def time_us(when: datetime) -> int:
+    """Give an aware datetime as whole microseconds since the epoch."""
+    return (when - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment(us: int) -> datetime:
+    """Give microseconds since the epoch as a datetime."""
+    return _EPOCH + timedelta(microseconds=us)
+
+
+def parse_time_us(value: object) -> int:
+    """Read a time: RFC 3339, a date, a datetime, or epoch seconds.
+
+    >>> parse_time_us("1970-01-01T00:00:01Z"), parse_time_us(1), parse_time_us("1970-01-02")
+    (1000000, 1000000, 86400000000)
+    """
+    if value is None:
+        raise InvalidValue("null is no time; write RFC 3339 or epoch seconds")
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidValue(
+                f"{value!r} is no time; write RFC 3339 (2026-11-15T20:05:00Z) or epoch seconds"
+            ) from None
+    found = scalar(value)
+    if isinstance(found, datetime):
+        return time_us(found)
+    if isinstance(found, bool | str):
+        raise InvalidValue(f"{value!r} is no time; write RFC 3339 or epoch seconds")
+    if not _EARLIEST <= found <= _LATEST:
+        raise InvalidValue(f"{value!r} is outside the years 1 to 9999; give epoch *seconds*")
+    return round(found * SECOND_US)
+
+
+def format_time(us: int) -> str:
+    """Print microseconds since the epoch as RFC 3339.
+
+    >>> format_time(1_500_000)
+    '1970-01-01T00:00:01.500000Z'
+    """
+    return moment(us).isoformat().replace("+00:00", "Z")
+
+
+def key_us(key: float) -> int:
+    """Give the microseconds of a time's key, exactly; the last key of 9999 would be a year more."""
+    whole = math.floor(key)
+    us = whole * SECOND_US + round((key - whole) * SECOND_US)
+    return min(us, _LATEST * SECOND_US + 999_999)
+
+
+def parse_duration_us(value: object) -> int:
+    """Read a duration: `"30m"`, `"1h30m"`, ISO 8601 (`"PT30M"`), or a timedelta.
+
+    >>> parse_duration_us("1h30m") == parse_duration_us("PT1H30M") == 5_400_000_000
+    True
+    """
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1)
+    if isinstance(value, str):
+        text = value.strip()
+        parts = _DURATION.findall(text)
+        if parts and "".join(number + unit for number, unit in parts) == text:
+            return sum(round(float(number) * _UNIT_US[unit]) for number, unit in parts)
+        iso = _ISO_DURATION.fullmatch(text)
+        if iso and any(iso.groups()):
+            return _iso_us(group or "0" for group in iso.groups())
+    raise InvalidValue(f"{value!r} is no duration; write 30m, 1h30m, 2d or ISO 8601 (PT30M)")
+
+
+def _iso_us(numbers: Iterable[str]) -> int:
+    units = zip(numbers, ("w", "d", "h", "m", "s"), strict=True)
+    return sum(round(float(number) * _UNIT_US[unit]) for number, unit in units)
+
+
+def format_duration(us: int) -> str:
+    """Print a duration in the largest units that fit.
+
+    >>> format_duration(5_400_000_000)
+    '1h30m'
+    """
+    text = ""
+    for unit in ("w", "d", "h", "m", "s", "ms", "us"):
+        count, us = divmod(us, _UNIT_US[unit])
+        text += f"{count}{unit}" if count else ""
+    return text or "0s"
