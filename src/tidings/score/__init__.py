@@ -1,0 +1,6 @@
+"""How much? Scorers rank events for subscribers; decays fade them with time."""
+
+from tidings.score.protocol import Decay, Ranker, Scorer
+from tidings.score.registry import DECAYS, SCORERS
+
+__all__ = ["DECAYS", "SCORERS", "Decay", "Ranker", "Scorer"]

@@ -1,0 +1,31 @@
+"""Exact matching (RPS 2): every predicate holds, and the score is the subscription's own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tidings.model import Event, Subscription
+from tidings.score.protocol import Prefers
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The subscription's `score` (1 where none is given); a subscriber's rank is its best one."""
+
+    name: ClassVar[str] = "exact"
+    partial: ClassVar[bool] = False
+
+    def prepare(self, subscriptions: Sequence[Subscription], prefers: Prefers) -> "Exact":
+        """Need nothing of the other subscriptions."""
+        return self
+
+    def rank(self, event: Event, hits: Sequence[Subscription]) -> float | None:
+        """Give the best score of the matching subscriptions."""
+        scores = (self.score(event, hit) for hit in hits)
+        return max((score for score in scores if score is not None), default=None)
+
+    def score(self, event: Event, hit: Subscription) -> float | None:
+        """Give the score of the subscription, if it matches."""
+        if not hit.matches(event):
+            return None
+        return 1.0 if hit.score is None else hit.score

@@ -1,0 +1,134 @@
+"""Preference ranking (PREF 3): the rank of an event comes from its most specific subscriptions."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from tidings import checks
+from tidings.cover import strictly_covers
+from tidings.errors import InvalidPolicy, InvalidSubscription
+from tidings.model import Event, Subscription
+from tidings.score.protocol import Prefers
+from tidings.values import rounded
+
+AGGREGATES: Final[dict[str, Callable[[Sequence[float]], float]]] = {
+    "max": max,
+    "mean": lambda ranks: rounded(math.fsum(ranks) / len(ranks)),
+    "min": min,
+    "sum": lambda ranks: rounded(math.fsum(ranks)),
+}
+
+
+@dataclass(frozen=True)
+class Preference:
+    """F over the prefranks of the most specific matching subscriptions (PREF Def. 5).
+
+    F is `aggregate`: max, mean, min, or sum, the sum weighted by `weights` of subscription ids (1
+    where none is given).
+    """
+
+    aggregate: str = "max"
+    weights: Mapping[str, float] = field(default_factory=dict, hash=False)
+    name: ClassVar[str] = "preference"
+    partial: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.aggregate in ("weighted sum", "weighted-sum", "weighted_sum"):
+            object.__setattr__(self, "aggregate", "sum")
+        checks.choice("aggregate", self.aggregate, AGGREGATES)
+        for subscription, weight in self.weights.items():
+            checks.number(f"the weight of {subscription}", weight)
+        if self.weights and self.aggregate != "sum":
+            raise InvalidPolicy(f"weights go with the aggregate sum, not {self.aggregate}")
+
+    def prepare(
+        self, subscriptions: Sequence[Subscription], prefers: Prefers
+    ) -> "PreferenceRanker":
+        """Derive the prefranks and find which subscription strictly covers which."""
+        known = {subscription.id for subscription in subscriptions}
+        derived = prefranks(known, [pair for pair in prefers if known.issuperset(pair)])
+        given = {each.id: each.prefrank for each in subscriptions if each.prefrank is not None}
+        return PreferenceRanker(self, derived | given, strict_covers(subscriptions))
+
+
+@dataclass(frozen=True)
+class PreferenceRanker:
+    """One subscriber's prefranks, and for each subscription those that it strictly covers."""
+
+    scorer: Preference
+    prefranks: Mapping[str, float]
+    covered: Mapping[str, frozenset[str]]
+
+    def rank(self, event: Event, hits: Sequence[Subscription]) -> float | None:
+        """Aggregate over the most specific of the subscriptions that match."""
+        matching = {hit.id for hit in hits if hit.matches(event)}
+        ranks = [self._weighed(hit) for hit in self.most_specific(matching)]
+        return AGGREGATES[self.scorer.aggregate](ranks) if ranks else None
+
+    def score(self, event: Event, hit: Subscription) -> float | None:
+        """Give the prefrank of the subscription, if it matches."""
+        return self.prefranks[hit.id] if hit.matches(event) else None
+
+    def most_specific(self, matching: Iterable[str]) -> list[str]:
+        """Give those that strictly cover no other of `matching`, in order of their ids."""
+        found = set(matching)
+        return sorted(each for each in found if not self.covered[each] & found)
+
+    def _weighed(self, subscription: str) -> float:
+        return self.prefranks[subscription] * self.scorer.weights.get(subscription, 1.0)
+
+
+def strict_covers(subscriptions: Sequence[Subscription]) -> dict[str, frozenset[str]]:
+    """Find, by scan, for each subscription the others that it strictly covers (PREF Def. 4)."""
+    return {
+        wide.id: frozenset(
+            narrow.id
+            for narrow in subscriptions
+            if narrow is not wide and strictly_covers(wide.conjunctions, narrow.conjunctions)
+        )
+        for wide in subscriptions
+    }
+
+
+def winnow(items: Iterable[str], prefers: Prefers) -> list[set[str]]:
+    """Give the winnow levels (PREF 3.1): level 1 are the undominated, level 2 those after, ...
+
+    >>> [sorted(level) for level in winnow("abc", [("a", "b"), ("b", "c")])]
+    [['a'], ['b'], ['c']]
+    """
+    left, levels = set(items), []
+    while left:
+        dominated = {worse for better, worse in prefers if better in left}
+        level = left - dominated
+        if not level:
+            raise InvalidSubscription(f"preferences form a cycle: {_cycle(left, prefers)}")
+        levels.append(level)
+        left -= level
+    return levels
+
+
+def prefranks(items: Iterable[str], prefers: Prefers) -> dict[str, float]:
+    """Derive prefrank = (D + 1 - (l - 1)) / (D + 1) from winnow levels l (PREF Fig. 3).
+
+    D, the edges on the longest path, is one less than the number of levels.
+
+    >>> prefranks("abc", [("a", "b")])["b"]
+    0.5
+    """
+    levels = winnow(items, prefers)
+    steps = len(levels)
+    return {item: (steps - above) / steps for above, level in enumerate(levels) for item in level}
+
+
+def _cycle(items: set[str], prefers: Prefers) -> str:
+    """Name a cycle among items that are all dominated: walk up until one comes again."""
+    better: dict[str, list[str]] = defaultdict(list)
+    for high, low in prefers:
+        if high in items:
+            better[low].append(high)
+    path = [min(items)]
+    while path[-1] not in path[:-1]:
+        path.append(min(better[path[-1]]))
+    return " > ".join(reversed(path[path.index(path[-1]) :]))

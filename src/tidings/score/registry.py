@@ -1,0 +1,23 @@
+"""The scorers and decays by name."""
+
+from typing import Final
+
+from tidings.score.exact import Exact
+from tidings.score.freshness import Exponential, Logarithmic, NoDecay, Polynomial
+from tidings.score.graph import Graph
+from tidings.score.preference import Preference
+from tidings.score.protocol import Decay, Scorer
+from tidings.score.relaxed import Relaxed
+
+SCORERS: Final[dict[str, type[Scorer]]] = {
+    "preference": Preference,
+    "exact": Exact,
+    "relaxed": Relaxed,
+    "graph": Graph,
+}
+DECAYS: Final[dict[str, type[Decay]]] = {
+    "none": NoDecay,
+    "exponential": Exponential,
+    "polynomial": Polynomial,
+    "logarithmic": Logarithmic,
+}

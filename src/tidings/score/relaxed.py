@@ -1,0 +1,62 @@
+"""Relaxed matching (RPS 2): some predicate holds, and those that hold add their weights."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from tidings import checks
+from tidings.model import Event, Subscription, Weighted
+from tidings.score.protocol import Prefers
+from tidings.values import rounded
+
+Aggregate = Callable[[Sequence[float]], float]
+AGGREGATES: Final[dict[str, Aggregate]] = {
+    "sum": math.fsum,
+    "max": max,
+    "mean": lambda weights: math.fsum(weights) / len(weights),
+    "min": min,
+}
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """The aggregate of the weights that hold; of several disjuncts the best counts.
+
+    `aggregate` is a name or any monotone function of a list of weights.
+    """
+
+    aggregate: str | Aggregate = "sum"
+    name: ClassVar[str] = "relaxed"
+    partial: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not callable(self.aggregate):
+            checks.choice("aggregate", self.aggregate, AGGREGATES)
+
+    def prepare(self, subscriptions: Sequence[Subscription], prefers: Prefers) -> "Relaxed":
+        """Need nothing of the other subscriptions."""
+        return self
+
+    def rank(self, event: Event, hits: Sequence[Subscription]) -> float | None:
+        """Give the best score of the touching subscriptions."""
+        return _best(self.score(event, hit) for hit in hits)
+
+    def score(self, event: Event, hit: Subscription) -> float | None:
+        """Give the score of the best group of predicates of which some hold."""
+        return _best(self._group(event, group) for group in hit.groups)
+
+    def _group(self, event: Event, group: Iterable[Weighted]) -> float | None:
+        weights = [
+            part.weight
+            for part in group
+            if part.state == "active" and part.predicate.holds(event.tokens)
+        ]
+        if not weights:
+            return None
+        total = AGGREGATES[self.aggregate] if isinstance(self.aggregate, str) else self.aggregate
+        return rounded(total(weights))
+
+
+def _best(scores: Iterable[float | None]) -> float | None:
+    return max((score for score in scores if score is not None), default=None)
