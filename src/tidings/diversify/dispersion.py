@@ -1,0 +1,73 @@
+"""MAXMIN, MAXSUM and MAXAVG (TKS 4.2.3.1), with relevance as facility dispersion (TKS 4.2.3.2).
+
+Relevance enters through the weight of a pair, d'(p, q) = sigma * (r(p) + r(q)) / 2 + (1 - sigma) *
+d(p, q), whose mean over all pairs of a set is its divrank (PREF Def. 10). Choosing the best k is
+NP-hard; these grow a set greedily from the best pair.
+"""
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tidings import checks
+from tidings.diversify.distance import Overlap, read_distance
+from tidings.diversify.greedy import Rule, grow, pair_rank
+from tidings.diversify.protocol import Candidate
+
+
+@dataclass(frozen=True)
+class MaxMin:
+    """Make the smallest pair weight of the chosen large."""
+
+    sigma: float = 0.5
+    distance: Any = Overlap()
+    name: ClassVar[str] = "maxmin"
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
+        """Add the one whose smallest pair weight to the chosen is largest."""
+        pair = pair_rank(self.sigma, self.distance)
+        return grow(candidates, k, pair, Rule(pair, min, lambda _, least, __: least))
+
+
+@dataclass(frozen=True)
+class MaxSum:
+    """Make the sum of the pair weights of the chosen large."""
+
+    sigma: float = 0.5
+    distance: Any = Overlap()
+    name: ClassVar[str] = "maxsum"
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
+        """Add the one whose pair weights to the chosen have the largest sum."""
+        pair = pair_rank(self.sigma, self.distance)
+        return grow(candidates, k, pair, Rule(pair, operator.add, lambda _, total, __: total))
+
+
+@dataclass(frozen=True)
+class MaxAvg:
+    """Make the mean of the pair weights of the chosen large; for a fixed k, the same as MAXSUM."""
+
+    sigma: float = 0.5
+    distance: Any = Overlap()
+    name: ClassVar[str] = "maxavg"
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
+        """Add the one whose pair weights to the chosen have the largest mean."""
+        pair = pair_rank(self.sigma, self.distance)
+        rule = Rule(pair, operator.add, lambda _, total, size: total / size)
+        return grow(candidates, k, pair, rule)
+
+
+def _check(part: MaxMin | MaxSum | MaxAvg) -> None:
+    checks.number("sigma", part.sigma, high=1)
+    read_distance(part)

@@ -1,0 +1,203 @@
+"""What every diversifier keeps to (SEMANTICS 5); a new one joins by its line in the registry."""
+
+import json
+import math
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.diversify.small import by_rank, candidate, ids, names, windows
+
+from tidings import parts
+from tidings.diversify import DIVERSIFIERS
+from tidings.diversify.distance import Jaccard, Overlap
+from tidings.diversify.protocol import Candidate, Diversifier
+from tidings.errors import InvalidPolicy
+
+# Other parameters than the defaults; each part gets those that it has.
+OTHERS = {
+    "sigma": 0.25,
+    "alpha": 0.5,
+    "tables": 3,
+    "rows": 1,
+    "seed": 9,
+    "distance": "jaccard",
+}
+BAD: dict[str, list[Any]] = {
+    "sigma": [-0.1, 1.5, math.nan, "half", None, True],
+    "alpha": [0, -1, math.inf, "near"],
+    "tables": [0, 2.5, True],
+    "rows": [0, "five"],
+    "seed": [-1, 0.5],
+    "error": [0, -1],
+    "threshold": [-1, 2],
+    "distance": ["manhattan", 3, {"weights": {}}, {"name": "overlap", "weights": {"a": -1}}],
+}
+
+
+def parameters(name: str) -> set[str]:
+    return {each.name for each in fields(DIVERSIFIERS[name])}  # type: ignore[arg-type]
+
+
+def make(name: str, **given: Any) -> Diversifier:
+    return parts.read(DIVERSIFIERS, "diversifier", {"name": name, **given})
+
+
+VARIANTS = {
+    f"{name}{label}": make(
+        name, **{each: OTHERS[each] for each in OTHERS if label and each in parameters(name)}
+    )
+    for name in DIVERSIFIERS
+    for label in ("", " otherwise")
+}
+few = settings(max_examples=30)  # of each part, and there are many
+every_part = pytest.mark.parametrize("part", VARIANTS.values(), ids=VARIANTS)
+every_name = pytest.mark.parametrize("name", DIVERSIFIERS)
+
+
+@every_part
+@few
+@given(window=windows(), k=st.integers(1, 7))
+def test_at_most_k_and_each_once(part: Diversifier, window: list[Candidate], k: int) -> None:
+    chosen = part.choose(window, k)
+    assert len(chosen) <= min(k, len(window))
+    assert len(set(chosen)) == len(chosen)
+    assert set(chosen) <= set(range(len(window)))
+    assert bool(chosen) == bool(window)
+
+
+@every_part
+@few
+@given(window=windows())
+def test_of_fewer_than_k_all(part: Diversifier, window: list[Candidate]) -> None:
+    assert sorted(part.choose(window, len(window) + 1)) == list(range(len(window)))
+
+
+@every_part
+@pytest.mark.parametrize("k", [1, 3])
+def test_of_nothing_nothing(part: Diversifier, k: int) -> None:
+    assert part.choose([], k) == []
+
+
+@every_part
+@few
+@given(window=windows(), k=st.integers(1, 6), data=st.data())
+def test_the_order_of_the_candidates_does_not_matter(
+    part: Diversifier, window: list[Candidate], k: int, data: st.DataObject
+) -> None:
+    other = data.draw(st.permutations(window))
+    assert ids(other, part.choose(other, k)) == ids(window, part.choose(window, k))
+
+
+@every_part
+@few
+@given(window=windows(), k=st.integers(1, 6))
+def test_the_candidates_stay_as_they_are(
+    part: Diversifier, window: list[Candidate], k: int
+) -> None:
+    before = list(window)
+    assert part.choose(window, k) == part.choose(tuple(window), k)
+    assert window == before
+
+
+@every_part
+@few
+@given(window=windows(min_size=1))
+def test_more_room_never_gives_fewer(part: Diversifier, window: list[Candidate]) -> None:
+    sizes = [len(part.choose(window, k)) for k in range(1, len(window) + 2)]
+    assert sizes == sorted(sizes)
+
+
+@every_part
+@few
+@given(window=windows(min_size=1), k=st.integers(1, 6))
+def test_of_all_different_events_the_k_best(
+    part: Diversifier, window: list[Candidate], k: int
+) -> None:
+    """Where everything is equally far apart, only ranks and the order of ties are left."""
+    apart = [
+        candidate(each.event.id, each.rank, each.event.published_at, name=each.event.id)
+        for each in window
+    ]
+    best = names(sorted(apart, key=by_rank)[:k])
+    assert sorted(ids(apart, part.choose(apart, k))) == sorted(best)
+
+
+@every_part
+@few
+@given(window=windows(min_size=1), k=st.integers(1, 6))
+def test_of_all_equal_events_the_best_is_chosen(
+    part: Diversifier, window: list[Candidate], k: int
+) -> None:
+    same = [
+        candidate(each.event.id, each.rank, each.event.published_at, name="same") for each in window
+    ]
+    assert min(same, key=by_rank).event.id in ids(same, part.choose(same, k))
+
+
+@every_part
+def test_of_full_ties_the_smaller_id(part: Diversifier) -> None:
+    window = [candidate(name, 0.5, name=name) for name in ("c", "a", "d", "b")]
+    assert sorted(ids(window, part.choose(window, 2))) == ["a", "b"]
+
+
+@every_part
+def test_the_written_form_is_read_back(part: Diversifier) -> None:
+    form = json.loads(json.dumps(parts.form(part)))
+    assert parts.read(DIVERSIFIERS, "diversifier", form) == part
+    assert hash(part) == hash(parts.read(DIVERSIFIERS, "diversifier", form))
+
+
+@every_name
+def test_the_bare_name_is_the_default(name: str) -> None:
+    part = parts.read(DIVERSIFIERS, "diversifier", name)
+    assert part == DIVERSIFIERS[name]()
+    assert part.name == name
+    assert 0 <= part.sigma <= 1
+
+
+@every_name
+def test_distances_are_given_by_name_form_or_part(name: str) -> None:
+    weighted = {"name": "overlap", "weights": {"genre": 2.0}}
+    assert make(name, distance="jaccard").distance == Jaccard()
+    assert make(name, distance=Jaccard()) == make(name, distance="jaccard")
+    assert make(name, distance=weighted).distance == Overlap({"genre": 2.0})
+    assert make(name, distance=weighted) == make(name, **read_back(make(name, distance=weighted)))
+
+
+def read_back(part: Diversifier) -> dict[str, Any]:
+    form = parts.form(part)
+    assert isinstance(form, dict)
+    return {each: value for each, value in form.items() if each != "name"}
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "value"),
+    [
+        (name, parameter, value)
+        for name in DIVERSIFIERS
+        for parameter in BAD
+        if parameter in parameters(name)
+        for value in BAD[parameter]
+    ],
+)
+def test_bad_parameters_are_refused_by_name_and_value(
+    name: str, parameter: str, value: Any
+) -> None:
+    partner = {"error": {"threshold": 0.5}, "threshold": {"error": 0.1}}.get(parameter, {})
+    with pytest.raises(InvalidPolicy) as refusal:
+        make(name, **{parameter: value}, **partner)
+    message = str(refusal.value)
+    shown = -1 if isinstance(value, dict) and "name" in value else value
+    assert message.startswith(f"diversifier {name}: ")
+    assert repr(shown) in message
+    assert parameter in message or "weight of a" in message
+
+
+@every_name
+def test_unknown_parameters_are_refused_with_the_known_ones(name: str) -> None:
+    with pytest.raises(InvalidPolicy, match="no parameter 'colour'") as refusal:
+        make(name, colour="red")
+    assert all(each in str(refusal.value) for each in parameters(name))
