@@ -1,0 +1,55 @@
+"""Lengths of windows: counts of events, or durations."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tidings import checks
+from tidings.errors import InvalidPolicy, InvalidValue
+from tidings.values import SECOND_US, format_duration, parse_duration_us
+
+_LONGEST_US: Final = 36_525 * 86_400 * SECOND_US
+COUNTS: Final = ("matching", "published")
+
+
+@dataclass(frozen=True)
+class Length:
+    """A count of events or a duration; exactly one of the two is set."""
+
+    count: int | None = None
+    us: int | None = None
+
+    def to_form(self) -> int | str:
+        """Give it as people write it."""
+        return format_duration(self.us) if self.us is not None else self.count or 0
+
+
+def length(what: str, value: Any) -> Length:
+    """Read a count (`100`) or a duration (`"30m"`, a timedelta); 0 is refused.
+
+    >>> length("length", "30m").us
+    1800000000
+    """
+    if isinstance(value, Length):
+        return value
+    if isinstance(value, int):
+        return Length(count=checks.count(what, value))
+    try:
+        us = parse_duration_us(value)
+    except InvalidValue as error:
+        raise InvalidPolicy(f"{what} is a count of events or a duration: {error}") from None
+    if not 0 < us <= _LONGEST_US:
+        raise InvalidPolicy(f"{what} is above 0 and at most a hundred years, not {value!r}")
+    return Length(us=us)
+
+
+def read_lengths(part: object, *names: str) -> None:
+    """Let the named parameters of a frozen part be given as counts or durations."""
+    for name in names:
+        object.__setattr__(part, name, length(name, getattr(part, name)))
+
+
+def check_count(count: str, size: Length | None) -> None:
+    """Check what a count counts: matching or published events, the latter for counts only."""
+    checks.choice("count", count, COUNTS)
+    if count == "published" and (size is None or size.count is None):
+        raise InvalidPolicy('count="published" goes with a length that is a count')

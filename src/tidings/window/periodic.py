@@ -1,0 +1,97 @@
+"""Periodic delivery (PREF Def. 12): disjoint periods, each chosen from when it has passed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tidings import checks
+from tidings.errors import InvalidPolicy, InvalidValue
+from tidings.model import Match
+from tidings.values import format_time, parse_time_us
+from tidings.window.length import check_count, read_lengths
+from tidings.window.protocol import Chooser, Moment, Pick
+from tidings.window.recent import Axis, Recent, extent, newest_us, picks
+
+
+@dataclass(frozen=True)
+class Periodic:
+    """Periods [t, t + length) of publication time, aligned to `origin`, or groups of events.
+
+    With `wait`, the matches of a period with fewer than k stay for the next one.
+    """
+
+    length: Any
+    origin: Any = 0
+    count: str = "matching"
+    wait: bool = False
+    name: ClassVar[str] = "periodic"
+
+    def __post_init__(self) -> None:
+        read_lengths(self, "length")
+        check_count(self.count, self.length)
+        checks.flag("wait", self.wait)
+        if self.origin != 0 and self.length.us is None:
+            raise InvalidPolicy("an origin goes with a length that is a duration")
+        try:
+            origin_us = parse_time_us(self.origin)
+        except InvalidValue as error:
+            raise InvalidPolicy(f"origin: {error}") from None
+        if not isinstance(self.origin, int | float | str):
+            object.__setattr__(self, "origin", format_time(origin_us))
+
+    def open(self, chooser: Chooser) -> "PeriodicWindow":
+        """Open an empty window."""
+        return PeriodicWindow(self, chooser)
+
+
+class PeriodicWindow:
+    """The matches of the open period, and its end; no period is open without a match."""
+
+    def __init__(self, part: Periodic, chooser: Chooser) -> None:
+        self._part = part
+        self._chooser = chooser
+        self._axis = Axis(part.length, part.count)
+        self._origin = parse_time_us(part.origin)
+        self._recent = Recent(None)
+        self._end: int | None = None
+
+    def offer(self, match: Match, now: Moment) -> list[Pick]:
+        """Close the period before the match, add it, and close the group that it completes."""
+        due = self.advance(Moment(now.us, now.sequence - 1))
+        entry = self._recent.add(match)
+        if self._end is None:
+            periods = (self._axis.place(entry) - self._origin) // self._axis.size + 1
+            self._end = self._origin + periods * self._axis.size
+        return due + self.advance(now)
+
+    def advance(self, now: Moment) -> list[Pick]:
+        """Close the open period if the stream has passed its end."""
+        if self._end is None or not self._axis.passed(self._end, now, self._recent.seen):
+            return []
+        matches, end = self._recent.matches, self._end
+        self._end = None
+        if self._part.wait and len(matches) < self._chooser.k:
+            return []
+        self._recent.keep(())
+        timed = self._axis.kind == "time"
+        return self._choose(matches, end if timed else newest_us(matches), end)
+
+    def current(self, now: Moment) -> list[Pick]:
+        """Choose from the period so far."""
+        matches = self._recent.matches
+        return self._choose(matches, now.us, self._end) if matches else []
+
+    def _choose(self, matches: list[Match], at_us: int, end: int | None) -> list[Pick]:
+        window = extent(self._part.name, matches, at_us)
+        if self._axis.kind == "time" and end is not None:
+            window |= {"start": format_time(end - self._axis.size), "end": format_time(end)}
+        return picks(self._chooser.choose(matches, at_us), window, at_us)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Give the state as JSON."""
+        return self._recent.snapshot() | {"end": self._end}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a snapshot."""
+        self._recent.restore(state)
+        self._end = state["end"]

@@ -1,0 +1,85 @@
+"""The order of a stream: by time, up to a lateness; what comes later is refused, not dropped."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.errors import TidingsError
+from tidings.window import Arrivals, Late
+
+times = st.lists(st.integers(0, 12), max_size=20)
+Item = tuple[int, int]
+
+
+def arrive(arrivals: Arrivals[Item], stream: list[int]) -> tuple[list[Item], list[Item]]:
+    """Offer all times, named by their number; give what came out and what was late."""
+    out, late = [], []
+    for number, us in enumerate(stream):
+        try:
+            out += arrivals.offer(us, (us, number))
+        except Late:
+            late.append((us, number))
+    return out, late
+
+
+@given(times, st.integers(0, 5))
+def test_all_come_out_in_order_or_are_late(stream: list[int], lateness: int) -> None:
+    arrivals: Arrivals[Item] = Arrivals(lateness)
+    out, late = arrive(arrivals, stream)
+    out += arrivals.advance(12 + lateness)
+    assert out == sorted(out)
+    assert sorted(out + late) == sorted((us, number) for number, us in enumerate(stream))
+
+
+@given(times, st.integers(0, 5))
+def test_late_is_what_is_older_than_the_newest_by_more_than_the_lateness(
+    stream: list[int], lateness: int
+) -> None:
+    _, late = arrive(Arrivals(lateness), stream)
+    expected = [
+        (us, number)
+        for number, us in enumerate(stream)
+        if us < max(stream[:number], default=us) - lateness
+    ]
+    assert late == expected
+
+
+@given(times)
+def test_without_lateness_all_in_order_come_out_at_once(stream: list[int]) -> None:
+    arrivals: Arrivals[int] = Arrivals()
+    for us in sorted(stream):
+        assert arrivals.offer(us, us) == [us]
+
+
+def test_equal_times_come_out_by_number_and_then_as_they_came_in() -> None:
+    arrivals: Arrivals[str] = Arrivals(5)
+    for name, number in [("c", 2), ("b", 1), ("d", 2), ("a", None)]:
+        assert arrivals.offer(0, name, number) == []
+    assert arrivals.advance(5) == ["a", "b", "c", "d"]
+
+
+def test_the_watermark_never_goes_back() -> None:
+    arrivals: Arrivals[str] = Arrivals()
+    assert arrivals.advance(10) == arrivals.advance(3) == []
+    assert arrivals.watermark_us == 10
+    with pytest.raises(Late, match="1 s before the watermark"):
+        Arrivals.offer(arrivals, 10 - 1_000_000, "late")
+
+
+def test_a_negative_lateness_is_refused() -> None:
+    with pytest.raises(TidingsError, match=r"at least 0, not -1 s"):
+        Arrivals(-1_000_000)
+
+
+@given(times, times, st.integers(0, 5))
+def test_a_snapshot_goes_on_as_if_nothing_had_happened(
+    before: list[int], after: list[int], lateness: int
+) -> None:
+    arrivals: Arrivals[Item] = Arrivals(lateness)
+    arrive(arrivals, before)
+    twin: Arrivals[Item] = Arrivals(lateness)
+    twin.restore(json.loads(json.dumps(arrivals.snapshot(list))), lambda form: (form[0], form[1]))
+    assert arrive(twin, after) == arrive(arrivals, after)
+    assert twin.advance(99) == arrivals.advance(99)
