@@ -1,0 +1,88 @@
+"""Policies and the subscribers that hold them: scorer x decay x window x diversifier x k."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidings import checks, parts
+from tidings.diversify import DIVERSIFIERS, Diversifier
+from tidings.diversify.none import NoDiversity
+from tidings.errors import InvalidSubscription, TidingsError
+from tidings.score import DECAYS, SCORERS, Decay, Scorer
+from tidings.score.freshness import NoDecay
+from tidings.score.preference import Preference, winnow
+from tidings.window import WINDOWS, WindowPart
+from tidings.window.continuous import Continuous
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a subscriber gets, and when. Each part may be given as itself, its name or its form.
+
+    >>> Policy(k=2, window={"name": "sliding", "length": 4}).to_dict()
+    {'k': 2, 'window': {'name': 'sliding', 'length': 4}}
+    """
+
+    k: int = 10
+    scorer: Scorer | Any = Preference()
+    decay: Decay | Any = NoDecay()
+    window: WindowPart | Any = Continuous()
+    diversify: Diversifier | Any = NoDiversity()
+
+    def __post_init__(self) -> None:
+        checks.count("k", self.k)
+        read = {
+            "scorer": parts.read(SCORERS, "scorer", self.scorer),
+            "decay": parts.read(DECAYS, "decay", self.decay),
+            "window": parts.read(WINDOWS, "window", self.window),
+            "diversify": parts.read(DIVERSIFIERS, "diversifier", self.diversify),
+        }
+        for name, part in read.items():
+            object.__setattr__(self, name, part)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON form: k, and the parts that are not at their defaults."""
+        names = ("scorer", "decay", "window", "diversify")
+        changed = {name: getattr(self, name) for name in names}
+        default = {name: getattr(Policy, name) for name in names}
+        return {"k": self.k} | {
+            name: parts.form(part) for name, part in changed.items() if part != default[name]
+        }
+
+
+@dataclass(frozen=True)
+class Subscriber:
+    """Somebody with a policy, and with preferences between subscriptions (PREF Def. 2).
+
+    `prefers` holds pairs (s_i, s_j): s_i over s_j. A cycle is refused, and named.
+    """
+
+    id: str
+    policy: Policy = Policy()
+    prefers: Sequence[tuple[str, str]] = ()
+
+    def __post_init__(self) -> None:
+        checks.name("a subscriber's id", self.id, InvalidSubscription)
+        if not isinstance(self.policy, Policy):
+            raise InvalidSubscription(f"subscriber {self.id}: {self.policy!r} is no policy")
+        pairs = tuple(_pair(self.id, pair) for pair in self.prefers)
+        object.__setattr__(self, "prefers", pairs)
+        try:
+            winnow({name for pair in pairs for name in pair}, pairs)
+        except TidingsError as error:
+            raise InvalidSubscription(f"subscriber {self.id}: {error}") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON form."""
+        form: dict[str, Any] = {"id": self.id, "policy": self.policy.to_dict()}
+        return form | ({"prefers": [list(pair) for pair in self.prefers]} if self.prefers else {})
+
+
+def _pair(subscriber: str, pair: Any) -> tuple[str, str]:
+    if isinstance(pair, list | tuple) and len(pair) == 2:
+        better, worse = pair
+        if isinstance(better, str) and isinstance(worse, str):
+            return (better, worse)
+    raise InvalidSubscription(
+        f"subscriber {subscriber}: {pair!r} is no preference; write [better, worse]"
+    )

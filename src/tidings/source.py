@@ -1,0 +1,102 @@
+"""Where events come from: a file, a folder of files, or the files that a pattern names."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from glob import escape
+from itertools import pairwise, takewhile
+from pathlib import Path
+from typing import Final
+
+from tidings import checks
+from tidings.errors import InvalidForm
+from tidings.files import SUFFIXES, read_events
+from tidings.model import Event
+from tidings.rows import BadRecord
+
+_WILD: Final = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files of one format in a folder, by a pattern of * ? [..], some of them a batch.
+
+    The order of files is that of their names. A file whose name begins with . or _ is no source.
+    """
+
+    folder: Path
+    pattern: str
+    suffix: str
+    files_per_batch: int = 1
+
+    def files(self) -> list[Path]:
+        """Give the files that there are now, in order."""
+        return _files(self.folder, self.pattern)
+
+    def older_than_before(self) -> Path | None:
+        """Give the first file that is older than the one before it by name; None: there is none."""
+        for before, file in pairwise(self.files()):
+            if file.stat().st_mtime_ns < before.stat().st_mtime_ns:
+                return file
+        return None
+
+    def batches(self) -> Iterator[list[Path]]:
+        """Give the files batch by batch."""
+        files = self.files()
+        for start in range(0, len(files), self.files_per_batch):
+            yield files[start : start + self.files_per_batch]
+
+
+def read_file(path: str | Path, suffix: str) -> Iterator[Event | BadRecord]:
+    """Read the events of a file; one that cannot be read at all is a bad record in itself."""
+    try:
+        yield from read_events(path, suffix)
+    except InvalidForm as error:
+        yield BadRecord({"file": str(path)}, str(error), 1)
+
+
+def find_source(base: Path, path: str, form: str | None = None, files_per_batch: int = 1) -> Source:
+    """Give the source that `path`, as seen from the folder `base`, names.
+
+    Its format is `form`, or what the suffix of its files says.
+    """
+    if form is not None:
+        checks.choice("format", form, [suffix[1:] for suffix in SUFFIXES], InvalidForm)
+    folder, pattern = _split(base, path)
+    suffix = f".{form}" if form else _suffix(path, _files(folder, pattern))
+    if pattern == "":
+        pattern = f"*{suffix}"
+    if not _files(folder, pattern):
+        raise InvalidForm(f"path: no file is at {path!r} in {base}")
+    return Source(folder, pattern, suffix, files_per_batch)
+
+
+def _split(base: Path, path: str) -> tuple[Path, str]:
+    """Part `path` into a folder and a pattern below it; a whole folder has the pattern ''."""
+    whole = base / path
+    if whole.is_dir():
+        return whole, ""
+    if whole.is_file():
+        return whole.parent, f"{escape(whole.name[:-1])}[{whole.name[-1]}]"
+    if "**" in path:
+        raise InvalidForm(f"path: ** is not possible, in {path!r}; name each folder, or write *")
+    parts = Path(path).parts
+    fixed = list(takewhile(lambda part: not _WILD.search(part), parts))
+    return base.joinpath(*fixed), "/".join(parts[len(fixed) :])
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    if not pattern and not folder.is_dir():
+        return []
+    found = folder.glob(pattern or "*")
+    return sorted(file for file in found if file.is_file() and file.name[0] not in "._")
+
+
+def _suffix(path: str, files: list[Path]) -> str:
+    found = sorted({file.suffix.lower() for file in files})
+    if len(found) > 1:
+        raise InvalidForm(f"path: {path!r} holds {' and '.join(found)} files; give a format")
+    if found and found[0] not in SUFFIXES:
+        listed = ", ".join(suffix[1:] for suffix in SUFFIXES)
+        raise InvalidForm(f"path: {files[0].name} has no known suffix; give a format: {listed}")
+    return found[0] if found else ""
