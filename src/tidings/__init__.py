@@ -1,0 +1,89 @@
+"""Tidings: ranked publish/subscribe. The k best, fresh and mutually different events for each.
+
+And the other way round: for one event, the k subscriptions that fit best.
+"""
+
+from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
+from tidings.diversify.distance import Jaccard, Overlap
+from tidings.diversify.divrank import DivRank
+from tidings.diversify.lsh import MaxDivRelLsh
+from tidings.diversify.maxdivrel import MaxDivRel
+from tidings.diversify.neighbourhood import Disc
+from tidings.diversify.none import NoDiversity
+from tidings.diversify.optimal import Optimal
+from tidings.engine import Engine
+from tidings.errors import (
+    InvalidCondition,
+    InvalidEvent,
+    InvalidForm,
+    InvalidPolicy,
+    InvalidSubscription,
+    InvalidValue,
+    TidingsError,
+)
+from tidings.explain import Explanation
+from tidings.forms import loads_event, loads_policy, loads_subscriber, loads_subscription
+from tidings.model import Delivery, Event, Match, Subscription, Weighted
+from tidings.policy import Policy, Subscriber
+from tidings.rows import BadRecord, DeadLetter
+from tidings.score.exact import Exact
+from tidings.score.freshness import Exponential, Logarithmic, NoDecay, Polynomial
+from tidings.score.graph import Graph
+from tidings.score.preference import Preference
+from tidings.score.relaxed import Relaxed
+from tidings.window.continuous import Continuous
+from tidings.window.history import History
+from tidings.window.jumping import Jumping
+from tidings.window.periodic import Periodic
+from tidings.window.sliding import Sliding
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BadRecord",
+    "Continuous",
+    "DeadLetter",
+    "Delivery",
+    "Disc",
+    "DivRank",
+    "Engine",
+    "Event",
+    "Exact",
+    "Explanation",
+    "Exponential",
+    "Graph",
+    "History",
+    "InvalidCondition",
+    "InvalidEvent",
+    "InvalidForm",
+    "InvalidPolicy",
+    "InvalidSubscription",
+    "InvalidValue",
+    "Jaccard",
+    "Jumping",
+    "Logarithmic",
+    "Match",
+    "MaxAvg",
+    "MaxDivRel",
+    "MaxDivRelLsh",
+    "MaxMin",
+    "MaxSum",
+    "NoDecay",
+    "NoDiversity",
+    "Optimal",
+    "Overlap",
+    "Periodic",
+    "Policy",
+    "Polynomial",
+    "Preference",
+    "Relaxed",
+    "Sliding",
+    "Subscriber",
+    "Subscription",
+    "TidingsError",
+    "Weighted",
+    "loads_event",
+    "loads_policy",
+    "loads_subscriber",
+    "loads_subscription",
+]

@@ -1,0 +1,209 @@
+"""The engine: all stages wired in one process."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from tidings import checks, parts
+from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError
+from tidings.explain import Explanation, Memory, explain
+from tidings.feed import Feed
+from tidings.forms import loads_event, loads_subscriber, loads_subscription
+from tidings.matching import Matcher
+from tidings.model import Delivery, Event, Subscription
+from tidings.policy import Subscriber
+from tidings.rows import DeadLetter
+from tidings.score import SCORERS
+from tidings.values import parse_duration_us, parse_time_us
+from tidings.window import Arrivals, Late, Moment
+
+
+class Engine:
+    """Ranked publish/subscribe in one process.
+
+    `lateness` is how far out of order events may come; older ones go to `late`. What is refused
+    goes to `dead_letters` and stops nothing else: a bad event is passed over, a bad command raises.
+    The last events that it should `remember` can be explained by their ids.
+
+    >>> from tidings import Event, Policy, Sliding, Subscriber, Subscription
+    >>> engine = Engine()
+    >>> engine.subscribe(Subscriber("addison", Policy(k=1, window=Sliding(10))))
+    >>> engine.add(Subscription("s1", "addison", where="genre = 'comedy'", prefrank=0.9))
+    >>> [d.event for d in engine.publish(Event("e1", {"genre": "comedy"}, published_at=0))]
+    ['e1']
+    """
+
+    def __init__(self, lateness: object = "0s", remember: int = 10_000) -> None:
+        self._matcher = Matcher()
+        self._feeds: dict[str, Feed] = {}
+        self._arrivals: Arrivals[Event] = Arrivals(parse_duration_us(lateness))
+        self._published: set[str] = set()
+        self._sequence = 0
+        self._memory = Memory(remember)
+        self.late: list[Event] = []
+        self.dead_letters: list[DeadLetter] = []
+
+    def subscribe(self, subscriber: Subscriber | Mapping[str, Any]) -> None:
+        """Add a subscriber; an id that is there already is refused."""
+        with self._door(subscriber):
+            new = subscriber if isinstance(subscriber, Subscriber) else loads_subscriber(subscriber)
+            if new.id in self._feeds:
+                raise InvalidSubscription(f"subscriber {new.id!r} is there already; replace it")
+            self._enrol(new)
+
+    def unsubscribe(self, subscriber: str) -> None:
+        """Remove a subscriber, with its subscriptions and its feed."""
+        with self._door(subscriber):
+            self._matcher.unsubscribe(subscriber)
+            del self._feeds[subscriber]
+
+    def add(self, subscription: Subscription | Mapping[str, Any]) -> None:
+        """Add a subscription; an id that is there already is refused."""
+        with self._door(subscription):
+            if not isinstance(subscription, Subscription):
+                subscription = loads_subscription(subscription)
+            self._matcher.add(subscription)
+
+    def remove(self, subscription: str) -> None:
+        """Remove a subscription."""
+        with self._door(subscription):
+            self._matcher.remove(subscription)
+
+    def replace(self, new: Subscription | Subscriber | Mapping[str, Any]) -> None:
+        """Put a subscription or a subscriber in the place of the one with its id.
+
+        A subscriber with a new policy starts with an empty window.
+        """
+        with self._door(new):
+            if not isinstance(new, Subscription | Subscriber):
+                loads = loads_subscription if "subscriber" in new else loads_subscriber
+                new = loads(new)
+            if isinstance(new, Subscription):
+                self._matcher.remove(new.id)
+                self._matcher.add(new)
+            elif new.policy == self._feed(new.id).subscriber.policy:
+                self._matcher.subscribe(new)
+            else:
+                self._enrol(new)
+
+    def publish(self, event: Event | Mapping[str, Any]) -> list[Delivery]:
+        """Publish one event; give what is delivered because of it."""
+        return self.publish_many([event])
+
+    def publish_many(self, events: Iterable[Event | Mapping[str, Any]]) -> list[Delivery]:
+        """Publish events; any split of a stream into calls gives the same deliveries."""
+        return [delivery for event in events for delivery in self._arrive(event)]
+
+    def advance(self, now: object) -> list[Delivery]:
+        """Say that it is `now` (a time): periods that have passed are closed."""
+        released = self._arrivals.advance(parse_time_us(now))
+        due = [delivery for event in released for delivery in self._process(event)]
+        return due + self._advance_feeds(self._moment())
+
+    def feed(self, subscriber: str) -> list[Delivery]:
+        """Give a subscriber's list as it stands; nothing changes."""
+        return self._feed(subscriber).current(self._moment())
+
+    def target(
+        self, event: Event | Mapping[str, Any], k: int = 20, scorer: object = "exact"
+    ) -> list[tuple[str, float]]:
+        """Give the k best subscriptions for an event, with their scores, best first."""
+        part = parts.read(SCORERS, "scorer", scorer)
+        made = event if isinstance(event, Event) else loads_event(event)
+        return self._matcher.top(made, checks.count("k", k), part)
+
+    def explain(self, subscriber: str, event: str | Event) -> Explanation:
+        """Tell why a subscriber got an event, or why not; `print` it to read it in words."""
+        self._feed(subscriber)
+        found = self._memory.event(event) if isinstance(event, str) else event
+        if found is None:
+            raise InvalidEvent(f"event {event!r} is not among those remembered; give it whole")
+        delivery = self._memory.delivery(subscriber, found.id)
+        return explain(self._matcher, subscriber, found, delivery)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Give the whole state as JSON, but for what can be explained."""
+        return {
+            "subscribers": [each.to_dict() for each in self._matcher.subscribers.values()],
+            "subscriptions": [each.to_dict() for each in self._matcher.subscriptions.values()],
+            "feeds": {name: feed.snapshot() for name, feed in self._feeds.items()},
+            "lateness_us": self._arrivals.lateness_us,
+            "arrivals": self._arrivals.snapshot(Event.to_dict),
+            "published": sorted(self._published),
+            "sequence": self._sequence,
+            "late": [event.to_dict() for event in self.late],
+            "dead_letters": [each.to_dict() for each in self.dead_letters],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a snapshot, whatever was here before."""
+        people = [loads_subscriber(form) for form in state["subscribers"]]
+        wanted = [loads_subscription(form) for form in state["subscriptions"]]
+        self._matcher = Matcher(people, wanted)
+        self._feeds = {subscriber.id: Feed(subscriber) for subscriber in people}
+        for name, feed in state["feeds"].items():
+            self._feeds[name].restore(feed)
+        self._arrivals = Arrivals(state["lateness_us"])
+        self._arrivals.restore(state["arrivals"], Event.from_dict)
+        self._published = set(state["published"])
+        self._sequence = state["sequence"]
+        self.late = [Event.from_dict(form) for form in state["late"]]
+        self.dead_letters = [DeadLetter(**letter) for letter in state["dead_letters"]]
+
+    def _arrive(self, record: Event | Mapping[str, Any]) -> list[Delivery]:
+        try:
+            event = record if isinstance(record, Event) else loads_event(record)
+            if event.id in self._published:
+                raise InvalidEvent(f"event {event.id!r} was published before")
+        except TidingsError as error:
+            self.dead_letters.append(DeadLetter(record, str(error)))
+            return []
+        self._published.add(event.id)
+        try:
+            released = self._arrivals.offer(event.published_us, event, event.sequence)
+        except Late:
+            self.late.append(event)
+            return []
+        due = [delivery for each in released for delivery in self._process(each)]
+        return due + self._advance_feeds(self._moment())
+
+    def _process(self, event: Event) -> list[Delivery]:
+        """Take the next event in order of publication through all stages."""
+        if event.sequence is None:
+            event = event.numbered(self._sequence + 1)
+        self._sequence = max(event.sequence or 0, self._sequence)
+        now = Moment(event.published_us, self._sequence)
+        self._memory.note(event)
+        offered = [
+            delivery
+            for match in self._matcher.matches(event)
+            for delivery in self._feeds[match.subscriber].offer(match, now)
+        ]
+        self._memory.note_deliveries(offered)
+        return offered + self._advance_feeds(now)
+
+    def _advance_feeds(self, now: Moment) -> list[Delivery]:
+        due = [delivery for feed in self._feeds.values() for delivery in feed.advance(now)]
+        self._memory.note_deliveries(due)
+        return due
+
+    def _feed(self, subscriber: str) -> Feed:
+        if subscriber not in self._feeds:
+            raise InvalidSubscription(f"there is no subscriber {subscriber!r}")
+        return self._feeds[subscriber]
+
+    def _moment(self) -> Moment:
+        return Moment(self._arrivals.watermark_us or 0, self._sequence)
+
+    def _enrol(self, subscriber: Subscriber) -> None:
+        self._matcher.subscribe(subscriber)
+        self._feeds[subscriber.id] = Feed(subscriber)
+
+    @contextmanager
+    def _door(self, record: Any) -> Iterator[None]:
+        """Keep what is refused, with the reason."""
+        try:
+            yield
+        except TidingsError as error:
+            self.dead_letters.append(DeadLetter(record, str(error)))
+            raise

@@ -1,0 +1,96 @@
+"""One subscriber's feed: freshness, window and diversity wired into deliveries."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tidings.diversify import Candidate, best_first, set_divrank
+from tidings.model import Delivery, Match
+from tidings.policy import Policy, Subscriber
+from tidings.window import Moment, Pick
+
+
+class PolicyChooser:
+    """What a policy chooses from matches: decay makes candidates, the diversifier a set."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.k = policy.k
+        self.best_only = policy.diversify.name == "none"
+
+    def choose(self, matches: Sequence[Match], now_us: int) -> list[tuple[Match, float]]:
+        """Choose at most k, in order of choice."""
+        candidates = self._candidates(matches, now_us)
+        chosen = self._policy.diversify.choose(candidates, self.k)
+        return [(matches[i], candidates[i].rank) for i in chosen]
+
+    def ranked(self, matches: Sequence[Match], now_us: int) -> list[tuple[Match, float]]:
+        """Give all of them, best fresh rank first."""
+        pairs = list(zip(matches, self._candidates(matches, now_us), strict=True))
+        pairs.sort(key=lambda pair: best_first(pair[1]))
+        return [(match, candidate.rank) for match, candidate in pairs]
+
+    def divrank(self, matches: Sequence[Match], now_us: int) -> float:
+        """Give the diversity-aware rank of a set."""
+        part = self._policy.diversify
+        return set_divrank(self._candidates(matches, now_us), part.sigma, part.distance)
+
+    def _candidates(self, matches: Sequence[Match], now_us: int) -> list[Candidate]:
+        decay = self._policy.decay
+        return [
+            Candidate(
+                each.event,
+                decay.fresh(each.score, each.event.published_us, now_us),
+                decay.key(each.score, each.event.published_us),
+            )
+            for each in matches
+        ]
+
+
+class Feed:
+    """Turns the matches of one subscriber, offered in order of publication, into deliveries.
+
+    The in-process engine, Spark and replay all drive this object.
+    """
+
+    def __init__(self, subscriber: Subscriber) -> None:
+        self.subscriber = subscriber
+        self._window = subscriber.policy.window.open(PolicyChooser(subscriber.policy))
+        self._delivered = 0
+
+    def offer(self, match: Match, now: Moment) -> list[Delivery]:
+        """Take a match published at `now`."""
+        return self._deliver(self._window.offer(match, now))
+
+    def advance(self, now: Moment) -> list[Delivery]:
+        """Say that the stream has come to `now`."""
+        return self._deliver(self._window.advance(now))
+
+    def current(self, now: Moment) -> list[Delivery]:
+        """Give the list as it stands, on demand; positions are in order, sequences 0."""
+        return [self._delivery(pick, 0) for pick in self._window.current(now)]
+
+    def snapshot(self) -> dict[str, Any]:
+        """Give the state as JSON."""
+        return {"delivered": self._delivered, "window": self._window.snapshot()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a snapshot."""
+        self._delivered = state["delivered"]
+        self._window.restore(state["window"])
+
+    def _deliver(self, picks: list[Pick]) -> list[Delivery]:
+        first = self._delivered + 1
+        self._delivered += len(picks)
+        return [self._delivery(pick, number) for number, pick in enumerate(picks, start=first)]
+
+    def _delivery(self, pick: Pick, sequence: int) -> Delivery:
+        return Delivery(
+            subscriber=self.subscriber.id,
+            event=pick.match.event.id,
+            rank=pick.rank,
+            position=pick.position,
+            window=pick.window,
+            matched=pick.match.matched,
+            sequence=sequence,
+            delivered_us=pick.at_us,
+        )

@@ -1,0 +1,124 @@
+"""Public doubles for tests and trials: small seeded workloads in which ties are common."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from tidings.model import Event, Subscription
+from tidings.policy import Policy, Subscriber
+
+GENRES: Final = ("comedy", "drama", "horror", "romance")
+WINDOWS: Final[tuple[Any, ...]] = (
+    "continuous",
+    {"name": "continuous", "expires": "40s"},
+    {"name": "periodic", "length": "30s", "origin": 7},
+    {"name": "periodic", "length": 5, "count": "published", "wait": True},
+    {"name": "sliding", "length": 4},
+    {"name": "sliding", "length": "50s", "delivered": "leave"},
+    {"name": "sliding", "length": 6, "count": "published"},
+    {"name": "jumping", "length": 6, "step": 2, "wait": True},
+    {"name": "jumping", "length": "1m", "step": "20s"},
+    {"name": "jumping", "length": 8, "step": 4, "count": "published"},
+    {"name": "history", "length": 5},
+    {"name": "history", "length": "45s", "strict": True},
+)
+DIVERSIFIERS: Final[tuple[Any, ...]] = (
+    "none",
+    {"name": "divrank", "sigma": 0.5},
+    {"name": "divrank", "sigma": 0.2, "distance": "jaccard"},
+    "optimal",
+    "maxmin",
+    "maxsum",
+    "maxavg",
+    {"name": "disc", "alpha": 0.5},
+    "maxdivrel",
+    {"name": "maxdivrel-lsh", "tables": 4, "rows": 2},
+)
+SCORERS: Final[tuple[Any, ...]] = (
+    "preference",
+    {"name": "preference", "aggregate": "mean"},
+    "exact",
+    "relaxed",
+    {"name": "graph", "lambda": 0.4},
+)
+DECAYS: Final[tuple[Any, ...]] = (
+    "none",
+    {"name": "exponential", "rate": 0.05},
+    {"name": "polynomial", "exponent": 2},
+    "logarithmic",
+)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Subscribers with their subscriptions, and a stream for them."""
+
+    subscribers: list[Subscriber]
+    subscriptions: list[Subscription]
+    events: list[Event]
+
+
+def workload(seed: int = 7, events: int = 60, subscribers: int = 12) -> Workload:
+    """Make a small stream about films, and subscribers whose policies use every kind of part.
+
+    Values come from few, so that equal ranks, distances and times are common. Events are numbered
+    and in order.
+
+    >>> len(workload(seed=1, events=5).events)
+    5
+    """
+    chance = Random(seed)
+    people = [
+        Subscriber(f"u{number:02d}", policy)
+        for number, policy in zip(range(subscribers), _policies(chance), strict=False)
+    ]
+    wanted = [each for person in people for each in _subscriptions(person.id, chance)]
+    return Workload(people, wanted, list(_stream(events, chance)))
+
+
+def _policies(chance: Random) -> Iterator[Policy]:
+    """Go round the windows, each time with other parts."""
+    while True:
+        for window in WINDOWS:
+            yield Policy(
+                k=chance.randint(1, 3),
+                scorer=chance.choice(SCORERS),
+                decay=chance.choice(DECAYS),
+                window=window,
+                diversify=chance.choice(DIVERSIFIERS),
+            )
+
+
+def _subscriptions(subscriber: str, chance: Random) -> Iterator[Subscription]:
+    for number in range(chance.randint(2, 4)):
+        genre = chance.choice(GENRES)
+        where = chance.choice(
+            [
+                f"genre = '{genre}'",
+                f"genre = '{genre}' and year >= {chance.randint(2000, 2004)}",
+                f"year between 2001 and {chance.randint(2001, 2004)} or good",
+                f"title like '{chance.choice('ab')}%'",
+            ]
+        )
+        yield Subscription(
+            f"{subscriber}-{number}",
+            subscriber,
+            where,
+            prefrank=chance.randint(1, 10) / 10,
+            score=chance.randint(1, 4),
+        )
+
+
+def _stream(events: int, chance: Random) -> Iterator[Event]:
+    at = 0
+    for number in range(1, events + 1):
+        at += chance.choice([0, 1, 5, 10, 30])
+        attributes: dict[str, Any] = {
+            "genre": chance.sample(GENRES, chance.randint(1, 2)),
+            "year": chance.randint(2000, 2004),
+            "title": chance.choice("abc") + chance.choice("xy"),
+        }
+        if chance.random() < 0.5:
+            attributes["good"] = chance.random() < 0.5
+        yield Event(f"e{number:04d}", attributes, published_at=at, sequence=number)

@@ -1,0 +1,59 @@
+"""The brute force: it looks at all subscriptions, so it may be checked one by one."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.index.scan import Scan
+from tidings.model import Event, Subscription
+
+Bounds = dict[str, int]
+bounds = st.dictionaries(st.sampled_from("xyz"), st.integers(0, 2), min_size=1)
+wanted = st.dictionaries(st.sampled_from(["s1", "s2", "s3", "s10"]), bounds)
+attributes = st.dictionaries(st.sampled_from("xyz"), st.integers(0, 2))
+
+
+def subscription(name: str, least: Bounds) -> Subscription:
+    where = " and ".join(f"{attribute} >= {low}" for attribute, low in least.items())
+    return Subscription(name, "u", where, score=sum(least.values()))
+
+
+def held(least: Bounds, event: Bounds) -> list[bool]:
+    return [name in event and event[name] >= low for name, low in least.items()]
+
+
+@given(wanted, attributes)
+def test_matching_holds_all_and_touching_some_in_order_of_the_ids(
+    wanted: dict[str, Bounds], attributes: Bounds
+) -> None:
+    scan = Scan(subscription(name, least) for name, least in wanted.items())
+    event = Event("e", attributes, 0)
+    matching = sorted(name for name, least in wanted.items() if all(held(least, attributes)))
+    touching = sorted(name for name, least in wanted.items() if any(held(least, attributes)))
+    assert [each.id for each in scan.matching(event)] == matching
+    assert [each.id for each in scan.touching(event)] == touching
+
+
+@given(wanted, st.sets(st.sampled_from(["s1", "s2", "s3", "s10"])))
+def test_what_is_removed_is_not_found(wanted: dict[str, Bounds], gone: set[str]) -> None:
+    scan = Scan()
+    for name, least in wanted.items():
+        scan.add(subscription(name, least))
+    for name in gone & set(wanted):
+        scan.remove(name)
+    found = scan.matching(Event("e", {"x": 2, "y": 2, "z": 2}, 0))
+    assert [each.id for each in found] == sorted(set(wanted) - gone)
+
+
+@given(wanted, attributes, st.integers(1, 5))
+def test_top_gives_the_best_that_have_a_score_and_ties_by_id(
+    wanted: dict[str, Bounds], attributes: Bounds, k: int
+) -> None:
+    scan = Scan(subscription(name, least) for name, least in wanted.items())
+    scored = [
+        (-sum(least.values()), name)
+        for name, least in wanted.items()
+        if all(held(least, attributes))
+    ]
+    expected = [(name, -minus) for minus, name in sorted(scored)[:k]]
+    event = Event("e", attributes, 0)
+    assert scan.top(event, k, lambda e, s: s.score if s.matches(e) else None) == expected

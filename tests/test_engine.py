@@ -1,0 +1,310 @@
+"""The engine: a stream in, deliveries out, whatever comes late, twice, broken or half-way."""
+
+import json
+from collections import defaultdict
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidings import (
+    Delivery,
+    Engine,
+    Event,
+    InvalidSubscription,
+    Jumping,
+    Periodic,
+    Policy,
+    Relaxed,
+    Sliding,
+    Subscriber,
+    Subscription,
+    TidingsError,
+)
+from tidings.testing import Workload, workload
+
+LATE_AFTER_S = 20
+END = 1_000_000
+few = settings(max_examples=25)
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> Workload:
+    """A stream for every kind of policy; the events have numbers, or are to get them."""
+    work = workload(draw(st.integers(0, 10**6)), events=25)
+    if draw(st.booleans()):
+        return work
+    bare = [Event(each.id, each.attributes, each.published_at) for each in work.events]
+    return replace(work, events=bare)
+
+
+def engine_for(work: Workload, lateness: str = "0s") -> Engine:
+    engine = Engine(lateness)
+    for subscriber in work.subscribers:
+        engine.subscribe(subscriber)
+    for subscription in work.subscriptions:
+        engine.add(subscription)
+    return engine
+
+
+def per_subscriber(deliveries: list[Delivery]) -> dict[str, list[Delivery]]:
+    found = defaultdict(list)
+    for delivery in deliveries:
+        found[delivery.subscriber].append(delivery)
+    return dict(found)
+
+
+def addison(window: Any = "continuous", k: int = 1, lateness: str = "0s") -> Engine:
+    """An engine for one subscriber that ranks dramas .5 and comedies .9."""
+    engine = Engine(lateness)
+    engine.subscribe(Subscriber("addison", Policy(k=k, window=window)))
+    engine.add(Subscription("s1", "addison", "genre = 'drama'", prefrank=0.5))
+    engine.add(Subscription("s2", "addison", "genre = 'comedy'", prefrank=0.9))
+    return engine
+
+
+def film(name: str, at: float = 0, genre: str = "drama") -> Event:
+    return Event(name, {"genre": genre}, published_at=at)
+
+
+def ids(deliveries: list[Delivery]) -> list[str]:
+    return [delivery.event for delivery in deliveries]
+
+
+@few
+@given(workloads(), st.sets(st.integers(0, 25)))
+def test_any_split_of_a_stream_gives_the_same_deliveries(work: Workload, cuts: set[int]) -> None:
+    whole = engine_for(work).publish_many(work.events)
+    parted = engine_for(work)
+    edges = [0, *sorted(cuts), len(work.events)]
+    calls = [work.events[start:end] for start, end in pairwise(edges)]
+    assert [each for call in calls for each in parted.publish_many(call)] == whole
+    single = engine_for(work)
+    assert [each for event in work.events for each in single.publish(event)] == whole
+
+
+@few
+@given(workloads())
+def test_nobody_gets_an_event_twice(work: Workload) -> None:
+    engine = engine_for(work)
+    delivered = engine.publish_many(work.events + work.events) + engine.advance(END)
+    pairs = [(each.subscriber, each.event) for each in delivered]
+    assert len(pairs) == len(set(pairs))
+    assert [each.record for each in engine.dead_letters] == work.events
+
+
+@few
+@given(workloads(), st.integers(0, 25), st.booleans())
+def test_a_restart_anywhere_changes_nothing(work: Workload, cut: int, late: bool) -> None:
+    lateness = f"{LATE_AFTER_S}s" if late else "0s"
+    undisturbed, killed = engine_for(work, lateness), engine_for(work, lateness)
+    undisturbed.publish_many(work.events[:cut])
+    killed.publish_many(work.events[:cut])
+    restarted = Engine()
+    restarted.restore(json.loads(json.dumps(killed.snapshot())))
+    rest = work.events[max(0, cut - 2) :]
+    assert restarted.publish_many(rest) == undisturbed.publish_many(rest)
+    assert restarted.advance(END) == undisturbed.advance(END)
+    assert restarted.snapshot() == undisturbed.snapshot()
+
+
+@few
+@given(workloads())
+def test_to_look_at_a_feed_changes_nothing(work: Workload) -> None:
+    undisturbed, watched = engine_for(work), engine_for(work)
+    for event in work.events:
+        assert watched.publish(event) == undisturbed.publish(event)
+        for subscriber in work.subscribers:
+            feed = watched.feed(subscriber.id)
+            assert [each.position for each in feed] == list(range(1, len(feed) + 1))
+            assert len(feed) <= subscriber.policy.k
+    assert watched.snapshot() == undisturbed.snapshot()
+
+
+@few
+@given(workloads(), st.integers(0, 10**6))
+def test_out_of_order_within_the_lateness_is_as_in_order(work: Workload, seed: int) -> None:
+    chance = Random(seed)
+    delay = {event.id: chance.randrange(LATE_AFTER_S) for event in work.events}
+    mixed = sorted(work.events, key=lambda e: (e.published_at + delay[e.id], chance.random()))
+    ordered = sorted(mixed, key=lambda e: (e.published_us, e.sequence or 0))
+    in_order, out_of_order = engine_for(work), engine_for(work, f"{LATE_AFTER_S}s")
+    expected = in_order.publish_many(ordered) + in_order.advance(END)
+    found = out_of_order.publish_many(mixed) + out_of_order.advance(END)
+    assert out_of_order.late == []
+    assert per_subscriber(found) == per_subscriber(expected)
+
+
+def test_what_is_later_still_is_kept_as_late() -> None:
+    engine = addison(k=9, lateness="10s")
+    found = engine.publish_many([film("e1", 100), film("e2", 90), film("e3", 89)])
+    assert [event.id for event in engine.late] == ["e3"]
+    assert ids(found + engine.advance(200)) == ["e2", "e1"]
+    assert engine.publish(film("e4", 189)) == []
+    assert [event.id for event in engine.late] == ["e3", "e4"]
+    again = Engine()
+    again.restore(json.loads(json.dumps(engine.snapshot())))
+    assert again.late == engine.late
+    assert engine.publish(film("e3", 300)) == []
+    assert [letter.reason for letter in engine.dead_letters] == ["event 'e3' was published before"]
+
+
+def test_with_a_lateness_events_wait_for_the_watermark() -> None:
+    engine = addison(lateness="10s")
+    assert engine.publish(film("e1", 0)) == engine.publish(film("e2", 9)) == []
+    assert ids(engine.publish(film("e3", 10))) == ["e1"]
+
+
+@pytest.mark.parametrize("lateness", [timedelta(seconds=-1), "-1s", 5, "soon", None])
+def test_a_bad_lateness_is_refused(lateness: object) -> None:
+    with pytest.raises(TidingsError):
+        Engine(lateness)
+
+
+GOOD = {"id": "e2", "published_at": 1, "attributes": {"genre": "comedy"}}
+BAD: list[tuple[Any, str]] = [
+    (
+        GOOD | {"attributes": {"year": float("nan")}},
+        "event e2: attribute year: nan is not a finite",
+    ),
+    (GOOD | {"attributes": {"year": float("inf")}}, "inf is not a finite number"),
+    (GOOD | {"attributes": {"year": None}}, "null is no value"),
+    (GOOD | {"attributes": {"year": {"a": {1}}}}, "is a dict"),
+    (GOOD | {"attributes": None}, "attributes are a mapping"),
+    (GOOD | {"genre": "comedy"}, "event e2: unknown field 'genre'"),
+    ({"id": "e2", "attributes": {}}, "event e2: field 'published_at' is missing"),
+    (GOOD | {"published_at": "noon"}, "'noon' is no time"),
+    (GOOD | {"published_at": None}, "null is no time"),
+    (GOOD | {"sequence": -1}, "sequence is a whole number of at least 0, not -1"),
+    (GOOD | {"id": ""}, "id is a non-empty string"),
+    ({("a", 1): datetime(2026, 11, 15, tzinfo=UTC), "b": [{1}, (b"2",)]}, "unknown field"),
+    (None, "not None"),
+    ("e2", "not 'e2'"),
+    (film("e1"), "event 'e1' was published before"),
+]
+
+
+@pytest.mark.parametrize(("record", "reason"), BAD, ids=[reason for _, reason in BAD])
+def test_a_bad_event_is_a_dead_letter_and_stops_nothing(record: Any, reason: str) -> None:
+    engine = addison()
+    assert ids(engine.publish_many([film("e1"), record, GOOD])) == ["e1", "e2"]
+    [letter] = engine.dead_letters
+    assert letter.record is record
+    assert reason in letter.reason
+
+
+def test_dead_letters_survive_a_restart_whatever_they_hold() -> None:
+    engine = addison()
+    engine.publish_many(record for record, _ in BAD[:-1])
+    with pytest.raises(InvalidSubscription):
+        engine.subscribe(Subscriber("addison", Policy(scorer=Relaxed(aggregate=max))))
+    state = json.loads(json.dumps(engine.snapshot(), allow_nan=False))
+    again = Engine()
+    again.restore(state)
+    assert [letter.reason for letter in again.dead_letters] == [
+        letter.reason for letter in engine.dead_letters
+    ]
+    assert again.dead_letters[5].record == GOOD | {"genre": "comedy"}
+    assert ids(again.publish(GOOD)) == ["e2"]
+
+
+def test_ids_are_taken_once_and_can_be_replaced() -> None:
+    engine = addison()
+    with pytest.raises(InvalidSubscription, match="'s1' is there already"):
+        engine.add(Subscription("s1", "addison", "genre = 'horror'"))
+    with pytest.raises(InvalidSubscription, match="'addison' is there already"):
+        engine.subscribe({"id": "addison"})
+    assert len(engine.dead_letters) == 2
+    engine.replace(Subscription("s1", "addison", "genre = 'horror'", prefrank=0.2))
+    assert engine.publish(film("e1")) == []
+    [delivery] = engine.publish(film("e2", genre="horror"))
+    assert delivery.rank == 0.2
+
+
+def test_a_new_policy_starts_with_an_empty_window_and_the_same_one_goes_on() -> None:
+    engine = addison(Sliding(9))
+    assert ids(engine.publish(film("e1", genre="comedy"))) == ["e1"]
+    engine.replace(Subscriber("addison", Policy(k=1, window=Sliding(9)), [("s2", "s1")]))
+    assert engine.publish(film("e2")) == []
+    engine.replace(Subscriber("addison", Policy(k=1, window=Sliding(8))))
+    assert engine.feed("addison") == []
+    assert ids(engine.publish(film("e3"))) == ["e3"]
+
+
+def test_who_leaves_gets_nothing_and_starts_anew() -> None:
+    engine = addison(k=9)
+    engine.remove("s1")
+    assert engine.publish(film("e1")) == []
+    assert ids(engine.publish(film("e2", genre="comedy"))) == ["e2"]
+    engine.unsubscribe("addison")
+    assert engine.publish(film("e3", genre="comedy")) == []
+    engine.subscribe({"id": "addison"})
+    engine.add({"id": "s2", "subscriber": "addison", "where": "genre = 'drama'"})
+    [delivery] = engine.publish(film("e4"))
+    assert (delivery.event, delivery.sequence) == ("e4", 1)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        lambda engine: engine.feed("nobody"),
+        lambda engine: engine.unsubscribe("nobody"),
+        lambda engine: engine.replace(Subscriber("nobody")),
+        lambda engine: engine.replace(Subscription("s9", "addison", "year = 1")),
+        lambda engine: engine.remove("s9"),
+        lambda engine: engine.add({"id": "s9", "subscriber": "addison"}),
+        lambda engine: engine.subscribe({"id": "carson", "policy": {"k": 0}}),
+        lambda engine: engine.advance("noon"),
+    ],
+)
+def test_a_bad_command_raises_and_changes_nothing(command: Any) -> None:
+    engine, twin = addison(), addison()
+    with pytest.raises(TidingsError):
+        command(engine)
+    before, after = twin.snapshot(), engine.snapshot()
+    assert after | {"dead_letters": []} == before
+
+
+def test_time_closes_periods() -> None:
+    engine = addison(Periodic("30m"), k=2)
+    engine.publish_many([film("e1", 0), film("e2", 60, genre="comedy")])
+    assert ids(engine.feed("addison")) == ["e2", "e1"]
+    assert engine.advance(1799) == []
+    assert ids(engine.advance("1970-01-01T00:30:00Z")) == ["e2", "e1"]
+    assert engine.advance(1800) == engine.advance(0) == engine.feed("addison") == []
+
+
+def test_publications_are_numbered_in_order_of_time() -> None:
+    """Of the last two publications, e3 is alone: e1 was the third last, though it came last."""
+    engine = addison(Sliding(2, count="published"), lateness="10s")
+    engine.publish_many([film("e3", 3), film("x", 2, genre="opera"), film("e1", 1, "comedy")])
+    assert ids(engine.advance(20)) == ["e1", "e3"]
+
+
+def test_commands_take_forms_and_refuse_anything_else_with_a_reason() -> None:
+    engine = Engine()
+    engine.subscribe({"id": "a", "policy": {"k": 2}})
+    engine.add({"id": "s", "subscriber": "a", "where": "x = 1"})
+    engine.replace({"id": "s", "subscriber": "a", "where": "x = 2"})
+    engine.replace({"id": "a", "policy": {"k": 1}})
+    event = Event("e", {"x": 2}, published_at=0)
+    assert [delivery.matched for delivery in engine.publish(event)] == [("s",)]
+    with pytest.raises(TidingsError, match="object with named fields, not None"):
+        engine.subscribe(None)  # type: ignore[arg-type]
+    with pytest.raises(TidingsError, match="there is no subscriber 'b'"):
+        engine.replace({"id": "b"})
+    assert [letter.record for letter in engine.dead_letters] == [None, {"id": "b"}]
+
+
+def test_a_feed_may_be_looked_at_right_after_a_jump() -> None:
+    engine = Engine()
+    engine.subscribe(Subscriber("a", Policy(k=1, window=Jumping(2, 2))))
+    engine.add(Subscription("s", "a", where="x = 1"))
+    events = [Event(f"e{n}", {"x": 1}, published_at=n) for n in range(2)]
+    assert [delivery.event for delivery in engine.publish_many(events)] == ["e1"]
+    assert [delivery.event for delivery in engine.feed("a")] == ["e1"]

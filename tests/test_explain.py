@@ -1,0 +1,61 @@
+"""Why an event was delivered, or why not."""
+
+import pytest
+
+from tidings import Engine, Event, Policy, Sliding, Subscriber, Subscription, TidingsError
+
+
+@pytest.fixture
+def engine() -> Engine:
+    engine = Engine(remember=3)
+    engine.subscribe(Subscriber("addison", Policy(k=1, window=Sliding(10))))
+    engine.add(Subscription("s1", "addison", where="genre = 'drama'", prefrank=0.7))
+    engine.add(
+        Subscription("s2", "addison", where="genre = 'drama' and year >= 2003", prefrank=0.9)
+    )
+    return engine
+
+
+def film(name: str, genre: str, year: int, at: int) -> Event:
+    return Event(name, {"genre": genre, "year": year}, published_at=at)
+
+
+def test_a_delivered_event_is_explained_by_what_holds(engine: Engine) -> None:
+    engine.publish(film("e1", "drama", 2004, 0))
+    found = engine.explain("addison", "e1")
+    assert found.rank == 0.9
+    assert found.delivery is not None
+    assert found.delivery.position == 1
+    assert [(each.subscription, each.matched, each.score) for each in found.reasons] == [
+        ("s1", True, 0.7),
+        ("s2", True, 0.9),
+    ]
+    assert found.reasons[1].holds == ("genre = 'drama'", "year >= 2003")
+    assert str(found).startswith("e1 for addison: delivered with rank 0.9, at position 1\n")
+
+
+def test_an_event_that_lost_says_its_rank(engine: Engine) -> None:
+    engine.publish(film("e1", "drama", 2004, 0))
+    engine.publish(film("e2", "drama", 1990, 1))
+    found = engine.explain("addison", "e2")
+    assert (found.rank, found.delivery) == (0.7, None)
+    assert found.reasons[1].fails == ("year >= 2003",)
+    assert "not among the chosen" in str(found)
+
+
+def test_an_event_that_nothing_wants_says_what_failed(engine: Engine) -> None:
+    found = engine.explain("addison", film("e3", "horror", 2004, 0))
+    assert found.rank is None
+    assert found.reasons[0].fails == ("genre = 'drama'",)
+    assert found.to_dict()["delivery"] is None
+    assert "no subscription wants it" in str(found)
+
+
+def test_only_the_last_events_are_remembered(engine: Engine) -> None:
+    for number in range(4):
+        engine.publish(film(f"e{number}", "drama", 2000 + number, number))
+    assert engine.explain("addison", "e1").rank == 0.7
+    with pytest.raises(TidingsError, match="'e0' is not among those remembered"):
+        engine.explain("addison", "e0")
+    with pytest.raises(TidingsError, match="no subscriber 'bob'"):
+        engine.explain("bob", "e1")
