@@ -1,0 +1,12 @@
+"""The same stages at scale: Spark carries, the objects of the core decide.
+
+`match`, `feed` and `target` take DataFrames, batch or streaming, and give DataFrames; `evaluate`
+tells how good deliveries are.
+"""
+
+from tidings.spark.pipeline import feed, match, outcomes, target
+from tidings.spark.quality import evaluate
+from tidings.spark.session import session
+from tidings.spark.sink import parquet_sink
+
+__all__ = ["evaluate", "feed", "match", "outcomes", "parquet_sink", "session", "target"]

