@@ -1,0 +1,119 @@
+"""Events against subscriptions, at once and without windows, in either direction."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from tidings.audit import Audit, Problem
+from tidings.errors import InvalidForm
+from tidings.files import read_event_line, read_events, read_subscription_line
+from tidings.forms import loads_event
+from tidings.matching import Matcher
+from tidings.model import Event
+from tidings.policy import Subscriber
+from tidings.rows import BadRecord
+from tidings.score import Scorer
+from tidings.score.exact import Exact
+
+TARGETS: Final = 20
+_STDIN: Final = Path("stdin")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to ask of each event: who wants it (feed), or its k best subscriptions (target)."""
+
+    direction: str = "feed"
+    scorer: Scorer | None = None
+    k: int | None = None
+
+
+def read_wishes(subscriptions: Path, subscribers: Path | None = None) -> Audit:
+    """Read subscriptions, from standard input if the path is `-`, and subscribers."""
+    found = Audit()
+    if subscriptions == Path("-"):
+        found.read(_STDIN, "subscriptions", _lines(read_subscription_line))
+    else:
+        found.read(subscriptions, "subscriptions")
+    if subscribers is not None:
+        found.read(subscribers, "subscribers")
+    return found
+
+
+def read_asked(events: Path | None, event: str | None) -> Iterator[Event | BadRecord]:
+    """Read events of a file, from standard input if it is `-`, or the one that is given as JSON."""
+    if event is not None:
+        return iter([_event(event)])
+    if events is None or events == Path("-"):
+        return _lines(read_event_line)
+    return read_events(events)
+
+
+def _lines(read: Callable[[str, int], Any]) -> Iterator[Any]:
+    numbered = enumerate(sys.stdin, 1)
+    return (read(line, number) for number, line in numbered if line.strip())
+
+
+def _event(text: str) -> Event:
+    """Read the JSON form of an event; without `attributes`, it is these."""
+    try:
+        form = json.loads(text)
+    except ValueError as error:
+        raise InvalidForm(f"the event is no JSON: {error}") from None
+    if isinstance(form, dict) and "attributes" not in form:
+        form = {"id": "event", "published_at": 0, "attributes": form}
+    return loads_event(form)
+
+
+def answers(
+    wishes: Audit, events: Iterable[Event | BadRecord], question: Question, name: Path = _STDIN
+) -> Iterator[Row]:
+    """Answer the question for each event; bad ones, of the file `name`, are noted in `wishes`."""
+    matcher = _matcher(wishes, question.scorer)
+    for event in events:
+        if isinstance(event, BadRecord):
+            wishes.problems.append(Problem(name, event.reason, event.position))
+        elif question.direction == "feed":
+            yield from _feed(matcher, event, question.k)
+        else:
+            scorer = question.scorer or Exact()
+            yield from _target(matcher, event, question.k or TARGETS, scorer)
+
+
+def _matcher(wishes: Audit, scorer: Scorer | None) -> Matcher:
+    """Give the matcher; whoever is not among the subscribers has the default policy."""
+    people = {each.subscriber: Subscriber(each.subscriber) for each in wishes.subscriptions}
+    people |= {each.id: each for each in wishes.subscribers}
+    if scorer is not None:
+        people = {name: _with(each, scorer) for name, each in people.items()}
+    return Matcher(people.values(), wishes.subscriptions)
+
+
+def _with(subscriber: Subscriber, scorer: Scorer) -> Subscriber:
+    return replace(subscriber, policy=replace(subscriber.policy, scorer=scorer))
+
+
+def _feed(matcher: Matcher, event: Event, k: int | None) -> Iterator[Row]:
+    matches = sorted(matcher.matches(event), key=lambda each: (-each.score, each.subscriber))
+    for match in matches[:k]:
+        yield {
+            "event": event.id,
+            "subscriber": match.subscriber,
+            "score": match.score,
+            "matched": list(match.matched),
+        }
+
+
+def _target(matcher: Matcher, event: Event, k: int, scorer: Scorer) -> Iterator[Row]:
+    for position, (name, score) in enumerate(matcher.top(event, k, scorer), 1):
+        yield {
+            "event": event.id,
+            "position": position,
+            "subscription": name,
+            "subscriber": matcher.subscriptions[name].subscriber,
+            "score": score,
+        }
