@@ -1,0 +1,31 @@
+"""Ctrl-C as a wish that can be granted in order, since Spark does not like to be torn away."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def interrupts(heard: Callable[[], None]) -> Iterator[threading.Event]:
+    """Give an event that the first interrupt sets, calling `heard`; a second one raises.
+
+    Off the main thread nothing changes, and the event stays as it is.
+    """
+    asked = threading.Event()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+        heard()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
