@@ -1,50 +1,9 @@
 """DisC diversity (TKS Def. 4.2.8): independent and dominating, most uncovered neighbours first."""
 
-from fractions import Fraction
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.diversify.cover import ALPHAS, cover, cut, fitting_cover, near
-from tests.diversify.small import DISTANCES, Between, candidate, ids, names, overlap, windows
+from tests.diversify.small import candidate, ids
 
 from tidings.diversify.neighbourhood import Disc
-from tidings.diversify.protocol import Candidate, Distance
-
-
-def gain(_: Candidate, white: list[Candidate], __: Between) -> Fraction:
-    return Fraction(len(white))
-
-
-@given(windows(min_size=1), st.integers(1, 6), ALPHAS, DISTANCES)
-def test_it_is_the_definition(
-    window: list[Candidate], k: int, alpha: Fraction, judged: tuple[Distance, Between]
-) -> None:
-    distance, exact = judged
-    k = min(k, len(window))
-    found = Disc(alpha=float(alpha), distance=distance).choose(window, k)
-    assert ids(window, found) == names(cut(cover(window, alpha, exact, gain), k))
-
-
-@given(windows(min_size=1), st.integers(1, 6), DISTANCES)
-def test_without_an_alpha_it_is_the_largest_that_yields_k(
-    window: list[Candidate], k: int, judged: tuple[Distance, Between]
-) -> None:
-    distance, exact = judged
-    k = min(k, len(window))
-    found = Disc(distance=distance).choose(window, k)
-    assert ids(window, found) == names(cut(fitting_cover(window, k, exact, gain), k))
-
-
-@given(windows(min_size=1), ALPHAS)
-def test_before_the_cut_it_is_independent_and_dominating(
-    window: list[Candidate], alpha: Fraction
-) -> None:
-    chosen = [window[i] for i in Disc(alpha=float(alpha)).choose(window, len(window))]
-    for each in window:
-        covering = [other for other in chosen if near(each, other, alpha, overlap)]
-        assert covering
-        assert each not in chosen or covering == [each]
 
 
 def test_the_middle_stands_for_both_sides() -> None:
