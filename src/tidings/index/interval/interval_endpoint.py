@@ -1,0 +1,23 @@
+"""The conventional interval tree (RPS 2.2.2): each node's intervals by low and again by high."""
+
+from typing import Final
+
+import numpy as np
+
+from tidings.index.interval.protocol import Ranked
+from tidings.index.interval.skeleton import hang
+from tidings.index.interval.walked import Kernels, Walked
+from tidings.kernels.interval_tree import STATE, ended_walk, ended_walk_many
+
+ENDED: Final = Kernels(ended_walk, ended_walk_many, STATE)
+
+
+def interval_endpoint(intervals: Ranked) -> Walked:
+    """Build it in O(n log n); a query looks at all that it stabs and keeps the best k."""
+    hung = hang(intervals)
+    lists = []
+    for bounds in (-intervals.low, intervals.high):
+        order = np.lexsort((-bounds, hung.node))
+        lists += [bounds[order], order.astype(np.int32)]
+    tree = (*hung.skeleton, *lists, intervals.ids.astype(np.int32))
+    return Walked("interval-endpoint", len(intervals), tree, ENDED)

@@ -1,0 +1,57 @@
+"""The interval indexes by name."""
+
+from collections.abc import Callable
+from typing import Any, Final, Literal, overload
+
+from tidings.errors import TidingsError
+from tidings.index.interval.auto import Auto
+from tidings.index.interval.interval import interval
+from tidings.index.interval.interval_endpoint import interval_endpoint
+from tidings.index.interval.ir import IrTree
+from tidings.index.interval.protocol import IntervalIndex, rank_intervals
+from tidings.index.interval.r import r
+from tidings.index.interval.r_plain import r_plain
+from tidings.index.interval.scan import IntervalScan
+from tidings.index.interval.segment import segment
+from tidings.index.interval.sopt_r import sopt_r
+from tidings.index.interval.sopt_r_64 import sopt_r_64
+from tidings.index.interval.topk_table import TopkTable
+
+INTERVAL_INDEXES: Final[dict[str, Callable[..., IntervalIndex]]] = {
+    "scan": IntervalScan,
+    "segment": segment,
+    "interval-endpoint": interval_endpoint,
+    "interval": interval,
+    "r-plain": r_plain,
+    "r": r,
+    "ir": IrTree,
+    "sopt-r": sopt_r,
+    "sopt-r-64": sopt_r_64,
+    "topk-table": TopkTable,
+    "auto": Auto,
+}
+
+
+@overload
+def interval_index(
+    name: Literal["ir"], low: Any, high: Any, score: Any, **options: Any
+) -> IrTree: ...
+@overload
+def interval_index(
+    name: Literal["auto"], low: Any, high: Any, score: Any, **options: Any
+) -> Auto: ...
+@overload
+def interval_index(name: str, low: Any, high: Any, score: Any, **options: Any) -> IntervalIndex: ...
+def interval_index(name: str, low: Any, high: Any, score: Any, **options: Any) -> IntervalIndex:
+    """Build the index `name` over arrays of intervals and their scores.
+
+    >>> index = interval_index("scan", [0, 5, 2], [9, 6, 4], [1.0, 3.0, 2.0])
+    >>> index.top(3, k=2).tolist()
+    [2, 0]
+
+    `topk-table` takes `depth`, the greatest k that it lists (32); `auto` takes `k`,
+    `updates_per_query`, `budget` (bytes an interval) and `use`, the name of an index.
+    """
+    if name not in INTERVAL_INDEXES:
+        raise TidingsError(f"{name!r} is no index; there are {', '.join(INTERVAL_INDEXES)}")
+    return INTERVAL_INDEXES[name](rank_intervals(low, high, score), **options)

@@ -1,0 +1,40 @@
+"""The brute force of scored intervals: look at all of them."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from tidings.index.interval.protocol import Floats, Ints, Ranked, filled
+
+
+class IntervalScan:
+    """Tests every interval; reads like the definition, and judges the others."""
+
+    name: ClassVar[str] = "scan"
+
+    def __init__(self, intervals: Ranked) -> None:
+        self._intervals = intervals
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the intervals."""
+        return sum(each.nbytes for each in vars(self._intervals).values())
+
+    def top(self, q: float, k: int) -> Ints:
+        """Give the k best; ranks are in order of score, so the first k stabbed ones."""
+        every = self._intervals
+        stabbed = np.flatnonzero((every.low <= q) & (q <= every.high))
+        return every.ids[stabbed[:k]]
+
+    def top_many(self, qs: Floats, k: int) -> tuple[Ints, Ints]:
+        """Answer one query after the other."""
+        return filled([self.top(q, k) for q in qs], k)
+
+    def iterate(self, q: float) -> Iterator[int]:
+        """Give all stabbed ids in order."""
+        return iter(self.top(q, len(self._intervals)).tolist())
+
+    def counters(self) -> dict[str, int]:
+        """Say that every query looks at everything."""
+        return {"nodes": 0, "leaves": 0, "intervals": len(self._intervals)}

@@ -1,0 +1,10 @@
+"""Machine numbers as kernels write them, typed as the plain numbers that they stand for."""
+
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import numpy as np
+
+int64: Final = cast(Callable[[Any], int], np.int64)
+uint64: Final = cast(Callable[[Any], int], np.uint64)
+float32: Final = cast(Callable[[Any], float], np.float32)

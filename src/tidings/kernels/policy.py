@@ -1,0 +1,41 @@
+"""How every kernel is compiled, said once."""
+
+from collections.abc import Callable
+from typing import Any, Final, ParamSpec, TypeVar
+
+import numba
+from llvmlite import binding
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+COMPILED: Final = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
+"""False with NUMBA_DISABLE_JIT=1: kernels are then the Python functions that they are."""
+
+
+def wide_vectors() -> bool:
+    """Say whether this CPU compares 64 numbers in a few instructions; else scalar twins run."""
+    features = binding.get_host_cpu_features() if COMPILED else {}
+    return bool(features.get("avx2"))
+
+
+OPTIONS: Final[dict[str, Any]] = {"cache": True, "nogil": True, "error_model": "numpy"}
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a kernel: cached on disk, without the interpreter's lock, plain IEEE arithmetic.
+
+    With NUMBA_DISABLE_JIT=1 it stays the Python function that it is.
+    """
+    compiled: Callable[P, R] = numba.njit(**OPTIONS)(function)
+    return compiled
+
+
+def inner(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a kernel that other kernels call in their loops; it makes and keeps no array.
+
+    Without numba's reference counting, whose atomic increments cost more than such a kernel.
+    """
+    without: dict[str, Any] = {**OPTIONS, "_nrt": False}
+    compiled: Callable[P, R] = numba.njit(**without)(function)
+    return compiled

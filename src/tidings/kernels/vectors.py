@@ -1,0 +1,41 @@
+"""64 numbers compared at once, by the vector instructions that intrinsics emit."""
+
+from typing import Any, Final
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+LANES: Final = 64
+
+
+def splat(builder: Any, vector: Any, number: Any) -> Any:
+    """Give a vector that holds one number in every lane."""
+    lane = ir.IntType(32)
+    empty = ir.Constant(vector, ir.Undefined)
+    one = builder.insert_element(empty, number, ir.Constant(lane, 0))
+    return builder.shuffle_vector(one, empty, ir.Constant(ir.VectorType(lane, vector.count), None))
+
+
+def compare_bounds(comparison: str, number: Any) -> Any:
+    """Make f(bounds, lows, highs, below, above), a mask of 64 bits, for arrays of `number`.
+
+    Bit i is set where bounds[lows + i] < below and above < bounds[highs + i], or with <=.
+    """
+
+    def typed(_: Any, bounds: Any, lows: Any, highs: Any, below: Any, above: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, arguments[0])
+            vector = ir.VectorType(context.get_value_type(number), LANES)
+            masks = []
+            for side, sign in enumerate((comparison, comparison.replace("<", ">"))):
+                pointer = builder.gep(array.data, [arguments[1 + side]])
+                pointer = builder.bitcast(pointer, vector.as_pointer())
+                numbers = builder.load(pointer, align=number.bitwidth // 8)
+                limit = splat(builder, vector, arguments[3 + side])
+                masks.append(builder.fcmp_ordered(sign, numbers, limit))
+            return builder.bitcast(builder.and_(*masks), ir.IntType(LANES))
+
+        return types.int64(bounds, types.int64, types.int64, number, number), generate
+
+    return intrinsic(typed)
