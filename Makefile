@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test lint types imports pytest format lock clean
+.PHONY: help run test lint types imports plain pytest bench format lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -22,7 +22,7 @@ help: ## list the targets
 run: $(VENV)/.demo ## replay a real movie catalogue through ranked subscriptions
 	@$(BIN)/tidings demo
 
-test: lint types imports pytest ## run every check below
+test: lint types imports plain pytest ## run every check below
 
 lint: $(VENV)/.dev ## style: ruff check and ruff format
 	$(BIN)/ruff check
@@ -34,8 +34,14 @@ types: $(VENV)/.dev ## types: mypy --strict
 imports: $(VENV)/.dev ## architecture: imports go one way
 	$(BIN)/lint-imports --no-logo
 
+plain: $(VENV)/.dev ## the kernels as plain Python, not compiled
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/index tests/contracts/test_interval_indexes.py
+
 pytest: $(VENV)/.dev ## tests, doctests and the examples of the documentation
 	$(BIN)/pytest
+
+bench: $(VENV)/.bench ## measure the indexes beside their peers; results go to bench/results
+	$(BIN)/python bench/interval.py
 
 format: $(VENV)/.dev ## mend style where ruff can
 	$(BIN)/ruff check --fix
@@ -70,3 +76,7 @@ $(VENV)/.dev: $(VENV)/pyvenv.cfg pyproject.toml requirements.lock
 	@echo 'Installing Tidings, Spark and the test tools into $(VENV); the first time this takes a few minutes.'
 	@$(BIN)/python $(PIP) -c requirements.lock -e '.[dev,demo]'
 	@touch $(VENV)/.demo $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	@$(BIN)/python $(PIP) -c requirements.lock -e '.[bench]'
+	@touch $@
