@@ -59,3 +59,38 @@ def test_only_the_last_events_are_remembered(engine: Engine) -> None:
         engine.explain("addison", "e0")
     with pytest.raises(TidingsError, match="no subscriber 'bob'"):
         engine.explain("bob", "e1")
+
+
+def offers() -> Engine:
+    engine = Engine()
+    for name, score in {"a": 3, "b": 2, "c": 2, "d": 1}.items():
+        engine.add(Subscription(name, "shop", where="age between 20 and 30", score=score))
+    engine.add(Subscription("e", "shop", where="age > 50 and town = 'Ulm'", score=9))
+    return engine
+
+
+@pytest.mark.parametrize(
+    ("name", "position", "lacking"), [("a", 1, 0), ("b", 2, 0), ("c", 3, 0), ("d", 4, 1)]
+)
+def test_a_placement_says_what_is_lacking(name: str, position: int, lacking: float) -> None:
+    visitor = Event("visitor", {"age": 25, "town": "Ulm"}, published_at=0)
+    found = offers().explain_target(name, visitor, k=2)
+    assert (found.position, found.kth_score, found.lacking) == (position, 2, lacking)
+    assert ("of the best 2" in str(found)) == (position <= 2)
+
+
+def test_a_subscription_without_a_place_says_what_failed() -> None:
+    visitor = Event("visitor", {"age": 25, "town": "Ulm"}, published_at=0)
+    found = offers().explain_target("e", visitor, k=2)
+    assert (found.score, found.position, found.lacking) == (None, None, None)
+    assert (found.reason.holds, found.reason.fails) == (("town = 'Ulm'",), ("age > 50",))
+    assert "no place" in str(found)
+    assert found.to_dict()["reason"]["fails"] == ["age > 50"]
+    with pytest.raises(TidingsError, match="no subscription 'z'"):
+        offers().explain_target("z", visitor)
+
+
+def test_fewer_than_k_leave_nothing_to_lack() -> None:
+    visitor = Event("visitor", {"age": 25}, published_at=0)
+    found = offers().explain_target("d", visitor, k=10)
+    assert (found.position, found.kth_score, found.lacking) == (4, None, 0)

@@ -21,7 +21,7 @@ from tidings.errors import (
     InvalidValue,
     TidingsError,
 )
-from tidings.explain import Explanation
+from tidings.explain import Explanation, Placement
 from tidings.forms import loads_event, loads_policy, loads_subscriber, loads_subscription
 from tidings.model import Delivery, Event, Match, Subscription, Weighted
 from tidings.policy import Policy, Subscriber
@@ -73,6 +73,7 @@ __all__ = [
     "Optimal",
     "Overlap",
     "Periodic",
+    "Placement",
     "Policy",
     "Polynomial",
     "Preference",

@@ -6,14 +6,14 @@ from typing import Any
 
 from tidings import checks, parts
 from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError
-from tidings.explain import Explanation, Memory, explain
+from tidings.explain import Explanation, Memory, Placement, explain, explain_target
 from tidings.feed import Feed
 from tidings.forms import loads_event, loads_subscriber, loads_subscription
 from tidings.matching import Matcher
 from tidings.model import Delivery, Event, Subscription
 from tidings.policy import Subscriber
 from tidings.rows import DeadLetter
-from tidings.score import SCORERS
+from tidings.score import SCORERS, Scorer
 from tidings.values import parse_duration_us, parse_time_us
 from tidings.window import Arrivals, Late, Moment
 
@@ -108,9 +108,8 @@ class Engine:
         self, event: Event | Mapping[str, Any], k: int = 20, scorer: object = "exact"
     ) -> list[tuple[str, float]]:
         """Give the k best subscriptions for an event, with their scores, best first."""
-        part = parts.read(SCORERS, "scorer", scorer)
         made = event if isinstance(event, Event) else loads_event(event)
-        return self._matcher.top(made, checks.count("k", k), part)
+        return self._matcher.top(made, checks.count("k", k), _scorer(scorer))
 
     def explain(self, subscriber: str, event: str | Event) -> Explanation:
         """Tell why a subscriber got an event, or why not; `print` it to read it in words."""
@@ -120,6 +119,15 @@ class Engine:
             raise InvalidEvent(f"event {event!r} is not among those remembered; give it whole")
         delivery = self._memory.delivery(subscriber, found.id)
         return explain(self._matcher, subscriber, found, delivery)
+
+    def explain_target(
+        self, subscription: str, event: Event, k: int = 20, scorer: object = "exact"
+    ) -> Placement:
+        """Tell where a subscription stands for an event, and what it lacks for the k best."""
+        if subscription not in self._matcher.subscriptions:
+            raise InvalidSubscription(f"there is no subscription {subscription!r}")
+        k = checks.count("k", k)
+        return explain_target(self._matcher, event, subscription, k, _scorer(scorer))
 
     def snapshot(self) -> dict[str, Any]:
         """Give the whole state as JSON, but for what can be explained."""
@@ -207,3 +215,7 @@ class Engine:
         except TidingsError as error:
             self.dead_letters.append(DeadLetter(record, str(error)))
             raise
+
+
+def _scorer(given: object) -> Scorer:
+    return parts.read(SCORERS, "scorer", given)

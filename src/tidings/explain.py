@@ -1,4 +1,4 @@
-"""Why an event was delivered to a subscriber, or why not."""
+"""Why an event was delivered to a subscriber, or why not; where a subscription stands."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
@@ -8,6 +8,7 @@ from typing import Any
 from tidings.language import render_predicate
 from tidings.matching import Matcher
 from tidings.model import Delivery, Event, Subscription
+from tidings.score import Scorer
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,41 @@ def _sentence(reason: Reason) -> str:
     return f"  {reason.subscription} {verb}{score}; {'; '.join(because)}"
 
 
+@dataclass(frozen=True)
+class Placement:
+    """Where a subscription stands for an event, in the direction "target".
+
+    `position` counts from 1 among all that score; `lacking` is how far its score is below that of
+    the k-th, 0 if it is among the k best or loses only by its id, and None if it has no score.
+    """
+
+    subscription: str
+    event: str
+    score: float | None
+    position: int | None
+    k: int
+    kth_score: float | None
+    lacking: float | None
+    reason: Reason
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return f"{self._verdict()}\n{_sentence(self.reason)}"
+
+    def _verdict(self) -> str:
+        who = f"{self.subscription} for {self.event}"
+        if self.position is None:
+            return f"{who}: no place, since it does not match"
+        if self.position <= self.k:
+            return f"{who}: place {self.position} of the best {self.k}, with {self.score:g}"
+        least = f"the {self.k} best have at least {self.kth_score:g}"
+        return f"{who}: place {self.position} with {self.score:g}; {least}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON form."""
+        return vars(self) | {"reason": self.reason.to_dict()}
+
+
 class Memory:
     """The last events and their deliveries, so that they can be explained."""
 
@@ -106,6 +142,21 @@ def explain(
     reasons = [_reason(each, event, matched, ranker.score(event, each)) for each in own]
     rank = found.score if found else None
     return Explanation(subscriber, event.id, rank, tuple(reasons), delivery)
+
+
+def explain_target(
+    matcher: Matcher, event: Event, subscription: str, k: int, scorer: Scorer
+) -> Placement:
+    """Explain the place of a subscription among all for an event, by ranking all of them."""
+    ranking = matcher.top(event, len(matcher.subscriptions), scorer)
+    places = {name: place for place, (name, _) in enumerate(ranking, start=1)}
+    scores = dict(ranking)
+    score, position = scores.get(subscription), places.get(subscription)
+    kth = ranking[k - 1][1] if len(ranking) >= k else None
+    lacking = None if score is None else max(0.0, (kth or 0.0) - score)
+    matched = [subscription] if score is not None else []
+    reason = _reason(matcher.subscriptions[subscription], event, matched, score)
+    return Placement(subscription, event.id, score, position, k, kth, lacking, reason)
 
 
 def _reason(
