@@ -31,6 +31,7 @@ from tidings.score.freshness import Exponential, Logarithmic, NoDecay, Polynomia
 from tidings.score.graph import Graph
 from tidings.score.preference import Preference
 from tidings.score.relaxed import Relaxed
+from tidings.values import Range
 from tidings.window.continuous import Continuous
 from tidings.window.history import History
 from tidings.window.jumping import Jumping
@@ -77,6 +78,7 @@ __all__ = [
     "Policy",
     "Polynomial",
     "Preference",
+    "Range",
     "Relaxed",
     "Sliding",
     "Subscriber",

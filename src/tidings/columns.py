@@ -24,7 +24,7 @@ from tidings.rows import (
     check_columns,
     read_rows,
 )
-from tidings.values import Family, Value, parse_time_us, time_us
+from tidings.values import Family, Range, Value, parse_time_us, time_us
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,6 +76,9 @@ def events_to_table(events: Iterable[Event]) -> pa.Table:
     [2003, None]
     """
     rows = list(events)
+    for event in rows:
+        if event.probabilities or any(isinstance(v, Range) for v in event.attributes.values()):
+            raise InvalidForm(f"event {event.id} has ranges or probabilities; use JSON Lines")
     columns = {
         "id": pa.array([event.id for event in rows], _TEXT),
         "published_at": pa.array([event.published_us for event in rows], _TIME),

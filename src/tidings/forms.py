@@ -20,9 +20,13 @@ def loads_event(form: Mapping[str, Any]) -> Event:
     >>> loads_event({"id": "e1", "published": 0, "attributes": {}})
     Traceback (most recent call last):
     tidings.errors.InvalidForm: event e1: unknown field 'published'; possible are 'id',
-    'published_at', 'attributes', 'sequence'
+    'published_at', 'attributes', 'sequence', 'probabilities'
     """
-    return Event(**fields(form, "event", ("id", "published_at", "attributes"), ("sequence",)))
+    optional = ("sequence", "probabilities")
+    found = fields(form, "event", ("id", "published_at", "attributes"), optional)
+    if not isinstance(found.get("probabilities", {}), Mapping):
+        raise InvalidForm(f"event {found['id']}: `probabilities` is an object of numbers")
+    return Event(**found)
 
 
 def loads_subscription(form: Mapping[str, Any]) -> Subscription:

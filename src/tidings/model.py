@@ -32,6 +32,7 @@ class Event:
 
     `published_at` may be epoch seconds, a datetime or RFC 3339; `published_us` is what everything
     orders by. `sequence` is the number of the publication, for windows that count all of them.
+    `probabilities` say how sure attributes are; they weigh what those contribute to `relaxed`.
 
     >>> Event("e1", {"genre": ["drama", "comedy"], "year": 2003}, published_at=0).published_us
     0
@@ -41,6 +42,7 @@ class Event:
     attributes: Mapping[str, Any] = field(hash=False)
     published_at: Any
     sequence: int | None = None
+    probabilities: Mapping[str, float] = field(default_factory=dict, hash=False)
     published_us: int = field(init=False, repr=False, compare=False)
     tokens: TokenMap = field(init=False, repr=False, compare=False)
 
@@ -54,8 +56,16 @@ class Event:
         values = {name: self._value(name, value) for name, value in self.attributes.items()}
         _set(self, attributes=values, published_us=us)
         _set(self, tokens={name: tokens(value) for name, value in values.items()})
+        self._check_probabilities()
         if isinstance(self.published_at, bool) or not isinstance(self.published_at, int | float):
             _set(self, published_at=us / SECOND_US)
+
+    def _check_probabilities(self) -> None:
+        for name, probability in self.probabilities.items():
+            if name not in self.attributes:
+                raise InvalidEvent(f"event {self.id}: there is no attribute {name!r} to be sure of")
+            label = f"event {self.id}: the probability of {name}"
+            checks.number(label, probability, InvalidEvent, high=1)
 
     def _value(self, name: object, value: object) -> Value:
         checks.name(f"event {self.id}: an attribute's name", name, InvalidEvent)
@@ -74,12 +84,19 @@ class Event:
             "published_at": format_time(self.published_us),
             "attributes": {name: plain(value) for name, value in self.attributes.items()},
         }
-        return form if self.sequence is None else form | {"sequence": self.sequence}
+        more = {"sequence": self.sequence, "probabilities": dict(self.probabilities) or None}
+        return form | {name: value for name, value in more.items() if value is not None}
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> "Event":
         """Make the event of a JSON form whose fields are known to be right."""
-        return cls(form["id"], form["attributes"], form["published_at"], form.get("sequence"))
+        return cls(
+            form["id"],
+            form["attributes"],
+            form["published_at"],
+            form.get("sequence"),
+            form.get("probabilities", {}),
+        )
 
     def numbered(self, sequence: int) -> "Event":
         """Give the same event with a sequence number."""

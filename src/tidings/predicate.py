@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tidings import checks
 from tidings.errors import InvalidCondition
-from tidings.values import Family, Key, Token, format_time, key_us, scalar, token
+from tidings.values import Family, Key, Range, Token, format_time, key_us, scalar, token
 
 Interval = tuple[float, float]
 TokenMap = Mapping[str, frozenset[Token]]
@@ -57,11 +57,15 @@ class Predicate:
 
         A missing attribute and a value of another family do not, `!=` included.
         """
-        test = _HOLDS[self.operator]
         return any(
-            family == self.family and test(key, self.operand)
+            family == self.family and self._satisfied_by(key)
             for family, key in tokens.get(self.attribute, ())
         )
+
+    def _satisfied_by(self, key: Key) -> bool:
+        if isinstance(key, Range):
+            return key.satisfies(self.operator, self.operand)
+        return _HOLDS[self.operator](key, self.operand)
 
 
 def predicate(attribute: object, operator: str, operand: object) -> Predicate:
@@ -81,7 +85,7 @@ def predicate(attribute: object, operator: str, operand: object) -> Predicate:
         return Predicate(attribute, "in", family, keys)
     if operator == "between":
         return _between(attribute, operand)
-    family, key = token(scalar(operand))
+    family, key = _token(attribute, operand)
     if operator in PATTERNS and family != "string":
         raise InvalidCondition(f"{attribute}: {operator} needs a string, not {operand!r}")
     if family == "boolean" and operator not in ("=", "!="):
@@ -119,7 +123,7 @@ def _interval(operator: str, bound: float) -> Interval:
 def _between(attribute: str, operand: object) -> Predicate:
     if not isinstance(operand, tuple | list) or len(operand) != 2:
         raise InvalidCondition(f"{attribute}: between needs two bounds, not {operand!r}")
-    (family, low), (other, high) = (_any_token(bound) for bound in operand)
+    (family, low), (other, high) = (_token(attribute, bound) for bound in operand)
     if family != other or family == "boolean":
         raise InvalidCondition(
             f"{attribute}: between needs two numbers, strings or times, not {operand!r}"
@@ -129,14 +133,17 @@ def _between(attribute: str, operand: object) -> Predicate:
     return Predicate(attribute, "between", family, (low, high))
 
 
-def _any_token(value: object) -> tuple[Family, Any]:
-    return token(scalar(value))
+def _token(attribute: str, value: object) -> tuple[Family, Any]:
+    found = scalar(value)
+    if isinstance(found, Range):
+        raise InvalidCondition(f"{attribute}: {value!r} is for events; a condition has between")
+    return token(found)
 
 
 def _members(attribute: str, operand: object) -> tuple[Family, frozenset[Key]]:
     if not isinstance(operand, tuple | list | set | frozenset) or not operand:
         raise InvalidCondition(f"{attribute}: in needs a list of values, not {operand!r}")
-    members = {token(scalar(member)) for member in operand}
+    members = {_token(attribute, member) for member in operand}
     families = {family for family, _ in members}
     if len(families) > 1:
         raise InvalidCondition(
@@ -154,7 +161,7 @@ def _empty(attribute: str, family: Family, low: Key, high: Key) -> InvalidCondit
     )
 
 
-def _show(family: Family, bound: Key) -> str:
+def _show(family: Family, bound: Any) -> str:
     if isinstance(bound, str):
         return repr(bound)
     return format_time(key_us(bound)) if family == "time" else f"{bound:.12g}"

@@ -7,10 +7,11 @@ so integers and floats compare with each other; strings compare by code point.
 import math
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Union
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from tidings.checks import encodable
 from tidings.errors import InvalidValue, TidingsError
 
 Family = Literal["number", "string", "boolean", "time"]
-Scalar = bool | int | float | str | datetime
+Scalar = Union[bool, int, float, str, datetime, "Range"]
 Value = Scalar | tuple[Scalar, ...]
-Key = bool | float | str
+Key = Union[bool, float, str, "Range"]
 Token = tuple[Family, Key]
 
 FAMILIES: Final = ("number", "string", "boolean", "time")
@@ -49,6 +50,49 @@ def rounded(x: float) -> float:
     return round(x, 12)
 
 
+@dataclass(frozen=True)
+class Range:
+    """A number or time of which only [low, high] is known (RPS, future work).
+
+    With mode "overlaps" a predicate holds if some value of the range satisfies it, with "contained"
+    if every value does.
+    """
+
+    low: Any
+    high: Any
+    mode: str = "overlaps"
+    family: Family = field(init=False, repr=False, compare=False)
+    span: tuple[float, float] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        (family, low), (other, high) = (token(scalar(bound)) for bound in (self.low, self.high))
+        if family != other or not isinstance(low, float) or not isinstance(high, float):
+            raise InvalidValue(f"a range goes from a number or time to another, not {self!r}")
+        if low > high:
+            raise InvalidValue(f"the range's low {self.low} is above its high {self.high}")
+        if self.mode not in ("overlaps", "contained"):
+            raise InvalidValue(f"a range's mode is 'overlaps' or 'contained', not {self.mode!r}")
+        object.__setattr__(self, "family", family)
+        object.__setattr__(self, "span", (low, high))
+
+    def satisfies(self, operator: str, operand: Any) -> bool:
+        """Tell whether some, or every, value satisfies `between`, `in` or `!=`."""
+        low, high = self.span
+        every = self.mode == "contained"
+        if operator == "between":
+            least, most = map(float, operand)
+            return least <= low and high <= most if every else low <= most and least <= high
+        if operator == "in":
+            inside = any(low <= member <= high for member in operand)
+            return inside and (low == high or not every)
+        return not low <= operand <= high if every else not low == high == operand
+
+    def to_form(self) -> dict[str, Any]:
+        """Give the JSON form."""
+        form = {"range": [plain(scalar(self.low)), plain(scalar(self.high))]}
+        return form if self.mode == "overlaps" else form | {"mode": self.mode}
+
+
 def scalar(value: object) -> Scalar:
     """Give `value` as one of the four families, or refuse it by name.
 
@@ -62,7 +106,7 @@ def scalar(value: object) -> Scalar:
         value = _unboxed(value)
     if isinstance(value, str) and not encodable(value):
         raise InvalidValue(f"{value!r} holds half a surrogate pair, which UTF-8 cannot hold")
-    if isinstance(value, bool | str):
+    if isinstance(value, bool | str | Range):
         return value
     if isinstance(value, datetime):
         return _utc(value)
@@ -70,12 +114,28 @@ def scalar(value: object) -> Scalar:
         return datetime(value.year, value.month, value.day, tzinfo=UTC)
     if isinstance(value, Real | Decimal):
         return _finite(value)
-    if isinstance(value, Mapping) and set(value) == {"time"}:
-        return moment(parse_time_us(value["time"]))
+    if isinstance(value, Mapping):
+        return _tagged(value)
+    raise _no_value(value)
+
+
+def _tagged(form: Mapping[str, Any]) -> Scalar:
+    """Read `{"time": ...}` or `{"range": [low, high], "mode": ...}`."""
+    if set(form) == {"time"}:
+        return moment(parse_time_us(form["time"]))
+    if "range" not in form or not set(form) <= {"range", "mode"}:
+        raise _no_value(form)
+    bounds = form["range"]
+    if not isinstance(bounds, list | tuple) or len(bounds) != 2:
+        raise InvalidValue(f"a range has a low and a high, not {bounds!r}")
+    return Range(bounds[0], bounds[1], form.get("mode", "overlaps"))
+
+
+def _no_value(value: object) -> InvalidValue:
     if value is None:
-        raise InvalidValue("null is no value; leave the attribute out")
+        return InvalidValue("null is no value; leave the attribute out")
     kind = type(value).__name__
-    raise InvalidValue(f"{value!r} is a {kind}; a value is a number, string, boolean or time")
+    return InvalidValue(f"{value!r} is a {kind}; a value is a number, string, boolean or time")
 
 
 def _unboxed(value: np.generic) -> object:
@@ -119,6 +179,8 @@ def attribute_value(value: object) -> Value:
 
 def token(value: Scalar) -> Token:
     """Give the comparable form of a scalar: its family and a key within that family."""
+    if isinstance(value, Range):
+        return (value.family, value)
     if isinstance(value, bool):
         return ("boolean", value)
     if isinstance(value, str):
@@ -139,7 +201,7 @@ def plain(value: Value) -> Any:
         return [plain(element) for element in value]
     if isinstance(value, datetime):
         return {"time": format_time(time_us(value))}
-    return value
+    return value.to_form() if isinstance(value, Range) else value
 
 
 def printable(value: object) -> Any:
@@ -186,7 +248,7 @@ def parse_time_us(value: object) -> int:
     found = scalar(value)
     if isinstance(found, datetime):
         return time_us(found)
-    if isinstance(found, bool | str):
+    if isinstance(found, bool | str | Range):
         raise InvalidValue(f"{value!r} is no time; write RFC 3339 or epoch seconds")
     if not _EARLIEST <= found <= _LATEST:
         raise InvalidValue(f"{value!r} is outside the years 1 to 9999; give epoch *seconds*")

@@ -23,6 +23,8 @@ AGGREGATES: Final[dict[str, Aggregate]] = {
 class Relaxed:
     """The aggregate of the weights that hold; of several disjuncts the best counts.
 
+    A weight counts times the probability of its attribute, where the event has one.
+
     `aggregate` is a name or any monotone function of a list of weights.
     """
 
@@ -48,7 +50,7 @@ class Relaxed:
 
     def _group(self, event: Event, group: Iterable[Weighted]) -> float | None:
         weights = [
-            part.weight
+            part.weight * event.probabilities.get(part.predicate.attribute, 1.0)
             for part in group
             if part.state == "active" and part.predicate.holds(event.tokens)
         ]
