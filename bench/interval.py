@@ -150,7 +150,7 @@ def agrees(index: Any, qs: Any, expected: Any) -> float:
 
 def changes(index: Any, work: Workload, count: int = 50_000) -> dict[str, float]:
     """Updates a second, one Python call each, and 1024 a call."""
-    if getattr(index, "name", "") != "ir":
+    if getattr(index, "name", "") not in ("ir", "live"):
         return {}
     columns = [each[:count] for each in (work.low, work.high, work.score)]
     rows = list(zip(*(each.tolist() for each in columns), strict=True))

@@ -39,3 +39,13 @@ def inner(function: Callable[P, R]) -> Callable[P, R]:
     without: dict[str, Any] = {**OPTIONS, "_nrt": False}
     compiled: Callable[P, R] = numba.njit(**without)(function)
     return compiled
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile an inner kernel into each that calls it.
+
+    A tuple of arrays is passed as all their fields, which costs more than a small kernel does.
+    """
+    always: dict[str, Any] = {**OPTIONS, "_nrt": False, "forceinline": True}
+    compiled: Callable[P, R] = numba.njit(**always)(function)
+    return compiled

@@ -14,7 +14,7 @@ from numba import types
 
 from tidings.kernels.bits import lowest_bit, without_lowest
 from tidings.kernels.numbers import float32, int64
-from tidings.kernels.policy import inner, kernel, wide_vectors
+from tidings.kernels.policy import inlined, inner, kernel, wide_vectors
 from tidings.kernels.vectors import compare_bounds
 
 Floats = npt.NDArray[np.float64]
@@ -77,7 +77,7 @@ inside = inside_fast if WIDE else inner(inside_plain)
 deep = deep_fast if WIDE else inner(deep_plain)
 
 
-@inner
+@inlined
 def rounded(frame: Floats, q: float) -> Rounded:
     """Give a query as the blocks hold bounds, rounded down and rounded up.
 
@@ -96,7 +96,7 @@ def rounded(frame: Floats, q: float) -> Rounded:
     return below, above
 
 
-@inner
+@inlined
 def wide_enter(tree: Tree, limits: Rounded, level: int, block: int, state: Ints) -> None:
     """Compare a block: note which of its entries are to be taken."""
     blocks, starts = tree[0], tree[1]

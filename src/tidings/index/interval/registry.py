@@ -8,6 +8,7 @@ from tidings.index.interval.auto import Auto
 from tidings.index.interval.interval import interval
 from tidings.index.interval.interval_endpoint import interval_endpoint
 from tidings.index.interval.ir import IrTree
+from tidings.index.interval.live import Live
 from tidings.index.interval.protocol import IntervalIndex, rank_intervals
 from tidings.index.interval.r import r
 from tidings.index.interval.r_plain import r_plain
@@ -28,6 +29,7 @@ INTERVAL_INDEXES: Final[dict[str, Callable[..., IntervalIndex]]] = {
     "sopt-r": sopt_r,
     "sopt-r-64": sopt_r_64,
     "topk-table": TopkTable,
+    "live": Live,
     "auto": Auto,
 }
 
@@ -36,6 +38,10 @@ INTERVAL_INDEXES: Final[dict[str, Callable[..., IntervalIndex]]] = {
 def interval_index(
     name: Literal["ir"], low: Any, high: Any, score: Any, **options: Any
 ) -> IrTree: ...
+@overload
+def interval_index(
+    name: Literal["live"], low: Any, high: Any, score: Any, **options: Any
+) -> Live: ...
 @overload
 def interval_index(
     name: Literal["auto"], low: Any, high: Any, score: Any, **options: Any
@@ -49,7 +55,8 @@ def interval_index(name: str, low: Any, high: Any, score: Any, **options: Any) -
     >>> index.top(3, k=2).tolist()
     [2, 0]
 
-    `topk-table` takes `depth`, the greatest k that it lists (32); `auto` takes `k`,
+    `topk-table` takes `depth`, the greatest k that it lists (32); `live` takes `bound`, the changes
+    after which it is rebuilt (a sixteenth, at least 4,096); `auto` takes `k`,
     `updates_per_query`, `budget` (bytes an interval) and `use`, the name of an index.
     """
     if name not in INTERVAL_INDEXES:

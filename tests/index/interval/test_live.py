@@ -1,0 +1,422 @@
+"""The live index under change: a plain model judges it, also while it is rebuilt and read."""
+
+import gc
+import math
+import os
+import sys
+import weakref
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tidings.errors import TidingsError
+from tidings.index.interval import interval_index
+from tidings.index.interval.live import Live
+from tidings.index.interval.live_state import State
+from tidings.index.interval.protocol import rank_intervals
+
+JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
+
+ends = st.one_of(st.integers(0, 9).map(float), st.sampled_from([-math.inf, math.inf]))
+scores = st.integers(0, 3).map(float)
+rows = st.tuples(ends, ends, scores).map(lambda row: (*sorted(row[:2]), row[2]))
+
+
+def some(size, seed):
+    rng = np.random.default_rng(seed)
+    low = rng.integers(0, 9, size).astype(float)
+    return np.stack([low, low + rng.integers(0, 4, size), rng.integers(0, 4, size)], axis=1)
+
+
+def live(table, **options):
+    return interval_index("live", *np.reshape(table, (-1, 3)).T, **options)
+
+
+def best(there, q, k):
+    stabbed = [(-score, id) for id, (low, high, score) in there.items() if low <= q <= high]
+    return [id for _, id in sorted(stabbed)[:k]]
+
+
+def agrees(index, there, k=20):
+    qs = [-1.0, 0.0, 3.0, 4.5, 9.0, math.inf]
+    ids, counts = index.top_many(np.array(qs), k)
+    for row, count, q in zip(ids.tolist(), counts.tolist(), qs, strict=True):
+        assert row[:count] == best(there, q, k)
+        assert row[count:] == [-1] * (k - count)
+    assert index.top(3.0, k).tolist() == best(there, 3.0, k)
+    assert len(index) == len(there)
+
+
+@contextmanager
+def held(index, everything=True):
+    """A rebuild that has frozen its state and is not done before the block ends."""
+    go, build = Event(), index._built
+
+    def wait(*arguments):
+        go.wait()
+        return build(*arguments)
+
+    index._built = wait
+    with index._lock:
+        index._begin(everything)
+    try:
+        yield
+    finally:
+        go.set()
+        index.settle()
+        index._built = build
+
+
+class Changes(RuleBasedStateMachine):
+    """Changes, one and many, and rebuilds that begin and end at any point between them."""
+
+    @initialize(
+        size=st.sampled_from([0, 1, 63, 64, 65, 200]), bound=st.sampled_from([0, 3, 40, 10**6])
+    )
+    def start(self, size, bound):
+        table = some(size, size)
+        self.index = live(table, bound=bound)
+        self.there = dict(enumerate(map(tuple, table.tolist())))
+        self.given: int = size
+        self.held: Any = None
+
+    @rule(row=rows)
+    def insert(self, row):
+        assert self.index.insert(*row) == self.given
+        self.there[self.given] = row
+        self.given += 1
+
+    @rule(size=st.sampled_from([0, 1, 5, 130]), seed=st.integers(0, 9))
+    def insert_many(self, size, seed):
+        table = some(size, seed)
+        ids = self.index.insert_many(*table.T)
+        assert ids.tolist() == list(range(self.given, self.given + size))
+        self.there |= dict(zip(ids.tolist(), map(tuple, table.tolist()), strict=True))
+        self.given += size
+
+    @precondition(lambda self: self.there)
+    @rule(data=st.data())
+    def delete(self, data):
+        id = data.draw(st.sampled_from(sorted(self.there)))
+        self.index.delete(id)
+        del self.there[id]
+        with pytest.raises(TidingsError, match=f"there is no interval {id}"):
+            self.index.delete(id)
+
+    @rule(share=st.sampled_from([0.1, 0.5, 1.0]), seed=st.integers(0, 9))
+    def delete_many(self, share, seed):
+        ids = np.array(sorted(self.there), np.int64)
+        ids = np.random.default_rng(seed).permutation(ids)[: int(share * len(ids))]
+        self.index.delete_many(ids)
+        for id in ids.tolist():
+            del self.there[id]
+
+    @precondition(lambda self: self.there)
+    @rule(data=st.data(), score=scores)
+    def rescore(self, data, score):
+        id = data.draw(st.sampled_from(sorted(self.there)))
+        self.index.rescore(id, score)
+        self.there[id] = (*self.there[id][:2], score)
+
+    @rule(share=st.sampled_from([0.1, 1.0]), seed=st.integers(0, 9))
+    def rescore_many(self, share, seed):
+        rng = np.random.default_rng(seed)
+        ids = np.array(sorted(self.there), np.int64)
+        ids = rng.permutation(ids)[: int(share * len(ids))]
+        new = rng.integers(0, 4, len(ids)).astype(float)
+        self.index.rescore_many(ids, new)
+        for id, score in zip(ids.tolist(), new.tolist(), strict=True):
+            self.there[id] = (*self.there[id][:2], score)
+
+    @precondition(lambda self: self.held is None)
+    @rule(everything=st.booleans())
+    def freeze(self, everything):
+        self.index.settle()
+        self.held = held(self.index, everything)
+        self.held.__enter__()
+
+    @precondition(lambda self: self.held is not None)
+    @rule()
+    def swap(self):
+        self.held.__exit__(None, None, None)
+        self.held = None
+
+    @invariant()
+    def it_is_as_the_model(self):
+        agrees(self.index, self.there)
+        assert list(self.index.iterate(3.0)) == best(self.there, 3.0, len(self.there))
+
+    def teardown(self):
+        if getattr(self, "held", None) is not None:
+            self.swap()
+        if hasattr(self, "index"):
+            self.index.close()
+            agrees(self.index, self.there)
+
+
+TestChanges = Changes.TestCase
+TestChanges.settings = settings(
+    max_examples=60 if JIT else 6, stateful_step_count=25 if JIT else 12, deadline=None
+)
+
+
+def test_from_nothing_to_nothing():
+    index = live([], bound=10)
+    ids = index.insert_many(*some(300, 1).T)
+    index.settle()
+    index.delete_many(ids)
+    assert index.top(3.0, 5).tolist() == [] == list(index.iterate(3.0))
+    index.settle()
+    index.rebuild()
+    index.settle()
+    assert len(index._state.main) == 0
+    assert index.insert(0.0, 9.0, 1.0) == 300
+    assert index.top(3.0, 5).tolist() == [300]
+
+
+def test_a_score_that_goes_away_and_comes_back():
+    index = live([(0.0, 9.0, 1.0)], bound=10**6)
+    for _ in range(200 if JIT else 140):
+        index.rescore(0, 2.0)
+        index.rescore(0, 1.0)
+    assert index.top(3.0, 5).tolist() == [0]
+    index.delete(0)
+    assert index.top(3.0, 5).tolist() == []
+
+
+def test_a_reader_keeps_its_state():
+    index = live(some(300, 2), bound=10**6)
+    expected = list(index.iterate(3.0))
+    begun = index.iterate(3.0)
+    first = next(begun)
+    index.delete_many(range(300))
+    index.rebuild()
+    index.settle()
+    assert [first, *begun] == expected
+    assert index.top(3.0, 5).tolist() == []
+
+
+def test_the_middle_run_is_built_from_the_buffer():
+    table = some(3000, 3)
+    index = live(table[:1000], bound=10**6)
+    there = dict(enumerate(map(tuple, table.tolist())))
+    index.insert_many(*table[1000:].T)
+    index.settle()
+    assert len(index._state.middle) == 2000
+    index.delete(1500)
+    del there[1500]
+    agrees(index, there)
+
+
+def test_at_most_one_rebuild_is_under_way():
+    index = live(some(10, 4), bound=0)
+    with held(index):
+        thread = index._thread
+        for each in range(5):
+            index.insert(0.0, 9.0, float(each))
+        index.rebuild()
+        assert index._thread is thread
+        assert "a rebuild is under way" in index.describe()
+    assert index.counters()["rebuilds"] == 1
+    assert "no rebuild is under way, 1 done" in index.describe()
+
+
+def test_memory_of_the_old_run_goes_back():
+    index = live(some(500, 5), bound=10**6)
+    old = weakref.ref(index._state.main)
+    reader = index.iterate(3.0)
+    next(reader)
+    index.delete_many(range(400))
+    index.rebuild()
+    index.settle()
+    gc.collect()
+    assert old() is not None, "somebody reads it"
+    reader.close()
+    gc.collect()
+    assert old() is None
+    assert index.nbytes < live(some(500, 5)).nbytes
+
+
+def test_a_rebuild_that_fails_is_told_to_the_next_writer(monkeypatch):
+    index = live(some(50, 6), bound=10**6)
+    there = dict(enumerate(map(tuple, some(50, 6).tolist())))
+
+    def fail(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(index, "_built", fail)
+    index.rebuild()
+    index.settle()
+    agrees(index, there)
+    with pytest.raises(TidingsError, match=r"the last rebuild failed .*no room.*nothing is lost"):
+        index.delete(0)
+    monkeypatch.undo()
+    index.delete(0)
+    del there[0]
+    index.rebuild()
+    index.settle()
+    agrees(index, there)
+
+
+def test_closed_it_answers_but_takes_no_changes():
+    with live([(0.0, 9.0, 1.0)]) as index:
+        index.rebuild()
+    assert index._thread is None
+    assert index.top(1.0, 1).tolist() == [0]
+    with pytest.raises(TidingsError, match="closed"):
+        index.insert(0.0, 1.0, 1.0)
+
+
+def test_what_is_wrong_is_refused():
+    index = live([(0.0, 9.0, 1.0), (0.0, 9.0, 2.0)])
+    with pytest.raises(TidingsError, match="low 2 is above high 1"):
+        index.insert(2, 1, 1.0)
+    with pytest.raises(TidingsError, match="score nan"):
+        index.rescore(0, math.nan)
+    with pytest.raises(TidingsError, match="score -1"):
+        index.rescore_many([0], [-1.0])
+    with pytest.raises(TidingsError, match="given twice"):
+        index.rescore_many([0, 0], [1.0, 2.0])
+    with pytest.raises(TidingsError, match="not of one length"):
+        index.rescore_many([0, 1], [1.0])
+    with pytest.raises(TidingsError, match="there is no interval -1"):
+        index.rescore(-1, 1.0)
+    with pytest.raises(TidingsError, match="bound = -1"):
+        live([], bound=-1)
+    with pytest.raises(TidingsError, match="there is no interval 7"):
+        index.delete_many([1, 7, 0])
+    assert index.top(1.0, 5).tolist() == [0]
+    with pytest.raises(TidingsError, match="there is no interval 8"):
+        index.rescore_many([0, 8], [3.0, 3.0])
+
+
+class Written:
+    """A writer's changes, how many have begun and ended, and what was there after each."""
+
+    def __init__(self, index, there, seed):
+        self.index, self.there = index, there
+        self.rng = np.random.default_rng(seed)
+        self.begun, self.states = 0, [dict(there)]
+
+    def run(self, changes):
+        for _ in range(changes):
+            after = dict(self.there)
+            apply = self.change(after)
+            self.begun += 1
+            apply()
+            self.states.append(after)
+            self.there = after
+
+    def change(self, after):
+        kind, score = self.rng.integers(0, 5), float(self.rng.integers(0, 4))
+        ids = self.rng.permutation(sorted(after))[:5].tolist()
+        if kind == 0 or len(ids) < 5:
+            row = (float(self.rng.integers(0, 5)), 6.0, score)
+            after[self.index._given] = row
+            return lambda: self.index.insert(*row)
+        if kind == 1:
+            del after[ids[0]]
+            return lambda: self.index.delete(ids[0])
+        chosen = ids if kind == 2 else ids[:1]
+        for id in chosen:
+            after[id] = (*after[id][:2], score)
+        if kind == 2:
+            return lambda: self.index.rescore_many(chosen, [score] * len(chosen))
+        return lambda: self.index.rescore(ids[0], score)
+
+
+class Watched(Live):
+    """A live index that keeps every state it publishes."""
+
+    published: list[State]
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if name == "_state":
+            self.__dict__.setdefault("published", []).append(value)
+
+
+@pytest.mark.parametrize("bound", [30, 10**6])
+def test_every_state_is_that_before_a_change_or_after_it(bound):
+    table = some(60, 9)
+    index = Watched(rank_intervals(*table.T), bound=bound)
+    written = Written(index, dict(enumerate(map(tuple, table.tolist()))), seed=10)
+    for _ in range(600 if JIT else 200):
+        index.published.clear()
+        before = written.there
+        written.run(1)
+        for state in list(index.published):
+            found = index._top(state, 4.0, 50).tolist()
+            assert found in (best(before, 4.0, 50), best(written.there, 4.0, 50))
+    index.close()
+
+
+def test_a_rescored_interval_is_in_every_state():
+    """Also in those where the tail is merged into the buffer."""
+    index = Watched(rank_intervals([0.0], [9.0], [1.0]), bound=10**6)
+    for each in range(300):
+        index.rescore(0, float(each % 3))
+    assert len(index.published) > 301
+    assert all(index._top(state, 4.0, 5).tolist() == [0] for state in index.published)
+
+
+class Reader:
+    """Queries, each with the changes that may or may not be seen by it."""
+
+    def __init__(self, written):
+        self.written, self.seen = written, []
+
+    def run(self, stop):
+        qs = np.array([1.0, 4.0, 6.0])
+        while not stop.is_set():
+            ended = len(self.written.states) - 1
+            ids, counts = self.written.index.top_many(qs, 8)
+            one = self.written.index.top(4.0, 8).tolist()
+            begun = self.written.begun
+            many = [row[:count] for row, count in zip(ids.tolist(), counts, strict=True)]
+            self.seen.append((ended, begun, many, one))
+
+    def check(self):
+        for ended, begun, many, one in self.seen:
+            states = self.written.states[ended : begun + 1]
+            assert many in [[best(each, q, 8) for q in (1.0, 4.0, 6.0)] for each in states]
+            assert one in [best(each, 4.0, 8) for each in states]
+
+
+@pytest.fixture
+def often_switched():
+    """Threads take turns often, so that much comes between a reader's steps."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("often_switched")
+@pytest.mark.parametrize("bound", [20, 10**6])
+def test_every_answer_is_that_of_one_state(bound):
+    table = some(60, 7)
+    index = live(table, bound=bound)
+    written = Written(index, dict(enumerate(map(tuple, table.tolist()))), seed=8)
+    readers, stop = [Reader(written), Reader(written)], Event()
+    threads = [Thread(target=reader.run, args=(stop,)) for reader in readers]
+    for thread in threads:
+        thread.start()
+    try:
+        written.run(1500 if JIT else 150)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    index.close()
+    assert bound > 20 or index.counters()["rebuilds"] > 0
+    for reader in readers:
+        assert reader.seen
+        reader.check()
+    agrees(index, written.there)
