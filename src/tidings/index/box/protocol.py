@@ -1,0 +1,152 @@
+"""What an index over several attributes is, and the boxes that all of them are built from.
+
+A subscription is a box: an interval [low, high] for each attribute, [-inf, inf] where it has no
+predicate. An event is a row of numbers, NaN where it lacks the attribute: no predicate holds there.
+
+- exact: every predicate holds; the score is the subscription's own.
+- relaxed: at least one predicate holds; the score is the aggregate (the sum, by default) of the
+  weights of those that hold, rounded to 12 decimals.
+
+Answers come by score, ties by smaller id.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.errors import TidingsError
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Answer = tuple[Ints, Floats]
+Answers = tuple[Ints, Floats, Ints]
+
+
+class BoxIndex(Protocol):
+    """Boxes with scores or weights; ids are their places in the arrays that were given.
+
+    Answers are exactly those of `ExactScan` and `RelaxedScan`.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called in the registry."""
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all arrays that the index holds, those of the boxes among them."""
+
+    def top(self, row: Any, k: int) -> Answer:
+        """Give ids and scores of the k best for an event; fewer, if fewer match."""
+
+    def top_many(self, rows: Any, k: int) -> Answers:
+        """Give a row of ids and of scores for each event, and how many each has.
+
+        Behind the last answer a row is filled up with -1 and NaN.
+        """
+
+    def counters(self) -> Mapping[str, int]:
+        """Give what the last `top` or `top_many` looked at."""
+
+    def describe(self) -> str:
+        """Tell what the index is and what it holds."""
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Lows and highs of shape (n, d), and what they are worth: scores (n) or weights (n, d)."""
+
+    low: Floats
+    high: Floats
+    worth: Floats
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    @property
+    def attributes(self) -> int:
+        """The number of attributes, d."""
+        return int(self.low.shape[1])
+
+    @property
+    def matching(self) -> str:
+        """`exact` for scores, `relaxed` for weights."""
+        return "exact" if self.worth.ndim == 1 else "relaxed"
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the three arrays."""
+        return self.low.nbytes + self.high.nbytes + self.worth.nbytes
+
+    def constrained(self) -> Bools:
+        """Say of each box and attribute whether there is a predicate."""
+        return (self.low > -np.inf) | (self.high < np.inf)
+
+    def describe(self) -> str:
+        """Tell how many there are, over how many attributes."""
+        return f"{len(self):,} subscriptions over {self.attributes} attributes, {self.matching}"
+
+
+def boxes_of(low: Any, high: Any, worth: Any) -> Boxes:
+    """Check the arrays; NaN, an empty interval and a negative score or weight are refused by place.
+
+    Arrays of float64 in C order are kept as they are, not copied: do not change them.
+    """
+    lows, highs, worths = (
+        np.ascontiguousarray(each, dtype=np.float64) for each in (low, high, worth)
+    )
+    shapes = f"{lows.shape}, {highs.shape} and {worths.shape}"
+    if lows.ndim != 2 or highs.shape != lows.shape or lows.shape[1] == 0:
+        raise TidingsError(f"low and high have one shape (n, d) with d at least 1, not {shapes}")
+    if worths.shape not in (lows.shape, lows.shape[:1]):
+        raise TidingsError(f"scores have shape (n,), weights that of low and high, not {shapes}")
+    _refuse(~(np.isfinite(worths) & (worths >= 0)), worths, "is not a finite number >= 0")
+    if (bad := ~(lows <= highs)).any():
+        id, attribute = _first(bad)
+        raise TidingsError(
+            f"subscription {id}, attribute {attribute}: low {lows[id, attribute]} is above "
+            f"high {highs[id, attribute]}"
+        )
+    return Boxes(lows, highs, worths)
+
+
+def _refuse(bad: Bools, worths: Floats, rule: str) -> None:
+    if bad.any():
+        place = _first(bad)
+        what = "score" if len(place) == 1 else f"attribute {place[1]}: weight"
+        raise TidingsError(f"subscription {place[0]}, {what} {worths[place]} {rule}")
+
+
+def _first(bad: Bools) -> tuple[int, ...]:
+    return tuple(int(each) for each in np.unravel_index(int(np.argmax(bad)), bad.shape))
+
+
+def events_of(attributes: int, rows: Any) -> Floats:
+    """Give events as rows of float64, if they have as many attributes as the boxes."""
+    events = np.ascontiguousarray(rows, np.float64)
+    if events.ndim != 2 or events.shape[1] != attributes:
+        raise TidingsError(
+            f"events of shape {events.shape}: rows of {attributes} numbers are wanted"
+        )
+    return events
+
+
+def checked(k: int) -> int:
+    """Give k, if it can be one."""
+    if k < 0:
+        raise TidingsError(f"k = {k} is below 0")
+    return k
+
+
+def filled(answers: list[Answer], k: int) -> Answers:
+    """Lay answers of different lengths out as rows."""
+    ids = np.full((len(answers), k), -1, np.int64)
+    scores = np.full((len(answers), k), np.nan)
+    counts = np.array([len(each) for each, _ in answers], np.int64)
+    for row, (found, score) in enumerate(answers):
+        ids[row, : len(found)], scores[row, : len(found)] = found, score
+    return ids, scores, counts

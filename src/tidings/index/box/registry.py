@@ -1,0 +1,48 @@
+"""The indexes over several attributes by name, and by the matching that each can do."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from tidings.errors import TidingsError
+from tidings.index.box.auto import exact_auto, relaxed_auto
+from tidings.index.box.exact_blocks import ExactBlocks
+from tidings.index.box.intersection import Intersection
+from tidings.index.box.protocol import BoxIndex, boxes_of
+from tidings.index.box.relaxed_blocks import RelaxedBlocks
+from tidings.index.box.scan import ExactScan, RelaxedScan
+from tidings.index.box.sparse import Sparse
+from tidings.index.box.threshold import Threshold
+
+BOX_INDEXES: Final[dict[str, dict[str, Callable[..., BoxIndex]]]] = {
+    "scan": {"exact": ExactScan, "relaxed": RelaxedScan},
+    "intersection": {"exact": Intersection},
+    "threshold": {"relaxed": Threshold},
+    "blocks": {"exact": ExactBlocks, "relaxed": RelaxedBlocks},
+    "sparse": {"relaxed": Sparse},
+    "auto": {"exact": exact_auto, "relaxed": relaxed_auto},
+}
+
+
+def box_index(name: str, low: Any, high: Any, worth: Any, **options: Any) -> BoxIndex:
+    """Build the index `name` over boxes; scores (n,) make it exact, weights (n, d) relaxed.
+
+    >>> low, high = [[0, 0], [5, 0]], [[9, 4], [6, 9]]
+    >>> exact = box_index("blocks", low, high, [1.0, 3.0])
+    >>> exact.top([5, 3], k=2)[0].tolist(), exact.top([7, 3], k=2)[0].tolist()
+    ([1, 0], [0])
+    >>> relaxed = box_index("blocks", low, high, [[2.0, 1.0], [4.0, 0.5]])
+    >>> [each.tolist() for each in relaxed.top([7, 3], k=2)]
+    [[0, 1], [3.0, 0.5]]
+
+    Relaxed indexes take `aggregate`: `sum` or `max`; `scan` and `threshold` also any monotone
+    function of rows of contributions. `intersection` and `threshold` take `over`, the name of an
+    interval index. `auto` takes blocks, or `sparse` where few attributes are constrained, or
+    `threshold` for an aggregate that is a function.
+    """
+    if name not in BOX_INDEXES:
+        raise TidingsError(f"{name!r} is no index; there are {', '.join(BOX_INDEXES)}")
+    boxes = boxes_of(low, high, worth)
+    if boxes.matching not in BOX_INDEXES[name]:
+        able = [each for each, kinds in BOX_INDEXES.items() if boxes.matching in kinds]
+        raise TidingsError(f"{name} does not match {boxes.matching}; there are {', '.join(able)}")
+    return BOX_INDEXES[name][boxes.matching](boxes, **options)

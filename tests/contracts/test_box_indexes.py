@@ -1,0 +1,208 @@
+"""One suite over every index of boxes, exact and relaxed: the answers of the scan, exactly."""
+
+import math
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidings.errors import TidingsError
+from tidings.index.box import BOX_INDEXES, box_index
+
+JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
+EXAMPLES = settings(max_examples=60 if JIT else 8)
+SIZES = (0, 1, 63, 64, 65, 129) + ((4095, 4097, 20_000) if JIT else ())
+KINDS = [(name, how) for name, kinds in BOX_INDEXES.items() for how in kinds if name != "scan"]
+AGGREGATES = [
+    (name, aggregate) for name, how in KINDS if how == "relaxed" for aggregate in ("sum", "max")
+]
+
+every_index = pytest.mark.parametrize(("name", "how"), KINDS)
+
+ends = st.one_of(st.integers(0, 5).map(float), st.sampled_from([-math.inf, math.inf, -0.0, 0.1]))
+sides = st.tuples(ends, ends).map(sorted)
+values = st.one_of(ends, st.just(math.nan), st.just(2.5))
+weights = st.one_of(st.integers(0, 3).map(float), st.sampled_from([0.1, 0.2, 0.3, 1e-13]))
+
+
+@st.composite
+def boxes_and_events(draw):
+    """Boxes and events over 1 to 5 attributes and few numbers, so that ties are common."""
+    attributes = draw(st.integers(1, 5))
+    box = st.lists(st.tuples(sides, weights), min_size=attributes, max_size=attributes)
+    boxes = draw(st.lists(box, max_size=30))
+    event = st.lists(values, min_size=attributes, max_size=attributes)
+    events = draw(st.lists(event, min_size=1, max_size=6))
+    low = np.array([[side[0] for side, _ in each] for each in boxes]).reshape(-1, attributes)
+    high = np.array([[side[1] for side, _ in each] for each in boxes]).reshape(-1, attributes)
+    weight = np.array([[each for _, each in one] for one in boxes]).reshape(-1, attributes)
+    return low, high, weight, np.array(events)
+
+
+def worth(how, weight):
+    return weight if how == "relaxed" else weight[:, 0]
+
+
+def workload(size, attributes, seed, spread=9):
+    """Random boxes on whole numbers; some attributes are free, some events lack some."""
+    rng = np.random.default_rng(seed)
+    low = rng.integers(0, spread, (size, attributes)).astype(float)
+    high = low + rng.integers(0, max(2, spread // 2), (size, attributes))
+    low[rng.random(low.shape) < 0.3] = -np.inf
+    high[rng.random(low.shape) < 0.3] = np.inf
+    weight = rng.integers(0, 5, (size, attributes)) / 10
+    events = rng.integers(-1, spread + 2, (9, attributes)).astype(float)
+    events[rng.random(events.shape) < 0.15] = np.nan
+    return low, high, weight, events
+
+
+def same(index, scan, events, k):
+    for found, expected in zip(index.top_many(events, k), scan.top_many(events, k), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    for event in events:
+        for found, expected in zip(index.top(event, k), scan.top(event, k), strict=True):
+            assert found.tolist() == expected.tolist()
+
+
+def judge(name, how, work, k, **options):
+    low, high, weight, events = work
+    index = box_index(name, low, high, worth(how, weight), **options)
+    same(index, box_index("scan", low, high, worth(how, weight), **options), events, k)
+    return index
+
+
+@every_index
+@EXAMPLES
+@given(work=boxes_and_events(), k=st.integers(0, 35))
+def test_answers_are_those_of_the_scan(name, how, work, k):
+    judge(name, how, work, k)
+
+
+@pytest.mark.parametrize(("name", "aggregate"), AGGREGATES)
+@EXAMPLES
+@given(work=boxes_and_events(), k=st.integers(0, 35))
+def test_aggregates(name, aggregate, work, k):
+    judge(name, "relaxed", work, k, aggregate=aggregate)
+
+
+@every_index
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("attributes", [1, 2, 5])
+def test_sizes_around_those_of_blocks(name, how, size, attributes):
+    if size > 10_000 and name in ("threshold", "intersection"):
+        size = 1000
+    judge(name, how, workload(size, attributes, seed=size), 20)
+
+
+@every_index
+@pytest.mark.parametrize("attributes", [8, 9, 17, 33])
+def test_more_attributes_than_a_group(name, how, attributes):
+    judge(name, how, workload(300, attributes, seed=attributes), 10)
+
+
+@every_index
+@pytest.mark.parametrize("k", [1, 64, 65, 1000])
+def test_any_k(name, how, k):
+    judge(name, how, workload(400, 3, seed=k), k)
+
+
+@every_index
+def test_all_weights_equal_go_by_id(name, how):
+    low, high, _, events = workload(500, 4, seed=1)
+    judge(name, how, (low, high, np.ones((500, 4)), events), 20)
+    full = np.zeros((150, 2)), np.ones((150, 2)), np.ones((150, 2)), np.full((5, 2), 0.5)
+    assert judge(name, how, full, 100).top([0.5, 0.5], 100)[0].tolist() == list(range(100))
+
+
+@every_index
+def test_all_weights_zero_still_match(name, how):
+    low, high, weight, events = workload(200, 3, seed=2)
+    judge(name, how, (low, high, 0 * weight, events), 20)
+
+
+@every_index
+@pytest.mark.parametrize("scale", [1e-300, 1e-13, 1e5, 1e250])
+def test_weights_of_any_size(name, how, scale):
+    low, high, weight, events = workload(200, 3, seed=3)
+    judge(name, how, (low, high, scale * weight, events), 20)
+
+
+@every_index
+def test_weights_of_very_different_size(name, how):
+    rng = np.random.default_rng(4)
+    low, high, _, events = workload(400, 6, seed=4)
+    judge(name, how, (low, high, 10.0 ** rng.integers(-14, 9, (400, 6)), events), 20)
+
+
+@every_index
+def test_more_numbers_than_codes(name, how):
+    rng = np.random.default_rng(5)
+    low = rng.random((2000 if JIT else 300, 3))
+    high = low + rng.random(low.shape) / 2
+    work = low, high, rng.random(low.shape), rng.random((8, 3))
+    judge(name, how, work, 20)
+    judge(name, how, (*work[:3], low[:20]), 20)
+
+
+@every_index
+def test_neighbouring_numbers_are_told_apart(name, how):
+    rng = np.random.default_rng(6)
+    points = 0.1 + rng.integers(0, 5, (400, 2)) * np.spacing(0.1)
+    filler = rng.random((400, 2))
+    low, weight = np.concatenate([points, filler]), np.ones((800, 2))
+    judge(name, how, (low, low, weight, points[:10]), 20)
+
+
+@every_index
+def test_an_event_that_lacks_everything(name, how):
+    low, high, weight, _ = workload(300, 3, seed=7)
+    low[::7], high[::7] = -np.inf, np.inf
+    index = judge(name, how, (low, high, weight, np.full((2, 3), np.nan)), 5)
+    assert len(index.top([np.nan] * 3, 5)[0]) == (5 if how == "exact" else 0)
+
+
+@every_index
+def test_unconstrained_attributes_never_count(name, how):
+    low, high = np.full((70, 2), -np.inf), np.full((70, 2), np.inf)
+    index = judge(name, how, (low, high, np.ones((70, 2)), np.zeros((1, 2))), 5)
+    assert index.top([0, 0], 5)[0].tolist() == ([0, 1, 2, 3, 4] if how == "exact" else [])
+
+
+@every_index
+def test_infinite_events(name, how):
+    low, high, weight, _ = workload(300, 2, seed=8)
+    events = np.array([[np.inf, -np.inf], [-np.inf, 3.0], [np.inf, np.nan]])
+    judge(name, how, (low, high, weight, events), 20)
+
+
+@every_index
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 67])
+def test_any_split_into_batches_gives_the_same(name, how, count):
+    low, high, weight, _ = workload(300, 3, seed=9)
+    events = np.random.default_rng(9).integers(0, 9, (count, 3)).astype(float)
+    judge(name, how, (low, high, weight, events), 4)
+
+
+@every_index
+def test_it_gives_account(name, how):
+    low, high, weight, events = workload(300, 3, seed=10)
+    index = box_index(name, low, high, worth(how, weight))
+    index.top(events[0], 5)
+    one = index.counters()
+    index.top_many(events, 5)
+    assert all(index.counters()[kind] >= count >= 0 for kind, count in one.items())
+    assert index.nbytes > 0
+    assert index.name == name
+    assert "300 subscriptions over 3 attributes" in index.describe()
+
+
+@every_index
+def test_wrong_questions_are_refused(name, how):
+    low, high, weight, events = workload(10, 3, seed=11)
+    index = box_index(name, low, high, worth(how, weight))
+    with pytest.raises(TidingsError, match="k = -1 is below 0"):
+        index.top_many(events, -1)
+    with pytest.raises(TidingsError, match="rows of 3 numbers"):
+        index.top([1.0, 2.0], 5)

@@ -1,0 +1,77 @@
+"""The kernels of boxes against their plain twins and plain Python."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.kernels import code_vectors
+from tidings.kernels.best import best_offer, best_sort
+from tidings.kernels.codes import code_rows
+from tidings.kernels.rounding import rounded
+
+
+@given(st.floats(0, 1e300))
+def test_rounding_is_that_of_python(score):
+    assert rounded(score) == round(score, 12)
+
+
+@given(st.integers(0, 10**15))
+def test_rounding_near_halves_is_that_of_python(halves):
+    score = (halves + 0.5) / 1e12
+    for near in (np.nextafter(score, 0), score, np.nextafter(score, 1e9)):
+        assert rounded(float(near)) == round(float(near), 12)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50)), unique=True), st.integers(0, 9))
+def test_the_best_are_kept_in_order(entries, k):
+    scores, ids, size = np.zeros((2, k)), np.zeros((2, k), np.int64), 0
+    for score, id in entries:
+        size = best_offer((scores, ids, 1), size, float(score), id)
+    best_sort((scores, ids, 1), size)
+    expected = sorted(entries, key=lambda entry: (-entry[0], entry[1]))[:k]
+    assert list(zip(scores[1, :size], ids[1, :size], strict=True)) == expected
+
+
+@pytest.mark.parametrize("greatest", [False, True])
+@pytest.mark.parametrize("events", [1, 4])
+@pytest.mark.parametrize("attributes", [1, 7, 8, 9, 40])
+def test_vectors_weigh_as_their_plain_twin(greatest, events, attributes):
+    rng = np.random.default_rng(attributes)
+    codes = rng.integers(0, 256, 64 + attributes * 192).astype(np.uint8)
+    codes.reshape(-1, 64)[3::3] //= 8  # the weights of a group fit a byte
+    rows = rng.integers(0, 256, (events, attributes)).astype(np.uint8).ravel()
+    results = []
+    for weigh in (code_vectors.weigh, code_vectors.weigh_plain):
+        few = (
+            np.arange(events),
+            np.arange(events) * attributes,
+            np.full(events, 9 * attributes),
+            np.zeros(events, np.int64),
+            np.zeros(events * 64, np.uint16),
+        )
+        weigh(codes, (64, attributes, greatest), rows, few)
+        results.append([each.tolist() for each in few])
+    assert results[0] == results[1]
+
+
+def test_vectors_compare_as_their_plain_twins():
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 256, 200).astype(np.uint8)
+    sums = rng.integers(0, 65536, 100).astype(np.uint16)
+    for number in (0, 1, 127, 128, 254, 255):
+        byte: Any = np.uint8(number)
+        plain = code_vectors.stab_plain(codes, 3, 70, number)
+        assert code_vectors.stab(codes, 3, 70, byte) == plain
+        wanted = 257 * number
+        assert code_vectors.reach(sums, 9, wanted) == code_vectors.reach_plain(sums, 9, wanted)
+
+
+def test_codes_keep_order_and_know_what_is_missing():
+    cuts = np.array([[1.0, 2.0, 3.0, np.inf]]), np.array([3])
+    rows = np.array([[-np.inf], [0.0], [1.0], [2.5], [3.0], [np.inf], [np.nan]])
+    codes = np.empty(rows.shape, np.uint8)
+    code_rows(cuts, rows, codes)
+    assert codes.ravel().tolist() == [0, 0, 1, 2, 3, 3, 255]
