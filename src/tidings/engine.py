@@ -23,7 +23,9 @@ class Engine:
 
     `lateness` is how far out of order events may come; older ones go to `late`. What is refused
     goes to `dead_letters` and stops nothing else: a bad event is passed over, a bad command raises.
-    The last events that it should `remember` can be explained by their ids.
+    The last events that it should `remember` can be explained by their ids. `index` names what
+    finds the subscriptions: `scan` looks at all of them, `op` and `access` at those that may want
+    the event; the answers are the same.
 
     >>> from tidings import Event, Policy, Sliding, Subscriber, Subscription
     >>> engine = Engine()
@@ -33,8 +35,10 @@ class Engine:
     ['e1']
     """
 
-    def __init__(self, lateness: object = "0s", remember: int = 10_000) -> None:
-        self._matcher = Matcher()
+    def __init__(
+        self, lateness: object = "0s", remember: int = 10_000, index: str = "scan"
+    ) -> None:
+        self._matcher = Matcher(index=index)
         self._feeds: dict[str, Feed] = {}
         self._arrivals: Arrivals[Event] = Arrivals(parse_duration_us(lateness))
         self._published: set[str] = set()
@@ -147,7 +151,7 @@ class Engine:
         """Go on from a snapshot, whatever was here before."""
         people = [loads_subscriber(form) for form in state["subscribers"]]
         wanted = [loads_subscription(form) for form in state["subscriptions"]]
-        self._matcher = Matcher(people, wanted)
+        self._matcher = Matcher(people, wanted, self._matcher.index)
         self._feeds = {subscriber.id: Feed(subscriber) for subscriber in people}
         for name, feed in state["feeds"].items():
             self._feeds[name].restore(feed)

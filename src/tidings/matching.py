@@ -3,11 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
+from tidings import checks
 from tidings.errors import InvalidSubscription
 from tidings.index import INDEXES
 from tidings.model import Event, Match, Subscription
 from tidings.policy import Subscriber
 from tidings.score import Ranker, Scorer
+from tidings.score.exact import Exact
 
 
 class Matcher:
@@ -22,6 +24,8 @@ class Matcher:
         subscriptions: Iterable[Subscription] = (),
         index: str = "scan",
     ) -> None:
+        checks.choice("index", index, INDEXES)
+        self.index = index
         self._index = INDEXES[index]()
         self.subscribers: dict[str, Subscriber] = {}
         self.subscriptions: dict[str, Subscription] = {}
@@ -80,6 +84,8 @@ class Matcher:
 
     def top(self, event: Event, k: int, scorer: Scorer) -> list[tuple[str, float]]:
         """Give the k best subscriptions for the event and their scores, ties by smaller id."""
+        if isinstance(scorer, Exact):
+            return self._index.top(event, k)
         return self._index.top(
             event, k, lambda e, hit: self.ranker(hit.subscriber, scorer).score(e, hit)
         )

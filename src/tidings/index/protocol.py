@@ -1,11 +1,13 @@
 """What an index is: a set of subscriptions that knows who may want an event."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from tidings.model import Event, Subscription
+from tidings.values import Range
 
 Score = Callable[[Event, Subscription], float | None]
+"""The score of a subscription for an event; None where no predicate of it holds."""
 
 
 class Index(Protocol):
@@ -23,5 +25,26 @@ class Index(Protocol):
     def touching(self, event: Event) -> Iterable[Subscription]:
         """Give the subscriptions of which at least one predicate holds."""
 
-    def top(self, event: Event, k: int, score: Score) -> list[tuple[str, float]]:
-        """Give the k best by `score`, ties by smaller id."""
+    def top(self, event: Event, k: int, score: Score | None = None) -> list[tuple[str, float]]:
+        """Give the k best by `score`, ties by smaller id.
+
+        Without it: the best of those that cover the event, by their own scores (RPS, exact), which
+        stand before an event comes; that is what an index can keep in order.
+        """
+
+    def counters(self) -> Mapping[str, int]:
+        """Give how many `predicates` and `subscriptions` were looked at since the index was made.
+
+        A predicate is looked at when it is found or tested, a subscription when it is tested or
+        counted.
+        """
+
+
+def has_ranges(event: Event) -> bool:
+    """Tell whether a value of the event is only known to be within a range."""
+    return any(isinstance(key, Range) for values in event.tokens.values() for _, key in values)
+
+
+def own_score(subscription: Subscription) -> float:
+    """Give the score that a subscription has by itself: 1 where none is given."""
+    return 1.0 if subscription.score is None else subscription.score

@@ -2,7 +2,9 @@
 
 from typing import Final
 
+from tidings.index.access import Access
+from tidings.index.op import Op
 from tidings.index.protocol import Index
 from tidings.index.scan import Scan
 
-INDEXES: Final[dict[str, type[Index]]] = {"scan": Scan}
+INDEXES: Final[dict[str, type[Index]]] = {"scan": Scan, "op": Op, "access": Access}

@@ -12,6 +12,7 @@ class Scan:
 
     def __init__(self, subscriptions: Iterable[Subscription] = ()) -> None:
         self._subscriptions = {each.id: each for each in subscriptions}
+        self._predicates = self._looked = 0
 
     def add(self, subscription: Subscription) -> None:
         """Add a subscription."""
@@ -23,17 +24,31 @@ class Scan:
 
     def matching(self, event: Event) -> list[Subscription]:
         """Give the subscriptions that cover the event, by id."""
-        return [each for each in self._by_id() if each.matches(event)]
+        return [each for each in self._all() if each.matches(event)]
 
     def touching(self, event: Event) -> list[Subscription]:
         """Give the subscriptions of which at least one predicate holds, by id."""
-        return [each for each in self._by_id() if each.touches(event)]
+        return [each for each in self._all() if each.touches(event)]
 
-    def top(self, event: Event, k: int, score: Score) -> list[tuple[str, float]]:
+    def top(self, event: Event, k: int, score: Score | None = None) -> list[tuple[str, float]]:
         """Give the k best by `score`, ties by smaller id."""
-        scored = ((each.id, score(event, each)) for each in self._subscriptions.values())
+        scored = ((each.id, (score or _exact)(event, each)) for each in self._all())
         found = [(name, value) for name, value in scored if value is not None]
         return nsmallest(k, found, key=lambda pair: (-pair[1], pair[0]))
 
-    def _by_id(self) -> list[Subscription]:
-        return [self._subscriptions[name] for name in sorted(self._subscriptions)]
+    def counters(self) -> dict[str, int]:
+        """Give how many predicates and subscriptions were looked at so far: all, every time."""
+        return {"predicates": self._predicates, "subscriptions": self._looked}
+
+    def _all(self) -> list[Subscription]:
+        """Give all by id, and count them."""
+        everyone = [self._subscriptions[name] for name in sorted(self._subscriptions)]
+        self._looked += len(everyone)
+        self._predicates += sum(len(conj) for each in everyone for conj in each.conjunctions)
+        return everyone
+
+
+def _exact(event: Event, subscription: Subscription) -> float | None:
+    if not subscription.matches(event):
+        return None
+    return 1.0 if subscription.score is None else subscription.score

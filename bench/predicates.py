@@ -1,0 +1,299 @@
+"""The indexes over the whole condition language, against a naive check compiled in the same way.
+
+python bench/predicates.py [--sizes 10000 100000 1000000] [--quick]
+
+300 attributes by Zipf's law, half of them numbers and half strings, 2 to 8 predicates a
+subscription, 10 to 50 attributes an event. `naive` looks at every conjunction, in arrays and with
+kernels like those of the access index, after the same encoding of the event. Times are the least
+of several chunks of new events, on one core; ratios hold inside one run. Results go to
+bench/results.
+"""
+
+import argparse
+import gc
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np
+from interval import RESULTS, line, machine, per, ratio, timed
+
+from tidings.index import INDEXES
+from tidings.index.access import Access
+from tidings.index.segment import Segment, encode
+from tidings.model import Event, Subscription
+from tidings.predicate import Condition, Predicate, predicate
+
+K, ATTRIBUTES, WORDS, EVENTS = 20, 300, 1000, 200
+LARGEST = {"scan": 10_000, "op": 100_000}
+CHANCE = np.random.default_rng
+
+
+def main() -> None:
+    wanted = arguments()
+    sizes = {size: measured(size, wanted) for size in wanted.sizes}
+    result = {"machine": machine(), "k": K, "sizes": sizes}
+    text = page(result)
+    print(text)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "predicates.json").write_text(json.dumps(result, indent=1) + "\n")
+    (RESULTS / "predicates.md").write_text(text + "\n")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--quick", action="store_true", help="10,000 subscriptions, few rounds")
+    wanted = parser.parse_args()
+    if wanted.quick:
+        wanted.sizes, wanted.rounds = [10_000], 3
+    return wanted
+
+
+class Words:
+    """Draws attributes and values by Zipf's law."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = CHANCE(seed)
+        self.law, self.words = cumulated(ATTRIBUTES), cumulated(WORDS)
+
+    def attributes(self, count: int) -> list[int]:
+        """Distinct attributes, the common ones more often."""
+        found: dict[int, None] = {}
+        while len(found) < count:
+            drawn = np.searchsorted(self.law, self.chance.random(2 * count))
+            found |= dict.fromkeys(drawn.tolist())
+        return list(found)[:count]
+
+    def word(self) -> str:
+        number = int(np.searchsorted(self.words, self.chance.random()))
+        return f"{number * 7919 % 9973:04d}-w{number}"
+
+
+def cumulated(count: int) -> Any:
+    often = 1 / np.arange(1, count + 1)
+    return np.cumsum(often / often.sum())[:-1]
+
+
+def part(words: Words, attribute: int) -> Predicate:
+    name, dice = f"a{attribute}", words.chance.random()
+    if attribute % 2:
+        return number_part(name, dice, words)
+    word = words.word()
+    if dice < 0.80:
+        return predicate(name, "=", word)
+    if dice < 0.88:
+        return predicate(name, "in", [word, words.word(), words.word()])
+    if dice < 0.93:
+        return predicate(name, "prefix", word[: 2 + int(dice * 1000) % 3])
+    if dice < 0.96:
+        return predicate(name, "suffix", word[-3:])
+    if dice < 0.98:
+        return predicate(name, "substring", word[1 : 4 + int(dice * 1000) % 3])
+    return predicate(name, "!=", word)
+
+
+def number_part(name: str, dice: float, words: Words) -> Predicate:
+    at = round(words.chance.random() * 1000, 2)
+    if dice < 0.7:
+        return predicate(name, "between", (at, at + round(words.chance.exponential(50), 2)))
+    return predicate(name, "<=" if dice < 0.85 else ">=", at)
+
+
+def subscriptions(size: int, seed: int) -> list[Subscription]:
+    words = Words(seed)
+    sizes = words.chance.integers(2, 9, size).tolist()
+    scores = np.round(words.chance.random(size) * 100, 1).tolist()
+    made = []
+    for number in range(size):
+        parts = tuple(part(words, each) for each in words.attributes(sizes[number]))
+        made.append(Subscription(f"s{number:07d}", "u", Condition((parts,)), score=scores[number]))
+    return made
+
+
+def events(count: int, seed: int) -> list[Event]:
+    words = Words(seed)
+    return [Event(f"e{number}", said(words), 0) for number in range(count)]
+
+
+def said(words: Words) -> dict[str, Any]:
+    found = words.attributes(int(words.chance.integers(10, 51)))
+    return {
+        f"a{each}": round(words.chance.random() * 1000, 2) if each % 2 else words.word()
+        for each in found
+    }
+
+
+def measured(size: int, wanted: argparse.Namespace) -> dict[str, Any]:
+    wishes, before = subscriptions(size, 7), events(EVENTS, 9)
+    stream = events(EVENTS * wanted.rounds, 8)
+    chunks = [stream[at : at + EVENTS] for at in range(0, len(stream), EVENTS)]
+    gc.freeze()
+    predicates = sum(len(conj) for each in wishes for conj in each.conjunctions)
+    access, build = timed(lambda: settled(wishes, before))
+    rows = naive_rows(access, wishes, chunks)
+    rows.append({"name": "access", "build_s": build, **asked(access, chunks)})
+    rows[-1] |= {"bytes": access.nbytes / predicates, **kernels(access, chunks)}
+    rows[-1]["many_us"] = fresh(lambda chunk: access.top_many(chunk, K), [[c] for c in chunks])
+    rows[-1]["many_us"] /= EVENTS
+    expected = [access.top(event, K) for event in stream[:5]]
+    for name in INDEXES:
+        if size <= LARGEST.get(name, 0):
+            index, build = timed(lambda name=name: filled(INDEXES[name](), wishes))
+            found = [index.top(event, K) for event in stream[:5]]
+            few = [chunk[: 3 if name == "scan" else 20] for chunk in chunks[:3]]
+            rows.append({"name": name, "build_s": build, "right": found == expected})
+            rows[-1] |= asked(index, few)
+    for row in rows:
+        row["all_ratio"] = rows[0]["all_us"] / row["all_us"]
+        row["top_ratio"] = rows[0]["top_us"] / row["top_us"]
+    matches = float(np.mean([len(access.matching(event)) for event in stream]))
+    return {"matches": matches, "predicates": predicates, "rows": rows}
+
+
+def filled(index: Any, wishes: list[Subscription]) -> Any:
+    for each in wishes:
+        index.add(each)
+    return index
+
+
+def settled(wishes: list[Subscription], before: list[Event]) -> Access:
+    """An index that has seen some events, other than those that are measured."""
+    index: Access = filled(Access(), wishes)
+    for event in before:
+        index.top(event, K)
+    index.settle()
+    return index
+
+
+def fresh(ask: Callable[[Event], Any], chunks: list[list[Event]]) -> float:
+    """Microseconds an event in the fastest chunk; no event comes twice, as in a stream."""
+    spent = [timed(lambda chunk=chunk: [ask(each) for each in chunk])[1] for chunk in chunks]
+    return min(per(chunk, took) for chunk, took in zip(chunks, spent, strict=True))
+
+
+def asked(index: Any, chunks: list[list[Event]]) -> dict[str, Any]:
+    """Whole questions, from events to subscriptions, one call each."""
+    found = {}
+    count = sum(map(len, chunks))
+    for kind, ask in {"all": index.matching, "top": lambda event: index.top(event, K)}.items():
+        earlier = dict(index.counters())
+        found |= {f"{kind}_us": fresh(ask, chunks)}
+        spent = {key: value - earlier[key] for key, value in index.counters().items()}
+        found |= {f"{kind}_{key}": value / count for key, value in spent.items()}
+    return found
+
+
+def naive_rows(
+    index: Access, wishes: list[Subscription], chunks: list[list[Event]]
+) -> list[dict[str, Any]]:
+    """The compiled check of all conjunctions, with predicates as written, and in the best order.
+
+    They are in order of rank, so the first 20 that are found are the top.
+    """
+    best = index.segments[0]
+    plain = Segment(encode(wishes, index.vocabulary.use), index.vocabulary, sort=False)
+    few = [chunk[:20] for chunk in chunks]
+    rows = []
+    for name, segment in {"naive, as written": plain, "naive, best order": best}.items():
+        took = fresh(lambda event, segment=segment: naive(index, segment, event), few)
+        rows.append({"name": name, "all_us": took, "top_us": took, "right": True})
+        for event in few[0]:
+            found = sorted(each.id for each in naive(index, segment, event))
+            rows[-1]["right"] &= found == [each.id for each in index.matching(event)]
+    return rows
+
+
+def naive(index: Access, segment: Segment, event: Event) -> list[Subscription]:
+    told = index.vocabulary.say([event])
+    return [segment.subscriptions[rank] for rank in segment.naive(index.vocabulary.marks, told)]
+
+
+def kernels(index: Access, chunks: list[list[Event]]) -> dict[str, float]:
+    """The parts of a question: putting the event in numbers, and finding the answer."""
+    vocabulary, segment = index.vocabulary, index.segments[0]
+    looked = np.zeros(2, np.int64)
+    told = [[vocabulary.say([event]) for event in chunk] for chunk in chunks]
+    whole = [[vocabulary.say(chunk)] for chunk in chunks]
+    marks = vocabulary.marks
+
+    def top(said: Any) -> Any:
+        return segment.top(marks, said, K, looked)
+
+    return {
+        "encode_us": fresh(lambda event: vocabulary.say([event]), chunks),
+        "kernel_all_us": fresh(lambda said: segment.matching(marks, said, looked), told),
+        "kernel_top_us": fresh(top, told),
+        "kernel_many_us": fresh(top, whole) / EVENTS,
+    }
+
+
+def page(result: dict[str, Any]) -> str:
+    about = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
+    lines = [f"# All matches and top {K} over the condition language", "", about, ""]
+    lines += [
+        "`x naive`: times faster than the compiled check of every conjunction, as written.",
+        "",
+    ]
+    for size, found in result["sizes"].items():
+        lines += [f"## {size:,} subscriptions, {found['predicates']:,} predicates", ""]
+        lines += [f"{found['matches']:.0f} matches an event.", "", *table(found["rows"]), ""]
+    return "\n".join(lines)
+
+
+HEAD = (
+    "index",
+    "build s",
+    "bytes/predicate",
+    "us, all matches",
+    "x naive",
+    f"us, top {K}",
+    "x naive",
+    "predicates looked at, all",
+    "subscriptions, all",
+    "predicates, top",
+    "subscriptions, top",
+)
+
+
+def table(rows: list[dict[str, Any]]) -> list[str]:
+    lines = [line(HEAD), "|---" * len(HEAD) + "|"]
+    lines += [line(cells(row)) for row in rows]
+    for row in rows:
+        if "encode_us" in row:
+            lines += ["", parts_of(row)]
+    return lines
+
+
+def parts_of(row: dict[str, Any]) -> str:
+    return (
+        f"Of access: {row['encode_us']:.1f} us put the event in numbers, in Python; the kernels "
+        f"take {row['kernel_all_us']:.1f} us for all, {row['kernel_top_us']:.1f} us for the top, "
+        f"{row['kernel_many_us']:.1f} us with {EVENTS} events a call; whole questions with "
+        f"{EVENTS} a call take {row['many_us']:.1f} us."
+    )
+
+
+def cells(row: dict[str, Any]) -> tuple[str, ...]:
+    kinds = [
+        f"{kind}_{what}" for kind in ("all", "top") for what in ("predicates", "subscriptions")
+    ]
+    return (
+        row["name"],
+        f"{row['build_s']:.1f}" if "build_s" in row else "-",
+        f"{row['bytes']:.1f}" if "bytes" in row else "-",
+        f"{row['all_us']:.1f}",
+        ratio(row["all_ratio"]),
+        f"{row['top_us']:.1f}",
+        ratio(row["top_ratio"]),
+        *(f"{row[kind]:,.0f}" if kind in row else "-" for kind in kinds),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+"""One suite for every index: it must answer as a reading of the definitions does."""
+
+import operator
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.errors import InvalidCondition
+from tidings.index import INDEXES, Index
+from tidings.index.access import Access
+from tidings.model import STATES, Event, Subscription, Weighted
+from tidings.predicate import Condition, Predicate, predicate
+from tidings.values import Range
+
+DAYS = [datetime(2004, 2, day, tzinfo=UTC) for day in (12, 13, 14)]
+NUMBERS = [-1, 0, -0.0, 1, 2.5, 3, 10**17]
+TEXTS = ["", "a", "ab", "b", "ba", "aba", "1", "abcabc", "\U0010ffff"]
+VALUES: list[list[Any]] = [NUMBERS, TEXTS, DAYS, [True, False]]
+TESTS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "between": lambda value, operand: operand[0] <= value <= operand[1],
+    "prefix": str.startswith,
+    "suffix": str.endswith,
+    "substring": operator.contains,
+    "in": lambda value, operand: value in operand,
+}
+MAKERS: dict[str, Callable[[], Index]] = {
+    **INDEXES,
+    "access at once": lambda: Access(waiting=0),
+}
+NAMES = [*MAKERS]
+
+
+def family(value: Any) -> type:
+    return float if type(value) is int else type(value)
+
+
+def key_family(key: Any, named: str) -> type:
+    return {"number": float, "string": str, "boolean": bool, "time": datetime}[named]
+
+
+def true(part: Predicate, event: dict[str, Any]) -> bool:
+    """Tell by definition whether some value of the right family satisfies the predicate."""
+    given_values = event.get(part.attribute, [])
+    values = given_values if isinstance(given_values, list) else [given_values]
+    wanted = key_family(part.operand, part.family)
+    keys = [
+        each.timestamp() if isinstance(each, datetime) else each
+        for each in values
+        if family(each) is wanted
+    ]
+    return any(TESTS[part.operator](key, part.operand) for key in keys)
+
+
+def active(group: tuple[Weighted, ...], event: dict[str, Any]) -> list[bool]:
+    return [true(part.predicate, event) for part in group if part.state == "active"]
+
+
+def covers(subscription: Subscription, event: dict[str, Any]) -> bool:
+    held = [active(group, event) for group in subscription.groups]
+    return any(group and all(group) for group in held)
+
+
+def touches(subscription: Subscription, event: dict[str, Any]) -> bool:
+    return any(any(active(group, event)) for group in subscription.groups)
+
+
+def total(subscription: Subscription, event: dict[str, Any]) -> float | None:
+    """Give the weights that hold, of the best group."""
+    sums = [
+        sum(part.weight for part in group if part.state == "active" and true(part.predicate, event))
+        for group in subscription.groups
+        if any(active(group, event))
+    ]
+    return max(sums, default=None)
+
+
+@st.composite
+def predicates(draw: st.DrawFn) -> Predicate:
+    values = draw(st.sampled_from(VALUES))
+    one = st.sampled_from(values)
+    known = [*TESTS]
+    if values is not TEXTS:
+        known = [each for each in known if each not in ("prefix", "suffix", "substring")]
+    if type(values[0]) is bool:
+        known = ["=", "!=", "in"]
+    chosen = draw(st.sampled_from(known))
+    operand: Any = draw(one)
+    if chosen == "between":
+        operand = sorted([operand, draw(one)])
+    if chosen == "in":
+        operand = [operand, *draw(st.lists(one, max_size=2))]
+    return predicate(draw(st.sampled_from("abc")), chosen, operand)
+
+
+@st.composite
+def wishes(draw: st.DrawFn, name: str) -> Subscription:
+    score = draw(st.sampled_from([None, 0, 1, 2, 2.5]))
+    if draw(st.booleans()):
+        weighted = st.builds(
+            Weighted, predicates(), st.sampled_from([0, 0.5, 1]), st.sampled_from(STATES)
+        )
+        parts = draw(st.lists(weighted, min_size=1, max_size=4))
+        return Subscription(name, "u", any=parts, score=score)
+    conjunctions = st.lists(predicates(), min_size=1, max_size=4).map(tuple)
+    drawn = draw(st.lists(conjunctions, min_size=1, max_size=3))
+    try:
+        return Subscription(name, "u", Condition(tuple(drawn)), score=score)
+    except InvalidCondition:  # bounds that leave nothing
+        return Subscription(name, "u", Condition((drawn[0][:1],)), score=score)
+
+
+ONE = st.sampled_from([value for values in VALUES for value in values])
+EVENTS = st.dictionaries(st.sampled_from("abcd"), ONE | st.lists(ONE, max_size=3))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[tuple[str, Any]]:
+    """Draw steps: add a subscription, remove one, or ask with an event."""
+    steps: list[tuple[str, Any]] = []
+    there: list[str] = []
+    for number in range(draw(st.integers(1, 16))):
+        step = draw(st.sampled_from(["add", "add", "remove", "ask"]))
+        if step == "add":
+            there.append(f"s{draw(st.integers(0, 9))}-{number}")
+            steps.append((step, draw(wishes(there[-1]))))
+        elif step == "remove" and there:
+            steps.append((step, there.pop(draw(st.integers(0, len(there) - 1)))))
+        else:
+            steps.append(("ask", draw(EVENTS)))
+    return [*steps, ("ask", draw(EVENTS))]
+
+
+def expected(there: dict[str, Subscription], event: dict[str, Any], k: int) -> dict[str, Any]:
+    names = sorted(there)
+    matching = [name for name in names if covers(there[name], event)]
+    own = [(name, 1.0 if there[name].score is None else there[name].score) for name in matching]
+    sums = [(name, total(there[name], event)) for name in names]
+    relaxed = [(name, value) for name, value in sums if value is not None]
+    return {
+        "matching": matching,
+        "touching": [name for name in names if touches(there[name], event)],
+        "exact": sorted(own, key=lambda pair: (-(pair[1] or 0), pair[0]))[:k],
+        "relaxed": sorted(relaxed, key=lambda pair: (-pair[1], pair[0]))[:k],
+    }
+
+
+def answers(index: Any, attributes: dict[str, Any], k: int) -> dict[str, Any]:
+    event = Event("e", attributes, 0)
+    return {
+        "matching": [each.id for each in index.matching(event)],
+        "touching": [each.id for each in index.touching(event)],
+        "exact": index.top(event, k),
+        "relaxed": index.top(event, k, lambda _, each: total(each, attributes)),
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(histories(), st.integers(1, 4))
+def test_an_index_answers_as_defined(name: str, steps: list[tuple[str, Any]], k: int) -> None:
+    index, there = MAKERS[name](), dict[str, Subscription]()
+    for step, thing in steps:
+        if step == "add":
+            there[thing.id] = thing
+            index.add(thing)
+        elif step == "remove":
+            del there[thing]
+            index.remove(thing)
+        else:
+            assert answers(index, thing, k) == expected(there, thing, k)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(st.integers(0, 200), st.data())
+def test_many_subscriptions_come_and_go(name: str, size: int, data: st.DataObject) -> None:
+    """Larger sets, removals of everything, and equal scores."""
+    kinds = data.draw(st.lists(wishes("s"), min_size=1, max_size=6))
+    there = {
+        f"s{number:03d}": Subscription(
+            f"s{number:03d}",
+            "u",
+            where=kinds[number % len(kinds)].where,
+            any=kinds[number % len(kinds)].any,
+            score=data.draw(st.sampled_from([None, 1, 2])) if number < 5 else number % 3,
+        )
+        for number in range(size)
+    }
+    index: Any = MAKERS[name]()
+    for each in there.values():
+        index.add(each)
+    event = data.draw(EVENTS)
+    assert answers(index, event, 3) == expected(there, event, 3)
+    for number in range(size):
+        if number % 3 or number % 2 == 0:
+            index.remove(f"s{number:03d}")
+            del there[f"s{number:03d}"]
+        if number % 50 == 0:
+            assert answers(index, event, 3) == expected(there, event, 3)
+    assert answers(index, event, 3) == expected(there, event, 3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_index_knows_nobody(name: str) -> None:
+    found = answers(MAKERS[name](), {"a": 1}, 2)
+    assert found == {"matching": [], "touching": [], "exact": [], "relaxed": []}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_index_gives_account_of_what_it_looked_at(name: str) -> None:
+    index = MAKERS[name]()
+    assert dict(index.counters()) == {"predicates": 0, "subscriptions": 0}
+    index.add(Subscription("s", "u", "a = 1 and b = 'x'"))
+    list(index.matching(Event("e", {"a": 1, "b": "x"}, 0)))
+    assert index.counters()["predicates"] >= 1
+    assert index.counters()["subscriptions"] >= 1
+
+
+@pytest.mark.parametrize("name", INDEXES)
+@pytest.mark.parametrize("mode", ["overlaps", "contained"])
+def test_an_event_with_ranges_gets_the_answers_of_the_scan(name: str, mode: str) -> None:
+    index, scan = INDEXES[name](), INDEXES["scan"]()
+    texts = ["x < 3", "x between 2 and 6 and y = 'a'", "x != 4", "x in (2, 9) or y = 'b'", "x >= 6"]
+    for number in range(40):
+        wanted = Subscription(f"s{number:02d}", "a", where=texts[number % 5], score=number % 7)
+        index.add(wanted)
+        scan.add(wanted)
+    for low, high in [(2, 2), (3, 5), (4, 4), (5, 9)]:
+        event = Event("e", {"x": Range(low, high, mode=mode), "y": "a"}, published_at=0)
+        assert list(index.matching(event)) == list(scan.matching(event))
+        assert list(index.touching(event)) == list(scan.touching(event))
+        assert index.top(event, 5) == scan.top(event, 5)

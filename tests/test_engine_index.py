@@ -1,0 +1,50 @@
+"""The engine finds the same with every index."""
+
+from typing import Any
+
+import pytest
+
+from tidings import Engine, TidingsError
+from tidings.index import INDEXES
+from tidings.testing import SCORERS, Workload, workload
+
+WORK = workload(seed=3, events=60, subscribers=24)
+
+
+def filled(index: str, work: Workload) -> Engine:
+    engine = Engine(index=index)
+    for subscriber in work.subscribers:
+        engine.subscribe(subscriber)
+    for subscription in work.subscriptions:
+        engine.add(subscription)
+    return engine
+
+
+def ran(index: str) -> list[Any]:
+    """Publish everything; in the middle, take some subscriptions out and go on from a snapshot."""
+    engine = filled(index, WORK)
+    found: list[Any] = [engine.publish_many(WORK.events[:30])]
+    for each in WORK.subscriptions[::3]:
+        engine.remove(each.id)
+    again = Engine(index=index)
+    again.restore(engine.snapshot())
+    found.append(again.publish_many(WORK.events[30:]))
+    for scorer in SCORERS:
+        found += [again.target(event, k=5, scorer=scorer) for event in WORK.events]
+    return found
+
+
+@pytest.mark.parametrize("index", [*INDEXES])
+def test_every_index_gives_the_deliveries_and_targets_of_the_scan(index: str) -> None:
+    assert ran(index) == ran("scan")
+
+
+def test_a_restored_engine_keeps_its_index() -> None:
+    engine = filled("access", WORK)
+    engine.restore(filled("scan", WORK).snapshot())
+    assert engine._matcher.index == "access"
+
+
+def test_an_unknown_index_is_refused_by_name() -> None:
+    with pytest.raises(TidingsError, match="index is one of 'scan', 'op', 'access', not 'tree'"):
+        Engine(index="tree")
