@@ -193,10 +193,6 @@ class _Parts(Generic[T]):
         del self._items[operand]
         self._lengths -= Counter([len(operand)])  # drops what falls to 0
 
-    def holding(self, key: str) -> Iterable[T]:
-        """Give the items of the parts of the key that are operands."""
-        raise NotImplementedError
-
 
 class Prefix(_Parts[T]):
     """`prefix`: the key's beginnings of the lengths present."""
