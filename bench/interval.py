@@ -2,17 +2,13 @@
 
 python bench/interval.py [--sizes 10000 100000 1000000] [--workload rps|tiny] [--quick]
 
-Times are the least of several rounds on one core; ratios hold inside one run. Results go to
-bench/results/interval.json and interval.md, with the machine and the commit.
+Times are the least of several rounds on one core; ratios hold inside one run. Slow ones are asked
+few queries. Results go to bench/results/interval.json and interval.md, with the machine and the
+commit.
 """
 
 import argparse
-import json
-import os
-import platform
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -21,57 +17,80 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
+import pages
+from pages import RESULTS, figure, line, machine, opening, publish, ratio, table
 from peers import LARGEST, PEERS
 from rps import Workload, tiny, workload
+from timing import least, per, timed
 
 from tidings.index.interval import INTERVAL_INDEXES, interval_index
 
+__all__ = ["RESULTS", "least", "line", "machine", "per", "ratio", "timed"]
+
 BATCH, K = 1024, 20
-RESULTS = Path(__file__).parent / "results"
 WORKLOADS = {"rps": workload, "tiny": tiny}
+Row = dict[str, Any]
 
 
 def main() -> None:
     wanted = arguments()
-    tables = {size: measured(size, wanted) for size in wanted.sizes}
-    result = {"machine": machine(), "workload": wanted.workload, "k": K, "sizes": tables}
-    text = page(result)
-    print(text)
-    RESULTS.mkdir(exist_ok=True)
-    name = "interval" if wanted.workload == "rps" else f"interval-{wanted.workload}"
-    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
-    (RESULTS / f"{name}.md").write_text(text + "\n")
+    result = {"machine": machine(), "workload": wanted.workload, "k": K}
+    result["left_out"] = left_out(wanted)
+    result["sizes"] = {size: measured(size, wanted, result["left_out"]) for size in wanted.sizes}
+    publish(
+        "interval" if wanted.workload == "rps" else f"interval-{wanted.workload}",
+        result,
+        page,
+        wanted,
+    )
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser = pages.arguments(__doc__, "10,000 intervals, few rounds")
+    parser.add_argument("--sizes", type=int, nargs="+")
     parser.add_argument("--workload", choices=WORKLOADS, default="rps")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=2.0, help="at most, for one figure")
     parser.add_argument("--only", nargs="+", help="names of indexes and peers")
-    parser.add_argument("--quick", action="store_true", help="10,000 intervals, few rounds")
     wanted = parser.parse_args()
     if wanted.quick:
-        wanted.sizes, wanted.rounds, wanted.seconds = [10_000], 3, 0.3
+        wanted.rounds, wanted.seconds = 3, 0.3
+    wanted.sizes = wanted.sizes or ([10_000] if wanted.quick else [10_000, 100_000, 1_000_000])
     return wanted
 
 
-def measured(size: int, wanted: argparse.Namespace) -> list[dict[str, Any]]:
+def names(wanted: argparse.Namespace) -> list[str]:
+    every = [*PEERS, *INTERVAL_INDEXES]
+    return [name for name in every if not wanted.only or name in wanted.only]
+
+
+def left_out(wanted: argparse.Namespace) -> dict[str, str]:
+    """Peers that are not installed or do not start, and why."""
+    work, found = WORKLOADS[wanted.workload](200, 5, 8), {}
+    for name in names(wanted):
+        try:
+            maker(name)(work)
+        except ImportError as error:
+            found[name] = str(error)
+            print(left(name, str(error)), file=sys.stderr)
+    return found
+
+
+def left(name: str, why: str) -> str:
+    return f"{name} is left out: {why}."
+
+
+def measured(size: int, wanted: argparse.Namespace, missing: dict[str, str]) -> list[Row]:
     """One row per index and peer; all answers are compared with the scan's."""
     work = WORKLOADS[wanted.workload](size, BATCH, 7)
     warm = WORKLOADS[wanted.workload](200, BATCH, 8)
-    makers = {name: maker(name) for name in (*PEERS, *INTERVAL_INDEXES)}
     expected = interval_index("scan", work.low, work.high, work.score).top_many(work.queries, K)[0]
     rows = []
-    for name, make in makers.items():
-        if size > LARGEST.get(name, size) or (wanted.only and name not in wanted.only):
+    for name in names(wanted):
+        if name in missing or size > LARGEST.get(name, size):
             continue
-        try:
-            touch(make(warm), warm)
-        except ImportError:
-            continue
-        rows.append({"name": name, **figures(make, work, wanted, expected)})
+        touch(maker(name)(warm), warm)
+        rows.append({"name": name, **figures(maker(name), work, wanted, expected)})
         print(f"{size:,} {name}: {rows[-1]['batch_us']:.3f} us", file=sys.stderr)
     return with_ratios(rows)
 
@@ -91,21 +110,20 @@ def touch(index: Any, work: Workload) -> None:
 
 def figures(
     make: Callable[[Workload], Any], work: Workload, wanted: argparse.Namespace, expected: Any
-) -> dict[str, Any]:
-    started = time.perf_counter()
-    index = make(work)
-    build = time.perf_counter() - started
-    slow = least(lambda: index.top(work.queries[0], K), 1, 0) > 1e-4
-    some = work.queries[:8] if slow else work.queries
+) -> Row:
+    index, build = timed(lambda: make(work))
+    once = least(lambda: index.top(work.queries[0], K), 1, 0)
+    some = work.queries[: 3 if once > 0.05 else 8 if once > 1e-4 else BATCH]
     points = some[:200].tolist()
     single = least(lambda: one_by_one(index, points), wanted.rounds, wanted.seconds)
     batch = least(lambda: index.top_many(some, K), wanted.rounds, wanted.seconds)
     return {
         "build_s": build,
-        "bytes": index.nbytes / len(work.low),
+        "bytes": index.nbytes / len(work.low) or None,
         "right": agrees(index, some, expected),
         "single_us": per(points, single),
         "batch_us": per(some, batch),
+        **({"about": index.about} if hasattr(index, "about") else {}),
         **iterator(index, points, wanted),
         **changes(index, work),
     }
@@ -122,23 +140,6 @@ def iterator(index: Any, points: list[float], wanted: argparse.Namespace) -> dic
 def one_by_one(index: Any, points: list[float]) -> None:
     for q in points:
         index.top(q, K)
-
-
-def least(call: Callable[[], Any], rounds: int, seconds: float) -> float:
-    """The least time of a call in some rounds, which end early when they take too long."""
-    best, spent = float("inf"), 0.0
-    for _ in range(rounds):
-        started = time.perf_counter()
-        call()
-        took = time.perf_counter() - started
-        best, spent = min(best, took), spent + took
-        if spent > seconds:
-            break
-    return best
-
-
-def per(items: Any, seconds: float) -> float:
-    return seconds / len(items) * 1e6
 
 
 def agrees(index: Any, qs: Any, expected: Any) -> float:
@@ -165,44 +166,22 @@ def changes(index: Any, work: Workload, count: int = 50_000) -> dict[str, float]
     return {f"{kind}_per_s": len(rows) / seconds for kind, seconds in kinds.items()}
 
 
-def timed(call: Callable[[], Any]) -> tuple[Any, float]:
-    started = time.perf_counter()
-    return call(), time.perf_counter() - started
-
-
-def with_ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_ratios(rows: list[Row]) -> list[Row]:
     base = {row["name"]: row for row in rows}.get("numpy")
     for row in rows:
         for kind in ("single", "batch"):
-            row[f"{kind}_ratio"] = base[f"{kind}_us"] / row[f"{kind}_us"] if base else float("nan")
+            row[f"{kind}_ratio"] = base[f"{kind}_us"] / row[f"{kind}_us"] if base else None
     return rows
 
 
-def machine() -> dict[str, Any]:
-    cpus = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude=*"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parent,
-    ).stdout.strip()
-    return {
-        "cpu": cpus[0].split(":")[1].strip() if cpus else platform.processor(),
-        "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1),
-        "python": platform.python_version(),
-        "commit": commit,
-    }
-
-
-def page(result: dict[str, Any]) -> str:
-    about = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
-    lines = [f"# Top {K} of scored intervals, workload {result['workload']}", "", about, ""]
-    lines += ["`x numpy`: times faster than numpy's mask and argpartition in this run.", ""]
+def page(result: Row) -> str:
+    remark = "`x numpy`: times faster than numpy's mask and argpartition in this run."
+    missing = [left(name, why) for name, why in result["left_out"].items()]
+    title = f"Top {K} of scored intervals, workload {result['workload']}"
+    lines = opening(title, result, remark, *missing)
     for size, rows in result["sizes"].items():
-        lines += [f"## {size:,} intervals", "", *table(rows), ""]
-    return "\n".join(lines)
+        lines += [f"## {size:,} intervals", "", *table(HEAD, map(cells, rows)), "", *notes(rows)]
+    return "\n".join([*lines, *growth(result["sizes"])])
 
 
 HEAD = (
@@ -218,36 +197,52 @@ HEAD = (
 )
 
 
-def table(rows: list[dict[str, Any]]) -> list[str]:
-    lines = [line(HEAD), "|---" * len(HEAD) + "|"]
-    lines += [line(cells(row)) for row in rows]
-    for row in rows:
-        rates = {key[:-6]: value for key, value in row.items() if key.endswith("_per_s")}
-        each = ", ".join(f"{kind} {rate:,.0f}" for kind, rate in rates.items())
-        lines += ["", f"{row['name']}, updates a second: {each}."] if rates else []
-    return lines
-
-
-def cells(row: dict[str, Any]) -> tuple[str, ...]:
+def cells(row: Row) -> tuple[str, ...]:
     return (
         row["name"],
         f"{row['build_s']:.2f}",
-        f"{row['bytes']:.1f}" if row["bytes"] else "-",
+        figure(row, "bytes", ".1f"),
         f"{row['single_us']:.2f}",
-        ratio(row["single_ratio"]),
+        times(row["single_ratio"]),
         f"{row['batch_us']:.3f}",
-        ratio(row["batch_ratio"]),
-        f"{row['iterate_us']:.2f}" if "iterate_us" in row else "-",
+        times(row["batch_ratio"]),
+        figure(row, "iterate_us", ".2f"),
         f"{row['right']:.1%}",
     )
 
 
-def ratio(times: float) -> str:
-    return f"{times:.2g}" if times < 10 else f"{times:,.0f}"
+def times(factor: float | None) -> str:
+    return "-" if factor is None else ratio(factor)
 
 
-def line(texts: tuple[str, ...]) -> str:
-    return "| " + " | ".join(texts) + " |"
+def notes(rows: list[Row]) -> list[str]:
+    """What a table has no column for: updates a second, and what peers tell of themselves."""
+    lines = []
+    for row in rows:
+        rates = {key[:-6]: value for key, value in row.items() if key.endswith("_per_s")}
+        each = ", ".join(f"{kind} {rate:,.0f}" for kind, rate in rates.items())
+        lines += [f"{row['name']}, updates a second: {each}.", ""] if rates else []
+        lines += [f"{row['name']}: {row['about']}.", ""] if "about" in row else []
+    return lines
+
+
+def growth(sizes: dict[int, list[Row]]) -> list[str]:
+    """What a query costs at every size, and how often that of the size before at the last."""
+    if len(sizes) < 2:
+        return []
+    found = [{row["name"]: row["batch_us"] for row in rows} for rows in sizes.values()]
+    every = dict.fromkeys(name for each in found for name in each)
+    head = ("index", *(f"us at {size:,}" for size in sizes), "last x the one before")
+    rows = [
+        (name, *(figure(each, name, ",.3f") for each in found), times(last(found, name)))
+        for name in every
+    ]
+    return ["## Growth", "", f"Microseconds a query, {BATCH} a call.", "", *table(head, rows)]
+
+
+def last(found: list[dict[str, float]], name: str) -> float | None:
+    before, now = (each.get(name) for each in found[-2:])
+    return now / before if before and now else None
 
 
 if __name__ == "__main__":

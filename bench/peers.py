@@ -1,11 +1,13 @@
-"""What one would use instead: each answers `top` and `top_many`; imports that fail are left out."""
+"""What one would use instead: each answers `top` and `top_many`; what cannot be had is left out."""
 
 import heapq
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+from postgres import Postgres
 
 SCALE = 2**28  # superintervals takes 32-bit integers: cells of 4e-9
 
@@ -83,6 +85,8 @@ PEERS: dict[str, Callable[..., Any]] = {
     "superintervals": SuperIntervals,
     "ncls": Ncls,
     "intervaltree": IntervalTreePeer,
+    "postgres-gist": partial(Postgres, way="gist"),
+    "postgres-btree": partial(Postgres, way="btree"),
 }
 
 LARGEST = {"intervaltree": 100_000}

