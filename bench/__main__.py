@@ -1,0 +1,43 @@
+"""Run the benches, each in a process of its own, and draw the charts: python bench [NAME] [--quick].
+
+Further options go to the bench that is named: python bench interval --sizes 1000 --only sopt-r.
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+BENCHES = {
+    "interval": "every interval index and its peers",
+    "growth": "how a query grows with k and d",
+    "memory": "memory, seen from outside the process",
+    "updates": "the live index under change",
+    "box": "indexes over several attributes",
+    "predicates": "indexes over whole conditions",
+}
+
+
+def main() -> int:
+    names = "; ".join(f"{name}: {about}" for name, about in BENCHES.items())
+    parser = argparse.ArgumentParser(prog="python bench", description=__doc__.splitlines()[0])
+    parser.add_argument("name", nargs="?", choices=BENCHES, help=f"one only. {names}")
+    parser.add_argument("--quick", action="store_true", help="small sizes; nothing is written")
+    wanted, further = parser.parse_known_args()
+    if further and not wanted.name:
+        parser.error(f"name the bench that {further[0]} is for")
+    flags = [*(["--quick"] if wanted.quick else []), *further]
+    for name in [wanted.name] if wanted.name else BENCHES:
+        if status := run(name, *flags):
+            return status
+    return 0 if wanted.quick else run("plots")
+
+
+def run(name: str, *flags: str) -> int:
+    sys.stdout.flush()
+    return subprocess.run([sys.executable, HERE / f"{name}.py", *flags], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""How a query grows: with k over one attribute, and with the number d of attributes.
+
+python bench/growth.py [--size 100000] [--quick]
+
+How it grows with the number of subscriptions is in the results of interval, box and predicates.
+Times are the least of several rounds on one core, many events a call. Results go to
+bench/results/growth.json and growth.md.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import pages
+from box import LARGEST, NumpyColumns
+from interval import BATCH, maker
+from pages import figure, machine, opening, publish, table
+from rps import workload
+from rps_boxes import boxes
+from timing import least, per
+
+from tidings.index.box import BOX_INDEXES, box_index
+from tidings.index.interval import INTERVAL_INDEXES
+
+K, EVENTS = 20, 64
+KS, DS = (1, 10, 20, 100, 1000), (1, 2, 4, 8, 16, 32, 64)
+NAMES = ("numpy", *(name for name in INTERVAL_INDEXES if name != "auto"))
+Times = dict[str, dict[int, float]]
+
+
+def main() -> None:
+    wanted = arguments()
+    result = {"machine": machine(), "size": wanted.size, "k": K}
+    result["over_k"] = over_k(wanted)
+    for matching in ("relaxed", "exact"):
+        result[f"{matching}_over_d"] = over_d(matching, wanted)
+    publish("growth", result, page, wanted)
+
+
+def arguments() -> argparse.Namespace:
+    parser = pages.arguments(__doc__, "5,000 subscriptions, few values of k and d")
+    parser.add_argument("--size", type=int)
+    parser.add_argument("--seconds", type=float, default=1.0, help="at most, for one figure")
+    wanted = parser.parse_args()
+    wanted.ks, wanted.ds = ((1, 20, 100), (1, 4)) if wanted.quick else (KS, DS)
+    wanted.seconds = 0.05 if wanted.quick else wanted.seconds
+    wanted.size = wanted.size or (5000 if wanted.quick else 100_000)
+    return wanted
+
+
+def over_k(wanted: argparse.Namespace) -> Times:
+    """Microseconds a query for every k, over one attribute."""
+    work = workload(wanted.size, BATCH, 7)
+    found: Times = {}
+    for name in NAMES:
+        index = maker(name)(work)
+        found[name] = {k: asked(index, work.queries, k, wanted) for k in wanted.ks}
+        print(f"{name} over k: {found[name]}", file=sys.stderr)
+    return found
+
+
+def over_d(matching: str, wanted: argparse.Namespace) -> Times:
+    """Microseconds an event for every d; the paper's methods as long as they take no minutes."""
+    names = [name for name, able in BOX_INDEXES.items() if matching in able and name != "auto"]
+    found: Times = {name: {} for name in ("numpy", *names)}
+    for d in wanted.ds:
+        work = boxes(wanted.size, d, EVENTS, 7)
+        given = (work.low, work.high, work.weight if matching == "relaxed" else work.score)
+        for name in found:
+            if wanted.size * d <= LARGEST.get(name, 1e12):
+                index = NumpyColumns(*given) if name == "numpy" else box_index(name, *given)
+                found[name][d] = asked(index, work.events, K, wanted)
+        print(f"{matching}, d = {d}", file=sys.stderr)
+    return found
+
+
+def asked(index: Any, queries: Any, k: int, wanted: argparse.Namespace) -> float:
+    index.top_many(queries[:2], k)
+    once = least(lambda: index.top(queries[0], k), 2, wanted.seconds)
+    some = queries[: max(2, min(len(queries), int(wanted.seconds / once / 3)))]
+    return per(some, least(lambda: index.top_many(some, k), 10, wanted.seconds))
+
+
+def page(result: dict[str, Any]) -> str:
+    title = f"Growth of a query, {result['size']:,} subscriptions"
+    lines = opening(title, result, "Microseconds an event, many events a call.")
+    lines += ["## With k, over one attribute", "", *grown(result["over_k"], "k"), ""]
+    for matching in ("relaxed", "exact"):
+        lines += [f"## With d, {matching}, k = {result['k']}", ""]
+        lines += [*grown(result[f"{matching}_over_d"], "d"), ""]
+    return "\n".join(lines)
+
+
+def grown(found: Times, letter: str) -> Iterable[str]:
+    values = sorted({each for times in found.values() for each in times})
+    head = ("index", *(f"{letter} = {each}" for each in values))
+    return table(head, [(name, *row(times, values)) for name, times in found.items()])
+
+
+def row(times: dict[int, float], values: list[int]) -> Iterable[str]:
+    return (figure(times, each, ",.3f") for each in values)
+
+
+if __name__ == "__main__":
+    main()
