@@ -41,10 +41,7 @@ pytest: $(VENV)/.dev ## tests, doctests and the examples of the documentation
 	$(BIN)/pytest
 
 bench: $(VENV)/.bench ## measure the indexes beside their peers; results go to bench/results
-	$(BIN)/python bench/interval.py
-	$(BIN)/python bench/updates.py
-	$(BIN)/python bench/box.py
-	$(BIN)/python bench/predicates.py
+	@$(BIN)/tidings bench
 
 format: $(VENV)/.dev ## mend style where ruff can
 	$(BIN)/ruff check --fix

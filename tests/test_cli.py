@@ -48,7 +48,7 @@ def test_the_real_command_says_what_is_wrong_without_a_traceback(tmp_path):
     assert result.stderr == "error: run.toml: config: field 'source' is missing\n"
 
 
-@pytest.mark.parametrize("name", ["check", "match", "run", "demo"])
+@pytest.mark.parametrize("name", ["check", "match", "explain", "run", "demo", "bench"])
 def test_help_teaches_with_an_example(name):
     result = tidings(name, "--help")
     assert result.exit_code == 0
@@ -73,6 +73,20 @@ def test_help_teaches_with_an_example(name):
         (["match", WISHES, EVENTS, "--scorer", "{"], "Expecting property name"),
         (["match", WISHES, EVENTS, "-k", "0"], "-k"),
         (["match", WISHES, EVENTS, "--direction", "up"], "'up'"),
+        (["explain", WISHES, EVENTS, "--subscriber", "ada"], "Missing option '--event'"),
+        (["explain", WISHES, "--event", HORROR], "give either a --subscription or a --subscriber"),
+        (
+            ["explain", WISHES, "--event", "{}", "--subscriber", "ada", "--subscription", "x"],
+            "give either a --subscription or a --subscriber",
+        ),
+        (
+            ["explain", WISHES, "--event", HORROR, "--subscriber", "ada", "-k", 3],
+            "-k goes with --subscription",
+        ),
+        (
+            ["explain", "-", "-", "--event", "e1", "--subscriber", "ada"],
+            "only one file can be standard input",
+        ),
     ],
 )
 def test_wrong_use_is_exit_status_2(arguments, reason):
@@ -233,6 +247,105 @@ def test_a_bad_event_is_an_error(event, reason):
     assert result.stderr.startswith(reason)
 
 
+def test_explain_says_what_a_subscription_lacks():
+    asked = ("explain", WISHES, "--event", HORROR, "--scorer", "relaxed")
+    result = tidings(*asked, "--subscription", "dev-laughs", "-k", 2, columns=200)
+    assert (result.exit_code, result.stderr) == (0, "")
+    verdict, reason = result.stdout.splitlines()
+    assert verdict.startswith("dev-laughs for event: place 3 with 1; the last of the best 2 has 1:")
+    assert verdict.endswith(": of equals, smaller ids go first")
+    assert reason == "  dev-laughs matches with 1; holds: genre = 'comedy', rating >= 7"
+    result = tidings(*asked, "--subscription", "bruno-horror", "-k", 2, columns=200)
+    assert result.stdout.startswith("bruno-horror for event: place 1 of the best 2, with 2\n")
+    result = tidings(*asked, "--subscription", "dev-family", "-k", 1, columns=200)
+    assert result.stdout.startswith("dev-family for event: no place, since it does not match; the ")
+
+
+def test_explain_as_json_gives_the_place_and_the_failing_predicates():
+    asked = ("explain", WISHES, EVENTS, "--event", "film-01", "--subscription", "guest-short")
+    (found,) = printed(tidings(*asked, "-k", 1, "--json"))
+    assert found == {
+        "subscription": "guest-short",
+        "event": "film-01",
+        "score": None,
+        "position": None,
+        "k": 1,
+        "kth_score": 1.0,
+        "lacking": None,
+        "reason": {
+            "subscription": "guest-short",
+            "matched": False,
+            "score": None,
+            "holds": [],
+            "fails": ["minutes between 75 and 95"],
+        },
+    }
+    ranking = printed(tidings("match", WISHES, EVENTS, "--direction", "target", "-k", 9, "--json"))
+    places = {row["subscription"]: row["position"] for row in ranking if row["event"] == "film-01"}
+    for name, place in places.items():
+        (found,) = printed(tidings(*asked[:-1], name, "--json"))
+        assert (found["position"], found["k"], found["reason"]["matched"]) == (place, 20, True)
+
+
+def test_explain_tells_a_subscriber_what_a_run_delivers(example):
+    """What it says of every event and of ada is what `tidings run` wrote."""
+    text = example.read_text().replace('format = "parquet"', 'format = "jsonl"')
+    example.write_text(text)
+    tidings("run", example, "--engine", "local")
+    (written,) = (example.parent / "out" / "deliveries").iterdir()
+    rows = [json.loads(line) for line in written.read_text().splitlines()]
+    delivered = {row["event"]: row["rank"] for row in rows if row["subscriber"] == "ada"}
+    assert delivered
+    for number in (1, 2, 4, 9, 30):
+        event = f"film-{number:02}"
+        asked = ("explain", WISHES, EVENTS, "--event", event, "--subscriber", "ada")
+        (found,) = printed(tidings(*asked, "--subscribers", PEOPLE, "--json"))
+        assert (found["delivery"] is not None) == (event in delivered)
+        assert found["delivery"] is None or found["rank"] == delivered[event]
+        assert {each["subscription"] for each in found["reasons"]} == {
+            *("ada-drama", "ada-okafor", "ada-documentary", "ada-comedy")
+        }
+
+
+def test_explain_publishes_in_order_of_time(tmp_path):
+    """The file's last event is the first; so the window of one has let it in before the others."""
+    (tmp_path / "wishes.jsonl").write_text('{"id": "s", "subscriber": "u", "where": "a = 1"}\n')
+    lines = [
+        json.dumps({"id": f"e{at}", "published_at": at, "attributes": {"a": 1}}) for at in (3, 2, 1)
+    ]
+    (tmp_path / "events.jsonl").write_text("\n".join(lines))
+    for name in ("e1", "e2", "e3"):
+        asked = ("explain", tmp_path / "wishes.jsonl", tmp_path / "events.jsonl", "--event", name)
+        result = tidings(*asked, "--subscriber", "u")
+        assert result.stdout.startswith(f"{name} for u: delivered with rank 1, at position 1\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ((EVENTS, "--event", "film-99", "--subscriber", "ada"), "there is no event 'film-99' in "),
+        ((EVENTS, "--event", "film-01", "--subscriber", "eve"), "there is no subscriber 'eve'"),
+        (("--event", HORROR, "--subscription", "x"), "there is no subscription 'x'"),
+        (("--event", "film-01", "--subscription", "x"), "the event is no JSON: "),
+    ],
+)
+def test_explain_says_what_is_not_there(arguments, reason):
+    result = tidings("explain", WISHES, *arguments, columns=200)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"error: {reason}")
+
+
+def test_explain_shows_a_bad_record_even_if_it_is_the_one_in_doubt(tmp_path):
+    path = tmp_path / "wishes.jsonl"
+    path.write_text(Path(WISHES).read_text() + '{"id": "x", "subscriber": "y", "where": "z >"}\n')
+    result = tidings("explain", path, "--event", HORROR, "--subscription", "x")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"{path}:14\n  subscription x: this cannot be read")
+    assert result.stderr.endswith("error: there is no subscription 'x'\n")
+    result = tidings("explain", path, "--event", HORROR, "--subscription", "ada-comedy")
+    assert (result.exit_code, result.stdout[:10]) == (1, "ada-comedy")
+
+
 @pytest.fixture
 def example(tmp_path):
     for path in EXAMPLE.iterdir():
@@ -303,3 +416,17 @@ def test_demo_hands_on_what_it_is_told(monkeypatch, tmp_path):
     monkeypatch.setattr("tidings.demo.run_demo", run_demo)
     result = tidings("demo", "--movies", 7, "--out", tmp_path, "--json")
     assert (result.exit_code, asked) == (130, [((tmp_path, 7), {"json_lines": True})])
+
+
+def test_bench_hands_on_what_it_is_told(monkeypatch):
+    asked = []
+
+    def run_bench(*given):
+        asked.append(given)
+        return 3
+
+    monkeypatch.setattr("tidings.bench.run_bench", run_bench)
+    result = tidings("bench", "interval", "--quick", "--json")
+    assert (result.exit_code, asked) == (3, [("interval", ["--quick", "--json"])])
+    tidings("bench")
+    assert asked[1] == (None, [])

@@ -76,7 +76,9 @@ def test_a_placement_says_what_is_lacking(name: str, position: int, lacking: flo
     visitor = Event("visitor", {"age": 25, "town": "Ulm"}, published_at=0)
     found = offers().explain_target(name, visitor, k=2)
     assert (found.position, found.kth_score, found.lacking) == (position, 2, lacking)
-    assert ("of the best 2" in str(found)) == (position <= 2)
+    assert ("of the best 2, with" in str(found)) == (position <= 2)
+    assert ("it lacks 1" in str(found)) == (name == "d")
+    assert ("of equals, smaller ids go first" in str(found)) == (name == "c")
 
 
 def test_a_subscription_without_a_place_says_what_failed() -> None:
@@ -84,7 +86,8 @@ def test_a_subscription_without_a_place_says_what_failed() -> None:
     found = offers().explain_target("e", visitor, k=2)
     assert (found.score, found.position, found.lacking) == (None, None, None)
     assert (found.reason.holds, found.reason.fails) == (("town = 'Ulm'",), ("age > 50",))
-    assert "no place" in str(found)
+    assert "no place, since it does not match; the last of the best 2 has 2\n" in str(found)
+    assert "has" not in str(offers().explain_target("e", visitor, k=9)).splitlines()[0]
     assert found.to_dict()["reason"]["fails"] == ["age > 50"]
     with pytest.raises(TidingsError, match="no subscription 'z'"):
         offers().explain_target("z", visitor)

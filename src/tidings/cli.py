@@ -71,6 +71,14 @@ Events = Annotated[
 OneEvent = Annotated[
     str | None, typer.Option("--event", metavar="JSON", help="One event, or just its attributes.")
 ]
+AskedEvent = Annotated[
+    str,
+    typer.Option(
+        "--event",
+        metavar="ID|JSON",
+        help="The id of one of EVENTS; without EVENTS the event, or just its attributes.",
+    ),
+]
 ScorerName = Annotated[
     Any,
     typer.Option(
@@ -160,8 +168,7 @@ def match(  # noqa: PLR0913, PLR0917
 
     if (events is None) == (event is None):
         raise typer.BadParameter("give either a file of EVENTS or one --event")
-    if [subscriptions, events].count(Path("-")) > 1:
-        raise typer.BadParameter("only one file can be standard input")
+    _only_one_stdin(subscriptions, events)
     wishes = read_wishes(subscriptions, subscribers)
     question = Question(direction, scorer, k)
     rows = answers(wishes, read_asked(events, event), question, events or Path("--event"))
@@ -172,6 +179,62 @@ def match(  # noqa: PLR0913, PLR0917
         show_matches(screen(), direction, list(rows))
     show_problems(screen(stderr=True), wishes.problems)
     raise typer.Exit(1 if wishes.problems else 0)
+
+
+@app.command()
+def explain(  # noqa: PLR0913
+    subscriptions: Subscriptions,
+    events: Events = None,
+    *,
+    event: AskedEvent,
+    subscription: Annotated[str | None, typer.Option(metavar="ID", help="Its place?")] = None,
+    subscriber: Annotated[str | None, typer.Option(metavar="ID", help="Why, or why not?")] = None,
+    scorer: ScorerName = None,
+    subscribers: Subscribers = None,
+    k: Annotated[
+        int | None, typer.Option("-k", min=1, help="Among how many best. Default: 20.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    r"""Explain an event: where a subscription stands for it, or why a subscriber got it or not.
+
+    With --subscription: which of its predicates hold, its score and its place, and what it lacks
+    for the k best. With --subscriber: how each of its subscriptions saw the event, and whether
+    it was delivered when all EVENTS were published in order of their times.
+
+    For example:
+
+        cd examples/movies
+        tidings explain subscriptions.jsonl --event '{"genre": "horror"}' \
+            --subscription bruno-horror -k 3
+        tidings explain subscriptions.jsonl events.jsonl --event film-02 \
+            --subscriber ada --subscribers subscribers.jsonl
+    """
+    from tidings.lookup import Doubt, explained, read_asked, read_wishes
+    from tidings.report import screen, show_explanation, show_problems
+
+    if (subscription is None) == (subscriber is None):
+        raise typer.BadParameter("give either a --subscription or a --subscriber")
+    if subscriber is not None and k is not None:
+        raise typer.BadParameter("-k goes with --subscription; a subscriber's policy has its own")
+    _only_one_stdin(subscriptions, events)
+    wishes = read_wishes(subscriptions, subscribers)
+    doubt = Doubt(event if events else None, subscription, subscriber, scorer, k)
+    asked = read_asked(events, None if events else event)
+    try:
+        found = explained(wishes, asked, doubt, events or Path("--event"))
+    finally:
+        show_problems(screen(stderr=True), wishes.problems)
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        show_explanation(screen(), found)
+    raise typer.Exit(1 if wishes.problems else 0)
+
+
+def _only_one_stdin(*files: Path | None) -> None:
+    if files.count(Path("-")) > 1:
+        raise typer.BadParameter("only one file can be standard input")
 
 
 @app.command()
@@ -250,6 +313,31 @@ def demo(
     from tidings.demo import run_demo
 
     raise typer.Exit(run_demo(out, movies, json_lines=as_json))
+
+
+@app.command()
+def bench(
+    name: Annotated[
+        str | None, typer.Argument(help="One bench only; see bench/README.md.", metavar="NAME")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small sizes, in a minute or two; writes nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure the indexes beside their peers, side by side in one run.
+
+    Prints tables, and writes them with the machine, its load and the commit to bench/results. The
+    benches and their results are part of the source tree; they are not installed.
+
+    For example:
+
+        tidings bench interval --quick
+    """
+    from tidings.bench import run_bench
+
+    flags = [flag for flag, given in {"--quick": quick, "--json": as_json}.items() if given]
+    raise typer.Exit(run_bench(name, flags))
 
 
 def _print_json(form: dict[str, Any]) -> None:

@@ -91,11 +91,16 @@ class Placement:
     def _verdict(self) -> str:
         who = f"{self.subscription} for {self.event}"
         if self.position is None:
-            return f"{who}: no place, since it does not match"
+            return f"{who}: no place, since it does not match{self._bar()}"
         if self.position <= self.k:
             return f"{who}: place {self.position} of the best {self.k}, with {self.score:g}"
-        least = f"the {self.k} best have at least {self.kth_score:g}"
-        return f"{who}: place {self.position} with {self.score:g}; {least}"
+        why = f"it lacks {self.lacking:g}" if self.lacking else "of equals, smaller ids go first"
+        return f"{who}: place {self.position} with {self.score:g}{self._bar()}: {why}"
+
+    def _bar(self) -> str:
+        if self.kth_score is None:
+            return ""
+        return f"; the last of the best {self.k} has {self.kth_score:g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Give the JSON form."""

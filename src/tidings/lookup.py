@@ -1,4 +1,4 @@
-"""Events against subscriptions, at once and without windows, in either direction."""
+"""Events against subscriptions, in either direction: what `tidings match` and `explain` do."""
 
 import json
 import sys
@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tidings.audit import Audit, Problem
-from tidings.errors import InvalidForm
+from tidings.engine import Engine
+from tidings.errors import InvalidEvent, InvalidForm
+from tidings.explain import Explanation, Placement
 from tidings.files import read_event_line, read_events, read_subscription_line
 from tidings.forms import loads_event
 from tidings.matching import Matcher
@@ -73,24 +75,30 @@ def answers(
     wishes: Audit, events: Iterable[Event | BadRecord], question: Question, name: Path = _STDIN
 ) -> Iterator[Row]:
     """Answer the question for each event; bad ones, of the file `name`, are noted in `wishes`."""
-    matcher = _matcher(wishes, question.scorer)
-    for event in events:
-        if isinstance(event, BadRecord):
-            wishes.problems.append(Problem(name, event.reason, event.position))
-        elif question.direction == "feed":
+    matcher = Matcher(_people(wishes, question.scorer), wishes.subscriptions)
+    for event in _good(wishes, events, name):
+        if question.direction == "feed":
             yield from _feed(matcher, event, question.k)
         else:
             scorer = question.scorer or Exact()
             yield from _target(matcher, event, question.k or TARGETS, scorer)
 
 
-def _matcher(wishes: Audit, scorer: Scorer | None) -> Matcher:
-    """Give the matcher; whoever is not among the subscribers has the default policy."""
+def _good(wishes: Audit, events: Iterable[Event | BadRecord], name: Path) -> Iterator[Event]:
+    for event in events:
+        if isinstance(event, BadRecord):
+            wishes.problems.append(Problem(name, event.reason, event.position))
+        else:
+            yield event
+
+
+def _people(wishes: Audit, scorer: Scorer | None) -> Iterable[Subscriber]:
+    """Give the subscribers; whoever is not among them has the default policy."""
     people = {each.subscriber: Subscriber(each.subscriber) for each in wishes.subscriptions}
     people |= {each.id: each for each in wishes.subscribers}
     if scorer is not None:
         people = {name: _with(each, scorer) for name, each in people.items()}
-    return Matcher(people.values(), wishes.subscriptions)
+    return people.values()
 
 
 def _with(subscriber: Subscriber, scorer: Scorer) -> Subscriber:
@@ -117,3 +125,42 @@ def _target(matcher: Matcher, event: Event, k: int, scorer: Scorer) -> Iterator[
             "subscriber": matcher.subscriptions[name].subscriber,
             "score": score,
         }
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What to explain: the place of a subscription for an event, or why a subscriber got it.
+
+    `event` is an id; None stands for the only one there is.
+    """
+
+    event: str | None
+    subscription: str | None = None
+    subscriber: str | None = None
+    scorer: Scorer | None = None
+    k: int | None = None
+
+
+def explained(
+    wishes: Audit, events: Iterable[Event | BadRecord], doubt: Doubt, name: Path = _STDIN
+) -> Placement | Explanation:
+    """Explain one of the events; for a subscriber all are published, in order of their times."""
+    good = sorted(_good(wishes, events, name), key=lambda each: each.published_us)
+    wanted = [each for each in good if doubt.event in (None, each.id)]
+    if not wanted:
+        raise InvalidEvent(f"there is no event {doubt.event!r} in {name}")
+    engine = _engine(wishes, doubt.scorer, len(good))
+    if doubt.subscription is not None:
+        given = (doubt.k or TARGETS, doubt.scorer or Exact())
+        return engine.explain_target(doubt.subscription, wanted[0], *given)
+    engine.publish_many(good)
+    return engine.explain(doubt.subscriber or "", wanted[0].id)
+
+
+def _engine(wishes: Audit, scorer: Scorer | None, remember: int) -> Engine:
+    engine = Engine(remember=remember)
+    for each in _people(wishes, scorer):
+        engine.subscribe(each)
+    for wish in wishes.subscriptions:
+        engine.add(wish)
+    return engine

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tidings.audit import Problem, place
 from tidings.audit.review import Review
+from tidings.explain import Explanation, Placement
 from tidings.run.account import Account, Batch
 from tidings.run.plan import Plan
 
@@ -85,6 +86,14 @@ def show_matches(console: Console, direction: str, rows: Sequence[dict[str, Any]
     if rows:
         console.print(table)
     console.print(Text(plural(len(rows), "match") if rows else "no matches", "bold"))
+
+
+def show_explanation(console: Console, found: Placement | Explanation) -> None:
+    """Print the verdict, and below it what held and what failed."""
+    verdict, *reasons = str(found).splitlines()
+    console.print(Text(verdict, "bold"), soft_wrap=True)
+    for reason in reasons:
+        console.print(Text(reason), soft_wrap=True)
 
 
 def show_plan(console: Console, plan: Plan) -> None:

@@ -1,0 +1,72 @@
+"""The page and the files that all benches share."""
+
+import json
+import subprocess
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Load = Callable[[str], Any]
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_result_is_printed_and_kept_unless_it_is_a_quick_one(
+    module: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str], quick: bool, as_json: bool
+) -> None:
+    result = {"machine": {"cpu": "abacus"}, "found": 3}
+    wanted = Namespace(quick=quick, json=as_json)
+    module("pages").publish("beads", result, lambda told: f"# {told['found']}\n", wanted)
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == result if as_json else printed == "# 3\n\n"
+    assert result["machine"].keys() == {"cpu", "load_after"}  # type: ignore[attr-defined]
+    if quick:
+        assert list(tmp_path.iterdir()) == []
+    else:
+        assert (tmp_path / "beads.md").read_text() == "# 3\n"
+        assert json.loads((tmp_path / "beads.json").read_text()) == result
+
+
+def test_the_machine_is_told_with_the_commit(module: Load) -> None:
+    told = module("pages").machine()
+    assert list(told) == ["cpu", "cores", "load", "python", "commit"]
+    assert told["commit"]
+    assert told["load"] >= 0
+
+
+@pytest.mark.parametrize(
+    "error", [FileNotFoundError("git"), subprocess.CalledProcessError(128, "git")]
+)
+def test_without_git_the_commit_is_unknown(
+    module: Load, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(subprocess, "run", fail)
+    assert module("pages").commit() == "unknown"
+
+
+def test_tables_and_figures(module: Load) -> None:
+    pages = module("pages")
+    row = {"us": 1234.5, "bytes": None, "none": 0}
+    cells = [pages.figure(row, key) for key in ("us", "bytes", "gone", "none")]
+    assert cells == ["1,234.50", "-", "-", "0.00"]
+    assert pages.table(("a", "b"), [("1", "2")]) == ["| a | b |", "|---|---|", "| 1 | 2 |"]
+    assert [pages.ratio(each) for each in (0.034, 9.99, 12345.6)] == ["0.034", "10", "12,346"]
+    opening = pages.opening("Beads", {"machine": {"cpu": "abacus", "cores": 2}}, "On wires.")
+    assert opening == ["# Beads", "", "cpu abacus, cores 2", "", "On wires.", ""]
+
+
+def test_the_least_of_several_rounds_ends_in_time(module: Load) -> None:
+    timing = module("timing")
+    asked: list[int] = []
+    timing.least(lambda: asked.append(1), rounds=7, seconds=60)
+    assert len(asked) == 7
+    timing.least(lambda: asked.append(1), rounds=7, seconds=0)
+    assert len(asked) == 8
+    assert timing.timed(lambda: 3)[0] == 3
+    assert timing.per([1, 2], 1e-6) == 0.5
