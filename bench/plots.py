@@ -110,18 +110,26 @@ def over(part: str, letter: str, about: str) -> Callable[[Any, dict[str, Any]], 
 
 
 def memory(plot: Any, result: dict[str, Any]) -> Any:
-    """Bars of the largest size of each kind: seen from outside, and as the index says itself."""
+    """Points for the largest size of each kind: seen from outside, and as the index says itself."""
     largest = {row["kind"]: row["size"] for row in sorted(result["rows"], key=by_size)}
     rows = [row for row in result["rows"] if row["size"] == largest[row["kind"]]][::-1]
-    figure, axes = plot.subplots(figsize=(SIZE[0], 0.24 * len(rows) + 1), layout="constrained")
+    figure, axes = plot.subplots(figsize=(SIZE[0], 0.22 * len(rows) + 1.4), layout="constrained")
     names = [f"{row['name']} ({row['kind']}, {row['size']:,})" for row in rows]
-    seen = [max(row["index"], 0) / row["size"] for row in rows]
-    said = [(row["nbytes"] or 0) / row["size"] for row in rows]
-    axes.barh(names, seen, color="#9db8d2", label="seen from outside, beside its inputs")
-    axes.plot(said, names, "|", color="#c8553d", markersize=9, label="says itself", linestyle="")
+    for key, (mark, colour, label) in POINTS.items():
+        each = [(row[key] or 0) / row["size"] for row in rows]
+        places = [value if value >= 1 else None for value in each]
+        axes.plot(places, names, mark, color=colour, label=label, fillstyle="none", markersize=6)
     axes.set(xscale="log", title="Memory", xlabel="bytes a subscription")
-    axes.legend(frameon=False, fontsize=8)
+    axes.grid(visible=True, color="#e4e4e4", linewidth=0.6)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     return figure
+
+
+POINTS = {
+    "kept": ("o", "#3d5a98", "seen from outside, inputs released"),
+    "index": ("s", "#0b6e4f", "seen from outside, beside its inputs"),
+    "nbytes": ("x", "#c8553d", "says itself"),
+}
 
 
 def by_size(row: dict[str, Any]) -> int:

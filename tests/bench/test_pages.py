@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -70,3 +71,11 @@ def test_the_least_of_several_rounds_ends_in_time(module: Load) -> None:
     assert len(asked) == 8
     assert timing.timed(lambda: 3)[0] == 3
     assert timing.per([1, 2], 1e-6) == 0.5
+
+
+def test_a_clock_counts_what_it_counts(module: Load) -> None:
+    """Rounds by a clock of our own; sleep is no time of the thread."""
+    timing = module("timing")
+    ticks = iter([0.0, 3.0, 3.0, 5.0, 5.0, 9.0])
+    assert timing.least(lambda: None, 3, 60, clock=lambda: next(ticks)) == 2
+    assert timing.timed(lambda: time.sleep(0.02), timing.OWN)[1] < 0.02

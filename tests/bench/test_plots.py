@@ -19,7 +19,7 @@ ROWS = {
 INTERVAL = {"k": 20, "workload": "rps", "sizes": ROWS}
 OVER = {"numpy": {"1": 60.0, "4": 90.0}, "blocks": {"1": 3.0, "4": 16.0}, "scan": {}}
 GROWTH = {"size": 5000, "over_k": OVER, "relaxed_over_d": OVER, "exact_over_d": OVER}
-SEEN = {"index": 3200, "nbytes": 3000, "name": "scan"}
+SEEN = {"index": 3200, "kept": 3300, "nbytes": None, "name": "scan"}
 MEMORY = [{"kind": "interval", "size": 10, **SEEN}, {"kind": "interval", "size": 100, **SEEN}]
 
 
