@@ -187,8 +187,10 @@ def explain(  # noqa: PLR0913
     events: Events = None,
     *,
     event: AskedEvent,
-    subscription: Annotated[str | None, typer.Option(metavar="ID", help="Its place?")] = None,
-    subscriber: Annotated[str | None, typer.Option(metavar="ID", help="Why, or why not?")] = None,
+    subscription: Annotated[
+        str | None, typer.Option(metavar="ID", help="Where does it stand?")
+    ] = None,
+    subscriber: Annotated[str | None, typer.Option(metavar="ID", help="Why did it get it?")] = None,
     scorer: ScorerName = None,
     subscribers: Subscribers = None,
     k: Annotated[
