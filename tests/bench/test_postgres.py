@@ -47,4 +47,8 @@ def test_both_ways_give_the_answers_of_the_scan(module: Load, way: str) -> None:
         found = [[id for place, id in rows if place == number + 1] for number in range(5)]
         assert found == expected
         assert peer.nbytes > 24 * size
+    before = peer.clock()
+    peer.link.execute("select count(*) from generate_series(1, 300000)")
+    assert peer.clock() > before + 0.005
+    assert peer.build_s > 0
     assert ("Bitmap Index Scan" if way == "gist" else "Index Only Scan") in peer.about
