@@ -22,6 +22,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int32]
 Tree = tuple[Floats, Ints, Ids]
+Window = tuple[float, float]
+"""What is looked for has low <= the first and the second <= high; both are q for a point."""
 
 BRANCHING: Final = 50
 """b of RPS, Table 1."""
@@ -46,26 +48,26 @@ def grow_extents(extents: Floats, starts: Ints) -> None:
                 extents[half + parent] = max(extents[half + parent], extents[half + child])
 
 
-def stabbed_plain(extents: Floats, first: int, q: float) -> int:
-    """Give which of the 64 entries from `first` on contain q, as a mask."""
+def within_plain(extents: Floats, first: int, below: float, above: float) -> int:
+    """Give which of the 64 entries from `first` on are within a window, as a mask."""
     mask, half = int64(0), len(extents) // 2
     for entry in range(LANES):
-        if extents[first + entry] <= q <= extents[half + first + entry]:
+        if extents[first + entry] <= below and above <= extents[half + first + entry]:
             mask |= int64(1) << int64(entry)
     return mask
 
 
-compare_stabbed = compare_bounds("<=", types.float64)
+compare_within = compare_bounds("<=", types.float64)
 
 
 @inner
-def stabbed_fast(extents: Floats, first: int, q: float) -> int:
-    """Give which of the 64 entries from `first` on contain q, as a mask."""
-    mask: int = compare_stabbed(extents, first, first + len(extents) // 2, q, q)
+def within_fast(extents: Floats, first: int, below: float, above: float) -> int:
+    """Give which of the 64 entries from `first` on are within a window, as a mask."""
+    mask: int = compare_within(extents, first, first + len(extents) // 2, below, above)
     return mask
 
 
-stabbed = stabbed_fast if wide_vectors() else inner(stabbed_plain)
+within = within_fast if wide_vectors() else inner(within_plain)
 
 
 @inner
@@ -86,19 +88,19 @@ def rtree_climb(starts: Ints, level: int, entry: int) -> tuple[int, int]:
 
 
 @inner
-def rtree_stabbed(tree: Tree, q: float, level: int, entry: int) -> tuple[int, int]:
-    """Give which entries of a node, from `entry` on, q stabs, as a mask, and the node's end."""
+def rtree_within(tree: Tree, window: Window, level: int, entry: int) -> tuple[int, int]:
+    """Give which entries of a node, from `entry` on, are within, as a mask, and the node's end."""
     extents, starts = tree[0], tree[1]
     end = min(starts[level + 1] - starts[level], (entry // BRANCHING + 1) * BRANCHING)
-    mask = stabbed(extents, starts[level] + entry, q)
+    mask = within(extents, starts[level] + entry, window[0], window[1])
     return mask & ((int64(1) << (end - entry)) - 1), end
 
 
 @inner
-def rtree_leaf(tree: Tree, q: float, place: int, out: Ints, found: int) -> tuple[int, int]:
-    """Write the stabbed ids of one leaf from `place` on; give the next place and how many."""
+def rtree_leaf(tree: Tree, window: Window, place: int, out: Ints, found: int) -> tuple[int, int]:
+    """Write the ids within of one leaf from `place` on; give the next place and how many."""
     ids = tree[2]
-    mask, end = rtree_stabbed(tree, q, 0, place)
+    mask, end = rtree_within(tree, window, 0, place)
     while mask != 0:
         entry = lowest_bit(mask)
         mask = without_lowest(mask)
@@ -110,11 +112,10 @@ def rtree_leaf(tree: Tree, q: float, place: int, out: Ints, found: int) -> tuple
 
 
 @inner
-def rtree_walk(tree: Tree, q: float, state: Ints, out: Ints) -> int:
-    """Write the next stabbed ids, in order, from where `state` stands; give how many.
+def window_walk(tree: Tree, window: Window, state: Ints, out: Ints) -> int:
+    """Write the next ids within, in order, from where `state` stands; give how many.
 
-    Cost O(b) for each node that is entered; in a SOPT-R-tree these are at most 2k a level
-    (RPS Theorem 3.2). A walk that filled `out` goes on where it stopped.
+    Cost O(b) for each node that is entered. A walk that filled `out` goes on where it stopped.
     """
     starts = tree[1]
     place, found = state[PLACE], 0
@@ -123,11 +124,11 @@ def rtree_walk(tree: Tree, q: float, state: Ints, out: Ints) -> int:
         rtree_enter(state, level)
     while found < len(out) and entry < starts[level + 1] - starts[level]:
         if level == 0:
-            place, found = rtree_leaf(tree, q, entry, out, found)
+            place, found = rtree_leaf(tree, window, entry, out, found)
             state[INTERVALS] += place - entry
             level, entry = rtree_climb(starts, 0, place)
             continue
-        mask, end = rtree_stabbed(tree, q, level, entry)
+        mask, end = rtree_within(tree, window, level, entry)
         if mask == 0:
             if end == starts[level + 1] - starts[level]:
                 place = starts[1]
@@ -138,6 +139,21 @@ def rtree_walk(tree: Tree, q: float, state: Ints, out: Ints) -> int:
         rtree_enter(state, level)
     state[PLACE] = place
     return found
+
+
+@kernel
+def window_walk_many(tree: Tree, windows: Floats, out: Ints, counts: Ints) -> None:
+    """Answer each row of windows in its row of `out`, from the start."""
+    state = np.zeros(STATE, np.int64)
+    for row in range(len(windows)):
+        state[:] = 0
+        counts[row] = window_walk(tree, (windows[row, 0], windows[row, 1]), state, out[row])
+
+
+@inner
+def rtree_walk(tree: Tree, q: float, state: Ints, out: Ints) -> int:
+    """Write the next stabbed ids; in a SOPT-R-tree at most 2k nodes a level (RPS Theorem 3.2)."""
+    return window_walk(tree, (q, q), state, out)
 
 
 @kernel

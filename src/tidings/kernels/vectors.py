@@ -17,8 +17,8 @@ def splat(builder: Any, vector: Any, number: Any) -> Any:
     return builder.shuffle_vector(one, empty, ir.Constant(ir.VectorType(lane, vector.count), None))
 
 
-def compare_bounds(comparison: str, number: Any) -> Any:
-    """Make f(bounds, lows, highs, below, above), a mask of 64 bits, for arrays of `number`.
+def compare_bounds(comparison: str, number: Any, lanes: int = LANES) -> Any:
+    """Make f(bounds, lows, highs, below, above), a mask of `lanes` bits, for arrays of `number`.
 
     Bit i is set where bounds[lows + i] < below and above < bounds[highs + i], or with <=.
     """
@@ -26,7 +26,7 @@ def compare_bounds(comparison: str, number: Any) -> Any:
     def typed(_: Any, bounds: Any, lows: Any, highs: Any, below: Any, above: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array = context.make_array(signature.args[0])(context, builder, arguments[0])
-            vector = ir.VectorType(context.get_value_type(number), LANES)
+            vector = ir.VectorType(context.get_value_type(number), lanes)
             masks = []
             for side, sign in enumerate((comparison, comparison.replace("<", ">"))):
                 pointer = builder.gep(array.data, [arguments[1 + side]])
@@ -34,7 +34,8 @@ def compare_bounds(comparison: str, number: Any) -> Any:
                 numbers = builder.load(pointer, align=number.bitwidth // 8)
                 limit = splat(builder, vector, arguments[3 + side])
                 masks.append(builder.fcmp_ordered(sign, numbers, limit))
-            return builder.bitcast(builder.and_(*masks), ir.IntType(LANES))
+            mask = builder.bitcast(builder.and_(*masks), ir.IntType(lanes))
+            return mask if lanes == LANES else builder.zext(mask, ir.IntType(LANES))
 
         return types.int64(bounds, types.int64, types.int64, number, number), generate
 

@@ -110,6 +110,32 @@ def wide_enter(tree: Tree, limits: Rounded, level: int, block: int, state: Ints)
         state[LEAVES] += 1
 
 
+@inlined
+def wide_seek(tree: Tree, limits: Rounded, state: Ints) -> bool:
+    """Go on to the next leaf with entries to be taken; say whether there is one.
+
+    At most 2k blocks a level (RPS Theorem 3.2), plus those that only rounding seems to stab.
+    """
+    top = len(tree[1]) - 2
+    if state[BEGUN] == 0:
+        state[BEGUN], state[LEVEL] = 1, top
+        wide_enter(tree, limits, top, 0, state)
+    level = state[LEVEL]
+    while level <= top:
+        at = LEVELS + 3 * level
+        mask = state[at + 1]
+        if mask == 0:
+            level += 1
+            continue
+        if level == 0:
+            break
+        state[at + 1] = without_lowest(mask)
+        level -= 1
+        wide_enter(tree, limits, level, state[at] * FAN + lowest_bit(mask), state)
+    state[LEVEL] = level
+    return level == 0
+
+
 @inner
 def wide_leaf(tree: Tree, q: float, state: Ints, out: Ints, found: int) -> int:
     """Take entries of the current leaf until it or `out` is used up; give how many are found."""
@@ -129,27 +155,10 @@ def wide_leaf(tree: Tree, q: float, state: Ints, out: Ints, found: int) -> int:
 
 @inner
 def wide_walk(tree: Tree, q: float, state: Ints, out: Ints) -> int:
-    """Write the next stabbed ids, in order, from where `state` stands; give how many.
-
-    At most 2k blocks a level (RPS Theorem 3.2), plus those that only rounding seems to stab.
-    """
-    top, found, limits = len(tree[1]) - 2, 0, rounded(tree[4], q)
-    if state[BEGUN] == 0:
-        state[BEGUN], state[LEVEL] = 1, top
-        wide_enter(tree, limits, top, 0, state)
-    level = state[LEVEL]
-    while found < len(out) and level <= top:
-        at = LEVELS + 3 * level
-        if level == 0:
-            found = wide_leaf(tree, q, state, out, found)
-        mask = state[at + 1]
-        if mask == 0:
-            level += 1
-        elif level > 0:
-            state[at + 1] = without_lowest(mask)
-            level -= 1
-            wide_enter(tree, limits, level, state[at] * FAN + lowest_bit(mask), state)
-    state[LEVEL] = level
+    """Write the next stabbed ids, in order, from where `state` stands; give how many."""
+    found, limits = 0, rounded(tree[4], q)
+    while found < len(out) and wide_seek(tree, limits, state):
+        found = wide_leaf(tree, q, state, out, found)
     return found
 
 

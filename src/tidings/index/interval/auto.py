@@ -8,7 +8,9 @@ import numpy as np
 
 from tidings.errors import TidingsError
 from tidings.index.interval.ir import IrTree
+from tidings.index.interval.live import Live
 from tidings.index.interval.protocol import Floats, IntervalIndex, Ints, Ranked
+from tidings.index.interval.ranges import Ranges
 from tidings.index.interval.sopt_r_64 import sopt_r_64
 from tidings.index.interval.topk_table import TopkTable
 
@@ -72,7 +74,7 @@ def choose(facts: Facts, wanted: Wanted) -> Choice:
     depth = max(DEPTH, wanted.k)
     table = facts.table_bytes(depth)
     if wanted.updates_per_query > 0:
-        return Choice("ir", {}, "intervals change, and it takes changes without a rebuild")
+        return Choice("live", {}, "intervals change, and it takes changes while it is served")
     if facts.size <= ONE_BLOCK:
         return Choice("sopt-r-64", {}, "all intervals fit one block, which is compared at once")
     if table <= wanted.budget:
@@ -84,6 +86,7 @@ def choose(facts: Facts, wanted: Wanted) -> Choice:
 
 CHOICES: Final[dict[str, Callable[..., IntervalIndex]]] = {
     "ir": IrTree,
+    "live": Live,
     "sopt-r-64": sopt_r_64,
     "topk-table": TopkTable,
 }
@@ -139,6 +142,11 @@ class Auto:
         """Give all stabbed ids in order, looked for only as far as they are asked for."""
         return self.chosen.iterate(q)
 
+    @property
+    def ranges(self) -> Ranges:
+        """What the chosen index answers to events that are ranges."""
+        return self.chosen.ranges
+
     def counters(self) -> dict[str, int]:
         """Give what the last `top` looked at."""
         return self.chosen.counters()
@@ -155,8 +163,12 @@ class Auto:
         """Give an interval another score, if the chosen index can."""
         self._changing().rescore(id, score)
 
-    def _changing(self) -> IrTree:
-        if not isinstance(self.chosen, IrTree):
+    def replace(self, id: int, low: float, high: float, score: float) -> None:
+        """Give an interval other bounds and another score, if the chosen index can."""
+        self._changing().replace(id, low, high, score)
+
+    def _changing(self) -> IrTree | Live:
+        if not isinstance(self.chosen, IrTree | Live):
             raise TidingsError(
                 f"{self.choice.name} takes no changes; build it with updates_per_query above 0"
             )

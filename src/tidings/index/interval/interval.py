@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 
 from tidings.index.interval.protocol import Floats, Ranked
+from tidings.index.interval.ranges import ByScore, by_place
 from tidings.index.interval.skeleton import hang
 from tidings.index.interval.walked import Kernels, Walked
 from tidings.kernels.interval_tree import STATE, scored_walk, scored_walk_many
@@ -19,7 +20,8 @@ def interval(intervals: Ranked) -> Walked:
     bounds = np.stack([intervals.low[order], intervals.high[order]], axis=1)
     entries = (bounds, order.astype(np.int32), extents(bounds, hung.skeleton[3][:-1]))
     tree = (*hung.skeleton, *entries, intervals.ids.astype(np.int32))
-    return Walked("interval", len(intervals), tree, SCORED)
+    by_score = ByScore(lambda: by_place(entries[1], *bounds.T, tree[-1][entries[1]]))
+    return Walked("interval", len(intervals), tree, SCORED, by_score)
 
 
 def extents(bounds: Floats, starts: np.ndarray) -> Floats:

@@ -1,13 +1,15 @@
 """The conventional interval tree (RPS 2.2.2): each node's intervals by low and again by high."""
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from tidings.index.interval.protocol import Ranked
+from tidings.index.interval.ranges import ByScore, scored
 from tidings.index.interval.skeleton import hang
 from tidings.index.interval.walked import Kernels, Walked
 from tidings.kernels.interval_tree import STATE, ended_walk, ended_walk_many
+from tidings.kernels.rtree import Tree
 
 ENDED: Final = Kernels(ended_walk, ended_walk_many, STATE)
 
@@ -20,4 +22,12 @@ def interval_endpoint(intervals: Ranked) -> Walked:
         order = np.lexsort((-bounds, hung.node))
         lists += [bounds[order], order.astype(np.int32)]
     tree = (*hung.skeleton, *lists, intervals.ids.astype(np.int32))
-    return Walked("interval-endpoint", len(intervals), tree, ENDED)
+    by_score = ByScore(lambda: by_lists(lists, tree[-1]))
+    return Walked("interval-endpoint", len(intervals), tree, ENDED, by_score)
+
+
+def by_lists(lists: list[Any], ids: Any) -> Tree:
+    """Make an R-tree of negated lows and highs, each with their ranks."""
+    lows, low_ranks, highs, high_ranks = lists
+    low, high = -lows[np.argsort(low_ranks)], highs[np.argsort(high_ranks)]
+    return scored(Ranked(low, high, ids, np.empty(0)))

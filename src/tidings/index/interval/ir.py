@@ -9,6 +9,7 @@ import numpy as np
 from tidings.errors import TidingsError
 from tidings.index.interval.ir_room import compact_store, empty_store, ensure_room, slots_in_use
 from tidings.index.interval.protocol import Floats, Ints, Ranked, rank_intervals
+from tidings.index.interval.ranges import ByScore, Ranges, scored
 from tidings.index.interval.walked import Kernels, Walked
 from tidings.kernels.ir import (
     STATE,
@@ -21,6 +22,7 @@ from tidings.kernels.ir import (
     ir_walk,
     ir_walk_many,
 )
+from tidings.kernels.rtree import Tree
 
 IR: Final = Kernels(ir_walk, ir_walk_many, STATE)
 
@@ -46,7 +48,9 @@ class IrTree:
         self._given = len(places)
         self._live, self._version = 0, 0
         self._path = np.empty(32, np.int64)
-        self._walked = Walked("ir", len(intervals), empty_store(len(intervals)), IR)
+        self._walked = Walked(
+            "ir", len(intervals), empty_store(len(intervals)), IR, ByScore(self._scored)
+        )
         self._load(intervals.ids)
 
     def __len__(self) -> int:
@@ -56,6 +60,11 @@ class IrTree:
     def nbytes(self) -> int:
         """The bytes of the tree and of the intervals by id."""
         return self._walked.nbytes + sum(each.nbytes for each in self._known)
+
+    @property
+    def ranges(self) -> Ranges:
+        """What it answers to events that are ranges, by a tree made anew after a change."""
+        return self._walked.ranges
 
     def top(self, q: float, k: int) -> Ints:
         """Give the ids of the k best intervals that `q` stabs; fewer, if there are fewer."""
@@ -120,6 +129,14 @@ class IrTree:
         self._take(id)
         self._put(id, (float(self._known[0][id]), float(self._known[1][id])), score)
 
+    def replace(self, id: int, low: float, high: float, score: float) -> None:
+        """Give an interval other bounds and another score."""
+        check_score(score)
+        if not low <= high:
+            raise TidingsError(f"interval {id}: low {low} is above high {high}")
+        self._take(id)
+        self._put(id, (float(low), float(high)), score)
+
     def _put(self, id: int, bounds: tuple[float, float], score: float) -> None:
         while not ir_add(self._store(), self._known, id, bounds, float(score)):
             self._walked.tree = ensure_room(self._store())
@@ -161,6 +178,14 @@ class IrTree:
         self._live += change
         self._walked.size = self._live
         self._version += 1
+        if self._walked.by_score.made:
+            self._walked.by_score = ByScore(self._scored)
+
+    def _scored(self) -> Tree:
+        low, high, key, alive = self._known
+        ids = np.flatnonzero(alive)
+        ids = ids[np.argsort(key[ids], kind="stable")]
+        return scored(Ranked(low[ids], high[ids], ids, np.empty(0)))
 
     def _store(self) -> Any:
         return self._walked.tree

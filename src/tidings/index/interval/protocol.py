@@ -56,8 +56,8 @@ class Ranked:
         return len(self.ids)
 
 
-def rank_intervals(low: Any, high: Any, score: Any) -> Ranked:
-    """Check the arrays and renumber them; NaN and an empty interval are refused by place."""
+def checked_columns(low: Any, high: Any, score: Any) -> tuple[Floats, Floats, Floats]:
+    """Give the arrays as float64; NaN and an empty interval are refused by place."""
     lows, highs, scores = (
         np.ascontiguousarray(each, dtype=np.float64) for each in (low, high, score)
     )
@@ -72,6 +72,12 @@ def rank_intervals(low: Any, high: Any, score: Any) -> Ranked:
     if (bad := ~(lows <= highs)).any():
         place = int(np.argmax(bad))
         raise TidingsError(f"interval {place}: low {lows[place]} is above high {highs[place]}")
+    return lows, highs, scores
+
+
+def rank_intervals(low: Any, high: Any, score: Any) -> Ranked:
+    """Check the arrays and renumber them to ranks."""
+    lows, highs, scores = checked_columns(low, high, score)
     ids = np.argsort(-scores)
     if (np.diff(scores[ids]) == 0).any():  # only then is the slower sort needed
         ids = np.argsort(-scores, kind="stable")

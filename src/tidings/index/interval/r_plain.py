@@ -5,7 +5,8 @@ from typing import Final
 import numpy as np
 
 from tidings.index.interval.protocol import Ranked
-from tidings.index.interval.rtree import rtree_over
+from tidings.index.interval.ranges import ByScore, by_place
+from tidings.index.interval.rtree import leaves, rtree_over
 from tidings.index.interval.walked import Kernels, Walked
 from tidings.kernels.rtree import STATE, rtree_best, rtree_best_many
 
@@ -15,5 +16,7 @@ BEST: Final = Kernels(rtree_best, rtree_best_many, STATE)
 def r_plain(intervals: Ranked) -> Walked:
     """Build it in O(n log n). A query looks at all that q stabs and keeps the best k."""
     order = np.argsort(intervals.low, kind="stable")
-    ranks = np.concatenate([order, intervals.ids])
-    return Walked("r-plain", len(intervals), rtree_over(intervals, order, ranks), BEST)
+    ranks, size = np.concatenate([order, intervals.ids]), len(intervals)
+    tree = rtree_over(intervals, order, ranks)
+    by_score = ByScore(lambda: by_place(tree[2][:size], *leaves(tree), tree[2][size:][order]))
+    return Walked("r-plain", size, tree, BEST, by_score)

@@ -1,5 +1,7 @@
 """The arrays of an R-tree over intervals in a given order (RPS 2.1.3)."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +20,13 @@ def rtree_over(intervals: Ranked, order: Ints, ids: npt.NDArray[np.int64]) -> Tr
     extents[:size], extents[half : half + size] = intervals.low[order], intervals.high[order]
     grow_extents(extents, starts)
     return extents, starts, ids.astype(np.int32)
+
+
+def leaves(tree: Tree) -> tuple[Any, Any]:
+    """Give lows and highs of the intervals in their order."""
+    extents, starts, _ = tree
+    half = len(extents) // 2
+    return extents[: starts[1]], extents[half : half + starts[1]]
 
 
 def level_starts(size: int) -> Ints:

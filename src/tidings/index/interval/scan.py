@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from tidings.index.interval.protocol import Floats, Ints, Ranked, filled
+from tidings.index.interval.ranges import Ranges
 
 
 class IntervalScan:
@@ -34,6 +35,16 @@ class IntervalScan:
     def iterate(self, q: float) -> Iterator[int]:
         """Give all stabbed ids in order."""
         return iter(self.top(q, len(self._intervals)).tolist())
+
+    @property
+    def ranges(self) -> Ranges:
+        """What it answers to ranges, by the same look at all."""
+        return Ranges(self._within)
+
+    def _within(self, window: tuple[float, float]) -> Iterator[int]:
+        every = self._intervals
+        there = np.flatnonzero((every.low <= window[0]) & (window[1] <= every.high))
+        return iter(every.ids[there].tolist())
 
     def counters(self) -> dict[str, int]:
         """Say that every query looks at everything."""

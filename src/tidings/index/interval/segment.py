@@ -1,11 +1,13 @@
 """The scored segment tree (RPS 2.2.1): each interval at O(log n) nodes, all of it stabbed there."""
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from tidings.index.interval.cells import cells_of
 from tidings.index.interval.protocol import Ranked
+from tidings.index.interval.ranges import ByScore, scored
 from tidings.index.interval.walked import Kernels, Walked
 from tidings.kernels.search import search_tree
 from tidings.kernels.segment import (
@@ -28,4 +30,6 @@ def segment(intervals: Ranked) -> Walked:
     segment_fill(cells.first, cells.last, starts, ranks)
     ids = intervals.ids.astype(np.int32)
     tree = (*search_tree(cells.starts), starts, ranks, ids)
-    return Walked("segment", len(intervals), tree, SEGMENT)
+    kept = replace(intervals, ids=ids, score=np.empty(0))
+    by_score = ByScore(lambda: scored(kept), (kept.low, kept.high))
+    return Walked("segment", len(intervals), tree, SEGMENT, by_score)

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from tidings.index.interval.arrangement import arranged
 from tidings.index.interval.protocol import Floats, Ints, Ranked
+from tidings.index.interval.ranges import ByScore, by_place
 from tidings.index.interval.walked import Kernels, Walked
 from tidings.kernels.memory import aligned
 from tidings.kernels.wide import FAN, STATE, grow_blocks, wide_walk, wide_walk_many
@@ -34,7 +35,9 @@ def sopt_r_64(intervals: Ranked) -> Walked:
         intervals.ids[found.order].astype(np.int32),
         frame,
     )
-    return Walked("sopt-r-64", len(intervals), tree, WIDE, {"edges": found.edges})
+    ranks = found.order.astype(np.int32)
+    by_score = ByScore(lambda: by_place(ranks, *tree[2].T, tree[3]), (ranks,))
+    return Walked("sopt-r-64", len(intervals), tree, WIDE, by_score, {"edges": found.edges})
 
 
 def frame_of(low: Floats, high: Floats) -> Floats:

@@ -10,6 +10,7 @@ import numpy as np
 from tidings.errors import TidingsError
 from tidings.index.interval.cells import Cells, cells_of
 from tidings.index.interval.protocol import Floats, Ints, Ranked
+from tidings.index.interval.ranges import ByScore, Ranges, scored
 from tidings.index.interval.sopt_r_64 import sopt_r_64
 from tidings.index.interval.walked import Kernels, Walked
 from tidings.kernels.bitset import empty_bitset
@@ -34,7 +35,7 @@ class TopkTable:
             raise TidingsError(f"depth = {depth}: a top-K table lists at least 1")
         self.depth = depth
         self._intervals = replace(intervals, score=np.empty(0))  # the ranks say it all
-        self._table = listed(intervals, depth)
+        self._table = listed(self._intervals, depth)
         self._deep: Walked | None = None
 
     @property
@@ -42,6 +43,11 @@ class TopkTable:
         """The bytes of the table, of the intervals, and of the tree, once there is one."""
         kept: int = sum(each.nbytes for each in vars(self._intervals).values())
         return self._table.nbytes + kept + (self._deep.nbytes if self._deep else 0)
+
+    @property
+    def ranges(self) -> Ranges:
+        """What it answers to events that are ranges: those of a tree, not of the lists."""
+        return self._table.ranges
 
     def top(self, q: float, k: int) -> Ints:
         """Give the k best; a list shorter than `depth` is all there is."""
@@ -84,7 +90,8 @@ def listed(intervals: Ranked, depth: int) -> Walked:
     keys = search_tree(lists[0][:count])
     ids = intervals.ids[lists[2][:ranks]].astype(np.int32)
     table = (*keys, lists[1][: count + 2].copy(), ids)
-    return Walked("topk-table", size, table, TABLE, {"lists": count})
+    by_score = ByScore(lambda: scored(intervals))
+    return Walked("topk-table", size, table, TABLE, by_score, {"lists": count})
 
 
 def cut(cells: Cells) -> tuple[Any, ...]:

@@ -2,19 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from tidings.errors import TidingsError
+from tidings.index.interval.chunks import checked, in_chunks
 from tidings.index.interval.protocol import Floats, Ints
+from tidings.index.interval.ranges import ByScore, Ranges
 from tidings.kernels.rows import fill_rest
 
 Walk = Callable[[Any, float, Ints, Ints], int]
 WalkMany = Callable[[Any, Floats, Ints, Ints], None]
-
-CHUNK: Final = 32
-"""An iterator asks its walk for this many ids at first, then always for as many as it has given."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,8 @@ class Walked:
     size: int
     tree: tuple[Any, ...]
     kernels: Kernels
+    by_score: ByScore
+    """Answers for ranges."""
     notes: dict[str, int] = field(default_factory=dict)
     """What the builder found out, for those who check the lemmas: `edges` of a SOPT-R-tree."""
 
@@ -45,8 +45,14 @@ class Walked:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all arrays."""
-        return sum(each.nbytes for each in self.tree)
+        """The bytes of all arrays, also of those that answer ranges, once there are any."""
+        itself = self.by_score.made and self.by_score.tree is self.tree
+        return self.by_score.nbytes + (0 if itself else sum(each.nbytes for each in self.tree))
+
+    @property
+    def ranges(self) -> Ranges:
+        """What it answers to events that are ranges."""
+        return self.by_score.ranges
 
     def top(self, q: float, k: int) -> Ints:
         """Give the ids of the k best intervals that `q` stabs; fewer, if there are fewer."""
@@ -67,15 +73,9 @@ class Walked:
 
     def iterate(self, q: float) -> Iterator[int]:
         """Give all stabbed ids in order, looked for only as far as they are asked for."""
+        walk, tree, point = self.kernels.walk, self.tree, float(q)
         state = np.zeros(self.kernels.state, np.int64)
-        chunk = CHUNK
-        while True:
-            out = np.empty(chunk, np.int64)
-            count = self.kernels.walk(self.tree, float(q), state, out)
-            yield from out[:count].tolist()
-            if count < chunk:
-                return
-            chunk = max(CHUNK, min(2 * chunk, self.size))
+        return in_chunks(lambda out: walk(tree, point, state, out), self.size)
 
     def counters(self) -> dict[str, int]:
         """Give what the last `top` looked at, and the builder's notes."""
@@ -85,10 +85,3 @@ class Walked:
     def state(self) -> Ints:
         """Give the whole state after the last `top`; what it means is said at its kernel."""
         return self._state
-
-
-def checked(k: int) -> int:
-    """Give k, if it can be one."""
-    if k < 0:
-        raise TidingsError(f"k = {k} is below 0")
-    return k

@@ -1,0 +1,314 @@
+"""Intervals that are added and stamped while they are read: a grid of places and scores.
+
+The line is cut into 16**h cells, the scores into bands. On level l an interval lies in one of
+16**(h - l) wide cells, or in two that touch, and there in one of 16**l / 4 bands, on level 0 in
+the only one: short intervals are found by where they are, long ones, of which many are stabbed, by
+how good they are. A node, that is a cell and a band of a level, is a chain of chunks of 16 slots.
+
+Nothing that a reader may see is moved. A slot says from which version on it is there and from which
+on it is not; slots never used are never there. A reader of version v sees exactly what was there at
+v, whatever is added meanwhile, in whatever order the writes reach it.
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from numba import types
+
+from tidings.kernels.bits import lowest_bit, without_lowest
+from tidings.kernels.ir_store import table_drop, table_place
+from tidings.kernels.keyed import Best, Counts, comes_late, offer
+from tidings.kernels.numbers import int64
+from tidings.kernels.policy import inlined, inner, kernel, wide_vectors
+from tidings.kernels.search import count_until
+from tidings.kernels.vectors import compare_bounds
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.int32]
+Grid = tuple[Floats, Ints, Ints, Ints, Ids, Ids, Floats, Ints, Ids, Ints]
+"""Where the line is cut, as `search` has it; rows (key, id) where the scores are; nodes in use, 32
+in a word; nodes; chunks; 16 lows and 16 highs a chunk; slots; the other slot of each; the pool."""
+Entry = tuple[float, float, int, int]
+"""Low, high, key and id."""
+Young = tuple[Ints, Ints]
+"""A table of the ids in the grid: ids, and their slots or -1."""
+Window = tuple[float, float]
+"""What is looked for has low <= the first and the second <= high; both are q for a point."""
+Found = tuple[Ints, Ints]
+"""Room for ids and for keys."""
+
+SLOTS: Final = 16
+BITS: Final = 4
+NEVER: Final = (1 << 31) - 1
+UNKNOWN: Final = -(1 << 63)
+"""The key of a slot before it is written: better than all, so that nothing is left out."""
+
+KEY, ID, DIED, BORN = range(4)
+FIRST, LAST, TOP = range(3)
+"""A node: its first and last chunk, and the slot of the best that was ever in it; or -1."""
+COARSE: Final = 2
+"""There are 2**2 times fewer bands than there could be, so that few nodes are nearly empty."""
+NEXT, USED = range(2)
+TAKEN, LIVING, HEIGHT, USUAL, BUSY = range(5)
+"""The pool: chunks taken, intervals that live, h, the key of a usual last answer, and per level how
+many nodes are in use."""
+ALONE, COPY = -1, -2
+"""In place of the other slot: there is none; this is the second of two."""
+
+
+def inside_plain(bounds: Floats, first: int, below: float, above: float) -> int:
+    """Give which of the 16 slots of a chunk have low <= below and above <= high, as a mask."""
+    mask = int64(0)
+    for each in range(SLOTS):
+        if bounds[first + each] <= below and above <= bounds[first + SLOTS + each]:
+            mask |= int64(1) << int64(each)
+    return mask
+
+
+compare_slots = compare_bounds("<=", types.float64, SLOTS)
+
+
+@inner
+def inside_fast(bounds: Floats, first: int, below: float, above: float) -> int:
+    """Give which of the 16 slots of a chunk have low <= below and above <= high, as a mask."""
+    mask: int = compare_slots(bounds, first, first + SLOTS, below, above)
+    return mask
+
+
+inside = inside_fast if wide_vectors() else inner(inside_plain)
+
+
+@inlined
+def bands_of(level: int) -> int:
+    """Give how many bands a cell has on a level, as a power of two."""
+    return max(int64(0), BITS * level - COARSE)
+
+
+@inner
+def band_of(bands: Ints, key: int, id: int) -> int:
+    """Give how many of the rows (key, id) do not come after this one; O(log n)."""
+    below, above = int64(-1), int64(len(bands))
+    while above - below > 1:
+        middle = (below + above) >> 1
+        if bands[middle, 0] < key or (bands[middle, 0] == key and bands[middle, 1] <= id):
+            below = middle
+        else:
+            above = middle
+    return above
+
+
+@inner
+def open_chunk(grid: Grid, level: int, node: int) -> int:
+    """Put a chunk, which is empty, at the end of a node's chain."""
+    words, nodes, chunks, pool = grid[3], grid[4], grid[5], grid[9]
+    new, last = pool[TAKEN], int64(nodes[node, LAST])
+    pool[TAKEN] += 1
+    if last >= 0:
+        chunks[last, NEXT] = new
+    else:
+        nodes[node, FIRST] = new
+        words[node >> 5] |= int64(1) << (node & 31)
+        pool[BUSY + level] += 1
+    nodes[node, LAST] = new
+    return new
+
+
+@inner
+def put(grid: Grid, level: int, node: int, entry: Entry, born: int) -> int:
+    """Write an entry into a node; give its slot."""
+    nodes, chunks, bounds, notes = grid[4], grid[5], grid[6], grid[7]
+    chunk = int64(nodes[node, LAST])
+    if chunk < 0 or chunks[chunk, USED] == SLOTS:
+        chunk = open_chunk(grid, level, node)
+    at = int64(chunks[chunk, USED])
+    slot = chunk * SLOTS + at
+    chunks[chunk, USED] += 1
+    bounds[2 * chunk * SLOTS + at], bounds[(2 * chunk + 1) * SLOTS + at] = entry[0], entry[1]
+    notes[slot, ID], notes[slot, KEY] = entry[3], entry[2]
+    notes[slot, DIED], notes[slot, BORN] = NEVER, born
+    top = int64(nodes[node, TOP])
+    better = top < 0 or notes[slot, KEY] < notes[top, KEY]
+    if better or (notes[slot, KEY] == notes[top, KEY] and notes[slot, ID] < notes[top, ID]):
+        nodes[node, TOP] = slot
+    return slot
+
+
+@inner
+def has_room(grid: Grid, young: Young) -> bool:
+    """Say whether one more interval finds room, also if it needs two slots in new chunks."""
+    chunks, pool = grid[5], grid[9]
+    return pool[TAKEN] + 2 <= len(chunks) and 2 * pool[LIVING] + 2 <= len(young[0])
+
+
+@inner
+def grid_add(grid: Grid, young: Young, entry: Entry, born: int) -> None:
+    """Add an interval, for which there is room, from version `born` on."""
+    twins, pool, height = grid[8], grid[9], grid[9][HEIGHT]
+    first, last = count_until(grid[0], grid[1], entry[0]), count_until(grid[0], grid[1], entry[1])
+    level = int64(0)
+    while (last >> (BITS * level)) - (first >> (BITS * level)) > 1:
+        level += 1
+    bands = bands_of(level)
+    band = (level << (BITS * height)) + (
+        band_of(grid[2], entry[2], entry[3]) >> (BITS * height - bands)
+    )
+    first, last = first >> (BITS * level), last >> (BITS * level)
+    slot = put(grid, level, band + (first << bands), entry, born)
+    twins[slot] = ALONE
+    if first != last:
+        twins[slot] = put(grid, level, band + (last << bands), entry, born)
+        twins[twins[slot]] = COPY
+    place = table_place(young[0], young[1], entry[3])  # type: ignore[arg-type]
+    young[0][place], young[1][place] = entry[3], slot
+    pool[LIVING] += 1
+
+
+@inner
+def grid_kill(grid: Grid, young: Young, id: int, version: int) -> int:
+    """Stamp an interval as dead from `version` on; give its slot, or -1 if it is not there."""
+    notes, twins, pool = grid[7], grid[8], grid[9]
+    place = table_place(young[0], young[1], id)  # type: ignore[arg-type]
+    slot = young[1][place]
+    if slot < 0:
+        return int64(-1)
+    table_drop(young[0], young[1], place)  # type: ignore[arg-type]
+    notes[slot, DIED] = version
+    if twins[slot] >= 0:
+        notes[twins[slot], DIED] = version
+    pool[LIVING] -= 1
+    return slot
+
+
+@inner
+def bounds_at(grid: Grid, slot: int) -> tuple[float, float]:
+    """Give low and high of a slot."""
+    first = slot + (slot // SLOTS) * SLOTS
+    return grid[6][first], grid[6][first + SLOTS]
+
+
+@inlined
+def next_node(words: Ints, node: int, end: int) -> int:
+    """Give the next node in use from `node` on, or the end."""
+    while node < end:
+        rest = words[node >> 5] >> (node & 31)
+        if rest != 0:
+            return min(node + lowest_bit(rest), end)
+        node = ((node >> 5) + 1) << 5
+    return end
+
+
+@inlined
+def chunk_offer(
+    grid: Grid, chunk: int, q: float, version: int, best: Best, counts: Counts
+) -> Counts:
+    """Offer what q stabs in a chunk; give how many are found."""
+    bounds, notes = grid[6], grid[7]
+    mask = inside(bounds, 2 * chunk * SLOTS, q, q)
+    while mask != 0:
+        slot = chunk * SLOTS + lowest_bit(mask)
+        mask = without_lowest(mask)
+        if notes[slot, BORN] <= version < notes[slot, DIED] and not comes_late(
+            best, counts, notes[slot, KEY], notes[slot, ID]
+        ):
+            counts = offer(best, counts, notes[slot, KEY], notes[slot, ID])
+    return counts
+
+
+@inlined
+def node_offer(grid: Grid, node: int, q: float, version: int, best: Best, counts: Counts) -> Counts:
+    """Offer what q stabs in a node."""
+    chunk = int64(grid[4][node, FIRST])
+    while chunk >= 0:
+        counts = chunk_offer(grid, chunk, q, version, best, counts)
+        chunk = int64(grid[5][chunk, NEXT])
+    return counts
+
+
+@inlined
+def grid_seed(grid: Grid, q: float, version: int, best: Best) -> tuple[int, Counts]:
+    """Begin with those of the longest that are better than a usual last answer.
+
+    They are likely to be stabbed and to spare a walk the rest of its way. Gives the node where that
+    ended, and how many are found.
+    """
+    words, nodes, notes, pool = grid[3], grid[4], grid[7], grid[9]
+    level, counts = pool[HEIGHT], (int64(0), int64(0))
+    node = level << (BITS * level)
+    if pool[BUSY + level] == 0:
+        return node, counts
+    end = node + (int64(1) << bands_of(level))
+    node = next_node(words, node, end)
+    while node < end:
+        top = int64(nodes[node, TOP])
+        if top >= 0 and (
+            notes[top, KEY] > pool[USUAL]
+            or comes_late(best, counts, notes[top, KEY], notes[top, ID])
+        ):
+            break
+        counts = node_offer(grid, node, q, version, best, counts)
+        node = next_node(words, node + 1, end)
+    return node, counts
+
+
+@inlined
+def touch_cell(grid: Grid, cell: int) -> float:
+    """Load what the lowest level has for a cell, which is often not in the cache.
+
+    For many queries one after the other, so that the misses overlap.
+    """
+    nodes, bounds = grid[4], grid[6]
+    first = max(int64(nodes[cell, FIRST]), int64(0)) * 2 * SLOTS
+    return bounds[first] + bounds[first + SLOTS]
+
+
+@inlined
+def grid_offer(
+    grid: Grid, at: tuple[int, int], q: float, version: int, best: Best, counts: Counts
+) -> Counts:
+    """Offer what q stabs, level by level, there band by band until one comes late as a whole.
+
+    `at` is the cell of q and the node where the seeds ended: there the highest level goes on.
+    """
+    words, nodes, notes, pool = grid[3], grid[4], grid[7], grid[9]
+    height, (cell, seeded) = pool[HEIGHT], at
+    for level in range(height, -1, -1):
+        if pool[BUSY + level] == 0:
+            continue
+        bands = bands_of(level)
+        node = (level << (BITS * height)) + ((cell >> (BITS * level)) << bands)
+        end = node + (int64(1) << bands)
+        node = next_node(words, max(node, seeded) if level == height else node, end)
+        while node < end:
+            top = int64(nodes[node, TOP]) if bands > 0 else int64(-1)
+            if top >= 0 and comes_late(best, counts, notes[top, KEY], notes[top, ID]):
+                break
+            counts = node_offer(grid, node, q, version, best, counts)
+            node = next_node(words, node + 1, end)
+    return counts
+
+
+@inner
+def chunk_gather(
+    grid: Grid, chunk: int, window: Window, version: int, out: Found, count: int
+) -> int:
+    """Write ids and keys of a chunk's entries within the window, each interval once."""
+    bounds, notes, twins = grid[6], grid[7], grid[8]
+    mask = inside(bounds, 2 * chunk * SLOTS, window[0], window[1])
+    while mask != 0:
+        slot = chunk * SLOTS + lowest_bit(mask)
+        mask = without_lowest(mask)
+        if notes[slot, BORN] <= version < notes[slot, DIED] and twins[slot] != COPY:
+            out[0][count], out[1][count] = notes[slot, ID], notes[slot, KEY]
+            count += 1
+    return count
+
+
+@kernel
+def grid_gather(grid: Grid, window: Window, version: int, taken: int, out: Found) -> int:
+    """Write ids and keys of all entries within the window; looks at all `taken` chunks."""
+    count = int64(0)
+    for chunk in range(taken):
+        count = chunk_gather(grid, chunk, window, version, out, count)
+    return count
