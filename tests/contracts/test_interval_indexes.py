@@ -55,6 +55,16 @@ def same(index, scan, qs, k):
         assert index.top(q, k).tolist() == scan.top(q, k).tolist()
 
 
+def ranged(rows, low, high, mode):
+    """The definition: some point in common, or all of the range within; by score, then by id."""
+    wanted = {
+        "overlaps": lambda row: max(low, row[0]) <= min(high, row[1]),
+        "contained": lambda row: row[0] <= low and high <= row[1],
+    }[mode]
+    found = [(-row[2], id) for id, row in enumerate(rows) if wanted(row)]
+    return [id for _, id in sorted(found)]
+
+
 @every_index
 @EXAMPLES
 @given(rows=intervals, qs=st.lists(points, min_size=1, max_size=6), k=st.integers(0, 45))
@@ -63,6 +73,55 @@ def test_answers_are_those_of_the_scan(name, rows, qs, k):
     same(index, scan, qs, k)
     for q in qs:
         assert list(index.iterate(q)) == list(scan.iterate(q))
+
+
+@every_index
+@EXAMPLES
+@given(
+    rows=intervals,
+    spans=st.lists(st.tuples(points, points).map(sorted), min_size=1, max_size=5),
+    k=st.integers(0, 45),
+    mode=st.sampled_from(["overlaps", "contained"]),
+)
+def test_ranges_are_answered_as_they_are_defined(name, rows, spans, k, mode):
+    index = build(name, rows)
+    expected = [ranged(rows, low, high, mode) for low, high in spans]
+    ids, counts = index.ranges.top_many(*np.array(spans).T, k, mode)
+    assert [row[:count] for row, count in zip(ids.tolist(), counts, strict=True)] == [
+        each[:k] for each in expected
+    ]
+    for (low, high), found in zip(spans, expected, strict=True):
+        assert index.ranges.top(low, high, k, mode).tolist() == found[:k]
+        assert list(index.ranges.iterate(low, high, mode)) == found
+
+
+@every_index
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 2501 if JIT else 129])
+@pytest.mark.parametrize("mode", ["overlaps", "contained"])
+def test_ranges_over_sizes_around_those_of_nodes(name, size, mode):
+    rows = workload(size, seed=size, spread=30)
+    index = build(name, rows)
+    for low, high in [(-1.0, 0.0), (7.0, 7.0), (12.5, 14.0), (0.0, 29.0), (-math.inf, math.inf)]:
+        expected = ranged(rows, low, high, mode)
+        assert index.ranges.top(low, high, 20, mode).tolist() == expected[:20]
+        assert list(index.ranges.iterate(low, high, mode)) == expected
+
+
+@pytest.mark.parametrize("name", INTERVAL_INDEXES)
+def test_wrong_ranges_are_refused(name):
+    ranges = build(name, [(0.0, 1.0, 1.0)]).ranges
+    with pytest.raises(TidingsError, match=r"low 2\.0 is above its high 1\.0"):
+        ranges.top(2, 1, 5)
+    with pytest.raises(TidingsError, match="low nan"):
+        ranges.iterate(math.nan, 1)
+    with pytest.raises(TidingsError, match=r"range 1: low 3\.0 is above high 2\.0"):
+        ranges.top_many([0, 3], [1, 2], 5)
+    with pytest.raises(TidingsError, match="are not as many"):
+        ranges.top_many([0, 3], [1], 5)
+    with pytest.raises(TidingsError, match="not 'within'"):
+        ranges.top(0, 1, 5, "within")
+    with pytest.raises(TidingsError, match="k = -1"):
+        ranges.top(0, 1, -1)
 
 
 @every_index

@@ -21,7 +21,9 @@ def chosen(size, length, **wanted):
         (1000, 0.5, {}, "topk-table"),
         (1000, 0.5, {"budget": 0}, "sopt-r-64"),
         (1000, 0.001, {"budget": 20}, "sopt-r-64"),
-        (1000, 0.5, {"updates_per_query": 0.1}, "ir"),
+        (1000, 0.5, {"updates_per_query": 0.1}, "live"),
+        (10, 0.5, {"updates_per_query": 0.1}, "live"),
+        (1000, 0.5, {"updates_per_query": 0.1, "use": "ir"}, "ir"),
         (1000, 0.5, {"use": "ir"}, "ir"),
     ],
 )
@@ -35,13 +37,15 @@ def test_the_table_is_as_deep_as_k():
     assert chosen(1000, 0.5, k=50, budget=1000).chosen.depth == 50
 
 
-def test_changes_go_to_an_index_that_takes_them():
-    index = chosen(100, 0.5, updates_per_query=1)
+@pytest.mark.parametrize("use", [None, "ir"])
+def test_changes_go_to_an_index_that_takes_them(use):
+    index = chosen(100, 0.5, updates_per_query=1, use=use)
     new = index.insert(-5, -4, 1)
     index.rescore(new, 2)
-    assert index.top(-4.5, 3).tolist() == [new]
+    index.replace(0, -4.5, -4, 1)
+    assert index.top(-4.5, 3).tolist() == [new, 0]
     index.delete(new)
-    assert index.top(-4.5, 3).tolist() == []
+    assert index.top(-4.5, 3).tolist() == [0]
 
 
 def test_changes_are_refused_otherwise():

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tidings.errors import TidingsError
 from tidings.index.interval import interval_index
 from tidings.index.interval.live import Live
-from tidings.index.interval.live_state import State
+from tidings.index.interval.live_read import State, top_of
 from tidings.index.interval.protocol import rank_intervals
 
 JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
@@ -38,9 +38,14 @@ def live(table, **options):
     return interval_index("live", *np.reshape(table, (-1, 3)).T, **options)
 
 
+def over(there, most, least, k):
+    """The k best of those that begin at most there and end at least there."""
+    found = [(-row[2], id) for id, row in there.items() if row[0] <= most and least <= row[1]]
+    return [id for _, id in sorted(found)[:k]]
+
+
 def best(there, q, k):
-    stabbed = [(-score, id) for id, (low, high, score) in there.items() if low <= q <= high]
-    return [id for _, id in sorted(stabbed)[:k]]
+    return over(there, q, q, k)
 
 
 def agrees(index, there, k=20):
@@ -54,7 +59,7 @@ def agrees(index, there, k=20):
 
 
 @contextmanager
-def held(index, everything=True):
+def held(index):
     """A rebuild that has frozen its state and is not done before the block ends."""
     go, build = Event(), index._built
 
@@ -64,7 +69,7 @@ def held(index, everything=True):
 
     index._built = wait
     with index._lock:
-        index._begin(everything)
+        index._begin()
     try:
         yield
     finally:
@@ -124,6 +129,21 @@ class Changes(RuleBasedStateMachine):
         self.index.rescore(id, score)
         self.there[id] = (*self.there[id][:2], score)
 
+    @precondition(lambda self: self.there)
+    @rule(data=st.data(), row=rows)
+    def replace(self, data, row):
+        id = data.draw(st.sampled_from(sorted(self.there)))
+        self.index.replace(id, *row)
+        self.there[id] = row
+
+    @rule(share=st.sampled_from([0.1, 1.0]), seed=st.integers(0, 9))
+    def replace_many(self, share, seed):
+        ids = np.array(sorted(self.there), np.int64)
+        ids = np.random.default_rng(seed).permutation(ids)[: int(share * len(ids))]
+        table = some(len(ids), seed)
+        self.index.replace_many(ids, *table.T)
+        self.there |= dict(zip(ids.tolist(), map(tuple, table.tolist()), strict=True))
+
     @rule(share=st.sampled_from([0.1, 1.0]), seed=st.integers(0, 9))
     def rescore_many(self, share, seed):
         rng = np.random.default_rng(seed)
@@ -135,10 +155,10 @@ class Changes(RuleBasedStateMachine):
             self.there[id] = (*self.there[id][:2], score)
 
     @precondition(lambda self: self.held is None)
-    @rule(everything=st.booleans())
-    def freeze(self, everything):
+    @rule()
+    def freeze(self):
         self.index.settle()
-        self.held = held(self.index, everything)
+        self.held = held(self.index)
         self.held.__enter__()
 
     @precondition(lambda self: self.held is not None)
@@ -151,6 +171,9 @@ class Changes(RuleBasedStateMachine):
     def it_is_as_the_model(self):
         agrees(self.index, self.there)
         assert list(self.index.iterate(3.0)) == best(self.there, 3.0, len(self.there))
+        assert self.index.ranges.top(2.5, 4.0, 20).tolist() == over(self.there, 4.0, 2.5, 20)
+        held_in = list(self.index.ranges.iterate(3.0, 4.0, "contained"))
+        assert held_in == over(self.there, 3.0, 4.0, len(self.there))
 
     def teardown(self):
         if getattr(self, "held", None) is not None:
@@ -202,16 +225,23 @@ def test_a_reader_keeps_its_state():
     assert index.top(3.0, 5).tolist() == []
 
 
-def test_the_middle_run_is_built_from_the_buffer():
-    table = some(3000, 3)
-    index = live(table[:1000], bound=10**6)
+@pytest.mark.parametrize("spread", [9, 9000])
+def test_the_grid_takes_what_does_not_fit_its_cells(spread):
+    """Cuts come from the run; what is added is elsewhere, longer, or all in one place."""
+    table = some(2500 if JIT else 150, 3)
+    index = live(table, bound=10**6)
     there = dict(enumerate(map(tuple, table.tolist())))
-    index.insert_many(*table[1000:].T)
-    index.settle()
-    assert len(index._state.middle) == 2000
-    index.delete(1500)
-    del there[1500]
+    rng = np.random.default_rng(4)
+    low = rng.integers(-spread, spread, 600 if JIT else 100).astype(float)
+    new = np.stack([low, low + rng.integers(0, spread, len(low)), rng.integers(0, 9, len(low))])
+    ids = index.insert_many(*new)
+    there |= dict(zip(ids.tolist(), map(tuple, new.T.tolist()), strict=True))
     agrees(index, there)
+    index.delete_many(ids[::2])
+    for id in ids[::2].tolist():
+        del there[id]
+    agrees(index, there)
+    assert list(index.iterate(4.5)) == best(there, 4.5, len(there))
 
 
 def test_at_most_one_rebuild_is_under_way():
@@ -283,7 +313,7 @@ def test_what_is_wrong_is_refused():
         index.rescore_many([0], [-1.0])
     with pytest.raises(TidingsError, match="given twice"):
         index.rescore_many([0, 0], [1.0, 2.0])
-    with pytest.raises(TidingsError, match="not of one length"):
+    with pytest.raises(TidingsError, match="are not as many"):
         index.rescore_many([0, 1], [1.0])
     with pytest.raises(TidingsError, match="there is no interval -1"):
         index.rescore(-1, 1.0)
@@ -352,18 +382,18 @@ def test_every_state_is_that_before_a_change_or_after_it(bound):
         before = written.there
         written.run(1)
         for state in list(index.published):
-            found = index._top(state, 4.0, 50).tolist()
+            found = top_of(state, 4.0, 50)[0].tolist()
             assert found in (best(before, 4.0, 50), best(written.there, 4.0, 50))
     index.close()
 
 
 def test_a_rescored_interval_is_in_every_state():
-    """Also in those where the tail is merged into the buffer."""
+    """Also in those where there was no room and a larger grid took over."""
     index = Watched(rank_intervals([0.0], [9.0], [1.0]), bound=10**6)
     for each in range(300):
         index.rescore(0, float(each % 3))
-    assert len(index.published) > 301
-    assert all(index._top(state, 4.0, 5).tolist() == [0] for state in index.published)
+    assert len(index.published) == 301
+    assert all(top_of(state, 4.0, 5)[0].tolist() == [0] for state in index.published)
 
 
 class Reader:

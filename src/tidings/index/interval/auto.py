@@ -9,8 +9,7 @@ import numpy as np
 from tidings.errors import TidingsError
 from tidings.index.interval.ir import IrTree
 from tidings.index.interval.live import Live
-from tidings.index.interval.protocol import Floats, IntervalIndex, Ints, Ranked
-from tidings.index.interval.ranges import Ranges
+from tidings.index.interval.protocol import Floats, IntervalIndex, IntervalRanges, Ints, Ranked
 from tidings.index.interval.sopt_r_64 import sopt_r_64
 from tidings.index.interval.topk_table import TopkTable
 
@@ -143,7 +142,7 @@ class Auto:
         return self.chosen.iterate(q)
 
     @property
-    def ranges(self) -> Ranges:
+    def ranges(self) -> IntervalRanges:
         """What the chosen index answers to events that are ranges."""
         return self.chosen.ranges
 

@@ -18,9 +18,9 @@ def interval(intervals: Ranked) -> Walked:
     hung = hang(intervals)
     order = np.argsort(hung.node, kind="stable")
     bounds = np.stack([intervals.low[order], intervals.high[order]], axis=1)
-    entries = (bounds, order.astype(np.int32), extents(bounds, hung.skeleton[3][:-1]))
-    tree = (*hung.skeleton, *entries, intervals.ids.astype(np.int32))
-    by_score = ByScore(lambda: by_place(entries[1], *bounds.T, tree[-1][entries[1]]))
+    ranks, ids = order.astype(np.int32), intervals.ids.astype(np.int32)
+    tree = (*hung.skeleton, bounds, ranks, extents(bounds, hung.skeleton[3][:-1]), ids)
+    by_score = ByScore(lambda: by_place(ranks, bounds[:, 0], bounds[:, 1], ids[ranks]))
     return Walked("interval", len(intervals), tree, SCORED, by_score)
 
 

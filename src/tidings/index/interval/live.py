@@ -16,6 +16,7 @@ from tidings.index.interval.live_rebuild import Fresh, fresh_with, rebuilt
 from tidings.index.interval.live_run import Built, Entries, built
 from tidings.index.interval.protocol import Floats, Ints, Ranked, checked_columns
 from tidings.index.interval.ranges import Ranges
+from tidings.kernels.grid import Grid, Young
 from tidings.kernels.live import (
     FULL,
     MISSING,
@@ -53,6 +54,8 @@ class Live:
     """
 
     name: ClassVar[str] = "live"
+    _state: State
+    _young: Young
 
     def __init__(self, intervals: Ranked, bound: int | None = None) -> None:
         if bound is not None and bound < 0:
@@ -275,7 +278,7 @@ class Live:
                 "after the next change"
             ) from failure
 
-    def _widened(self, grid: Any) -> Any:
+    def _widened(self, grid: Grid) -> Grid:
         """Make room for more in the grid, or in the table of its ids."""
         grid, self._young = with_room(grid, self._young)
         return grid

@@ -70,7 +70,8 @@ def grown(grid: Grid) -> Grid:
     """
     words, nodes, pool = grid[3].copy(), grid[4].copy(), grid[9].copy()
     wider = empty_chunks(2 * len(grid[5]))
-    for new, old in zip(wider, grid[5:9], strict=True):
+    kept: tuple[Any, ...] = grid[5:9]
+    for new, old in zip(wider, kept, strict=True):
         new[: len(old)] = old
     return (*grid[:3], words, nodes, *wider, pool)
 

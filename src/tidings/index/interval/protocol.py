@@ -13,6 +13,22 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
+class IntervalRanges(Protocol):
+    """Answers to events that are ranges [low, high]; `mode` is "overlaps" or "contained".
+
+    They come as those to points do, and are exactly those of `Scan`.
+    """
+
+    def top(self, low: float, high: float, k: int, mode: str = "overlaps") -> Ints:
+        """Give the ids of the k best intervals that overlap the range, or contain it."""
+
+    def top_many(self, lows: Any, highs: Any, k: int, mode: str = "overlaps") -> tuple[Ints, Ints]:
+        """Give a row of ids for each range, filled up with -1, and how many each has."""
+
+    def iterate(self, low: float, high: float, mode: str = "overlaps") -> Iterator[int]:
+        """Give the ids of all such intervals in order."""
+
+
 class IntervalIndex(Protocol):
     """Intervals [low, high] with scores; ids are their places in the arrays that were given.
 
@@ -26,6 +42,10 @@ class IntervalIndex(Protocol):
     @property
     def nbytes(self) -> int:
         """The bytes of all arrays that the index holds."""
+
+    @property
+    def ranges(self) -> IntervalRanges:
+        """What it answers to events that are ranges."""
 
     def top(self, q: float, k: int) -> Ints:
         """Give the ids of the k best intervals that `q` stabs; fewer, if there are fewer."""

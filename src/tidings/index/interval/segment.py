@@ -1,13 +1,12 @@
 """The scored segment tree (RPS 2.2.1): each interval at O(log n) nodes, all of it stabbed there."""
 
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from tidings.index.interval.cells import cells_of
 from tidings.index.interval.protocol import Ranked
-from tidings.index.interval.ranges import ByScore, scored
+from tidings.index.interval.ranges import ByScore, by_place
 from tidings.index.interval.walked import Kernels, Walked
 from tidings.kernels.search import search_tree
 from tidings.kernels.segment import (
@@ -30,6 +29,6 @@ def segment(intervals: Ranked) -> Walked:
     segment_fill(cells.first, cells.last, starts, ranks)
     ids = intervals.ids.astype(np.int32)
     tree = (*search_tree(cells.starts), starts, ranks, ids)
-    kept = replace(intervals, ids=ids, score=np.empty(0))
-    by_score = ByScore(lambda: scored(kept), (kept.low, kept.high))
+    low, high = intervals.low, intervals.high
+    by_score = ByScore(lambda: by_place(np.arange(len(ids)), low, high, ids), (low, high))
     return Walked("segment", len(intervals), tree, SEGMENT, by_score)

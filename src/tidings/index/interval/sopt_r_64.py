@@ -36,7 +36,7 @@ def sopt_r_64(intervals: Ranked) -> Walked:
         frame,
     )
     ranks = found.order.astype(np.int32)
-    by_score = ByScore(lambda: by_place(ranks, *tree[2].T, tree[3]), (ranks,))
+    by_score = ByScore(lambda: by_place(ranks, tree[2][:, 0], tree[2][:, 1], tree[3]), (ranks,))
     return Walked("sopt-r-64", len(intervals), tree, WIDE, by_score, {"edges": found.edges})
 
 
