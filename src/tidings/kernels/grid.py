@@ -16,11 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from tidings.kernels.bits import lowest_bit, without_lowest
 from tidings.kernels.ir_store import table_drop, table_place
-from tidings.kernels.keyed import Best, Counts, comes_late, offer
 from tidings.kernels.numbers import int64
-from tidings.kernels.policy import inlined, inner, kernel, wide_vectors
+from tidings.kernels.policy import inlined, inner, wide_vectors
 from tidings.kernels.search import count_until
 from tidings.kernels.vectors import compare_bounds
 
@@ -34,11 +32,6 @@ Entry = tuple[float, float, int, int]
 """Low, high, key and id."""
 Young = tuple[Ints, Ints]
 """A table of the ids in the grid: ids, and their slots or -1."""
-Window = tuple[float, float]
-"""What is looked for has low <= the first and the second <= high; both are q for a point."""
-Found = tuple[Ints, Ints]
-"""Room for ids and for keys."""
-
 SLOTS: Final = 16
 BITS: Final = 4
 NEVER: Final = (1 << 31) - 1
@@ -186,129 +179,3 @@ def bounds_at(grid: Grid, slot: int) -> tuple[float, float]:
     """Give low and high of a slot."""
     first = slot + (slot // SLOTS) * SLOTS
     return grid[6][first], grid[6][first + SLOTS]
-
-
-@inlined
-def next_node(words: Ints, node: int, end: int) -> int:
-    """Give the next node in use from `node` on, or the end."""
-    while node < end:
-        rest = words[node >> 5] >> (node & 31)
-        if rest != 0:
-            return min(node + lowest_bit(rest), end)
-        node = ((node >> 5) + 1) << 5
-    return end
-
-
-@inlined
-def chunk_offer(
-    grid: Grid, chunk: int, q: float, version: int, best: Best, counts: Counts
-) -> Counts:
-    """Offer what q stabs in a chunk; give how many are found."""
-    bounds, notes = grid[6], grid[7]
-    mask = inside(bounds, 2 * chunk * SLOTS, q, q)
-    while mask != 0:
-        slot = chunk * SLOTS + lowest_bit(mask)
-        mask = without_lowest(mask)
-        if notes[slot, BORN] <= version < notes[slot, DIED] and not comes_late(
-            best, counts, notes[slot, KEY], notes[slot, ID]
-        ):
-            counts = offer(best, counts, notes[slot, KEY], notes[slot, ID])
-    return counts
-
-
-@inlined
-def node_offer(grid: Grid, node: int, q: float, version: int, best: Best, counts: Counts) -> Counts:
-    """Offer what q stabs in a node."""
-    chunk = int64(grid[4][node, FIRST])
-    while chunk >= 0:
-        counts = chunk_offer(grid, chunk, q, version, best, counts)
-        chunk = int64(grid[5][chunk, NEXT])
-    return counts
-
-
-@inlined
-def grid_seed(grid: Grid, q: float, version: int, best: Best) -> tuple[int, Counts]:
-    """Begin with those of the longest that are better than a usual last answer.
-
-    They are likely to be stabbed and to spare a walk the rest of its way. Gives the node where that
-    ended, and how many are found.
-    """
-    words, nodes, notes, pool = grid[3], grid[4], grid[7], grid[9]
-    level, counts = pool[HEIGHT], (int64(0), int64(0))
-    node = level << (BITS * level)
-    if pool[BUSY + level] == 0:
-        return node, counts
-    end = node + (int64(1) << bands_of(level))
-    node = next_node(words, node, end)
-    while node < end:
-        top = int64(nodes[node, TOP])
-        if top >= 0 and (
-            notes[top, KEY] > pool[USUAL]
-            or comes_late(best, counts, notes[top, KEY], notes[top, ID])
-        ):
-            break
-        counts = node_offer(grid, node, q, version, best, counts)
-        node = next_node(words, node + 1, end)
-    return node, counts
-
-
-@inlined
-def touch_cell(grid: Grid, cell: int) -> float:
-    """Load what the lowest level has for a cell, which is often not in the cache.
-
-    For many queries one after the other, so that the misses overlap.
-    """
-    nodes, bounds = grid[4], grid[6]
-    first = max(int64(nodes[cell, FIRST]), int64(0)) * 2 * SLOTS
-    return bounds[first] + bounds[first + SLOTS]
-
-
-@inlined
-def grid_offer(
-    grid: Grid, at: tuple[int, int], q: float, version: int, best: Best, counts: Counts
-) -> Counts:
-    """Offer what q stabs, level by level, there band by band until one comes late as a whole.
-
-    `at` is the cell of q and the node where the seeds ended: there the highest level goes on.
-    """
-    words, nodes, notes, pool = grid[3], grid[4], grid[7], grid[9]
-    height, (cell, seeded) = pool[HEIGHT], at
-    for level in range(height, -1, -1):
-        if pool[BUSY + level] == 0:
-            continue
-        bands = bands_of(level)
-        node = (level << (BITS * height)) + ((cell >> (BITS * level)) << bands)
-        end = node + (int64(1) << bands)
-        node = next_node(words, max(node, seeded) if level == height else node, end)
-        while node < end:
-            top = int64(nodes[node, TOP]) if bands > 0 else int64(-1)
-            if top >= 0 and comes_late(best, counts, notes[top, KEY], notes[top, ID]):
-                break
-            counts = node_offer(grid, node, q, version, best, counts)
-            node = next_node(words, node + 1, end)
-    return counts
-
-
-@inner
-def chunk_gather(
-    grid: Grid, chunk: int, window: Window, version: int, out: Found, count: int
-) -> int:
-    """Write ids and keys of a chunk's entries within the window, each interval once."""
-    bounds, notes, twins = grid[6], grid[7], grid[8]
-    mask = inside(bounds, 2 * chunk * SLOTS, window[0], window[1])
-    while mask != 0:
-        slot = chunk * SLOTS + lowest_bit(mask)
-        mask = without_lowest(mask)
-        if notes[slot, BORN] <= version < notes[slot, DIED] and twins[slot] != COPY:
-            out[0][count], out[1][count] = notes[slot, ID], notes[slot, KEY]
-            count += 1
-    return count
-
-
-@kernel
-def grid_gather(grid: Grid, window: Window, version: int, taken: int, out: Found) -> int:
-    """Write ids and keys of all entries within the window; looks at all `taken` chunks."""
-    count = int64(0)
-    for chunk in range(taken):
-        count = chunk_gather(grid, chunk, window, version, out, count)
-    return count

@@ -18,11 +18,9 @@ from tidings.kernels.grid import (
     bounds_at,
     grid_add,
     grid_kill,
-    grid_offer,
-    grid_seed,
     has_room,
-    touch_cell,
 )
+from tidings.kernels.grid_read import grid_offer, grid_seed, touch_cell
 from tidings.kernels.ir import ordered
 from tidings.kernels.keyed import Best, Counts, before, merge
 from tidings.kernels.numbers import int64

@@ -273,6 +273,35 @@ def test_memory_of_the_old_run_goes_back():
     assert index.nbytes < live(some(500, 5)).nbytes
 
 
+def test_a_writer_that_outruns_the_rebuild_waits_for_it(monkeypatch):
+    monkeypatch.setattr("tidings.index.interval.live.AHEAD", 50)
+    index = live(some(100, 6), bound=10)
+    with held(index):
+        for each in range(161 - index._changes):
+            index.insert(0.0, 9.0, float(each % 4))
+        assert index._changes > index._most == 160
+        waiting = Thread(target=index.insert, args=(0.0, 9.0, 9.0))
+        waiting.start()
+        waiting.join(0.05)
+        assert waiting.is_alive()
+        assert len(index.top(3.0, 500)) > 160, "readers do not wait"
+    waiting.join()
+    index.close()
+    assert index.top(3.0, 1).tolist() == [261]
+
+
+def test_deleting_everything_gives_the_memory_back():
+    empty = live([]).nbytes
+    index = live(some(5000 if JIT else 300, 8), bound=100)
+    index.insert_many(*some(3000 if JIT else 200, 9).T)
+    index.delete_many(range(8000 if JIT else 500))
+    index.settle()
+    index.rebuild()
+    index.settle()
+    assert len(index) == 0
+    assert index.nbytes <= empty
+
+
 def test_a_rebuild_that_fails_is_told_to_the_next_writer(monkeypatch):
     index = live(some(50, 6), bound=10**6)
     there = dict(enumerate(map(tuple, some(50, 6).tolist())))

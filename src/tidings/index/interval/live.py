@@ -1,6 +1,6 @@
 """Ours: an index that changes while it is served; rebuilds happen in the background."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from threading import Lock, Thread
 from typing import Any, ClassVar, Final, Self
@@ -13,6 +13,7 @@ from tidings.index.interval.ir import check_score, keys_of
 from tidings.index.interval.live_grid import with_room
 from tidings.index.interval.live_read import State, iterate_over, top_many_of, top_of, within
 from tidings.index.interval.live_rebuild import Fresh, fresh_with, rebuilt
+from tidings.index.interval.live_rows import KEPT, kept_bounds, one_each
 from tidings.index.interval.live_run import Built, Entries, built
 from tidings.index.interval.protocol import Floats, Ints, Ranked, checked_columns
 from tidings.index.interval.ranges import Ranges
@@ -38,9 +39,6 @@ SHARE: Final = 16
 
 AHEAD: Final = 65_536
 """With so many changes more than there are intervals, a writer waits for the rebuild."""
-
-KEPT: Final = np.nan
-"""In place of a bound: it stays as it is."""
 
 
 class Live:
@@ -181,7 +179,7 @@ class Live:
             self._writable()
             main, grid, version = self._state
             done, dead = live_kill_many(main.old, grid, self._young, wanted, version + 1, False)
-            self._note(wanted[:done], main, dead)
+            self._note(wanted[:done].tolist(), main, dead)
             self._state = State(main, grid, version + 1)
             self._count -= done
             self._tend(done)
@@ -256,7 +254,7 @@ class Live:
                 )
                 main.dead += dead
                 grid = self._widened(grid)
-            self._note(wanted[:done], main, 0)
+            self._note(wanted[:done].tolist(), main, 0)
             self._state = State(main, grid, version + 1)
             self._tend(done)
         if done < len(wanted):
@@ -283,11 +281,11 @@ class Live:
         grid, self._young = with_room(grid, self._young)
         return grid
 
-    def _note(self, killed: Any, main: Built, dead: int) -> None:
+    def _note(self, killed: Iterable[int], main: Built, dead: int) -> None:
         """Count the dead of the run, and remember whom a rebuild under way does not know dead."""
         main.dead += dead
         if self._thread is not None:
-            self._killed.extend(map(int, killed))
+            self._killed.extend(killed)
 
     def _tend(self, changes: int) -> None:
         """Begin a rebuild, if it is time for one and none is under way."""
@@ -331,23 +329,3 @@ class Live:
         self._limit = max(LEAST, size // SHARE) if self._bound is None else self._bound
         self._most = self._limit + size + AHEAD
         self._state = State(fresh.main, fresh.grid, 0)
-
-
-def kept_bounds(scores: Any) -> Floats:
-    """Give rows (low, high, score) that change nothing but the scores."""
-    new = np.ascontiguousarray(scores, np.float64)
-    if new.ndim != 1:
-        raise TidingsError(f"scores are an array of one dimension, not of shape {new.shape}")
-    if (bad := ~((new >= 0) & (new < np.inf))).any():
-        raise TidingsError(f"score {new[bad][0]} is not a finite number >= 0")
-    return np.stack([np.full(len(new), KEPT), np.full(len(new), KEPT), new])
-
-
-def one_each(ids: Any, rows: Floats) -> Ints:
-    """Give ids, if they are as many as the rows and all different."""
-    wanted = np.ascontiguousarray(ids, np.int64)
-    if wanted.shape != rows.shape[1:]:
-        raise TidingsError(f"{wanted.shape} ids and {rows.shape[1:]} changes are not as many")
-    if len(np.unique(wanted)) < len(wanted):
-        raise TidingsError("an id is given twice; a change takes each once")
-    return wanted

@@ -22,10 +22,9 @@ from tidings.kernels.grid import (
     UNKNOWN,
     USUAL,
     Grid,
-    Window,
     Young,
-    grid_gather,
 )
+from tidings.kernels.grid_read import Window, grid_gather
 from tidings.kernels.ir_store import table_refill
 from tidings.kernels.search import search_tree
 

@@ -9,7 +9,8 @@ import numpy as np
 from tidings.index.interval.live_grid import gathered
 from tidings.index.interval.live_run import Built
 from tidings.index.interval.protocol import Floats, Ints, filled
-from tidings.kernels.grid import Grid, Window
+from tidings.kernels.grid import Grid
+from tidings.kernels.grid_read import Window
 from tidings.kernels.live import KEY, STAMP, live_top, live_top_many, run_next
 from tidings.kernels.rows import fill_rest
 from tidings.kernels.rtree import STATE as RANGE_STATE

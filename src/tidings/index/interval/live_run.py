@@ -66,7 +66,7 @@ class Built:
     def __len__(self) -> int:
         return len(self.run[3])
 
-    @property
+    @cached_property
     def old(self) -> Old:
         """What a change needs of it."""
         return self.run[2], self.run[3], self.listed
