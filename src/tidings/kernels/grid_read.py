@@ -98,17 +98,6 @@ def grid_seed(grid: Grid, q: float, version: int, best: Best) -> tuple[int, Coun
 
 
 @inlined
-def touch_cell(grid: Grid, cell: int) -> float:
-    """Load what the lowest level has for a cell, which is often not in the cache.
-
-    For many queries one after the other, so that the misses overlap.
-    """
-    nodes, bounds = grid[4], grid[6]
-    first = max(int64(nodes[cell, FIRST]), int64(0)) * 2 * SLOTS
-    return bounds[first] + bounds[first + SLOTS]
-
-
-@inlined
 def grid_offer(
     grid: Grid, at: tuple[int, int], q: float, version: int, best: Best, counts: Counts
 ) -> Counts:

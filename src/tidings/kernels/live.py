@@ -20,7 +20,7 @@ from tidings.kernels.grid import (
     grid_kill,
     has_room,
 )
-from tidings.kernels.grid_read import grid_offer, grid_seed, touch_cell
+from tidings.kernels.grid_read import grid_offer, grid_seed
 from tidings.kernels.ir import ordered
 from tidings.kernels.keyed import Best, Counts, before, merge
 from tidings.kernels.numbers import int64
@@ -127,17 +127,14 @@ def live_top(run: Run, grid: Grid, version: int, q: float, state: Ints, out: Int
 
 
 @kernel
-def live_top_many(run: Run, grid: Grid, version: int, qs: Floats, out: Ints, counts: Ints) -> float:
-    """Answer each query in its row of `out`: some rows at a time, so that cache misses overlap.
-
-    What it gives means nothing; it keeps loads that are made only for the cache.
-    """
+def live_top_many(run: Run, grid: Grid, version: int, qs: Floats, out: Ints, counts: Ints) -> None:
+    """Answer each query in its row of `out`: some rows at a time, first in the run."""
     width = out.shape[1]
     state, room = np.zeros(STATE, np.int64), np.empty((TOGETHER, 3, width), np.int64)
-    found, touched = np.empty((TOGETHER, 4), np.int64), 0.0
+    found = np.empty((TOGETHER, 3), np.int64)
     counts[:] = 0
     if width == 0:
-        return touched
+        return
     for start in range(0, len(qs), TOGETHER):
         some = min(TOGETHER, len(qs) - start)
         for row in range(some):
@@ -147,15 +144,11 @@ def live_top_many(run: Run, grid: Grid, version: int, qs: Floats, out: Ints, cou
             state[BEGUN] = 0
             found[row, 1], found[row, 2] = run_walk(run, q, version, state, best, before_walk)
         for row in range(some):
-            found[row, 3] = count_until(grid[0], grid[1], qs[start + row])
-            touched += touch_cell(grid, found[row, 3])
-        for row in range(some):
             q, rest = qs[start + row], room[row]
             best = (out[start + row], rest[0], rest[1], rest[2])
-            both, at = (found[row, 1], found[row, 2]), (found[row, 3], found[row, 0])
-            both = grid_offer(grid, at, q, version, best, both)
-            counts[start + row] = merge(best, both)
-    return touched
+            at = (count_until(grid[0], grid[1], q), found[row, 0])
+            both = (found[row, 1], found[row, 2])
+            counts[start + row] = merge(best, grid_offer(grid, at, q, version, best, both))
 
 
 @inner
