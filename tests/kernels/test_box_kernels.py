@@ -36,13 +36,15 @@ def test_the_best_are_kept_in_order(entries, k):
 
 
 @pytest.mark.parametrize("greatest", [False, True])
-@pytest.mark.parametrize("events", [1, 4])
+@pytest.mark.parametrize(("events", "ranged"), [(1, False), (4, False), (1, True)])
 @pytest.mark.parametrize("attributes", [1, 7, 8, 9, 40])
-def test_vectors_weigh_as_their_plain_twin(greatest, events, attributes):
+def test_vectors_weigh_as_their_plain_twin(greatest, events, ranged, attributes):
     rng = np.random.default_rng(attributes)
     codes = rng.integers(0, 256, 64 + attributes * 192).astype(np.uint8)
     codes.reshape(-1, 64)[3::3] //= 8  # the weights of a group fit a byte
-    rows = rng.integers(0, 256, (events, attributes)).astype(np.uint8).ravel()
+    codes.reshape(-1, 64)[2::3] = 254 - codes.reshape(-1, 64)[1:-1:3].clip(0, 254)
+    below = rng.integers(0, 256, (events, attributes)).astype(np.uint8).ravel()
+    above = rng.integers(0, 256, len(below)).astype(np.uint8) if ranged else below
     results = []
     for weigh in (code_vectors.weigh, code_vectors.weigh_plain):
         few = (
@@ -52,7 +54,7 @@ def test_vectors_weigh_as_their_plain_twin(greatest, events, attributes):
             np.zeros(events, np.int64),
             np.zeros(events * 64, np.uint16),
         )
-        weigh(codes, (64, attributes, greatest), rows, few)
+        weigh(codes, (64, attributes, greatest, ranged), (below, above), few)
         results.append([each.tolist() for each in few])
     assert results[0] == results[1]
 
@@ -62,9 +64,10 @@ def test_vectors_compare_as_their_plain_twins():
     codes = rng.integers(0, 256, 200).astype(np.uint8)
     sums = rng.integers(0, 65536, 100).astype(np.uint16)
     for number in (0, 1, 127, 128, 254, 255):
-        byte: Any = np.uint8(number)
-        plain = code_vectors.stab_plain(codes, 3, 70, number)
-        assert code_vectors.stab(codes, 3, 70, byte) == plain
+        for other in (number, 40, 200):
+            byte, another = np.uint8(number), np.uint8(other)
+            plain = code_vectors.stab_plain(codes, 3, 70, number, other)
+            assert code_vectors.stab(codes, 3, 70, byte, another) == plain
         wanted = 257 * number
         assert code_vectors.reach(sums, 9, wanted) == code_vectors.reach_plain(sums, 9, wanted)
 

@@ -3,12 +3,14 @@
 import numpy as np
 import numpy.typing as npt
 
-from tidings.kernels.policy import inner
+from tidings.kernels.policy import inner, kernel
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Best = tuple[Floats, Ints, int]
 """Rows of k scores and of k ids, and the row that is meant: a view of it would cost more."""
+Found = tuple[Floats, Ints, Ints]
+"""A heap of scores and ids for each event, a row each, and how many it has."""
 
 
 @inner
@@ -72,3 +74,10 @@ def best_sort(best: Best, size: int) -> None:
     for last in range(size - 1, 0, -1):
         best_swap(best, 0, last)
         best_sink(best, last)
+
+
+@kernel
+def sort_found(found: Found) -> None:
+    """Put the heaps of all events in order."""
+    for row in range(len(found[2])):
+        best_sort((found[0], found[1], row), found[2][row])

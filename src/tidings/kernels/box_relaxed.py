@@ -1,8 +1,10 @@
 """Relaxed matching over blocks of 64 subscriptions, those of the greatest total weight first.
 
-The weights of a block are codes too, on a scale of its own: what holds of a subscription weighs at
-most its codes plus the block's error. Only those that may come among the k best are weighed again
-in float64, attribute by attribute in order.
+Codes bound what may be scored (`box_lay`, `weights`): blocks whose bound is below the k-th best are
+left out by their directory, subscriptions by their block, and only what is left is weighed in
+float64, attribute by attribute in order. The search ends at the first directory from which on no
+total reaches the k-th best. Every bound is at least the score, ties and rounding included, so that
+nothing is lost.
 """
 
 from typing import Final
@@ -10,190 +12,72 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidings.kernels.best import Best, best_offer, best_pop, best_sort
+from tidings.kernels.best import Found, best_offer, best_pop
 from tidings.kernels.bits import lowest_bit, without_lowest
-from tidings.kernels.code_vectors import GROUP, Codes, Few, weigh
-from tidings.kernels.codes import NEVER, Cuts, Floats, Ints, code_of, is_free
-from tidings.kernels.policy import inner, kernel
+from tidings.kernels.box_lay import Laid
+from tidings.kernels.code_vectors import Few, reach, weigh
+from tidings.kernels.codes import Alive, Asked, Floats, Ints, is_alive
+from tidings.kernels.numbers import int64
+from tidings.kernels.policy import inlined, inner, kernel
 from tidings.kernels.rounding import rounded
 from tidings.kernels.vectors import LANES
+from tidings.kernels.weights import MOST, ROUNDING, SLACK, is_full, is_over, least_codes, most_score
 
 Ids = npt.NDArray[np.int32]
-Boxes = tuple[Floats, Floats, Floats]
-"""Lows, highs and weights, a row each subscription."""
-Blocks = tuple[Codes, Floats, Floats, Floats, Ids, Ids, Floats]
-"""Codes; of each block its scale (codes for 1.0), its error in codes, the greatest score within;
-the ids in order; the smallest id from each block on; and for each place and attribute low, high
-and weight, which an unconstrained attribute has as inf, -inf and 0."""
-Events = tuple[Codes, Floats, bool]
-"""The codes of all events, the events, and whether the greatest weight counts, not the sum."""
+Held = tuple[Laid, Laid, Floats, Floats, Ints, Ints, Floats, bool, Laid]
+"""Blocks; directories, none where there are too many attributes for them; of each block its
+greatest total; from each directory on the greatest total and the smallest id; the ids by place; the
+rows by place; whether the greatest weight counts, not the sum; and the middles of the blocks."""
 Waiting = tuple[Floats, Ints, Ints]
 """Subscriptions to be weighed exactly, a row each event: minus the most that they may score, and
 their places, as a heap; and how many. The most promising first raise the k-th best, and with it
 what others must reach: most of them are never weighed."""
-Answers = tuple[Floats, Ints, Ints, Ints]
-"""A row of scores and of ids for each event, how many it has, and whether its search has ended."""
+Task = tuple[Held, Asked, Alive, Waiting, Found, Ints]
+"""What is held, what is asked, who lives, who waits, what was found, and the counters."""
 
-MANY: Final = 16
-"""With more attributes than this, totals differ so little that a search hardly ever ends early: it
-pays to let more wait. With fewer, a k-th best that is up to date ends it; only the first stretch,
-where most candidates are met, lets them wait."""
-FULL: Final = 255
-MOST: Final = 65535
-TINY: Final = 1e-300
-SLACK: Final = 1e-9
-ROUNDING: Final = 1e-12
+Ahead = tuple[npt.NDArray[np.uint16], Ints, Ints]
+"""Room for the sums of the first directories and for counting them in bins; and, a row each event,
+the blocks of each directory that are done."""
 
-BLOCKS, WEIGHED = range(2)
+FIRST: Final = 64
+"""In so many directories the promising blocks are looked for."""
+FEW: Final = 8
+"""With no more directories than this it does not pay."""
+AHEAD: Final = 48
+"""About so many blocks are promising."""
+BINS: Final = 512
 
-
-@inner
-def total_weight(boxes: Boxes, id: int, greatest: bool) -> float:
-    """Give the score of a subscription if all its predicates hold."""
-    low, high, weight = boxes
-    total = 0.0
-    for each in range(low.shape[1]):
-        if not is_free((low, high), id, each):
-            total = max(total, weight[id, each]) if greatest else total + weight[id, each]
-    return rounded(total)
+BLOCKS, WEIGHED, DIRECTORIES = range(3)
 
 
 @inner
-def held_weight(packed: Floats, place: int, rows: Floats, row: int, greatest: bool) -> float:
+def held_weight(packed: Floats, place: int, asked: Asked, row: int, greatest: bool) -> float:
     """Give the score of a subscription for an event, or -1 where no predicate holds."""
+    below, above, shares = asked[2], asked[3], asked[4]
     total, held = 0.0, False
-    for each in range(rows.shape[1]):  # no branch: half of them would be mispredicted
-        inside = packed[place, 3 * each] <= rows[row, each] <= packed[place, 3 * each + 1]
-        weight = packed[place, 3 * each + 2] if inside else 0.0
+    for each in range(below.shape[1]):  # no branch: half of them would be mispredicted
+        low, high = packed[place, 3 * each], packed[place, 3 * each + 1]
+        inside = (low <= below[row, each]) & (above[row, each] <= high)
+        weight = packed[place, 3 * each + 2] * shares[row, each] if inside else 0.0
         held |= inside
         total = max(total, weight) if greatest else total + weight
     return rounded(total) if held else -1.0
 
 
-@kernel
-def total_weights(boxes: Boxes, greatest: bool, out: Floats) -> None:
-    """Give the greatest score of each subscription."""
-    for id in range(len(out)):
-        out[id] = total_weight(boxes, id, greatest)
-
-
-@inner
-def heaviest_group(boxes: Boxes, ids: Ids, block: int, scale: float, greatest: bool) -> float:
-    """Give the most that a group of attributes weighs in a block, in whole codes or as it is."""
-    low, high, weight = boxes
-    most = 0.0
-    for place in range(block * LANES, min(len(ids), (block + 1) * LANES)):
-        id, part = ids[place], 0.0
-        for each in range(low.shape[1]):
-            if each % GROUP == 0:
-                part = 0.0
-            if not is_free((low, high), id, each):
-                heavy = weight[id, each]
-                code = max(1.0, np.rint(heavy * scale)) if scale > 0 else heavy
-                part = max(part, code) if greatest else part + code
-                most = max(most, part)
-    return most
-
-
-@inner
-def block_scale(boxes: Boxes, ids: Ids, block: int, greatest: bool) -> float:
-    """Choose the finest scale on which every group of a block fits a byte; 0 for no weight."""
-    most = heaviest_group(boxes, ids, block, 0.0, greatest)
-    if not TINY < most < np.inf:
-        return 0.0
-    scale = FULL / most
-    while True:
-        codes = heaviest_group(boxes, ids, block, scale, greatest)
-        if codes <= FULL:
-            return scale
-        scale *= 0.99 * FULL / codes
-
-
-@inner
-def lay_lane(
-    boxes: Boxes, id: int, cuts: Cuts, codes: Codes, first: int, by: tuple[float, bool]
-) -> float:
-    """Write the codes of one subscription; give what its weights may exceed them by."""
-    low, high, weight = boxes
-    scale, greatest = by
-    error = 0.0
-    for each in range(low.shape[1]):
-        at = first + each * 3 * LANES
-        if is_free((low, high), id, each):
-            continue
-        codes[at] = code_of(cuts, each, low[id, each])
-        codes[at + LANES] = code_of(cuts, each, high[id, each]) - codes[at]
-        exact = weight[id, each] * scale
-        code = max(1.0, np.rint(exact))
-        codes[at + 2 * LANES] = np.uint8(code)
-        more = max(0.0, exact - code)
-        error = max(error, more) if greatest else error + more
-    return error
-
-
-@inner
-def pack(boxes: Boxes, ids: Ids, packed: Floats) -> None:
-    """Lay low, high and weight side by side, in the order of the ids."""
-    low, high, weight = boxes
-    for place in range(len(ids)):
-        id = ids[place]
-        for each in range(low.shape[1]):
-            free = is_free((low, high), id, each)
-            packed[place, 3 * each] = np.inf if free else low[id, each]
-            packed[place, 3 * each + 1] = -np.inf if free else high[id, each]
-            packed[place, 3 * each + 2] = 0.0 if free else weight[id, each]
-
-
-@kernel
-def lay_relaxed(boxes: Boxes, cuts: Cuts, blocks: Blocks, totals: Floats, greatest: bool) -> None:
-    """Fill the blocks, whose ids stand in order of their totals; unused lanes hold nothing."""
-    codes, scales, errors, bounds, ids, least_ids, packed = blocks
-    attributes = boxes[0].shape[1]
-    for block in range(len(scales)):
-        start = block * attributes * 3 * LANES
-        for each in range(attributes):
-            for lane in range(LANES):
-                at = start + each * 3 * LANES + lane
-                codes[at], codes[at + LANES], codes[at + 2 * LANES] = NEVER, 0, 0
-        scales[block] = block_scale(boxes, ids, block, greatest)
-        by, error = (scales[block], greatest), 0.0
-        for place in range(block * LANES, min(len(ids), (block + 1) * LANES)):
-            first = start + place % LANES
-            lane_error = lay_lane(boxes, ids[place], cuts, codes, first, by)
-            error = max(error, lane_error)
-        errors[block] = error
-        bounds[block] = totals[ids[block * LANES]]
-    pack(boxes, ids, packed)
-    least = ids[0] if len(ids) > 0 else 0
-    for place in range(len(ids) - 1, -1, -1):
-        least = ids[place] if place == len(ids) - 1 else min(least, ids[place])
-        least_ids[place // LANES] = least
-
-
-@inner
-def least_codes(score: float, scale: float, error: float) -> int:
-    """Give what codes must come to, so that the score may be reached; 0 bars only the unmatched."""
-    codes = (score - ROUNDING) * (1 - SLACK) * scale - error - SLACK * (1 + error)
-    return int(min(max(1.0, np.ceil(codes)), float(MOST)))
-
-
-@inner
-def relaxed_least(blocks: Blocks, block: int, best: Best, size: int) -> int:
-    """Give what codes of a block must come to; MOST where none does, 0 where the search ends."""
-    _, scales, errors, bounds, _, least_ids, _ = blocks
-    scores, ids, row = best
-    if size < scores.shape[1]:
+@inlined
+def least_of(laid: Laid, at: int, task: Task, row: int) -> int:
+    """Give what the codes of a block must come to for an event."""
+    found = task[4]
+    if not is_full(found, row):
         return 1
-    worst = scores[row, 0]
-    if bounds[block] < worst or (bounds[block] == worst and least_ids[block] > ids[row, 0]):
-        return 0
-    return least_codes(worst, scales[block], errors[block])
+    return least_codes(found[0][row, 0], task[1][5][row], laid[1][at], laid[2][at])
 
 
-@inner
-def relaxed_wait(blocks: Blocks, block: int, few: Few, each: int, waiting: Waiting) -> None:
+@inlined
+def let_wait(task: Task, block: int, few: Few, each: int) -> None:
     """Put the lanes that may come among the best to those that wait."""
-    _, scales, errors, bounds, _, _, _ = blocks
+    (_, scales, errors), bounds = task[0][0], task[0][2]
+    waiting = task[3]
     row, mask, sums = few[0][each], few[3][each], few[4]
     heap, size = (waiting[0], waiting[1], row), waiting[2][row]
     while mask != 0:
@@ -207,112 +91,201 @@ def relaxed_wait(blocks: Blocks, block: int, few: Few, each: int, waiting: Waiti
 
 
 @inner
-def relaxed_weigh(
-    blocks: Blocks, events: Events, row: int, waiting: Waiting, answers: Answers, counters: Ints
-) -> None:
+def weigh_waiting(task: Task, row: int) -> None:
     """Weigh exactly what waits for an event, the most promising first, until none is."""
-    ids, packed = blocks[4], blocks[6]
-    _, rows, greatest = events
-    best, count = (answers[0], answers[1], row), answers[2][row]
+    held, asked, alive, waiting, found, counters = task
+    ids, packed, greatest = held[5], held[6], held[7]
+    best, count = (found[0], found[1], row), found[2][row]
     heap, size = (waiting[0], waiting[1], row), waiting[2][row]
     while size > 0:
         if count == best[0].shape[1]:
-            most = -heap[0][row, 0] * (1 + SLACK) + ROUNDING
+            most = most_score(-heap[0][row, 0] * (1 + SLACK) + ROUNDING, asked[5][row])
             if most < best[0][row, 0]:
                 break
         place = heap[1][row, 0]
         size = best_pop(heap, size)
-        score = held_weight(packed, place, rows, row, greatest)
         counters[WEIGHED] += 1
-        if score >= 0:
-            count = best_offer(best, count, score, ids[place])
-    waiting[2][row], answers[2][row] = 0, count
+        if is_alive(alive, place):
+            score = held_weight(packed, place, asked, row, greatest)
+            if score >= 0:
+                count = best_offer(best, count, score, ids[place])
+    waiting[2][row], found[2][row] = 0, count
+
+
+@inlined
+def compare(task: Task, laid: Laid, block: int, few: Few, attributes: int) -> None:
+    """Weigh a block in codes for the events that go together."""
+    asked = task[1]
+    span = (block * attributes * 3 * LANES, attributes, task[0][7], asked[6])
+    weigh(laid[0], span, (asked[0], asked[1]), few)
+
+
+@inlined
+def ask_directory(task: Task, directory: int, row: int, some: Few) -> None:
+    """Compare the rows of a directory with an event."""
+    attributes = task[1][2].shape[1]
+    some[0][0], some[1][0] = row, row * (attributes + 1)
+    some[2][0] = least_of(task[0][1], directory, task, row)
+    compare(task, task[0][1], directory, some, attributes + 1)
+    task[5][DIRECTORIES] += 1
+
+
+@inlined
+def through_block(task: Task, block: int, row: int, one: Few, room: int) -> bool:
+    """Let wait what a block may have for an event; say whether those that wait were weighed."""
+    attributes = task[1][2].shape[1]
+    one[0][0], one[1][0] = row, row * (attributes + 1)
+    one[2][0] = least_of(task[0][0], block, task, row)
+    compare(task, task[0][0], block, one, attributes)
+    task[5][BLOCKS] += 1
+    if one[3][0] == 0:
+        return False
+    let_wait(task, block, one, 0)
+    if task[3][2][row] <= room:
+        return False
+    weigh_waiting(task, row)
+    return True
+
+
+@inlined
+def promising(task: Task, row: int, few: tuple[Few, Few], ahead: Ahead) -> None:
+    """Go first through the blocks whose middles score most, and note them as done.
+
+    The k-th best is then about what it will be in the end, and the others are left out the sooner.
+    """
+    one, some = few
+    sums, bins, done = ahead
+    middles, room = task[0][8], task[3][0].shape[1] - LANES
+    attributes, most = task[1][2].shape[1], task[0][3][0]
+    bins[:] = 0
+    some[0][0], some[1][0], some[2][0] = row, row * (attributes + 1), 1
+    for directory in range(done.shape[1]):
+        compare(task, middles, directory, some, attributes)
+        step = bin_step(middles[1][directory], most)
+        for lane in range(LANES):
+            sums[directory * LANES + lane] = some[4][lane]
+            bins[min(len(bins) - 1, (int64(some[4][lane]) * step) >> 32)] += 1
+    least, count = len(bins) - 1, bins[len(bins) - 1]
+    while least > 0 and count + bins[least - 1] <= AHEAD:
+        least -= 1
+        count += bins[least]
+    for directory in range(done.shape[1]):
+        step = bin_step(middles[1][directory], most)
+        mask = reach(sums, directory * LANES, min(MOST, ((least << 32) + step - 1) // step))
+        done[row, directory] = mask
+        while mask != 0:
+            block = directory * LANES + lowest_bit(mask)
+            mask = without_lowest(mask)
+            if block < len(task[0][2]):
+                through_block(task, block, row, one, room)
+    weigh_waiting(task, row)
+
+
+@inlined
+def bin_step(scale: float, most: float) -> int:
+    """Give how many bins, times 2**32, a code of a directory is worth; `most` fills them all."""
+    if scale <= 0 or most <= 0:
+        return 1
+    return int64(min(max(1.0, BINS / (scale * most) * 2.0**32), 2.0**44))
+
+
+@inlined
+def through_blocks(task: Task, directory: int, row: int, few: tuple[Few, Few], mask: int) -> None:
+    """Go through the blocks of a mask; a k-th best that rises leaves further ones out."""
+    one, some = few
+    while mask != 0:
+        block = directory * LANES + lowest_bit(mask)
+        mask = without_lowest(mask)
+        if through_block(task, block, row, one, 0):
+            mask &= reach(some[4], 0, least_of(task[0][1], directory, task, row))
 
 
 @inner
-def relaxed_ask(blocks: Blocks, block: int, few: Few, answers: Answers) -> bool:
-    """Note what each event asks of a block, and where its search ends; say whether one goes on."""
-    rows, _, leasts, _, _ = few
-    going = False
-    for each in range(len(rows)):
-        row, leasts[each] = rows[each], MOST
-        if answers[3][row] == 0:
-            best = (answers[0], answers[1], row)
-            leasts[each] = relaxed_least(blocks, block, best, answers[2][row])
-            answers[3][row] = leasts[each] == 0
-            going |= leasts[each] > 0
-    return going
-
-
-@inner
-def relaxed_few(
-    blocks: Blocks,
-    events: Events,
-    few: Few,
-    stretch: tuple[int, int],
-    found: tuple[Waiting, Answers],
-    counters: Ints,
-) -> None:
-    """Go through a stretch of blocks for 1 or 4 events; note where a search ends."""
-    row_codes, rows, greatest = events
-    waiting, answers = found
-    attributes = rows.shape[1]
-    few_rows, starts, leasts, masks, _ = few
-    patient = stretch[0] == 0 or attributes > MANY
-    room = waiting[0].shape[1] - LANES if patient else 0
-    for each in range(len(few_rows)):
-        starts[each] = few_rows[each] * attributes
+def through_stretch(task: Task, few: Few, stretch: tuple[int, int]) -> None:
+    """Go through a stretch of blocks for 1 or 4 events, which share what is loaded."""
+    held, asked, _, waiting, _, counters = task
+    rows, _, leasts, masks, _ = few
+    room = waiting[0].shape[1] - LANES
     for block in range(stretch[0], stretch[1]):
-        if not relaxed_ask(blocks, block, few, answers):
-            break
-        span = (block * attributes * 3 * LANES, attributes, greatest)
-        weigh(blocks[0], span, row_codes, few)
-        counters[BLOCKS] += len(few_rows)
-        for each in range(len(few_rows)):
-            if masks[each] != 0 and 0 < leasts[each] < MOST:
-                relaxed_wait(blocks, block, few, each, waiting)
-                if waiting[2][few_rows[each]] > room:
-                    relaxed_weigh(blocks, events, few_rows[each], waiting, answers, counters)
-    if attributes <= MANY:
-        for each in range(len(few_rows)):
-            relaxed_weigh(blocks, events, few_rows[each], waiting, answers, counters)
+        for each in range(len(rows)):
+            leasts[each] = least_of(held[0], block, task, rows[each])
+        compare(task, held[0], block, few, asked[2].shape[1])
+        counters[BLOCKS] += len(rows)
+        for each in range(len(rows)):
+            if masks[each] != 0:
+                let_wait(task, block, few, each)
+                if waiting[2][rows[each]] > room:
+                    weigh_waiting(task, rows[each])
 
 
 @kernel
 def few_of(count: int) -> Few:
     """Make room for so many events that go together."""
     return (
-        np.empty(count, np.int64),
-        np.empty(count, np.int64),
-        np.empty(count, np.int64),
-        np.empty(count, np.int64),
-        np.empty(count * LANES, np.uint16),
+        np.zeros(count, np.int64),
+        np.zeros(count, np.int64),
+        np.zeros(count, np.int64),
+        np.zeros(count, np.int64),
+        np.zeros(count * LANES, np.uint16),
     )
 
 
-@kernel
-def relaxed_many(
-    blocks: Blocks, events: Events, tile: int, waiting: Waiting, answers: Answers, counters: Ints
-) -> None:
-    """Answer all events, tile by tile of so many blocks, while a tile is in the cache.
+@inlined
+def goes_on(task: Task, directory: int, row: int) -> bool:
+    """Say whether an event may find an answer from a directory on."""
+    held, asked, found = task[0], task[1], task[4]
+    return not is_over(held[3][directory], held[4][directory], asked[5][row], found, row)
 
-    Four events go together while there are four; what is left over goes one by one.
+
+@kernel
+def relaxed_near(task: Task) -> None:
+    """Answer all events: the promising blocks of each, then all directory by directory.
+
+    So the blocks of a directory are in the cache when the next event comes.
     """
-    scores, ids, counts, ended = answers
-    total = len(blocks[1]) if scores.shape[1] > 0 else 0
-    four, one = few_of(4), few_of(1)
+    held, found = task[0], task[4]
+    directories = len(held[3]) if found[0].shape[1] > 0 else 0
+    few, some = (few_of(1), few_of(1)), min(directories, FIRST)
+    done = np.zeros((len(found[2]), some), np.int64)
+    ahead = np.empty(FIRST * LANES, np.uint16), np.empty(BINS + 1, np.int64), done
+    if directories > FEW:
+        for row in range(len(found[2])):
+            promising(task, row, few, ahead)
+    for directory in range(directories):
+        going = False
+        for row in range(len(found[2])):
+            if goes_on(task, directory, row):
+                going = True
+                ask_directory(task, directory, row, few[1])
+                mask = few[1][3][0]
+                if directory < some:
+                    mask &= ~done[row, directory]
+                through_blocks(task, directory, row, few, mask)
+        if not going:
+            break
+
+
+@kernel
+def relaxed_wide(task: Task, tile: int) -> None:
+    """Answer all events, tile by tile of so many blocks: with many attributes no block is left out.
+
+    Four points go together while there are four; what is left over goes one by one.
+    """
+    held, asked, found = task[0], task[1], task[4]
+    total = len(held[2]) if found[0].shape[1] > 0 else 0
+    four, one = few_of(1 if asked[6] else 4), few_of(1)
+    width = asked[2].shape[1] + 1
     for start in range(0, total, tile):
         stretch, some = (start, min(total, start + tile)), 0
-        for row in range(len(counts)):
-            if ended[row] == 0:
-                four[0][some] = row
+        for row in range(len(found[2])):
+            if goes_on(task, start // LANES, row):
+                four[0][some], four[1][some] = row, row * width
                 some += 1
-            if some == 4:
-                relaxed_few(blocks, events, four, stretch, (waiting, answers), counters)
+            if some == len(four[0]):
+                through_stretch(task, four, stretch)
                 some = 0
         for each in range(some):
-            one[0][0] = four[0][each]
-            relaxed_few(blocks, events, one, stretch, (waiting, answers), counters)
-    for row in range(len(counts)):
-        relaxed_weigh(blocks, events, row, waiting, answers, counters)
-        best_sort((scores, ids, row), counts[row])
+            one[0][0], one[1][0] = four[0][each], four[1][each]
+            through_stretch(task, one, stretch)
+    for row in range(len(found[2])):
+        weigh_waiting(task, row)

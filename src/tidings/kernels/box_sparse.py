@@ -10,30 +10,29 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tidings.kernels.best import best_offer, best_sort
+from tidings.kernels.best import Found, best_offer
 from tidings.kernels.bits import lowest_bit, without_lowest
 from tidings.kernels.code_vectors import Codes, Sums, reach, stab
-from tidings.kernels.codes import Cuts, Floats, Ints, code_of
+from tidings.kernels.codes import Alive, Asked, Cuts, Floats, Ints, code_of, is_alive
 from tidings.kernels.policy import inner, kernel
 from tidings.kernels.rounding import rounded
 from tidings.kernels.vectors import LANES
+from tidings.kernels.weights import MOST, TINY, is_full, is_over, least_codes
 
 Ids = npt.NDArray[np.int32]
 Rows = tuple[Ints, Ids, Floats]
 """Where the predicates of each subscription, in order, start; their attributes; and low, high and
 weight of each."""
-Tiles = tuple[Ints, Codes, Sums, Sums, Floats, Floats, Ids, Ids]
+Tiles = tuple[Ints, Codes, Sums, Sums, Floats, Floats, Ints, Ints]
 """Where the predicates of each tile and attribute start; the codes of their lows, then of their
 highs; where each stands in the tile, and its weight; of each tile its scale (codes for 1.0), and
 the greatest score within; the ids in order; the smallest id from each tile on."""
-Events = tuple[Codes, Floats, bool]
-Answers = tuple[Floats, Ints, Ints]
+Held = tuple[Tiles, Rows, bool]
+"""Tiles, rows, and whether the greatest weight counts, not the sum."""
+Task = tuple[Held, Asked, Alive, Found, Ints]
+"""What is held, what is asked, who lives, what was found, and the counters."""
 
 TILE: Final = 8192
-MOST: Final = 65535
-SLACK: Final = 1e-9
-ROUNDING: Final = 1e-12
-TINY: Final = 1e-300
 
 PREDICATES, WEIGHED = range(2)
 
@@ -67,7 +66,7 @@ def lay_sparse(rows: Rows, cuts: Cuts, tiles: Tiles, totals: Floats, greatest: b
     """Fill the tiles from rows in order of their totals; a counting sort by attribute in each."""
     starts, attributes, bounds = rows
     places, codes, stands, weights, scales, greatests, ids, least_ids = tiles
-    count, width = len(cuts[1]), len(stands)
+    count, width = len(cuts[1]) - 1, len(stands)
     least = 0
     for tile in range(len(scales) - 1, -1, -1):
         first, last = tile * TILE, min(len(ids), (tile + 1) * TILE)
@@ -98,31 +97,35 @@ def lay_sparse(rows: Rows, cuts: Cuts, tiles: Tiles, totals: Floats, greatest: b
 
 
 @inner
-def held_predicates(rows: Rows, row: int, events: Floats, event: int, greatest: bool) -> float:
+def held_predicates(rows: Rows, row: int, asked: Asked, event: int, greatest: bool) -> float:
     """Give the score of a subscription for an event, or -1 where no predicate holds."""
     starts, attributes, bounds = rows
+    below, above, shares = asked[2], asked[3], asked[4]
     total, held = 0.0, False
     for at in range(starts[row], starts[row + 1]):
-        if bounds[at, 0] <= events[event, attributes[at]] <= bounds[at, 1]:
+        each = attributes[at]
+        if bounds[at, 0] <= below[event, each] and above[event, each] <= bounds[at, 1]:
             held = True
-            total = max(total, bounds[at, 2]) if greatest else total + bounds[at, 2]
+            weight = bounds[at, 2] * shares[event, each]
+            total = max(total, weight) if greatest else total + weight
     return rounded(total) if held else -1.0
 
 
 @inner
-def add_up(tiles: Tiles, tile: int, events: Events, event: int, sums: Sums) -> int:
+def add_up(held: Held, tile: int, asked: Asked, event: int, sums: Sums) -> int:
     """Add up the codes of what holds in a tile; give how many predicates were compared."""
-    places, codes, stands, weights, _, _, _, _ = tiles
-    event_codes, rows, greatest = events
-    count, width, compared = rows.shape[1], len(stands), 0
+    (places, codes, stands, weights, _, _, _, _), _, greatest = held
+    below, above = asked[0], asked[1]
+    count, width, compared = asked[2].shape[1], len(stands), 0
     for each in range(count):
         start = places[tile * (count + 1) + each]
         end = places[tile * (count + 1) + each + 1]
-        if start == end or np.isnan(rows[event, each]):
+        if start == end or np.isnan(asked[2][event, each]):
             continue
         compared += end - start
+        code = event * (count + 1) + each
         for at in range(start, end, LANES):
-            mask = stab(codes, at, width + at, event_codes[event, each])
+            mask = stab(codes, at, width + at, below[code], above[code])
             if end - at < LANES:
                 mask &= (1 << (end - at)) - 1
             while mask != 0:
@@ -134,60 +137,43 @@ def add_up(tiles: Tiles, tile: int, events: Events, event: int, sums: Sums) -> i
 
 
 @inner
-def sparse_least(scale: float, full: bool, worst: float) -> int:
+def sparse_least(task: Task, tile: int, event: int) -> int:
     """Give what the codes must come to, so that the k-th best may be reached."""
-    if not full:
+    if not is_full(task[3], event):
         return 1
-    codes = np.ceil((worst - ROUNDING) * (1 - SLACK) * scale - SLACK)
-    return int(min(max(1.0, codes), float(MOST)))
+    return least_codes(task[3][0][event, 0], task[1][5][event], task[0][0][4][tile], 0.0)
 
 
 @inner
-def sparse_tile(
-    held: tuple[Tiles, Rows],
-    tile: int,
-    asked: tuple[Events, int],
-    sums: Sums,
-    answers: Answers,
-    counters: Ints,
-) -> None:
+def sparse_tile(task: Task, tile: int, event: int, sums: Sums) -> None:
     """Weigh exactly what may come among the best; leave the sums at 0."""
-    tiles, rows = held
-    events, event = asked
-    scores, ids, counts = answers
-    best, size = (scores, ids, event), counts[event]
-    counters[PREDICATES] += add_up(tiles, tile, events, event, sums)
+    held, asked, alive, found, counters = task
+    tiles, rows, greatest = held
+    counters[PREDICATES] += add_up(held, tile, asked, event, sums)
     first, last = tile * TILE, min(len(tiles[6]), (tile + 1) * TILE)
+    least = sparse_least(task, tile, event)
     for block in range(0, last - first, LANES):
-        full = size == scores.shape[1]
-        mask = reach(sums, block, sparse_least(tiles[4][tile], full, scores[event, 0]))
+        mask = reach(sums, block, least)
         while mask != 0:
             lane = block + lowest_bit(mask)
             mask = without_lowest(mask)
-            full = size == scores.shape[1]
-            if full and sums[lane] < sparse_least(tiles[4][tile], full, scores[event, 0]):
+            if sums[lane] < least or not is_alive(alive, first + lane):
                 continue
             counters[WEIGHED] += 1
-            score = held_predicates(rows, first + lane, events[1], event, events[2])
+            score = held_predicates(rows, first + lane, asked, event, greatest)
             if score >= 0:
-                size = best_offer(best, size, score, tiles[6][first + lane])
+                best = (found[0], found[1], event)
+                found[2][event] = best_offer(best, found[2][event], score, tiles[6][first + lane])
+                least = sparse_least(task, tile, event)
         sums[block : block + LANES] = 0
-    counts[event] = size
 
 
 @kernel
-def sparse_many(tiles: Tiles, rows: Rows, events: Events, answers: Answers, counters: Ints) -> None:
+def sparse_many(task: Task) -> None:
     """Answer all events, tile by tile; those whose k-th best beats all that follow are done."""
-    scores, ids, counts = answers
+    tiles, asked, found = task[0][0], task[1], task[3]
     sums = np.zeros(TILE, np.uint16)
-    total = len(tiles[4]) if scores.shape[1] > 0 else 0
-    for tile in range(total):
-        bound, least_id = tiles[5][tile], tiles[7][tile]
-        for event in range(len(counts)):
-            if counts[event] == scores.shape[1]:
-                worst = scores[event, 0]
-                if bound < worst or (bound == worst and least_id > ids[event, 0]):
-                    continue
-            sparse_tile((tiles, rows), tile, (events, event), sums, answers, counters)
-    for event in range(len(counts)):
-        best_sort((scores, ids, event), counts[event])
+    for tile in range(len(tiles[4]) if found[0].shape[1] > 0 else 0):
+        for event in range(len(found[2])):
+            if not is_over(tiles[5][tile], tiles[7][tile], asked[5][event], found, event):
+                sparse_tile(task, tile, event, sums)

@@ -17,13 +17,16 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tidings.kernels.numbers import int64
-from tidings.kernels.policy import inner, wide_vectors
+from tidings.kernels.policy import inlined, inner, wide_vectors
 from tidings.kernels.vectors import LANES, splat
 
 Codes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
-Block = tuple[int, int, bool]
-"""Where a block begins, how many attributes it has, and whether the greatest weight counts."""
+Block = tuple[int, int, bool, bool]
+"""Where a block begins, how many attributes it has, whether the greatest weight counts, and whether
+events are ranges, each with two codes an attribute."""
+Rows = tuple[Codes, Codes]
+"""Codes of events: what lows must not exceed, and what highs must reach."""
 Sums = npt.NDArray[np.uint16]
 Few = tuple[Ints, Ints, Ints, Ints, Sums]
 """1 or 4 events that go together: their rows; where the codes of each start, what each asks of a
@@ -47,23 +50,18 @@ def load(builder: Any, data: Any, place: Any, vector: Any) -> Any:
     return builder.load(pointer, align=1)
 
 
-def contains(builder: Any, data: Any, sides: tuple[Any, Any], code: Any) -> Any:
-    """Give 64 bits: low <= code <= high."""
-    low, high = (load(builder, data, side, BYTES) for side in sides)
-    wanted = splat(builder, BYTES, code)
-    above = builder.icmp_unsigned("<=", low, wanted)
-    return builder.and_(above, builder.icmp_unsigned(">=", high, wanted))
-
-
-def stab_typed(_: Any, codes: Any, lows: Any, highs: Any, code: Any) -> Any:
-    """Compare 64 lows and 64 highs with one code."""
+def stab_typed(_: Any, codes: Any, lows: Any, highs: Any, below: Any, above: Any) -> Any:
+    """Compare 64 lows with one code and 64 highs with another."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = data_of(context, builder, signature.args[0], arguments[0])
-        mask = contains(builder, data, (arguments[1], arguments[2]), arguments[3])
+        low, high = (load(builder, data, side, BYTES) for side in arguments[1:3])
+        below, above = (splat(builder, BYTES, code) for code in arguments[3:])
+        under = builder.icmp_unsigned("<=", low, below)
+        mask = builder.and_(under, builder.icmp_unsigned(">=", high, above))
         return builder.bitcast(mask, WORD)
 
-    return types.int64(codes, types.int64, types.int64, types.uint8), generate
+    return types.int64(codes, types.int64, types.int64, types.uint8, types.uint8), generate
 
 
 def added(builder: Any, sums: Any, more: Any) -> Any:
@@ -76,19 +74,21 @@ def greater(builder: Any, sums: Any, more: Any) -> Any:
     return builder.select(builder.icmp_unsigned(">", more, sums), more, sums)
 
 
-def weigh_with(combine: Any, events: int) -> Any:
+def weigh_with(combine: Any, events: int, holds: Any) -> Any:
     """Make f(codes, first, attributes, rows, few) for so many events at once.
 
-    The codes of event e are rows[starts[e]:]; sums[64 e + i] is what the weights of lane i that
-    hold combine to, and bit i of masks[e] is set where it is leasts[e] or more. What is loaded of a
-    block serves all events.
+    The codes of event e are rows[0][starts[e]:] and, of ranges, also rows[1][starts[e]:];
+    sums[64 e + i] is what the weights of lane i that hold combine to, and bit i of masks[e] is set
+    where it is leasts[e] or more. What is loaded of a block serves all events.
     """
 
     def typed(_: Any, codes: Any, first: Any, attributes: Any, rows: Any, few: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            codes, rows = (
-                data_of(context, builder, signature.args[at], arguments[at]) for at in (0, 3)
-            )
+            codes = data_of(context, builder, signature.args[0], arguments[0])
+            sides = [
+                data_of(context, builder, rows[at], builder.extract_value(arguments[3], at))
+                for at in range(2)
+            ]
             starts, leasts, masks, sums = (
                 data_of(context, builder, few[at], builder.extract_value(arguments[4], at))
                 for at in range(1, 5)
@@ -97,7 +97,9 @@ def weigh_with(combine: Any, events: int) -> Any:
                 [builder.gep(each, [ir.Constant(WORD, event)]) for event in range(events)]
                 for each in (starts, leasts, masks)
             )
-            rows = [builder.gep(rows, [builder.load(each)]) for each in starts]
+            begins = [
+                [builder.gep(side, [builder.load(each)]) for side in sides] for each in starts
+            ]
             totals, parts = room_for(builder, events, PAIRS), room_for(builder, events, BYTES)
             clear(builder, totals, PAIRS)
             with groups(builder, arguments[2]) as (start, count):
@@ -107,9 +109,9 @@ def weigh_with(combine: Any, events: int) -> Any:
                     place = builder.mul(attribute, ir.Constant(WORD, 3 * LANES))
                     place = builder.add(arguments[1], place)
                     block = [at_lane(builder, codes, place, part) for part in range(3)]
-                    for row, part in zip(rows, parts, strict=True):
-                        code = builder.load(builder.gep(row, [attribute]))
-                        weight = held(builder, block, code)
+                    for event, part in zip(begins, parts, strict=True):
+                        two = [builder.gep(side, [attribute]) for side in event]
+                        weight = held(builder, block, holds(builder, block, two))
                         builder.store(combine(builder, builder.load(part), weight), part)
                 for total, part in zip(totals, parts, strict=True):
                     wider = builder.zext(builder.load(part), PAIRS)
@@ -157,12 +159,26 @@ def at_lane(builder: Any, data: Any, place: Any, part: int) -> Any:
     return load(builder, data, builder.add(place, ir.Constant(WORD, part * LANES)), BYTES)
 
 
-def held(builder: Any, block: list[Any], code: Any) -> Any:
-    """Give the weights of the lanes that contain a code, and 0 elsewhere."""
-    low, length, weight = block
-    past = builder.sub(splat(builder, BYTES, code), low)
-    holds = builder.icmp_unsigned("<=", past, length)
-    return builder.select(holds, weight, ir.Constant(BYTES, None))
+def point_holds(builder: Any, block: list[Any], codes: list[Any]) -> Any:
+    """Say of each lane whether it contains a point, of which one code is enough."""
+    past = builder.sub(splat(builder, BYTES, builder.load(codes[0])), block[0])
+    return builder.icmp_unsigned("<=", past, block[1])
+
+
+def range_holds(builder: Any, block: list[Any], codes: list[Any]) -> Any:
+    """Say of each lane whether its low is not above the one code, nor its high below the other."""
+    low, length, _ = block
+    below, above = (splat(builder, BYTES, builder.load(code)) for code in codes)
+    under = builder.icmp_unsigned("<=", low, below)
+    past = builder.sub(above, low)
+    reached = builder.icmp_unsigned("<=", past, length)
+    reached = builder.or_(reached, builder.icmp_unsigned("<=", above, low))
+    return builder.and_(under, reached)
+
+
+def held(builder: Any, block: list[Any], holds: Any) -> Any:
+    """Give the weights of the lanes that hold, and 0 elsewhere."""
+    return builder.select(holds, block[2], ir.Constant(BYTES, None))
 
 
 def reach_typed(_: Any, sums: Any, first: Any, least: Any) -> Any:
@@ -179,24 +195,26 @@ def reach_typed(_: Any, sums: Any, first: Any, least: Any) -> Any:
 
 stab_vector: Any = intrinsic(stab_typed)
 reach_vector: Any = intrinsic(reach_typed)
-sum_one: Any = weigh_with(added, 1)
-sum_four: Any = weigh_with(added, 4)
-max_one: Any = weigh_with(greater, 1)
-max_four: Any = weigh_with(greater, 4)
+sum_one: Any = weigh_with(added, 1, point_holds)
+sum_four: Any = weigh_with(added, 4, point_holds)
+sum_range: Any = weigh_with(added, 1, range_holds)
+max_one: Any = weigh_with(greater, 1, point_holds)
+max_four: Any = weigh_with(greater, 4, point_holds)
+max_range: Any = weigh_with(greater, 1, range_holds)
 
 
-def stab_plain(codes: Codes, lows: int, highs: int, code: int) -> int:
-    """Give the lanes with low <= code <= high."""
+def stab_plain(codes: Codes, lows: int, highs: int, below: int, above: int) -> int:
+    """Give the lanes with low <= below and above <= high."""
     mask = int64(0)
     for lane in range(LANES):
-        if codes[lows + lane] <= code <= codes[highs + lane]:
+        if codes[lows + lane] <= below and above <= codes[highs + lane]:
             mask |= int64(1) << int64(lane)
     return mask
 
 
-def weigh_plain(codes: Codes, block: Block, rows: Codes, few: Few) -> None:
+def weigh_plain(codes: Codes, block: Block, rows: Rows, few: Few) -> None:
     """Give for each event the lanes whose holding weights combine to its `least` or more."""
-    first, attributes, greatest = block
+    first, attributes, greatest, _ = block
     _, starts, leasts, masks, sums = few
     for event in range(len(masks)):
         mask = int64(0)
@@ -204,8 +222,8 @@ def weigh_plain(codes: Codes, block: Block, rows: Codes, few: Few) -> None:
             total = int64(0)
             for each in range(attributes):
                 at = first + each * 3 * LANES + lane
-                past = (int64(rows[starts[event] + each]) - int64(codes[at])) & 255
-                if past <= codes[at + LANES]:
+                low, place = int64(codes[at]), starts[event] + each
+                if low <= rows[0][place] and rows[1][place] <= low + codes[at + LANES]:
                     weight = int64(codes[at + 2 * LANES])
                     total = max(total, weight) if greatest else total + weight
             sums[event * LANES + lane] = total
@@ -224,17 +242,24 @@ def reach_plain(sums: Sums, first: int, least: int) -> int:
 
 
 @inner
-def stab_fast(codes: Codes, lows: int, highs: int, code: int) -> int:
-    """Give the lanes with low <= code <= high."""
-    mask: int = stab_vector(codes, lows, highs, code)
+def stab_fast(codes: Codes, lows: int, highs: int, below: int, above: int) -> int:
+    """Give the lanes with low <= below and above <= high."""
+    mask: int = stab_vector(codes, lows, highs, below, above)
     return mask
 
 
-@inner
-def weigh_fast(codes: Codes, block: Block, rows: Codes, few: Few) -> None:
-    """Give for each of 1 or 4 events the lanes whose holding weights combine to its `least`."""
-    first, attributes, greatest = block
-    if len(few[0]) == 1 and greatest:
+@inlined
+def weigh_fast(codes: Codes, block: Block, rows: Rows, few: Few) -> None:
+    """Give for each of 1 or 4 events the lanes whose holding weights combine to its `least`.
+
+    Ranges come one by one.
+    """
+    first, attributes, greatest, ranged = block
+    if ranged and greatest:
+        max_range(codes, first, attributes, rows, few)
+    elif ranged:
+        sum_range(codes, first, attributes, rows, few)
+    elif len(few[0]) == 1 and greatest:
         max_one(codes, first, attributes, rows, few)
     elif len(few[0]) == 1:
         sum_one(codes, first, attributes, rows, few)

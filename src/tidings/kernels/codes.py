@@ -16,6 +16,13 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bounds = tuple[Floats, Floats]
 """Lows and highs, a row each subscription."""
+Asked = tuple[Codes, Codes, Floats, Floats, Floats, Floats, bool]
+"""Events. A predicate [low, high] holds where low <= below and above <= high, which for a point are
+both its number. The codes of `below` and `above`, flat, d + 1 an event of which the last is 0; the
+numbers themselves; the share in [0, 1] by which each attribute counts; the greatest of each event;
+and whether some event is a range."""
+Alive = tuple[npt.NDArray[np.int32], int]
+"""The version at which each place died, and the version that is seen; no stamps: all live."""
 Cuts = tuple[Floats, Ints]
 """A row of ascending cuts for each attribute, and how many it has: at most 254."""
 
@@ -38,9 +45,15 @@ def code_of(cuts: Cuts, attribute: int, number: float) -> int:
     return low
 
 
+@inner
+def is_alive(alive: Alive, place: int) -> bool:
+    """Say whether what stands at a place is there in the version that is seen."""
+    return len(alive[0]) == 0 or alive[0][place] > alive[1]
+
+
 @kernel
 def code_rows(cuts: Cuts, rows: Floats, out: Codes) -> None:
-    """Code events; NaN is a missing value."""
+    """Code events, of which out may have more columns; NaN is a missing value."""
     for row in range(rows.shape[0]):
         for attribute in range(rows.shape[1]):
             number = rows[row, attribute]

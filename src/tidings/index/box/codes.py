@@ -1,20 +1,24 @@
-"""The cuts by which the numbers of an attribute become codes of one byte."""
+"""The cuts by which the numbers of an attribute become codes of one byte, and events in codes."""
 
 from typing import Final
 
 import numpy as np
 
-from tidings.index.box.protocol import Boxes, Floats
-from tidings.kernels.codes import CUTS, Cuts, code_rows
+from tidings.index.box.protocol import Boxes, Events, Floats
+from tidings.kernels.codes import CUTS, Asked, Cuts, code_rows
 
 SAMPLE: Final = 32_768
 
 
 def cuts_of(boxes: Boxes) -> Cuts:
-    """Cut each attribute where its lows and highs lie close, at quantiles of a sample of both."""
+    """Cut each attribute where its lows and highs lie close, at quantiles of a sample of both.
+
+    There is one attribute more, without a cut: all its codes are 0.
+    """
     step = max(1, len(boxes) // SAMPLE)
     sample = np.concatenate([boxes.low[::step], boxes.high[::step]])
-    cuts, counts = np.full((boxes.attributes, CUTS), np.inf), np.zeros(boxes.attributes, np.int64)
+    cuts = np.full((boxes.attributes + 1, CUTS), np.inf)
+    counts = np.zeros(boxes.attributes + 1, np.int64)
     for attribute, bounds in enumerate(sample.T):
         found = quantiles(bounds[np.isfinite(bounds)])
         cuts[attribute, : len(found)] = found
@@ -31,8 +35,16 @@ def quantiles(bounds: Floats) -> Floats:
     return np.unique(np.sort(bounds)[places])
 
 
-def coded(cuts: Cuts, events: Floats) -> np.typing.NDArray[np.uint8]:
-    """Give the codes of events."""
-    codes = np.empty(events.shape, np.uint8)
-    code_rows(cuts, events, codes)
-    return codes
+def asked_of(cuts: Cuts, events: Events) -> Asked:
+    """Give events as kernels ask them."""
+    below = coded(cuts, events.below)
+    above = coded(cuts, events.above) if events.ranged else below
+    peaks = events.share.max(axis=1)
+    return below, above, events.below, events.above, events.share, peaks, events.ranged
+
+
+def coded(cuts: Cuts, numbers: Floats) -> np.typing.NDArray[np.uint8]:
+    """Give the codes of rows of numbers, each row with a 0 behind, flat."""
+    codes = np.zeros((len(numbers), numbers.shape[1] + 1), np.uint8)
+    code_rows(cuts, numbers, codes)
+    return codes.ravel()

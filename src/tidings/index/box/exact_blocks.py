@@ -5,9 +5,21 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from tidings.index.box.codes import coded, cuts_of
-from tidings.index.box.protocol import Answer, Answers, Boxes, checked, events_of
-from tidings.kernels.box_exact import Blocks, code_bounds, exact_many, gather, lay_exact
+from tidings.index.box.codes import asked_of, cuts_of
+from tidings.index.box.fast import EVERYBODY, bytes_of, empty_found, one_answer
+from tidings.index.box.protocol import (
+    Answer,
+    Answers,
+    Boxes,
+    Ints,
+    checked,
+    event_of,
+    events_of,
+)
+from tidings.kernels.best import Found
+from tidings.kernels.box_exact import Blocks, exact_many, lay_exact, offer_ranks
+from tidings.kernels.codes import Alive, Asked
+from tidings.kernels.gather import code_bounds, gather
 from tidings.kernels.memory import aligned
 from tidings.kernels.vectors import LANES
 
@@ -24,36 +36,54 @@ class ExactBlocks:
 
     name: ClassVar[str] = "blocks"
 
-    def __init__(self, boxes: Boxes) -> None:
-        self._boxes = boxes
-        self._cuts = cuts_of(boxes)
-        self._blocks = exact_blocks(boxes, self._cuts)
+    def __init__(self, boxes: Boxes, names: Ints | None = None) -> None:
+        self.attributes = boxes.attributes
+        self._boxes, self._names = boxes, np.arange(len(boxes)) if names is None else names
+        self.cuts = cuts_of(boxes)
+        self._blocks = exact_blocks(boxes, self.cuts)
         self._counters = np.zeros(3, np.int64)
 
     @property
     def nbytes(self) -> int:
         """The bytes of boxes, cuts and blocks."""
-        return self._boxes.nbytes + sum(each.nbytes for each in (*self._cuts, *self._blocks))
+        return self._boxes.nbytes + bytes_of((self.cuts, self._blocks, self._names))
+
+    def ranked(self, asked: Asked, k: int, alive: Alive) -> tuple[Ints, Ints, Ints]:
+        """Give the best ranks of each event, how many, and the counters."""
+        best = np.empty((len(asked[2]), min(k, len(self._boxes))), np.int64)
+        counts, counters = np.zeros(len(best), np.int64), np.zeros(3, np.int64)
+        bounds = self._boxes.low, self._boxes.high
+        exact_many((self._blocks, bounds, alive), asked, (best, counts), counters)
+        return best, counts, counters
+
+    def search(self, asked: Asked, found: Found, alive: Alive) -> Ints:
+        """Offer the best of this index."""
+        best, counts, counters = self.ranked(asked, found[0].shape[1], alive)
+        held = self._blocks[3], self._boxes.worth, self._names
+        offer_ranks((best, counts), held, found)
+        return counters
+
+    def places_of(self, ids: Ints) -> Ints:
+        """Give where boxes are stamped: where they were given."""
+        return ids
+
+    def held(self, ids: Ints) -> Boxes:
+        """Give boxes back."""
+        boxes = self._boxes
+        return Boxes(boxes.low[ids], boxes.high[ids], boxes.worth[ids])
 
     def top(self, row: Any, k: int) -> Answer:
         """Give the k best: a batch of one."""
-        ids, scores, counts = self.top_many([row], k)
-        return ids[0, : counts[0]], scores[0, : counts[0]]
+        return one_answer(self.top_many(event_of(self.attributes, row), k))
 
     def top_many(self, rows: Any, k: int) -> Answers:
-        """Answer all events, directory by directory."""
-        events = events_of(self._boxes.attributes, rows)
-        best = np.empty((len(events), min(checked(k), len(self._boxes))), np.int64)
-        counts = np.zeros(len(events), np.int64)
-        counters = np.zeros(3, np.int64)
-        bounds = self._boxes.low, self._boxes.high
-        every = coded(self._cuts, events), events
-        exact_many(self._blocks, bounds, every, (best, counts), counters)
-        self._counters = counters
-        ids, scores = np.full((len(events), k), -1, np.int64), np.full((len(events), k), np.nan)
+        """Answer all events, directory by directory; ranks are in order and need no heap."""
+        asked = asked_of(self.cuts, events_of(self.attributes, rows))
+        best, counts, self._counters = self.ranked(asked, checked(k), EVERYBODY)
+        scores, ids, _ = empty_found(len(best), k)
         used = np.arange(best.shape[1]) < counts[:, None]
         found = self._blocks[3][best[used]]
-        ids[:, : best.shape[1]][used] = found
+        ids[:, : best.shape[1]][used] = self._names[found]
         scores[:, : best.shape[1]][used] = self._boxes.worth[found]
         return ids, scores, counts
 

@@ -14,22 +14,29 @@ from tidings.index.box.protocol import (
     Answer,
     Answers,
     Boxes,
+    Events,
     Ints,
     checked,
+    event_of,
     events_of,
-    filled,
+    one_by_one,
 )
+from tidings.index.box.scan import ExactScan
 from tidings.index.interval import interval_index
 
 
 class Intersection:
-    """Iterators of d interval indexes, intersected; `sorted` counts what they gave."""
+    """Iterators of d interval indexes, intersected; `sorted` counts what they gave.
+
+    Events with ranges are scanned: the iterators stab with points.
+    """
 
     name: ClassVar[str] = "intersection"
 
     def __init__(self, boxes: Boxes, over: str = "sopt-r") -> None:
         self._boxes = boxes
         self._over = over
+        self._scan = ExactScan(boxes)
         order = np.argsort(-boxes.worth, kind="stable")
         self._order: Ints = order
         self._rank = np.empty(len(boxes), np.int64)
@@ -52,8 +59,10 @@ class Intersection:
         """Give the first k that all iterators have in common."""
         checked(k)
         self._sorted = 0
-        event = events_of(self._boxes.attributes, [row])[0]
-        iterators = [self._iterate(at, value) for at, value in enumerate(event)]
+        event = event_of(self._boxes.attributes, row)
+        if event.ranged:
+            return self._scan.top(event, k)
+        iterators = [self._iterate(at, value) for at, value in enumerate(event.below[0])]
         ids = np.array(list(islice(self._common(iterators), k)), np.int64)
         return ids, self._boxes.worth[ids]
 
@@ -84,12 +93,17 @@ class Intersection:
 
     def top_many(self, rows: Any, k: int) -> Answers:
         """Answer one event after the other."""
-        answers, accesses = [], 0
-        for row in events_of(self._boxes.attributes, rows):
-            answers.append(self.top(row, k))
+        accesses = 0
+
+        def counted(event: Events, k: int) -> Answer:
+            nonlocal accesses
+            answer = self.top(event, k)
             accesses += self._sorted
+            return answer
+
+        answers = one_by_one(counted, events_of(self._boxes.attributes, rows), k)
         self._sorted = accesses
-        return filled(answers, k)
+        return answers
 
     def counters(self) -> dict[str, int]:
         """Give how many intervals the iterators gave."""

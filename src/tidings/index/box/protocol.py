@@ -2,6 +2,7 @@
 
 A subscription is a box: an interval [low, high] for each attribute, [-inf, inf] where it has no
 predicate. An event is a row of numbers, NaN where it lacks the attribute: no predicate holds there.
+It may also have ranges and probabilities, see `Events`.
 
 - exact: every predicate holds; the score is the subscription's own.
 - relaxed: at least one predicate holds; the score is the aggregate (the sum, by default) of the
@@ -10,7 +11,7 @@ predicate. An event is a row of numbers, NaN where it lacks the attribute: no pr
 Answers come by score, ties by smaller id.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import TidingsError
+from tidings.values import Range
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -41,7 +43,7 @@ class BoxIndex(Protocol):
         """The bytes of all arrays that the index holds, those of the boxes among them."""
 
     def top(self, row: Any, k: int) -> Answer:
-        """Give ids and scores of the k best for an event; fewer, if fewer match."""
+        """Give ids and scores of the k best for an event, a row or `Events` of one."""
 
     def top_many(self, rows: Any, k: int) -> Answers:
         """Give a row of ids and of scores for each event, and how many each has.
@@ -125,13 +127,90 @@ def _first(bad: Bools) -> tuple[int, ...]:
     return tuple(int(each) for each in np.unravel_index(int(np.argmax(bad)), bad.shape))
 
 
-def events_of(attributes: int, rows: Any) -> Floats:
-    """Give events as rows of float64, if they have as many attributes as the boxes."""
-    events = np.ascontiguousarray(rows, np.float64)
-    if events.ndim != 2 or events.shape[1] != attributes:
+@dataclass(frozen=True)
+class Events:
+    """Events, a row each: a predicate [low, high] holds where low <= below and above <= high.
+
+    Both are the number of a point; of a range that shall overlap `below` is its high end and
+    `above` its low one, of a range that shall be contained the other way round. NaN: it is missing.
+    `share` in [0, 1] is the probability by which an attribute's weight counts in relaxed matching.
+    """
+
+    below: Floats
+    above: Floats
+    share: Floats
+
+    def __len__(self) -> int:
+        return len(self.below)
+
+    def __getitem__(self, rows: slice) -> "Events":
+        below = self.below[rows]
+        return Events(below, self.above[rows] if self.ranged else below, self.share[rows])
+
+    @property
+    def attributes(self) -> int:
+        """The number of attributes, d."""
+        return int(self.below.shape[1])
+
+    @property
+    def ranged(self) -> bool:
+        """Whether some event is more than a point."""
+        return self.below is not self.above
+
+    @property
+    def plain(self) -> bool:
+        """Whether all are points, and certain."""
+        return not self.ranged and bool((self.share == 1).all())
+
+
+def range_events(rows: Any, probabilities: Any = 1.0) -> Events:
+    """Give rows of numbers, NaN and `Range`s as events; probabilities are a number, a row or rows.
+
+    >>> from tidings.values import Range
+    >>> one = range_events([[Range(20, 30), 5.0, float("nan")]], [0.5, 1, 1])
+    >>> one.below.tolist(), one.above.tolist(), one.share.tolist()
+    ([[30.0, 5.0, nan]], [[20.0, 5.0, nan]], [[0.5, 1.0, 1.0]])
+    """
+    sides = np.array([[_sides(value) for value in row] for row in rows], np.float64)
+    if sides.ndim != 3:
+        raise TidingsError(f"events are rows of at least one number or range, not {rows!r}")
+    below, above = (np.ascontiguousarray(sides[:, :, side]) for side in range(2))
+    share = np.ascontiguousarray(np.broadcast_to(np.asarray(probabilities, float), below.shape))
+    if (bad := ~((share >= 0) & (share <= 1))).any():
+        at = _first(bad)
         raise TidingsError(
-            f"events of shape {events.shape}: rows of {attributes} numbers are wanted"
+            f"event {at[0]}, attribute {at[1]}: probability {share[at]} is not in [0, 1]"
         )
+    return Events(below, above, share)
+
+
+def _sides(value: Any) -> tuple[float, float]:
+    """Give what a low must not exceed, and what a high must reach."""
+    if not isinstance(value, Range):
+        return value, value
+    low, high = value.span
+    return (low, high) if value.mode == "contained" else (high, low)
+
+
+def events_of(attributes: int, rows: Any) -> Events:
+    """Give rows of numbers as events, and events as they are, if they have so many attributes."""
+    if isinstance(rows, Events):
+        events = rows
+    else:
+        numbers = np.ascontiguousarray(rows, np.float64)
+        events = Events(numbers, numbers, np.ones(numbers.shape))
+    if events.below.ndim != 2 or events.attributes != attributes:
+        raise TidingsError(
+            f"events of shape {events.below.shape}: rows of {attributes} numbers are wanted"
+        )
+    return events
+
+
+def event_of(attributes: int, row: Any) -> Events:
+    """Give a row of numbers, or events of which there is one, as events."""
+    events = events_of(attributes, row if isinstance(row, Events) else [row])
+    if len(events) != 1:
+        raise TidingsError(f"{len(events)} events; one is wanted, or ask for many")
     return events
 
 
@@ -150,3 +229,8 @@ def filled(answers: list[Answer], k: int) -> Answers:
     for row, (found, score) in enumerate(answers):
         ids[row, : len(found)], scores[row, : len(found)] = found, score
     return ids, scores, counts
+
+
+def one_by_one(top: Callable[[Events, int], Answer], events: Events, k: int) -> Answers:
+    """Answer one event after the other."""
+    return filled([top(events[at : at + 1], k) for at in range(len(events))], checked(k))

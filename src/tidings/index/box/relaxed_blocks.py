@@ -1,14 +1,20 @@
 """Ours for relaxed matching: blocks of 64 boxes, weighed at once, the heaviest first."""
 
+from itertools import pairwise
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from tidings.errors import TidingsError
 from tidings.index.box.aggregate import named_aggregate
-from tidings.index.box.codes import coded, cuts_of
-from tidings.index.box.protocol import Answer, Answers, Boxes, checked, events_of
-from tidings.kernels.box_relaxed import Blocks, lay_relaxed, relaxed_many, total_weights
+from tidings.index.box.codes import cuts_of
+from tidings.index.box.fast import answered, bytes_of, one_answer
+from tidings.index.box.protocol import Answer, Answers, Boxes, Floats, Ints, event_of
+from tidings.kernels.best import Found
+from tidings.kernels.box_lay import Laid, hulls, lay_blocks, middles, pack, total_weights
+from tidings.kernels.box_relaxed import Held, relaxed_near, relaxed_wide
+from tidings.kernels.codes import Alive, Asked, Cuts
+from tidings.kernels.gather import code_bounds, gather
 from tidings.kernels.memory import aligned
 from tidings.kernels.vectors import LANES
 
@@ -16,80 +22,147 @@ TILE: Final = 262_144
 """The bytes of blocks that many events go through before the next: they stay in the cache."""
 MOST: Final = 2040
 """More attributes than this would not add up in two bytes."""
+NEAR: Final = 16
+"""With more attributes than this, the bounds of blocks and totals leave hardly anything out: there
+are no directories, and events go together in fours."""
+DIRECTORY: Final = LANES * LANES
+BAND: Final = 1.5
+"""Each band of totals ends so many times as far as the one before: narrow enough for totals to be
+alike, and wide enough for what lies close together."""
 
 
 class RelaxedBlocks:
     """Codes of one byte for bounds and weights, compared and added for 64 boxes at once.
 
-    The greatest score possible falls from block to block: where it cannot beat the k-th best, the
-    search ends. Aggregates: `sum` and `max`.
+    Boxes of similar totals are gathered by where they lie, and directories of 64 blocks leave out
+    the blocks that cannot beat the k-th best. Aggregates: `sum` and `max`.
     """
 
     name: ClassVar[str] = "blocks"
 
-    def __init__(self, boxes: Boxes, aggregate: Any = "sum") -> None:
-        self._greatest = named_aggregate(aggregate, self.name) == "max"
+    def __init__(self, boxes: Boxes, aggregate: Any = "sum", names: Ints | None = None) -> None:
+        greatest = named_aggregate(aggregate, self.name) == "max"
         if boxes.attributes > MOST:
             raise TidingsError(f"blocks take at most {MOST} attributes, not {boxes.attributes}")
-        self._attributes, self._about = boxes.attributes, boxes.describe()
-        self._cuts = cuts_of(boxes)
-        self._blocks = relaxed_blocks(boxes, self._cuts, self._greatest)
-        self._counters = np.zeros(2, np.int64)
+        self.attributes, self._about = boxes.attributes, boxes.describe()
+        self.cuts = cuts_of(boxes)
+        names = np.arange(len(boxes)) if names is None else names
+        self._order, self._blocks = relaxed_blocks(boxes, self.cuts, greatest, names)
+        self._counters = np.zeros(3, np.int64)
 
     @property
     def nbytes(self) -> int:
         """The bytes of cuts and blocks, which hold the boxes too."""
-        return sum(each.nbytes for each in (*self._cuts, *self._blocks))
+        return bytes_of((self.cuts, self._blocks, self._order))
+
+    def search(self, asked: Asked, found: Found, alive: Alive) -> Ints:
+        """Offer what may be among the best, tile by tile."""
+        counters = np.zeros(3, np.int64)
+        room = max(4 * LANES, 4 * found[0].shape[1])
+        shape = len(found[2]), room
+        waiting = np.empty(shape), np.empty(shape, np.int64), np.zeros(shape[0], np.int64)
+        task = self._blocks, asked, alive, waiting, found, counters
+        if self.attributes <= NEAR:
+            relaxed_near(task)
+        else:
+            relaxed_wide(task, max(1, TILE // (3 * LANES * self.attributes)))
+        return counters
+
+    def places_of(self, ids: Ints) -> Ints:
+        """Give where boxes stand in the blocks."""
+        places = np.empty(len(self._order), np.int64)
+        places[self._order] = np.arange(len(places))
+        return places[ids]
+
+    def held(self, ids: Ints) -> Boxes:
+        """Give boxes back; what was free is free again, with the weight 0."""
+        rows = self._blocks[6][self.places_of(ids)].reshape(len(ids), self.attributes, 3)
+        free = rows[:, :, 0] > rows[:, :, 1]
+        low, high = np.where(free, -np.inf, rows[:, :, 0]), np.where(free, np.inf, rows[:, :, 1])
+        return Boxes(low, high, np.ascontiguousarray(rows[:, :, 2]))
 
     def top(self, row: Any, k: int) -> Answer:
         """Give the k best: a batch of one."""
-        ids, scores, counts = self.top_many([row], k)
-        return ids[0, : counts[0]], scores[0, : counts[0]]
+        return one_answer(self.top_many(event_of(self.attributes, row), k))
 
     def top_many(self, rows: Any, k: int) -> Answers:
-        """Answer all events, tile by tile."""
-        events = events_of(self._attributes, rows)
-        ids = np.full((len(events), checked(k)), -1, np.int64)
-        scores = np.full((len(events), k), np.nan)
-        counts, counters = np.zeros(len(events), np.int64), np.zeros(2, np.int64)
-        every = coded(self._cuts, events).ravel(), events, self._greatest
-        tile = max(1, TILE // (3 * LANES * self._attributes))
-        room = max(4 * LANES, 4 * k)
-        waiting = (
-            np.empty((len(events), room)),
-            np.empty((len(events), room), np.int64),
-            np.zeros(len(events), np.int64),
-        )
-        answers = scores, ids, counts, np.zeros(len(events), np.int64)
-        relaxed_many(self._blocks, every, tile, waiting, answers, counters)
-        self._counters = counters
-        return ids, scores, counts
+        """Answer all events, directory by directory."""
+        answers, self._counters = answered(self, rows, k)
+        return answers
 
     def counters(self) -> dict[str, int]:
-        """Give how many blocks were compared, and boxes weighed exactly."""
-        return dict(zip(("blocks", "weighed"), self._counters.tolist(), strict=True))
+        """Give how many blocks were compared, boxes weighed exactly, and directories compared."""
+        kinds = ("blocks", "weighed", "directories")
+        return dict(zip(kinds, self._counters.tolist(), strict=True))
 
     def describe(self) -> str:
         """Tell what it is."""
-        how = "max" if self._greatest else "sum"
+        how = "max" if self._blocks[7] else "sum"
         return f"blocks: {self._about}; 64 a block, heaviest first, by {how}."
 
 
-def relaxed_blocks(boxes: Boxes, cuts: Any, greatest: bool) -> Blocks:
-    """Put the boxes in order of the most that they can score, and lay out the blocks."""
+def relaxed_blocks(
+    boxes: Boxes, cuts: Cuts, greatest: bool, names: Ints
+) -> tuple[np.typing.NDArray[np.int32], Held]:
+    """Put the boxes in order of the most that they can score, gather each band, and lay blocks."""
     every = boxes.low, boxes.high, boxes.worth
     totals = np.empty(len(boxes))
     total_weights(every, greatest, totals)
-    count = -(-len(boxes) // LANES)
-    packed = aligned(3 * boxes.attributes * len(boxes), np.float64)
-    blocks = (
-        aligned(count * boxes.attributes * 3 * LANES, np.uint8),
-        np.empty(count),
-        np.empty(count),
-        np.empty(count),
-        np.argsort(-totals, kind="stable").astype(np.int32),
-        np.empty(count, np.int32),
-        packed.reshape(len(boxes), 3 * boxes.attributes),
-    )
-    lay_relaxed(every, cuts, blocks, totals, greatest)
-    return blocks
+    order = np.argsort(-totals, kind="stable").astype(np.int32)
+    near = boxes.attributes <= NEAR
+    if near:
+        order = gathered(boxes, cuts, order)
+    width = 3 * boxes.attributes
+    packed = aligned(width * len(boxes), np.float64).reshape(len(boxes), width)
+    pack(every, order, packed)
+    laid = laid_out(packed, cuts, greatest)
+    rows = np.empty((len(laid[1]) if near else 0, width + 3))
+    hulls(packed, greatest, rows)
+    ids, totals = names[order], totals[order]
+    bounds = by_steps(np.maximum, totals, LANES)
+    onwards = from_there(np.maximum, by_steps(np.maximum, totals, DIRECTORY))
+    least_ids = from_there(np.minimum, by_steps(np.minimum, ids, DIRECTORY))
+    directories = laid_out(rows, cuts, greatest)
+    typical = np.empty((len(rows), width))
+    middles(packed, typical)
+    middle = laid_out(typical, cuts, greatest)
+    return order, (laid, directories, bounds, onwards, least_ids, ids, packed, greatest, middle)
+
+
+def laid_out(packed: Floats, cuts: Cuts, greatest: bool) -> Laid:
+    """Lay out rows, 64 a block."""
+    count = -(-len(packed) // LANES)
+    codes = aligned(count * packed.shape[1] * LANES, np.uint8)
+    laid = codes, np.empty(count), np.empty(count)
+    lay_blocks(packed, cuts, laid, greatest)
+    return laid
+
+
+def gathered(boxes: Boxes, cuts: Cuts, order: Any) -> Any:
+    """Put what lies close together into one block, within bands of totals."""
+    codes = np.empty((len(boxes), 2 * boxes.attributes), np.uint8)
+    code_bounds((boxes.low, boxes.high), order, cuts, codes)
+    ranks = np.arange(len(boxes), dtype=np.int32)
+    room = np.empty(len(boxes), np.int32), np.zeros(257, np.int64)
+    for band in bands_of(len(boxes))[1:]:
+        gather(codes, ranks, band, room)
+    return order[ranks]
+
+
+def bands_of(size: int) -> list[tuple[int, int]]:
+    """Give where bands begin and end, each but the last on a whole directory."""
+    ends = [0]
+    while ends[-1] < size:
+        wanted = int(BAND * ends[-1]) // DIRECTORY * DIRECTORY
+        ends.append(min(size, max(ends[-1] + DIRECTORY, wanted)))
+    return list(pairwise(ends))
+
+
+def by_steps(combine: Any, numbers: Any, step: int) -> Any:
+    """Combine the numbers of each stretch of `step`."""
+    return combine.reduceat(numbers, np.arange(0, len(numbers), step)) if len(numbers) else numbers
+
+
+def from_there(combine: Any, numbers: Any) -> Any:
+    """Combine each number with all that follow."""
+    return np.ascontiguousarray(combine.accumulate(numbers[::-1])[::-1])

@@ -5,7 +5,15 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from tidings.index.box.aggregate import Aggregate, aggregate_of
-from tidings.index.box.protocol import Answer, Answers, Boxes, checked, events_of, filled
+from tidings.index.box.protocol import (
+    Answer,
+    Answers,
+    Boxes,
+    checked,
+    event_of,
+    events_of,
+    one_by_one,
+)
 
 NEAR: Final = 1e-9
 """Rounding to 12 decimals brings nothing up that is so far, relatively, below the k-th."""
@@ -26,18 +34,19 @@ class ExactScan:
 
     def top(self, row: Any, k: int) -> Answer:
         """Give the k best of the boxes that hold the event wherever they are constrained."""
-        boxes, event = self._boxes, events_of(self._boxes.attributes, [row])[0]
+        boxes, event = self._boxes, event_of(self._boxes.attributes, row)
         matches = np.ones(len(boxes), np.bool_)
-        for low, high, value in zip(boxes.low.T, boxes.high.T, event, strict=True):
+        sides = zip(boxes.low.T, boxes.high.T, event.below[0], event.above[0], strict=True)
+        for low, high, below, above in sides:
             free = (low == -np.inf) & (high == np.inf)
-            matches &= ((low <= value) & (value <= high)) | free
+            matches &= ((low <= below) & (above <= high)) | free
         ids = np.flatnonzero(matches)
         best = ids[np.lexsort((ids, -boxes.worth[ids]))][: checked(k)]
         return best, boxes.worth[best]
 
     def top_many(self, rows: Any, k: int) -> Answers:
         """Answer one event after the other."""
-        return filled([self.top(row, k) for row in events_of(self._boxes.attributes, rows)], k)
+        return one_by_one(self.top, events_of(self._boxes.attributes, rows), k)
 
     def counters(self) -> dict[str, int]:
         """Say that every event looks at everything."""
@@ -64,10 +73,10 @@ class RelaxedScan:
 
     def top(self, row: Any, k: int) -> Answer:
         """Give the k best of the boxes of which some predicate holds."""
-        boxes, event = self._boxes, events_of(self._boxes.attributes, [row])[0]
-        holds = (boxes.low <= event) & (event <= boxes.high) & boxes.constrained()
+        boxes, event = self._boxes, event_of(self._boxes.attributes, row)
+        holds = (boxes.low <= event.below) & (event.above <= boxes.high) & boxes.constrained()
         ids = np.flatnonzero(holds.any(axis=1))
-        scores = self._aggregate(np.where(holds[ids], boxes.worth[ids], 0.0))
+        scores = self._aggregate(np.where(holds[ids], boxes.worth[ids] * event.share, 0.0))
         if 0 < checked(k) < len(ids):  # round only what can be among the best: it is slow
             worst = np.partition(scores, -k)[-k]
             near = scores >= worst - NEAR * (1 + worst)
@@ -78,7 +87,7 @@ class RelaxedScan:
 
     def top_many(self, rows: Any, k: int) -> Answers:
         """Answer one event after the other."""
-        return filled([self.top(row, k) for row in events_of(self._boxes.attributes, rows)], k)
+        return one_by_one(self.top, events_of(self._boxes.attributes, rows), k)
 
     def counters(self) -> dict[str, int]:
         """Say that every event looks at everything."""

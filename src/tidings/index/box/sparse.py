@@ -5,9 +5,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tidings.index.box.aggregate import named_aggregate
-from tidings.index.box.codes import coded, cuts_of
-from tidings.index.box.protocol import Answer, Answers, Boxes, checked, events_of
-from tidings.kernels.box_sparse import TILE, Rows, Tiles, lay_sparse, sparse_many, sparse_totals
+from tidings.index.box.codes import cuts_of
+from tidings.index.box.fast import answered, bytes_of, one_answer
+from tidings.index.box.protocol import Answer, Answers, Boxes, Ints, event_of
+from tidings.kernels.best import Found
+from tidings.kernels.box_sparse import TILE, Held, Rows, lay_sparse, sparse_many, sparse_totals
+from tidings.kernels.codes import Alive, Asked
 from tidings.kernels.memory import aligned
 from tidings.kernels.vectors import LANES
 
@@ -20,33 +23,52 @@ class Sparse:
 
     name: ClassVar[str] = "sparse"
 
-    def __init__(self, boxes: Boxes, aggregate: Any = "sum") -> None:
-        self._greatest = named_aggregate(aggregate, self.name) == "max"
-        self._attributes, self._about = boxes.attributes, boxes.describe()
-        self._cuts = cuts_of(boxes)
-        self._rows, self._tiles = sparse_tiles(boxes, self._cuts, self._greatest)
+    def __init__(self, boxes: Boxes, aggregate: Any = "sum", names: Ints | None = None) -> None:
+        greatest = named_aggregate(aggregate, self.name) == "max"
+        self.attributes, self._about = boxes.attributes, boxes.describe()
+        self.cuts = cuts_of(boxes)
+        names = np.arange(len(boxes)) if names is None else names
+        self._order, self._held = sparse_tiles(boxes, self.cuts, greatest, names)
         self._counters = np.zeros(2, np.int64)
 
     @property
     def nbytes(self) -> int:
         """The bytes of cuts, predicates and tiles."""
-        return sum(each.nbytes for each in (*self._cuts, *self._rows, *self._tiles))
+        return bytes_of((self.cuts, self._held, self._order))
+
+    def search(self, asked: Asked, found: Found, alive: Alive) -> Ints:
+        """Offer what may be among the best, tile by tile."""
+        counters = np.zeros(2, np.int64)
+        sparse_many((self._held, asked, alive, found, counters))
+        return counters
+
+    def places_of(self, ids: Ints) -> Ints:
+        """Give where boxes stand in the tiles."""
+        places = np.empty(len(self._order), np.int64)
+        places[self._order] = np.arange(len(places))
+        return places[ids]
+
+    def held(self, ids: Ints) -> Boxes:
+        """Give boxes back; what was free is free again, with the weight 0."""
+        starts, attributes, bounds = self._held[1]
+        places, shape = self.places_of(ids), (len(ids), self.attributes)
+        counts = starts[places + 1] - starts[places]
+        rows = np.repeat(np.arange(len(ids)), counts)
+        begin = np.repeat(starts[places] - np.cumsum(counts) + counts, counts)
+        at = begin + np.arange(len(rows))
+        boxes = Boxes(np.full(shape, -np.inf), np.full(shape, np.inf), np.zeros(shape))
+        for side, column in enumerate((boxes.low, boxes.high, boxes.worth)):
+            column[rows, attributes[at]] = bounds[at, side]
+        return boxes
 
     def top(self, row: Any, k: int) -> Answer:
         """Give the k best: a batch of one."""
-        ids, scores, counts = self.top_many([row], k)
-        return ids[0, : counts[0]], scores[0, : counts[0]]
+        return one_answer(self.top_many(event_of(self.attributes, row), k))
 
     def top_many(self, rows: Any, k: int) -> Answers:
         """Answer all events, tile by tile."""
-        events = events_of(self._attributes, rows)
-        ids = np.full((len(events), checked(k)), -1, np.int64)
-        scores = np.full((len(events), k), np.nan)
-        counts, counters = np.zeros(len(events), np.int64), np.zeros(2, np.int64)
-        every = coded(self._cuts, events), events, self._greatest
-        sparse_many(self._tiles, self._rows, every, (scores, ids, counts), counters)
-        self._counters = counters
-        return ids, scores, counts
+        answers, self._counters = answered(self, rows, k)
+        return answers
 
     def counters(self) -> dict[str, int]:
         """Give how many predicates were compared, and subscriptions weighed exactly."""
@@ -54,8 +76,8 @@ class Sparse:
 
     def describe(self) -> str:
         """Tell what it is."""
-        how = "max" if self._greatest else "sum"
-        count = len(self._rows[1])
+        how = "max" if self._held[2] else "sum"
+        count = len(self._held[1][1])
         return f"sparse: {self._about}; {count:,} predicates in lists by attribute, by {how}."
 
 
@@ -71,7 +93,7 @@ def predicates_of(boxes: Boxes, order: Any) -> Rows:
     return starts, attributes[places].astype(np.int32), np.ascontiguousarray(bounds[places])
 
 
-def sparse_tiles(boxes: Boxes, cuts: Any, greatest: bool) -> tuple[Rows, Tiles]:
+def sparse_tiles(boxes: Boxes, cuts: Any, greatest: bool, names: Ints) -> tuple[Any, Held]:
     """Put the boxes in order of the most that they can score, and list their predicates."""
     totals = np.empty(len(boxes))
     sparse_totals(predicates_of(boxes, np.arange(len(boxes))), greatest, totals)
@@ -87,8 +109,8 @@ def sparse_tiles(boxes: Boxes, cuts: Any, greatest: bool) -> tuple[Rows, Tiles]:
         np.empty(size, np.uint16),
         np.empty(count),
         np.empty(count),
-        order.astype(np.int32),
-        np.empty(count, np.int32),
+        names[order],
+        np.empty(count, np.int64),
     )
     lay_sparse(rows, cuts, tiles, totals[order], greatest)
-    return rows, tiles
+    return order.astype(np.int32), (tiles, rows, greatest)

@@ -11,12 +11,15 @@ from tidings.index.box.protocol import (
     Answer,
     Answers,
     Boxes,
+    Events,
     Floats,
     Ints,
     checked,
+    event_of,
     events_of,
-    filled,
+    one_by_one,
 )
+from tidings.index.box.scan import RelaxedScan
 from tidings.index.interval import interval_index
 
 Entry = tuple[float, int]
@@ -28,7 +31,8 @@ class Threshold:
 
     Ends when the k-th best is above what the last weights of all iterators come to: nothing that
     was not seen can be better. `sorted` counts what the iterators gave, `random` the look-ups in
-    other attributes. Takes any monotone aggregate.
+    other attributes. Takes any monotone aggregate. Events with ranges or probabilities are scanned:
+    the iterators stab with points, in order of whole weights.
     """
 
     name: ClassVar[str] = "threshold"
@@ -39,6 +43,7 @@ class Threshold:
         self._boxes = boxes
         self._over = over
         self._aggregate = aggregate_of(aggregate)
+        self._scan = RelaxedScan(boxes, aggregate)
         self._constrained = boxes.constrained()
         self._ids: list[Ints] = [np.flatnonzero(each) for each in self._constrained.T]
         self._indexes = [
@@ -56,8 +61,10 @@ class Threshold:
     def top(self, row: Any, k: int) -> Answer:
         """Give the k best, from a heap of the k best so far."""
         self._accesses = {"sorted": 0, "random": 0}
-        event = events_of(self._boxes.attributes, [row])[0]
-        best = self._search(event, k) if checked(k) > 0 else []
+        asked = event_of(self._boxes.attributes, row)
+        if not asked.plain:
+            return self._scan.top(asked, k)
+        best = self._search(asked.below[0], k) if checked(k) > 0 else []
         best.sort(reverse=True)
         ids = np.array([-minus for _, minus in best], np.int64)
         return ids, np.array([score for score, _ in best], np.float64)
@@ -105,12 +112,17 @@ class Threshold:
 
     def top_many(self, rows: Any, k: int) -> Answers:
         """Answer one event after the other."""
-        answers, accesses = [], {"sorted": 0, "random": 0}
-        for row in events_of(self._boxes.attributes, rows):
-            answers.append(self.top(row, k))
-            accesses = {kind: accesses[kind] + self._accesses[kind] for kind in accesses}
+        accesses = {"sorted": 0, "random": 0}
+
+        def counted(event: Events, k: int) -> Answer:
+            answer = self.top(event, k)
+            for kind, count in self._accesses.items():
+                accesses[kind] += count
+            return answer
+
+        answers = one_by_one(counted, events_of(self._boxes.attributes, rows), k)
         self._accesses = accesses
-        return filled(answers, k)
+        return answers
 
     def counters(self) -> dict[str, int]:
         """Give how many intervals the iterators gave, and the look-ups in other attributes."""

@@ -1,0 +1,64 @@
+"""What the compiled indexes of boxes have in common: they search for heaps that others share."""
+
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from tidings.index.box.codes import asked_of
+from tidings.index.box.protocol import Answers, Boxes, Ints, checked, events_of
+from tidings.kernels.best import Found, sort_found
+from tidings.kernels.codes import Alive, Asked, Cuts
+
+EVERYBODY: Final[Alive] = np.empty(0, np.int32), 0
+
+
+class Fast(Protocol):
+    """A compiled index over boxes that never change; some of them may die."""
+
+    cuts: Cuts
+    attributes: int
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all arrays."""
+
+    def search(self, asked: Asked, found: Found, alive: Alive) -> Ints:
+        """Offer to each event's heap what may be among its k best; give the counters."""
+
+    def places_of(self, ids: Ints) -> Ints:
+        """Give the places at which boxes, by their place in what was given, are stamped."""
+
+    def held(self, ids: Ints) -> Boxes:
+        """Give boxes back, by their place in what was given; a free attribute weighs 0."""
+
+
+def answered(index: Fast, rows: Any, k: int) -> tuple[Answers, Ints]:
+    """Answer all events with an index of which everybody lives; give the counters, too."""
+    events = events_of(index.attributes, rows)
+    found = empty_found(len(events), checked(k))
+    counters = index.search(asked_of(index.cuts, events), found, EVERYBODY)
+    return sorted_found(found), counters
+
+
+def one_answer(answers: Answers) -> tuple[Any, Any]:
+    """Give the only row of answers."""
+    ids, scores, counts = answers
+    return ids[0, : counts[0]], scores[0, : counts[0]]
+
+
+def empty_found(count: int, k: int) -> Found:
+    """Make empty heaps for so many events."""
+    return np.full((count, k), np.nan), np.full((count, k), -1, np.int64), np.zeros(count, np.int64)
+
+
+def sorted_found(found: Found) -> Answers:
+    """Give heaps as answers."""
+    sort_found(found)
+    return found[1], found[0], found[2]
+
+
+def bytes_of(arrays: Any) -> int:
+    """Add up the bytes of the arrays in nested tuples."""
+    if isinstance(arrays, tuple):
+        return sum(bytes_of(each) for each in arrays)
+    return int(getattr(arrays, "nbytes", 0))
