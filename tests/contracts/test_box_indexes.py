@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.errors import TidingsError
-from tidings.index.box import BOX_INDEXES, box_index
+from tidings.index.box import BOX_INDEXES, box_index, range_events
+from tidings.values import Range
 
 JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 EXAMPLES = settings(max_examples=60 if JIT else 8)
@@ -206,3 +207,109 @@ def test_wrong_questions_are_refused(name, how):
         index.top_many(events, -1)
     with pytest.raises(TidingsError, match="rows of 3 numbers"):
         index.top([1.0, 2.0], 5)
+
+
+points = st.one_of(st.integers(-1, 6).map(float), st.just(math.nan))
+ranges = st.tuples(
+    st.integers(-1, 6), st.integers(0, 4), st.sampled_from(["overlaps", "contained"])
+).map(lambda parts: Range(parts[0], parts[0] + parts[1], parts[2]))
+chances = st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0])
+
+
+@st.composite
+def boxes_and_ranges(draw):
+    """Boxes, and events some of whose values are ranges, with probabilities."""
+    low, high, weight, _ = draw(boxes_and_events())
+    attributes = low.shape[1]
+    row = st.lists(st.one_of(points, ranges), min_size=attributes, max_size=attributes)
+    rows = draw(st.lists(row, min_size=1, max_size=4))
+    share = st.lists(chances, min_size=attributes, max_size=attributes)
+    shares = draw(st.lists(share, min_size=len(rows), max_size=len(rows)))
+    return low, high, weight, rows, shares
+
+
+def holds(value, low, high):
+    """The definition, as `Range` has it; a point is a range of one."""
+    if low == -math.inf and high == math.inf:
+        return False
+    if isinstance(value, float) and math.isnan(value):
+        return False
+    known = value if isinstance(value, Range) else Range(value, value)
+    return known.satisfies("between", (low, high))
+
+
+def defined(how, work, k):
+    """The k best for each event in plain Python, box by box."""
+    low, high, weight, rows, shares = work
+    answers = []
+    for row, share in zip(rows, shares, strict=True):
+        found = []
+        for id in range(len(low)):
+            every = list(zip(row, low[id], high[id], strict=True))
+            held = [holds(*each) for each in every]
+            free = [each[1:] == (-math.inf, math.inf) for each in every]
+            parts = zip(held, weight[id], share, strict=True)
+            score = sum((w * p for h, w, p in parts if h), 0.0)
+            if how == "exact" and all(h or f for h, f in zip(held, free, strict=True)):
+                found.append((-weight[id, 0], id))
+            if how == "relaxed" and any(held):
+                found.append((-round(score, 12), id))
+        answers.append([id for _, id in sorted(found)[:k]])
+    return answers
+
+
+@pytest.mark.parametrize(("name", "how"), [*KINDS, ("scan", "exact"), ("scan", "relaxed")])
+@EXAMPLES
+@given(work=boxes_and_ranges(), k=st.integers(0, 35))
+def test_ranges_and_probabilities_are_as_defined(name, how, work, k):
+    low, high, weight, rows, shares = work
+    index = box_index(name, low, high, worth(how, weight))
+    events = range_events(rows, shares)
+    ids, _, counts = index.top_many(events, k)
+    found = [row[:count].tolist() for row, count in zip(ids, counts, strict=True)]
+    assert found == defined(how, work, k)
+    assert index.top(events[:1], k)[0].tolist() == found[0]
+
+
+@every_index
+@pytest.mark.parametrize("attributes", [2, 8, 17])
+@pytest.mark.parametrize("mode", ["overlaps", "contained"])
+def test_ranges_over_many_boxes(name, how, attributes, mode):
+    size = 3000 if JIT and name not in ("threshold", "intersection") else 200
+    low, high, weight, events = workload(size, attributes, seed=attributes)
+    width = np.random.default_rng(1).integers(0, 3, events.shape)
+    sides = zip(events.ravel().tolist(), (events + width).ravel().tolist(), strict=True)
+    values = [one if math.isnan(one) else Range(one, other, mode) for one, other in sides]
+    rows = [values[at : at + attributes] for at in range(0, len(values), attributes)]
+    shares = np.random.default_rng(2).random(events.shape)
+    index = box_index(name, low, high, worth(how, weight))
+    same_many(index, box_index("scan", low, high, worth(how, weight)), range_events(rows, shares))
+    same_many(index, box_index("scan", low, high, worth(how, weight)), range_events(rows))
+
+
+def same_many(index, scan, events):
+    for found, expected in zip(index.top_many(events, 20), scan.top_many(events, 20), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.skipif(not JIT, reason="too slow without compiled kernels")
+@pytest.mark.parametrize("attributes", [2, 8])
+@pytest.mark.parametrize("spread", [9, 200])
+def test_enough_directories_to_look_ahead(attributes, spread):
+    low, high, weight, events = workload(60_000, attributes, seed=12, spread=spread)
+    for aggregate in ("sum", "max"):
+        index = box_index("blocks", low, high, weight, aggregate=aggregate)
+        scan = box_index("scan", low, high, weight, aggregate=aggregate)
+        same_many(index, scan, events)
+
+
+def test_wrong_ranges_are_refused():
+    with pytest.raises(TidingsError, match="probability 1.5 is not in"):
+        range_events([[1.0, 2.0]], [0.5, 1.5])
+    with pytest.raises(TidingsError, match="rows of at least one number or range"):
+        range_events([])
+    index = box_index("blocks", [[0.0]], [[1.0]], [[1.0]])
+    with pytest.raises(TidingsError, match="2 events; one is wanted"):
+        index.top(range_events([[1.0], [2.0]]), 1)
+    with pytest.raises(TidingsError, match="rows of 1 numbers are wanted"):
+        index.top_many(range_events([[1.0, 2.0]]), 1)

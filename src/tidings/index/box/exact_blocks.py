@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from tidings.index.box.codes import asked_of, cuts_of
-from tidings.index.box.fast import EVERYBODY, bytes_of, empty_found, one_answer
+from tidings.index.box.fast import EVERYBODY, Ids, bytes_of, empty_found, one_answer
 from tidings.index.box.protocol import (
     Answer,
     Answers,
@@ -63,14 +63,13 @@ class ExactBlocks:
         offer_ranks((best, counts), held, found)
         return counters
 
-    def places_of(self, ids: Ints) -> Ints:
+    def places(self) -> Ids:
         """Give where boxes are stamped: where they were given."""
-        return ids
+        return np.arange(len(self._boxes), dtype=np.int32)
 
-    def held(self, ids: Ints) -> Boxes:
-        """Give boxes back."""
-        boxes = self._boxes
-        return Boxes(boxes.low[ids], boxes.high[ids], boxes.worth[ids])
+    def held(self, places: Ints) -> Boxes:
+        """Give boxes back by place."""
+        return self._boxes.some(places)
 
     def top(self, row: Any, k: int) -> Answer:
         """Give the k best: a batch of one."""

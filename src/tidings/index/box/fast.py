@@ -5,9 +5,11 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from tidings.index.box.codes import asked_of
-from tidings.index.box.protocol import Answers, Boxes, Ints, checked, events_of
+from tidings.index.box.protocol import Answers, Boxes, Floats, Ints, checked, events_of
 from tidings.kernels.best import Found, sort_found
 from tidings.kernels.codes import Alive, Asked, Cuts
+
+Ids = np.typing.NDArray[np.int32]
 
 EVERYBODY: Final[Alive] = np.empty(0, np.int32), 0
 
@@ -25,11 +27,11 @@ class Fast(Protocol):
     def search(self, asked: Asked, found: Found, alive: Alive) -> Ints:
         """Offer to each event's heap what may be among its k best; give the counters."""
 
-    def places_of(self, ids: Ints) -> Ints:
-        """Give the places at which boxes, by their place in what was given, are stamped."""
+    def places(self) -> Ids:
+        """Give for each box, in the order in which they were given, the place of its stamp."""
 
-    def held(self, ids: Ints) -> Boxes:
-        """Give boxes back, by their place in what was given; a free attribute weighs 0."""
+    def held(self, places: Ints) -> Boxes:
+        """Give boxes back by place; a free attribute weighs 0."""
 
 
 def answered(index: Fast, rows: Any, k: int) -> tuple[Answers, Ints]:
@@ -62,3 +64,18 @@ def bytes_of(arrays: Any) -> int:
     if isinstance(arrays, tuple):
         return sum(bytes_of(each) for each in arrays)
     return int(getattr(arrays, "nbytes", 0))
+
+
+def inverse(order: Ids) -> Ids:
+    """Give the place of each number in an order."""
+    places = np.empty(len(order), np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    return places
+
+
+def unpacked(packed: Floats, places: Ints) -> Boxes:
+    """Give boxes of rows; what was free is free again, with the weight 0."""
+    rows = packed[places].reshape(len(places), packed.shape[1] // 3, 3)
+    free = rows[:, :, 0] > rows[:, :, 1]
+    low, high = np.where(free, -np.inf, rows[:, :, 0]), np.where(free, np.inf, rows[:, :, 1])
+    return Boxes(low, high, np.ascontiguousarray(rows[:, :, 2]))

@@ -7,6 +7,7 @@ from tidings.errors import TidingsError
 from tidings.index.box.auto import exact_auto, relaxed_auto
 from tidings.index.box.exact_blocks import ExactBlocks
 from tidings.index.box.intersection import Intersection
+from tidings.index.box.live import Live
 from tidings.index.box.protocol import BoxIndex, boxes_of
 from tidings.index.box.relaxed_blocks import RelaxedBlocks
 from tidings.index.box.scan import ExactScan, RelaxedScan
@@ -19,6 +20,7 @@ BOX_INDEXES: Final[dict[str, dict[str, Callable[..., BoxIndex]]]] = {
     "threshold": {"relaxed": Threshold},
     "blocks": {"exact": ExactBlocks, "relaxed": RelaxedBlocks},
     "sparse": {"relaxed": Sparse},
+    "live": {"exact": Live, "relaxed": Live},
     "auto": {"exact": exact_auto, "relaxed": relaxed_auto},
 }
 

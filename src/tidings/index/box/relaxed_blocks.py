@@ -8,7 +8,7 @@ import numpy as np
 from tidings.errors import TidingsError
 from tidings.index.box.aggregate import named_aggregate
 from tidings.index.box.codes import cuts_of
-from tidings.index.box.fast import answered, bytes_of, one_answer
+from tidings.index.box.fast import Ids, answered, bytes_of, inverse, one_answer, unpacked
 from tidings.index.box.protocol import Answer, Answers, Boxes, Floats, Ints, event_of
 from tidings.kernels.best import Found
 from tidings.kernels.box_lay import Laid, hulls, lay_blocks, middles, pack, total_weights
@@ -68,18 +68,13 @@ class RelaxedBlocks:
             relaxed_wide(task, max(1, TILE // (3 * LANES * self.attributes)))
         return counters
 
-    def places_of(self, ids: Ints) -> Ints:
+    def places(self) -> Ids:
         """Give where boxes stand in the blocks."""
-        places = np.empty(len(self._order), np.int64)
-        places[self._order] = np.arange(len(places))
-        return places[ids]
+        return inverse(self._order)
 
-    def held(self, ids: Ints) -> Boxes:
-        """Give boxes back; what was free is free again, with the weight 0."""
-        rows = self._blocks[6][self.places_of(ids)].reshape(len(ids), self.attributes, 3)
-        free = rows[:, :, 0] > rows[:, :, 1]
-        low, high = np.where(free, -np.inf, rows[:, :, 0]), np.where(free, np.inf, rows[:, :, 1])
-        return Boxes(low, high, np.ascontiguousarray(rows[:, :, 2]))
+    def held(self, places: Ints) -> Boxes:
+        """Give boxes back by place; what was free is free again, with the weight 0."""
+        return unpacked(self._blocks[6], places)
 
     def top(self, row: Any, k: int) -> Answer:
         """Give the k best: a batch of one."""
@@ -101,9 +96,7 @@ class RelaxedBlocks:
         return f"blocks: {self._about}; 64 a block, heaviest first, by {how}."
 
 
-def relaxed_blocks(
-    boxes: Boxes, cuts: Cuts, greatest: bool, names: Ints
-) -> tuple[np.typing.NDArray[np.int32], Held]:
+def relaxed_blocks(boxes: Boxes, cuts: Cuts, greatest: bool, names: Ints) -> tuple[Ids, Held]:
     """Put the boxes in order of the most that they can score, gather each band, and lay blocks."""
     every = boxes.low, boxes.high, boxes.worth
     totals = np.empty(len(boxes))

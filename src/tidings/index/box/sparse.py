@@ -6,7 +6,7 @@ import numpy as np
 
 from tidings.index.box.aggregate import named_aggregate
 from tidings.index.box.codes import cuts_of
-from tidings.index.box.fast import answered, bytes_of, one_answer
+from tidings.index.box.fast import Ids, answered, bytes_of, inverse, one_answer
 from tidings.index.box.protocol import Answer, Answers, Boxes, Ints, event_of
 from tidings.kernels.best import Found
 from tidings.kernels.box_sparse import TILE, Held, Rows, lay_sparse, sparse_many, sparse_totals
@@ -42,18 +42,16 @@ class Sparse:
         sparse_many((self._held, asked, alive, found, counters))
         return counters
 
-    def places_of(self, ids: Ints) -> Ints:
+    def places(self) -> Ids:
         """Give where boxes stand in the tiles."""
-        places = np.empty(len(self._order), np.int64)
-        places[self._order] = np.arange(len(places))
-        return places[ids]
+        return inverse(self._order)
 
-    def held(self, ids: Ints) -> Boxes:
-        """Give boxes back; what was free is free again, with the weight 0."""
+    def held(self, places: Ints) -> Boxes:
+        """Give boxes back by place; what was free is free again, with the weight 0."""
         starts, attributes, bounds = self._held[1]
-        places, shape = self.places_of(ids), (len(ids), self.attributes)
+        shape = len(places), self.attributes
         counts = starts[places + 1] - starts[places]
-        rows = np.repeat(np.arange(len(ids)), counts)
+        rows = np.repeat(np.arange(len(places)), counts)
         begin = np.repeat(starts[places] - np.cumsum(counts) + counts, counts)
         at = begin + np.arange(len(rows))
         boxes = Boxes(np.full(shape, -np.inf), np.full(shape, np.inf), np.zeros(shape))
