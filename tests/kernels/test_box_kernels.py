@@ -65,9 +65,9 @@ def test_vectors_compare_as_their_plain_twins():
     sums = rng.integers(0, 65536, 100).astype(np.uint16)
     for number in (0, 1, 127, 128, 254, 255):
         for other in (number, 40, 200):
-            byte, another = np.uint8(number), np.uint8(other)
+            bytes_: Any = np.uint8(number), np.uint8(other)
             plain = code_vectors.stab_plain(codes, 3, 70, number, other)
-            assert code_vectors.stab(codes, 3, 70, byte, another) == plain
+            assert code_vectors.stab(codes, 3, 70, *bytes_) == plain
         wanted = 257 * number
         assert code_vectors.reach(sums, 9, wanted) == code_vectors.reach_plain(sums, 9, wanted)
 

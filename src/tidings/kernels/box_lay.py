@@ -19,14 +19,16 @@ With `max`, u[j] is the greatest weight and base is 0.
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from tidings.kernels.code_vectors import GROUP, Codes
-from tidings.kernels.codes import NEVER, Cuts, Floats, Ints, code_of, is_free
+from tidings.kernels.codes import NEVER, Cuts, Floats, code_of, is_free
 from tidings.kernels.policy import inner, kernel
 from tidings.kernels.rounding import rounded
 from tidings.kernels.vectors import LANES
 from tidings.kernels.weights import TINY
 
+Ids = npt.NDArray[np.int32]
 Boxes = tuple[Floats, Floats, Floats]
 """Lows, highs and weights, a row each subscription."""
 Laid = tuple[Codes, Floats, Floats]
@@ -48,7 +50,7 @@ def total_weights(boxes: Boxes, greatest: bool, out: Floats) -> None:
 
 
 @kernel
-def pack(boxes: Boxes, order: Ints, packed: Floats) -> None:
+def pack(boxes: Boxes, order: Ids, packed: Floats) -> None:
     """Write rows in the order of places that is given."""
     low, high, weight = boxes
     for place in range(len(order)):

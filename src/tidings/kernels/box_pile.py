@@ -5,7 +5,7 @@ from typing import Final
 from tidings.kernels.best import Found, best_offer
 from tidings.kernels.box_relaxed import held_weight
 from tidings.kernels.codes import Alive, Asked, Floats, Ints, is_alive
-from tidings.kernels.policy import inner, kernel
+from tidings.kernels.policy import inlined, inner, kernel
 from tidings.kernels.weights import is_over
 
 Pile = tuple[Floats, Floats, Ints]
@@ -27,7 +27,7 @@ def all_hold(packed: Floats, place: int, asked: Asked, row: int) -> bool:
     return True
 
 
-@inner
+@inlined
 def pile_score(pile: Pile, place: int, asked: Asked, row: int, how: int) -> float:
     """Give the score of a box for an event, or -1 where it does not match."""
     if how != EXACT:

@@ -50,7 +50,7 @@ BINS: Final = 512
 BLOCKS, WEIGHED, DIRECTORIES = range(3)
 
 
-@inner
+@inlined
 def held_weight(packed: Floats, place: int, asked: Asked, row: int, greatest: bool) -> float:
     """Give the score of a subscription for an event, or -1 where no predicate holds."""
     below, above, shares = asked[2], asked[3], asked[4]
@@ -176,8 +176,10 @@ def promising(task: Task, row: int, few: tuple[Few, Few], ahead: Ahead) -> None:
         while mask != 0:
             block = directory * LANES + lowest_bit(mask)
             mask = without_lowest(mask)
-            if block < len(task[0][2]):
-                through_block(task, block, row, one, room)
+            if block < len(
+                task[0][2]
+            ):  # k answers as soon as possible: others are left out by them
+                through_block(task, block, row, one, room if is_full(task[4], row) else 0)
     weigh_waiting(task, row)
 
 

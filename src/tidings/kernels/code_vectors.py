@@ -109,8 +109,8 @@ def weigh_with(combine: Any, events: int, holds: Any) -> Any:
                     place = builder.mul(attribute, ir.Constant(WORD, 3 * LANES))
                     place = builder.add(arguments[1], place)
                     block = [at_lane(builder, codes, place, part) for part in range(3)]
-                    for event, part in zip(begins, parts, strict=True):
-                        two = [builder.gep(side, [attribute]) for side in event]
+                    for begin, part in zip(begins, parts, strict=True):
+                        two = [builder.gep(side, [attribute]) for side in begin]
                         weight = held(builder, block, holds(builder, block, two))
                         builder.store(combine(builder, builder.load(part), weight), part)
                 for total, part in zip(totals, parts, strict=True):

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +29,10 @@ def random_boxes(rng, size, attributes=3):
     low[rng.random(low.shape) < 0.2] = -np.inf
     high[rng.random(low.shape) < 0.2] = np.inf
     return low, high, rng.integers(0, 4, low.shape) / 10
+
+
+def live_index(*boxes: Any, **options: Any) -> Any:
+    return box_index("live", *boxes, **options)
 
 
 def worth(how, weight):
@@ -110,7 +115,7 @@ def test_any_changes_give_the_answers_of_the_scan(how, options, seed, size, boun
     rng = np.random.default_rng(seed)
     low, high, weight = random_boxes(rng, size)
     model = Model(how, low, high, weight, options.get("aggregate", "sum"))
-    with box_index("live", low, high, worth(how, weight), bound=bound, **options) as index:
+    with live_index(low, high, worth(how, weight), bound=bound, **options) as index:
         for _ in range(8):
             change(index, model, rng)
             agree(index, model, rng)
@@ -123,7 +128,7 @@ def test_one_is_a_batch_of_one(how, options):
     rng = np.random.default_rng(1)
     low, high, weight = random_boxes(rng, 20)
     model = Model(how, low, high, weight, options.get("aggregate", "sum"))
-    with box_index("live", low, high, worth(how, weight), **options) as index:
+    with live_index(low, high, worth(how, weight), **options) as index:
         one = random_boxes(rng, 1)
         assert index.insert(one[0][0], one[1][0], worth(how, one[2])[0]) == 20
         model.add(*one)
@@ -141,7 +146,7 @@ def test_everything_may_go_and_come_again(how, options):
     rng = np.random.default_rng(2)
     low, high, weight = random_boxes(rng, 130)
     model = Model(how, low, high, weight, options.get("aggregate", "sum"))
-    with box_index("live", low, high, worth(how, weight), bound=0, **options) as index:
+    with live_index(low, high, worth(how, weight), bound=0, **options) as index:
         index.delete_many(np.arange(130))
         model.boxes.clear()
         index.settle()
@@ -156,7 +161,7 @@ def test_everything_may_go_and_come_again(how, options):
 def test_what_was_deleted_gives_its_memory_back():
     rng = np.random.default_rng(3)
     low, high, weight = random_boxes(rng, 4000)
-    with box_index("live", low, high, weight, bound=64) as index:
+    with live_index(low, high, weight, bound=64) as index:
         before = index.nbytes
         index.delete_many(np.arange(0, 3600))
         index.settle()
@@ -168,7 +173,7 @@ def test_what_was_deleted_gives_its_memory_back():
 def test_runs_grow_so_that_there_are_few_of_them():
     rng = np.random.default_rng(4)
     low, high, weight = random_boxes(rng, 5000 if JIT else 300)
-    with box_index("live", low, high, weight, bound=7) as index:
+    with live_index(low, high, weight, bound=7) as index:
         for _ in range(60):
             index.insert_many(*random_boxes(rng, 8))
             index.settle()
@@ -191,7 +196,7 @@ def test_readers_see_all_of_a_change_or_nothing(how, options):
     low[watched:] = low[watched:].clip(min=-5)
     weight = np.concatenate([np.ones((watched, 3)), filler[2]])
     wrong, stop = [], threading.Event()
-    with box_index("live", low, high, worth(how, weight), bound=100, **options) as index:
+    with live_index(low, high, worth(how, weight), bound=100, **options) as index:
 
         def read():
             while not stop.is_set():
@@ -224,7 +229,7 @@ def test_readers_see_all_of_a_change_or_nothing(how, options):
 def test_a_reader_of_an_old_state_is_not_disturbed():
     rng = np.random.default_rng(6)
     low, high, weight = random_boxes(rng, 300)
-    with box_index("live", low, high, weight, bound=0) as index:
+    with live_index(low, high, weight, bound=0) as index:
         state = index._state
         index.delete_many(np.arange(150))
         index.insert_many(*random_boxes(rng, 50))
@@ -237,7 +242,7 @@ def test_a_reader_of_an_old_state_is_not_disturbed():
 
 def test_ranges_and_probabilities_reach_the_pile():
     low, high, weight = np.zeros((1, 2)), np.ones((1, 2)), np.ones((1, 2))
-    with box_index("live", low, high, weight) as index:
+    with live_index(low, high, weight) as index:
         index.insert([4, 4], [8, 8], [2, 2])
         event = range_events([[Range(0.5, 5), 0.5]], [0.5, 1])
         ids, scores = index.top(event, 2)
@@ -248,7 +253,7 @@ def test_ranges_and_probabilities_reach_the_pile():
 def test_a_failed_rebuild_is_told_and_loses_nothing(monkeypatch):
     rng = np.random.default_rng(7)
     low, high, weight = random_boxes(rng, 30)
-    with box_index("live", low, high, weight, bound=0) as index:
+    with live_index(low, high, weight, bound=0) as index:
 
         def broken(*_):
             raise MemoryError("no room")
@@ -269,7 +274,7 @@ def test_a_failed_rebuild_is_told_and_loses_nothing(monkeypatch):
 def test_wrong_changes_are_refused_and_change_nothing():
     rng = np.random.default_rng(8)
     low, high, weight = random_boxes(rng, 10)
-    index = box_index("live", low, high, weight)
+    index = live_index(low, high, weight)
     before = index.top([1, 1, 1], 10)[0].tolist()
     for wrong, message in (
         (lambda: index.delete_many([1, 77]), "there is no subscription 77"),
@@ -292,16 +297,16 @@ def test_wrong_changes_are_refused_and_change_nothing():
 def test_wrong_options_are_refused():
     low, high, weight = random_boxes(np.random.default_rng(9), 4)
     with pytest.raises(TidingsError, match="bound = -1 is below 0"):
-        box_index("live", low, high, weight, bound=-1)
+        live_index(low, high, weight, bound=-1)
     with pytest.raises(TidingsError, match="over is 'auto', 'blocks' or 'sparse', not 'tree'"):
-        box_index("live", low, high, weight, over="tree")
+        live_index(low, high, weight, over="tree")
     with pytest.raises(TidingsError, match="live aggregates by sum and max"):
-        box_index("live", low, high, weight, aggregate=np.sum)
+        live_index(low, high, weight, aggregate=np.sum)
 
 
 def test_it_says_what_it_is_made_of():
     low, high, weight = random_boxes(np.random.default_rng(10), 10)
-    index = box_index("live", low, high, weight)
+    index = live_index(low, high, weight)
     index.insert_many(low, high, weight)
     assert index.describe() == (
         "live: 20 subscriptions over 3 attributes, relaxed; runs of 10, pile 10, "

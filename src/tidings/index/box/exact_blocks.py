@@ -67,7 +67,7 @@ class ExactBlocks:
         """Give where boxes are stamped: where they were given."""
         return np.arange(len(self._boxes), dtype=np.int32)
 
-    def held(self, places: Ints) -> Boxes:
+    def held(self, places: Ids) -> Boxes:
         """Give boxes back by place."""
         return self._boxes.some(places)
 

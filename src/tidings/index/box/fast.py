@@ -30,7 +30,7 @@ class Fast(Protocol):
     def places(self) -> Ids:
         """Give for each box, in the order in which they were given, the place of its stamp."""
 
-    def held(self, places: Ints) -> Boxes:
+    def held(self, places: Ids) -> Boxes:
         """Give boxes back by place; a free attribute weighs 0."""
 
 
@@ -73,7 +73,7 @@ def inverse(order: Ids) -> Ids:
     return places
 
 
-def unpacked(packed: Floats, places: Ints) -> Boxes:
+def unpacked(packed: Floats, places: Any) -> Boxes:
     """Give boxes of rows; what was free is free again, with the weight 0."""
     rows = packed[places].reshape(len(places), packed.shape[1] // 3, 3)
     free = rows[:, :, 0] > rows[:, :, 1]

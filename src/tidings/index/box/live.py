@@ -36,7 +36,7 @@ from tidings.index.box.protocol import (
 from tidings.index.box.relaxed_blocks import MOST, RelaxedBlocks
 from tidings.index.box.sparse import Sparse
 
-LEAST: Final = 2048
+LEAST: Final = 1024
 """Fewer boxes than this in the pile are never a reason to build."""
 DEAD: Final = 4
 """A run of which one in so many is dead is built anew."""
@@ -272,7 +272,7 @@ class Live:
             while more:
                 more = self._build(everything)
                 everything = False
-        except Exception as failure:
+        except Exception as failure:  # noqa: BLE001 - whatever it is, the next change tells it
             with self._lock:
                 self._failure, self._thread = failure, None
 

@@ -118,14 +118,21 @@ def how_of(boxes: Boxes, aggregate: Any) -> int:
     return MAX if aggregate == "max" else SUM
 
 
+def copy_rows(held: tuple[Pile, Stamps], span: tuple[int, int], out: tuple[Pile, Stamps]) -> None:
+    """Copy a stretch of a pile to the beginning of another."""
+    start, end = span
+    for side in range(3):
+        out[0][side][: end - start] = held[0][side][start:end]
+    out[1][: end - start] = held[1][start:end]
+
+
 def put(state: State, new: Entries, how: int) -> State:
     """Write boxes behind those of the pile, where no reader looks; a full pile doubles."""
     pile, died, size = state.pile, state.died, state.size
     end = size + len(new.ids)
     if end > len(died):
         wider, stamps = empty_pile(pile[0].shape[1] // 3, max(end, 2 * len(died)))
-        for old, copy in zip((*pile, died), (*wider, stamps), strict=True):
-            copy[:size] = old[:size]
+        copy_rows((pile, died), (0, size), (wider, stamps))
         pile, died = wider, stamps
     boxes = new.boxes
     weights = boxes.worth if how != EXACT else np.zeros(boxes.low.shape)
@@ -157,8 +164,7 @@ def joined(parts: list[Entries]) -> Entries:
 def behind(state: State, size: int) -> State:
     """Give the state without the first `size` of its pile, in arrays of their own."""
     pile, died = empty_pile(state.pile[0].shape[1] // 3, state.size - size)
-    for old, copy in zip((*state.pile, state.died), (*pile, died), strict=True):
-        copy[:] = old[size : state.size]
+    copy_rows((state.pile, state.died), (size, state.size), (pile, died))
     return State(state.runs, pile, died, len(died), state.version)
 
 

@@ -1,7 +1,7 @@
 """The indexes over several attributes by name, and by the matching that each can do."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Literal, overload
 
 from tidings.errors import TidingsError
 from tidings.index.box.auto import exact_auto, relaxed_auto
@@ -25,6 +25,10 @@ BOX_INDEXES: Final[dict[str, dict[str, Callable[..., BoxIndex]]]] = {
 }
 
 
+@overload
+def box_index(name: Literal["live"], low: Any, high: Any, worth: Any, **options: Any) -> Live: ...
+@overload
+def box_index(name: str, low: Any, high: Any, worth: Any, **options: Any) -> BoxIndex: ...
 def box_index(name: str, low: Any, high: Any, worth: Any, **options: Any) -> BoxIndex:
     """Build the index `name` over boxes; scores (n,) make it exact, weights (n, d) relaxed.
 
@@ -39,7 +43,7 @@ def box_index(name: str, low: Any, high: Any, worth: Any, **options: Any) -> Box
     Relaxed indexes take `aggregate`: `sum` or `max`; `scan` and `threshold` also any monotone
     function of rows of contributions. `intersection` and `threshold` take `over`, the name of an
     interval index. `auto` takes blocks, or `sparse` where few attributes are constrained, or
-    `threshold` for an aggregate that is a function.
+    `threshold` for an aggregate that is a function. `live` takes changes while it is asked.
     """
     if name not in BOX_INDEXES:
         raise TidingsError(f"{name!r} is no index; there are {', '.join(BOX_INDEXES)}")

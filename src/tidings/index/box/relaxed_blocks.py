@@ -72,7 +72,7 @@ class RelaxedBlocks:
         """Give where boxes stand in the blocks."""
         return inverse(self._order)
 
-    def held(self, places: Ints) -> Boxes:
+    def held(self, places: Ids) -> Boxes:
         """Give boxes back by place; what was free is free again, with the weight 0."""
         return unpacked(self._blocks[6], places)
 

@@ -46,7 +46,7 @@ class Sparse:
         """Give where boxes stand in the tiles."""
         return inverse(self._order)
 
-    def held(self, places: Ints) -> Boxes:
+    def held(self, places: Ids) -> Boxes:
         """Give boxes back by place; what was free is free again, with the weight 0."""
         starts, attributes, bounds = self._held[1]
         shape = len(places), self.attributes
