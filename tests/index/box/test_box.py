@@ -50,10 +50,20 @@ def euclid(contributions):
     return np.sqrt((contributions**2).sum(axis=1))
 
 
-def test_threshold_takes_any_monotone_aggregate():
+def least(contributions):
+    return contributions.min(axis=1)
+
+
+def second(contributions):
+    return np.sort(contributions, axis=1)[:, -2]
+
+
+@pytest.mark.parametrize("aggregate", [euclid, least, second])
+def test_threshold_takes_any_monotone_aggregate(aggregate):
     low, high, weight, events = random_boxes(300, 4)
-    index = box_index("threshold", low, high, weight, aggregate=euclid)
-    scan = box_index("scan", low, high, weight, aggregate=euclid)
+    index = box_index("auto", low, high, weight, aggregate=aggregate)
+    scan = box_index("scan", low, high, weight, aggregate=aggregate)
+    assert index.describe().startswith("threshold")
     for event in events:
         for found, expected in zip(index.top(event, 10), scan.top(event, 10), strict=True):
             assert found.tolist() == expected.tolist()

@@ -2,7 +2,7 @@
 
 An aggregate takes rows of what each attribute contributes, its weight where the predicate holds and
 0 elsewhere, and gives a score >= 0 a row. It must be monotone: no contribution that grows may lower
-the score. `scan` and `threshold` take any; `blocks` and `sparse` know `sum` and `max` by name.
+the score. `scan` and `threshold` take any; the compiled indexes know `sum` and `max` by name.
 """
 
 from collections.abc import Callable
