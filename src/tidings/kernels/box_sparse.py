@@ -14,6 +14,7 @@ from tidings.kernels.best import Found, best_offer
 from tidings.kernels.bits import lowest_bit, without_lowest
 from tidings.kernels.code_vectors import Codes, Sums, reach, stab
 from tidings.kernels.codes import Alive, Asked, Cuts, Floats, Ints, code_of, is_alive
+from tidings.kernels.numbers import int64
 from tidings.kernels.policy import inner, kernel
 from tidings.kernels.rounding import rounded
 from tidings.kernels.vectors import LANES
@@ -127,7 +128,7 @@ def add_up(held: Held, tile: int, asked: Asked, event: int, sums: Sums) -> int:
         for at in range(start, end, LANES):
             mask = stab(codes, at, width + at, below[code], above[code])
             if end - at < LANES:
-                mask &= (1 << (end - at)) - 1
+                mask &= ~(int64(-1) << int64(end - at))
             while mask != 0:
                 lane = at + lowest_bit(mask)
                 mask = without_lowest(mask)
