@@ -312,3 +312,12 @@ def test_it_says_what_it_is_made_of():
         "live: 20 subscriptions over 3 attributes, relaxed; runs of 10, pile 10, "
         "no rebuild is under way, 0 were done."
     )
+
+
+def test_a_writer_that_outruns_the_rebuild_waits_for_it():
+    rng = np.random.default_rng(3)
+    index = live_index(*random_boxes(rng, 10), bound=5)
+    for _ in range(20):
+        index.insert_many(*random_boxes(rng, 30))
+        assert index.counters()["pile"] <= live.BACKLOG * 5
+    assert len(index) == 610

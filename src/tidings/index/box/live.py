@@ -38,6 +38,8 @@ from tidings.index.box.sparse import Sparse
 
 LEAST: Final = 1024
 """Fewer boxes than this in the pile are never a reason to build."""
+BACKLOG: Final = 8
+"""A writer that finds so many times the bound in the pile waits until they are built in."""
 DEAD: Final = 4
 """A run of which one in so many is dead is built anew."""
 FILL: Final = 1 / 16
@@ -50,7 +52,8 @@ class Live:
     What there was at the last rebuild is a run, an index whose dead are stamped; what came since
     lies in a pile that is looked through. Once the pile has more than `bound` boxes, a thread
     builds a run of it and of all runs that are no larger than twice what they are joined with, so
-    that there are O(log n) runs. Readers work on the state that they took, are never blocked, and
+    that there are O(log n) runs. A writer that outruns it waits, so that the pile stays short.
+    Readers work on the state that they took, are never blocked, and
     see either all of a change or nothing of it. `over` is `blocks`, `sparse` or `auto`.
     """
 
@@ -129,6 +132,7 @@ class Live:
             self._put(Entries(boxes, ids))
             self._given, self._count = self._given + len(ids), self._count + len(ids)
             self._tend()
+        self._await_rebuild()
         return ids
 
     def delete(self, id: int) -> None:
@@ -161,6 +165,7 @@ class Live:
             self._kill(self._find(wanted))
             self._put(Entries(boxes, wanted))
             self._tend()
+        self._await_rebuild()
 
     def rescore(self, id: int, worth: Any) -> None:
         """Give a box another score, or other weights."""
@@ -177,6 +182,7 @@ class Live:
             self._kill(found)
             self._put(Entries(boxes, wanted))
             self._tend()
+        self._await_rebuild()
 
     def rebuild(self) -> None:
         """Begin to build one run of everything in the background, unless one is under way."""
@@ -252,6 +258,11 @@ class Live:
         size = self._state.size
         self._state = put(self._state, new, self._how)
         self._young.update(zip(new.ids.tolist(), range(size, self._state.size), strict=True))
+
+    def _await_rebuild(self) -> None:
+        """Wait while the pile has more than a backlog of changes."""
+        while self._thread and self._state.size > BACKLOG * max(self._bound, 1):
+            self.settle()
 
     def _tend(self) -> None:
         if self._state.size > self._bound or self._too_dead():
