@@ -8,7 +8,7 @@ domain, so one inclusion test serves them all. Domains: float64 numbers and time
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from tidings.predicate import LIMITS, Predicate
@@ -60,7 +60,22 @@ def implies(p: Predicate, q: Predicate) -> bool:
         return not any(_meets(low, high, p) for low, high in _gaps(_spans(q), q.family))
     if q.operator in _UNORDERED:
         return all(_all_match(low, high, q) for low, high in _spans(p))
-    return _within(_spans(p), _spans(q))
+    return within(_spans(p), _spans(q))
+
+
+def spans(p: Predicate) -> tuple[Span, ...] | None:
+    """Give p's set as sorted spans that neither overlap nor touch; None if it is no such union.
+
+    Two predicates of one attribute and family that have spans are equivalent if these are equal;
+    two that have none, if they are equal.
+
+    >>> from tidings.predicate import predicate
+    >>> spans(predicate("x", "in", [True])) == spans(predicate("x", "!=", False))
+    True
+    """
+    if p.operator not in _UNORDERED:
+        return tuple(_spans(p))
+    return None if p.operand else (_DOMAIN["string"],)
 
 
 def _spans(p: Predicate) -> list[Span]:
@@ -82,6 +97,17 @@ def _spans(p: Predicate) -> list[Span]:
         }.get(p.operator, [(key, _next(key))])
     spans = _joined(found)
     return _gaps(spans, p.family) if p.operator == "!=" else spans
+
+
+def one_value(span: Span, family: str) -> bool:
+    """Tell whether a span of a family's domain holds a single value."""
+    low, high = span
+    return bool(high == (low + 1 if family == "boolean" else _next(low)))
+
+
+def value(bound: Any) -> Any:
+    """Give the value at the lower end of a span."""
+    return _text(bound) if isinstance(bound, tuple) else bound
 
 
 def _bound(key: Any) -> Any:
@@ -120,7 +146,8 @@ def _gaps(spans: list[Span], family: str) -> list[Span]:
     return [(low, high) for low, high in zip(lows, highs, strict=True) if low < high]
 
 
-def _within(inner: list[Span], outer: list[Span]) -> bool:
+def within(inner: Sequence[Span], outer: Sequence[Span]) -> bool:
+    """Tell whether every span of `inner` lies in one of `outer`."""
     return all(any(low <= a and b <= high for low, high in outer) for a, b in inner)
 
 

@@ -5,6 +5,12 @@ from typing import Final
 from tidings.index.access import Access
 from tidings.index.op import Op
 from tidings.index.protocol import Index
+from tidings.index.psg import PreferentialGraph
 from tidings.index.scan import Scan
 
-INDEXES: Final[dict[str, type[Index]]] = {"scan": Scan, "op": Op, "access": Access}
+INDEXES: Final[dict[str, type[Index]]] = {
+    "scan": Scan,
+    "op": Op,
+    "access": Access,
+    "psg": PreferentialGraph,
+}

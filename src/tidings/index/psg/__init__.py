@@ -1,0 +1,6 @@
+"""The preferential subscription graph (PREF 6.1): covers among the conditions of all subscribers."""
+
+from tidings.index.psg.graph import Aggregate, Entry, PreferentialGraph
+from tidings.index.psg.poset import Node, Poset
+
+__all__ = ["Aggregate", "Entry", "Node", "Poset", "PreferentialGraph"]

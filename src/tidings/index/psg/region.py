@@ -1,0 +1,89 @@
+"""What conjunctions ask of one attribute, in a form that all equivalent predicates share."""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidings.cover import Span, implies, one_value, spans, value, within
+from tidings.predicate import Predicate
+
+Slot = tuple[str, str]
+"""An attribute and a family of values."""
+
+
+@dataclass(eq=False, slots=True)
+class Region:
+    """The set of values that a predicate allows: `part` is one of the predicates that write it.
+
+    `spans` are None for a suffix or substring, which is no union of spans. Equivalent predicates
+    have equal keys. `rows` are the conjunctions that ask for it, `posted` those of them that are to be found by it.
+    """
+
+    part: Predicate
+    spans: tuple[Span, ...] | None
+    key: Hashable
+    slot: Slot
+    single: bool
+    rows: list["Row"] = field(default_factory=list)
+    posted: list["Row"] = field(default_factory=list)
+
+    def within(self, other: "Region") -> bool:
+        """Tell whether every value in this one is in the other."""
+        if self.spans is None or other.spans is None:
+            return self is other or implies(self.part, other.part)
+        return self is other or within(self.spans, other.spans)
+
+    def witness(self) -> Any:
+        """Give a value of a region that is not empty."""
+        return self.part.operand if self.spans is None else value(self.spans[0][0])
+
+    def keys(self) -> list[Any] | None:
+        """Give the lower ends of all values, if they can be listed."""
+        if self.spans is None or not all(one_value(each, self.slot[1]) for each in self.spans):
+            return None
+        return [low for low, _ in self.spans]
+
+
+@dataclass(eq=False, slots=True)
+class Row:
+    """A conjunction: regions none of which lies within another, so equivalent ones are equal.
+
+    `door` is the region by which it is found. `nodes` are those of the graph that have it.
+    """
+
+    regions: tuple[Region, ...]
+    door: Region | None = None
+    nodes: list[Any] = field(default_factory=list)
+
+    def covers(self, other: "Row") -> bool:
+        """Tell whether each region has one of the other within it (PREF Def. 4)."""
+        for wide in self.regions:
+            slot = wide.slot
+            for narrow in other.regions:
+                if narrow is wide or (narrow.slot == slot and narrow.within(wide)):
+                    break
+            else:
+                return False
+        return True
+
+
+def made(part: Predicate) -> Region:
+    """Give the region of a predicate."""
+    found, slot = spans(part), (part.attribute, part.family)
+    single = found is not None and len(found) == 1 and one_value(found[0], part.family)
+    form = (part.operator, part.operand) if found is None else found
+    return Region(part, found, (slot, form), slot, single)
+
+
+def narrowest(regions: Iterable[Region]) -> tuple[Region, ...]:
+    """Leave out the regions that have another within them."""
+    given = tuple(regions)
+    if len({each.slot for each in given}) == len(given):
+        return given
+    return tuple(
+        wide
+        for wide in given
+        if not any(
+            each is not wide and each.slot == wide.slot and each.within(wide) for each in given
+        )
+    )
