@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from tidings import checks
 from tidings.cover import strictly_covers
+from tidings.covered import strictly_covered
 from tidings.errors import InvalidPolicy, InvalidSubscription
 from tidings.model import Event, Subscription
 from tidings.score.protocol import Prefers
@@ -50,7 +51,7 @@ class Preference:
         known = {subscription.id for subscription in subscriptions}
         derived = prefranks(known, [pair for pair in prefers if known.issuperset(pair)])
         given = {each.id: each.prefrank for each in subscriptions if each.prefrank is not None}
-        return PreferenceRanker(self, derived | given, strict_covers(subscriptions))
+        return PreferenceRanker(self, derived | given, covers_among(subscriptions))
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,17 @@ class PreferenceRanker:
 
     def _weighed(self, subscription: str) -> float:
         return self.prefranks[subscription] * self.scorer.weights.get(subscription, 1.0)
+
+
+def covers_among(subscriptions: Sequence[Subscription]) -> dict[str, frozenset[str]]:
+    """Find what `strict_covers` finds, without comparing all pairs."""
+    found = strictly_covered(
+        [each.conjunctions for each in subscriptions], [0] * len(subscriptions)
+    )
+    return {
+        wide.id: frozenset(subscriptions[place].id for place in found.of(number).tolist())
+        for number, wide in enumerate(subscriptions)
+    }
 
 
 def strict_covers(subscriptions: Sequence[Subscription]) -> dict[str, frozenset[str]]:

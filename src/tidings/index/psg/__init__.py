@@ -1,4 +1,4 @@
-"""The preferential subscription graph (PREF 6.1): covers among the conditions of all subscribers."""
+"""The preferential subscription graph (PREF 6.1): covers among all subscriptions."""
 
 from tidings.index.psg.graph import Aggregate, Entry, PreferentialGraph
 from tidings.index.psg.poset import Node, Poset

@@ -1,4 +1,4 @@
-"""The cover graph of conditions (PREF Def. 15): equal ones share a node, edges are immediate covers.
+"""Conditions under cover (PREF Def. 15): equal ones share a node, edges are immediate covers.
 
 It changes by single additions and removals, and is always exactly the transitive reduction.
 """
@@ -135,9 +135,7 @@ def _widest(rows: list[Row]) -> tuple[Row, ...]:
     """Leave out the conjunctions that another one covers."""
     given = tuple(dict.fromkeys(rows))
     return tuple(
-        row
-        for row in given
-        if not any(other is not row and other.covers(row) for other in given)
+        row for row in given if not any(other is not row and other.covers(row) for other in given)
     )
 
 

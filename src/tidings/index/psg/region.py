@@ -15,23 +15,28 @@ Slot = tuple[str, str]
 class Region:
     """The set of values that a predicate allows: `part` is one of the predicates that write it.
 
-    `spans` are None for a suffix or substring, which is no union of spans. Equivalent predicates
-    have equal keys. `rows` are the conjunctions that ask for it, `posted` those of them that are to be found by it.
+    `spans` are None for a suffix or substring, which is no union of spans; `only` is the span
+    where there is just one, `single` says that it is one value. Equivalent predicates have equal
+    keys. `rows` are the conjunctions that ask for it, `posted` those of them to be found by it.
     """
 
     part: Predicate
     spans: tuple[Span, ...] | None
     key: Hashable
     slot: Slot
+    only: Span | None
     single: bool
     rows: list["Row"] = field(default_factory=list)
     posted: list["Row"] = field(default_factory=list)
 
     def within(self, other: "Region") -> bool:
-        """Tell whether every value in this one is in the other."""
+        """Tell whether every value in this one, of the same slot, is in the other."""
+        if self.only is not None and other.only is not None:
+            (low, high), (least, most) = self.only, other.only
+            return bool(least <= low and high <= most)
         if self.spans is None or other.spans is None:
             return self is other or implies(self.part, other.part)
-        return self is other or within(self.spans, other.spans)
+        return within(self.spans, other.spans)
 
     def witness(self) -> Any:
         """Give a value of a region that is not empty."""
@@ -70,9 +75,10 @@ class Row:
 def made(part: Predicate) -> Region:
     """Give the region of a predicate."""
     found, slot = spans(part), (part.attribute, part.family)
-    single = found is not None and len(found) == 1 and one_value(found[0], part.family)
+    only = found[0] if found is not None and len(found) == 1 else None
+    single = only is not None and one_value(only, part.family)
     form = (part.operator, part.operand) if found is None else found
-    return Region(part, found, (slot, form), slot, single)
+    return Region(part, found, (slot, form), slot, only, single)
 
 
 def narrowest(regions: Iterable[Region]) -> tuple[Region, ...]:

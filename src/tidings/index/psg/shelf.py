@@ -106,16 +106,19 @@ class Bounds:
         """Put in a region of one span."""
         place = self._places[region] = len(self._regions)
         if place == len(self._low):
-            self._low, self._high = np.resize(self._low, 2 * place), np.resize(self._high, 2 * place)
+            self._low, self._high = (
+                np.resize(self._low, 2 * place),
+                np.resize(self._high, 2 * place),
+            )
         self._regions.append(region)
-        self._low[place], self._high[place] = _ends(region)
+        self._low[place], self._high[place] = region.only
 
     def remove(self, region: Region) -> None:
         """Take out a region; the last one takes its place."""
         place, last = self._places.pop(region), self._regions.pop()
         if last is not region:
             self._regions[place], self._places[last] = last, place
-            self._low[place], self._high[place] = _ends(last)
+            self._low[place], self._high[place] = last.only
 
     def over(self, low: float, high: float) -> list[Region]:
         """Give the regions that contain the span."""
@@ -137,13 +140,8 @@ def filter_within(regions: Any, outer: Region) -> list[Region]:
 
 
 def _interval(region: Region) -> bool:
-    numbers = region.slot[1] in ("number", "time")
-    return numbers and region.spans is not None and len(region.spans) == 1
-
-
-def _ends(region: Region) -> Any:
-    return region.spans[0] if region.spans else None
+    return region.only is not None and region.slot[1] in ("number", "time")
 
 
 def _key(region: Region) -> Any:
-    return region.spans[0][0] if region.spans else None
+    return region.only and region.only[0]
