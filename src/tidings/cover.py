@@ -24,6 +24,7 @@ _DOMAIN: Final[dict[str, Span]] = {
     "string": ((), (_END,)),
 }
 _UNORDERED: Final = ("suffix", "substring")
+_PLAIN: Final = ("=", "between")
 
 
 def covers(general: Conjunctions, special: Conjunctions) -> bool:
@@ -52,8 +53,10 @@ def implies(p: Predicate, q: Predicate) -> bool:
     >>> implies(predicate("x", "prefix", "abc"), predicate("x", "substring", "b"))
     True
     """
-    if (p.attribute, p.family) != (q.attribute, q.family):
+    if p.attribute != q.attribute or p.family != q.family:
         return False
+    if p.operator == q.operator and p.operator in _PLAIN:
+        return _plainly_implies(p, q)
     if p.operator in _UNORDERED and q.operator in _UNORDERED:
         return _pattern_implies(p, q)
     if p.operator in _UNORDERED:
@@ -61,6 +64,15 @@ def implies(p: Predicate, q: Predicate) -> bool:
     if q.operator in _UNORDERED:
         return all(_all_match(low, high, q) for low, high in _spans(p))
     return within(_spans(p), _spans(q))
+
+
+def _plainly_implies(p: Predicate, q: Predicate) -> bool:
+    """Compare two single values or two intervals, without the general form; most pairs are such."""
+    if p.operator == "=":
+        return bool(p.operand == q.operand)
+    (low, high), (least, most) = p.operand, q.operand
+    first, last = LIMITS.get(p.family, (low, high))
+    return bool(max(low, first) >= least and min(high, last) <= most)
 
 
 def spans(p: Predicate) -> tuple[Span, ...] | None:

@@ -106,19 +106,17 @@ class Bounds:
         """Put in a region of one span."""
         place = self._places[region] = len(self._regions)
         if place == len(self._low):
-            self._low, self._high = (
-                np.resize(self._low, 2 * place),
-                np.resize(self._high, 2 * place),
-            )
+            self._low = np.resize(self._low, 2 * place)
+            self._high = np.resize(self._high, 2 * place)
         self._regions.append(region)
-        self._low[place], self._high[place] = region.only
+        self._put(region, place)
 
     def remove(self, region: Region) -> None:
         """Take out a region; the last one takes its place."""
         place, last = self._places.pop(region), self._regions.pop()
         if last is not region:
             self._regions[place], self._places[last] = last, place
-            self._low[place], self._high[place] = last.only
+            self._put(last, place)
 
     def over(self, low: float, high: float) -> list[Region]:
         """Give the regions that contain the span."""
@@ -129,6 +127,10 @@ class Bounds:
         """Give the regions within the span."""
         size = len(self._regions)
         return self._at((self._low[:size] >= low) & (self._high[:size] <= high))
+
+    def _put(self, region: Region, place: int) -> None:
+        if region.only is not None:
+            self._low[place], self._high[place] = region.only
 
     def _at(self, chosen: Any) -> list[Region]:
         return [self._regions[place] for place in np.flatnonzero(chosen).tolist()]
