@@ -5,8 +5,8 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tests.index.psg.drawn import conditions, histories
+
 from tidings.cover import covers
 from tidings.index.psg import Node, Poset, PreferentialGraph
 from tidings.index.psg.scan import Names, edges_by_scan, nodes_by_scan

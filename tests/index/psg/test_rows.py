@@ -3,16 +3,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tests.index.psg.drawn import conditions, parts
+
 from tidings.cover import covers, implies
 from tidings.index.psg.region import Region, made, narrowest
 from tidings.index.psg.rows import Rows
 from tidings.index.psg.shelf import Shelf
 from tidings.language import parse
 from tidings.predicate import Condition, Predicate
-
-SLOT = ("a", "string")
 
 
 @given(parts(), parts())

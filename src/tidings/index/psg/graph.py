@@ -17,6 +17,7 @@ from tidings.index.psg.poset import Node, Placed, Poset
 from tidings.index.psg.region import Region
 from tidings.index.scan import Scan
 from tidings.model import Event, Subscription
+from tidings.predicate import TokenMap
 
 Aggregate = Callable[[Sequence[float]], float]
 """F of PREF Def. 5: the rank of the prefranks of the most specific subscriptions."""
@@ -171,7 +172,7 @@ class PreferentialGraph:
         while waiting:
             node = waiting.popleft()
             checked += 1
-            if not _matches(node, event, truths):
+            if not _matches(node, event.tokens, truths):
                 continue
             found.append(node)
             for child in () if stops(node) else node.children:
@@ -205,15 +206,19 @@ class PreferentialGraph:
             del self._owned[owner]
 
 
-def _matches(node: Node, event: Event, truths: dict[Region, bool]) -> bool:
+def _matches(node: Node, tokens: TokenMap, truths: dict[Region, bool]) -> bool:
     """Tell whether some conjunction holds; what is known of a region is not tested again."""
-    return any(all(_true(region, event, truths) for region in row.regions) for row in node.rows)
-
-
-def _true(region: Region, event: Event, truths: dict[Region, bool]) -> bool:
-    if region not in truths:
-        truths[region] = region.part.holds(event.tokens)
-    return truths[region]
+    for row in node.rows:
+        for region in row.regions:
+            held = truths.get(region)
+            if held is None:
+                held = region.slot[0] in tokens and region.part.holds(tokens)
+                truths[region] = held
+            if not held:
+                break
+        else:
+            return True
+    return False
 
 
 def _settled(node: Node, subscribers: Collection[str] | None) -> bool:

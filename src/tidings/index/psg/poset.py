@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidings.cover import Conjunctions
-from tidings.index.psg.region import Row
+from tidings.index.psg.region import Row, in_one_order
 from tidings.index.psg.rows import Rows
 
 
@@ -55,7 +55,7 @@ class Poset:
 
     def __init__(self) -> None:
         self._rows = Rows()
-        self._nodes: dict[frozenset[Row], Node] = {}
+        self._nodes: dict[tuple[Row, ...], Node] = {}
         self.roots: dict[Node, None] = {}
 
     def __len__(self) -> int:
@@ -72,11 +72,10 @@ class Poset:
     def add(self, conjunctions: Conjunctions) -> Placed:
         """Give the node of a condition, which is put in if it is new."""
         taken = [self._rows.take(each) for each in conjunctions]
-        rows = _widest(taken)
-        key = frozenset(rows)
-        known = self._nodes.get(key)
+        rows = in_one_order(_widest(taken))
+        known = self._nodes.get(rows)
         if known is None:
-            node = self._nodes[key] = Node(rows)
+            node = self._nodes[rows] = Node(rows)
             for row in rows:
                 row.nodes.append(node)
         for row in set(taken):
@@ -85,7 +84,7 @@ class Poset:
 
     def remove(self, node: Node) -> None:
         """Take out a node; what it stood between is joined where nothing else does."""
-        del self._nodes[frozenset(node.rows)]
+        del self._nodes[node.rows]
         self.roots.pop(node, None)
         for child in node.children:
             child.parents.remove(node)

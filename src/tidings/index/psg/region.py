@@ -2,11 +2,16 @@
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import reduce
+from operator import or_
+from typing import Any, Final, TypeVar
 
 from tidings.cover import Span, implies, one_value, spans, value, within
 from tidings.predicate import Predicate
 
+_VALUES: Final = (1 << 128) - (1 << 64)
+
+T = TypeVar("T")
 Slot = tuple[str, str]
 """An attribute and a family of values."""
 
@@ -17,7 +22,8 @@ class Region:
 
     `spans` are None for a suffix or substring, which is no union of spans; `only` is the span
     where there is just one, `single` says that it is one value. Equivalent predicates have equal
-    keys. `rows` are the conjunctions that ask for it, `posted` those of them to be found by it.
+    keys. `bits` are a signature of the slot and, above 64, of the one value. `rows` are the
+    conjunctions that ask for it, `posted` those of them to be found by it.
     """
 
     part: Predicate
@@ -26,6 +32,7 @@ class Region:
     slot: Slot
     only: Span | None
     single: bool
+    bits: int
     rows: list["Row"] = field(default_factory=list)
     posted: list["Row"] = field(default_factory=list)
 
@@ -53,15 +60,25 @@ class Region:
 class Row:
     """A conjunction: regions none of which lies within another, so equivalent ones are equal.
 
-    `door` is the region by which it is found. `nodes` are those of the graph that have it.
+    The rarest region comes first, as it is the first to fail. It is also the `door` by which the
+    conjunction is found. A conjunction that covers another needs no bits that the other has not.
+    `nodes` are those of the graph that have it.
     """
 
     regions: tuple[Region, ...]
-    door: Region | None = None
+    needs: int
+    has: int
     nodes: list[Any] = field(default_factory=list)
+
+    @property
+    def door(self) -> Region:
+        """The region under which the conjunction is posted."""
+        return self.regions[0]
 
     def covers(self, other: "Row") -> bool:
         """Tell whether each region has one of the other within it (PREF Def. 4)."""
+        if self.needs & ~other.has:
+            return False
         for wide in self.regions:
             slot = wide.slot
             for narrow in other.regions:
@@ -72,13 +89,28 @@ class Row:
         return True
 
 
+def conjunction(regions: Iterable[Region]) -> Row:
+    """Give a conjunction of regions, with its signature."""
+    given = tuple(regions)
+    needs = reduce(or_, (each.bits for each in given))
+    void = any(each.spans == () for each in given)
+    return Row(given, needs, needs | _VALUES if void else needs)
+
+
 def made(part: Predicate) -> Region:
     """Give the region of a predicate."""
     found, slot = spans(part), (part.attribute, part.family)
     only = found[0] if found is not None and len(found) == 1 else None
     single = only is not None and one_value(only, part.family)
     form = (part.operator, part.operand) if found is None else found
-    return Region(part, found, (slot, form), slot, only, single)
+    bits = 1 << (hash(slot) & 63)
+    bits |= 1 << (64 + (hash((slot, form)) & 63)) if single else 0
+    return Region(part, found, (slot, form), slot, only, single, bits)
+
+
+def in_one_order(things: Iterable[T]) -> tuple[T, ...]:
+    """Give objects in an order that is the same for the same ones; smaller to keep than a set."""
+    return tuple(sorted(things, key=id))
 
 
 def narrowest(regions: Iterable[Region]) -> tuple[Region, ...]:

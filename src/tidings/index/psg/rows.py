@@ -9,7 +9,15 @@ within its rarest region.
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
 
-from tidings.index.psg.region import Region, Row, Slot, made, narrowest
+from tidings.index.psg.region import (
+    Region,
+    Row,
+    Slot,
+    conjunction,
+    in_one_order,
+    made,
+    narrowest,
+)
 from tidings.index.psg.shelf import Shelf
 from tidings.predicate import Predicate
 
@@ -18,7 +26,7 @@ class Rows:
     """Conjunctions in their one form, each once; `compared` counts the pairs that were compared."""
 
     def __init__(self) -> None:
-        self._rows: dict[frozenset[Region], Row] = {}
+        self._rows: dict[tuple[Region, ...], Row] = {}
         self._regions: dict[Hashable, Region] = {}
         self._present: dict[Slot, Shelf] = defaultdict(Shelf)
         self._doors: dict[Slot, Shelf] = defaultdict(Shelf)
@@ -32,21 +40,19 @@ class Rows:
         """Give the conjunction of some predicates, which is put in if it is new."""
         wanted = {each.key: self._regions.get(each.key, each) for each in map(made, parts)}
         regions = narrowest(wanted.values())
-        key = frozenset(regions)
+        key = in_one_order(regions)
         if key not in self._rows:
-            self._rows[key] = self._post(Row(regions))
+            self._rows[key] = self._post(conjunction(sorted(regions, key=self._rows_within)))
         return self._rows[key]
 
     def drop(self, row: Row) -> None:
         """Take out a conjunction that no node has."""
         if row.nodes:
             return
-        del self._rows[frozenset(row.regions)]
-        door = row.door
-        if door is not None:
-            door.posted.remove(row)
-            if not door.posted:
-                self._doors[door.slot].remove(door)
+        del self._rows[in_one_order(row.regions)]
+        row.door.posted.remove(row)
+        if not row.door.posted:
+            self._doors[row.door.slot].remove(row.door)
         for region in row.regions:
             region.rows.remove(row)
             self._crowd[region.slot] -= 1
@@ -57,26 +63,31 @@ class Rows:
 
     def over(self, row: Row) -> list[Row]:
         """Give the conjunctions that cover one that is here, itself too."""
+        lacks = ~row.has
         found: dict[Row, None] = {}
         for region in row.regions:
             if region.slot not in self._doors:
                 continue
             for door in self._doors[region.slot].over(region):
                 self.compared += len(door.posted)
-                found |= dict.fromkeys(each for each in door.posted if each.covers(row))
+                for each in door.posted:
+                    if not each.needs & lacks and each.covers(row):
+                        found[each] = None
         return list(found)
 
     def under(self, row: Row) -> list[Row]:
         """Give the conjunctions that one that is here covers, itself too."""
         rarest = min(row.regions, key=self._rows_within)
+        needs = row.needs
         found: dict[Row, None] = {}
         for region in self._present[rarest.slot].under(rarest):
             self.compared += len(region.rows)
-            found |= dict.fromkeys(each for each in region.rows if row.covers(each))
+            for each in region.rows:
+                if not needs & ~each.has and row.covers(each):
+                    found[each] = None
         return list(found)
 
     def _post(self, row: Row) -> Row:
-        row.door = min(row.regions, key=self._rows_within)
         if not row.door.posted:
             self._doors[row.door.slot].add(row.door)
         row.door.posted.append(row)

@@ -1,0 +1,216 @@
+"""Covers among many conditions: building the graph, matching in it, arrays, and PREF Table 2.
+
+python bench/covers.py [--sizes 20000 100000] [--owners 200000] [--quick]
+
+Conditions are those of a made-up shop (catalogue.py), five a subscriber. Counts depend on the seed
+only; times are of one core, and ratios hold inside one run. Results go to bench/results.
+"""
+
+import argparse
+import gc
+import json
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from catalogue import products, subscriptions
+from interval import RESULTS, line, machine, per, timed
+
+from tidings.covered import strictly_covered
+from tidings.index import INDEXES
+from tidings.index.psg import PreferentialGraph
+from tidings.model import Event, Subscription
+
+EVENTS, CHANGED, EACH, TRACED = 20, 1000, 5, 20_000
+USER = "user"
+PAPER = {
+    (0.0, 0.0): (10000, 10000),
+    (0.0, 0.1): (9000, 9000),
+    (0.0, 0.3): (7000, 7000),
+    (0.0, 0.5): (5000, 5000),
+    (0.1, 0.0): (10000, 10000),
+    (0.1, 0.1): (9000, 9010),
+    (0.1, 0.3): (7000, 7010),
+    (0.1, 0.5): (5000, 5010),
+    (0.2, 0.0): (10000, 10000),
+    (0.2, 0.1): (9000, 9020),
+    (0.2, 0.3): (7000, 7020),
+    (0.2, 0.5): (5000, 5010),
+}
+GRAPH_LINES = (
+    "- {nodes} nodes, {roots} roots, {edges} edges",
+    "- {compared} conjunctions compared, {share} of all pairs",
+    "- built in {build_s} s, {each_us} us a subscription; {bytes} bytes each (at {traced})",
+    "- in the full graph a removal takes {remove_us} us, an addition {add_us} us",
+    "- an event checks {checked} nodes for {matches} matches, in {psg_us} us; ranks: {ranks_us} us",
+    "- the scan takes {scan_us} us for it, access {access_us} us",
+)
+
+
+def main() -> None:
+    wanted = arguments()
+    result = {
+        "machine": machine(),
+        "table_2": table_2(),
+        "graphs": [graph_row(size) for size in wanted.sizes],
+        "arrays": arrays_row(wanted.owners),
+    }
+    text = page(result)
+    print(text)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "covers.json").write_text(json.dumps(result, indent=1) + "\n")
+    (RESULTS / "covers.md").write_text(text + "\n")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[20_000, 100_000])
+    parser.add_argument("--owners", type=int, default=200_000)
+    parser.add_argument("--quick", action="store_true", help="5,000 subscriptions, 5,000 owners")
+    wanted = parser.parse_args()
+    if wanted.quick:
+        wanted.sizes, wanted.owners = [5_000], 5_000
+    return wanted
+
+
+def profile(covered: float, size: int = 100) -> list[Subscription]:
+    """One user's subscriptions, of which a share is covered, each by another one."""
+    pairs = round(covered * size)
+    roots = [f"topic = 't{number}'" for number in range(size - pairs)]
+    refined = [f"topic = 't{number}' and year >= 2000" for number in range(pairs)]
+    return [Subscription(f"s{n}", USER, text) for n, text in enumerate([*roots, *refined])]
+
+
+def scenario(matching: float, size: int = 100) -> list[Event]:
+    """Events of which a share matches, among the topics that are refined first."""
+    hits = round(matching * size)
+    topics = [f"t{number % 10}" if number < hits else "other" for number in range(size)]
+    return [Event(f"e{n}", {"topic": topic, "year": 2009}, 0) for n, topic in enumerate(topics)]
+
+
+def table_2(size: int = 100) -> list[dict[str, Any]]:
+    """PREF Table 2: nodes checked by SIENA, which stops at a match, and by PrefSIENA."""
+    rows = []
+    for (matching, covered), paper in PAPER.items():
+        graphs = [PreferentialGraph(profile(covered, size)) for _ in range(2)]
+        for event in scenario(matching, size):
+            graphs[0].notified(event, [USER])
+            graphs[1].ranks(event, subscribers=[USER])
+        siena, pref = (graph.counters()["subscriptions"] for graph in graphs)
+        rows.append({"m": matching, "c": covered, "siena": siena, "pref": pref, "paper": paper})
+    return rows
+
+
+def graph_row(size: int) -> dict[str, Any]:
+    """Build, match and change one graph, beside the other indexes."""
+    wishes, stream = subscriptions(size, EACH), products(EVENTS)
+    warm(wishes)
+    graph, build = timed(lambda: filled(PreferentialGraph(), wishes))
+    compared = graph.poset.compared
+    before = graph.counters()["subscriptions"]
+    row = {
+        "size": size,
+        "build_s": build,
+        "nodes": len(graph.poset),
+        "edges": sum(len(node.children) for node in graph.poset),
+        "roots": len(graph.poset.roots),
+        "compared": compared,
+        "share": compared / size**2,
+        "psg_us": least(graph.matching, stream),
+        "ranks_us": least(graph.ranks, stream),
+    }
+    looked = graph.counters()["subscriptions"] - before
+    row["checked"] = looked / (2 * ROUNDS * EVENTS)
+    row["matches"] = sum(len(graph.matching(event)) for event in stream) / EVENTS
+    row |= changes(graph, wishes)
+    for name in ("scan", "access"):
+        row[f"{name}_us"] = least(filled(INDEXES[name](), wishes).matching, stream[:5])
+    return row | traced(wishes[:TRACED])
+
+
+ROUNDS = 3
+
+
+def least(ask: Callable[[Event], Any], stream: list[Event]) -> float:
+    spent = [timed(lambda: [ask(event) for event in stream])[1] for _ in range(ROUNDS)]
+    return per(stream, min(spent))
+
+
+def changes(graph: PreferentialGraph, wishes: list[Subscription]) -> dict[str, float]:
+    """Remove some subscriptions from all over the full graph, and put them back."""
+    some = wishes[:: max(1, len(wishes) // CHANGED)]
+    _, removed = timed(lambda: [graph.remove(each.id) for each in some])
+    _, added = timed(lambda: filled(graph, some))
+    return {"remove_us": per(some, removed), "add_us": per(some, added)}
+
+
+def traced(wishes: list[Subscription]) -> dict[str, float]:
+    """Bytes a subscription of the graph alone; the subscriptions belong to who made them."""
+    tracemalloc.start()
+    graph = filled(PreferentialGraph(), wishes)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return {"traced": len(wishes), "bytes": held / len(wishes), "traced_nodes": len(graph.poset)}
+
+
+def arrays_row(owners: int) -> dict[str, Any]:
+    wishes = subscriptions(owners * EACH, EACH)
+    conditions = [each.conjunctions for each in wishes]
+    names = [number // EACH for number in range(len(wishes))]
+    gc.freeze()
+    found, spent = timed(lambda: strictly_covered(conditions, names))
+    pairs = len(wishes) * (EACH - 1)
+    return {"owners": owners, "seconds": spent, "pairs": pairs, "covers": len(found.covered)}
+
+
+def warm(wishes: list[Subscription]) -> None:
+    """Make what subscriptions make when first asked, and keep it out of collections."""
+    for each in wishes:
+        assert each.conjunctions
+    gc.collect()
+    gc.freeze()
+
+
+def filled(index: Any, wishes: list[Subscription]) -> Any:
+    for each in wishes:
+        index.add(each)
+    return index
+
+
+def page(result: dict[str, Any]) -> str:
+    about = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
+    lines = ["# Covers among conditions", "", about, "", "## PREF Table 2: nodes checked", ""]
+    lines += table_2_lines(result["table_2"])
+    for row in result["graphs"]:
+        lines += ["", f"## A graph of {row['size']:,} subscriptions", "", *graph_lines(row)]
+    found = result["arrays"]
+    lines += ["", "## Strict covers of each subscriber, as arrays", ""]
+    lines.append(
+        f"{found['owners']:,} subscribers with {EACH} subscriptions each: {found['seconds']:.1f} s;"
+        f" {found['covers']:,} covers among {found['pairs']:,} ordered pairs."
+    )
+    return "\n".join(lines)
+
+
+def table_2_lines(rows: list[dict[str, Any]]) -> list[str]:
+    head = ("m", "c", "SIENA", "PrefSIENA", "SIENA in the paper", "PrefSIENA in the paper")
+    lines = [line(head), "|---" * len(head) + "|"]
+    for row in rows:
+        counts = map(str, (row["siena"], row["pref"], *row["paper"]))
+        lines.append(line((f"{row['m']:.0%}", f"{row['c']:.0%}", *counts)))
+    return lines
+
+
+def graph_lines(row: dict[str, Any]) -> list[str]:
+    shown = {name: f"{value:,.0f}" for name, value in row.items()}
+    shown |= {"share": f"{row['share']:.2%}", "build_s": f"{row['build_s']:.1f}"}
+    shown["each_us"] = f"{row['build_s'] / row['size'] * 1e6:.0f}"
+    return [each.format(**shown) for each in GRAPH_LINES]
+
+
+if __name__ == "__main__":
+    main()
