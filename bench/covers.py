@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from catalogue import products, subscriptions
+from catalogue import Catalogue, products, subscriptions
 from interval import RESULTS, line, machine, per, timed
 
 from tidings.covered import strictly_covered
@@ -158,12 +158,12 @@ def traced(wishes: list[Subscription]) -> dict[str, float]:
 
 
 def arrays_row(owners: int) -> dict[str, Any]:
-    wishes = subscriptions(owners * EACH, EACH)
-    conditions = [each.conjunctions for each in wishes]
-    names = [number // EACH for number in range(len(wishes))]
+    shop, size = Catalogue(7), owners * EACH
+    conditions = [shop.condition().conjunctions for _ in range(size)]
+    names = [number // EACH for number in range(size)]
     gc.freeze()
     found, spent = timed(lambda: strictly_covered(conditions, names))
-    pairs = len(wishes) * (EACH - 1)
+    pairs = size * (EACH - 1)
     return {"owners": owners, "seconds": spent, "pairs": pairs, "covers": len(found.covered)}
 
 

@@ -46,5 +46,6 @@ def test_a_restored_engine_keeps_its_index() -> None:
 
 
 def test_an_unknown_index_is_refused_by_name() -> None:
-    with pytest.raises(TidingsError, match="index is one of 'scan', 'op', 'access', 'psg', not 'tree'"):
+    names = "'scan', 'op', 'access', 'psg'"
+    with pytest.raises(TidingsError, match=f"index is one of {names}, not 'tree'"):
         Engine(index="tree")

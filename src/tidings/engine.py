@@ -24,8 +24,8 @@ class Engine:
     `lateness` is how far out of order events may come; older ones go to `late`. What is refused
     goes to `dead_letters` and stops nothing else: a bad event is passed over, a bad command raises.
     The last events that it should `remember` can be explained by their ids. `index` names what
-    finds the subscriptions: `scan` looks at all of them, `op`, `access` and `psg` at those that may want
-    the event; the answers are the same.
+    finds the subscriptions: `scan` looks at all of them, `op`, `access` and `psg` at those that may
+    want the event; the answers are the same.
 
     >>> from tidings import Event, Policy, Sliding, Subscriber, Subscription
     >>> engine = Engine()
