@@ -7,10 +7,9 @@ lead back to it as it has.
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from heapq import nsmallest
 
 from tidings.index.operators import OPERANDS, Operands, kind, operand
-from tidings.index.protocol import Score, has_ranges, own_score
+from tidings.index.protocol import Score, best_found, has_ranges
 from tidings.model import Event, Subscription
 from tidings.predicate import Predicate
 
@@ -80,12 +79,7 @@ class Op:
 
     def top(self, event: Event, k: int, score: Score | None = None) -> list[tuple[str, float]]:
         """Give the k best by `score`, ties by smaller id."""
-        if score is None:
-            scored = [(each.id, own_score(each)) for each in self.matching(event)]
-        else:
-            rated = ((each.id, score(event, each)) for each in self.touching(event))
-            scored = [(name, value) for name, value in rated if value is not None]
-        return nsmallest(k, scored, key=lambda pair: (-pair[1], pair[0]))
+        return best_found(self, event, k, score)
 
     def counters(self) -> dict[str, int]:
         """Give how many predicates and subscriptions were looked at so far."""

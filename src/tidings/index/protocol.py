@@ -1,6 +1,7 @@
 """What an index is: a set of subscriptions that knows who may want an event."""
 
 from collections.abc import Callable, Iterable, Mapping
+from heapq import nsmallest
 from typing import Protocol
 
 from tidings.model import Event, Subscription
@@ -38,6 +39,16 @@ class Index(Protocol):
         A predicate is looked at when it is found or tested, a subscription when it is tested or
         counted.
         """
+
+
+def best_found(index: Index, event: Event, k: int, score: Score | None) -> list[tuple[str, float]]:
+    """Give the answer of `top`, by looking at all that match, or at all that the event touches."""
+    if score is None:
+        scored = [(each.id, own_score(each)) for each in index.matching(event)]
+    else:
+        rated = ((each.id, score(event, each)) for each in index.touching(event))
+        scored = [(name, value) for name, value in rated if value is not None]
+    return nsmallest(k, scored, key=lambda pair: (-pair[1], pair[0]))
 
 
 def has_ranges(event: Event) -> bool:

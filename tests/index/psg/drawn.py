@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tidings.errors import InvalidCondition
+from tidings.index.psg import PreferentialGraph
 from tidings.model import STATES, Subscription, Weighted
 from tidings.predicate import Condition, Predicate, predicate
 
@@ -66,3 +67,22 @@ def histories(draw: st.DrawFn) -> list[Subscription | str]:
             there.append(f"s{number:02d}")
             steps.append(draw(subscriptions(there[-1])))
     return steps
+
+
+def replayed(steps: list[Subscription | str]) -> tuple[PreferentialGraph, dict[str, Subscription]]:
+    """Give a graph after all steps, and the subscriptions that are in it."""
+    graph, there = PreferentialGraph(), dict[str, Subscription]()
+    for step in steps:
+        take(step, graph, there)
+    return graph, there
+
+
+def take(
+    step: Subscription | str, graph: PreferentialGraph, there: dict[str, Subscription]
+) -> None:
+    if isinstance(step, str):
+        del there[step]
+        graph.remove(step)
+    else:
+        there[step.id] = step
+        graph.add(step)

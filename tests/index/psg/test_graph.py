@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.index.psg.drawn import EVENTS, SUBSCRIBERS, histories
+from tests.index.psg.drawn import EVENTS, SUBSCRIBERS, histories, replayed
 
 from tidings.cover import strictly_covers
 from tidings.index.psg import PreferentialGraph
@@ -121,18 +121,6 @@ def judged(
         owned[each.subscriber].append(each)
     ranked = {name: scorer.prepare(own, []).rank(asked, own) for name, own in owned.items()}
     return {name: rank for name, rank in sorted(ranked.items()) if rank is not None}
-
-
-def replayed(steps: list[Subscription | str]) -> tuple[PreferentialGraph, dict[str, Subscription]]:
-    graph, there = PreferentialGraph(), dict[str, Subscription]()
-    for step in steps:
-        if isinstance(step, str):
-            del there[step]
-            graph.remove(step)
-        else:
-            there[step.id] = step
-            graph.add(step)
-    return graph, there
 
 
 @pytest.mark.parametrize("aggregate", [*AGGREGATES])

@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.index.psg.drawn import conditions, histories
+from tests.index.psg.drawn import conditions, histories, replayed, take
 
 from tidings.cover import covers
 from tidings.index.psg import Node, Poset, PreferentialGraph
@@ -49,34 +49,18 @@ def test_nodes_edges_and_roots_are_as_defined_after_every_step(
 ) -> None:
     graph, there = PreferentialGraph(), dict[str, Subscription]()
     for step in steps:
-        if isinstance(step, str):
-            del there[step]
-            graph.remove(step)
-        else:
-            there[step.id] = step
-            graph.add(step)
+        take(step, graph, there)
         check(graph, there)
-    for name in list(there):
-        graph.remove(name)
-    assert not list(graph.poset)
-    assert not graph.poset.roots
 
 
 @given(histories())
 def test_nothing_is_kept_of_what_left(steps: list[Subscription | str]) -> None:
-    graph, there = PreferentialGraph(), set[str]()
-    for step in steps:
-        if isinstance(step, str):
-            there.remove(step)
-            graph.remove(step)
-        else:
-            there.add(step.id)
-            graph.add(step)
+    graph, there = replayed(steps)
     for name in sorted(there):
         graph.remove(name)
     rows = graph.poset._rows
     left = [graph._places, graph._owned, graph._subscriptions, rows._rows, rows._regions]
-    left += [rows._present, rows._doors, rows._crowd, graph.poset._nodes]
+    left += [rows._present, rows._doors, rows._crowd, graph.poset._nodes, graph.poset.roots]
     assert not any(left)
 
 

@@ -8,11 +8,10 @@ nodes that match.
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import nsmallest
 from types import MappingProxyType
 from typing import Final
 
-from tidings.index.protocol import Score, own_score
+from tidings.index.protocol import Score, best_found
 from tidings.index.psg.poset import Node, Placed, Poset
 from tidings.index.psg.region import Region
 from tidings.index.scan import Scan
@@ -104,12 +103,7 @@ class PreferentialGraph:
 
     def top(self, event: Event, k: int, score: Score | None = None) -> list[tuple[str, float]]:
         """Give the k best by `score`, ties by smaller id."""
-        if score is None:
-            scored = [(each.id, own_score(each)) for each in self.matching(event)]
-        else:
-            rated = ((each.id, score(event, each)) for each in self.touching(event))
-            scored = [(name, value) for name, value in rated if value is not None]
-        return nsmallest(k, scored, key=lambda pair: (-pair[1], pair[0]))
+        return best_found(self, event, k, score)
 
     def ranks(
         self,
