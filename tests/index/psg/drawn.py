@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tidings.errors import InvalidCondition
-from tidings.index.psg import PreferentialGraph
+from tidings.index.psg import Node, PreferentialGraph
 from tidings.model import STATES, Subscription, Weighted
 from tidings.predicate import Condition, Predicate, predicate
 
@@ -86,3 +86,13 @@ def take(
     else:
         there[step.id] = step
         graph.add(step)
+
+
+def ancestors(node: Node) -> set[Node]:
+    """Give all nodes above one, by its edges."""
+    found: set[Node] = set()
+    grown = {*node.parents}
+    while grown:
+        found |= grown
+        grown = {parent for each in grown for parent in each.parents} - found
+    return found

@@ -103,6 +103,18 @@ def test_a_status_bit_follows_what_comes_and_goes() -> None:
     assert not bits(graph)["c3"]
 
 
+def test_a_subscriber_with_a_long_chain_knows_only_the_next_of_it() -> None:
+    chain = [Subscription(f"s{n:02d}", "ann", f"x > {n}", prefrank=n / 100) for n in range(60)]
+    graph = PreferentialGraph(chain[::2] + chain[1::2])
+    entries = [graph._places[each.id].entries["ann"] for each in chain]
+    assert [entry.children for entry in entries] == [[each] for each in entries[1:]] + [[]]
+    assert graph.ranks(event(x=41)) == {"ann": 0.4}
+    for each in chain[1:-1]:
+        graph.remove(each.id)
+    assert entries[0].children == [entries[-1]]
+    assert graph.ranks(event(x=41)) == {"ann": 0.0}
+
+
 def test_an_own_prefrank_can_be_given_later() -> None:
     graph = figure_9()
     graph.rerank("c1", 0.1)

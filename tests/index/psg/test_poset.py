@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.index.psg.drawn import conditions, histories, replayed, take
+from tests.index.psg.drawn import ancestors, conditions, histories, replayed, take
 
 from tidings.cover import covers
 from tidings.index.psg import Node, Poset, PreferentialGraph
@@ -92,7 +92,7 @@ def test_a_node_that_comes_between_two_parts_them_and_joins_them_when_it_leaves(
         assert nodes[wide].children == [nodes[narrow]]
         assert nodes[narrow].parents == [nodes[wide]]
     assert list(poset.roots) == [nodes[0]]
-    assert set(nodes[3].ancestors()) == {nodes[0], nodes[1], nodes[2]}
+    assert ancestors(nodes[3]) == {nodes[0], nodes[1], nodes[2]}
     poset.remove(nodes[1])
     assert nodes[0].children == [nodes[2]]
     poset.remove(nodes[0])

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from tidings.index.protocol import Score, best_found
+from tidings.index.psg.order import link, unlink
 from tidings.index.psg.poset import Node, Placed, Poset
 from tidings.index.psg.region import Region
 from tidings.index.scan import Scan
@@ -28,16 +29,23 @@ _NO_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType({})
 class Entry:
     """A subscriber in the PrefRank set of a node: its prefranks there, by subscription.
 
-    `below` are the nodes that this one strictly covers and that hold the subscriber too.
+    `parents` and `children` are the subscriber's entries next above and below, if one leaves out
+    the nodes that do not hold it.
     """
 
+    node: Node
     prefranks: dict[str, float] = field(default_factory=dict)
-    below: dict[Node, None] = field(default_factory=dict)
+    parents: list["Entry"] = field(default_factory=list)
+    children: list["Entry"] = field(default_factory=list)
 
     @property
     def status(self) -> bool:
         """The status bit: whether a more specific subscription of the subscriber lies below."""
-        return bool(self.below)
+        return bool(self.children)
+
+    def covers(self, other: "Entry") -> bool:
+        """Tell whether the node covers that of another entry."""
+        return self.node.covers(other.node)
 
 
 class PreferentialGraph:
@@ -129,13 +137,14 @@ class PreferentialGraph:
     ) -> dict[str, dict[str, float]]:
         """Give each subscriber's most specific matching subscriptions with their prefranks, by id.
 
-        An entry whose status bit is 0 is one at once; another if nothing below it matches.
+        An entry whose status bit is 0 is one at once; another if none of the next below it matches,
+        as those further below match only if these do.
         """
         matched = dict.fromkeys(self.matched(event, subscribers))
         found: dict[str, dict[str, float]] = defaultdict(dict)
         for node in matched:
             for subscriber, entry in _entries(node, subscribers):
-                if not any(each in matched for each in entry.below):
+                if not any(each.node in matched for each in entry.children):
                     found[subscriber] |= entry.prefranks
         return {name: dict(sorted(found[name].items())) for name in sorted(found)}
 
@@ -177,24 +186,20 @@ class PreferentialGraph:
         return found
 
     def _enter(self, owner: str, placed: Placed) -> None:
-        """Put a subscriber into a node, and set its status bits there and above."""
+        """Put a subscriber into a node, among its other entries."""
         node, owned = placed.node, self._owned[owner]
-        over: Iterable[Node] = placed.over
-        under: Iterable[Node] = placed.under
-        if not placed.new:
-            over = [each for each in owned if each.covers(node)]
-            under = [each for each in owned if node.covers(each)]
-        for each in over:
-            if owner in each.entries:
-                each.entries[owner].below[node] = None
-        below = dict.fromkeys(each for each in under if owner in each.entries)
-        node.entries[owner] = owned[node] = Entry(below=below)
+        if placed.new:
+            over = [each.entries[owner] for each in placed.over if owner in each.entries]
+            under = [each.entries[owner] for each in placed.under if owner in each.entries]
+        else:
+            over = [each for each in owned.values() if each.node.covers(node)]
+            under = [each for each in owned.values() if node.covers(each.node)]
+        node.entries[owner] = owned[node] = Entry(node)
+        link(node.entries[owner], over, under)
 
     def _leave(self, owner: str, node: Node) -> None:
-        """Take a subscriber out of a node, and out of its status bits above."""
-        for each in node.ancestors():
-            if owner in each.entries:
-                each.entries[owner].below.pop(node, None)
+        """Take a subscriber out of a node."""
+        unlink(node.entries[owner])
         del node.entries[owner], self._owned[owner][node]
         if not self._owned[owner]:
             del self._owned[owner]

@@ -3,11 +3,12 @@
 It changes by single additions and removals, and is always exactly the transitive reduction.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from tidings.cover import Conjunctions
+from tidings.index.psg.order import link, unlink
 from tidings.index.psg.region import Row, in_one_order
 from tidings.index.psg.rows import Rows
 
@@ -28,16 +29,6 @@ class Node:
     def covers(self, other: "Node") -> bool:
         """Tell whether each conjunction of the other has one of this over it."""
         return all(any(wide.covers(narrow) for wide in self.rows) for narrow in other.rows)
-
-    def ancestors(self) -> list["Node"]:
-        """Give all conditions that strictly cover this one."""
-        found = dict.fromkeys(self.parents)
-        waiting = list(found)
-        while waiting:
-            new = [each for each in waiting.pop().parents if each not in found]
-            found |= dict.fromkeys(new)
-            waiting += new
-        return list(found)
 
 
 @dataclass(frozen=True)
@@ -86,13 +77,7 @@ class Poset:
         """Take out a node; what it stood between is joined where nothing else does."""
         del self._nodes[node.rows]
         self.roots.pop(node, None)
-        for child in node.children:
-            child.parents.remove(node)
-        for parent in node.parents:
-            parent.children.remove(node)
-            for child in node.children:
-                if not any(parent.covers(each) for each in child.parents):
-                    _join(parent, child)
+        unlink(node)
         self.roots |= dict.fromkeys(each for each in node.children if not each.parents)
         for row in node.rows:
             row.nodes.remove(node)
@@ -100,18 +85,10 @@ class Poset:
 
     def _placed(self, node: Node) -> Placed:
         over, under = self._over(node), self._under(node)
-        parents = _without(over, (above for each in over for above in each.parents))
-        children = _without(under, (below for each in under for below in each.children))
-        for child in children:
-            for parent in parents:
-                if parent in child.parents:
-                    child.parents.remove(parent)
-                    parent.children.remove(child)
+        link(node, over, under)
+        for child in node.children:
             self.roots.pop(child, None)
-            _join(node, child)
-        for parent in parents:
-            _join(parent, node)
-        if not parents:
+        if not node.parents:
             self.roots[node] = None
         return Placed(node, True, over, under)
 
@@ -136,13 +113,3 @@ def _widest(rows: list[Row]) -> tuple[Row, ...]:
     return tuple(
         row for row in given if not any(other is not row and other.covers(row) for other in given)
     )
-
-
-def _join(parent: Node, child: Node) -> None:
-    parent.children.append(child)
-    child.parents.append(parent)
-
-
-def _without(nodes: list[Node], less: Iterable[Node]) -> list[Node]:
-    gone = set(less)
-    return [each for each in nodes if each not in gone]
