@@ -169,13 +169,14 @@ class PreferentialGraph:
         return {name: self._looked[name] for name in ("predicates", "subscriptions")}
 
     def _walk(self, event: Event, stops: Callable[[Node], bool]) -> list[Node]:
+        tokens = event.tokens
         truths: dict[Region, bool] = {}
-        matching_parents = Counter[Node]()
+        matching_parents: dict[Node, int] = defaultdict(int)
         found, waiting, checked = [], deque(self.poset.roots), 0
         while waiting:
             node = waiting.popleft()
             checked += 1
-            if not _matches(node, event.tokens, truths):
+            if not _matches(node, tokens, truths):
                 continue
             found.append(node)
             for child in () if stops(node) else node.children:
