@@ -106,7 +106,7 @@ def test_what_shares_no_value_is_not_compared(size: int, most: int) -> None:
     """A hundred kinds with one common attribute: a conjunction meets itself, up and down."""
     rows = Rows()
     taken = [
-        rows.take(parse(f"kind = 'k{number}' and price < {number}").conjunctions[0])
+        rows.take(parse(f"price < {number} and kind = 'k{number}'").conjunctions[0])
         for number in range(size)
     ]
     assert [rows.over(row) for row in taken] == [rows.under(row) for row in taken]
