@@ -31,3 +31,11 @@ class InvalidPolicy(TidingsError):
 
 class InvalidForm(TidingsError):
     """A JSON, TOML or file record with a missing, unknown or ill-typed field."""
+
+
+class StoreError(TidingsError):
+    """A store that cannot be opened, read or written as asked; what failed left nothing behind."""
+
+
+class VersionGone(StoreError):
+    """A version of the catalogue whose history was compacted; read everything anew."""

@@ -1,0 +1,124 @@
+"""What changed in the catalogue since a version, and how it was at one."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+from tidings.errors import StoreError, VersionGone
+from tidings.store.entry import Entry, read_entry
+from tidings.store.protocol import Database, Row, Session, limited, whole
+
+_PAGE: Final = 10_000
+_CHANGES: Final = """
+    SELECT since, kind, id, form FROM records WHERE since > ?
+    UNION ALL
+    SELECT until, kind, id, NULL FROM records AS r
+    WHERE until > ? AND until <= ? AND NOT EXISTS (SELECT 1 FROM records WHERE since = r.until)
+    ORDER BY 1 LIMIT ?"""
+_AS_OF: Final = """
+    SELECT since, kind, id, form FROM records
+    WHERE (kind, id) > (?, ?) AND since <= ? AND until > ?
+    ORDER BY kind, id LIMIT ?"""
+
+
+class History:
+    """The change log of the catalogue. Versions before the last `compact` are gone from it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def changes(self, since: int, limit: int = _PAGE) -> list[Entry]:
+        """Give what changed after a version, in order; removals are entries without a form.
+
+        The version of the last entry is where to go on; no entry: nothing changed.
+        """
+        work = partial(_changes, since=whole("a version", since), limit=whole("limit", limit, 1))
+        return [read_entry(*row) for row in self._database.read(work)]
+
+    def as_of(self, version: int | None = None) -> Iterator[Entry]:
+        """Give everything as it was at a version, or is now: subscribers first, then by id.
+
+        It is read in pages and always the same, whatever is written meanwhile.
+        """
+        if version is None:
+            version = self._database.read(_versions)[0]
+        last: tuple[str, str] | None = ("", "")
+        while last:
+            rows = self._database.read(partial(_as_of, version=version, after=last))
+            last = rows[-1][1:3] if len(rows) == _PAGE else None
+            yield from (read_entry(*row) for row in rows)
+
+    def compact(self, before: int) -> int:
+        """Forget how it was before a version, as far as no pin needs it; give how far that was.
+
+        What is there now stays, of course.
+        """
+        return self._database.write(partial(_compact, before=whole("a version", before)))
+
+    def pin(self, query: str, batch: int) -> int:
+        """Give the version that a batch sees: the newest when it is first asked for, then that.
+
+        Ask before the batch is computed, and again when it is replayed. The pin of a query's last
+        batch holds back `compact`, until the next batch or `unpin`.
+        """
+        batch = whole("a batch", batch)
+        return self._database.write(partial(_pin, query=limited("a query", query), batch=batch))
+
+    def unpin(self, query: str) -> None:
+        """Release the pin of a query that will not come back."""
+        self._database.write(lambda session: session.run("DELETE FROM pins WHERE query = ?", query))
+
+
+def _versions(session: Session) -> tuple[int, int]:
+    """Give the newest version, and the oldest that can still be asked for."""
+    newest, oldest = session.rows("SELECT version, compacted FROM catalogue")[0]
+    return int(newest), int(oldest)
+
+
+def _check(session: Session, version: int) -> None:
+    newest, oldest = _versions(session)
+    if version > newest:
+        raise StoreError(f"there is no version {version} yet; the newest is {newest}")
+    if version < oldest:
+        raise VersionGone(
+            f"version {version} is gone, the oldest kept is {oldest}; read everything anew"
+        )
+
+
+def _changes(session: Session, since: int, limit: int) -> list[Row]:
+    _check(session, since)
+    newest = _versions(session)[0]
+    return session.rows(_CHANGES, since, since, newest, limit)
+
+
+def _as_of(session: Session, version: int, after: tuple[str, str]) -> list[Row]:
+    _check(session, version)
+    return session.rows(_AS_OF, *after, version, version, _PAGE)
+
+
+def _compact(session: Session, before: int) -> int:
+    session.alone()
+    newest, oldest = _versions(session)
+    pinned = session.rows("SELECT min(version) FROM pins")[0][0]
+    reached = max(oldest, min(before, newest, newest if pinned is None else pinned))
+    session.run("DELETE FROM records WHERE until <= ?", reached)
+    session.run("UPDATE catalogue SET compacted = ?", reached)
+    return reached
+
+
+def _pin(session: Session, query: str, batch: int) -> int:
+    session.alone()
+    found = session.rows("SELECT batch, version FROM pins WHERE query = ?", query)
+    if found and batch <= found[0][0]:
+        if batch < found[0][0]:
+            raise StoreError(f"batch {batch} of {query} has no pin any more; {found[0][0]} has")
+        return int(found[0][1])
+    newest = _versions(session)[0]
+    session.run(
+        "INSERT INTO pins VALUES (?, ?, ?) ON CONFLICT (query) "
+        "DO UPDATE SET batch = excluded.batch, version = excluded.version",
+        query,
+        batch,
+        newest,
+    )
+    return newest

@@ -1,0 +1,159 @@
+"""A store in PostgreSQL: for many machines. The only import of psycopg."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg.adapt import Buffer
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.types.string import StrDumper, TextLoader
+
+from tidings.errors import StoreError
+from tidings.store.connections import Connections
+from tidings.store.protocol import Cell, Row, Session, Staging
+
+T = TypeVar("T")
+
+_LOCK: Final = 0x71D1465
+_FIRST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 2.0
+_DEFAULTS: Final = {
+    "application_name": "tidings",
+    "connect_timeout": "10",
+    "keepalives_idle": "15",
+    "tcp_user_timeout": "30000",
+}
+_SCHEMA: Final = "-c search_path=tidings"
+# Lost or refused for now: broken connections, shutdowns and starts, conflicts, too many clients.
+_PASSING: Final = ("08", "40001", "40P01", "57P01", "57P02", "57P03", "53300")
+_STARTING: Final = ("the database system is", "too many clients", "terminating connection")
+_ESCAPE: Final = "\x1a"
+
+
+class _TextDumper(StrDumper):
+    """Writes text, also with the character NUL, which PostgreSQL does not take."""
+
+    def dump(self, obj: str) -> Buffer | None:
+        if "\0" in obj or _ESCAPE in obj:
+            obj = obj.replace(_ESCAPE, _ESCAPE + "1").replace("\0", _ESCAPE + "0")
+        return super().dump(obj)
+
+
+class _Text(TextLoader):
+    """Reads what `_TextDumper` wrote."""
+
+    def load(self, data: Buffer) -> str:
+        text = str(super().load(data))
+        if _ESCAPE in text:
+            text = text.replace(_ESCAPE + "0", "\0").replace(_ESCAPE + "1", _ESCAPE)
+        return text
+
+
+class PostgresSession:
+    """A transaction on a connection to PostgreSQL."""
+
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, *values: Cell) -> list[Row]:
+        return self._execute(sql, values).fetchall()
+
+    def run(self, sql: str, *values: Cell) -> int:
+        return self._execute(sql, values).rowcount
+
+    def _execute(self, sql: str, values: tuple[Cell, ...]) -> psycopg.Cursor[Row]:
+        return self._connection.execute(sql.replace("?", "%s").encode(), values)
+
+    def stage(self, table: Staging, rows: Iterable[tuple[Cell, ...]]) -> None:
+        self.run(f"{table.definition} ON COMMIT DELETE ROWS")
+        self.run(f"TRUNCATE {table.name}")
+        copying = f"COPY {table.name} ({', '.join(table.columns)}) FROM STDIN"
+        with self._connection.cursor() as cursor, cursor.copy(copying.encode()) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+    def alone(self) -> None:
+        self.rows("SELECT pg_advisory_xact_lock(?)", _LOCK)
+
+    def has_table(self, name: str) -> bool:
+        return self.rows("SELECT to_regclass(?) IS NOT NULL", name) == [(True,)]
+
+
+class PostgresDatabase:
+    """The schema `tidings` of a PostgreSQL database.
+
+    When the server goes away, work is tried again from its start for up to `patience_s`.
+    """
+
+    dialect = "postgres"
+
+    def __init__(self, address: str, patience_s: float = 30.0) -> None:
+        try:
+            given = conninfo_to_dict(address)
+        except psycopg.Error as error:
+            raise StoreError(f"this is no address of PostgreSQL: {error}") from None
+        self.name = _shown(given)
+        options = f"{given.get('options') or ''} {_SCHEMA}"
+        self._address = make_conninfo(address, **_filled(given), options=options)
+        self._patience_s = patience_s
+        self._connections = Connections(self.name, self._connect)
+
+    def read(self, work: Callable[[Session], T]) -> T:
+        return self._work("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", work)
+
+    def write(self, work: Callable[[Session], T]) -> T:
+        return self._work("BEGIN ISOLATION LEVEL READ COMMITTED", work)
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def _work(self, begin: str, work: Callable[[Session], T]) -> T:
+        pause_s, deadline = _FIRST_PAUSE_S, time.monotonic() + self._patience_s
+        while True:
+            try:
+                with self._connections.transaction(begin) as connection:
+                    return work(PostgresSession(connection))
+            except psycopg.Error as error:
+                self._connections.drop()
+                self._judge(error, lasting=time.monotonic() + pause_s > deadline)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        connection = psycopg.connect(self._address, autocommit=True)
+        connection.adapters.register_dumper(str, _TextDumper)
+        connection.adapters.register_loader("text", _Text)
+        return connection
+
+    def _judge(self, error: psycopg.Error, *, lasting: bool) -> None:
+        """Raise what trying again cannot mend, or has not mended for long enough."""
+        said = " ".join(str(error).split())
+        if not _passing(error, said):
+            raise StoreError(f"{self.name}: PostgreSQL refuses: {said}") from error
+        if lasting:
+            raise StoreError(
+                f"{self.name}: PostgreSQL has not answered for {self._patience_s:g} s; see that it "
+                f"runs and can be reached, and do it again: what was not written is not there, and "
+                f"no batch is written twice ({said})"
+            ) from error
+
+
+def _passing(error: psycopg.Error, said: str) -> bool:
+    """Tell whether an error may pass by itself."""
+    if error.sqlstate is not None:
+        return error.sqlstate.startswith(_PASSING)
+    if not isinstance(error, psycopg.OperationalError):
+        return False
+    return "FATAL:" not in said or any(words in said for words in _STARTING)
+
+
+def _filled(given: Mapping[str, Any]) -> dict[str, str]:
+    """Give the defaults for what an address leaves out."""
+    return {name: value for name, value in _DEFAULTS.items() if name not in given}
+
+
+def _shown(given: Mapping[str, Any]) -> str:
+    place = given.get("host") or given.get("hostaddr") or "localhost"
+    port = f":{given['port']}" if given.get("port") else ""
+    return f"postgresql://{place}{port}/{given.get('dbname') or ''}"

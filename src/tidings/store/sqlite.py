@@ -1,0 +1,121 @@
+"""A store in an SQLite file: for one machine, any number of threads and processes."""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TypeVar
+
+from tidings.errors import StoreError
+from tidings.store.connections import Connections
+from tidings.store.protocol import Cell, Row, Session, Staging
+
+T = TypeVar("T")
+
+_OLDEST: Final = (3, 37, 0)
+_PRAGMAS: Final = (
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA temp_store = MEMORY",
+)
+_MEANINGS: Final = {
+    sqlite3.SQLITE_FULL: "the disk is full; free some space and do it again",
+    sqlite3.SQLITE_READONLY: "it is read-only; make the file and its folder writable",
+    sqlite3.SQLITE_BUSY: "another process has been writing for too long; try again, or end it",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; its folder must exist and be writable",
+    sqlite3.SQLITE_NOTADB: "this file is no SQLite database; name another one",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged; restore it from a copy",
+    sqlite3.SQLITE_IOERR: "the disk refuses to read or write; look after it and do it again",
+}
+
+
+class SqliteSession:
+    """A transaction on a connection to SQLite."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, *values: Cell) -> list[Row]:
+        return self._connection.execute(sql, values).fetchall()
+
+    def run(self, sql: str, *values: Cell) -> int:
+        return self._connection.execute(sql, values).rowcount
+
+    def stage(self, table: Staging, rows: Iterable[tuple[Cell, ...]]) -> None:
+        self._connection.execute(table.definition)
+        self._connection.execute(f"DELETE FROM {table.name}")
+        marks = ", ".join("?" * len(table.columns))
+        self._connection.executemany(f"INSERT INTO {table.name} VALUES ({marks})", rows)
+
+    def alone(self) -> None:
+        """Do nothing: every transaction that writes is alone from its start."""
+
+    def has_table(self, name: str) -> bool:
+        return bool(self.rows("SELECT 1 FROM sqlite_schema WHERE name = ?", name))
+
+
+class SqliteDatabase:
+    """An SQLite file with a write-ahead log: readers never wait, writers wait for each other.
+
+    A writer waits up to `patience_s`. What is written is on disk, whatever fails after it.
+    """
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path, patience_s: float = 30.0, *, read_only: bool = False) -> None:
+        if sqlite3.sqlite_version_info < _OLDEST:
+            wanted = ".".join(map(str, _OLDEST))
+            raise StoreError(
+                f"stores need SQLite {wanted} or newer, and this Python has "
+                f"{sqlite3.sqlite_version}; use another Python, or PostgreSQL"
+            )
+        self.name = str(path)
+        self._address = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+        self._patience_s = patience_s
+        self._connections = Connections(self.name, self._connect)
+        if not read_only:
+            self._keep_log()
+
+    def read(self, work: Callable[[Session], T]) -> T:
+        return self._work("BEGIN", work)
+
+    def write(self, work: Callable[[Session], T]) -> T:
+        return self._work("BEGIN IMMEDIATE", work)
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def _work(self, begin: str, work: Callable[[Session], T]) -> T:
+        with self._explaining(), self._connections.transaction(begin) as connection:
+            return work(SqliteSession(connection))
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._address,
+            uri=True,
+            timeout=self._patience_s,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        for pragma in _PRAGMAS:
+            connection.execute(pragma)
+        return connection
+
+    def _keep_log(self) -> None:
+        """Turn the write-ahead log on; the file remembers it."""
+        with self._explaining():
+            connection = self._connect()
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            finally:
+                connection.close()
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Say in words what SQLite cannot do."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            meaning = _MEANINGS.get(primary, "it cannot do this")
+            raise StoreError(f"{self.name}: {meaning} (SQLite says: {error})") from error
