@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
+from uuid import uuid4
 
 from tidings import checks
 from tidings.errors import StoreError
@@ -27,14 +28,14 @@ _LETTERS: Final = Staging(
 _IDS: Final = Staging("incoming_ids", {"id": "BIGINT"})
 _INSERT: Final = """
     INSERT INTO letters (kind, record, reason, query, batch)
-    SELECT kind, record, reason, {} FROM incoming_letters ORDER BY ordinal"""
+    SELECT kind, record, reason, ?, ? FROM incoming_letters ORDER BY ordinal"""
 _FIELDS: Final = "id, kind, record, reason, query, batch, taken_us"
 _TAKE: Final = f"""
-    UPDATE letters SET taken_us = ? WHERE taken_us IS NULL AND id IN (
+    UPDATE letters SET taken_us = ?, ticket = ? WHERE taken_us IS NULL AND id IN (
         SELECT id FROM letters WHERE kind = ? AND taken_us IS NULL ORDER BY id LIMIT ?)
     RETURNING {_FIELDS}"""
 _GIVE_BACK: Final = """
-    UPDATE letters SET taken_us = NULL
+    UPDATE letters SET taken_us = NULL, ticket = NULL
     WHERE taken_us IS NOT NULL AND id IN (SELECT id FROM incoming_ids)"""
 
 
@@ -46,8 +47,8 @@ class Letter:
     kind: str
     record: Any = field(hash=False)
     reason: str
-    query: str | None
-    batch: int | None
+    query: str
+    batch: int
     taken_us: int | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,21 +65,13 @@ class Letter:
 
 
 class Letters:
-    """All late events and dead letters, in the order in which they came. None is ever deleted."""
+    """All late events and dead letters, in the order in which they came. None is ever deleted.
+
+    `Notifications.append` writes them, along with the deliveries of their batch.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    def append(
-        self,
-        *,
-        late: Iterable[Event | DeadLetter] = (),
-        dead: Iterable[DeadLetter | BadRecord] = (),
-    ) -> int:
-        """Keep what belongs to no batch, and give how many; what does goes with its deliveries."""
-        writings = [*map(late_letter, late), *map(dead_letter, dead)]
-        self._database.write(partial(insert, writings=writings))
-        return len(writings)
 
     def page(self, kind: str, after: int = 0, limit: int = 100) -> list[Letter]:
         """Give the letters after an id, waiting or taken, in order."""
@@ -98,8 +91,8 @@ class Letters:
 
         They are marked with the time `at` and stay. `give_back` what could not be published.
         """
-        values = (parse_time_us(at), _kind(kind), whole("limit", limit, 1))
-        rows = self._database.write(lambda session: session.rows(_TAKE, *values))
+        values = (parse_time_us(at), uuid4().hex, _kind(kind), whole("limit", limit, 1))
+        rows = self._database.write(lambda session: _take(session, *values))
         return sorted(map(_letter, rows), key=lambda letter: letter.id)
 
     def give_back(self, ids: Iterable[int]) -> int:
@@ -120,23 +113,21 @@ def dead_letter(dead: DeadLetter | BadRecord) -> Writing:
     return (DEAD, *_written(dead))
 
 
-def insert(
-    session: Session,
-    writings: Sequence[Writing],
-    query: str | None = None,
-    batch: int | None = None,
-) -> None:
-    """Insert letters in order."""
+def insert(session: Session, writings: Sequence[Writing], query: str, batch: int) -> None:
+    """Insert the letters of a batch, in order."""
     if writings:
         session.stage(_LETTERS, ((n, *each) for n, each in enumerate(writings)))
-        if query is None or batch is None:
-            session.run(_INSERT.format("NULL, NULL"))
-        else:
-            session.run(_INSERT.format("?, ?"), query, batch)
+        session.run(_INSERT, query, batch)
 
 
 def _written(letter: DeadLetter | BadRecord) -> tuple[str, str]:
     return json.dumps(printable(letter.record)), letter.reason
+
+
+def _take(session: Session, at_us: int, ticket: str, kind: str, limit: int) -> list[Row]:
+    """Take letters under a ticket; those that a lost try took under it are taken already."""
+    before = session.rows(f"SELECT {_FIELDS} FROM letters WHERE ticket = ?", ticket)
+    return before or session.rows(_TAKE, at_us, ticket, kind, limit)
 
 
 def _give_back(session: Session, rows: Sequence[tuple[int]]) -> int:

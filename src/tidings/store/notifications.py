@@ -132,12 +132,17 @@ def _mark(session: Session, subscriber: str, sequence: int) -> Inbox:
 
 def _prune(session: Session, before_us: int, forget_us: int | None) -> int:
     """Move keys out of the deliveries, forget old keys, and shorten the lists of batches."""
+    session.alone()
     session.run(
         "INSERT INTO pruned SELECT subscriber, event, delivered_us FROM deliveries "
         "WHERE delivered_us < ?",
         before_us,
     )
-    dropped = session.run("DELETE FROM deliveries WHERE delivered_us < ?", before_us)
+    dropped = session.run(
+        "DELETE FROM deliveries AS d WHERE delivered_us < ? AND EXISTS "
+        "(SELECT 1 FROM pruned AS p WHERE p.subscriber = d.subscriber AND p.event = d.event)",
+        before_us,
+    )
     if forget_us is not None:
         session.run("DELETE FROM pruned WHERE delivered_us < ?", forget_us)
     session.run(

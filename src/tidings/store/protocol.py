@@ -52,7 +52,7 @@ class Database(Protocol):
     """A place for a store, safe for threads. What it cannot do is a `StoreError` that says why.
 
     Work may be tried again from its start, where a connection is lost. So it changes nothing but
-    the database, and gives the same when its first try was written after all.
+    the database, and does no harm when its first try was written after all.
     """
 
     dialect: str
