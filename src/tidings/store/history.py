@@ -10,11 +10,11 @@ from tidings.store.protocol import Database, Row, Session, limited, whole
 
 _PAGE: Final = 10_000
 _CHANGES: Final = """
-    SELECT since, kind, id, form FROM records WHERE since > ?
+    SELECT since, kind, id, form FROM records WHERE since > ? AND since <= ?
     UNION ALL
     SELECT until, kind, id, NULL FROM records AS r
     WHERE until > ? AND until <= ? AND NOT EXISTS (SELECT 1 FROM records WHERE since = r.until)
-    ORDER BY 1 LIMIT ?"""
+    ORDER BY 1"""
 _AS_OF: Final = """
     SELECT since, kind, id, form FROM records
     WHERE (kind, id) > (?, ?) AND since <= ? AND until > ?
@@ -75,7 +75,8 @@ def _versions(session: Session) -> tuple[int, int]:
     return int(newest), int(oldest)
 
 
-def _check(session: Session, version: int) -> None:
+def _check(session: Session, version: int) -> int:
+    """Check a version that is asked for; give the newest."""
     newest, oldest = _versions(session)
     if version > newest:
         raise StoreError(f"there is no version {version} yet; the newest is {newest}")
@@ -83,12 +84,14 @@ def _check(session: Session, version: int) -> None:
         raise VersionGone(
             f"version {version} is gone, the oldest kept is {oldest}; read everything anew"
         )
+    return newest
 
 
 def _changes(session: Session, since: int, limit: int) -> list[Row]:
-    _check(session, since)
-    newest = _versions(session)[0]
-    return session.rows(_CHANGES, since, since, newest, limit)
+    """Give the next `limit` versions; each that is kept is one record, begun or ended."""
+    newest = _check(session, since)
+    upto = min(newest, since + limit)
+    return session.rows(_CHANGES, since, upto, since, upto)
 
 
 def _as_of(session: Session, version: int, after: tuple[str, str]) -> list[Row]:
