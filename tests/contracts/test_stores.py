@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -27,6 +26,7 @@ from tests.store.people import (
     names,
     records,
 )
+from tests.store.server import clear
 
 from tidings import (
     BadRecord,
@@ -228,12 +228,7 @@ def test_sqlite_is_the_model(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def test_postgres_is_the_model(postgres_address: str) -> None:
-    def place() -> str:
-        with psycopg.connect(postgres_address, autocommit=True) as connection:
-            connection.execute("DROP SCHEMA IF EXISTS tidings CASCADE")
-        return postgres_address
-
-    run_machine(place)
+    run_machine(lambda: clear(postgres_address))
 
 
 def drama(name: str, owner: str = "addison", **more: Any) -> Subscription:

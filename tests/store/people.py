@@ -3,10 +3,11 @@
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.store.appender import delivery
+from tests.store.appender import batch_of, delivery
 
 from tidings.store import Store
 
+USERS = ["u0", "u1", "u2"]
 NAMES = ["a", "b", "ä\0", "ab"]
 WHERES = ["genre = 'drama'", "year >= 2003", "title like 'it''s %'"]
 
@@ -29,6 +30,15 @@ def kind_of(form: dict[str, Any]) -> str:
 deliveries = st.builds(
     delivery, names, st.sampled_from(["e1", "e2", "e3", "e\0"]), st.integers(0, 9)
 )
+
+
+def undisturbed(batches: int, size: int = 20) -> dict[str, list[tuple[int, str]]]:
+    """Give what batches deliver to each, by the definition: each event once, in order."""
+    inboxes: dict[str, dict[str, None]] = {}
+    for number in range(batches):
+        for each in batch_of(number, size):
+            inboxes.setdefault(each.subscriber, {}).setdefault(each.event)
+    return {name: list(enumerate(events, start=1)) for name, events in inboxes.items()}
 
 
 def delivered(store: Store, subscriber: str) -> list[tuple[int, str]]:

@@ -9,8 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.store.appender import batch_of
-from tests.store.people import delivered
+from tests.store.people import USERS, delivered, undisturbed
 
 from tidings.store import Store, open_store
 
@@ -27,15 +26,6 @@ def finish(*children: subprocess.Popen[str]) -> None:
     for child in children:
         child.communicate(timeout=120)
         assert child.returncode == 0
-
-
-def expected() -> dict[str, list[tuple[int, str]]]:
-    """Give what undisturbed batches deliver, by the definition: each key once, in order."""
-    inboxes: dict[str, dict[str, None]] = {}
-    for number in range(BATCHES):
-        for each in batch_of(number, SIZE):
-            inboxes.setdefault(each.subscriber, {}).setdefault(each.event)
-    return {name: list(enumerate(events, start=1)) for name, events in inboxes.items()}
 
 
 def check_whole(store: Store) -> int:
@@ -76,7 +66,7 @@ def test_a_killed_writer_leaves_whole_batches_only(address: str) -> None:
     assert seen[0] >= 1
     with open_store(address) as store:
         assert check_whole(store) == BATCHES
-        assert {name: delivered(store, name) for name in expected()} == expected()
+        assert {name: delivered(store, name) for name in USERS} == undisturbed(BATCHES, SIZE)
 
 
 def test_the_same_batches_from_two_processes_are_written_once(address: str) -> None:
@@ -88,12 +78,10 @@ def test_the_same_batches_from_two_processes_are_written_once(address: str) -> N
 def test_two_processes_append_for_the_same_subscribers(address: str) -> None:
     finish(*(start(address, "append", query, "8", "60") for query in ("q", "r")))
     with open_store(address) as store:
-        for name in ("u0", "u1", "u2"):
+        for name, expected in undisturbed(8, 60).items():
             found = delivered(store, name)
-            assert [sequence for sequence, _ in found] == list(range(1, len(found) + 1))
-            assert {event for _, event in found} == {
-                each.event for number in range(8) for each in batch_of(number, 60)
-            }
+            assert [sequence for sequence, _ in found] == [sequence for sequence, _ in expected]
+            assert {event for _, event in found} == {event for _, event in expected}
 
 
 def test_two_processes_change_the_catalogue(address: str) -> None:

@@ -1,0 +1,186 @@
+"""What only a store in PostgreSQL has to do: a server that goes away and comes back."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from tests.store.appender import batch_of, delivery
+from tests.store.people import USERS, delivered, undisturbed
+from tests.store.server import crash, start
+
+from tidings import DeadLetter
+from tidings.errors import StoreError
+from tidings.store import Appended, Store, open_store
+
+BATCHES = 80
+
+
+@pytest.fixture
+def server(postgres: Any, postgres_address: str) -> Iterator[Any]:
+    """Give a server that a test may stop; it runs again afterwards."""
+    assert postgres_address == postgres.get_uri()
+    yield postgres
+    start(postgres)
+
+
+@pytest.fixture
+def store(server: Any) -> Iterator[Store]:
+    with open_store(server.get_uri()) as opened:
+        yield opened
+
+
+def append_all(store: Store, failed: list[BaseException]) -> None:
+    try:
+        for number in range(BATCHES):
+            letter = DeadLetter(number, "no good")
+            store.notifications.append("q", number, batch_of(number), dead=[letter])
+            store.catalogue.put({"id": f"u{number}"})
+    except BaseException as error:  # noqa: BLE001  # the test that waits for the thread shows it
+        failed.append(error)
+
+
+@pytest.mark.parametrize("stop", [lambda server: server.stop(), crash], ids=["stop", "crash"])
+def test_a_server_that_comes_back_has_every_batch_once(
+    server: Any, store: Store, stop: Callable[[Any], None]
+) -> None:
+    failed: list[BaseException] = []
+    writer = threading.Thread(target=append_all, args=(store, failed))
+    writer.start()
+    for pause in (0.2, 0.3):
+        time.sleep(pause)
+        assert writer.is_alive()
+        stop(server)
+        start(server)
+    writer.join(120)
+    assert not failed
+    assert store.notifications.last_batch("q") == BATCHES - 1
+    assert {name: delivered(store, name) for name in USERS} == undisturbed(BATCHES)
+    assert [each.record for each in store.letters.page("dead", limit=500)] == list(range(BATCHES))
+    ids = [entry.id for entry in store.history.changes(0)]
+    assert ids == [f"u{number}" for number in range(BATCHES)]
+
+
+def test_a_server_that_stays_away_is_an_error_that_says_so(server: Any) -> None:
+    with open_store(server.get_uri(), patience_s=0.3) as store:
+        store.notifications.append("q", 0, [delivery("a", "e1")])
+        server.stop()
+        for work in (
+            lambda: store.notifications.append("q", 1, [delivery("a", "e2")]),
+            lambda: open_store(server.get_uri(), patience_s=0.3),
+        ):
+            with pytest.raises(
+                StoreError, match=r"PostgreSQL has not answered for 0\.3 s; see that"
+            ):
+                work()
+        start(server)
+        assert store.notifications.append("q", 1, [delivery("a", "e2")]) == Appended(delivered=1)
+        assert delivered(store, "a") == [(1, "e1"), (2, "e2")]
+
+
+@pytest.fixture
+def lose_next_commit(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """Let the next COMMIT be done, and its answer be lost."""
+
+    def arm() -> list[str]:
+        execute = psycopg.Connection.execute
+        lost: list[str] = []
+
+        def losing(connection: Any, query: Any, *rest: Any, **more: Any) -> Any:
+            done = execute(connection, query, *rest, **more)
+            if query == "COMMIT" and not lost:
+                lost.append(query)
+                connection.close()
+                raise psycopg.OperationalError("the connection was lost")
+            return done
+
+        monkeypatch.setattr(psycopg.Connection, "execute", losing)
+        return lost
+
+    return arm
+
+
+def test_a_commit_whose_answer_is_lost_writes_once(
+    store: Store, lose_next_commit: Callable[[], list[str]]
+) -> None:
+    lost = lose_next_commit()
+    given = [delivery("a", "e1"), delivery("a", "e2")]
+    found = store.notifications.append("q", 0, given, dead=[DeadLetter(n, "x") for n in range(4)])
+    assert lost
+    assert found == Appended(delivered=2, dead=4, skipped=True)
+    assert delivered(store, "a") == [(1, "e1"), (2, "e2")]
+    lost = lose_next_commit()
+    assert store.catalogue.put({"id": "a"}, {"id": "b"}) == 2
+    assert lost
+    assert len(store.history.changes(0)) == 2
+
+
+def test_letters_that_a_lost_answer_took_are_handed_out(
+    store: Store, lose_next_commit: Callable[[], list[str]]
+) -> None:
+    store.notifications.append("q", 0, dead=[DeadLetter(n, "x") for n in range(4)])
+    lost = lose_next_commit()
+    taken = store.letters.take("dead", at=0, limit=2)
+    assert lost
+    assert [each.record for each in taken] == [0, 1]
+    assert store.letters.count("dead") == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("/postgres?", "/nowhere?"), 'database "nowhere" does not exist'),
+        (("//postgres:", "//nobody:"), 'role "nobody" does not exist'),
+    ],
+)
+def test_what_time_does_not_mend_is_said_at_once(
+    server: Any, change: tuple[str, str], says: str
+) -> None:
+    address = server.get_uri().replace(*change)
+    assert address != server.get_uri()
+    with pytest.raises(StoreError, match="PostgreSQL refuses") as refused:
+        open_store(address, patience_s=60)
+    assert says in str(refused.value)
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    with pytest.raises(StoreError, match="this is no address of PostgreSQL"):
+        open_store("postgresql://host/db?colour=red")
+
+
+def test_errors_do_not_show_passwords() -> None:
+    address = "postgresql://addison:secret@127.0.0.1:1/db"
+    with pytest.raises(StoreError, match=r"^postgresql://127\.0\.0\.1:1/db: ") as refused:
+        open_store(address, patience_s=0)
+    assert "secret" not in str(refused.value)
+
+
+def test_without_psycopg_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "tidings.store.postgres", raising=False)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(StoreError, match=r"pip install 'tidings\[postgres\]'"):
+        open_store("postgresql://localhost/db")
+
+
+def test_tables_lie_in_a_schema_of_their_own(server: Any, store: Store) -> None:
+    with psycopg.connect(server.get_uri()) as connection:
+        found = connection.execute(
+            "SELECT DISTINCT table_schema FROM information_schema.tables "
+            "WHERE table_name IN ('records', 'deliveries', 'migrations')"
+        ).fetchall()
+    assert found == [("tidings",)]
+    options = server.get_uri() + "&options=-cstatement_timeout%3D12345"
+    with open_store(options) as other:
+        assert other.catalogue.put({"id": "a"}) == store.catalogue.version()
+        told = other.database.read(lambda session: session.rows("SHOW statement_timeout"))
+        assert told == [("12345ms",)]
+
+
+def test_text_of_any_characters_reads_back(store: Store) -> None:
+    odd = ["\0", "\x1a", "\x1a0", "\x1a1\0", "\\N", "\t\n", "?%s", "'", "\U0001f600"]
+    store.notifications.append("q", 0, [delivery("a", event) for event in odd])
+    assert [event for _, event in delivered(store, "a")] == odd
+    assert store.notifications.append("q", 1, [delivery("a", each) for each in odd]).repeated == 9
