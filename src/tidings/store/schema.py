@@ -20,10 +20,11 @@ def migrations(dialect: str) -> list[Migration]:
     """Give all steps for a database, in order."""
     folder = resources.files("tidings.store") / "migrations" / dialect
     files = sorted((each for each in folder.iterdir()), key=lambda each: each.name)
-    return [_migration(each.name, each.read_text("utf-8")) for each in files]
+    return [read_migration(each.name, each.read_text("utf-8")) for each in files]
 
 
-def _migration(file: str, text: str) -> Migration:
+def read_migration(file: str, text: str) -> Migration:
+    """Read a step: the file's name has its number, the text statements and lines of comment."""
     number, _, name = file.removesuffix(".sql").partition("_")
     lines = [line for line in text.splitlines() if not line.startswith("--")]
     statements = (each.strip() for each in "\n".join(lines).split(";\n"))

@@ -1,0 +1,104 @@
+"""Connections that threads share."""
+
+import os
+
+import pytest
+
+from tidings.errors import StoreError
+from tidings.store.connections import Connections
+
+
+class Recorded:
+    """A connection that remembers what was done with it."""
+
+    def __init__(self, broken: str = "") -> None:
+        self.done: list[str] = []
+        self.broken = broken
+
+    def execute(self, query: str) -> None:
+        self.done.append(query)
+        if query == self.broken:
+            raise OSError(query)
+
+    def close(self) -> None:
+        self.done.append("close")
+
+
+@pytest.fixture
+def made() -> list[Recorded]:
+    return []
+
+
+@pytest.fixture
+def connections(made: list[Recorded]) -> Connections[Recorded]:
+    def connect() -> Recorded:
+        made.append(Recorded())
+        return made[-1]
+
+    return Connections("here", connect)
+
+
+def test_one_after_the_other_uses_the_same(
+    connections: Connections[Recorded], made: list[Recorded]
+) -> None:
+    for _ in range(3):
+        with connections.transaction("BEGIN"):
+            pass
+    assert [each.done for each in made] == [["BEGIN", "COMMIT"] * 3]
+
+
+def test_two_at_once_use_two(connections: Connections[Recorded], made: list[Recorded]) -> None:
+    with connections.transaction("BEGIN") as one, connections.transaction("BEGIN") as other:
+        assert one is not other
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("broken", ["", "BEGIN", "COMMIT", "ROLLBACK"])
+def test_an_error_rolls_back_and_closes(broken: str) -> None:
+    found: list[Recorded] = []
+
+    def connect() -> Recorded:
+        found.append(Recorded(broken))
+        return found[-1]
+
+    connections = Connections("here", connect)
+    work = {"COMMIT": 0}.get(broken, 1)
+    with pytest.raises((OSError, ZeroDivisionError)), connections.transaction("BEGIN"):
+        assert 1 / (1 - work)
+    assert found[0].done[-2:] == ["ROLLBACK", "close"]
+    assert found[0].done.count("COMMIT") == (broken == "COMMIT")
+    with pytest.raises((OSError, ZeroDivisionError)), connections.transaction("BEGIN"):
+        assert 1 / 0
+    assert len(found) == 2
+
+
+def test_a_lent_connection_is_closed_when_it_comes_back(
+    connections: Connections[Recorded], made: list[Recorded]
+) -> None:
+    with connections.transaction("BEGIN"):
+        connections.close()
+        assert made[0].done == ["BEGIN"]
+    assert made[0].done == ["BEGIN", "COMMIT", "close"]
+    with pytest.raises(StoreError, match="the store here is closed"):
+        connections.transaction("BEGIN").__enter__()
+
+
+def test_idle_ones_are_dropped(connections: Connections[Recorded], made: list[Recorded]) -> None:
+    with connections.transaction("BEGIN"):
+        pass
+    connections.drop()
+    assert made[0].done[-1] == "close"
+    with connections.transaction("BEGIN"):
+        pass
+    assert len(made) == 2
+
+
+def test_another_process_leaves_them_alone(
+    connections: Connections[Recorded], made: list[Recorded], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connections.transaction("BEGIN"):
+        pass
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with connections.transaction("BEGIN"):
+        pass
+    assert [each.done for each in made] == [["BEGIN", "COMMIT"]] * 2

@@ -1,0 +1,41 @@
+"""Addresses of stores."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from tidings.errors import StoreError
+from tidings.store import open_store
+
+
+def test_every_spelling_of_a_path_opens_the_same_store(tmp_path: Path) -> None:
+    path = tmp_path / "a b.db"
+    with open_store(path) as store:
+        store.catalogue.put({"id": "a"})
+    quoted = str(path).replace(" ", "%20")
+    with contextlib.chdir(tmp_path):
+        for address in (str(path), f"sqlite:///{quoted}", "sqlite:///a%20b.db", "a b.db"):
+            with open_store(address) as store:
+                assert store.catalogue.version() == 1
+                assert store.database.name.endswith("a b.db")
+    assert {each.name for each in tmp_path.iterdir()} == {"a b.db"}
+
+
+@pytest.mark.parametrize("address", ["mysql://host/db", "sqlite://host", "http://x"])
+def test_other_addresses_are_refused(address: str) -> None:
+    with pytest.raises(StoreError, match="is no address of a store; write a path, sqlite:///path"):
+        open_store(address)
+
+
+@pytest.mark.parametrize("address", ["", ":memory:", "sqlite:///", "sqlite:///:memory:"])
+def test_an_address_that_names_no_file_is_refused(address: str) -> None:
+    with pytest.raises(StoreError, match="names no file; a store survives"):
+        open_store(address)
+
+
+def test_leaving_the_block_closes_the_store(tmp_path: Path) -> None:
+    with open_store(tmp_path / "t.db") as store:
+        store.catalogue.put({"id": "a"})
+    with pytest.raises(StoreError, match="is closed; open it again"):
+        store.catalogue.version()

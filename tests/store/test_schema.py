@@ -1,0 +1,130 @@
+"""Schemas: old ones are brought to the newest, newer ones are refused, all or nothing."""
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from tests.store.appender import delivery
+from tests.store.people import delivered
+
+from tidings.errors import StoreError
+from tidings.store import Inbox, Store, open_store
+from tidings.store.schema import Migration, migrate, migrations, read_migration
+
+OLD = Path(__file__).with_name("version1")
+DIALECTS = ["sqlite", "postgres"]
+
+
+def dialect_of(address: str) -> str:
+    return "postgres" if address.startswith("postgresql:") else "sqlite"
+
+
+def run_raw(address: str, script: str) -> None:
+    """Run SQL without any code of ours."""
+    if dialect_of(address) == "sqlite":
+        connection = sqlite3.connect(address)
+        connection.executescript(script)
+        connection.close()
+    else:
+        with psycopg.connect(address, options="-c search_path=tidings") as postgres:
+            postgres.execute(script.encode())
+
+
+@pytest.fixture
+def old(address: str) -> str:
+    """Give the address of a store that the first version of the schema wrote."""
+    run_raw(address, (OLD / f"{dialect_of(address)}.sql").read_text(encoding="utf-8"))
+    run_raw(address, (OLD / "rows.sql").read_text(encoding="utf-8"))
+    return address
+
+
+def applied(store: Store) -> list[Any]:
+    return store.database.read(lambda s: s.rows("SELECT number, name FROM migrations ORDER BY 1"))
+
+
+def test_an_old_store_is_brought_to_the_newest_with_all_it_holds(old: str) -> None:
+    with open_store(old) as store:
+        steps = migrations(dialect_of(old))
+        assert applied(store) == [(step.number, step.name) for step in steps]
+        now = {entry.id: entry.form for entry in store.history.as_of()}
+        assert now["s1"] == {"id": "s1", "subscriber": "addison", "where": "genre = 'comedy'"}
+        assert set(now) == {"addison", "s1"}
+        assert {entry.id for entry in store.history.as_of(4)} == {"addison", "s1", "s2"}
+        assert delivered(store, "addison") == [(1, "e1"), (2, "e2")]
+        assert store.notifications.inbox("addison") == Inbox(last=2, read=0)
+        assert store.letters.page("late")[0].record == {"id": "e3"}
+
+
+def test_an_old_store_goes_on_where_it_was(old: str) -> None:
+    with open_store(old) as store:
+        assert store.notifications.append("q", 0, [delivery("addison", "e9")]).skipped
+        given = [delivery("addison", event) for event in ("e0", "e2", "e4")]
+        assert store.notifications.append("q", 1, given).repeated == 2
+        assert delivered(store, "addison")[2:] == [(3, "e4")]
+        assert store.notifications.mark_read("addison", 3) == Inbox(last=3, read=3)
+        assert store.catalogue.put({"id": "bob"}) == 6
+        assert store.history.pin("q", 2) == 6
+
+
+def test_a_newer_store_is_refused_and_left_alone(address: str) -> None:
+    open_store(address).close()
+    run_raw(address, "INSERT INTO migrations VALUES (99, 'from_the_future')")
+    for _ in range(2):
+        with pytest.raises(StoreError) as refused:
+            open_store(address)
+        newest = migrations(dialect_of(address))[-1].number
+        assert f"has schema 99, and this Tidings knows up to {newest}" in str(refused.value)
+        assert "install that one, or open another store" in str(refused.value)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_was_released_never_changes(dialect: str) -> None:
+    frozen = read_migration("0001_first.sql", (OLD / f"{dialect}.sql").read_text(encoding="utf-8"))
+    assert migrations(dialect)[0] == frozen
+    assert len(frozen.statements) > 10
+
+
+def test_migrations_are_numbered_from_1_and_alike_in_all_databases() -> None:
+    steps = {dialect: migrations(dialect) for dialect in DIALECTS}
+    assert [step.number for step in steps["sqlite"]] == list(range(1, len(steps["sqlite"]) + 1))
+    assert [s.name for s in steps["sqlite"]] == [s.name for s in steps["postgres"]]
+
+
+def test_a_step_that_fails_leaves_the_schema_as_it_was(
+    old: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = [
+        *migrations(dialect_of(old)),
+        Migration(3, "broken", ("CREATE TABLE extra (x TEXT)", "INSERT INTO nowhere VALUES (1)")),
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr("tidings.store.schema.migrations", lambda _: broken)
+        with pytest.raises(StoreError, match="nowhere"):
+            open_store(old)
+    run_raw(old, "INSERT INTO inboxes (subscriber, last) VALUES ('bob', 1)")
+    with open_store(old) as store:
+        assert [number for number, _ in applied(store)] == [1, 2]
+        assert not store.database.read(lambda session: session.has_table("extra"))
+        assert store.notifications.inbox("bob") == Inbox(last=1, read=0)
+
+
+def test_many_may_open_a_new_store_at_once(address: str) -> None:
+    def opened(_: int) -> list[Any]:
+        with open_store(address) as store:
+            return applied(store)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(opened, range(4)))
+    assert all(each == found[0] for each in found)
+
+
+def test_to_migrate_again_changes_nothing(address: str) -> None:
+    with open_store(address) as store:
+        store.catalogue.put({"id": "a"})
+        before = applied(store)
+        migrate(store.database)
+        assert applied(store) == before
+        assert store.catalogue.version() == 1

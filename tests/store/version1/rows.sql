@@ -1,0 +1,13 @@
+INSERT INTO migrations VALUES (1, 'first');
+INSERT INTO records VALUES (1, 9223372036854775807, 'subscriber', 'addison', 'addison', '{"id":"addison","policy":{"k":2}}');
+INSERT INTO records VALUES (2, 3, 'subscription', 's1', 'addison', '{"id":"s1","subscriber":"addison","where":"genre = ''drama''"}');
+INSERT INTO records VALUES (3, 9223372036854775807, 'subscription', 's1', 'addison', '{"id":"s1","subscriber":"addison","where":"genre = ''comedy''"}');
+INSERT INTO records VALUES (4, 5, 'subscription', 's2', 'addison', '{"id":"s2","subscriber":"addison","where":"year >= 2003"}');
+UPDATE catalogue SET version = 5;
+INSERT INTO queries (name) VALUES ('q');
+INSERT INTO batches VALUES ('q', 0, 2, 1, 1, 0);
+INSERT INTO inboxes (subscriber, last) VALUES ('addison', 2);
+INSERT INTO deliveries VALUES ('addison', 1, 'e1', 0.9, 1, '{"name": "continuous"}', '["s1"]', 1000000, 'q', 0);
+INSERT INTO deliveries VALUES ('addison', 2, 'e2', 0.8, 2, '{"name": "continuous"}', '["s1"]', 2000000, 'q', 0);
+INSERT INTO pruned VALUES ('addison', 'e0', 0);
+INSERT INTO letters (kind, record, reason, query, batch) VALUES ('late', '{"id": "e3"}', 'published before the watermark', 'q', 0);
