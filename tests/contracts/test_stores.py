@@ -94,8 +94,13 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.store.catalogue.load(forms, seen.append) == self.model.version
         assert seen == ([len(forms)] if forms else [])
 
-    @rule(kind=st.sampled_from(KINDS), name=st.one_of(names, ids))
-    def remove(self, kind: str, name: str) -> None:
+    @rule(
+        key=st.one_of(
+            st.tuples(st.just("subscriber"), names), st.tuples(st.just("subscription"), ids)
+        )
+    )
+    def remove(self, key: tuple[str, str]) -> None:
+        kind, name = key
         assert self.store.catalogue.remove(kind, name) == self.model.remove(kind, name)
 
     @rule(data=st.data())
@@ -216,19 +221,19 @@ class StoreMachine(RuleBasedStateMachine):
             assert self.store.letters.count(kind, taken=True) == len(found) - waiting
 
 
-def run_machine(place: Callable[[], str]) -> None:
+def run_machine(place: Callable[[], str], examples: int) -> None:
     run_state_machine_as_test(
         lambda: StoreMachine(place()),  # type: ignore[arg-type]  # any maker will do
-        settings=settings(max_examples=25, stateful_step_count=25, deadline=None),
+        settings=settings(max_examples=examples, stateful_step_count=40, deadline=None),
     )
 
 
 def test_sqlite_is_the_model(tmp_path_factory: pytest.TempPathFactory) -> None:
-    run_machine(lambda: str(tmp_path_factory.mktemp("store") / "tidings.db"))
+    run_machine(lambda: str(tmp_path_factory.mktemp("store") / "tidings.db"), examples=30)
 
 
 def test_postgres_is_the_model(postgres_address: str) -> None:
-    run_machine(lambda: clear(postgres_address))
+    run_machine(lambda: clear(postgres_address), examples=10)
 
 
 def drama(name: str, owner: str = "addison", **more: Any) -> Subscription:
@@ -289,40 +294,50 @@ def test_one_refused_record_refuses_the_call(address: str) -> None:
         assert [entry.id for entry in store.catalogue.page("subscription")] == ["s1"]
 
 
+@pytest.fixture
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write and read in hundreds instead of ten thousands."""
+    monkeypatch.setattr("tidings.store.catalogue._CHUNK", 100)
+    monkeypatch.setattr("tidings.store.history._PAGE", 100)
+
+
+@pytest.mark.usefixtures("small_pages")
 def test_a_load_in_chunks_tells_how_far_it_is_and_can_be_repeated(address: str) -> None:
-    many = [drama(f"s{n:05d}", f"u{n % 7}") for n in range(20_500)]
+    many = [drama(f"s{n:03d}", f"u{n % 7}") for n in range(205)]
     with open_store(address) as store:
         for _ in range(2):
             seen: list[int] = []
-            assert store.catalogue.load(iter(many), seen.append) == 20_500
-            assert seen == [10_000, 20_000, 20_500]
+            assert store.catalogue.load(iter(many), seen.append) == 205
+            assert seen == [100, 200, 205]
         assert [entry.id for entry in store.history.as_of()] == [each.id for each in many]
         found, after = [], ""
-        while page := store.catalogue.page("subscription", "u3", after, limit=1000):
+        while page := store.catalogue.page("subscription", "u3", after, limit=10):
             found += [entry.id for entry in page]
             after = found[-1]
         assert found == [each.id for each in many if each.subscriber == "u3"]
 
 
+@pytest.mark.usefixtures("small_pages")
 def test_a_refused_record_stops_a_load_before_its_chunk(address: str) -> None:
-    many: list[Any] = [drama(f"s{n:05d}") for n in range(10_001)]
+    many: list[Any] = [drama(f"s{n:03d}") for n in range(101)]
     with open_store(address) as store:
         with pytest.raises(TidingsError, match="subscription bad"):
             store.catalogue.load([*many, {"id": "bad", "subscriber": "a", "where": "?"}])
-        assert store.catalogue.version() == 10_000
+        assert store.catalogue.version() == 100
 
 
+@pytest.mark.usefixtures("small_pages")
 def test_a_state_that_is_being_read_does_not_change(address: str) -> None:
     with open_store(address) as store:
-        version = store.catalogue.load(drama(f"s{n:05d}") for n in range(10_100))
+        version = store.catalogue.load(drama(f"s{n:03d}") for n in range(101, 320))
         reading = store.history.as_of(version)
         first = next(reading)
-        store.catalogue.replace(drama("s10050", prefrank=0.5))
-        store.catalogue.remove("subscription", "s10060")
-        store.catalogue.put(drama("s20000"))
+        store.catalogue.replace(drama("s305", prefrank=0.5))
+        store.catalogue.remove("subscription", "s310")
+        store.catalogue.put(drama("s999"))
         rest = list(reading)
-        assert [e.id for e in (first, *rest)] == [f"s{n:05d}" for n in range(10_100)]
-        assert all(entry.record == drama(entry.id) for entry in rest[10_040:10_070])
+        assert [e.id for e in (first, *rest)] == [f"s{n:03d}" for n in range(101, 320)]
+        assert all(entry.record == drama(entry.id) for entry in rest)
         reading = store.history.as_of(version)
         next(reading)
         store.history.compact(version + 1)
@@ -342,6 +357,16 @@ def test_a_pinned_version_outlives_compaction(address: str) -> None:
         assert store.history.compact(2) == 2
         with pytest.raises(StoreError, match="batch 7 of q has no pin any more; 8 has"):
             store.history.pin("q", 7)
+
+
+def test_a_subscriber_leaves_with_its_subscriptions(address: str) -> None:
+    with open_store(address) as store:
+        store.catalogue.put(drama("s1"), drama("s2", "bob"), drama("s3"), {"id": "addison"})
+        assert store.catalogue.remove("subscriber", "bob") is False
+        assert store.catalogue.remove("subscriber", "addison") is True
+        gone = [(entry.kind, entry.id) for entry in store.history.changes(4)]
+        assert gone == [("subscription", "s1"), ("subscription", "s3"), ("subscriber", "addison")]
+        assert [entry.id for entry in store.history.as_of()] == ["s2"]
 
 
 def test_versions_and_kinds_that_are_not_there_are_refused(address: str) -> None:
@@ -372,6 +397,15 @@ def test_a_delivery_reads_back_with_the_sequence_of_the_store(address: str) -> N
         assert store.notifications.mark_read("addison", 2).unread == 1
         assert store.notifications.last_batch("q") == 1
         assert store.notifications.last_batch("other") is None
+
+
+def test_a_read_mark_never_goes_back(address: str) -> None:
+    with open_store(address) as store:
+        store.notifications.append("q", 0, [delivery("a", "e1"), delivery("a", "e2")])
+        assert store.notifications.mark_read("a", 2) == Inbox(last=2, read=2)
+        assert store.notifications.mark_read("a", 1) == Inbox(last=2, read=2)
+        with pytest.raises(StoreError, match="'a' has no notification 3; the last is 2"):
+            store.notifications.mark_read("a", 3)
 
 
 def test_a_repeated_batch_is_skipped_with_the_account_of_the_first(address: str) -> None:
@@ -417,6 +451,16 @@ def test_a_sequence_goes_on_after_all_was_pruned(address: str) -> None:
         assert store.notifications.inbox("a") == Inbox(last=2, read=1)
         store.notifications.append("q", 1, [delivery("a", "e3", 5)])
         assert delivered(store, "a") == [(3, "e3")]
+
+
+def test_a_sequence_does_not_go_back_when_its_end_was_pruned(address: str) -> None:
+    with open_store(address) as store:
+        store.notifications.append("q", 0, [delivery("a", "e1", 5), delivery("a", "e2", 1)])
+        assert store.notifications.prune(before=3e-6) == 1
+        assert store.notifications.append("q", 1, [delivery("a", "e1", 5)]).repeated == 1
+        assert store.notifications.inbox("a") == Inbox(last=2)
+        store.notifications.append("q", 2, [delivery("a", "e3", 5)])
+        assert delivered(store, "a") == [(1, "e1"), (3, "e3")]
 
 
 def test_batches_that_are_no_longer_listed_count_as_written(
