@@ -516,6 +516,16 @@ def test_taken_letters_stay_and_can_be_given_back(address: str) -> None:
         assert (store.letters.count("dead"), store.letters.count("dead", taken=True)) == (0, 5)
 
 
+def test_no_two_takers_get_the_same_letter(address: str) -> None:
+    with open_store(address) as store, ThreadPoolExecutor(4) as pool:
+        store.notifications.append("q", 0, dead=[DeadLetter(n, "x") for n in range(60)])
+        taken: list[Any] = []
+        while store.letters.count("dead"):
+            for found in pool.map(lambda n: store.letters.take("dead", at=n, limit=5), range(4)):
+                taken += [each.record for each in found]
+        assert sorted(taken) == list(range(60))
+
+
 def test_threads_share_a_store(address: str) -> None:
     with open_store(address) as store, ThreadPoolExecutor(6) as pool:
         batches = [[delivery(f"u{n % 3}", f"e{n}-{b}") for n in range(30)] for b in range(12)]
