@@ -21,10 +21,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 from interval import RESULTS, line, machine, per, ratio, timed
+from tidings.index.segment import Segment, encode
 
 from tidings.index import INDEXES
 from tidings.index.access import Access
-from tidings.index.segment import Segment, encode
 from tidings.model import Event, Subscription
 from tidings.predicate import Condition, Predicate, predicate
 

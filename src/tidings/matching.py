@@ -10,6 +10,7 @@ from tidings.model import Event, Match, Subscription
 from tidings.policy import Subscriber
 from tidings.score import Ranker, Scorer
 from tidings.score.exact import Exact
+from tidings.score.relaxed import Relaxed
 
 
 class Matcher:
@@ -86,6 +87,8 @@ class Matcher:
         """Give the k best subscriptions for the event and their scores, ties by smaller id."""
         if isinstance(scorer, Exact):
             return self._index.top(event, k)
+        if isinstance(scorer, Relaxed) and scorer.aggregate == "sum":
+            return self._index.top_relaxed(event, k)
         return self._index.top(
             event, k, lambda e, hit: self.ranker(hit.subscriber, scorer).score(e, hit)
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from tidings.index.operators import OPERANDS, Operands, kind, operand
 from tidings.index.protocol import Score, best_found, has_ranges
+from tidings.index.scan import weights_that_hold
 from tidings.model import Event, Subscription
 from tidings.predicate import Predicate
 
@@ -80,6 +81,10 @@ class Op:
     def top(self, event: Event, k: int, score: Score | None = None) -> list[tuple[str, float]]:
         """Give the k best by `score`, ties by smaller id."""
         return best_found(self, event, k, score)
+
+    def top_relaxed(self, event: Event, k: int) -> list[tuple[str, float]]:
+        """Give the k best by the weights of the predicates that hold, ties by smaller id."""
+        return self.top(event, k, weights_that_hold)
 
     def counters(self) -> dict[str, int]:
         """Give how many predicates and subscriptions were looked at so far."""

@@ -33,6 +33,13 @@ class Index(Protocol):
         stand before an event comes; that is what an index can keep in order.
         """
 
+    def top_relaxed(self, event: Event, k: int) -> list[tuple[str, float]]:
+        """Give the k best by the weights of the predicates that hold, ties by smaller id.
+
+        That is `top` with the scorer `relaxed` (RPS): their sum, each times the probability of its
+        attribute, rounded to 12 decimals; of several conjunctions the best.
+        """
+
     def counters(self) -> Mapping[str, int]:
         """Give how many `predicates` and `subscriptions` were looked at since the index was made.
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 from heapq import nsmallest
+from math import fsum
 
 from tidings.index.protocol import Score
 from tidings.model import Event, Subscription
+from tidings.values import rounded
 
 
 class Scan:
@@ -36,6 +38,10 @@ class Scan:
         found = [(name, value) for name, value in scored if value is not None]
         return nsmallest(k, found, key=lambda pair: (-pair[1], pair[0]))
 
+    def top_relaxed(self, event: Event, k: int) -> list[tuple[str, float]]:
+        """Give the k best by the weights of the predicates that hold, ties by smaller id."""
+        return self.top(event, k, weights_that_hold)
+
     def counters(self) -> dict[str, int]:
         """Give how many predicates and subscriptions were looked at so far: all, every time."""
         return {"predicates": self._predicates, "subscriptions": self._looked}
@@ -52,3 +58,16 @@ def _exact(event: Event, subscription: Subscription) -> float | None:
     if not subscription.matches(event):
         return None
     return 1.0 if subscription.score is None else subscription.score
+
+
+def weights_that_hold(event: Event, subscription: Subscription) -> float | None:
+    """Give the sum of the weights that hold, of the best group; None if nothing holds."""
+    sums = []
+    for group in subscription.groups:
+        active = [part for part in group if part.state == "active"]
+        held = [part for part in active if part.predicate.holds(event.tokens)]
+        sure = [event.probabilities.get(part.predicate.attribute, 1.0) for part in held]
+        if held:
+            total = fsum(part.weight * each for part, each in zip(held, sure, strict=True))
+            sums.append(rounded(total))
+    return max(sums, default=None)

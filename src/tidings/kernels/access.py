@@ -1,320 +1,351 @@
-"""An access-predicate index in arrays: stamps, posting lists in score order, checks.
+"""Conditions in arrays: what an event says is stamped, and conjunctions are checked against it.
 
-A check is one number: `ref >= 0` is a predicate of the vocabulary, which holds if the event has
-stamped it; `~ref` is the place of an interval over the values of one slot (an attribute and a
-family). An interval whose high end is NaN means "some value differs from the low end"; one of slot
--1 is no interval but a span of `members`, of which the event must have stamped some (`in`).
+A conjunction is a *record* in one stream of numbers, so that a look at it is one look at memory:
 
-The lists are those of the stamped predicates, found by hashing, and those of the nodes of one
-implicit binary tree a slot over the cells of a grid: an interval is posted at the lowest node that
-covers its cells, so a value finds it on the way from its own cell to the root.
+    rank * 2 + several, end, number of its first check, then its checks
+
+`several` tells that its subscription may be found more than once. A check begins with
+
+    entry >= 0              a predicate of the vocabulary, which holds if the event stamped it
+    ~(4 * slot + BETWEEN)   two bounds, each as two numbers: some value of the slot lies within
+    ~(4 * slot + DIFFERS)   one bound: some value of the slot is another
+    ~AMONG                  a count and so many entries: one of them is stamped (`in`)
+
+A slot is an attribute and a family. Values are compared as whole numbers that have the order of
+the floats. A value is a pair (upper, lower): equal for a point; for a range, upper is its high end
+and lower its low end if overlapping is enough, and the other way round if it must be contained. So
+`low <= upper and lower <= high` says in all cases whether an interval holds.
 """
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tidings.kernels.heap import heap_offer, heap_sort
-from tidings.kernels.policy import inner, kernel
+from tidings.kernels.policy import inlined, inner, kernel
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Shorts = npt.NDArray[np.int32]
-Flags = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[Any]  # as narrow as they can be
 
-SPREAD: Final = 0x9E3779B1
-UNKNOWN: Final = -(1 << 31)
-CELL_BITS: Final = 12
-
-
-class Marks(NamedTuple):
-    """What holds for the event of the current epoch, and how often it held for earlier ones."""
-
-    epoch: Shorts
-    stamp: Shorts
-    hits: Shorts
-    slot_stamp: Shorts
-    slot_hits: Shorts
-    slot_span: Shorts  # two a slot: where its values begin and end
+BETWEEN: Final = 0
+DIFFERS: Final = 1
+AMONG: Final = 2
+HEAD: Final = 3  # numbers before the checks of a record
+NEVER: Final = (1 << 31) - 1
+MASK: Final = 0xFFFFFFFF
+SAMPLE: Final = 7  # of so many events and one, one counts, for all of them
 
 
 class Rows(NamedTuple):
-    """Conjunctions in order of rank; the checks of each, the most selective first."""
+    """Records in order of rank, and what each rank is."""
 
-    start: Shorts
-    refs: Shorts
-    slot: Shorts
-    bounds: Floats  # two an interval
-    members: Shorts
-    rank: Shorts
-    alive: Flags  # by rank
-    taken: Shorts  # by rank: the last epoch in which it was found
+    words: Shorts
+    offsets: Shorts  # by rank: its first record; one more for the end
+    notes: Shorts  # by rank: the number of the subscription, and the version in which it died
 
 
-class Lists(NamedTuple):
-    """Rows by access predicate, each list in order of rank, with what tells most of them apart.
+class Weights(NamedTuple):
+    """What checks are: which predicate of the subscription, and its weight; nothing if all are 1.
 
-    An entry is a row; the next check, as an entry to be stamped, or as ~slot to have a value, or
-    UNKNOWN; and the first and the last cell of the access interval, if it is one.
+    And of each rank its place in the order of ids.
     """
 
-    keys: Shorts  # a hash table of stamped predicates; -1 is free
-    starts: Shorts
-    entries: Shorts  # three numbers each
-    cells: Shorts  # by slot: how many cells, a power of two; 0 for no list
-    nodes: Shorts  # by slot: the list of node 0
-    edges_from: Shorts
-    edges: Floats
+    part: Bytes
+    weight: Floats
+    order: Shorts
+
+
+class Phrases(NamedTuple):
+    """What values say: entries to stamp, and a code for their slot, if it is not -1."""
+
+    start: Shorts
+    entries: Shorts
+    slot: Shorts
+    code: Ints
 
 
 class Said(NamedTuple):
-    """Events: the vocabulary's entries that hold, and values with their slots, slot by slot."""
+    """Events in numbers."""
 
-    ids: Ints
-    slots: Ints
-    values: Floats
-    spans: Ints  # four an event: its first id and the one after its last, and so for its values
-
-
-class Room(NamedTuple):
-    """Where a question works, and writes what it found and how much it looked at."""
-
-    lists: Shorts  # two numbers each: the list, and the cell of the value that led there, or -1
-    ranks: Shorts
-    heap: Ints
-    looked: Ints  # predicates, subscriptions
+    spans: Ints  # four an event: its first of `heard` and the one after, and so for its values
+    heard: Shorts  # a phrase, or ~entry
+    slots: Shorts
+    upper: Ints
+    lower: Ints
+    sure: Floats  # probabilities of what is heard, then of the values; or nothing
 
 
-@inner
-def mark(marks: Marks, said: Said, event: int) -> int:
-    """Stamp what an event says; give the new epoch. Stamps of older epochs count for nothing."""
+class Marks(NamedTuple):
+    """What holds for the event of the current epoch; of one reader."""
+
+    epoch: Shorts
+    stamp: Shorts
+    slot_stamp: Shorts
+    slot_span: Shorts  # two a slot: where its values begin and end
+    entry_sure: Floats
+    slot_sure: Floats
+    ids: Shorts  # the entries that are stamped
+    slots: Shorts  # the values, slot by slot
+    upper: Ints
+    lower: Ints
+
+
+class Hits(NamedTuple):
+    """How often entries and slots came so far; readers share it, and may lose a count."""
+
+    entries: Shorts
+    slots: Shorts
+
+
+@inlined
+def mark(marks: Marks, said: Said, phrases: Phrases, hits: Hits, event: int) -> tuple[int, int]:
+    """Stamp what an event says; give how many entries and values that is.
+
+    Stamps of older epochs count for nothing.
+    """
     epoch = marks.epoch[0] + 1
     marks.epoch[0] = epoch
-    for at in range(said.spans[4 * event], said.spans[4 * event + 1]):
-        each = said.ids[at]
-        if marks.stamp[each] != epoch:
-            marks.stamp[each] = epoch
-            marks.hits[each] += 1
+    ids, values = 0, 0
+    unsure = len(said.sure) > 0
     for at in range(said.spans[4 * event + 2], said.spans[4 * event + 3]):
-        slot = said.slots[at]
-        if marks.slot_stamp[slot] != epoch:
-            marks.slot_stamp[slot] = epoch
-            marks.slot_hits[slot] += 1
-            marks.slot_span[2 * slot] = at
-        marks.slot_span[2 * slot + 1] = at + 1
-    return int(epoch)
+        chance = said.sure[len(said.heard) + at] if unsure else 1.0
+        value = (said.slots[at], said.upper[at], said.lower[at])
+        values = mark_value(marks, hits, values, value, chance)
+    for at in range(said.spans[4 * event], said.spans[4 * event + 1]):
+        chance = said.sure[at] if unsure else 1.0
+        phrase = said.heard[at]
+        if phrase < 0:
+            ids = mark_entry(marks, hits, ids, ~phrase, chance)
+            continue
+        for place in range(phrases.start[phrase], phrases.start[phrase + 1]):
+            ids = mark_entry(marks, hits, ids, phrases.entries[place], chance)
+        if phrases.slot[phrase] >= 0:
+            code = phrases.code[phrase]
+            values = mark_value(marks, hits, values, (phrases.slot[phrase], code, code), chance)
+    return ids, values
+
+
+@inlined
+def mark_entry(marks: Marks, hits: Hits, ids: int, entry: int, chance: float) -> int:
+    """Stamp an entry; give how many there are now."""
+    if marks.stamp[entry] == marks.epoch[0]:
+        return ids
+    marks.stamp[entry] = marks.epoch[0]
+    if marks.epoch[0] & SAMPLE == 0:
+        hits.entries[entry] += SAMPLE + 1
+    marks.ids[ids] = entry
+    if len(marks.entry_sure) > 0:
+        marks.entry_sure[entry] = chance
+    return ids + 1
+
+
+@inlined
+def mark_value(
+    marks: Marks, hits: Hits, values: int, value: tuple[int, int, int], chance: float
+) -> int:
+    """Note a value of a slot; give how many there are now."""
+    slot, upper, lower = value
+    if marks.slot_stamp[slot] != marks.epoch[0]:
+        marks.slot_stamp[slot] = marks.epoch[0]
+        marks.slot_span[2 * slot] = values
+        if marks.epoch[0] & SAMPLE == 0:
+            hits.slots[slot] += SAMPLE + 1
+        if len(marks.slot_sure) > 0:
+            marks.slot_sure[slot] = chance
+    marks.slot_span[2 * slot + 1] = values + 1
+    marks.slots[values] = slot
+    marks.upper[values] = upper
+    marks.lower[values] = lower
+    return values + 1
+
+
+@inlined
+def long(words: Shorts, at: int) -> int:
+    """Read one bound."""
+    high = np.int64(words[at]) << 32
+    return high | (np.int64(words[at + 1]) & MASK)  # type: ignore[return-value]
+
+
+@inlined
+def check_end(words: Shorts, at: int) -> int:
+    """Give where the check at a place ends."""
+    if words[at] >= 0:
+        return at + 1
+    kind = ~words[at] & 3
+    return at + (5 if kind == BETWEEN else 3 if kind == DIFFERS else 2 + words[at + 1])
+
+
+@inlined
+def check_holds(words: Shorts, at: int, marks: Marks) -> bool:
+    """Tell whether one check holds."""
+    if words[at] >= 0:
+        return bool(marks.stamp[words[at]] == marks.epoch[0])
+    return other_holds(words, at, marks)
 
 
 @inner
-def interval_holds(rows: Rows, place: int, marks: Marks, values: Floats) -> bool:
-    """Tell whether some value of the interval's slot lies in it, or some member is stamped."""
-    slot = rows.slot[place]
-    if slot < 0:
-        for at in range(int(rows.bounds[2 * place]), int(rows.bounds[2 * place + 1])):
-            if marks.stamp[rows.members[at]] == marks.epoch[0]:
-                return True
-        return False
+def other_holds(words: Shorts, at: int, marks: Marks) -> bool:
+    """Tell whether some value of the slot satisfies the check, or some member is stamped."""
+    code = ~words[at]
+    if code & 3 == AMONG:
+        return first_member(words, at, marks) >= 0
+    slot = code >> 2
     if marks.slot_stamp[slot] != marks.epoch[0]:
         return False
-    low, high = rows.bounds[2 * place], rows.bounds[2 * place + 1]
-    for at in range(marks.slot_span[2 * slot], marks.slot_span[2 * slot + 1]):
-        value = values[at]
-        if low <= value <= high or (high != high and value != low):  # noqa: PLR0124 - NaN
+    low = long(words, at + 1)
+    high = long(words, at + 3) if code & 3 == BETWEEN else low
+    for each in range(marks.slot_span[2 * slot], marks.slot_span[2 * slot + 1]):
+        upper, lower = marks.upper[each], marks.lower[each]
+        if code & 3 == BETWEEN:
+            if low <= upper and lower <= high:
+                return True
+        elif upper < lower:
+            if not upper <= low <= lower:
+                return True
+        elif upper != low or lower != low:
             return True
     return False
 
 
-@inner
-def check_holds(rows: Rows, ref: int, marks: Marks, values: Floats) -> bool:
-    """Tell whether one check holds."""
-    if ref >= 0:
-        return bool(marks.stamp[ref] == marks.epoch[0])
-    return interval_holds(rows, ~ref, marks, values)
+@inlined
+def first_member(words: Shorts, at: int, marks: Marks) -> int:
+    """Give the first stamped entry of an `in`, or -1."""
+    for each in range(at + 2, at + 2 + words[at + 1]):
+        if marks.stamp[words[each]] == marks.epoch[0]:
+            return words[each]
+    return -1
+
+
+@inlined
+def row_holds(words: Shorts, row: int, marks: Marks) -> int:
+    """Give how many checks of a record were made, negative if one failed."""
+    at, end, made = row + HEAD, words[row + 1], 0
+    while at < end:
+        made += 1
+        if not check_holds(words, at, marks):
+            return -made
+        at = check_end(words, at)
+    return made
 
 
 @inner
-def row_holds(rows: Rows, row: int, marks: Marks, values: Floats) -> int:
-    """Give how many checks of a row were made, negative if one failed."""
-    first, last = rows.start[row], rows.start[row + 1]
-    for at in range(first, last):
-        if not check_holds(rows, rows.refs[at], marks, values):
-            return int(first - at - 1)
-    return int(last - first)
+def find_by_scan(rows: Rows, seen: tuple[int, int], marks: Marks, looked: Ints, out: Shorts) -> int:
+    """Write the ranks that cover the marked event, by looking at every record: the naive check.
 
-
-@inner
-def list_of(lists: Lists, key: int) -> int:
-    """Give the list of a stamped predicate, or -1."""
-    mask = len(lists.keys) - 1
-    at = (key * SPREAD >> 12) & mask
-    while lists.keys[at] != key:
-        if lists.keys[at] < 0:
-            return -1
-        at = (at + 1) & mask
-    return at
-
-
-@inner
-def cell_of(edges: Floats, first: int, count: int, value: float) -> int:
-    """Give how many of the edges are <= value."""
-    low = first
-    while count > 0:
-        half = count >> 1
-        if edges[low + half] <= value:
-            low += half + 1
-            count -= half + 1
-        else:
-            count = half
-    return low - first
-
-
-@inner
-def lists_for(lists: Lists, said: Said, event: int, out: Shorts) -> int:
-    """Write the lists that are not empty, of all that an event leads to; give their number."""
-    size = 0
-    for at in range(said.spans[4 * event], said.spans[4 * event + 1]):
-        found = list_of(lists, said.ids[at])
-        if found >= 0:
-            out[2 * size], out[2 * size + 1] = found, -1
-            size += 1
-    for at in range(said.spans[4 * event + 2], said.spans[4 * event + 3]):
-        slot = said.slots[at]
-        if slot >= len(lists.cells) or lists.cells[slot] == 0:
-            continue
-        cells, first = lists.cells[slot], lists.edges_from[slot]
-        cell = cell_of(lists.edges, first, cells - 1, said.values[at])
-        node = cells + cell
-        while node > 0:
-            found = lists.nodes[slot] + node
-            if lists.starts[found] < lists.starts[found + 1]:
-                out[2 * size], out[2 * size + 1] = found, cell
-                size += 1
-            node >>= 1
-    return size
-
-
-@inner
-def may_hold(lists: Lists, at: int, cell: int, marks: Marks) -> bool:
-    """Tell by an entry alone, at its first number, whether its row may hold."""
-    span = lists.entries[at + 2]
-    if cell >= 0 and not (span & ((1 << CELL_BITS) - 1)) <= cell <= (span >> CELL_BITS):
-        return False
-    check = lists.entries[at + 1]
-    if check >= 0:
-        return bool(marks.stamp[check] == marks.epoch[0])
-    return check == UNKNOWN or bool(marks.slot_stamp[~check] == marks.epoch[0])
-
-
-@inner
-def new_match(rows: Rows, row: int, marks: Marks, values: Floats, looked: Ints) -> bool:
-    """Tell whether a row holds whose subscription lives and was not found before; note it."""
-    looked[1] += 1
-    made = row_holds(rows, row, marks, values)
-    looked[0] += abs(made)
-    rank = rows.rank[row]
-    if made < 0 or rows.taken[rank] == marks.epoch[0] or not rows.alive[rank]:
-        return False
-    rows.taken[rank] = marks.epoch[0]
-    return True
-
-
-@inner
-def find_all(rows: Rows, lists: Lists, marks: Marks, said: Said, room: Room) -> int:
-    """Write the ranks of all that cover the one event, once each; give their number."""
-    size, event = 0, 0
-    mark(marks, said, event)
-    for each in range(lists_for(lists, said, event, room.lists)):
-        which, cell = room.lists[2 * each], room.lists[2 * each + 1]
-        room.looked[0] += lists.starts[which + 1] - lists.starts[which]
-        for at in range(3 * lists.starts[which], 3 * lists.starts[which + 1], 3):
-            if may_hold(lists, at, cell, marks):
-                row = lists.entries[at]
-                if new_match(rows, row, marks, said.values, room.looked):
-                    room.ranks[size] = rows.rank[row]
-                    size += 1
-    return size
-
-
-@inner
-def find_top(rows: Rows, lists: Lists, marks: Marks, said: Said, event: int, room: Room) -> int:
-    """Write the k lowest ranks that cover an event, in order; give their number.
-
-    A list is left where its rows, which are in order of rank, can no longer be among the lowest.
+    `seen` is how many words there are, and the version.
     """
-    size, k = 0, len(room.heap)
-    mark(marks, said, event)
-    for each in range(lists_for(lists, said, event, room.lists)):
-        which, cell = room.lists[2 * each], room.lists[2 * each + 1]
-        for at in range(3 * lists.starts[which], 3 * lists.starts[which + 1], 3):
-            row = lists.entries[at]
-            if size == k and row >= room.heap[0]:
-                break
-            room.looked[0] += 1
-            if may_hold(lists, at, cell, marks) and new_match(
-                rows, row, marks, said.values, room.looked
-            ):
-                size = heap_offer(room.heap, size, row)
-    heap_sort(room.heap, size)
-    for at in range(size):
-        room.heap[at] = rows.rank[room.heap[at]]
-    return size
-
-
-@inner
-def find_tops(rows: Rows, lists: Lists, marks: Marks, said: Said, room: Room, out: Ints) -> None:
-    """Write for every event the number of its k lowest ranks, and these."""
-    width = len(room.heap) + 1
-    for event in range(len(said.spans) // 4):
-        size = find_top(rows, lists, marks, said, event, room)
-        out[event * width] = size
-        for at in range(size):
-            out[event * width + 1 + at] = room.heap[at]
-
-
-@inner
-def scan_touching(rows: Rows, marks: Marks, said: Said, out: Shorts, looked: Ints) -> int:
-    """Write the ranks of all of which some check holds, in order, once each; look at every row."""
-    size, last = 0, -1
-    mark(marks, said, 0)
-    for row in range(len(rows.rank)):
-        rank = rows.rank[row]
-        if rank == last or not rows.alive[rank]:
-            continue
-        looked[1] += 1
-        for at in range(rows.start[row], rows.start[row + 1]):
-            looked[0] += 1
-            if check_holds(rows, rows.refs[at], marks, said.values):
-                out[size] = rank
-                size += 1
+    size, version = seen
+    found, row, last, checks, records = 0, 0, -1, 0, 0
+    while row < size:
+        rank = rows.words[row] >> 1
+        if rank != last and rows.notes[2 * rank + 1] > version:
+            made = row_holds(rows.words, row, marks)
+            checks += abs(made)
+            records += 1
+            if made > 0:
+                out[found] = rank
+                found += 1
                 last = rank
-                break
-    return size
+        row = rows.words[row + 1]
+    looked[0] += checks
+    looked[1] += records
+    return found
 
 
-@inner
-def scan_matching(rows: Rows, marks: Marks, said: Said, out: Shorts) -> int:
-    """Write the ranks of all that cover the event, by looking at every row: the naive check."""
-    size, last = 0, -1
-    mark(marks, said, 0)
-    for row in range(len(rows.rank)):
-        rank = rows.rank[row]
-        if rank != last and rows.alive[rank] and row_holds(rows, row, marks, said.values) > 0:
-            out[size] = rank
-            size += 1
-            last = rank
-    return size
+class Flat(NamedTuple):
+    """Conjunctions as columns: their first checks, and of each check entry, slot and bounds.
+
+    An entry is -1 for intervals; a slot of -1 is an `in`, whose members go from low to high. A NaN
+    as high bound means that a value differs from the low one.
+    """
+
+    start: Ints
+    rank2: Ints
+    entry: Shorts
+    slot: Shorts
+    low: Ints
+    high: Ints
+    differs: npt.NDArray[np.bool_]
+    members: Shorts
+
+
+@inlined
+def put_long(words: Shorts, at: int, value: int) -> None:
+    """Write one bound."""
+    low = value & MASK
+    words[at] = value >> 32
+    words[at + 1] = low - (1 << 32) if low >= 1 << 31 else low
 
 
 @kernel
-def fill_table(found: Ints, keys: Shorts) -> Shorts:
-    """Put distinct keys into an empty hash table; give the places."""
-    places = np.empty(len(found), np.int32)
-    mask = len(keys) - 1
-    for each in range(len(found)):
-        at = (found[each] * SPREAD >> 12) & mask
-        while keys[at] >= 0:
-            at = (at + 1) & mask
-        keys[at] = found[each]
-        places[each] = at
-    return places
+def check_words(flat: Flat) -> Ints:
+    """Give how many numbers each check takes."""
+    out = np.empty(len(flat.entry), np.int64)
+    for check in range(len(out)):
+        if flat.entry[check] >= 0:
+            out[check] = 1
+        elif flat.slot[check] < 0:
+            out[check] = 2 + flat.high[check] - flat.low[check]
+        else:
+            out[check] = 3 if flat.differs[check] else 5
+    return out
+
+
+@kernel
+def write_records(flat: Flat, ends: Ints, words: Shorts) -> None:
+    """Write all records; `ends` says where each ends."""
+    at = 0
+    for row in range(len(flat.rank2)):
+        words[at], words[at + 1], words[at + 2] = flat.rank2[row], ends[row], flat.start[row]
+        at += HEAD
+        for check in range(flat.start[row], flat.start[row + 1]):
+            if flat.entry[check] >= 0:
+                words[at] = flat.entry[check]
+                at += 1
+            elif flat.slot[check] < 0:
+                words[at], words[at + 1] = ~AMONG, flat.high[check] - flat.low[check]
+                at += 2
+                for each in range(flat.low[check], flat.high[check]):
+                    words[at] = flat.members[each]
+                    at += 1
+            else:
+                kind = DIFFERS if flat.differs[check] else BETWEEN
+                words[at] = ~(4 * flat.slot[check] + kind)
+                put_long(words, at + 1, flat.low[check])
+                if kind == BETWEEN:
+                    put_long(words, at + 3, flat.high[check])
+                at += 5 if kind == BETWEEN else 3
+
+
+@kernel
+def read_records(words: Shorts, size: int, flat: Flat, sizes: Ints) -> tuple[int, int, int]:
+    """Read records back into columns; give how many rows, checks and members there are."""
+    row, rows, checks, members = 0, 0, 0, 0
+    while row < size:
+        flat.rank2[rows] = words[row]
+        at, first = row + HEAD, checks
+        while at < words[row + 1]:
+            word = words[at]
+            flat.entry[checks], flat.slot[checks] = -1, -2
+            flat.low[checks], flat.high[checks], flat.differs[checks] = 0, 0, False
+            if word >= 0:
+                flat.entry[checks] = word
+            elif ~word & 3 == AMONG:
+                flat.slot[checks], flat.low[checks] = -1, members
+                for each in range(at + 2, at + 2 + words[at + 1]):
+                    flat.members[members] = words[each]
+                    members += 1
+                flat.high[checks] = members
+            else:
+                flat.slot[checks], flat.low[checks] = ~word >> 2, long(words, at + 1)
+                flat.differs[checks] = ~word & 3 == DIFFERS
+                if ~word & 3 == BETWEEN:
+                    flat.high[checks] = long(words, at + 3)
+            checks += 1
+            at = check_end(words, at)
+        sizes[rows] = checks - first
+        rows += 1
+        row = words[row + 1]
+    return rows, checks, members

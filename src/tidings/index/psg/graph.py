@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from tidings.index.protocol import Score, best_found
+from tidings.index.scan import weights_that_hold
 from tidings.index.psg.order import link, unlink
 from tidings.index.psg.poset import Node, Placed, Poset
 from tidings.index.psg.region import Region
@@ -112,6 +113,10 @@ class PreferentialGraph:
     def top(self, event: Event, k: int, score: Score | None = None) -> list[tuple[str, float]]:
         """Give the k best by `score`, ties by smaller id."""
         return best_found(self, event, k, score)
+
+    def top_relaxed(self, event: Event, k: int) -> list[tuple[str, float]]:
+        """Give the k best by the weights of the predicates that hold, ties by smaller id."""
+        return self.top(event, k, weights_that_hold)
 
     def ranks(
         self,

@@ -1,0 +1,5 @@
+"""The access-predicate index: every conjunction waits under its most selective predicate."""
+
+from tidings.index.access.index import Access
+
+__all__ = ["Access"]
