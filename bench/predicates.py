@@ -21,10 +21,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 from interval import RESULTS, line, machine, per, ratio, timed
-from tidings.index.segment import Segment, encode
 
 from tidings.index import INDEXES
 from tidings.index.access import Access
+from tidings.index.access.ask import Question
+from tidings.index.access.desk import Desk
+from tidings.index.access.encoded import encode
+from tidings.index.access.segment import Segment
+from tidings.kernels.access_find import find_many, find_tops, scan_many
 from tidings.model import Event, Subscription
 from tidings.predicate import Condition, Predicate, predicate
 
@@ -139,8 +143,7 @@ def measured(size: int, wanted: argparse.Namespace) -> dict[str, Any]:
     rows = naive_rows(access, wishes, chunks)
     rows.append({"name": "access", "build_s": build, **asked(access, chunks)})
     rows[-1] |= {"bytes": access.nbytes / predicates, **kernels(access, chunks)}
-    rows[-1]["many_us"] = fresh(lambda chunk: access.top_many(chunk, K), [[c] for c in chunks])
-    rows[-1]["many_us"] /= EVENTS
+    rows[-1] |= batches(access, chunks) | changes(access, wishes)
     expected = [access.top(event, K) for event in stream[:5]]
     for name in INDEXES:
         if size <= LARGEST.get(name, 0):
@@ -152,6 +155,7 @@ def measured(size: int, wanted: argparse.Namespace) -> dict[str, Any]:
     for row in rows:
         row["all_ratio"] = rows[0]["all_us"] / row["all_us"]
         row["top_ratio"] = rows[0]["top_us"] / row["top_us"]
+        row["many_ratio"] = rows[0]["top_us"] / row.get("many_us", row["top_us"])
     matches = float(np.mean([len(access.matching(event)) for event in stream]))
     return {"matches": matches, "predicates": predicates, "rows": rows}
 
@@ -164,9 +168,8 @@ def filled(index: Any, wishes: list[Subscription]) -> Any:
 
 def settled(wishes: list[Subscription], before: list[Event]) -> Access:
     """An index that has seen some events, other than those that are measured."""
-    index: Access = filled(Access(), wishes)
-    for event in before:
-        index.top(event, K)
+    index = Access(wishes)
+    index.top_many(before, K)
     index.settle()
     return index
 
@@ -196,41 +199,96 @@ def naive_rows(
 
     They are in order of rank, so the first 20 that are found are the top.
     """
-    best = index.segments[0]
-    plain = Segment(encode(wishes, index.vocabulary.use), index.vocabulary, sort=False)
+    best, vocabulary = index.state.segments[0], index.state.vocabulary
+    plain = Segment(encode(wishes, range(len(wishes)), vocabulary), vocabulary, sort=False)
     few = [chunk[:20] for chunk in chunks]
     rows = []
     for name, segment in {"naive, as written": plain, "naive, best order": best}.items():
-        took = fresh(lambda event, segment=segment: naive(index, segment, event), few)
+        room = np.empty((2, len(segment)), np.int32)
+        took = fresh(lambda event, of=segment, room=room: naive(index, of, event, room), few)
         rows.append({"name": name, "all_us": took, "top_us": took, "right": True})
         for event in few[0]:
-            found = sorted(each.id for each in naive(index, segment, event))
-            rows[-1]["right"] &= found == [each.id for each in index.matching(event)]
+            found = sorted(naive(index, segment, event, room))
+            numbers = index.matching_many([event]).numbers.tolist()
+            ids = [wishes[each].id if segment is plain else each for each in found]
+            known = [index.subscription(each).id for each in numbers]
+            right = sorted(known if segment is plain else numbers)
+            rows[-1]["right"] &= sorted(ids) == right
     return rows
 
 
-def naive(index: Access, segment: Segment, event: Event) -> list[Subscription]:
-    told = index.vocabulary.say([event])
-    return [segment.subscriptions[rank] for rank in segment.naive(index.vocabulary.marks, told)]
+def naive(index: Access, segment: Segment, event: Event, room: Any) -> list[int]:
+    """The numbers of what covers an event, after a look at every conjunction."""
+    question, starts = Question(index.state, [event], DESK), np.zeros(2, np.int64)
+    scan_many(
+        segment.part(0),
+        question.asked,
+        question.room(0)._replace(ranks=room[0]),
+        0,
+        starts,
+        room[1],
+    )
+    found: list[int] = segment.numbers[room[1][: starts[1]]].tolist()
+    return found
+
+
+DESK = Desk()
 
 
 def kernels(index: Access, chunks: list[list[Event]]) -> dict[str, float]:
-    """The parts of a question: putting the event in numbers, and finding the answer."""
-    vocabulary, segment = index.vocabulary, index.segments[0]
-    looked = np.zeros(2, np.int64)
-    told = [[vocabulary.say([event]) for event in chunk] for chunk in chunks]
-    whole = [[vocabulary.say(chunk)] for chunk in chunks]
-    marks = vocabulary.marks
+    """The parts of a question: putting the events in numbers, and finding the answer."""
+    state, desk = index.state, Desk()
+    part, size = state.segments[0].part(state.version), len(state.segments[0])
+    asked = [Question(state, chunk, desk) for chunk in chunks]
+    out, starts = np.empty(1 << 22, np.int32), np.zeros(EVENTS + 1, np.int64)
+    ranks, limits = np.empty(EVENTS * (K + 1), np.int64), np.full(EVENTS, size, np.int32)
 
-    def top(said: Any) -> Any:
-        return segment.top(marks, said, K, looked)
+    def top(each: Question) -> None:
+        find_tops(part, each.asked, each.room(K), limits, state.segments[0].guess, ranks)
 
+    def every(each: Question) -> None:
+        find_many(part, each.asked, each.room(0), 0, starts, out)
+
+    one = [[each] for each in asked]
     return {
-        "encode_us": fresh(lambda event: vocabulary.say([event]), chunks),
-        "kernel_all_us": fresh(lambda said: segment.matching(marks, said, looked), told),
-        "kernel_top_us": fresh(top, told),
-        "kernel_many_us": fresh(top, whole) / EVENTS,
+        "encode_us": fresh(lambda chunk: Question(state, chunk, desk), [[c] for c in chunks])
+        / EVENTS,
+        "kernel_top_us": fresh(top, one) / EVENTS,
+        "kernel_all_us": fresh(every, one) / EVENTS,
     }
+
+
+def batches(index: Access, chunks: list[list[Event]]) -> dict[str, float]:
+    """Whole questions with many events a call, from events to answers."""
+    whole, few = [[chunk] for chunk in chunks], [[chunk[:20]] for chunk in chunks]
+    index.touching_many(chunks[0][:1])
+    return {
+        "many_us": fresh(lambda chunk: index.top_many(chunk, K), whole) / EVENTS,
+        "fan_us": fresh(index.matching_many, whole) / EVENTS,
+        "relaxed_us": fresh(lambda chunk: index.top_relaxed_many(chunk, K), few) / 20,
+        "touch_us": fresh(index.touching_many, few) / 20,
+    }
+
+
+def changes(index: Access, wishes: list[Subscription]) -> dict[str, float]:
+    """Changes a second with subscriptions that are made already, one by one and many at once."""
+    some = wishes[: min(2000, len(wishes) // 8)]
+    ids, found = [each.id for each in some], {}
+    scores = dict.fromkeys(ids, 1.0)
+    steps = {
+        "remove": lambda: [index.remove(each) for each in ids],
+        "add": lambda: [index.add(each) for each in some],
+        "rescore": lambda: [index.rescore(each, 2.0) for each in ids],
+        "replace": lambda: [index.replace(each) for each in some],
+        "remove_many": lambda: index.remove_many(ids),
+        "add_many": lambda: index.add_many(some),
+        "rescore_many": lambda: index.rescore_many(scores),
+        "replace_many": lambda: index.replace_many(some),
+    }
+    for name, step in steps.items():
+        found[f"{name}_per_s"] = len(some) / timed(step)[1]
+    index.close()
+    return found
 
 
 def page(result: dict[str, Any]) -> str:
@@ -271,11 +329,15 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def parts_of(row: dict[str, Any]) -> str:
+    rates = {key[:-6]: value for key, value in row.items() if key.endswith("_per_s")}
+    each = ", ".join(f"{kind} {rate:,.0f}" for kind, rate in rates.items())
+    us = {key[:-3]: f"{value:.1f} us" for key, value in row.items() if key.endswith("_us")}
     return (
-        f"Of access: {row['encode_us']:.1f} us put the event in numbers, in Python; the kernels "
-        f"take {row['kernel_all_us']:.1f} us for all, {row['kernel_top_us']:.1f} us for the top, "
-        f"{row['kernel_many_us']:.1f} us with {EVENTS} events a call; whole questions with "
-        f"{EVENTS} a call take {row['many_us']:.1f} us."
+        f"Of access, {EVENTS} events a call: {us['encode']} put an event in numbers, in Python; "
+        f"the kernels take {us['kernel_all']} for all, {us['kernel_top']} for the top; "
+        f"whole questions take {us['many']} for the top, {ratio(row['many_ratio'])} times faster "
+        f"than naive, {us['fan']} for all as numbers, {us['relaxed']} for the relaxed top, "
+        f"{us['touch']} for all touched with the predicates that hold. Changes a second: {each}."
     )
 
 

@@ -15,11 +15,12 @@ from tidings.errors import InvalidSubscription, TidingsError
 from tidings.index.access import Access, rebuild, writer
 from tidings.index.access.desk import LAST_EPOCH
 from tidings.index.access.phrases import Book
-from tidings.index.access.tail import RECORDS
+from tidings.index.access.tail import CHECKS, RECORDS
 from tidings.index.access.vocabulary import Vocabulary, ordered
 from tidings.index.scan import Scan
 from tidings.kernels.exact_sum import sum_add, sum_of
-from tidings.model import Event, Subscription
+from tidings.model import Event, Subscription, Weighted
+from tidings.predicate import predicate
 
 
 def wish(number: int, chance: Random) -> Subscription:
@@ -165,7 +166,7 @@ def test_numbers_lead_to_subscriptions_and_a_listener_knows_them() -> None:
     for step in range(100, 900):
         access.add(wish(step, chance))
         if step % 3:
-            access.remove(access.matching(event(0, Random(0)))[0].id)
+            access.remove(f"s{step - 60:05d}")
         if step % 200 == 0:
             access.settle()
         if step % 50 == 0:
@@ -323,7 +324,7 @@ def test_values_met_lately_are_few_and_forgotten_when_entries_change(
 
 
 def test_a_subscription_too_large_for_the_tail_is_a_segment() -> None:
-    large = [[f"a = {number}", 0.5] for number in range(300)]
+    large = [Weighted(predicate("a", "=", number), 0.5) for number in range(CHECKS + 1)]
     access = Access()
     access.add(Subscription("s", "u", any=large))
     assert len(access.state.segments) == 1

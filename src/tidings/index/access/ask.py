@@ -55,12 +55,12 @@ class Question:
         self._count = len(events)
         said, phrases, most = hear(state.vocabulary, events)
         self._said = said
-        self._asked = Asked(said, phrases, state.vocabulary.hits)
+        self.asked = Asked(said, phrases, state.vocabulary.hits)
         self._marks = desk.marks(state, said, most)
 
     def matching(self) -> Found:
         """Find all that cover the events."""
-        room = self._room(0)
+        room = self.room(0)
         parts = [each.part(self._state.version) for each in self._state.segments]
         found = [self._many(find_many, each, room) for each in parts]
         if self._state.size:
@@ -70,7 +70,7 @@ class Question:
 
     def touching(self) -> Holding:
         """Find all of which some predicate holds, and which do."""
-        room = self._room(0)
+        room = self.room(0)
         found = [self._touched(part, room) for part in self._partial()]
         numbers = self._found([(each.numbers, each.starts) for each in found])
         if len(found) == 1:
@@ -80,7 +80,7 @@ class Question:
     def tops(self, k: int) -> list[list[Scored]]:
         """Find the k best by their own scores for every event."""
         k = min(k, len(self._state.table.owners))
-        room = self._room(k)
+        room = self.room(k)
         found: list[list[Scored]] = [[] for _ in range(self._count)]
         least = np.full(self._count, -np.inf)
         for segment in self._state.segments:
@@ -91,12 +91,12 @@ class Question:
     def relaxed(self, k: int) -> list[list[Scored]]:
         """Find the k best by the weights of the predicates that hold, for every event."""
         k = min(k, len(self._state.table.owners))
-        room = self._room(k)
+        room = self.room(k)
         found: list[list[Scored]] = [[] for _ in range(self._count)]
         ids = self._state.table.ids
         for part in self._partial() if k else ():
             out, scores = np.empty((self._count, k + 1), np.int64), np.empty((self._count, k))
-            relaxed_tops(part, self._asked, room, self._touch(part), scores, out.ravel())
+            relaxed_tops(part, self.asked, room, self._touch(part), scores, out.ravel())
             best = named(part.rows.notes, out, scores, ids)
             found = [one + other for one, other in zip(found, best, strict=True)]
         return [nsmallest(k, each, key=best_first) for each in found]
@@ -106,7 +106,8 @@ class Question:
         state = self._state
         return state.tail.part(state.size, state.version, state.table.ids)
 
-    def _room(self, k: int) -> Room:
+    def room(self, k: int) -> Room:
+        """Give room to find; for the k best, if that is what is looked for."""
         return self._desk.room(self._state, self._said, self._marks, k)
 
     def _partial(self) -> Iterator[Part]:
@@ -122,7 +123,7 @@ class Question:
         """Find the numbers of all events, with as much room as they turn out to need."""
         starts, out = np.zeros(self._count + 1, np.int64), np.empty(FIRST, np.int32)
         done = 0
-        while (done := find(part, self._asked, room, done, starts, out)) < self._count:
+        while (done := find(part, self.asked, room, done, starts, out)) < self._count:
             out = _wider(out, int(starts[done]))
         return out[: starts[-1]], starts
 
@@ -135,7 +136,7 @@ class Question:
             np.empty(FIRST, np.int32),
         )
         done = 0
-        while (done := touch_many(part, self._asked, room, touch, done, out)) < self._count:
+        while (done := touch_many(part, self.asked, room, touch, done, out)) < self._count:
             out = Touched(out.starts, *map(_doubled, out[1:]))
         size = int(out.starts[-1])
         parts = out.parts[: out.part_starts[size]]
@@ -169,7 +170,7 @@ class Question:
             limits[:] = np.searchsorted(-segment.scores, -least, "right")
         out = np.empty((self._count, k + 1), np.int64)
         part = segment.part(self._state.version)
-        find_tops(part, self._asked, room, limits, segment.guess, out.ravel())
+        find_tops(part, self.asked, room, limits, segment.guess, out.ravel())
         ranks = np.where(np.arange(k) < out[:, :1], out[:, 1:], 0)
         if segment is self._state.segments[0]:
             full = out[:, 0] == k
@@ -180,7 +181,7 @@ class Question:
     def _late(self, least: Floats) -> list[list[Scored]]:
         """Find what the tail has that is not below what is sure to be found."""
         tail, ids = self._state.tail, self._state.table.ids
-        ranks, starts = self._many(scan_many, self._tail, self._room(0))
+        ranks, starts = self._many(scan_many, self._tail, self.room(0))
         scores = tail.scores[ranks]
         found: list[list[Scored]] = [[] for _ in range(self._count)]
         event = np.repeat(np.arange(self._count), np.diff(starts))

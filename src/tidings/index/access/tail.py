@@ -95,7 +95,7 @@ class Tail:
         )
         self.scores = np.zeros(RECORDS)
         order = np.zeros(RECORDS, np.int32)
-        self.weights = Weights(np.zeros(CHECKS, np.uint8), np.ones(CHECKS), order)
+        self.weights = Weights(np.zeros(CHECKS, np.uint16), np.ones(CHECKS), order)
         self.size = self.count = self.dead = 0
         self._rows = self._checks = 0
         self._ordered: tuple[int, Shorts] = 0, np.zeros(RECORDS, np.int32)
@@ -105,7 +105,7 @@ class Tail:
         words = sum(HEAD + len(row.words) for row in rows)
         checks = self._checks + sum(len(row.parts) for row in rows)
         room = self.size + words <= WORDS and checks <= CHECKS
-        return self.count < RECORDS and room and all(max(row.parts) < 1 << 8 for row in rows)
+        return self.count < RECORDS and room and all(max(row.parts) < 1 << 16 for row in rows)
 
     def put(self, number: int, score: float, rows: list[Row]) -> int:
         """Write a subscription; give its place."""

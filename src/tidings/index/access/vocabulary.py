@@ -141,7 +141,8 @@ class Vocabulary:
         sides = [side for each in self.attributes.values() for side in each.values()]
         dicts: list[Any] = [self.attributes]
         dicts += [held for side in sides for held in (side.equal, side.others, side.codes)]
-        return sum(each.nbytes for each in arrays) + sum(map(getsizeof, dicts))
+        held: int = sum(each.nbytes for each in arrays)
+        return held + sum(map(getsizeof, dicts))
 
     @property
     def _total(self) -> int:
