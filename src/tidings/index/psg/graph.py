@@ -12,11 +12,10 @@ from types import MappingProxyType
 from typing import Final
 
 from tidings.index.protocol import Score, best_found
-from tidings.index.scan import weights_that_hold
 from tidings.index.psg.order import link, unlink
 from tidings.index.psg.poset import Node, Placed, Poset
 from tidings.index.psg.region import Region
-from tidings.index.scan import Scan
+from tidings.index.scan import Scan, weights_that_hold
 from tidings.model import Event, Subscription
 from tidings.predicate import TokenMap
 
