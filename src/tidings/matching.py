@@ -1,11 +1,13 @@
 """Match and score: from an event to the subscribers, or the subscriptions, that want it."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tidings import checks
-from tidings.errors import InvalidSubscription
+from tidings.errors import InvalidSubscription, TidingsError
+from tidings.fanout import Fanout, Wanted
 from tidings.index import INDEXES
+from tidings.index.access import Access
 from tidings.model import Event, Match, Subscription
 from tidings.policy import Subscriber
 from tidings.score import Ranker, Scorer
@@ -28,38 +30,63 @@ class Matcher:
         checks.choice("index", index, INDEXES)
         self.index = index
         self._index = INDEXES[index]()
+        self._access = self._index if isinstance(self._index, Access) else None
+        self._fanout = None if self._access is None else Fanout(self._access)
         self.subscribers: dict[str, Subscriber] = {}
         self.subscriptions: dict[str, Subscription] = {}
         self._owned: dict[str, dict[str, Subscription]] = defaultdict(dict)
-        self._rankers: dict[tuple[str, Scorer], Ranker] = {}
+        self._rankers: dict[str, dict[Scorer, Ranker]] = defaultdict(dict)
         for subscriber in subscribers:
             self.subscribe(subscriber)
-        for subscription in subscriptions:
-            self.add(subscription)
+        self.add_many(subscriptions)
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Add a subscriber, or replace it."""
         self.subscribers[subscriber.id] = subscriber
-        self._forget(subscriber.id)
+        self._rankers.pop(subscriber.id, None)
+        if self._fanout:
+            self._fanout.subscribe(subscriber)
 
     def unsubscribe(self, subscriber: str) -> None:
         """Remove a subscriber with all its subscriptions."""
         if subscriber not in self.subscribers:
             raise InvalidSubscription(f"there is no subscriber {subscriber!r}")
         del self.subscribers[subscriber]
+        if self._fanout:
+            self._fanout.unsubscribe(subscriber)
         for name in list(self._owned[subscriber]):
             self.remove(name)
 
     def add(self, subscription: Subscription) -> None:
         """Add a subscription; an id that is there already is refused."""
+        self._note(subscription)
+        self._index.add(subscription)
+
+    def add_many(self, subscriptions: Iterable[Subscription]) -> None:
+        """Add subscriptions, up to the first whose id is there already."""
+        noted: list[Subscription] = []
+        try:
+            for each in subscriptions:
+                self._note(each)
+                noted.append(each)
+        finally:
+            self._index_all(noted)
+
+    def _index_all(self, subscriptions: Sequence[Subscription]) -> None:
+        if self._access is not None:
+            self._access.add_many(subscriptions)
+        else:
+            for each in subscriptions:
+                self._index.add(each)
+
+    def _note(self, subscription: Subscription) -> None:
         if subscription.id in self.subscriptions:
             raise InvalidSubscription(
                 f"subscription {subscription.id!r} is there already; replace it instead"
             )
         self.subscriptions[subscription.id] = subscription
         self._owned[subscription.subscriber][subscription.id] = subscription
-        self._index.add(subscription)
-        self._forget(subscription.subscriber)
+        self._rankers.pop(subscription.subscriber, None)
 
     def remove(self, subscription: str) -> None:
         """Remove a subscription by id."""
@@ -68,7 +95,7 @@ class Matcher:
         gone = self.subscriptions.pop(subscription)
         del self._owned[gone.subscriber][subscription]
         self._index.remove(subscription)
-        self._forget(gone.subscriber)
+        self._rankers.pop(gone.subscriber, None)
 
     def subscriptions_of(self, subscriber: str) -> list[Subscription]:
         """Give the subscriptions of one subscriber, in order of their ids."""
@@ -76,12 +103,20 @@ class Matcher:
 
     def matches(self, event: Event) -> list[Match]:
         """Give a match for every subscriber that wants the event, in order of their ids."""
+        if self._access is not None and self._fanout:
+            return _named(self._access, self._fanout, event)
         hits = {False: self._owners(event, partial=False), True: self._owners(event, partial=True)}
         found = (
             self._match(subscriber, event, hits[subscriber.policy.scorer.partial])
             for _, subscriber in sorted(self.subscribers.items())
         )
         return [match for match in found if match is not None]
+
+    def wanted(self, events: Sequence[Event]) -> Wanted:
+        """Give the same for many events in numbers, without an object for each match."""
+        if self._fanout is None:
+            raise TidingsError(f"the index {self.index!r} has no numbers; 'access' has")
+        return self._fanout.rank(events)
 
     def top(self, event: Event, k: int, scorer: Scorer) -> list[tuple[str, float]]:
         """Give the k best subscriptions for the event and their scores, ties by smaller id."""
@@ -95,12 +130,12 @@ class Matcher:
 
     def ranker(self, subscriber: str, scorer: Scorer) -> Ranker:
         """Give the scorer, prepared for what the subscriber has now."""
-        if (subscriber, scorer) not in self._rankers:
+        prepared = self._rankers[subscriber]
+        if scorer not in prepared:
             owner = self.subscribers.get(subscriber)
             owned = list(self._owned[subscriber].values())
-            prepared = scorer.prepare(owned, owner.prefers if owner else ())
-            self._rankers[subscriber, scorer] = prepared
-        return self._rankers[subscriber, scorer]
+            prepared[scorer] = scorer.prepare(owned, owner.prefers if owner else ())
+        return prepared[scorer]
 
     def _owners(self, event: Event, *, partial: bool) -> dict[str, list[Subscription]]:
         wanted = any(each.policy.scorer.partial == partial for each in self.subscribers.values())
@@ -120,7 +155,11 @@ class Matcher:
         ids = tuple(hit.id for hit in own)
         return None if rank is None else Match(subscriber.id, event, rank, ids)
 
-    def _forget(self, subscriber: str) -> None:
-        """Drop what was prepared for a subscriber whose subscriptions or preferences change."""
-        for key in [key for key in self._rankers if key[0] == subscriber]:
-            del self._rankers[key]
+
+def _named(index: Access, fanout: Fanout, event: Event) -> list[Match]:
+    """Give what the fan-out found, with names for numbers."""
+    wanted = fanout.rank([event]).of(0)
+    named = [
+        (fanout.names[owner], rank, sorted(index.named(matched))) for owner, rank, matched in wanted
+    ]
+    return [Match(name, event, rank, tuple(ids)) for name, rank, ids in sorted(named)]

@@ -1,11 +1,16 @@
 """Sums without error, as `math.fsum` has them (Shewchuk)."""
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 
 from tidings.kernels.policy import inner
 
 Floats = npt.NDArray[np.float64]
+
+PARTIALS: Final = 64
+"""More partial sums than doubles of all sizes can leave."""
 
 
 @inner

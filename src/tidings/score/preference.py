@@ -48,10 +48,13 @@ class Preference:
         self, subscriptions: Sequence[Subscription], prefers: Prefers
     ) -> "PreferenceRanker":
         """Derive the prefranks and find which subscription strictly covers which."""
-        known = {subscription.id for subscription in subscriptions}
-        derived = prefranks(known, [pair for pair in prefers if known.issuperset(pair)])
-        given = {each.id: each.prefrank for each in subscriptions if each.prefrank is not None}
-        return PreferenceRanker(self, derived | given, covers_among(subscriptions))
+        ranks = all_prefranks(subscriptions, prefers)
+        return PreferenceRanker(self, ranks, covers_among(subscriptions))
+
+    def worths(self, subscriptions: Sequence[Subscription], prefers: Prefers) -> list[float]:
+        """Give what each counts for where it is most specific: its prefrank, weighed."""
+        ranks = all_prefranks(subscriptions, prefers)
+        return [ranks[each.id] * self.weights.get(each.id, 1.0) for each in subscriptions]
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,15 @@ def strict_covers(subscriptions: Sequence[Subscription]) -> dict[str, frozenset[
         )
         for wide in subscriptions
     }
+
+
+def all_prefranks(subscriptions: Sequence[Subscription], prefers: Prefers) -> dict[str, float]:
+    """Give the prefranks of a subscriber's subscriptions; one that is given wins over a derived."""
+    given = {each.id: each.prefrank for each in subscriptions if each.prefrank is not None}
+    if len(given) == len(subscriptions):
+        return given
+    known = {each.id for each in subscriptions}
+    return prefranks(known, [pair for pair in prefers if known.issuperset(pair)]) | given
 
 
 def winnow(items: Iterable[str], prefers: Prefers) -> list[set[str]]:

@@ -86,6 +86,11 @@ class Access:
         """Give the subscription of a number; None if there is none now."""
         return self._writer.subscription(number)
 
+    def named(self, numbers: Iterable[int]) -> list[str]:
+        """Give the ids of numbers that are there now."""
+        ids = self._writer.state.table.ids
+        return [ids[number] for number in numbers]
+
     def matching(self, event: Event) -> list[Subscription]:
         """Give the subscriptions that cover the event, by id."""
         return sorted(self.matching_many([event]).subscriptions(0), key=_id)

@@ -1,0 +1,65 @@
+"""Ranks one by one, for scorers that have no compiled form."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tidings.fanout.wanted import Wanted
+from tidings.fanout.way import Asked, Owner
+from tidings.model import Subscription
+from tidings.score import Ranker, Scorer
+
+Match = tuple[int, float, list[int]]
+
+
+class OneByOne:
+    """Asks each owner's own ranker; for scorers that look at whole matches, or at partial ones."""
+
+    def __init__(self, *, partial: bool) -> None:
+        self.partial = partial
+        self._rankers: dict[int, Ranker] = {}
+        self._owner: dict[int, int] = {}
+
+    def takes(self, scorer: Scorer) -> bool:
+        """Take any scorer that asks the index the same."""
+        return scorer.partial == self.partial
+
+    def lay(self, owners: Sequence[Owner]) -> None:
+        """Prepare the scorers."""
+        for owner in owners:
+            owned, prefers = list(owner.owned.values()), owner.subscriber.prefers
+            self._rankers[owner.number] = owner.scorer.prepare(owned, prefers)
+            self._owner |= dict.fromkeys(owner.owned, owner.number)
+
+    def clear(self, numbers: Sequence[int]) -> None:
+        """Forget subscriptions."""
+        for number in numbers:
+            self._owner.pop(number, None)
+
+    def rank(self, asked: Asked) -> Wanted:
+        """Rank each event for each owner of something that was found."""
+        found = [list(self._matches(asked, at)) for at in range(len(asked.events))]
+        matches = [match for each in found for match in each]
+        return Wanted(
+            np.cumsum([0, *map(len, found)]),
+            np.array([owner for owner, _, _ in matches], np.int32),
+            np.array([rank for _, rank, _ in matches], np.float64),
+            np.cumsum([0, *(len(numbers) for _, _, numbers in matches)]),
+            np.array([each for _, _, numbers in matches for each in numbers], np.int32),
+        )
+
+    def _matches(self, asked: Asked, event: int) -> Iterator[Match]:
+        held, hits = asked.held, defaultdict[int, dict[int, Subscription]](dict)
+        for number in held.numbers[held.starts[event] : held.starts[event + 1]].tolist():
+            if number in self._owner:
+                hits[self._owner[number]][number] = asked.subscriptions[number]
+        for owner, own in hits.items():
+            rank = self._rankers[owner].rank(asked.events[event], list(own.values()))
+            if rank is not None:
+                yield owner, rank, list(own)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the records: two numbers a subscription, and no arrays."""
+        return 16 * len(self._owner)
