@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.diversify.small import by_rank, candidate, ids, names, windows
 
-from tidings.diversify import lsh
-from tidings.diversify.lsh import MaxDivRelLsh, buckets, signatures, tables_and_rows
+from tidings.diversify.lsh import MaxDivRelLsh, tables_and_rows
+from tidings.diversify.minhash import signature_bands, signatures
+from tidings.diversify.order import order_of, ranks_and_keys
+from tidings.diversify.plain.lsh import buckets
 from tidings.diversify.protocol import Candidate
 from tidings.errors import InvalidPolicy
 from tidings.model import Event
@@ -43,6 +45,13 @@ def test_table_5_9() -> None:
     ]
 
 
+def chosen_by_table_5_9(window: list[Candidate], k: int) -> str:
+    """What the votes of its buckets choose, whatever the events hold."""
+    order = order_of([each.event for each in window])
+    part, bands = MaxDivRelLsh(tables=4, rows=3), signature_bands(TABLE_5_9, rows=3)
+    return "".join(ids(window, part.pick(*ranks_and_keys(window), order, bands, k)))
+
+
 @pytest.mark.parametrize(
     ("ranks", "order"),
     [
@@ -52,22 +61,16 @@ def test_table_5_9() -> None:
         ((0.5, 0.5, 0.5, 0.5, 0.5), "ABCE"),  # of equals the smaller id
     ],
 )
-def test_each_bucket_votes_for_its_most_relevant(
-    ranks: tuple[float, ...], order: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_bucket_votes_for_its_most_relevant(ranks: tuple[float, ...], order: str) -> None:
     """TKS 5.2.5.2 over the buckets of Table 5.9; who wins nowhere is not chosen."""
-    monkeypatch.setattr(lsh, "signatures", lambda *_: TABLE_5_9)
     window = [candidate(name, rank) for name, rank in zip("ABCDE", ranks, strict=True)]
-    part = MaxDivRelLsh(tables=4, rows=3)
-    assert "".join(ids(window, part.choose(window, 5))) == order
-    assert "".join(ids(window, part.choose(window, 2))) == order[:2]
+    assert chosen_by_table_5_9(window, 5) == order
+    assert chosen_by_table_5_9(window, 2) == order[:2]
 
 
-def test_of_equal_votes_and_ranks_the_newer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lsh, "signatures", lambda *_: TABLE_5_9)
+def test_of_equal_votes_and_ranks_the_newer() -> None:
     window = [candidate(name, 0.5, time) for time, name in enumerate("ABCDE")]
-    chosen = MaxDivRelLsh(tables=4, rows=3).choose(window, 5)
-    assert ids(window, chosen) == ["E", "D", "C", "A"]
+    assert chosen_by_table_5_9(window, 5) == "EDCA"
 
 
 @given(windows(min_size=1), st.integers(1, 6), st.integers(1, 6), st.integers(1, 3))

@@ -5,15 +5,16 @@ d(p, q), whose mean over all pairs of a set is its divrank (PREF Def. 10). Choos
 NP-hard; these grow a set greedily from the best pair.
 """
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tidings import checks
+from tidings.diversify.apart import Apart
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.greedy import Rule, grow, pair_rank
-from tidings.diversify.protocol import Candidate
+from tidings.diversify.growth import Growth
+from tidings.diversify.protocol import Candidate, Floats, Ints, Order
+from tidings.kernels.grow import LEAST, MEAN, SUM
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,10 @@ class MaxMin:
         _check(self)
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
-        """Add the one whose smallest pair weight to the chosen is largest."""
-        pair = pair_rank(self.sigma, self.distance)
-        return grow(candidates, k, pair, Rule(pair, min, lambda _, least, __: least))
+        return Growth(LEAST, self.sigma).choose(self, candidates, k)
+
+    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+        return Growth(LEAST, self.sigma).pick(ranks, keys, order, apart, k)
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,10 @@ class MaxSum:
         _check(self)
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
-        """Add the one whose pair weights to the chosen have the largest sum."""
-        pair = pair_rank(self.sigma, self.distance)
-        return grow(candidates, k, pair, Rule(pair, operator.add, lambda _, total, __: total))
+        return Growth(SUM, self.sigma).choose(self, candidates, k)
+
+    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+        return Growth(SUM, self.sigma).pick(ranks, keys, order, apart, k)
 
 
 @dataclass(frozen=True)
@@ -62,10 +65,10 @@ class MaxAvg:
         _check(self)
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
-        """Add the one whose pair weights to the chosen have the largest mean."""
-        pair = pair_rank(self.sigma, self.distance)
-        rule = Rule(pair, operator.add, lambda _, total, size: total / size)
-        return grow(candidates, k, pair, rule)
+        return Growth(MEAN, self.sigma).choose(self, candidates, k)
+
+    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+        return Growth(MEAN, self.sigma).pick(ranks, keys, order, apart, k)
 
 
 def _check(part: MaxMin | MaxSum | MaxAvg) -> None:

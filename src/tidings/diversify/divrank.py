@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tidings import checks
+from tidings.diversify.apart import Apart
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.greedy import Rule, grow, pair_rank
-from tidings.diversify.protocol import Candidate
+from tidings.diversify.growth import Growth
+from tidings.diversify.protocol import Candidate, Floats, Ints, Order
+from tidings.kernels.grow import NEAREST
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,11 @@ class DivRank:
         read_distance(self)
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
-        """Choose greedily; O(n²) distances for the pair, O(n) more for each next one."""
-        rule = Rule(
-            link=lambda one, other: float(self.distance.between(one.event, other.event)),
-            combine=min,
-            value=lambda each, nearest, _: self.sigma * each.rank + (1 - self.sigma) * nearest,
-        )
-        return grow(candidates, k, pair_rank(self.sigma, self.distance), rule)
+        return self._growth.choose(self, candidates, k)
+
+    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+        return self._growth.pick(ranks, keys, order, apart, k)
+
+    @property
+    def _growth(self) -> Growth:
+        return Growth(NEAREST, self.sigma)

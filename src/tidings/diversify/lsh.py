@@ -1,31 +1,24 @@
-"""MAXDIVREL by locality-sensitive hashing (TKS 5.2): buckets of similar events elect winners.
-
-Tokens are hashed directly, so there is no characteristic matrix that grows with the stream.
-"""
+"""MAXDIVREL by locality-sensitive hashing (TKS 5.2): buckets of similar events elect winners."""
 
 import math
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any, ClassVar, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings import checks
-from tidings.diversify.distance import Jaccard, attribute_tokens, read_distance
-from tidings.diversify.protocol import Candidate, best_first, ranked
+from tidings.diversify.distance import Jaccard, read_distance
+from tidings.diversify.minhash import bands
+from tidings.diversify.order import by_rank, order_of, ranks_and_keys
+from tidings.diversify.protocol import Candidate, Floats, Ints, Order
+from tidings.diversify.tokens import Hashes
 from tidings.errors import InvalidPolicy
+from tidings.kernels.blsh import count_votes
 from tidings.model import Event
-
-Signatures = npt.NDArray[np.uint64]
-Bucket = tuple[int, bytes]
 
 _TABLES: Final = 20
 _ROWS: Final = 5
-_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
-_EMPTY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @dataclass(frozen=True)
@@ -66,16 +59,28 @@ class MaxDivRelLsh:
         return (self.tables or 0, self.rows or 0)
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
-        """Take the k winners of most votes; of ties the higher rank, then the newer (BLSH)."""
-        if len(candidates) < k:
-            return ranked(candidates)
-        tables, rows = self.shape
-        marks = signatures([each.event for each in candidates], tables * rows, self.seed)
-        votes = Counter(
-            min(bucket, key=lambda i: best_first(candidates[i]))
-            for bucket in buckets(marks, rows).values()
-        )
-        return sorted(votes, key=lambda i: (-votes[i], best_first(candidates[i])))[:k]
+        """Take the k winners of most votes; of ties the higher rank, then the newer (BLSH).
+
+        O(tokens * L * r) for the signatures, and O(L) for each event.
+        """
+        events = [each.event for each in candidates]
+        ranks, keys = ranks_and_keys(candidates)
+        chosen: list[int] = self.pick(ranks, keys, order_of(events), self.bands(events), k).tolist()
+        return chosen
+
+    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Hashes, k: int) -> Ints:
+        """Choose by bands, a row for each candidate."""
+        best = by_rank(keys, order.newest)
+        if len(keys) < k:
+            return best
+        votes = np.empty(len(keys), np.int64)
+        count_votes(apart, best, votes)
+        ordered = best[np.argsort(-votes[best], kind="stable")]
+        return ordered[: min(k, np.count_nonzero(votes))]
+
+    def bands(self, events: Sequence[Event]) -> Hashes:
+        """Give the L keys of each event: the bucket that it belongs to in each table."""
+        return bands(events, self.shape, self.seed)
 
 
 def tables_and_rows(error: float, threshold: float) -> tuple[int, int]:
@@ -89,38 +94,3 @@ def tables_and_rows(error: float, threshold: float) -> tuple[int, int]:
     m = math.ceil(round(1 / error**2, 9))  # (1/7)² has no float of its own
     shapes = [(m // rows, rows) for rows in range(1, m + 1)]
     return min(shapes, key=lambda shape: abs((1 / shape[0]) ** (1 / shape[1]) - threshold))
-
-
-def signatures(events: Sequence[Event], length: int, seed: int = 0) -> Signatures:
-    """Give the MinHash signature of each event: a row of the smallest hash of its tokens."""
-    salts = _mixed(np.arange(1, length + 1, dtype=np.uint64) * _GOLDEN + np.uint64(seed % 2**64))
-    marks = np.full((len(events), length), _EMPTY, dtype=np.uint64)
-    for row, event in zip(marks, events, strict=True):
-        hashes = np.array([_hashed(each) for each in attribute_tokens(event)], dtype=np.uint64)
-        if hashes.size:
-            row[:] = _mixed(hashes[:, None] ^ salts).min(axis=0)
-    return marks
-
-
-def _hashed(attribute_token: tuple[str, object]) -> int:
-    digest = blake2b(repr(attribute_token).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
-
-
-def _mixed(x: Signatures) -> Signatures:
-    """Spread 64 bits over each other, so that each salt gives another order of the tokens."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-def buckets(marks: Signatures, rows: int) -> dict[Bucket, list[int]]:
-    """Group events whose signatures agree on a band of `rows` (TKS Table 5.9).
-
-    The key of a bucket is its table and the band.
-    """
-    found: dict[Bucket, list[int]] = defaultdict(list)
-    for i, signature in enumerate(marks):
-        for table, start in enumerate(range(0, marks.shape[1], rows)):
-            found[table, signature[start : start + rows].tobytes()].append(i)
-    return dict(found)

@@ -1,13 +1,13 @@
 """MAXDIVREL (TKS Def. 4.2.10, Alg. 4.1): relevant ones that stand for their neighbourhoods."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tidings.diversify.apart import Apart
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.neighbourhood import Apart, check_alpha, choose_cover
-from tidings.diversify.protocol import Candidate
+from tidings.diversify.neighbourhood import Covering, check_alpha, choose_cover
+from tidings.diversify.protocol import Candidate, Floats, Ints, Order
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,7 @@ class MaxDivRel:
         read_distance(self)
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
-        """Cover all candidates, then keep the k most relevant of the cover."""
+        return choose_cover(self, candidates, k)
 
-        def gain(i: int, neighbours: set[int], apart: Apart) -> float:
-            rank = candidates[i].rank
-            around = math.fsum(candidates[j].rank * apart[i, j] for j in neighbours)
-            return rank * (rank / around) if around else math.inf
-
-        return choose_cover(candidates, k, self, gain)
+    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+        return Covering(self.alpha, relevant=True).pick(ranks, keys, order, apart, k)

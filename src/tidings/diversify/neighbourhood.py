@@ -4,18 +4,21 @@ The chosen are independent (more than alpha apart) and dominating (every candida
 of a chosen one).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, ClassVar
 
-from tidings import checks
-from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.protocol import Candidate, Distance, best_first, ranked
-from tidings.values import rounded
+import numpy as np
 
-Apart = dict[tuple[int, int], float]
-Gain = Callable[[int, set[int], Apart], float]
+from tidings import checks
+from tidings.diversify.apart import Apart, among, distances
+from tidings.diversify.distance import Overlap, read_distance
+from tidings.diversify.order import best_places, by_rank, order_of, ranks_and_keys
+from tidings.diversify.plain.registry import PLAIN
+from tidings.diversify.protocol import Candidate, Diversifier, Floats, Ints, Order
+from tidings.diversify.tokens import known, starting
+from tidings.kernels.cover import Near, count_near, cover, fitting_cover, list_near
+from tidings.values import rounded
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,10 @@ class Disc:
         read_distance(self)
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
-        """Cover all candidates, then keep the k most relevant of the cover."""
-        return choose_cover(candidates, k, self, lambda _, neighbours, __: len(neighbours))
+        return choose_cover(self, candidates, k)
+
+    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+        return Covering(self.alpha, relevant=False).pick(ranks, keys, order, apart, k)
 
 
 def check_alpha(alpha: float | None) -> None:
@@ -45,54 +50,65 @@ def check_alpha(alpha: float | None) -> None:
         checks.positive("alpha", alpha)
 
 
-def choose_cover(candidates: Sequence[Candidate], k: int, part: Any, gain: Gain) -> list[int]:
-    """Choose a cover for `part.alpha` (or the alpha that fits k), cut to the k most relevant."""
-    if len(candidates) < k:
-        return ranked(candidates)
-    apart = distances(candidates, part.distance)
-    chosen = (
-        _fitting_cover(candidates, k, apart, gain)
-        if part.alpha is None
-        else cover(candidates, part.alpha, apart, gain)
+def choose_cover(part: Diversifier, candidates: Sequence[Candidate], k: int) -> list[int]:
+    """Cover all candidates, then keep the k most relevant of the cover; O(n²) distances."""
+    if not known(part.distance):
+        return PLAIN[part.name](part, candidates, k)
+    events = [each.event for each in candidates]
+    found = part.pick(
+        *ranks_and_keys(candidates), order_of(events), distances(events, part.distance), k
     )
-    kept = sorted(chosen, key=lambda i: best_first(candidates[i]))[:k]
-    return [i for i in chosen if i in kept]
-
-
-def distances(candidates: Sequence[Candidate], distance: Distance) -> Apart:
-    """Give the distance of every pair, both ways round."""
-    apart = {}
-    for i, j in combinations(range(len(candidates)), 2):
-        apart[i, j] = apart[j, i] = distance.between(candidates[i].event, candidates[j].event)
-    return apart
-
-
-def cover(candidates: Sequence[Candidate], alpha: float, apart: Apart, gain: Gain) -> list[int]:
-    """Colour all candidates (TKS Alg. 4.1): choose the white one of largest gain, grey its rest.
-
-    `gain` sees the white neighbours; of equal gains the higher rank, then the newer.
-    """
-    white = set(range(len(candidates)))
-    near: dict[int, set[int]] = {i: set() for i in white}
-    for (i, j), d in apart.items():
-        if rounded(d) <= rounded(alpha):
-            near[i].add(j)
-    chosen: list[int] = []
-    while white:
-        best = min(white, key=lambda i: _order(candidates[i], gain(i, near[i] & white, apart)))
-        chosen.append(best)
-        white -= {best, *near[best]}
+    chosen: list[int] = found.tolist()
     return chosen
 
 
-def _order(candidate: Candidate, gain: float) -> tuple[float, tuple[float, int, str]]:
-    return (-rounded(gain), best_first(candidate))
+@dataclass(frozen=True)
+class Covering:
+    """Choose by covers of `alpha`, or of the largest that yields k; by relevance or by counts."""
+
+    alpha: float | None
+    relevant: bool
+
+    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+        """Choose from arrays; without an alpha, a cover for each different distance at worst."""
+        if len(ranks) < k:
+            return by_rank(keys, order.newest)
+        worth = (ranks, best_places(keys, order.newest), self.relevant)
+        members, chosen = np.arange(len(ranks)), np.empty(len(ranks), np.int64)
+        if self.alpha is None:
+            size = fitting_cover(sorted_near(apart), worth, members, k, chosen)
+        else:
+            size = cover(near_within(apart, self.alpha), worth, members, chosen)
+        return most_relevant(chosen[:size], worth[1], k)
 
 
-def _fitting_cover(candidates: Sequence[Candidate], k: int, apart: Apart, gain: Gain) -> list[int]:
-    """Try every alpha at which the cover can change, largest first, until k are chosen."""
-    for alpha in sorted({0.0, *map(rounded, apart.values())}, reverse=True):
-        chosen = cover(candidates, alpha, apart, gain)
-        if len(chosen) >= k:
-            break
-    return chosen
+def near_within(apart: Apart, alpha: float) -> Near:
+    """List for each candidate the others within alpha."""
+    matrix, members = among(apart)
+    counts = np.empty(len(members), np.int64)
+    count_near(matrix, members, rounded(alpha), counts)
+    starts = starting(counts)
+    near = (starts[:-1].copy(), counts, np.empty(starts[-1], np.int64), np.empty(starts[-1]))
+    list_near(matrix, members, rounded(alpha), near)
+    return near
+
+
+def sorted_near(apart: Apart) -> Near:
+    """List for each candidate all others, the nearest first."""
+    matrix, members = among(apart)
+    square = matrix[np.ix_(members, members)]
+    count = len(members)
+    np.fill_diagonal(square, np.inf)  # itself, sorted behind the others
+    ids = np.argsort(square, axis=1, kind="stable")
+    away = np.take_along_axis(square, ids, axis=1)
+    starts, counts = np.arange(count) * count, np.full(count, count - 1)
+    return (starts, counts, ids.ravel(), away.ravel())
+
+
+def most_relevant(chosen: Ints, best: Ints, k: int) -> Ints:
+    """Keep the k chosen of highest rank, in order of choice."""
+    if len(chosen) <= k:
+        return chosen
+    limit = np.sort(best[chosen])[k - 1]
+    kept: Ints = chosen[best[chosen] <= limit]
+    return kept

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tidings.diversify.apart import Apart
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.protocol import Candidate, ranked
+from tidings.diversify.order import by_rank
+from tidings.diversify.protocol import Candidate, Floats, Ints, Order, ranked
 
 
 @dataclass(frozen=True)
@@ -20,5 +22,7 @@ class NoDiversity:
         read_distance(self)
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
-        """Take the k best."""
         return ranked(candidates)[:k]
+
+    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+        return by_rank(keys, order.newest)[:k]

@@ -2,9 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from tidings.model import Event
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,23 @@ class Distance(Protocol):
         """Give the distance; it is symmetric, and 0 between equal events."""
 
 
+class Order(NamedTuple):
+    """What decides between equals, for each candidate; kernels need no strings.
+
+    `newest` is its place by newer publication, then smaller id; `times` its publication in
+    microseconds; `names` any numbers that sort as the ids do. Ties between pairs and sets look at
+    all three (SEMANTICS 5), those between single candidates at `newest` only.
+    """
+
+    newest: Ints
+    times: Ints
+    names: Ints
+
+    def at(self, places: Ints) -> "Order":
+        """Give the order of some candidates only; `newest` then has gaps, which do not matter."""
+        return Order(self.newest[places], self.times[places], self.names[places])
+
+
 class Diversifier(Protocol):
     """A part of a policy; `sigma` and `distance` also serve the set rank of PREF Def. 10."""
 
@@ -40,6 +63,13 @@ class Diversifier(Protocol):
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         """Give the indexes of at most k candidates, in order of choice; all, if fewer than k."""
+
+    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Any, k: int) -> Ints:
+        """Choose as `choose` does, from arrays that a window keeps.
+
+        `apart` holds the n x n distances of the candidates, or is an `Among` that names rows of a
+        larger matrix; for `maxdivrel-lsh` it holds their bands, a row for each.
+        """
 
 
 def best_first(candidate: Candidate) -> tuple[float, int, str]:

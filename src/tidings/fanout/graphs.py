@@ -10,7 +10,7 @@ from tidings.fanout.ledger import EPOCHS, Layout, Ledger
 from tidings.fanout.spans import Spans, room
 from tidings.fanout.wanted import Wanted
 from tidings.fanout.way import Asked, Owner
-from tidings.kernels.exact_sum import PARTIALS
+from tidings.kernels.exact_sum import PARTS
 from tidings.kernels.spaces import EDGE, NODE, SPACE, Scored, Spaces, Work, score_events
 from tidings.model import Subscription
 from tidings.predicate import Predicate
@@ -77,7 +77,7 @@ class SatisfiedGraph:
             np.empty(2 * parts, np.int32),
             np.empty(hits, np.int32),
             np.empty(parts, np.int32),
-            np.empty(PARTIALS),
+            np.empty(PARTS),
         )
         out = Scored(np.zeros(len(held.starts), np.int64), np.empty(hits, np.int32), np.empty(hits))
         score_events(self._spaces(len(held.starts)), held, work, out)

@@ -8,7 +8,7 @@ from tidings.fanout.ledger import Layout, Ledger
 from tidings.fanout.spans import Spans
 from tidings.fanout.wanted import Wanted
 from tidings.fanout.way import Asked, Owner
-from tidings.kernels.exact_sum import PARTIALS
+from tidings.kernels.exact_sum import PARTS
 from tidings.kernels.weighing import PART, Floats, weigh_hits
 from tidings.model import Subscription
 from tidings.score import Scorer
@@ -47,7 +47,7 @@ class HeaviestGroup:
         """Weigh what holds of each subscription; the best counts for its owner."""
         held, worths = asked.held, np.empty(len(asked.held.numbers))
         pool = self._parts.pool(int(held.numbers.max(initial=-1)) + 1)
-        weigh_hits(pool, held, _sureness(asked), np.empty(PARTIALS), worths)
+        weigh_hits(pool, held, _sureness(asked), np.empty(PARTS), worths)
         return self._ledger.rank(held.numbers, held.starts, worths)
 
     @property

@@ -20,7 +20,7 @@ from tidings.kernels.access import (
 )
 from tidings.kernels.access_find import Asked, Part, Room
 from tidings.kernels.access_lists import AT, END, KEY, WIDE, in_cells, lists_for
-from tidings.kernels.exact_sum import sum_add, sum_of
+from tidings.kernels.exact_sum import sum_add, sum_total
 from tidings.kernels.policy import inlined, inner
 from tidings.kernels.rounding import rounded
 
@@ -172,7 +172,7 @@ def weigh(part: Part, marks: Marks, touch: Touch, rank: int) -> float:
                 size = sum_add(touch.partials, size, weight * sureness(marks, words, at))
             at = check_end(words, at)
             number += 1
-        best = max(best, rounded(sum_of(touch.partials, size)))
+        best = max(best, rounded(sum_total(touch.partials, size)))
         row = words[row + 1]
     return best
 

@@ -29,6 +29,11 @@ def without_lowest_plain(mask: int) -> int:
     return rest - WORD if rest >> 63 else rest
 
 
+def ones_plain(mask: int) -> int:
+    """Give how many bits are set."""
+    return (int(mask) % WORD).bit_count()
+
+
 def count_trailing_typed(_: Any, mask: Any) -> Any:
     """The instruction tzcnt."""
 
@@ -51,6 +56,25 @@ def count_leading_typed(_: Any, mask: Any) -> Any:
 
 
 count_leading: Any = intrinsic(count_leading_typed)
+
+
+def count_ones_typed(_: Any, mask: Any) -> Any:
+    """The instruction popcnt."""
+
+    def generate(__: Any, builder: Any, ___: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.int64), generate
+
+
+count_ones: Any = intrinsic(count_ones_typed)
+
+
+@inner
+def ones_fast(mask: int) -> int:
+    """Give how many bits are set."""
+    found: int = count_ones(mask)
+    return found
 
 
 @inner
@@ -76,3 +100,4 @@ def without_lowest_fast(mask: int) -> int:
 lowest_bit = lowest_bit_fast if COMPILED else lowest_bit_plain
 highest_bit = highest_bit_fast if COMPILED else highest_bit_plain
 without_lowest = without_lowest_fast if COMPILED else without_lowest_plain
+ones = ones_fast if COMPILED else ones_plain

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.kernels.exact_sum import sum_add, sum_of
+from tidings.kernels.exact_sum import sum_add, sum_total
 from tidings.kernels.policy import inner
 from tidings.kernels.rounding import rounded
 from tidings.kernels.weighing import Held, Pool
@@ -143,7 +143,7 @@ def linked(spaces: Spaces, work: Work, first: int, last: int, owner: int) -> tup
                 if weight > 0.0:
                     size = sum_add(work.partials, size, weight)
                     count += 1
-    return sum_of(work.partials, size), count
+    return sum_total(work.partials, size), count
 
 
 @inner
@@ -153,7 +153,7 @@ def liked(spaces: Spaces, work: Work, first: int, last: int, owner: int) -> floa
     for at in range(first, last):
         preference = spaces.nodes.parts[nodes + work.nodes[at]]["preference"]
         size = sum_add(work.partials, size, preference)
-    return sum_of(work.partials, size)
+    return sum_total(work.partials, size)
 
 
 @inner

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.kernels.exact_sum import sum_add, sum_of
+from tidings.kernels.exact_sum import sum_add, sum_total
 from tidings.kernels.policy import inner
 from tidings.kernels.rounding import rounded
 
@@ -41,7 +41,7 @@ def group_weight(pool: Pool, held: Held, sure: Floats, hit: int, group: int, sum
         if part["group"] == group:
             weight = part["weight"] * sure[at] if len(sure) > 0 else part["weight"]
             size = sum_add(sums, size, weight)
-    return rounded(sum_of(sums, size))
+    return rounded(sum_total(sums, size))
 
 
 @inner

@@ -1,10 +1,11 @@
 """Greedy growth of a diverse set (PREF Alg. 1): the best pair, then always the best next one."""
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from tidings.diversify.protocol import Candidate, Distance, ranked
+from tidings.diversify.protocol import Candidate, Distance, Diversifier, ranked
 from tidings.model import newest_first
 from tidings.values import rounded
 
@@ -79,3 +80,35 @@ def _best_pair(candidates: Sequence[Candidate], pair: PairValue) -> tuple[int, i
 
 def _age(candidate: Candidate) -> tuple[int, str]:
     return (candidate.event.published_us, candidate.event.id)
+
+
+def divrank(part: Diversifier, candidates: Sequence[Candidate], k: int) -> list[int]:
+    """Choose by rank and distance to the nearest chosen (PREF Def. 11).
+
+    O(n²) distances for the pair, O(n) more for each next one.
+    """
+    rule = Rule(
+        link=lambda one, other: float(part.distance.between(one.event, other.event)),
+        combine=min,
+        value=lambda each, nearest, _: part.sigma * each.rank + (1 - part.sigma) * nearest,
+    )
+    return grow(candidates, k, pair_rank(part.sigma, part.distance), rule)
+
+
+def maxmin(part: Diversifier, candidates: Sequence[Candidate], k: int) -> list[int]:
+    """Add the one whose smallest pair weight to the chosen is largest."""
+    pair = pair_rank(part.sigma, part.distance)
+    return grow(candidates, k, pair, Rule(pair, min, lambda _, least, __: least))
+
+
+def maxsum(part: Diversifier, candidates: Sequence[Candidate], k: int) -> list[int]:
+    """Add the one whose pair weights to the chosen have the largest sum."""
+    pair = pair_rank(part.sigma, part.distance)
+    return grow(candidates, k, pair, Rule(pair, operator.add, lambda _, total, __: total))
+
+
+def maxavg(part: Diversifier, candidates: Sequence[Candidate], k: int) -> list[int]:
+    """Add the one whose pair weights to the chosen have the largest mean."""
+    pair = pair_rank(part.sigma, part.distance)
+    rule = Rule(pair, operator.add, lambda _, total, size: total / size)
+    return grow(candidates, k, pair, rule)
