@@ -5,16 +5,21 @@ import math
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.diversify.small import by_rank, candidate, ids, names, windows
+from tests.diversify.small import by_rank, candidate, crowds, ids, names, windows
 
 from tidings import parts
-from tidings.diversify import DIVERSIFIERS
+from tidings.diversify import DIVERSIFIERS, Among, distances, order_of
 from tidings.diversify.distance import Jaccard, Overlap
+from tidings.diversify.lsh import MaxDivRelLsh
+from tidings.diversify.order import ranks_and_keys
+from tidings.diversify.plain.registry import PLAIN
 from tidings.diversify.protocol import Candidate, Diversifier
 from tidings.errors import InvalidPolicy
+from tidings.model import Event
 
 # Other parameters than the defaults; each part gets those that it has.
 OTHERS = {
@@ -52,9 +57,76 @@ VARIANTS = {
     for name in DIVERSIFIERS
     for label in ("", " otherwise")
 }
+WEIGHTED = {"name": "overlap", "weights": {"a": 0.1, "b": 0.7, "c": 3, "d": 0}}
+TWINS = VARIANTS | {f"{name} weighted": make(name, distance=WEIGHTED) for name in DIVERSIFIERS}
 few = settings(max_examples=30)  # of each part, and there are many
 every_part = pytest.mark.parametrize("part", VARIANTS.values(), ids=VARIANTS)
 every_name = pytest.mark.parametrize("name", DIVERSIFIERS)
+
+
+every_twin = pytest.mark.parametrize("part", TWINS.values(), ids=TWINS)
+
+
+def of_small_size(part: Diversifier, window: list[Candidate]) -> list[Candidate]:
+    """What plain brute force can do."""
+    return window[:8] if part.name == "optimal" else window
+
+
+@every_twin
+@few
+@given(window=crowds(min_size=1), k=st.integers(1, 7))
+def test_it_chooses_what_its_plain_form_chooses(
+    part: Diversifier, window: list[Candidate], k: int
+) -> None:
+    window = of_small_size(part, window)
+    assert part.choose(window, k) == PLAIN[part.name](part, window, k)
+
+
+@every_twin
+@few
+@given(window=crowds(min_size=1), k=st.integers(1, 7))
+def test_from_arrays_it_picks_the_same(part: Diversifier, window: list[Candidate], k: int) -> None:
+    window = of_small_size(part, window)
+    events = [each.event for each in window]
+    lsh = isinstance(part, MaxDivRelLsh)
+    apart = part.bands(events) if lsh else distances(events, part.distance)
+    picked = part.pick(*ranks_and_keys(window), order_of(events), apart, k)
+    assert picked.tolist() == part.choose(window, k)
+
+
+@every_twin
+@few
+@given(window=crowds(min_size=1), k=st.integers(1, 7), data=st.data())
+def test_the_rows_of_a_larger_matrix_will_do(
+    part: Diversifier, window: list[Candidate], k: int, data: st.DataObject
+) -> None:
+    if isinstance(part, MaxDivRelLsh):
+        return
+    window = of_small_size(part, window)
+    members = np.array(data.draw(st.permutations(range(len(window))))[: k + 3])
+    some = [window[i] for i in members]
+    matrix = distances([each.event for each in window], part.distance)
+    order = order_of([each.event for each in some])
+    picked = part.pick(*ranks_and_keys(some), order, Among(matrix, members), k)
+    assert picked.tolist() == part.choose(some, k)
+
+
+class Halved:
+    """A distance that kernels do not know, and that differs from those they do."""
+
+    name = "halved"
+
+    def between(self, one: Event, other: Event) -> float:
+        return Jaccard().between(one, other) / 2
+
+
+@every_name
+@few
+@given(window=crowds(min_size=1, max_size=7), k=st.integers(1, 7))
+def test_other_distances_are_asked(name: str, window: list[Candidate], k: int) -> None:
+    part = DIVERSIFIERS[name]()
+    object.__setattr__(part, "distance", Halved())
+    assert part.choose(window, k) == PLAIN[name](part, window, k)
 
 
 @every_part

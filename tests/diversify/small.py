@@ -64,6 +64,27 @@ def windows(draw: st.DrawFn, min_size: int = 0, max_size: int = 6) -> list[Candi
     ]
 
 
+AWKWARD = st.sampled_from([0.0, 1e-9, 0.1, 0.2, 0.3, 1 / 3, 0.5, 0.7, 1.0, 250.0, 12345.678])
+WIDE = st.fixed_dictionaries(
+    {},
+    optional={
+        name: st.sampled_from([1, 2, 3, "x", ["x", "y"], ["y", "x"], [], True]) for name in "abcdef"
+    },
+)
+
+
+@st.composite
+def crowds(draw: st.DrawFn, min_size: int = 0, max_size: int = 20) -> list[Candidate]:
+    """Larger windows, ranks whose sums depend on their order, keys that need not be the ranks."""
+    drawn = st.tuples(WIDE, AWKWARD, st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 3))
+    rows = draw(st.lists(drawn, min_size=min_size, max_size=max_size))
+    names = draw(st.permutations([f"e{i}" for i in range(len(rows))]))
+    return [
+        Candidate(Event(name, attributes, time), rank, key)
+        for name, (attributes, rank, key, time) in zip(names, rows, strict=True)
+    ]
+
+
 def sets(event: Event) -> dict[str, frozenset[object]]:
     """Each attribute as the set of its values."""
     return {
