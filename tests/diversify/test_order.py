@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from tests.diversify.small import by_rank, crowds
 
-from tidings.diversify.order import best_places, by_rank as ranked, order_of, ranks_and_keys
+from tidings.diversify.order import best_places, order_of, ranks_and_keys
+from tidings.diversify.order import by_rank as ranked
 from tidings.diversify.protocol import Candidate
 from tidings.model import newest_first
 

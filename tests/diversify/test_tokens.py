@@ -53,8 +53,10 @@ def test_tokens_hash_one_by_one_and_together(crowd: list[Candidate]) -> None:
 def test_equal_values_hash_alike_and_others_do_not() -> None:
     same = [2003, 2003.0, np.int64(2003)]
     others = ["2003", True, Range(2003, 2003), datetime(2003, 1, 1, tzinfo=UTC), 2004]
-    hashes = [token_hash("year", Event("e", {"x": each}, 0).tokens["x"].__iter__().__next__())
-              for each in same + others]
+    hashes = [
+        token_hash("year", Event("e", {"x": each}, 0).tokens["x"].__iter__().__next__())
+        for each in same + others
+    ]
     assert len(set(hashes[: len(same)])) == 1
     assert len(set(hashes)) == 1 + len(others)
 
@@ -110,8 +112,11 @@ def test_hashes_are_the_same_in_every_process() -> None:
     )
     found = {
         subprocess.run(
-            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed, "PYTHONPATH": path()},
-            capture_output=True, text=True, check=True,
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": path()},
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for seed in ("1", "2")
     }

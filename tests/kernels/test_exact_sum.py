@@ -20,7 +20,9 @@ def total(numbers: np.ndarray) -> float:
     return sum_total(parts, size)
 
 
-NUMBERS = st.floats(-1e100, 1e100) | st.sampled_from([0.0, 0.1, 0.2, 0.3, 1e16, 1.0, 2**-53, 1e-300])
+NUMBERS = st.floats(-1e100, 1e100) | st.sampled_from(
+    [0.0, 0.1, 0.2, 0.3, 1e16, 1.0, 2**-53, 1e-300]
+)
 
 
 @given(st.lists(NUMBERS))

@@ -20,9 +20,7 @@ def dropped(heap: Heap, rank: Rank, top: int, node: int) -> int:
     return skew_drop(heap, rank, 1, top, node)
 
 
-KEYS = st.lists(
-    st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=MOST, max_size=MOST
-)
+KEYS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=MOST, max_size=MOST)
 
 
 @given(KEYS, st.lists(st.integers(0, MOST - 1), max_size=60))

@@ -1,0 +1,65 @@
+"""Signatures by kernels, against those by numpy; bands against buckets."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.diversify.small import crowds
+
+from tidings.diversify.minhash import bands, salts, signature_bands, signatures
+from tidings.diversify.plain import lsh as plain
+from tidings.diversify.protocol import Candidate
+from tidings.diversify.tokens import Hashes
+from tidings.model import Event
+from tidings.values import Range
+
+SEEDS = st.sampled_from([0, 1, 7, 2**64 - 1, 2**200 + 3])
+
+
+@given(crowds(), st.integers(1, 40), SEEDS)
+def test_signatures_are_those_of_numpy(window: list[Candidate], length: int, seed: int) -> None:
+    events = [each.event for each in window]
+    found = signatures(events, length, seed)
+    assert found.tolist() == plain.signatures(events, length, seed).tolist()
+
+
+def test_ranges_are_hashed_by_both_alike() -> None:
+    events = [Event("a", {"x": Range(1, 2)}, 0), Event("b", {"x": Range(1.0, 2.0)}, 0)]
+    one, other = signatures(events, 10)
+    assert one.tolist() == other.tolist()
+    assert plain.signatures(events, 10).tolist() == [one.tolist(), other.tolist()]
+
+
+@given(crowds(), st.integers(1, 5), st.integers(1, 4), SEEDS)
+def test_keys_agree_where_buckets_do(
+    window: list[Candidate], tables: int, rows: int, seed: int
+) -> None:
+    events = [each.event for each in window]
+    marks = signatures(events, tables * rows, seed)
+    keys = bands(events, (tables, rows), seed)
+    assert keys.tolist() == signature_bands(marks, rows).tolist()
+    expected = {tuple(members) for members in plain.buckets(marks, rows).values()}
+    assert grouped(keys) == expected
+
+
+def grouped(keys: Hashes) -> set[tuple[int, ...]]:
+    """Who shares a key, of whatever table: tables must not meet."""
+    found = defaultdict(list)
+    for row, own in enumerate(keys.tolist()):
+        for key in own:
+            found[key].append(row)
+    return set(map(tuple, found.values()))
+
+
+def test_the_same_band_in_another_table_is_another_bucket() -> None:
+    """All rows of the signature of nothing are equal."""
+    keys = bands([Event("e", {}, 0)], (6, 2))
+    assert len(set(keys[0].tolist())) == 6
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_salts_are_made_once_and_differ(seed: int) -> None:
+    assert salts(100, seed) is salts(100, seed)
+    assert len(np.unique(salts(100, seed))) == 100
