@@ -88,8 +88,9 @@ def test_it_chooses_what_its_plain_form_chooses(
 def test_from_arrays_it_picks_the_same(part: Diversifier, window: list[Candidate], k: int) -> None:
     window = of_small_size(part, window)
     events = [each.event for each in window]
-    lsh = isinstance(part, MaxDivRelLsh)
-    apart = part.bands(events) if lsh else distances(events, part.distance)
+    apart: Any = distances(events, part.distance)
+    if isinstance(part, MaxDivRelLsh):
+        apart = part.bands(events)
     picked = part.pick(*ranks_and_keys(window), order_of(events), apart, k)
     assert picked.tolist() == part.choose(window, k)
 

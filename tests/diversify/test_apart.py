@@ -2,6 +2,7 @@
 
 from itertools import product
 from random import Random
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def test_sparse_events_with_many_attributes(distance: Distance, attributes: int)
 class Length:
     """A distance of its own."""
 
-    name = "length"
+    name: ClassVar[str] = "length"
 
     def between(self, one: Event, other: Event) -> float:
         return abs(len(one.attributes) - len(other.attributes)) / 10

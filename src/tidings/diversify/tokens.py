@@ -80,13 +80,15 @@ def _marks(event: Event) -> bytes:
 
 
 def _values(event: Event) -> bytes:
-    chunks: list[bytes] = []
-    for name, value in event.attributes.items():
-        if value.__class__ is str:
-            chunks.append(_SEEN[name][value])
-        else:
-            chunks += map(_SEEN[name].__getitem__, event.tokens[name])
-    return b"".join(chunks)
+    seen, tokens = _SEEN, event.tokens
+    return b"".join(
+        [
+            seen[name][value]
+            if value.__class__ is str
+            else b"".join(map(seen[name].__getitem__, tokens[name]))
+            for name, value in event.attributes.items()
+        ]
+    )
 
 
 def starting(lengths: Sequence[int] | Ints) -> Ints:
@@ -123,16 +125,25 @@ class Seen(dict[str, "Own"]):
 
 
 class Own(dict[Token | str, bytes]):
-    """The hashes of the tokens of one attribute; a text stands for its token, found sooner."""
+    """The hashes of the tokens of one attribute; a text stands for its token, found sooner.
+
+    What the tokens of texts begin with is hashed once: that halves what a new text costs.
+    """
 
     def __init__(self, name: str, seen: Seen) -> None:
         super().__init__()
         self._name, self._seen = name, seen
+        self._begun = blake2b(f"({name!r}, ('string', ".encode(), digest_size=8)
 
     def __missing__(self, token: Token | str) -> bytes:
         self._seen.grow()
-        whole: Token = ("string", token) if isinstance(token, str) else token
-        self[token] = found = token_hash(self._name, whole)
+        if isinstance(token, str):
+            whole = self._begun.copy()
+            whole.update(f"{token!r}))".encode())
+            found = whole.digest()
+        else:
+            found = token_hash(self._name, token)
+        self[token] = found
         return found
 
 

@@ -1,0 +1,225 @@
+"""Diversifiers side by side: over n and k, over windows, against the best set and against peers.
+
+python bench/diversity.py [--quick]
+
+Times are CPU time, the least of some rounds in which competitors take turns, on one core; ratios
+hold inside one run. Results go to bench/results/diversity.json and diversity.md, with the machine and the
+commit. Peers and the films of PREF 7.1 are left out where their packages are not installed.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np
+from variants import Catalogue, films
+from diversity_page import page
+from interval import RESULTS, machine
+from sketches import beside
+
+from tidings.diversify import (
+    DIVERSIFIERS,
+    Candidate,
+    Ilsh,
+    Neighbours,
+    agreement,
+    diversity,
+    order_of,
+)
+from tidings.diversify.distance import Jaccard, Overlap
+from tidings.diversify.divrank import DivRank
+from tidings.diversify.lsh import MaxDivRelLsh
+from tidings.diversify.maxdivrel import MaxDivRel
+from tidings.diversify.optimal import Optimal
+from tidings.diversify.order import ranks_and_keys
+from tidings.diversify.plain.registry import PLAIN
+from tidings.diversify.protocol import best_first
+
+K, ALPHA = 10, 0.5
+DIMENSIONS = (32, 128, 384)
+THRESHOLDS = (0.35, 0.55, 0.85)
+TABLE_1 = {10: (4, 8), 20: (4, 8, 12, 16), 30: (4, 8, 12, 16, 20)}
+
+
+def main() -> None:
+    wanted = arguments()
+    compile_all()
+    result = {
+        "machine": machine(),
+        "choices": choices(wanted),
+        "peers": peers(wanted),
+        "sketches": {w: beside(w, 50, wanted.rounds) for w in wanted.windows},
+        "streams": [stream(w, d) for d in wanted.sizes for w in wanted.windows],
+        "agreement": [agreed(s, w) for s in THRESHOLDS for w in wanted.windows if w <= 1000],
+        "table_1": table_1(wanted.draws),
+    }
+    text = page(result)
+    print(text)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "diversity.json").write_text(json.dumps(result, indent=1) + "\n")
+    (RESULTS / "diversity.md").write_text(text + "\n")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small windows, few rounds")
+    wanted = parser.parse_args()
+    wanted.windows, wanted.sizes = (100, 1000, 10_000), (50, 250, 500)
+    wanted.rounds, wanted.draws, wanted.counts = 15, 20, (100, 1000)
+    if wanted.quick:
+        wanted.windows, wanted.sizes = (100, 1000), (50,)
+        wanted.rounds, wanted.draws, wanted.counts = 5, 3, (100,)
+    return wanted
+
+
+def compile_all() -> None:
+    few = Catalogue(5).candidates(12)
+    for make in DIVERSIFIERS.values():
+        make().choose(few, 3)
+    stream(10, 5)
+
+
+def taking_turns(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Milliseconds of each call, the least of the rounds."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            started = time.process_time()
+            call()
+            times[name].append((time.process_time() - started) * 1e3)
+    return {name: min(each) for name, each in times.items()}
+
+
+def choices(wanted: argparse.Namespace) -> list[dict[str, Any]]:
+    """Every diversifier on new lists of candidates, whose events were hashed before."""
+    rows = []
+    for n in wanted.counts:
+        window = Catalogue(20).candidates(n)
+        for name, make in DIVERSIFIERS.items():
+            if name != "optimal":
+                rows.append(choice(make(), window, n))
+        for part in (MaxDivRel(alpha=ALPHA), DIVERSIFIERS["disc"](alpha=ALPHA)):  # type: ignore[call-arg]
+            rows.append(choice(part, window, n))
+    return rows
+
+
+def choice(part: Any, window: list[Candidate], n: int) -> dict[str, Any]:
+    name = part.name if getattr(part, "alpha", None) is None else f"{part.name}, alpha {part.alpha}"
+    calls = {str(k): lambda k=k: part.choose(window, k) for k in (5, 10, 50)}
+    row = {"name": name, "n": n, "ms": taking_turns(calls, 5)}
+    if n <= 100:
+        plain = {"plain": lambda: PLAIN[part.name](part, window, K)}
+        row["plain"] = taking_turns(plain, 1)["plain"]
+    return row
+
+
+def peers(wanted: argparse.Namespace) -> dict[str, float]:
+    """divrank from attributes beside pyversity's MMR on vectors that are given."""
+    chance, n = np.random.default_rng(3), 1000
+    window = Catalogue(6).candidates(n)
+    part, scores = DivRank(sigma=0.5), np.array([each.rank for each in window], np.float32)
+    calls = {"divrank, overlap of 6 attributes": lambda: part.choose(window, K)}
+    try:
+        peer = import_module("pyversity")
+    except ImportError:
+        return taking_turns(calls, wanted.rounds)
+    for size in DIMENSIONS:
+        vectors = chance.normal(size=(n, size)).astype(np.float32)
+        calls[f"pyversity MMR, {size} dimensions"] = lambda vectors=vectors: peer.diversify(
+            vectors, scores, k=K, strategy=peer.Strategy.MMR, diversity=0.5
+        )
+    return taking_turns(calls, 3 * wanted.rounds)
+
+
+def stream(w: int, size: int) -> dict[str, Any]:
+    """One step of a sliding window (TKS Fig. 7.12 to 7.20): an arrival, an expiry, the top k."""
+    window = Catalogue(size).candidates(w + 1)
+    lsh = MaxDivRelLsh(tables=20, rows=5)
+    greedy = MaxDivRel(alpha=ALPHA, distance=Jaccard())
+    found = {
+        "ILSH": ilsh_step(lsh, window),
+        "BLSH": taking_turns({"": lambda: lsh.choose(window[1:], K)}, 3)[""],
+    }
+    if w <= 1000:
+        found["greedy, lists kept"] = kept_step(greedy, window)
+        found["greedy"] = taking_turns({"": lambda: greedy.choose(window[1:], K)}, 2)[""]
+    return {"w": w, "D": size, "ms": found}
+
+
+def ilsh_step(part: MaxDivRelLsh, window: list[Candidate]) -> float:
+    w = len(window) - 1
+    ilsh = Ilsh(part.shape, room=len(window))
+    for slot, each in enumerate(window[:w]):
+        ilsh.enter(slot, each.event, each.key, (each.event.published_us, 0))
+
+    def step(i: int) -> None:
+        each = window[(i + w) % (w + 1)]
+        ilsh.enter((i + w) % (w + 1), each.event, each.key, (each.event.published_us, 0))
+        ilsh.expire(i % (w + 1))
+        ilsh.top(K)
+
+    best = float("inf")
+    for first in range(0, 1000, 50):
+        started = time.process_time()
+        for i in range(first, first + 50):
+            step(i)
+        best = min(best, (time.process_time() - started) / 50)
+    return best * 1e3
+
+
+def kept_step(part: MaxDivRel, window: list[Candidate]) -> float:
+    kept = Neighbours(part)
+    slots = np.array([kept.arrive(each.event) for each in window[:-1]])
+    order, arrays = order_of([each.event for each in window[:-1]]), ranks_and_keys(window[:-1])
+
+    def step() -> None:
+        kept.expire(int(slots[0]))
+        slots[0] = kept.arrive(window[0].event)
+        kept.pick(slots, *arrays, order, K)
+
+    return taking_turns({"": step}, 5)[""]
+
+
+def agreed(threshold: float, w: int, windows: int = 10) -> dict[str, Any]:
+    """LSH of an error of 0.07 against the greedy result, by relevance (TKS 7.3.2 and 7.4.2.1)."""
+    lsh = MaxDivRelLsh(error=0.07, threshold=threshold)
+    greedy = MaxDivRel(alpha=1 - threshold, distance=Jaccard())
+    pairs = []
+    for seed in range(windows):
+        window = Catalogue(50, seed=seed).candidates(w)
+        judged = sorted(greedy.choose(window, K), key=lambda i: best_first(window[i]))
+        pairs.append((lsh.choose(window, K), judged))
+    found = agreement(pairs)
+    return {"s": threshold, "shape": lsh.shape, "w": w, **found._asdict()}
+
+
+def table_1(draws: int) -> list[dict[str, Any]]:
+    """PREF Table 1: set diversity and time of the heuristic and of the best set."""
+    return [row_1(n, k, draws) for n, ks in TABLE_1.items() for k in ks if films(n, 1)]
+
+
+def row_1(n: int, k: int, draws: int) -> dict[str, Any]:
+    """Means over draws of n films; sigma = 0, so that diversity is what both make large."""
+    found: dict[str, list[float]] = {"heuristic": [], "best": []}
+    times: dict[str, list[float]] = {"heuristic": [], "best": []}
+    for seed in range(draws):
+        window = films(n, seed) or []
+        for name, part in (("heuristic", DivRank(sigma=0)), ("best", Optimal(sigma=0))):
+            started = time.process_time()
+            chosen = part.choose(window, k)
+            times[name].append((time.process_time() - started) * 1e3)
+            found[name].append(diversity([window[i].event for i in chosen], Overlap()))
+    means = {name: float(np.mean(each)) for name, each in found.items()}
+    spent = {name: float(np.mean(each)) for name, each in times.items()}
+    return {"n": n, "k": k, "diversity": means, "ms": spent}
+
+
+if __name__ == "__main__":
+    main()

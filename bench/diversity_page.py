@@ -1,0 +1,95 @@
+"""The results of bench/diversity.py as a page."""
+
+from typing import Any
+
+from interval import line, ratio
+
+
+def page(result: dict[str, Any]) -> str:
+    about = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
+    parts = [
+        ["# Diversifiers", "", about],
+        chosen(result["choices"]),
+        peers(result["peers"]),
+        sketches(result["sketches"]),
+        streams(result["streams"]),
+        agreements(result["agreement"]),
+        best_sets(result["table_1"]),
+    ]
+    return "\n\n".join("\n".join(each) for each in parts if each)
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    return ["", line(head), "|---" * len(head) + "|", *map(line, rows)]
+
+
+def chosen(rows: list[dict[str, Any]]) -> list[str]:
+    lines = ["## One choice, ms", "", "20 attributes, random ranks; `plain` is the judge, k = 10."]
+    cells = []
+    for row in rows:
+        times = tuple(f"{row['ms'][k]:.2f}" for k in ("5", "10", "50"))
+        cells.append((row["name"], str(row["n"]), *times, plain(row)))
+    return lines + table(("diversifier", "n", "k = 5", "k = 10", "k = 50", "plain"), cells)
+
+
+def plain(row: dict[str, Any]) -> str:
+    return f"{row['plain']:.1f}" if "plain" in row else "-"
+
+
+def peers(times: dict[str, float]) -> list[str]:
+    own = times["divrank, overlap of 6 attributes"]
+    rows = [(name, f"{each:.3f}", ratio(own / each)) for name, each in times.items()]
+    lines = ["## n = 1000, k = 10", "", "`x`: what divrank takes, in times of that row."]
+    return lines + table(("", "ms", "x"), rows)
+
+
+def sketches(windows: dict[int, dict[str, float]]) -> list[str]:
+    lines = ["## One arrival, us", "", "D = 50, m = 128 (16 tables of 8 rows). ILSH: the arrival,"]
+    lines += ["votes and expiry; peers: sketch, query and insert. `new event`: its attributes are"]
+    lines += ["hashed too. `x`: times faster than that row."]
+    rows = []
+    for w, times in windows.items():
+        new, kept = times["ILSH, new event"], times["ILSH, hashes kept"]
+        for name, each in times.items():
+            rows.append((str(w), name, f"{each:.1f}", ratio(each / new), ratio(each / kept)))
+    return lines + table(("w", "", "us", "x, new event", "x, hashes kept"), rows)
+
+
+def streams(rows: list[dict[str, Any]]) -> list[str]:
+    names = ("ILSH", "BLSH", "greedy, lists kept", "greedy")
+    lines = ["## One step of a sliding window, ms", ""]
+    lines += ["20 tables of 5 rows, alpha 0.5, k = 10: an arrival, an expiry, the top k.", ""]
+    lines += ["`x`: ILSH is times faster than the greedy choice over the window."]
+    cells = []
+    for row in rows:
+        times = row["ms"]
+        own = tuple(f"{times[name]:.3f}" if name in times else "-" for name in names)
+        faster = ratio(times["greedy"] / times["ILSH"]) if "greedy" in times else "-"
+        cells.append((str(row["D"]), str(row["w"]), *own, faster))
+    return lines + table(("D", "w", *names, "x"), cells)
+
+
+def agreements(rows: list[dict[str, Any]]) -> list[str]:
+    lines = ["## LSH against the greedy choice", ""]
+    lines += [
+        "D = 50, error 0.07, alpha = 1 - s, k = 10; the mean of all diversity probabilities is"
+    ]
+    lines += [f"{sum(row['diversity'] for row in rows) / len(rows):.2f}."]
+    cells = []
+    for row in rows:
+        found = (f"{row['diversity']:.2f}", f"{row['rank']:.2f}")
+        cells.append((str(row["s"]), "{} x {}".format(*row["shape"]), str(row["w"]), *found))
+    return lines + table(("s", "L x r", "w", "diversity probability", "rank probability"), cells)
+
+
+def best_sets(rows: list[dict[str, Any]]) -> list[str]:
+    if not rows:
+        return []
+    lines = ["## The heuristic and the best set (PREF Table 1)", ""]
+    lines += ["Set diversity of films drawn at random, sigma = 0; means of the draws."]
+    cells = [(str(r["n"]), str(r["k"]), *cell(r, "heuristic"), *cell(r, "best")) for r in rows]
+    return lines + table(("n", "k", "heuristic", "ms", "best set", "ms"), cells)
+
+
+def cell(row: dict[str, Any], name: str) -> tuple[str, str]:
+    return f"{row['diversity'][name]:.3f}", f"{row['ms'][name]:.2f}"

