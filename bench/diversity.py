@@ -3,8 +3,8 @@
 python bench/diversity.py [--quick]
 
 Times are CPU time, the least of some rounds in which competitors take turns, on one core; ratios
-hold inside one run. Results go to bench/results/diversity.json and diversity.md, with the machine and the
-commit. Peers and the films of PREF 7.1 are left out where their packages are not installed.
+hold inside one run. Results go to bench/results/diversity.json and diversity.md, with the machine
+and the commit. Peers and the films of PREF 7.1 are left out where they are not installed.
 """
 
 import argparse

@@ -71,9 +71,7 @@ def streams(rows: list[dict[str, Any]]) -> list[str]:
 
 def agreements(rows: list[dict[str, Any]]) -> list[str]:
     lines = ["## LSH against the greedy choice", ""]
-    lines += [
-        "D = 50, error 0.07, alpha = 1 - s, k = 10; the mean of all diversity probabilities is"
-    ]
+    lines += ["D = 50, error 0.07, alpha = 1 - s, k = 10. The mean diversity probability is"]
     lines += [f"{sum(row['diversity'] for row in rows) / len(rows):.2f}."]
     cells = []
     for row in rows:
