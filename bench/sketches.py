@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from catalogue import Catalogue, texts
+from variants import Catalogue, texts
 
 from tidings.diversify import Ilsh
 from tidings.diversify.tokens import token_hashes
