@@ -36,16 +36,14 @@ def ilsh_steps(w: int) -> Step:
     return step
 
 
-def datasketch_steps(_: int) -> Step:
-    """As its documentation has it: an update for each token."""
+def datasketch_steps(update: Callable[[Any, list[bytes]], None]) -> Step:
     peer = import_module("datasketch")
     lsh, at = peer.MinHashLSH(num_perm=TABLES * ROWS, params=(TABLES, ROWS)), 0
 
     def step(tokens: list[str]) -> None:
         nonlocal at
         sketch = peer.MinHash(TABLES * ROWS)
-        for each in tokens:
-            sketch.update(each.encode())
+        update(sketch, [each.encode() for each in tokens])
         lsh.query(sketch)
         lsh.insert(at, sketch)
         at += 1
@@ -53,23 +51,18 @@ def datasketch_steps(_: int) -> Step:
     return step
 
 
-def datasketch_batch_steps(_: int) -> Step:
+def one_by_one(sketch: Any, tokens: list[bytes]) -> None:
+    """As the documentation has it: an update for each token."""
+    for each in tokens:
+        sketch.update(each)
+
+
+def together(sketch: Any, tokens: list[bytes]) -> None:
     """With all tokens of an event in one update."""
-    peer = import_module("datasketch")
-    lsh, at = peer.MinHashLSH(num_perm=TABLES * ROWS, params=(TABLES, ROWS)), 0
-
-    def step(tokens: list[str]) -> None:
-        nonlocal at
-        sketch = peer.MinHash(TABLES * ROWS)
-        sketch.update_batch([each.encode() for each in tokens])
-        lsh.query(sketch)
-        lsh.insert(at, sketch)
-        at += 1
-
-    return step
+    sketch.update_batch(tokens)
 
 
-def rensa_steps(_: int) -> Step:
+def rensa_steps() -> Step:
     peer = import_module("rensa")
     lsh = peer.RMinHashLSH(threshold=0.5, num_perm=TABLES * ROWS, num_bands=TABLES)
     at = 0
@@ -85,9 +78,9 @@ def rensa_steps(_: int) -> Step:
     return step
 
 
-PEERS: dict[str, Callable[[int], Step]] = {
-    "datasketch, update": datasketch_steps,
-    "datasketch, update_batch": datasketch_batch_steps,
+PEERS: dict[str, Callable[[], Step]] = {
+    "datasketch, update": lambda: datasketch_steps(one_by_one),
+    "datasketch, update_batch": lambda: datasketch_steps(together),
     "rensa": rensa_steps,
 }
 
@@ -99,7 +92,7 @@ def beside(w: int, size: int, rounds: int) -> dict[str, float]:
     steps: dict[str, Step] = {"ILSH, new event": ilsh_steps(w), "ILSH, hashes kept": ilsh_steps(w)}
     for name, make in PEERS.items():
         try:
-            steps[name] = make(w)
+            steps[name] = make()
         except ImportError:
             continue
     for name, step in steps.items():
