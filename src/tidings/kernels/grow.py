@@ -18,6 +18,9 @@ Ints = npt.NDArray[np.int64]
 Ties = tuple[Ints, Ints, Ints]
 """Of each candidate the place by newer, the time, and a number that sorts as its id does."""
 
+Room = tuple[Ints, Floats, Ints]
+"""Where a row's equal marks and distances are written, and the latest time from a place on."""
+
 NEAREST: Final = 0
 """sigma * rank + (1 - sigma) * distance to the nearest (PREF Def. 11)."""
 LEAST: Final = 1
@@ -53,22 +56,29 @@ def pair_before(ties: Ties, one: tuple[int, int], other: tuple[int, int]) -> boo
 
 @inner
 def best_pair(
-    source: Source, ranks: Floats, ties: Ties, sigma: float, room: tuple[Ints, Floats]
+    source: Source, ranks: Floats, ties: Ties, sigma: float, room: Room
 ) -> tuple[int, int]:
     """Give the pair of largest weight, the older first."""
-    equal, apart = room
+    equal, apart, latest = room
     _, times, names = ties
+    latest[len(ranks) - 1] = times[len(ranks) - 1]
+    for row in range(len(ranks) - 2, -1, -1):
+        latest[row] = max(times[row], latest[row + 1])
     best, most, later, pair, high = -1.0, -1.0, times[0] + times[1], (0, 1), len(ranks)
     for row in range(len(ranks) - 1):
         while high > row + 1 and cannot_win(sigma, ranks[row], ranks[high - 1], best):
             high -= 1
         if high <= row + 1:
             break
+        farthest = pair_weight(sigma, ranks[row], ranks[row + 1], 1.0)
+        if farthest <= most and times[row] + latest[row + 1] < later:
+            continue  # all pairs of this row are worth no more, and are older
         fill_row(source, row, (row + 1, high), equal, apart)
         for other in range(row + 1, high):
             weight = pair_weight(sigma, ranks[row], ranks[other], apart[other])
-            if weight <= most and (weight + SLACK < best or times[row] + times[other] < later):
-                continue  # it rounds to no more than the best, and is less or older
+            less = (weight + SLACK < best) | (times[row] + times[other] < later)
+            if (weight <= most) & less:  # it rounds to no more than the best, and is less or older
+                continue
             most = max(most, weight)
             weight = rounded(weight)
             if weight > best or (weight == best and pair_before(ties, (row, other), pair)):
@@ -102,7 +112,7 @@ def value_of(rule: int, sigma: float, rank: float, links: float, size: int) -> f
 def grow(source: Source, ranks: Floats, ties: Ties, sigma: float, rule: int, chosen: Ints) -> None:
     """Choose as many as `chosen` has room for, two at least; O(n²) for the pair, O(n) for each."""
     count = len(ranks)
-    room = (np.empty(count, np.int64), np.empty(count))
+    room = (np.empty(count, np.int64), np.empty(count), np.empty(count, np.int64))
     chosen[0], chosen[1] = best_pair(source, ranks, ties, sigma, room)
     free = np.ones(count, np.bool_)
     links = np.full(count, np.inf) if rule <= LEAST else np.zeros(count)
