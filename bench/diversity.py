@@ -19,10 +19,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
-from variants import Catalogue, films
 from diversity_page import page
 from interval import RESULTS, machine
 from sketches import beside
+from variants import Catalogue, films
 
 from tidings.diversify import (
     DIVERSIFIERS,

@@ -18,7 +18,7 @@ from tidings.index.access.phrases import Book
 from tidings.index.access.tail import CHECKS, RECORDS
 from tidings.index.access.vocabulary import Vocabulary, ordered
 from tidings.index.scan import Scan
-from tidings.kernels.exact_sum import sum_add, sum_of
+from tidings.kernels.exact_sum import sum_add, sum_total
 from tidings.model import Event, Subscription, Weighted
 from tidings.predicate import predicate
 
@@ -345,7 +345,7 @@ def test_sums_are_those_of_fsum(values: list[float]) -> None:
     partials, size = np.zeros(len(values) + 1), 0
     for value in values:
         size = sum_add(partials, size, value)
-    assert sum_of(partials, size) == fsum(values)
+    assert sum_total(partials, size) == fsum(values)
 
 
 def states(chance: Random) -> Iterator[tuple[list[str], list[Subscription]]]:
