@@ -72,7 +72,7 @@ def test_freshness_still_orders_what_has_faded_to_nothing() -> None:
 
 def test_the_divrank_of_a_set_is_that_of_the_policy() -> None:
     same = [match("a", 0.8, genre="c"), match("b", 0.6, genre="c")]
-    other = [match("a", 0.8, genre="c"), match("b", 0.6, genre="d")]
+    other = [match("a", 0.8, genre="c"), match("d", 0.6, genre="d")]
     plain = PolicyChooser(Policy())
     assert plain.divrank(same, 0) == plain.divrank(other, 0) == 0.7
     diverse = PolicyChooser(Policy(diversify={"name": "divrank", "sigma": 0.5}))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tidings.diversify import Candidate, best_first, set_divrank
+from tidings.diversify import Candidate, best_first, keep
 from tidings.model import Delivery, Match
 from tidings.policy import Policy, Subscriber
 from tidings.window import Moment, Pick
@@ -16,11 +16,12 @@ class PolicyChooser:
         self._policy = policy
         self.k = policy.k
         self.best_only = policy.diversify.name == "none"
+        self._keeper = keep(policy.diversify)
 
     def choose(self, matches: Sequence[Match], now_us: int) -> list[tuple[Match, float]]:
         """Choose at most k, in order of choice."""
         candidates = self._candidates(matches, now_us)
-        chosen = self._policy.diversify.choose(candidates, self.k)
+        chosen = self._keeper.choose(candidates, self.k)
         return [(matches[i], candidates[i].rank) for i in chosen]
 
     def ranked(self, matches: Sequence[Match], now_us: int) -> list[tuple[Match, float]]:
@@ -31,8 +32,7 @@ class PolicyChooser:
 
     def divrank(self, matches: Sequence[Match], now_us: int) -> float:
         """Give the diversity-aware rank of a set."""
-        part = self._policy.diversify
-        return set_divrank(self._candidates(matches, now_us), part.sigma, part.distance)
+        return self._keeper.divrank(self._candidates(matches, now_us))
 
     def _candidates(self, matches: Sequence[Match], now_us: int) -> list[Candidate]:
         decay = self._policy.decay

@@ -5,6 +5,7 @@ from tidings.diversify.apart import Among, distances
 from tidings.diversify.crowd import Crowd
 from tidings.diversify.distance import DISTANCES, diversity, set_divrank
 from tidings.diversify.ilsh import Ilsh
+from tidings.diversify.kept import keep
 from tidings.diversify.neighbours import Neighbours
 from tidings.diversify.order import order_of
 from tidings.diversify.protocol import Candidate, Distance, Diversifier, Order, best_first
@@ -27,6 +28,7 @@ __all__ = [
     "best_first",
     "distances",
     "diversity",
+    "keep",
     "order_of",
     "select",
     "set_divrank",
