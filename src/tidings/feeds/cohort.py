@@ -1,0 +1,227 @@
+"""All subscribers with an equal policy: one set of arrays, and one kernel that drives them."""
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.feeds import plan as plans
+from tidings.feeds.deliveries import Part
+from tidings.feeds.events import EventTable
+from tidings.kernels import window_layout as at
+from tidings.kernels.fresh import keys_many
+from tidings.kernels.window_history import better_many
+from tidings.kernels.window_periods import advance_many, offer_many_in_periods
+from tidings.kernels.window_sliding import slide_many
+from tidings.kernels.window_upkeep import copy_sets, free_row, mark_slots, pack_lists, pack_rings
+from tidings.policy import Policy
+
+Ids = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+KERNELS: Final[dict[int, Callable[..., None]]] = {
+    at.SLIDING: slide_many,
+    at.CONTINUOUS: slide_many,
+    at.BEST: slide_many,
+    at.PERIODIC: offer_many_in_periods,
+    at.JUMPING: offer_many_in_periods,
+    at.HISTORY: better_many,
+}
+_FIRST: Final = 16
+_SINK: Final = 1 << 16
+
+
+class Found(NamedTuple):
+    """What a cohort delivers: the columns of `window_layout`, the ranks, and the ends it set."""
+
+    columns: Ints
+    ranks: Floats
+    ends: Ints
+
+
+class Cohort:
+    """Windows of one policy without diversity, in arrays."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.plan = plans.numbers(policy)
+        self.decay, self._scratch = plans.decay(policy), plans.scratch(policy)
+        self.rings = plans.has_ring(self.plan)
+        self.waits_for = int(self.plan[at.STEP_AXIS]) if self._steps else at.EVER
+        self.head = np.zeros((0, at.HEAD_WIDTH), np.int64)
+        self.numbers = np.zeros(0, np.int32)
+        self.key = np.zeros(_FIRST, np.float64)
+        self.score = self.key if self.decay[0] == 0 else np.zeros(_FIRST, np.float64)
+        self.who = np.zeros((_FIRST, 3), np.int32)
+        self.ring = np.zeros(_FIRST if self.rings else 0, np.int32)
+        self.room = plans.room(self.plan)
+        self.used = np.zeros(3, np.int64)
+        self._free: list[int] = []
+        self._out = (np.zeros((256, at.OUT_WIDTH), np.int64), np.zeros(256, np.float64))
+
+    @property
+    def _steps(self) -> bool:
+        """Whether something is due at ends that matches alone do not bring about."""
+        return bool(self.plan[at.WINDOW] in (at.PERIODIC, at.JUMPING))
+
+    @property
+    def book(self) -> tuple[Any, ...]:
+        """The arrays as the kernels take them."""
+        return (self.head, self.key, self.score, self.who, self.ring, self.room, self.used)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the arrays hold."""
+        unique = {id(each): each.nbytes for each in (*self.book, *self._out, self.numbers)}
+        return sum(unique.values())
+
+    def enrol(self, number: int, _: str) -> int:
+        """Give the row of a new, empty window for a subscriber's number."""
+        if not self._free:
+            self._add_rows(max(_FIRST, len(self.head) // 4))
+        row = self._free.pop()
+        self.numbers[row] = number
+        return row
+
+    def drop(self, row: int) -> None:
+        """Give a row back."""
+        free_row(self.book, row)
+        self._clear(slice(row, row + 1))
+        self._free.append(row)
+
+    def _add_rows(self, more: int) -> None:
+        old, size = len(self.head), len(self.head) + more
+        self.head, self.numbers = _longer(self.head, size), _longer(self.numbers, size)
+        self._clear(slice(old, size))
+        self._free += range(size - 1, old - 1, -1)
+
+    def _clear(self, rows: slice) -> None:
+        self.head[rows] = 0
+        self.head[rows, [at.LIST_CLASS, at.RING_CLASS]] = -1
+        self.head[rows, at.END] = at.NEVER
+
+    def offer(self, events: EventTable, offers: tuple[Any, ...]) -> Found:
+        """Offer matches, as rows, slots, scores, handles and numbers of the stream."""
+        run = KERNELS[int(self.plan[at.WINDOW])]
+        return self._drive(events, offers[0], lambda world, sink: run(world, sink, offers))
+
+    def advance(self, events: EventTable, rows: Ids, us: int, sequence: int) -> Found:
+        """Say to some rows that the stream has come to a moment."""
+        return self._drive(
+            events, rows, lambda world, sink: advance_many(world, sink, rows, us, sequence)
+        )
+
+    def open_ends(self) -> Ints:
+        """Give the rows that wait for an end, and that end."""
+        rows = np.flatnonzero(self.head[:, at.END] != at.NEVER)
+        return np.stack([rows, self.head[rows, at.END]], axis=1)
+
+    def fill(
+        self, events: EventTable, counters: list[int], state: dict[str, Any], handles: Ids
+    ) -> None:
+        """Take over the state of all rows, enrolled in its order and still empty."""
+        rows = np.arange(len(state["head"]))
+        self.head[np.ix_(rows, counters)] = state["head"]
+        self.used[at.DISORDER] = state["disorder"][0]
+        self._seat(rows, at.LIST_CAP, (at.LIST, at.LIST_CLASS, at.SIZE), at.LIST_USED)
+        self._lengthen(("key", "score", "who"), int(self.used[at.LIST_USED]))
+        places = self.entries(rows)
+        self.who[places] = np.stack([state["slot"], handles, state["mark"]], axis=1)
+        self.score[places] = state["score"]
+        keys = np.empty(len(places), np.float64)
+        keys_many(self.decay, state["score"].copy(), events.us[state["slot"]], keys)
+        self.key[places] = keys
+        if self.rings:
+            self._seat(rows, at.RING_CAP, (at.RING, at.RING_CLASS, at.HELD), at.RING_USED)
+            self._lengthen(("ring",), int(self.used[at.RING_USED]))
+            self.ring[self.cells(rows)] = state["ring"]
+
+    def _seat(self, rows: Ints, cap: int, columns: tuple[int, int, int], used: int) -> None:
+        """Give rows slabs of the smallest classes that hold what they have."""
+        start, grade, size = columns
+        caps = self.room[self.room[:, cap] > 0, cap]
+        wanted = self.head[rows, size]
+        grades = np.where(wanted > 0, np.searchsorted(caps, wanted), -1)
+        slabs = np.where(wanted > 0, caps[grades], 0)
+        self.head[rows, grade] = grades
+        self.head[rows, start] = np.cumsum(slabs) - slabs
+        self.used[used] = slabs.sum()
+
+    def part(self, found: Found) -> Part:
+        """Give what was found with the numbers of the subscribers."""
+        numbers = self.numbers[found.columns[:, at.ROW]]
+        return Part(numbers, found.columns, found.ranks, self.policy.window.name)
+
+    def entries(self, rows: Ints) -> Ints:
+        """Give where in the pools the entries of some rows lie, best first."""
+        head = self.head[rows]
+        return spread(head[:, at.LIST] + head[:, at.FIRST], head[:, at.SIZE])
+
+    def cells(self, rows: Ints) -> Ints:
+        """Give where in the pool the rings of some rows lie, oldest first."""
+        head = self.head[rows]
+        held = head[:, at.HELD]
+        caps = np.repeat(self.room[head[:, at.RING_CLASS], at.RING_CAP], held)
+        within = spread(head[:, at.FRONT], held) % caps
+        return np.asarray(np.repeat(head[:, at.RING], held) + within)
+
+    def mark(self, alive: Ids) -> None:
+        """Mark the event slots in use."""
+        mark_slots(self.book, self.rings, alive)
+
+    def copy_sets(self, old: Ids, new: Ids, used: int) -> int:
+        """Copy the sets of matched subscriptions in use."""
+        return int(copy_sets(self.book, old, new, used))
+
+    def _drive(self, events: EventTable, rows: Ids, run: Callable[..., None]) -> Found:
+        """Run a kernel to its end; where it stops for want of room, make room."""
+        tables = (events.us, events.sequence, events.tie)
+        plan = (self.plan, self.decay, self._scratch)
+        ends, progress = np.empty((len(rows), 2), np.int64), np.zeros(3, np.int64)
+        parts: list[tuple[Ints, Floats]] = []
+        while True:
+            run((self.book, tables, plan), (*self._out, ends, progress))
+            count = int(progress[at.OUT])
+            parts.append((self._out[0][:count].copy(), self._out[1][:count].copy()))
+            if progress[at.NEXT] == len(rows):
+                break
+            progress[at.OUT] = 0
+            self._make_room(int(rows[progress[at.NEXT]]))
+        columns, ranks = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return Found(columns, ranks, ends[: progress[at.ENDS]])
+
+    def _make_room(self, row: int) -> None:
+        """See to it that the kernel can take at least one step from this row on."""
+        least, last = 4 * int(self.head[row, at.SIZE]) + 1, len(self.room) - 1
+        if len(self._out[0]) < max(least, _SINK):
+            size = max(least, 2 * len(self._out[0]))
+            self._out = (np.zeros((size, at.OUT_WIDTH), np.int64), np.zeros(size, np.float64))
+        wanted = int(self.room[min(self.head[row, at.LIST_CLASS] + 1, last), at.LIST_CAP])
+        if self.used[at.LIST_USED] + wanted > len(self.who):
+            pack_lists(self.book, np.argsort(self.head[:, at.LIST], kind="stable"))
+            self._lengthen(("key", "score", "who"), int(self.used[at.LIST_USED]) + wanted)
+        wanted = int(self.room[min(self.head[row, at.RING_CLASS] + 1, last), at.RING_CAP])
+        if self.rings and self.used[at.RING_USED] + wanted > len(self.ring):
+            pack_rings(self.book, np.argsort(self.head[:, at.RING], kind="stable"))
+            self._lengthen(("ring",), int(self.used[at.RING_USED]) + wanted)
+
+    def _lengthen(self, names: tuple[str, ...], least: int) -> None:
+        """Let pools have an eighth more than the least that they need."""
+        size = least + least // 8
+        for name in names:
+            if size > len(getattr(self, name)):
+                setattr(self, name, _longer(getattr(self, name), size))
+
+
+def _longer(pool: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """Give the pool with more room behind; in place where the system can do that."""
+    pool.resize((size, *pool.shape[1:]), refcheck=False)
+    return pool
+
+
+def spread(starts: Ints, sizes: Ints) -> Ints:
+    """Give all places of runs that start here and are so long, one run after the other."""
+    before = np.cumsum(sizes) - sizes
+    return np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))

@@ -1,0 +1,73 @@
+"""Who is enrolled: a number each, the cohort and row behind it, and the order of enrolment."""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.errors import InvalidSubscription
+
+Ints = npt.NDArray[np.int64]
+_FIRST: Final = 16
+
+
+class Subscribers:
+    """Subscribers by number; a number is given again once its owner is gone."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.cohort = np.full(_FIRST, -1, np.int32)
+        self.row = np.zeros(_FIRST, np.int32)
+        self.order = np.zeros(_FIRST, np.int64)
+        self.generation = 0
+        self._numbers: dict[str, int] = {}
+        self._free: list[int] = []
+        self._enrolled = 0
+
+    def __contains__(self, subscriber: str) -> bool:
+        return subscriber in self._numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def number(self, subscriber: str) -> int:
+        """Give the number of a subscriber, which must be there."""
+        if subscriber not in self._numbers:
+            raise InvalidSubscription(f"there is no subscriber {subscriber!r}")
+        return self._numbers[subscriber]
+
+    def add(self, subscriber: str) -> int:
+        """Give a new subscriber a number, behind all that are there."""
+        if self._free:
+            number = self._free.pop()
+            self.names[number] = subscriber
+            self.generation += 1
+        else:
+            number = len(self.names)
+            self.names.append(subscriber)
+            self._make_room()
+        self._numbers[subscriber] = number
+        self.order[number] = self._enrolled
+        self._enrolled += 1
+        return number
+
+    def seat(self, number: int, cohort: int, row: int) -> None:
+        """Say where the state of a subscriber is."""
+        self.cohort[number], self.row[number] = cohort, row
+
+    def remove(self, subscriber: str) -> None:
+        """Forget a subscriber."""
+        number = self._numbers.pop(subscriber)
+        self.cohort[number] = -1
+        self._free.append(number)
+
+    def in_order(self) -> Ints:
+        """Give all numbers in the order of enrolment."""
+        numbers = np.fromiter(self._numbers.values(), np.int64, len(self._numbers))
+        return numbers[np.argsort(self.order[numbers])]
+
+    def _make_room(self) -> None:
+        if len(self.names) > len(self.cohort):
+            size = len(self.cohort) + len(self.cohort) // 4
+            for column in (self.cohort, self.row, self.order):
+                column.resize(size, refcheck=False)

@@ -1,0 +1,216 @@
+"""The feeds of all subscribers in arrays: for millions of them."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.errors import InvalidEvent, InvalidSubscription
+from tidings.feeds.choice import DiverseCohort
+from tidings.feeds.cohort import Cohort
+from tidings.feeds.deliveries import Deliveries, Names, Part, made_already
+from tidings.feeds.ends import Ends
+from tidings.feeds.events import UNNUMBERED, EventTable
+from tidings.feeds.look import current
+from tidings.feeds.matched import MatchedSets
+from tidings.feeds.policies import kept
+from tidings.feeds.protocol import Offer
+from tidings.feeds.rows import Rows, read_offers
+from tidings.feeds.snapshot import dump, load
+from tidings.feeds.subscribers import Subscribers
+from tidings.kernels import window_layout as at
+from tidings.model import Delivery, Event, Match
+from tidings.policy import Policy, Subscriber
+from tidings.window import Moment
+
+Ids = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+
+
+class TableFeeds:
+    """Cohorts of subscribers with equal policies, each in one set of arrays.
+
+    What comes costs what its matches cost: subscribers without any are not touched.
+    """
+
+    name: ClassVar[str] = "table"
+
+    def __init__(self) -> None:
+        self.names = Names(Subscribers(), EventTable(), MatchedSets())
+        self.cohorts: list[Cohort | DiverseCohort] = []
+        self._known: dict[str, int] = {}
+        self._ends = {at.TIME: Ends(), at.PUBLISHED: Ends()}
+
+    def __contains__(self, subscriber: str) -> bool:
+        return subscriber in self.names.subscribers
+
+    def __len__(self) -> int:
+        return len(self.names.subscribers)
+
+    def enrol(self, subscriber: Subscriber) -> None:
+        people = self.names.subscribers
+        if subscriber.id in people:
+            number = people.number(subscriber.id)
+            self._leave(number)
+        else:
+            number = people.add(subscriber.id)
+        index = self.cohort(subscriber.policy)
+        people.seat(number, index, self.cohorts[index].enrol(number, subscriber.id))
+
+    def drop(self, subscriber: str) -> None:
+        self._leave(self.names.subscribers.number(subscriber))
+        self.names.subscribers.remove(subscriber)
+
+    def number(self, subscriber: str) -> int:
+        """Give the number of a subscriber, for `Rows`; it stays its own until it is dropped."""
+        return self.names.subscribers.number(subscriber)
+
+    def slot(self, event: Event) -> int:
+        """Give the slot of an event, for `Rows` that are offered before time goes on."""
+        return self.names.events.slot(event, self._mark)
+
+    def subscription(self, subscription: str) -> int:
+        """Give the number of a subscription, for `Rows`."""
+        return self.names.matched.number(subscription)
+
+    def offer_many(self, offers: Sequence[Offer]) -> list[Delivery]:
+        rows = read_offers(offers, self.number, self.slot, self.subscription)
+        return self.offer_rows(rows).objects() if offers else []
+
+    def offer_rows(self, rows: Rows) -> Deliveries:
+        """Take matches as arrays, and give deliveries as arrays."""
+        events = self.names.events
+        groups = list(self._by_cohort(rows))
+        for index, where in groups:
+            self._check_numbered(self.cohorts[index], rows.event[where])
+        handles = self.names.matched.handles(rows.starts, rows.matched, self.copy_sets)
+        events.young[rows.event] = False
+        found = [self._offer(index, where, rows, handles) for index, where in groups]
+        return Deliveries(found, self.names)
+
+    def advance(self, now: Moment) -> list[Delivery]:
+        self.names.events.young[:] = False
+        parts = [
+            self._advance(index, numbers, now)
+            for axis, bound in ((at.TIME, now.us), (at.PUBLISHED, now.sequence))
+            for index, numbers in self._ends[axis].due(bound).items()
+        ]
+        parts += [self._advance_diverse(cohort, now) for cohort in self._diverse()]
+        return Deliveries(parts, self.names).objects() if parts else []
+
+    def current(self, subscriber: str, now: Moment) -> list[Delivery]:
+        people, events = self.names.subscribers, self.names.events
+        number = people.number(subscriber)
+        cohort, row = self.cohorts[people.cohort[number]], int(people.row[number])
+        if isinstance(cohort, DiverseCohort):
+            return cohort.feeds[row].current(now)
+        chosen, extent = current(cohort, events, row, now)
+        found = []
+        for position, place in enumerate(chosen.tolist(), start=1):
+            slot, handle, _ = cohort.who[place].tolist()
+            score, us = float(cohort.score[place]), int(events.us[slot])
+            columns = [0, row, slot, handle, position, *extent, 0, now.us]
+            rank = cohort.policy.decay.fresh(score, us, now.us)
+            kind = cohort.policy.window.name
+            found.append(self.names.delivery(number, kind, columns, rank))
+        return found
+
+    def snapshot(self) -> bytes:
+        return dump(self.name, self)
+
+    def restore(self, state: bytes) -> None:
+        fresh = TableFeeds()
+        load(self.name, fresh, state)
+        vars(self).update(vars(fresh))
+
+    def cohort(self, policy: Policy) -> int:
+        """Give the place of the cohort with this policy; it is made where there is none."""
+        key = json.dumps(kept(policy), sort_keys=True)
+        if key not in self._known:
+            self._known[key] = len(self.cohorts)
+            plain = policy.diversify.name == "none"
+            self.cohorts.append(Cohort(policy) if plain else DiverseCohort(policy))
+        return self._known[key]
+
+    def note_ends(self, index: int, ends: Ints) -> None:
+        """Note ends that rows of a cohort wait for, if time or publications bring them about."""
+        cohort = self.cohorts[index]
+        if isinstance(cohort, Cohort) and cohort.waits_for in self._ends and len(ends):
+            self._ends[cohort.waits_for].add(index, ends)
+
+    def _leave(self, number: int) -> None:
+        people = self.names.subscribers
+        self.cohorts[people.cohort[number]].drop(int(people.row[number]))
+
+    def _diverse(self) -> Iterator[DiverseCohort]:
+        return (each for each in self.cohorts if isinstance(each, DiverseCohort))
+
+    def _by_cohort(self, rows: Rows) -> Iterator[tuple[int, Ints]]:
+        """Give the places of the matches of each cohort, in their order."""
+        indexes = self.names.subscribers.cohort[rows.subscriber]
+        if len(indexes) and indexes.min() < 0:
+            raise InvalidSubscription("a match is for a subscriber that is not there any more")
+        order = np.argsort(indexes, kind="stable")
+        edges = np.flatnonzero(np.diff(indexes[order], prepend=-1))
+        for where in np.split(order, edges[1:]):
+            if len(where):
+                yield int(indexes[where[0]]), where
+
+    def _check_numbered(self, cohort: Cohort | DiverseCohort, slots: Ids) -> None:
+        counted = getattr(cohort.policy.window, "count", "matching") == "published"
+        bare = self.names.events.sequence[slots] == UNNUMBERED
+        if counted and bare.any():
+            name = self.names.events.event(int(slots[bare][0])).id
+            raise InvalidEvent(f'event {name} has no sequence, which count="published" needs')
+
+    def _offer(self, index: int, where: Ints, rows: Rows, handles: Ids) -> Part:
+        cohort, people = self.cohorts[index], self.names.subscribers
+        if isinstance(cohort, DiverseCohort):
+            return made_already(list(self._offer_diverse(cohort, where, rows, handles)))
+        seats = people.row[rows.subscriber[where]]
+        columns = (rows.event[where], rows.score[where], handles[where], rows.sequence[where])
+        found = cohort.offer(self.names.events, (seats, *columns))
+        self.note_ends(index, found.ends)
+        found.columns[:, at.AT] = where[found.columns[:, at.AT]]
+        return cohort.part(found)
+
+    def _offer_diverse(
+        self, cohort: DiverseCohort, where: Ints, rows: Rows, handles: Ids
+    ) -> Iterator[tuple[int, Delivery]]:
+        names = self.names
+        for place in where.tolist():
+            number, event = int(rows.subscriber[place]), names.events.event(rows.event[place])
+            matched, score = names.matched.ids(int(handles[place])), float(rows.score[place])
+            match = Match(names.subscribers.names[number], event, score, matched)
+            now = Moment(event.published_us, int(rows.sequence[place]))
+            for delivery in cohort.feeds[number].offer(match, now):
+                yield place, delivery
+
+    def _advance(self, index: int, rows: Ints, now: Moment) -> Part:
+        cohort = self.cohorts[index]
+        assert isinstance(cohort, Cohort)
+        found = cohort.advance(self.names.events, rows.astype(np.int32), now.us, now.sequence)
+        self.note_ends(index, found.ends)
+        part = cohort.part(found)
+        part.columns[:, at.AT] = self.names.subscribers.order[part.subscriber]
+        return part
+
+    def _advance_diverse(self, cohort: DiverseCohort, now: Moment) -> Part:
+        order = self.names.subscribers.order
+        return made_already(
+            [(int(order[n]), each) for n, due in cohort.advance(now) for each in due]
+        )
+
+    def _mark(self, alive: Ids) -> None:
+        for cohort in self.cohorts:
+            if isinstance(cohort, Cohort):
+                cohort.mark(alive)
+
+    def copy_sets(self, old: Ids, new: Ids, used: int) -> int:
+        """Copy the sets of matched subscriptions that windows still refer to."""
+        for cohort in self.cohorts:
+            if isinstance(cohort, Cohort):
+                used = cohort.copy_sets(old, new, used)
+        return used

@@ -1,0 +1,142 @@
+"""What every way of keeping feeds delivers: the same as the plain one, field by field."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.feeds.streams import END, WINDOWS, Step, enrolled, policies, run, streams
+
+from tidings.errors import InvalidEvent, InvalidSubscription
+from tidings.feeds import FEEDS, Feeds
+from tidings.feeds.plain import PlainFeeds
+from tidings.model import Event, Match
+from tidings.policy import Policy, Subscriber
+from tidings.window import Moment
+
+NAMES = "uvwxyz"
+every_kind = pytest.mark.parametrize("kind", FEEDS)
+every_window = pytest.mark.parametrize("window", WINDOWS)
+
+
+def crowds(window: str) -> st.SearchStrategy[dict[str, Policy]]:
+    """Several subscribers, of which some share a policy."""
+    two = st.tuples(policies(WINDOWS[window]), policies(WINDOWS[window]))
+    seats = st.lists(st.integers(0, 1), min_size=2, max_size=4)
+    return st.builds(
+        lambda both, at: {name: both[i] for name, i in zip(NAMES, at, strict=False)}, two, seats
+    )
+
+
+mixed = st.dictionaries(
+    st.sampled_from(NAMES), st.one_of(*(policies(each) for each in WINDOWS.values())), min_size=1
+)
+
+
+@every_window
+@settings(max_examples=150)
+@given(data=st.data())
+def test_all_deliver_what_the_plain_form_delivers(window: str, data: st.DataObject) -> None:
+    people, stream = data.draw(crowds(window)), data.draw(streams(NAMES[:4]))
+    plain = enrolled(PlainFeeds(), people)
+    expected = [*run(plain, stream), *plain.advance(END)]
+    for kind in FEEDS.values():
+        feeds = enrolled(kind(), people)
+        assert [*run(feeds, stream), *feeds.advance(END)] == expected
+
+
+@every_window
+@settings(max_examples=60)
+@given(data=st.data())
+def test_the_current_list_is_that_of_the_plain_form_at_any_time(
+    window: str, data: st.DataObject
+) -> None:
+    people, stream = data.draw(crowds(window)), data.draw(streams(NAMES[:4]))
+    later = data.draw(st.tuples(st.integers(0, 9), st.integers(0, 9)))
+    both = [enrolled(kind(), people) for kind in FEEDS.values()]
+    for step in stream:
+        now = Moment(step.now.us + later[0] * 500_000, step.now.sequence + later[1])
+        for feeds in both:
+            run(feeds, [step])
+        for name in people:
+            first, *rest = [feeds.current(name, now) for feeds in both]
+            assert all(each == first for each in rest)
+
+
+@every_kind
+@settings(max_examples=60)
+@given(people=mixed, stream=streams(NAMES), data=st.data())
+def test_any_split_into_batches_delivers_the_same(
+    kind: str, people: dict[str, Policy], stream: list[Step], data: st.DataObject
+) -> None:
+    whole = enrolled(PlainFeeds(), people)
+    expected = whole.offer_many([each for step in stream for each in step.offers(whole)])
+    feeds, left = enrolled(FEEDS[kind](), people), list(stream)
+    found = []
+    while left:
+        size = data.draw(st.integers(1, len(left)))
+        found += feeds.offer_many([each for step in left[:size] for each in step.offers(feeds)])
+        left = left[size:]
+    assert found == expected
+    assert feeds.advance(END) == whole.advance(END)
+
+
+@every_kind
+@settings(max_examples=100)
+@given(people=mixed, stream=streams(NAMES), data=st.data())
+def test_a_snapshot_anywhere_has_the_same_future(
+    kind: str, people: dict[str, Policy], stream: list[Step], data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(0, len(stream)))
+    feeds, twin = enrolled(FEEDS[kind](), people), FEEDS[kind]()
+    run(feeds, stream[:cut])
+    state = feeds.snapshot()
+    twin.restore(state)
+    assert twin.snapshot() == state
+    assert len(twin) == len(people)
+    assert run(twin, stream[cut:]) == run(feeds, stream[cut:])
+    assert twin.advance(END) == feeds.advance(END)
+    assert twin.snapshot() == feeds.snapshot()
+
+
+@every_kind
+@settings(max_examples=100)
+@given(stream=streams(NAMES), data=st.data())
+def test_subscribers_come_and_go(kind: str, stream: list[Step], data: st.DataObject) -> None:
+    plain, feeds = PlainFeeds(), FEEDS[kind]()
+    both: list[Feeds] = [plain, feeds]
+    drawn = st.one_of(*(policies(each) for each in WINDOWS.values()))
+    for step in stream:
+        for name in data.draw(st.lists(st.sampled_from(NAMES), max_size=2)):
+            gone = name in plain and data.draw(st.booleans())
+            policy = data.draw(drawn)
+            for each in both:
+                if gone:
+                    each.drop(name)
+                else:
+                    each.enrol(Subscriber(name, policy))
+            assert (name in feeds) is (name in plain)
+        assert run(feeds, [step]) == run(plain, [step])
+    assert len(feeds) == len(plain)
+    assert feeds.advance(END) == plain.advance(END)
+
+
+@every_kind
+def test_nobody_is_offered_what_is_not_theirs(kind: str) -> None:
+    feeds = enrolled(FEEDS[kind](), {"u": Policy()})
+    event = Event("e", {}, published_at=0, sequence=1)
+    with pytest.raises(InvalidSubscription, match="there is no subscriber 'v'"):
+        feeds.offer_many([(Match("v", event, 0.5, ()), Moment(0, 1))])
+    with pytest.raises(InvalidSubscription, match="there is no subscriber 'v'"):
+        feeds.drop("v")
+    with pytest.raises(InvalidSubscription, match="there is no subscriber 'v'"):
+        feeds.current("v", Moment(0, 1))
+    assert feeds.offer_many([]) == feeds.advance(Moment(0, 1)) == feeds.current("u", END) == []
+
+
+@every_kind
+@pytest.mark.parametrize("name", ["sliding", "history", "periodic"])
+def test_windows_over_published_events_need_their_numbers(kind: str, name: str) -> None:
+    window = {"name": name, "length": 3, "count": "published"}
+    feeds = enrolled(FEEDS[kind](), {"u": Policy(window=window)})
+    bare = Event("e1", {}, published_at=0)
+    with pytest.raises(InvalidEvent, match='event e1 has no sequence, which count="published"'):
+        feeds.offer_many([(Match("u", bare, 0.5, ()), Moment(0, 1))])
