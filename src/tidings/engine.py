@@ -1,5 +1,6 @@
 """The engine: all stages wired in one process."""
 
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -7,11 +8,12 @@ from typing import Any
 from tidings import checks, parts
 from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError
 from tidings.explain import Explanation, Memory, Placement, explain, explain_target
-from tidings.feed import Feed
+from tidings.feeds import FEEDS, Feeds
 from tidings.forms import loads_event, loads_subscriber, loads_subscription
 from tidings.matching import Matcher
 from tidings.model import Delivery, Event, Subscription
 from tidings.policy import Subscriber
+from tidings.quality import Quality, Report
 from tidings.rows import DeadLetter
 from tidings.score import SCORERS, Scorer
 from tidings.values import parse_duration_us, parse_time_us
@@ -25,7 +27,8 @@ class Engine:
     goes to `dead_letters` and stops nothing else: a bad event is passed over, a bad command raises.
     The last events that it should `remember` can be explained by their ids. `index` names what
     finds the subscriptions: `scan` looks at all of them, `op`, `access` and `psg` at those that may
-    want the event; the answers are the same.
+    want the event; the answers are the same. `feeds` names how windows are kept: `plain` is an
+    object each, `table` is arrays for millions of them; the deliveries are the same.
 
     >>> from tidings import Event, Policy, Sliding, Subscriber, Subscription
     >>> engine = Engine()
@@ -36,10 +39,16 @@ class Engine:
     """
 
     def __init__(
-        self, lateness: object = "0s", remember: int = 10_000, index: str = "scan"
+        self,
+        lateness: object = "0s",
+        remember: int = 10_000,
+        index: str = "scan",
+        feeds: str = "plain",
     ) -> None:
         self._matcher = Matcher(index=index)
-        self._feeds: dict[str, Feed] = {}
+        checks.choice("feeds", feeds, FEEDS)
+        self._feeds: Feeds = FEEDS[feeds]()
+        self._quality = Quality()
         self._arrivals: Arrivals[Event] = Arrivals(parse_duration_us(lateness))
         self._published: set[str] = set()
         self._sequence = 0
@@ -59,7 +68,8 @@ class Engine:
         """Remove a subscriber, with its subscriptions and its feed."""
         with self._door(subscriber):
             self._matcher.unsubscribe(subscriber)
-            del self._feeds[subscriber]
+            self._feeds.drop(subscriber)
+            self._quality.forget(subscriber)
 
     def add(self, subscription: Subscription | Mapping[str, Any]) -> None:
         """Add a subscription; an id that is there already is refused."""
@@ -85,7 +95,7 @@ class Engine:
             if isinstance(new, Subscription):
                 self._matcher.remove(new.id)
                 self._matcher.add(new)
-            elif new.policy == self._feed(new.id).subscriber.policy:
+            elif new.policy == self._known(new.id).policy:
                 self._matcher.subscribe(new)
             else:
                 self._enrol(new)
@@ -106,7 +116,11 @@ class Engine:
 
     def feed(self, subscriber: str) -> list[Delivery]:
         """Give a subscriber's list as it stands; nothing changes."""
-        return self._feed(subscriber).current(self._moment())
+        return self._feeds.current(subscriber, self._moment())
+
+    def quality(self) -> Report:
+        """Tell how good deliveries were since this engine was made or restored."""
+        return self._quality.report()
 
     def target(
         self, event: Event | Mapping[str, Any], k: int = 20, scorer: object = "exact"
@@ -117,7 +131,7 @@ class Engine:
 
     def explain(self, subscriber: str, event: str | Event) -> Explanation:
         """Tell why a subscriber got an event, or why not; `print` it to read it in words."""
-        self._feed(subscriber)
+        self._known(subscriber)
         found = self._memory.event(event) if isinstance(event, str) else event
         if found is None:
             raise InvalidEvent(f"event {event!r} is not among those remembered; give it whole")
@@ -134,11 +148,11 @@ class Engine:
         return explain_target(self._matcher, event, subscription, k, _scorer(scorer))
 
     def snapshot(self) -> dict[str, Any]:
-        """Give the whole state as JSON, but for what can be explained."""
+        """Give the whole state as JSON, but for what can be explained and what was measured."""
         return {
             "subscribers": [each.to_dict() for each in self._matcher.subscribers.values()],
             "subscriptions": [each.to_dict() for each in self._matcher.subscriptions.values()],
-            "feeds": {name: feed.snapshot() for name, feed in self._feeds.items()},
+            "feeds": {"kind": self._feeds.name, "state": _text(self._feeds.snapshot())},
             "lateness_us": self._arrivals.lateness_us,
             "arrivals": self._arrivals.snapshot(Event.to_dict),
             "published": sorted(self._published),
@@ -152,9 +166,9 @@ class Engine:
         people = [loads_subscriber(form) for form in state["subscribers"]]
         wanted = [loads_subscription(form) for form in state["subscriptions"]]
         self._matcher = Matcher(people, wanted, self._matcher.index)
-        self._feeds = {subscriber.id: Feed(subscriber) for subscriber in people}
-        for name, feed in state["feeds"].items():
-            self._feeds[name].restore(feed)
+        self._feeds = FEEDS[state["feeds"]["kind"]]()
+        self._feeds.restore(b64decode(state["feeds"]["state"]))
+        self._quality = Quality()
         self._arrivals = Arrivals(state["lateness_us"])
         self._arrivals.restore(state["arrivals"], Event.from_dict)
         self._published = set(state["published"])
@@ -186,30 +200,32 @@ class Engine:
         self._sequence = max(event.sequence or 0, self._sequence)
         now = Moment(event.published_us, self._sequence)
         self._memory.note(event)
-        offered = [
-            delivery
-            for match in self._matcher.matches(event)
-            for delivery in self._feeds[match.subscriber].offer(match, now)
-        ]
-        self._memory.note_deliveries(offered)
+        matches = self._matcher.matches(event)
+        self._quality.matched(matches)
+        offered = self._feeds.offer_many([(match, now) for match in matches])
+        self._note(offered)
         return offered + self._advance_feeds(now)
 
     def _advance_feeds(self, now: Moment) -> list[Delivery]:
-        due = [delivery for feed in self._feeds.values() for delivery in feed.advance(now)]
-        self._memory.note_deliveries(due)
+        due = self._feeds.advance(now)
+        self._note(due)
         return due
 
-    def _feed(self, subscriber: str) -> Feed:
-        if subscriber not in self._feeds:
+    def _note(self, deliveries: list[Delivery]) -> None:
+        self._memory.note_deliveries(deliveries)
+        self._quality.delivered(deliveries, self._memory.event)
+
+    def _known(self, subscriber: str) -> Subscriber:
+        if subscriber not in self._matcher.subscribers:
             raise InvalidSubscription(f"there is no subscriber {subscriber!r}")
-        return self._feeds[subscriber]
+        return self._matcher.subscribers[subscriber]
 
     def _moment(self) -> Moment:
         return Moment(self._arrivals.watermark_us or 0, self._sequence)
 
     def _enrol(self, subscriber: Subscriber) -> None:
         self._matcher.subscribe(subscriber)
-        self._feeds[subscriber.id] = Feed(subscriber)
+        self._feeds.enrol(subscriber)
 
     @contextmanager
     def _door(self, record: Any) -> Iterator[None]:
@@ -219,6 +235,10 @@ class Engine:
         except TidingsError as error:
             self.dead_letters.append(DeadLetter(record, str(error)))
             raise
+
+
+def _text(state: bytes) -> str:
+    return b64encode(state).decode()
 
 
 def _scorer(given: object) -> Scorer:

@@ -123,7 +123,7 @@ class Cohort:
     ) -> None:
         """Take over the state of all rows, enrolled in its order and still empty."""
         rows = np.arange(len(state["head"]))
-        self.head[np.ix_(rows, counters)] = state["head"]
+        self.head[rows[:, None], counters] = state["head"]
         self.used[at.DISORDER] = state["disorder"][0]
         self._seat(rows, at.LIST_CAP, (at.LIST, at.LIST_CLASS, at.SIZE), at.LIST_USED)
         self._lengthen(("key", "score", "who"), int(self.used[at.LIST_USED]))
@@ -151,7 +151,7 @@ class Cohort:
 
     def part(self, found: Found) -> Part:
         """Give what was found with the numbers of the subscribers."""
-        numbers = self.numbers[found.columns[:, at.ROW]]
+        numbers = self.numbers[found.columns[:, at.ROW]].astype(np.int64)
         return Part(numbers, found.columns, found.ranks, self.policy.window.name)
 
     def entries(self, rows: Ints) -> Ints:

@@ -66,7 +66,7 @@ def _first_seen(cohorts: Ids) -> tuple[list[int], Ids]:
 
 def _columns(cohort: Cohort, rows: Ints, names: Names) -> list[tuple[str, npt.NDArray[Any]]]:
     """Give the state of some rows without its holes."""
-    head, entries = cohort.head[np.ix_(rows, COUNTERS)], cohort.entries(rows)
+    head, entries = cohort.head[rows[:, None], COUNTERS], cohort.entries(rows)
     if cohort.rings:
         head[:, [5, 6]] = 0
     starts, members = names.matched.flat(cohort.who[entries, at.MATCHED])

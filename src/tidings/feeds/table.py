@@ -41,6 +41,7 @@ class TableFeeds:
         self.names = Names(Subscribers(), EventTable(), MatchedSets())
         self.cohorts: list[Cohort | DiverseCohort] = []
         self._known: dict[str, int] = {}
+        self._latest: tuple[Policy | None, int] = (None, -1)
         self._ends = {at.TIME: Ends(), at.PUBLISHED: Ends()}
 
     def __contains__(self, subscriber: str) -> bool:
@@ -127,11 +128,14 @@ class TableFeeds:
 
     def cohort(self, policy: Policy) -> int:
         """Give the place of the cohort with this policy; it is made where there is none."""
+        if policy is self._latest[0]:
+            return self._latest[1]
         key = json.dumps(kept(policy), sort_keys=True)
         if key not in self._known:
             self._known[key] = len(self.cohorts)
             plain = policy.diversify.name == "none"
             self.cohorts.append(Cohort(policy) if plain else DiverseCohort(policy))
+        self._latest = (policy, self._known[key])
         return self._known[key]
 
     def note_ends(self, index: int, ends: Ints) -> None:
@@ -152,6 +156,9 @@ class TableFeeds:
         indexes = self.names.subscribers.cohort[rows.subscriber]
         if len(indexes) and indexes.min() < 0:
             raise InvalidSubscription("a match is for a subscriber that is not there any more")
+        if len(indexes) and (indexes == indexes[0]).all():
+            yield int(indexes[0]), np.arange(len(indexes))
+            return
         order = np.argsort(indexes, kind="stable")
         edges = np.flatnonzero(np.diff(indexes[order], prepend=-1))
         for where in np.split(order, edges[1:]):

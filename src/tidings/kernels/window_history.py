@@ -10,6 +10,7 @@ from typing import Final
 from tidings.kernels.exact_mean import PARTIALS, mean_without
 from tidings.kernels.fresh import fresh_rank
 from tidings.kernels.policy import inlined, kernel
+from tidings.kernels.prefetch import expect
 from tidings.kernels.window_emit import hand_out_new, take_in
 from tidings.kernels.window_layout import (
     AXIS,
@@ -150,6 +151,7 @@ def better_many(world: World, sink: Sink, offers: Offers) -> None:
     for at in range(progress[NEXT], len(rows)):
         row = rows[at]
         progress[NEXT] = at
+        expect(book, rows, at)
         if not list_ready(book, row) or progress[OUT] + book[0][row, SIZE] + 1 > room:
             return
         match = (slots[at], scores[at], handles[at], sequences[at])

@@ -5,6 +5,7 @@ chosen from where a step ends.
 """
 
 from tidings.kernels.policy import inlined, kernel
+from tidings.kernels.prefetch import expect
 from tidings.kernels.window_emit import choose, hand_out_new, note_end, take_in
 from tidings.kernels.window_layout import (
     AXIS,
@@ -140,6 +141,7 @@ def offer_many_in_periods(world: World, sink: Sink, offers: Offers) -> None:
     for at in range(progress[NEXT], len(rows)):
         row = rows[at]
         progress[NEXT] = at
+        expect(book, rows, at)
         if not list_ready(book, row) or progress[OUT] + book[0][row, SIZE] + 1 > room:
             return
         if jumping and not ring_ready(book, row):

@@ -5,6 +5,7 @@ the first k. An offer costs O(log w + k) on average over any stream, whatever th
 """
 
 from tidings.kernels.policy import inlined, kernel
+from tidings.kernels.prefetch import expect
 from tidings.kernels.window_emit import choose, hand_out_new, take_in
 from tidings.kernels.window_layout import (
     AXIS,
@@ -80,6 +81,7 @@ def slide_many(world: World, sink: Sink, offers: Offers) -> None:
     for at in range(progress[NEXT], len(rows)):
         row = rows[at]
         progress[NEXT] = at
+        expect(book, rows, at)
         if not list_ready(book, row) or progress[OUT] + book[0][row, SIZE] + 1 > room:
             return
         match = (slots[at], scores[at], handles[at], sequences[at])

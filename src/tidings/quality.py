@@ -1,0 +1,119 @@
+"""How good deliveries are, beside all that plain publish/subscribe would have sent.
+
+Running sums, a few operations a match or delivery: cheap enough to be always on.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tidings.diversify import Distance
+from tidings.diversify.distance import Overlap
+from tidings.model import Delivery, Event, Match
+from tidings.values import SECOND_US
+
+Lookup = Callable[[str], Event | None]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was measured; a mean over nothing is None.
+
+    `share` of the matches were delivered. `mean_score` is that of all matches, `mean_rank` that of
+    the deliveries. `mean_age_s` is how old events were when they were delivered (freshness).
+    `diversity` is the mean distance between a delivery and the one before it, for the same
+    subscriber. `coverage` is the share of subscriptions with a match that got a delivery.
+    """
+
+    matches: int
+    delivered: int
+    share: float | None
+    mean_score: float | None
+    mean_rank: float | None
+    mean_age_s: float | None
+    diversity: float | None
+    coverage: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON form."""
+        return dict(vars(self))
+
+
+class Mean:
+    """A mean that grows."""
+
+    def __init__(self) -> None:
+        self._sum = 0.0
+        self.count = 0
+
+    def add(self, value: float) -> None:
+        """Take one more value in."""
+        self._sum += value
+        self.count += 1
+
+    @property
+    def value(self) -> float | None:
+        """The mean so far."""
+        return self._sum / self.count if self.count else None
+
+
+class Quality:
+    """Measures a stream as it goes by: matches first, then what was delivered of them.
+
+    >>> quality = Quality()
+    >>> event = Event("e1", {"genre": "drama"}, published_at=0)
+    >>> quality.matched([Match("addison", event, 0.5, ("s1",)), Match("bob", event, 0.9, ("s2",))])
+    >>> delivery = Delivery("bob", "e1", 0.9, 1, {}, ("s2",), 1, 3_000_000)
+    >>> quality.delivered([delivery], lambda _: event)
+    >>> report = quality.report()
+    >>> (report.share, report.mean_score, report.mean_rank, report.mean_age_s, report.coverage)
+    (0.5, 0.7, 0.9, 3.0, 0.5)
+    """
+
+    def __init__(self, distance: Distance | None = None) -> None:
+        self._distance = distance or Overlap()
+        self._scores, self._ranks, self._ages, self._apart = (Mean() for _ in range(4))
+        self._matched: set[str] = set()
+        self._served: set[str] = set()
+        self._before: dict[str, Event] = {}
+
+    def matched(self, matches: Iterable[Match]) -> None:
+        """Take matches in."""
+        for match in matches:
+            self._scores.add(match.score)
+            self._matched.update(match.matched)
+
+    def delivered(self, deliveries: Iterable[Delivery], event_of: Lookup) -> None:
+        """Take deliveries in; age and diversity are measured of events that can be looked up."""
+        for delivery in deliveries:
+            self._ranks.add(delivery.rank)
+            self._served.update(delivery.matched)
+            event = event_of(delivery.event)
+            if event is not None:
+                self._follow(delivery, event)
+
+    def _follow(self, delivery: Delivery, event: Event) -> None:
+        self._ages.add((delivery.delivered_us - event.published_us) / SECOND_US)
+        before = self._before.get(delivery.subscriber)
+        self._before[delivery.subscriber] = event
+        if before is not None:
+            self._apart.add(self._distance.between(before, event))
+
+    def forget(self, subscriber: str) -> None:
+        """Forget the last delivery of somebody who left."""
+        self._before.pop(subscriber, None)
+
+    def report(self) -> Report:
+        """Tell what was measured so far."""
+        matches, delivered = self._scores.count, self._ranks.count
+        served = len(self._served & self._matched)
+        return Report(
+            matches=matches,
+            delivered=delivered,
+            share=delivered / matches if matches else None,
+            mean_score=self._scores.value,
+            mean_rank=self._ranks.value,
+            mean_age_s=self._ages.value,
+            diversity=self._apart.value,
+            coverage=served / len(self._matched) if self._matched else None,
+        )
