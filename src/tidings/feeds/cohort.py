@@ -30,7 +30,7 @@ KERNELS: Final[dict[int, Callable[..., None]]] = {
     at.HISTORY: better_many,
 }
 _FIRST: Final = 16
-_SINK: Final = 1 << 16
+_LARGEST: Final = 1 << 16
 
 
 class Found(NamedTuple):
@@ -41,11 +41,32 @@ class Found(NamedTuple):
     ends: Ints
 
 
+class Sink:
+    """Where the kernels write deliveries; all cohorts share one."""
+
+    def __init__(self) -> None:
+        self.columns = np.zeros((256, at.OUT_WIDTH), np.int64)
+        self.ranks = np.zeros(256, np.float64)
+
+    def take(self, count: int) -> tuple[Ints, Floats]:
+        """Give the first deliveries away, so that there is room again."""
+        return self.columns[:count].copy(), self.ranks[:count].copy()
+
+    def make_room(self, used: int, least: int) -> None:
+        """Be larger if much was used, up to a limit, or if the least that is needed is more."""
+        size = len(self.ranks)
+        if size < least or (2 * used > size and size < _LARGEST):
+            size = max(2 * size, least)
+            self.columns = np.zeros((size, at.OUT_WIDTH), np.int64)
+            self.ranks = np.zeros(size, np.float64)
+
+
 class Cohort:
     """Windows of one policy without diversity, in arrays."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, sink: Sink) -> None:
         self.policy = policy
+        self._sink = sink
         self.plan = plans.numbers(policy)
         self.decay, self._scratch = plans.decay(policy), plans.scratch(policy)
         self.rings = plans.has_ring(self.plan)
@@ -59,7 +80,6 @@ class Cohort:
         self.room = plans.room(self.plan)
         self.used = np.zeros(3, np.int64)
         self._free: list[int] = []
-        self._out = (np.zeros((256, at.OUT_WIDTH), np.int64), np.zeros(256, np.float64))
 
     @property
     def _steps(self) -> bool:
@@ -74,7 +94,7 @@ class Cohort:
     @property
     def nbytes(self) -> int:
         """The bytes that the arrays hold."""
-        unique = {id(each): each.nbytes for each in (*self.book, *self._out, self.numbers)}
+        unique = {id(each): each.nbytes for each in (*self.book, self.numbers)}
         return sum(unique.values())
 
     def enrol(self, number: int, _: str) -> int:
@@ -180,24 +200,22 @@ class Cohort:
         tables = (events.us, events.sequence, events.tie)
         plan = (self.plan, self.decay, self._scratch)
         ends, progress = np.empty((len(rows), 2), np.int64), np.zeros(3, np.int64)
-        parts: list[tuple[Ints, Floats]] = []
-        while True:
-            run((self.book, tables, plan), (*self._out, ends, progress))
-            count = int(progress[at.OUT])
-            parts.append((self._out[0][:count].copy(), self._out[1][:count].copy()))
-            if progress[at.NEXT] == len(rows):
-                break
+        parts = [self._sink.take(0)]
+        while progress[at.NEXT] < len(rows):
+            sink = (self._sink.columns, self._sink.ranks, ends, progress)
+            run((self.book, tables, plan), sink)
+            used = int(progress[at.OUT])
+            parts.append(self._sink.take(used))
             progress[at.OUT] = 0
-            self._make_room(int(rows[progress[at.NEXT]]))
+            if progress[at.NEXT] < len(rows):
+                self._make_room(int(rows[progress[at.NEXT]]), used)
         columns, ranks = (np.concatenate(each) for each in zip(*parts, strict=True))
         return Found(columns, ranks, ends[: progress[at.ENDS]])
 
-    def _make_room(self, row: int) -> None:
+    def _make_room(self, row: int, used: int) -> None:
         """See to it that the kernel can take at least one step from this row on."""
-        least, last = 4 * int(self.head[row, at.SIZE]) + 1, len(self.room) - 1
-        if len(self._out[0]) < max(least, _SINK):
-            size = max(least, 2 * len(self._out[0]))
-            self._out = (np.zeros((size, at.OUT_WIDTH), np.int64), np.zeros(size, np.float64))
+        self._sink.make_room(used, int(self.head[row, at.SIZE]) + 1)
+        last = len(self.room) - 1
         wanted = int(self.room[min(self.head[row, at.LIST_CLASS] + 1, last), at.LIST_CAP])
         if self.used[at.LIST_USED] + wanted > len(self.who):
             pack_lists(self.book, np.argsort(self.head[:, at.LIST], kind="stable"))

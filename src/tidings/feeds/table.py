@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tidings.errors import InvalidEvent, InvalidSubscription
 from tidings.feeds.choice import DiverseCohort
-from tidings.feeds.cohort import Cohort
+from tidings.feeds.cohort import Cohort, Sink
 from tidings.feeds.deliveries import Deliveries, Names, Part, made_already
 from tidings.feeds.ends import Ends
 from tidings.feeds.events import UNNUMBERED, EventTable
@@ -40,6 +40,7 @@ class TableFeeds:
     def __init__(self) -> None:
         self.names = Names(Subscribers(), EventTable(), MatchedSets())
         self.cohorts: list[Cohort | DiverseCohort] = []
+        self._sink = Sink()
         self._known: dict[str, int] = {}
         self._latest: tuple[Policy | None, int] = (None, -1)
         self._ends = {at.TIME: Ends(), at.PUBLISHED: Ends()}
@@ -134,7 +135,7 @@ class TableFeeds:
         if key not in self._known:
             self._known[key] = len(self.cohorts)
             plain = policy.diversify.name == "none"
-            self.cohorts.append(Cohort(policy) if plain else DiverseCohort(policy))
+            self.cohorts.append(Cohort(policy, self._sink) if plain else DiverseCohort(policy))
         self._latest = (policy, self._known[key])
         return self._known[key]
 
