@@ -1,0 +1,209 @@
+"""Windows of many subscribers: offers a second and bytes a subscriber, in arrays and as objects.
+
+python bench/windows.py [--subscribers 20000] [--quick]
+
+Each subscriber is filled with 130 matches of random score, a window of 100 being full then. The
+plain form takes the same stream for fewer subscribers; both are asked in turn, and the best of some
+rounds counts. An offer to the arrays is one of a batch, an event for all subscribers, deliveries as
+arrays included; where only some rounds deliver, the mean of all counts. Bytes are those by which a
+process of its own grows, names, numbers and batches included. Results go to bench/results/windows.json and windows.md.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np
+from interval import RESULTS, line, machine, timed
+
+from tidings.feeds import Feeds
+from tidings.feeds.plain import PlainFeeds
+from tidings.feeds.rows import Rows
+from tidings.feeds.table import TableFeeds
+from tidings.model import Event, Match
+from tidings.policy import Policy, Subscriber
+from tidings.window import Moment
+
+K, FILL, ROUNDS, PLAIN = 10, 130, 20, 200
+FADING = {"name": "exponential", "rate": 1e-3}
+POLICIES: dict[str, dict[str, Any]] = {
+    "sliding(100)": {"window": {"name": "sliding", "length": 100}},
+    "sliding(100), fading": {"window": {"name": "sliding", "length": 100}, "decay": FADING},
+    "sliding(100 published)": {"window": {"name": "sliding", "length": 100, "count": "published"}},
+    "sliding(100 s)": {"window": {"name": "sliding", "length": "100s"}},
+    "sliding(1000)": {"window": {"name": "sliding", "length": 1000}},
+    "jumping(100, 20)": {"window": {"name": "jumping", "length": 100, "step": 20}},
+    "history(100)": {"window": {"name": "history", "length": 100}},
+    "periodic(100 s)": {"window": {"name": "periodic", "length": "100s"}},
+    "continuous": {"window": "continuous"},
+    "continuous(100)": {"window": {"name": "continuous", "expires": 100}},
+}
+
+
+def main() -> None:
+    wanted = arguments()
+    if wanted.memory:
+        kind, name = wanted.memory
+        print(grown(kind, name, wanted.subscribers))
+        return
+    names = list(POLICIES)[:2] if wanted.quick else list(POLICIES)
+    rows = [figures(name, wanted.subscribers) for name in names]
+    result = {"machine": machine(), "k": K, "subscribers": wanted.subscribers, "rows": rows}
+    text = page(result)
+    print(text)
+    (RESULTS / "windows.json").write_text(json.dumps(result, indent=1) + "\n")
+    (RESULTS / "windows.md").write_text(text + "\n")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--subscribers", type=int, default=20_000)
+    parser.add_argument("--quick", action="store_true", help="2,000 subscribers, two policies")
+    parser.add_argument("--memory", nargs=2, help=argparse.SUPPRESS)
+    wanted = parser.parse_args()
+    if wanted.quick:
+        wanted.subscribers = 2_000
+    return wanted
+
+
+def figures(name: str, subscribers: int) -> dict[str, Any]:
+    """Fill both forms, and ask them in turn."""
+    table, plain = TableStream(name, subscribers), PlainStream(name, PLAIN)
+    for _ in range(FILL):
+        table.step()
+        plain.step()
+    seconds = [(table.step(), plain.step()) for _ in range(ROUNDS)]
+    best = np.mean if name.startswith(("jumping", "periodic")) else min
+    ours, theirs = (float(best(each)) for each in zip(*seconds, strict=True))
+    row = {
+        "policy": name,
+        "offers_per_s": subscribers / ours,
+        "plain_offers_per_s": PLAIN / theirs,
+        "deliveries_per_offer": table.delivered / table.offered,
+        "snapshot_bytes": len(table.feeds.snapshot()) / subscribers,
+        "bytes": measured("table", name, subscribers),
+        "plain_bytes": measured("plain", name, PLAIN),
+    }
+    return row | {"ratio": row["offers_per_s"] / row["plain_offers_per_s"]}
+
+
+class TableStream:
+    """An event for all subscribers at each step, as arrays."""
+
+    def __init__(self, name: str, subscribers: int) -> None:
+        self.feeds, self.size = TableFeeds(), subscribers
+        enrol(self.feeds, name, subscribers)
+        self.chance, self.at = np.random.default_rng(7), 0
+        self.subscription = self.feeds.subscription("s")
+        self.offered = self.delivered = 0
+
+    def step(self) -> float:
+        self.at += 1
+        rows = Rows(
+            self.chance.permutation(self.size).astype(np.int32),
+            np.full(self.size, self.feeds.slot(event(self.at)), np.int32),
+            self.chance.random(self.size),
+            np.full(self.size, self.at),
+            np.arange(self.size + 1),
+            np.full(self.size, self.subscription, np.int32),
+        )
+        found, seconds = timed(lambda: self.feeds.offer_rows(rows))
+        self.feeds.advance(Moment(self.at * 1_000_000, self.at))
+        self.offered, self.delivered = self.offered + self.size, self.delivered + len(found)
+        return seconds
+
+
+class PlainStream:
+    """The same as objects."""
+
+    def __init__(self, name: str, subscribers: int) -> None:
+        self.feeds, self.size = PlainFeeds(), subscribers
+        enrol(self.feeds, name, subscribers)
+        self.chance, self.at = np.random.default_rng(7), 0
+
+    def step(self) -> float:
+        self.at += 1
+        now, published = Moment(self.at * 1_000_000, self.at), event(self.at)
+        scores = self.chance.random(self.size).tolist()
+        offers = [
+            (Match(f"u{place}", published, score, ("s",)), now)
+            for place, score in enumerate(scores)
+        ]
+        _, seconds = timed(lambda: self.feeds.offer_many(offers))
+        self.feeds.advance(now)
+        return seconds
+
+
+def enrol(feeds: Feeds, name: str, subscribers: int) -> None:
+    policy = Policy(k=K, **POLICIES[name])
+    for place in range(subscribers):
+        feeds.enrol(Subscriber(f"u{place}", policy))
+
+
+def event(at: int) -> Event:
+    return Event(f"e{at}", {"genre": "drama"}, published_at=at, sequence=at)
+
+
+def measured(kind: str, name: str, subscribers: int) -> float:
+    """Ask a new process by how much it grows."""
+    command = [sys.executable, __file__, "--memory", kind, name, "--subscribers", str(subscribers)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def grown(kind: str, name: str, subscribers: int) -> float:
+    """Give the bytes that a subscriber with a full window costs, its name and number included."""
+    make = TableStream if kind == "table" else PlainStream
+    small = make(name, 50)
+    for _ in range(FILL):
+        small.step()
+    before = resident()
+    stream = make(name, subscribers)
+    for _ in range(FILL):
+        stream.step()
+    return (resident() - before) / subscribers
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def page(result: dict[str, Any]) -> str:
+    about = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
+    head = (
+        "policy",
+        "offers/s",
+        "plain",
+        "ratio",
+        "deliveries/offer",
+        "bytes",
+        "plain",
+        "snapshot",
+    )
+    lines = ["# Windows of many subscribers", "", about, ""]
+    lines += [
+        f"{result['subscribers']:,} subscribers, k = {result['k']}, after {FILL} matches each."
+    ]
+    lines += ["Bytes are those of a subscriber.", "", line(head), "|---" * len(head) + "|"]
+    return "\n".join(lines + [line(cells(row)) for row in result["rows"]])
+
+
+def cells(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        row["policy"],
+        f"{row['offers_per_s']:,.0f}",
+        f"{row['plain_offers_per_s']:,.0f}",
+        f"{row['ratio']:,.0f}x",
+        f"{row['deliveries_per_offer']:.2f}",
+        f"{row['bytes']:,.0f}",
+        f"{row['plain_bytes']:,.0f}",
+        f"{row['snapshot_bytes']:,.0f}",
+    )
+
+
+if __name__ == "__main__":
+    main()
