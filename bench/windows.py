@@ -6,7 +6,8 @@ Each subscriber is filled with 130 matches of random score, a window of 100 bein
 plain form takes the same stream for fewer subscribers; both are asked in turn, and the best of some
 rounds counts. An offer to the arrays is one of a batch, an event for all subscribers, deliveries as
 arrays included; where only some rounds deliver, the mean of all counts. Bytes are those by which a
-process of its own grows, names, numbers and batches included. Results go to bench/results/windows.json and windows.md.
+process of its own grows, names, numbers and batches included. Results go to
+bench/results/windows.json and windows.md.
 """
 
 import argparse
