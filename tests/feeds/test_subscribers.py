@@ -11,7 +11,8 @@ from tidings.feeds.subscribers import Subscribers
 @given(st.lists(st.sampled_from([f"u{n}" for n in range(30)]), max_size=80))
 def test_numbers_are_unique_and_the_order_is_that_of_enrolment(names: list[str]) -> None:
     """A name that comes up again leaves, and comes back behind all others the next time."""
-    people, model = Subscribers(), []
+    people = Subscribers()
+    model: list[str] = []
     for name in names:
         if name in model:
             people.remove(name)
