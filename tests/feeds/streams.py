@@ -107,7 +107,7 @@ def streams(draw: st.DrawFn, names: str, max_size: int = 25) -> list[Step]:
         st.sampled_from("ab"),
         st.dictionaries(
             st.sampled_from(names),
-            st.sampled_from([0.0, 0.3, 0.4, 0.8, 0.8 + 1e-13, 0.9, 1e100]),
+            st.sampled_from([0.0, 0.3, 0.4, 0.8, 0.8 + 1e-13, 0.8 + 3e-12, 0.9, 1e100]),
             max_size=len(names),
         ),
         st.lists(st.sampled_from("pqr"), unique=True, max_size=3),

@@ -266,3 +266,33 @@ def test_a_full_window_of_a_hundred_takes_at_most_two_kilobytes(decay: Any) -> N
     assert (cohort_of(table).head[:2000, at.HELD] == 100).all()
     assert cohort_of(table).nbytes / 2000 <= 2048
     assert len(table.snapshot()) / 2000 <= 2048
+
+
+@pytest.mark.parametrize("name", ["sliding", "jumping"])
+def test_numbers_out_of_order_expire_by_their_number(name: str) -> None:
+    """A match with an older number leaves before those that came earlier."""
+    step = {"step": 2} if name == "jumping" else {}
+    window = {"name": name, "length": 8, "count": "published", **step}
+    people = {"u": Policy(k=2, window=window)}
+    for seed in range(20):
+        chance, highest, stream = Random(seed), 0, []
+        for place in range(1, 80):
+            number = max(1, place + chance.randint(-6, 2))
+            highest = max(highest, number)
+            event = Event(f"e{place}", {}, published_at=place // 2, sequence=number)
+            score = chance.choice([0.2, 0.4, 0.6, chance.random()])
+            stream.append(Step(event, highest, {"u": score}, {"u": ()}))
+        table = table_of(people)
+        assert run(table, stream) == run(enrolled(PlainFeeds(), people), stream)
+        assert cohort_of(table).used[at.DISORDER] == 1
+
+
+@pytest.mark.parametrize(("apart", "left"), [(3e-12, "e1"), (1e-13, "e2"), (0.0, "e2")])
+def test_a_swap_drops_the_oldest_only_among_equal_sets(apart: float, left: str) -> None:
+    """Sets are compared to 12 digits: a member that is 3e-12 better is worth keeping."""
+    table = table_of({"u": Policy(k=2, window={"name": "history", "length": 9})})
+    for number, score in enumerate([0.8 + apart, 0.8, 0.9], start=1):
+        event = Event(f"e{number}", {}, published_at=number, sequence=number)
+        now = Moment(event.published_us, number)
+        assert len(table.offer_many([(Match("u", event, score, ()), now)])) == 1
+    assert [each.event for each in table.current("u", now)] == ["e3", left]
