@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tidings.diversify import Candidate, set_divrank
 from tidings.diversify.distance import Overlap
 from tidings.feeds import plan
-from tidings.kernels.exact_mean import PARTIALS, mean_without, sum_add, sum_total
+from tidings.kernels.exact_mean import mean_without
+from tidings.kernels.exact_sum import PARTS, sum_add, sum_total
 from tidings.kernels.fresh import fresh_many, keys_many
 from tidings.model import Event
 from tidings.policy import Policy
@@ -49,7 +50,7 @@ def test_keys_and_fresh_ranks_are_those_of_the_decay(
 
 @given(st.lists(st.floats(-1e100, 1e100), max_size=30))
 def test_a_sum_is_exact_but_for_one_rounding(values: list[float]) -> None:
-    partials, count = np.empty(PARTIALS), 0
+    partials, count = np.empty(PARTS), 0
     for value in values:
         count = sum_add(partials, count, value)
     assert sum_total(partials, count) == math.fsum(values)
@@ -57,7 +58,7 @@ def test_a_sum_is_exact_but_for_one_rounding(values: list[float]) -> None:
 
 def test_a_sum_that_lies_between_two_doubles_goes_to_the_even_one() -> None:
     """2^53 + 1 lies in the middle; the smallest of further terms decides."""
-    partials = np.empty(PARTIALS)
+    partials = np.empty(PARTS)
     for values in ([2.0**53, 1.0], [2.0**53, 1.0, 1e-30], [2.0**53, 1.0, -1e-30]):
         count = 0
         for value in values:
@@ -72,5 +73,5 @@ def test_the_mean_of_a_set_is_its_divrank_without_diversity(
     left_out = data.draw(st.integers(-1, len(values) - 1))
     event = Event("e", {}, published_at=0)
     chosen = [Candidate(event, each, 0) for at, each in enumerate(values) if at != left_out]
-    found = mean_without(np.array(values), len(values), left_out, np.empty(PARTIALS))
+    found = mean_without(np.array(values), len(values), left_out, np.empty(PARTS))
     assert found == set_divrank(chosen, 1.0, Overlap())

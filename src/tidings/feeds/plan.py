@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from tidings.kernels import fresh
 from tidings.kernels import window_layout as at
-from tidings.kernels.exact_mean import PARTIALS
+from tidings.kernels.exact_sum import PARTS
 from tidings.policy import Policy
 from tidings.values import parse_time_us
 from tidings.window.length import Length
@@ -75,7 +75,7 @@ def decay(policy: Policy) -> Floats:
 
 def scratch(policy: Policy) -> Floats:
     """Give room for partial sums and for the ranks of a history."""
-    return np.zeros(PARTIALS + policy.k + 1, np.float64)
+    return np.zeros(PARTS + policy.k + 1, np.float64)
 
 
 def room(plan: Ints) -> Ints:

@@ -7,7 +7,8 @@ of the lowest are tried.
 
 from typing import Final
 
-from tidings.kernels.exact_mean import PARTIALS, mean_without
+from tidings.kernels.exact_mean import mean_without
+from tidings.kernels.exact_sum import PARTS
 from tidings.kernels.fresh import fresh_rank
 from tidings.kernels.policy import inlined, kernel
 from tidings.kernels.prefetch import expect
@@ -86,7 +87,7 @@ def best_swap(world: World, row: int, rank: float) -> int:
 
     The scratch holds the ranks of the members; behind them there is room for one more.
     """
-    head, plan, ranks = world[0][0], world[2], world[2][2][PARTIALS:]
+    head, plan, ranks = world[0][0], world[2], world[2][2][PARTS:]
     partials, size = plan[2], head[row, SIZE]
     lowest, most = ranks[0], rank
     for nth in range(size):
@@ -131,7 +132,7 @@ def better(world: World, sink: Sink, row: int, at: int, match: Match) -> None:
     head[row, SEEN] += 1
     start = forget_old(world, row, now_us, match[3])
     if head[row, SIZE] >= plan[0][K]:
-        rank_members(world, row, now_us, plan[2][PARTIALS:])
+        rank_members(world, row, now_us, plan[2][PARTS:])
         rank = fresh_rank(plan[1], match[1], now_us, now_us)
         dropped = best_swap(world, row, rank)
         if dropped < 0:
