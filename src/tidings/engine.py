@@ -3,9 +3,11 @@
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from tidings import checks, parts
+from tidings.courier import Step, courier
 from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError
 from tidings.explain import Explanation, Memory, Placement, explain, explain_target
 from tidings.feeds import FEEDS, Feeds
@@ -18,6 +20,9 @@ from tidings.rows import DeadLetter
 from tidings.score import SCORERS, Scorer
 from tidings.values import parse_duration_us, parse_time_us
 from tidings.window import Arrivals, Late, Moment
+
+CHUNK: Final = 1024
+"""How many steps of a stream are matched at once."""
 
 
 class Engine:
@@ -45,10 +50,8 @@ class Engine:
         index: str = "scan",
         feeds: str = "plain",
     ) -> None:
-        self._matcher = Matcher(index=index)
         checks.choice("feeds", feeds, FEEDS)
-        self._feeds: Feeds = FEEDS[feeds]()
-        self._quality = Quality()
+        self._wire(Matcher(index=index), FEEDS[feeds]())
         self._arrivals: Arrivals[Event] = Arrivals(parse_duration_us(lateness))
         self._published: set[str] = set()
         self._sequence = 0
@@ -69,6 +72,7 @@ class Engine:
         with self._door(subscriber):
             self._matcher.unsubscribe(subscriber)
             self._feeds.drop(subscriber)
+            self._courier.forget(subscriber)
             self._quality.forget(subscriber)
 
     def add(self, subscription: Subscription | Mapping[str, Any]) -> None:
@@ -106,13 +110,15 @@ class Engine:
 
     def publish_many(self, events: Iterable[Event | Mapping[str, Any]]) -> list[Delivery]:
         """Publish events; any split of a stream into calls gives the same deliveries."""
-        return [delivery for event in events for delivery in self._arrive(event)]
+        steps, due = (step for event in events for step in self._arrive(event)), list[Delivery]()
+        while chunk := list(islice(steps, CHUNK)):
+            due += self._take(chunk)
+        return due
 
     def advance(self, now: object) -> list[Delivery]:
         """Say that it is `now` (a time): periods that have passed are closed."""
         released = self._arrivals.advance(parse_time_us(now))
-        due = [delivery for event in released for delivery in self._process(event)]
-        return due + self._advance_feeds(self._moment())
+        return self._take([*map(self._step, released), Step(None, self._moment())])
 
     def feed(self, subscriber: str) -> list[Delivery]:
         """Give a subscriber's list as it stands; nothing changes."""
@@ -165,10 +171,9 @@ class Engine:
         """Go on from a snapshot, whatever was here before."""
         people = [loads_subscriber(form) for form in state["subscribers"]]
         wanted = [loads_subscription(form) for form in state["subscriptions"]]
-        self._matcher = Matcher(people, wanted, self._matcher.index)
-        self._feeds = FEEDS[state["feeds"]["kind"]]()
-        self._feeds.restore(b64decode(state["feeds"]["state"]))
-        self._quality = Quality()
+        feeds = FEEDS[state["feeds"]["kind"]]()
+        feeds.restore(b64decode(state["feeds"]["state"]))
+        self._wire(Matcher(people, wanted, self._matcher.index), feeds)
         self._arrivals = Arrivals(state["lateness_us"])
         self._arrivals.restore(state["arrivals"], Event.from_dict)
         self._published = set(state["published"])
@@ -176,7 +181,8 @@ class Engine:
         self.late = [Event.from_dict(form) for form in state["late"]]
         self.dead_letters = [DeadLetter(**letter) for letter in state["dead_letters"]]
 
-    def _arrive(self, record: Event | Mapping[str, Any]) -> list[Delivery]:
+    def _arrive(self, record: Event | Mapping[str, Any]) -> list[Step]:
+        """Take a record in; give the steps that the stream goes on by it."""
         try:
             event = record if isinstance(record, Event) else loads_event(record)
             if event.id in self._published:
@@ -190,30 +196,32 @@ class Engine:
         except Late:
             self.late.append(event)
             return []
-        due = [delivery for each in released for delivery in self._process(each)]
-        return due + self._advance_feeds(self._moment())
+        return [*map(self._step, released), Step(None, self._moment())]
 
-    def _process(self, event: Event) -> list[Delivery]:
-        """Take the next event in order of publication through all stages."""
+    def _step(self, event: Event) -> Step:
+        """Number the next event in order of publication."""
         if event.sequence is None:
             event = event.numbered(self._sequence + 1)
         self._sequence = max(event.sequence or 0, self._sequence)
-        now = Moment(event.published_us, self._sequence)
-        self._memory.note(event)
-        matches = self._matcher.matches(event)
-        self._quality.matched(matches)
-        offered = self._feeds.offer_many([(match, now) for match in matches])
-        self._note(offered)
-        return offered + self._advance_feeds(now)
+        return Step(event, Moment(event.published_us, self._sequence))
 
-    def _advance_feeds(self, now: Moment) -> list[Delivery]:
-        due = self._feeds.advance(now)
-        self._note(due)
+    def _take(self, steps: list[Step]) -> list[Delivery]:
+        """Take events in order through all stages; time goes on with each step."""
+        due, carried = list[Delivery](), self._courier.carry(steps)
+        for event, now in steps:
+            if event is not None:
+                self._memory.note(event)
+            delivered = [] if event is None else next(carried)
+            delivered += self._feeds.advance(now)
+            self._memory.note_deliveries(delivered)
+            self._quality.delivered(delivered, self._memory.event)
+            due += delivered
         return due
 
-    def _note(self, deliveries: list[Delivery]) -> None:
-        self._memory.note_deliveries(deliveries)
-        self._quality.delivered(deliveries, self._memory.event)
+    def _wire(self, matcher: Matcher, feeds: Feeds) -> None:
+        """Put the stages together."""
+        self._matcher, self._feeds, self._quality = matcher, feeds, Quality()
+        self._courier = courier(matcher, feeds, self._quality)
 
     def _known(self, subscriber: str) -> Subscriber:
         if subscriber not in self._matcher.subscribers:

@@ -112,6 +112,13 @@ class Matcher:
         )
         return [match for match in found if match is not None]
 
+    @property
+    def numbered(self) -> tuple[Access, Fanout] | None:
+        """The index and the fan-out, where their answers are numbers."""
+        if self._access is None or self._fanout is None:
+            return None
+        return self._access, self._fanout
+
     def wanted(self, events: Sequence[Event]) -> Wanted:
         """Give the same for many events in numbers, without an object for each match."""
         if self._fanout is None:

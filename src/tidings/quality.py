@@ -7,11 +7,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from tidings.diversify import Distance
 from tidings.diversify.distance import Overlap
 from tidings.model import Delivery, Event, Match
 from tidings.values import SECOND_US
 
+Floats = npt.NDArray[np.float64]
+Ids = npt.NDArray[np.int32]
 Lookup = Callable[[str], Event | None]
 
 
@@ -46,10 +51,10 @@ class Mean:
         self._sum = 0.0
         self.count = 0
 
-    def add(self, value: float) -> None:
-        """Take one more value in."""
+    def add(self, value: float, count: int = 1) -> None:
+        """Take one more value in, or the sum of so many."""
         self._sum += value
-        self.count += 1
+        self.count += count
 
     @property
     def value(self) -> float | None:
@@ -74,6 +79,7 @@ class Quality:
         self._distance = distance or Overlap()
         self._scores, self._ranks, self._ages, self._apart = (Mean() for _ in range(4))
         self._matched: set[str] = set()
+        self._numbers = np.zeros(64, np.bool_)
         self._served: set[str] = set()
         self._before: dict[str, Event] = {}
 
@@ -82,6 +88,14 @@ class Quality:
         for match in matches:
             self._scores.add(match.score)
             self._matched.update(match.matched)
+
+    def matched_rows(self, scores: Floats, subscriptions: Ids) -> None:
+        """Take matches in as arrays: their scores, and the numbers of all that matched."""
+        self._scores.add(float(scores.sum()), len(scores))
+        size = int(subscriptions.max(initial=-1)) + 1
+        if size > len(self._numbers):
+            self._numbers.resize(2 * size, refcheck=False)
+        self._numbers[subscriptions] = True
 
     def delivered(self, deliveries: Iterable[Delivery], event_of: Lookup) -> None:
         """Take deliveries in; age and diversity are measured of events that can be looked up."""
@@ -106,7 +120,7 @@ class Quality:
     def report(self) -> Report:
         """Tell what was measured so far."""
         matches, delivered = self._scores.count, self._ranks.count
-        served = len(self._served & self._matched)
+        wanted = len(self._matched) + int(np.count_nonzero(self._numbers))
         return Report(
             matches=matches,
             delivered=delivered,
@@ -115,5 +129,5 @@ class Quality:
             mean_rank=self._ranks.value,
             mean_age_s=self._ages.value,
             diversity=self._apart.value,
-            coverage=served / len(self._matched) if self._matched else None,
+            coverage=min(1.0, len(self._served) / wanted) if wanted else None,
         )

@@ -35,8 +35,8 @@ class MatchedSets:
         return found
 
     def ids(self, handle: int) -> tuple[str, ...]:
-        """Give the subscriptions that a handle stands for."""
-        return tuple(self.names[each] for each in self.numbers(handle))
+        """Give the subscriptions that a handle stands for, in order."""
+        return tuple(sorted(self.names[each] for each in self.numbers(handle)))
 
     def numbers(self, handle: int) -> list[int]:
         """Give the numbers of the subscriptions that a handle stands for."""

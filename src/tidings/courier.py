@@ -1,0 +1,126 @@
+"""From events in order to what feeds deliver because of them: match, score, offer."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.fanout import Fanout, Wanted
+from tidings.feeds import Feeds
+from tidings.feeds.rows import Rows
+from tidings.feeds.table import TableFeeds
+from tidings.index.access import Access
+from tidings.matching import Matcher
+from tidings.model import Delivery, Event, Subscription
+from tidings.quality import Quality
+from tidings.window import Moment
+
+Ids = npt.NDArray[np.int32]
+
+
+class Step(NamedTuple):
+    """The stream goes on to a moment, by an event or without one."""
+
+    event: Event | None
+    now: Moment
+
+
+class Courier(Protocol):
+    """Carries events from the matcher to the feeds; the ways differ, the deliveries do not."""
+
+    def carry(self, steps: Sequence[Step]) -> Iterator[list[Delivery]]:
+        """Give for each event, in order, what is delivered when it is offered.
+
+        All are matched at once, and each is offered when its deliveries are asked for.
+        """
+
+    def forget(self, subscriber: str) -> None:
+        """Hear that a subscriber has left."""
+
+
+def courier(matcher: Matcher, feeds: Feeds, quality: Quality) -> Courier:
+    """Give the way between a matcher and feeds: arrays, if both have numbers."""
+    if isinstance(feeds, TableFeeds) and matcher.numbered is not None:
+        return ArrayCourier(*matcher.numbered, feeds, quality)
+    return PlainCourier(matcher, feeds, quality)
+
+
+class PlainCourier:
+    """Makes an object for each match."""
+
+    def __init__(self, matcher: Matcher, feeds: Feeds, quality: Quality) -> None:
+        self._matcher, self._feeds, self._quality = matcher, feeds, quality
+
+    def carry(self, steps: Sequence[Step]) -> Iterator[list[Delivery]]:
+        """Match and offer one event after the other."""
+        for event, now in steps:
+            if event is not None:
+                matches = self._matcher.matches(event)
+                self._quality.matched(matches)
+                yield self._feeds.offer_many([(match, now) for match in matches])
+
+    def forget(self, subscriber: str) -> None:
+        """Keep nothing of subscribers."""
+
+
+class ArrayCourier:
+    """Hands arrays from the fan-out to the table; only deliveries become objects.
+
+    The two number subscribers and subscriptions each in its own way.
+    """
+
+    def __init__(self, index: Access, fanout: Fanout, feeds: TableFeeds, quality: Quality) -> None:
+        self._fanout, self._feeds, self._quality = fanout, feeds, quality
+        self._people = np.full(64, -1, np.int32)
+        self._subscriptions = np.zeros(64, np.int32)
+        index.listen(self)
+
+    def came(self, numbers: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
+        """Hear of new subscriptions: note what the feeds call them."""
+        size = max(numbers, default=-1) + 1
+        if size > len(self._subscriptions):
+            self._subscriptions.resize(max(size, 2 * len(self._subscriptions)), refcheck=False)
+        for number, each in zip(numbers, subscriptions, strict=True):
+            self._subscriptions[number] = self._feeds.subscription(each.id)
+
+    def went(self, numbers: Sequence[int]) -> None:
+        """Hear of subscriptions that are gone: nothing matches them any more."""
+
+    def forget(self, subscriber: str) -> None:
+        """Forget what the feeds called people: one of them has left."""
+        self._people[:] = -1
+
+    def carry(self, steps: Sequence[Step]) -> Iterator[list[Delivery]]:
+        """Match all events in compiled passes, and offer one after the other."""
+        present = [(event, now) for event, now in steps if event is not None]
+        wanted = self._fanout.rank([event for event, _ in present])
+        for at, (event, now) in enumerate(present):
+            yield self._offer(wanted, at, event, now)
+
+    def _offer(self, wanted: Wanted, at: int, event: Event, now: Moment) -> list[Delivery]:
+        first, last = int(wanted.starts[at]), int(wanted.starts[at + 1])
+        if first == last:
+            return []
+        begin, end = wanted.matched_starts[first], wanted.matched_starts[last]
+        rows = Rows(
+            self._named(wanted.owners[first:last]),
+            np.full(last - first, self._feeds.slot(event), np.int32),
+            wanted.ranks[first:last],
+            np.full(last - first, now.sequence, np.int64),
+            wanted.matched_starts[first : last + 1] - begin,
+            self._subscriptions[wanted.matched[begin:end]],
+        )
+        self._quality.matched_rows(rows.score, rows.matched)
+        made = self._feeds.offer_rows(rows).objects()
+        return sorted(made, key=lambda delivery: delivery.subscriber)
+
+    def _named(self, owners: Ids) -> Ids:
+        """Give the feeds' numbers of people."""
+        if len(self._fanout.names) > len(self._people):
+            grown = np.full(2 * len(self._fanout.names), -1, np.int32)
+            grown[: len(self._people)] = self._people
+            self._people = grown
+        for owner in owners[self._people[owners] < 0].tolist():
+            self._people[owner] = self._feeds.number(self._fanout.names[owner])
+        return self._people[owners]
