@@ -19,6 +19,7 @@ BENCHES = {
     "updates": "the live index under change",
     "box": "indexes over several attributes",
     "predicates": "indexes over whole conditions",
+    "fanout": "every subscriber's rank of an event",
     "windows": "windows of many subscribers, in arrays and as objects",
     "diversity": "diversifiers over n, k and windows, beside peers and the best set",
     "covers": "the preferential subscription graph (PREF Table 2), and covers of many subscribers",

@@ -1,5 +1,7 @@
 """Objects or arrays between the stages: the deliveries are the same, and so is their account."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,7 +40,7 @@ def change(engine: Engine, work, step: int) -> None:
         engine.replace(Subscriber(person.id, Policy(k=2, window=Sliding(3))))
 
 
-def told(engine: Engine, work, splits: list[int]) -> list[dict]:
+def told(engine: Engine, work, splits: list[int]) -> list[dict[str, Any]]:
     """Publish in calls of the given sizes, with changes between them."""
     found, left = [], list(work.events)
     for step, size in enumerate([*splits, len(left)]):

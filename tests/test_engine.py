@@ -308,3 +308,21 @@ def test_a_feed_may_be_looked_at_right_after_a_jump() -> None:
     events = [Event(f"e{n}", {"x": 1}, published_at=n) for n in range(2)]
     assert [delivery.event for delivery in engine.publish_many(events)] == ["e1"]
     assert [delivery.event for delivery in engine.feed("a")] == ["e1"]
+
+
+def test_many_subscriptions_are_added_at_once_and_bad_ones_kept() -> None:
+    engine = Engine()
+    engine.subscribe(Subscriber("ann"))
+    good: list[Any] = [
+        Subscription("s1", "ann", "a = 1"),
+        {"id": "s2", "subscriber": "ann", "where": "a = 2"},
+    ]
+    bad: list[Any] = [
+        {"id": "s3", "subscriber": "ann", "where": "a ="},
+        Subscription("s1", "ann", "a = 9"),
+    ]
+    refused = engine.add_many([*good, *bad])
+    assert refused == engine.dead_letters
+    assert [letter.record for letter in refused] == bad
+    assert "s1' is there already" in refused[1].reason
+    assert [d.event for d in engine.publish(Event("e", {"a": 2}, published_at=0))] == ["e"]

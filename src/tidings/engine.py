@@ -2,7 +2,7 @@
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, Final
 
@@ -81,6 +81,18 @@ class Engine:
             if not isinstance(subscription, Subscription):
                 subscription = loads_subscription(subscription)
             self._matcher.add(subscription)
+
+    def add_many(
+        self, subscriptions: Iterable[Subscription | Mapping[str, Any]]
+    ) -> list[DeadLetter]:
+        """Add all subscriptions that can be added, at once; give what was refused."""
+        before, made = len(self.dead_letters), list[Subscription]()
+        for each in subscriptions:
+            with suppress(TidingsError), self._door(each):
+                made.append(each if isinstance(each, Subscription) else loads_subscription(each))
+        for refused, error in self._matcher.add_many(made):
+            self.dead_letters.append(DeadLetter(refused, str(error)))
+        return self.dead_letters[before:]
 
     def remove(self, subscription: str) -> None:
         """Remove a subscription."""

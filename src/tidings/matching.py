@@ -14,6 +14,8 @@ from tidings.score import Ranker, Scorer
 from tidings.score.exact import Exact
 from tidings.score.relaxed import Relaxed
 
+Refusal = tuple[Subscription, InvalidSubscription]
+
 
 class Matcher:
     """Subscribers with their subscriptions, in an index, ready to rank events.
@@ -38,7 +40,8 @@ class Matcher:
         self._rankers: dict[str, dict[Scorer, Ranker]] = defaultdict(dict)
         for subscriber in subscribers:
             self.subscribe(subscriber)
-        self.add_many(subscriptions)
+        for _, error in self.add_many(subscriptions):
+            raise error
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Add a subscriber, or replace it."""
@@ -62,15 +65,17 @@ class Matcher:
         self._note(subscription)
         self._index.add(subscription)
 
-    def add_many(self, subscriptions: Iterable[Subscription]) -> None:
-        """Add subscriptions, up to the first whose id is there already."""
-        noted: list[Subscription] = []
-        try:
-            for each in subscriptions:
+    def add_many(self, subscriptions: Iterable[Subscription]) -> list[Refusal]:
+        """Add all whose ids are new, at once; give the others, with the reasons."""
+        noted, refused = list[Subscription](), list[Refusal]()
+        for each in subscriptions:
+            try:
                 self._note(each)
                 noted.append(each)
-        finally:
-            self._index_all(noted)
+            except InvalidSubscription as error:
+                refused.append((each, error))
+        self._index_all(noted)
+        return refused
 
     def _index_all(self, subscriptions: Sequence[Subscription]) -> None:
         if self._access is not None:
