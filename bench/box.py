@@ -2,12 +2,11 @@
 
 python bench/box.py [--cases relaxed-1000000-8 ...] [--quick]
 
-Times are the least of several rounds on one core; ratios hold inside one run. Results go to
-bench/results/box.json and box.md, with the machine and the commit.
+Times are the least of several rounds, of the asking thread on its core; ratios hold inside one run.
+Results go to bench/results/box.json and box.md, with the machine and the commit.
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -18,13 +17,15 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
-from interval import K, least, line, machine, one_by_one, per, ratio
+import pages
+from interval import K, one_by_one
+from pages import line, machine, opening, publish, ratio
 from rps_boxes import Boxes, boxes, few_of_many
+from timing import OWN, least, per
 
 from tidings.index.box import BOX_INDEXES, box_index
 
 BATCH = 64
-RESULTS = Path(__file__).parent / "results"
 LARGEST = {"threshold": 800_000, "intersection": 3_200_000, "sparse": 8_000_000}
 """Up to so many predicates only; the paper's methods are Python over compiled iterators."""
 
@@ -113,23 +114,17 @@ def best(ids: Any, scores: Any, k: int) -> Any:
 
 def main() -> None:
     wanted = arguments()
-    tables = [measured(case, wanted) for case in CASES if case.name in wanted.cases]
-    result = {"machine": machine(), "k": K, "batch": BATCH, "cases": tables}
-    text = page(result)
-    print(text)
-    if not wanted.quick:
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "box.json").write_text(json.dumps(result, indent=1) + "\n")
-        (RESULTS / "box.md").write_text(text + "\n")
+    result = {"machine": machine(), "k": K, "batch": BATCH}
+    result["cases"] = [measured(case, wanted) for case in CASES if case.name in wanted.cases]
+    publish("box", result, page, wanted)
 
 
 def arguments() -> argparse.Namespace:
     names = [case.name for case in CASES]
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = pages.arguments(__doc__, "10,000 subscriptions, few rounds")
     parser.add_argument("--cases", nargs="+", choices=names, default=names)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=1.5, help="at most, for one figure")
-    parser.add_argument("--quick", action="store_true", help="10,000 subscriptions, few rounds")
     wanted = parser.parse_args()
     if wanted.quick:
         wanted.rounds, wanted.seconds = 2, 0.2
@@ -188,11 +183,11 @@ def touch(index: Any, work: Boxes) -> None:
 def figures(
     index: Any, work: Boxes, expected: list[Any], wanted: argparse.Namespace
 ) -> dict[str, Any]:
-    once = least(lambda: index.top(work.events[0], K), 1, 0)
+    once = least(lambda: index.top(work.events[0], K), 1, 0, OWN)
     some = work.events[: 2 if once > 0.2 else 4 if once > 2e-3 else BATCH]
     points = some[:16]
-    single = least(lambda: one_by_one(index, points), wanted.rounds, wanted.seconds)
-    batch = least(lambda: index.top_many(some, K), wanted.rounds, wanted.seconds)
+    single = least(lambda: one_by_one(index, points), wanted.rounds, wanted.seconds, OWN)
+    batch = least(lambda: index.top_many(some, K), wanted.rounds, wanted.seconds, OWN)
     counts = index.counters() if hasattr(index, "counters") else {}
     answers = [index.top(event, K)[0].tolist() for event in some[: len(expected)]]
     right = [one == other.tolist() for one, (other, _) in zip(answers, expected, strict=False)]
@@ -206,9 +201,8 @@ def figures(
 
 
 def page(result: dict[str, Any]) -> str:
-    about = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
-    lines = [f"# Top {K} of subscriptions over several attributes", "", about, ""]
-    lines += ["`x numpy`: times faster than numpy, column by column, in this run.", ""]
+    remark = "`x numpy`: times faster than numpy, column by column, in this run."
+    lines = opening(f"Top {K} of subscriptions over several attributes", result, remark)
     for case in result["cases"]:
         kind, _, attributes = case["case"].rsplit("-", 2)
         lines += [f"## {kind}, {case['size']:,} subscriptions, d = {attributes}", ""]

@@ -8,7 +8,6 @@ only; times are seconds of the processor, without what other work took. Results 
 
 import argparse
 import gc
-import json
 import sys
 import time
 import tracemalloc
@@ -18,8 +17,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import pages
 from catalogue import Catalogue, products, subscriptions
-from interval import RESULTS, line, machine, per
+from pages import line, machine, opening, publish
+from timing import per
 
 from tidings.covered import strictly_covered
 from tidings.index import INDEXES
@@ -60,18 +61,13 @@ def main() -> None:
         "graphs": [graph_row(size) for size in wanted.sizes],
         "arrays": arrays_row(wanted.owners),
     }
-    text = page(result)
-    print(text)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "covers.json").write_text(json.dumps(result, indent=1) + "\n")
-    (RESULTS / "covers.md").write_text(text + "\n")
+    publish("covers", result, page, wanted)
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = pages.arguments(__doc__, "5,000 subscriptions, 5,000 owners")
     parser.add_argument("--sizes", type=int, nargs="+", default=[20_000, 100_000])
     parser.add_argument("--owners", type=int, default=200_000)
-    parser.add_argument("--quick", action="store_true", help="5,000 subscriptions, 5,000 owners")
     wanted = parser.parse_args()
     if wanted.quick:
         wanted.sizes, wanted.owners = [5_000], 5_000
@@ -188,8 +184,8 @@ def filled(index: Any, wishes: list[Subscription]) -> Any:
 
 
 def page(result: dict[str, Any]) -> str:
-    about = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
-    lines = ["# Covers among conditions", "", about, "", "## PREF Table 2: nodes checked", ""]
+    lines = opening("Covers among conditions", result)
+    lines += ["## PREF Table 2: nodes checked", ""]
     lines += table_2_lines(result["table_2"])
     for row in result["graphs"]:
         lines += ["", f"## A graph of {row['size']:,} subscriptions", "", *graph_lines(row)]

@@ -8,7 +8,6 @@ and the commit. Peers and the films of PREF 7.1 are left out where they are not 
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -19,8 +18,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
+import pages
 from diversity_page import page
-from interval import RESULTS, machine
+from pages import machine, publish
 from sketches import beside
 from variants import Catalogue, films
 
@@ -60,16 +60,11 @@ def main() -> None:
         "agreement": [agreed(s, w) for s in THRESHOLDS for w in wanted.windows if w <= 1000],
         "table_1": table_1(wanted.draws),
     }
-    text = page(result)
-    print(text)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "diversity.json").write_text(json.dumps(result, indent=1) + "\n")
-    (RESULTS / "diversity.md").write_text(text + "\n")
+    publish("diversity", result, page, wanted)
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small windows, few rounds")
+    parser = pages.arguments(__doc__, "small windows, few rounds")
     wanted = parser.parse_args()
     wanted.windows, wanted.sizes = (100, 1000, 10_000), (50, 250, 500)
     wanted.rounds, wanted.draws, wanted.counts = 15, 20, (100, 1000)

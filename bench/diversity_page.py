@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from interval import line, ratio
+from pages import line, opening, ratio
 
 
 def page(result: dict[str, Any]) -> str:
-    about = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
     parts = [
-        ["# Diversifiers", "", about],
+        opening("Diversifiers", result)[:-1],
         chosen(result["choices"]),
         peers(result["peers"]),
         sketches(result["sketches"]),

@@ -11,7 +11,6 @@ bench/results/windows.json and windows.md.
 """
 
 import argparse
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +19,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
-from interval import RESULTS, line, machine, timed
+import pages
+from pages import machine, opening, publish, table
+from timing import timed
 
 from tidings.feeds import Feeds
 from tidings.feeds.plain import PlainFeeds
@@ -53,28 +54,25 @@ def main() -> None:
         print(grown(kind, name, wanted.subscribers))
         return
     names = list(POLICIES)[:2] if wanted.quick else list(POLICIES)
-    rows = [figures(name, wanted.subscribers) for name in names]
-    result = {"machine": machine(), "k": K, "subscribers": wanted.subscribers, "rows": rows}
-    text = page(result)
-    print(text)
-    (RESULTS / "windows.json").write_text(json.dumps(result, indent=1) + "\n")
-    (RESULTS / "windows.md").write_text(text + "\n")
+    result = {"machine": machine(), "k": K, "subscribers": wanted.subscribers}
+    result["rows"] = [figures(name, wanted.subscribers) for name in names]
+    publish("windows", result, page, wanted)
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = pages.arguments(__doc__, "2,000 subscribers, two policies")
     parser.add_argument("--subscribers", type=int, default=20_000)
-    parser.add_argument("--quick", action="store_true", help="2,000 subscribers, two policies")
     parser.add_argument("--memory", nargs=2, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
     if wanted.quick:
-        wanted.subscribers = 2_000
+        wanted.subscribers = min(wanted.subscribers, 2_000)
     return wanted
 
 
 def figures(name: str, subscribers: int) -> dict[str, Any]:
     """Fill both forms, and ask them in turn."""
-    table, plain = TableStream(name, subscribers), PlainStream(name, PLAIN)
+    few = min(PLAIN, subscribers)
+    table, plain = TableStream(name, subscribers), PlainStream(name, few)
     for _ in range(FILL):
         table.step()
         plain.step()
@@ -84,11 +82,11 @@ def figures(name: str, subscribers: int) -> dict[str, Any]:
     row = {
         "policy": name,
         "offers_per_s": subscribers / ours,
-        "plain_offers_per_s": PLAIN / theirs,
+        "plain_offers_per_s": few / theirs,
         "deliveries_per_offer": table.delivered / table.offered,
         "snapshot_bytes": len(table.feeds.snapshot()) / subscribers,
         "bytes": measured("table", name, subscribers),
-        "plain_bytes": measured("plain", name, PLAIN),
+        "plain_bytes": measured("plain", name, few),
     }
     return row | {"ratio": row["offers_per_s"] / row["plain_offers_per_s"]}
 
@@ -173,24 +171,25 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
+HEAD = (
+    "policy",
+    "offers/s",
+    "plain",
+    "ratio",
+    "deliveries/offer",
+    "bytes",
+    "plain",
+    "snapshot",
+)
+
+
 def page(result: dict[str, Any]) -> str:
-    about = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
-    head = (
-        "policy",
-        "offers/s",
-        "plain",
-        "ratio",
-        "deliveries/offer",
-        "bytes",
-        "plain",
-        "snapshot",
+    remark = (
+        f"{result['subscribers']:,} subscribers, k = {result['k']}, after {FILL} matches each. "
+        "Bytes are those of a subscriber."
     )
-    lines = ["# Windows of many subscribers", "", about, ""]
-    lines += [
-        f"{result['subscribers']:,} subscribers, k = {result['k']}, after {FILL} matches each."
-    ]
-    lines += ["Bytes are those of a subscriber.", "", line(head), "|---" * len(head) + "|"]
-    return "\n".join(lines + [line(cells(row)) for row in result["rows"]])
+    lines = opening("Windows of many subscribers", result, remark)
+    return "\n".join(lines + table(HEAD, map(cells, result["rows"])))
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:

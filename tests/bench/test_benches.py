@@ -124,6 +124,18 @@ def test_updates_runs(bench: Bench) -> None:
     assert len(meanwhile) > len(rates)
 
 
+def test_fanout_runs_and_is_right(bench: Bench) -> None:
+    (table,) = tables(bench("fanout", "--quick", "--sizes", 200, "--rounds", 2))
+    assert [row[0] for row in table[1:]][:2] == ["preference", "preference, mean"]
+    assert {row[-1] for row in table[1:]} == {"yes"}
+
+
+def test_windows_run(bench: Bench, tmp_path: Path) -> None:
+    (table,) = tables(bench("windows", "--quick", "--subscribers", 20))
+    assert [row[0] for row in table[1:]] == ["sliding(100)", "sliding(100), fading"]
+    assert not list(tmp_path.iterdir())
+
+
 def test_all_are_named_in_one_command() -> None:
     line = [sys.executable, str(BENCH)]
     told = subprocess.run([*line, "--help"], capture_output=True, text=True, check=True).stdout
