@@ -1,11 +1,13 @@
 """The engine finds the same with every index."""
 
+import pickle
 from typing import Any
 
 import pytest
 
 from tidings import Engine, TidingsError
 from tidings.index import INDEXES
+from tidings.matching import Matcher
 from tidings.testing import SCORERS, Workload, workload
 
 WORK = workload(seed=3, events=60, subscribers=24)
@@ -46,6 +48,35 @@ def test_a_restored_engine_keeps_its_index() -> None:
 
 
 def test_an_unknown_index_is_refused_by_name() -> None:
-    names = "'scan', 'op', 'access', 'psg'"
+    names = "'scan', 'op', 'access', 'psg', 'auto'"
     with pytest.raises(TidingsError, match=f"index is one of {names}, not 'tree'"):
         Engine(index="tree")
+
+
+@pytest.mark.parametrize("feeds", ["plain", "table"])
+def test_auto_takes_access_when_there_are_many(feeds: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidings.matching.MANY", 40)
+    growing, plain = Engine(feeds=feeds), filled("scan", WORK)
+    for subscriber in WORK.subscribers:
+        growing.subscribe(subscriber)
+    growing.add_many(WORK.subscriptions[:30])
+    few = Engine(index="scan", feeds=feeds)
+    few.restore(growing.snapshot())
+    assert growing.publish_many(WORK.events[:20]) == few.publish_many(WORK.events[:20])
+    assert growing._matcher.numbered is None
+    for engine in (growing, few):
+        for each in WORK.subscriptions[30:]:
+            engine.add(each)
+    assert growing.publish_many(WORK.events[20:]) == few.publish_many(WORK.events[20:])
+    assert growing._matcher.numbered is not None
+    found = growing.target(WORK.events[0], k=5)
+    assert found == plain.target(WORK.events[0], k=5)
+
+
+@pytest.mark.parametrize("index", [*INDEXES, "auto"])
+def test_a_matcher_travels_to_another_process(index: str) -> None:
+    there = Matcher(WORK.subscribers, WORK.subscriptions, index)
+    here = pickle.loads(pickle.dumps(there))
+    assert here.index == index
+    for event in WORK.events[:20]:
+        assert here.matches(event) == there.matches(event)

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Final
 
 from tidings import checks, parts
-from tidings.courier import Step, courier
+from tidings.courier import Courier, Step, courier
 from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError
 from tidings.explain import Explanation, Memory, Placement, explain, explain_target
 from tidings.feeds import FEEDS, Feeds
@@ -32,7 +32,8 @@ class Engine:
     goes to `dead_letters` and stops nothing else: a bad event is passed over, a bad command raises.
     The last events that it should `remember` can be explained by their ids. `index` names what
     finds the subscriptions: `scan` looks at all of them, `op`, `access` and `psg` at those that may
-    want the event; the answers are the same. `feeds` names how windows are kept: `plain` is an
+    want the event, and `auto` goes from the first to `access` when there are many; the answers are
+    the same. `feeds` names how windows are kept: `plain` is an
     object each, `table` is arrays for millions of them; the deliveries are the same.
 
     >>> from tidings import Event, Policy, Sliding, Subscriber, Subscription
@@ -47,7 +48,7 @@ class Engine:
         self,
         lateness: object = "0s",
         remember: int = 10_000,
-        index: str = "scan",
+        index: str = "auto",
         feeds: str = "plain",
     ) -> None:
         checks.choice("feeds", feeds, FEEDS)
@@ -219,7 +220,7 @@ class Engine:
 
     def _take(self, steps: list[Step]) -> list[Delivery]:
         """Take events in order through all stages; time goes on with each step."""
-        due, carried = list[Delivery](), self._courier.carry(steps)
+        due, carried = list[Delivery](), self._way().carry(steps)
         for event, now in steps:
             if event is not None:
                 self._memory.note(event)
@@ -233,7 +234,15 @@ class Engine:
     def _wire(self, matcher: Matcher, feeds: Feeds) -> None:
         """Put the stages together."""
         self._matcher, self._feeds, self._quality = matcher, feeds, Quality()
+        self._numbered = matcher.numbered
         self._courier = courier(matcher, feeds, self._quality)
+
+    def _way(self) -> Courier:
+        """Give the courier, another one if the matcher has taken another index."""
+        if self._matcher.numbered != self._numbered:
+            self._numbered = self._matcher.numbered
+            self._courier = courier(self._matcher, self._feeds, self._quality)
+        return self._courier
 
     def _known(self, subscriber: str) -> Subscriber:
         if subscriber not in self._matcher.subscribers:

@@ -2,11 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from tidings import checks
 from tidings.errors import InvalidSubscription, TidingsError
 from tidings.fanout import Fanout, Wanted
-from tidings.index import INDEXES
+from tidings.index import INDEXES, Index
 from tidings.index.access import Access
 from tidings.model import Event, Match, Subscription
 from tidings.policy import Subscriber
@@ -14,26 +15,28 @@ from tidings.score import Ranker, Scorer
 from tidings.score.exact import Exact
 from tidings.score.relaxed import Relaxed
 
+AUTO: Final = "auto"
+MANY: Final = 1000
+"""With so many subscriptions, compiled kernels are worth the time that they take to load."""
 Refusal = tuple[Subscription, InvalidSubscription]
 
 
 class Matcher:
     """Subscribers with their subscriptions, in an index, ready to rank events.
 
-    A subscription may come before its subscriber; it is silent until then.
+    A subscription may come before its subscriber; it is silent until then. The index `auto` is a
+    scan for few subscriptions, and `access` from the first time that there are many.
     """
 
     def __init__(
         self,
         subscribers: Iterable[Subscriber] = (),
         subscriptions: Iterable[Subscription] = (),
-        index: str = "scan",
+        index: str = AUTO,
     ) -> None:
-        checks.choice("index", index, INDEXES)
+        checks.choice("index", index, (*INDEXES, AUTO))
         self.index = index
-        self._index = INDEXES[index]()
-        self._access = self._index if isinstance(self._index, Access) else None
-        self._fanout = None if self._access is None else Fanout(self._access)
+        self._use(INDEXES["scan" if index == AUTO else index]())
         self.subscribers: dict[str, Subscriber] = {}
         self.subscriptions: dict[str, Subscription] = {}
         self._owned: dict[str, dict[str, Subscription]] = defaultdict(dict)
@@ -42,6 +45,23 @@ class Matcher:
             self.subscribe(subscriber)
         for _, error in self.add_many(subscriptions):
             raise error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as what is wanted, by whom; the index is built anew where it arrives."""
+        parts = (list(self.subscribers.values()), list(self.subscriptions.values()), self.index)
+        return (Matcher, parts)
+
+    def _use(self, index: Index) -> None:
+        self._index = index
+        self._access = index if isinstance(index, Access) else None
+        self._fanout = None if self._access is None else Fanout(self._access)
+
+    def _grow(self) -> None:
+        """Go on with an index that does not look at all."""
+        self._use(Access(self.subscriptions.values()))
+        for each in self.subscribers.values():
+            if self._fanout:
+                self._fanout.subscribe(each)
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Add a subscriber, or replace it."""
@@ -63,7 +83,7 @@ class Matcher:
     def add(self, subscription: Subscription) -> None:
         """Add a subscription; an id that is there already is refused."""
         self._note(subscription)
-        self._index.add(subscription)
+        self._index_all([subscription])
 
     def add_many(self, subscriptions: Iterable[Subscription]) -> list[Refusal]:
         """Add all whose ids are new, at once; give the others, with the reasons."""
@@ -78,7 +98,9 @@ class Matcher:
         return refused
 
     def _index_all(self, subscriptions: Sequence[Subscription]) -> None:
-        if self._access is not None:
+        if self._access is None and self.index == AUTO and len(self.subscriptions) >= MANY:
+            self._grow()
+        elif self._access is not None:
             self._access.add_many(subscriptions)
         else:
             for each in subscriptions:
