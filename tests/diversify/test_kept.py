@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.diversify import DIVERSIFIERS, Candidate, Diversifier
+from tidings.diversify import DIVERSIFIERS, Candidate, Diversifier, kept
 from tidings.diversify.distance import Jaccard, set_divrank
 from tidings.diversify.divrank import DivRank
 from tidings.diversify.kept import SLACK, KeptDistances, KeptVotes, keep
@@ -20,7 +20,7 @@ class Own(Jaccard):
 PARTS: list[Diversifier] = [make() for make in DIVERSIFIERS.values()]
 PARTS += [DivRank(sigma=0.2, distance="jaccard"), DivRank(distance=Own())]
 PARTS += [MaxDivRel(alpha=0.5), MaxDivRelLsh(tables=4, rows=1)]
-FEW = [part for part in PARTS if part.name != "optimal"]
+FEW_PARTS = [part for part in PARTS if part.name != "optimal"]
 
 attributes = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz"), max_size=3)
 drawn = st.tuples(
@@ -39,6 +39,12 @@ def stream(rows) -> list[Candidate]:
     return list(made.values())
 
 
+@pytest.fixture(autouse=True)
+def from_the_first_on(monkeypatch):
+    """Keep also what the plain form would choose from."""
+    monkeypatch.setattr(kept, "FEW", 0)
+
+
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
 @given(rows=st.lists(drawn, max_size=10), steps=st.lists(st.sets(st.integers(0, 7)), max_size=6))
 def test_any_sequence_of_choices_is_that_of_the_diversifier(part, rows, steps):
@@ -49,7 +55,7 @@ def test_any_sequence_of_choices_is_that_of_the_diversifier(part, rows, steps):
         assert keeper.choose(some, k) == part.choose(some, k)
 
 
-@pytest.mark.parametrize("part", FEW, ids=lambda part: part.name)
+@pytest.mark.parametrize("part", FEW_PARTS, ids=lambda part: part.name)
 @given(rows=st.lists(drawn, max_size=10), steps=st.lists(st.sets(st.integers(0, 7)), max_size=6))
 def test_the_rank_of_a_set_is_that_of_its_definition(part, rows, steps):
     everyone, keeper = stream(rows), keep(part)
@@ -58,7 +64,7 @@ def test_the_rank_of_a_set_is_that_of_its_definition(part, rows, steps):
         assert keeper.divrank(some) == set_divrank(some, part.sigma, part.distance)
 
 
-@pytest.mark.parametrize("part", FEW, ids=lambda part: part.name)
+@pytest.mark.parametrize("part", FEW_PARTS, ids=lambda part: part.name)
 def test_a_window_that_slides_for_long_is_right_and_stays_small(part):
     keeper = keep(part)
     events = [Event(f"e{n:03d}", {"a": n % 7, "b": n % 5, "c": n % 3}, n // 2) for n in range(200)]
@@ -89,3 +95,15 @@ def test_each_distance_is_taken_once(monkeypatch):
         keeper.choose(window[:size], 3)
         keeper.choose(window[:size], 3)
     assert taken == list(range(20))
+
+
+@pytest.mark.parametrize("part", FEW_PARTS, ids=lambda part: part.name)
+def test_a_window_that_grows_beyond_few_goes_on_right(part, monkeypatch):
+    monkeypatch.setattr(kept, "FEW", 5)
+    keeper, window = keep(part), list[Candidate]()
+    for n in range(30):
+        rank = (n * 37 % 11) / 11
+        window.append(Candidate(Event(f"e{n:02d}", {"a": n % 4, "b": n % 3}, n // 2), rank, rank))
+        window = window[-(n % 12) - 1 :]
+        assert keeper.choose(window, 3) == part.choose(window, 3)
+        assert keeper.divrank(window) == set_divrank(window, part.sigma, part.distance)

@@ -13,10 +13,13 @@ from tidings.diversify.distance import set_divrank
 from tidings.diversify.ilsh import Ilsh
 from tidings.diversify.lsh import MaxDivRelLsh
 from tidings.diversify.order import order_of, ranks_and_keys
+from tidings.diversify.plain.registry import PLAIN
 from tidings.diversify.protocol import Candidate, Diversifier, Ints
 from tidings.diversify.tokens import known
 from tidings.values import rounded
 
+FEW: Final = 8
+"""Up to so many candidates, the plain form is as quick, and no kernel has to be loaded for it."""
 SLACK: Final = 16
 """How many events more than twice the last choice are kept."""
 
@@ -71,6 +74,8 @@ class KeptDistances:
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         """Choose by the matrix that is kept; O(n) distances for each new candidate."""
+        if len(candidates) <= FEW:
+            return PLAIN[self._part.name](self._part, candidates, k)
         slots = self._admit(candidates)
         ranks, keys = ranks_and_keys(candidates)
         order = order_of([each.event for each in candidates])
@@ -80,8 +85,8 @@ class KeptDistances:
 
     def divrank(self, candidates: Sequence[Candidate]) -> float:
         """Give the divrank of a set by the matrix that is kept."""
-        if not candidates:
-            return 0.0
+        if len(candidates) <= FEW:
+            return set_divrank(candidates, self._part.sigma, self._part.distance)
         slots, sigma = self._admit(candidates), self._part.sigma
         mean = math.fsum(each.rank for each in candidates) / len(candidates)
         square = self._apart[np.ix_(slots, slots)]
@@ -124,6 +129,8 @@ class KeptVotes:
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         """Let those who are gone leave, those who are new enter, and ask for the votes."""
+        if len(candidates) <= FEW:
+            return PLAIN[self._part.name](self._part, candidates, k)
         places = {each.event.id: place for place, each in enumerate(candidates)}
         for name in self._slots.keys() - places.keys():
             self._leave(name)
