@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, Final, Literal, Union
 
@@ -255,6 +256,7 @@ def parse_time_us(value: object) -> int:
     return round(found * SECOND_US)
 
 
+@lru_cache(4096)
 def format_time(us: int) -> str:
     """Print microseconds since the epoch as RFC 3339.
 

@@ -10,6 +10,7 @@ from tidings import checks, parts
 from tidings.diversify.protocol import Candidate, Distance
 from tidings.errors import InvalidPolicy
 from tidings.model import Event
+from tidings.predicate import TokenMap
 from tidings.values import rounded
 
 
@@ -32,14 +33,18 @@ class Overlap:
     def between(self, one: Event, other: Event) -> float:
         """Give the distance; 0 where no attribute has any weight."""
         mine, yours = one.tokens, other.tokens
+        if not self.weights:
+            either = len(mine) + len(yours) - len(mine.keys() & yours.keys())
+            return (either - len(mine.items() & yours.items())) / either if either else 0.0
+        return self._weighted(mine, yours)
+
+    def _weighted(self, mine: TokenMap, yours: TokenMap) -> float:
         either = {**mine, **yours}
         unequal = [name for name in either if mine.get(name) != yours.get(name)]
         whole = self._weigh(either)
         return self._weigh(unequal) / whole if whole else 0.0
 
     def _weigh(self, attributes: Mapping[str, object] | Sequence[str]) -> float:
-        if not self.weights:
-            return len(attributes)
         return math.fsum(self.weights.get(name, 1.0) for name in attributes)
 
 
