@@ -17,6 +17,7 @@ import numpy.typing as npt
 from numba import types
 
 from tidings.kernels.ir_store import table_drop, table_place
+from tidings.kernels.keyed import score_of
 from tidings.kernels.numbers import int64
 from tidings.kernels.policy import inlined, inner, wide_vectors
 from tidings.kernels.search import count_until
@@ -26,13 +27,16 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int32]
 Grid = tuple[Floats, Ints, Ints, Ints, Ids, Ids, Floats, Ints, Ids, Ints]
-"""Where the line is cut, as `search` has it; rows (key, id) where the scores are; nodes in use, 32
-in a word; nodes; chunks; 16 lows and 16 highs a chunk; slots; the other slot of each; the pool."""
+"""Where the line is cut, as `search` has it; per level rows (key, id) where the scores are cut;
+nodes in use, 32 in a word; nodes; chunks; 16 lows, highs and scores a chunk; slots; the other slot
+of each; the pool."""
 Entry = tuple[float, float, int, int]
 """Low, high, key and id."""
 Young = tuple[Ints, Ints]
 """A table of the ids in the grid: ids, and their slots or -1."""
 SLOTS: Final = 16
+ROOM: Final = 3 * SLOTS
+"""So many numbers a chunk has: its lows, its highs, its scores."""
 BITS: Final = 4
 NEVER: Final = (1 << 31) - 1
 UNKNOWN: Final = -(1 << 63)
@@ -70,7 +74,26 @@ def inside_fast(bounds: Floats, first: int, below: float, above: float) -> int:
     return mask
 
 
+def worthy_plain(bounds: Floats, first: int, q: float, least: float) -> int:
+    """Give which of the 16 slots of a chunk contain q and have least <= score, as a mask."""
+    mask = int64(0)
+    for each in range(SLOTS):
+        at = first + each
+        if bounds[at] <= q <= bounds[at + SLOTS] and least <= bounds[at + 2 * SLOTS]:
+            mask |= int64(1) << int64(each)
+    return mask
+
+
+@inlined
+def worthy_fast(bounds: Floats, first: int, q: float, least: float) -> int:
+    """Give which of the 16 slots of a chunk contain q and have least <= score, as a mask."""
+    stabbed: int = compare_slots(bounds, first, first + SLOTS, q, q)
+    good: int = compare_slots(bounds, first, first + 2 * SLOTS, q, least)
+    return stabbed & good
+
+
 inside = inside_fast if wide_vectors() else inner(inside_plain)
+worthy = worthy_fast if wide_vectors() else inner(worthy_plain)
 
 
 @inlined
@@ -80,12 +103,13 @@ def bands_of(level: int) -> int:
 
 
 @inner
-def band_of(bands: Ints, key: int, id: int) -> int:
-    """Give how many of the rows (key, id) do not come after this one; O(log n)."""
-    below, above = int64(-1), int64(len(bands))
+def band_of(bands: Ints, level: int, key: int, id: int) -> int:
+    """Give how many of a level's rows (key, id) do not come after this one; O(log n)."""
+    below, above = int64(-1), int64(bands.shape[1])
     while above - below > 1:
         middle = (below + above) >> 1
-        if bands[middle, 0] < key or (bands[middle, 0] == key and bands[middle, 1] <= id):
+        cut, other = bands[level, middle, 0], bands[level, middle, 1]
+        if cut < key or (cut == key and other <= id):
             below = middle
         else:
             above = middle
@@ -118,7 +142,9 @@ def put(grid: Grid, level: int, node: int, entry: Entry, born: int) -> int:
     at = int64(chunks[chunk, USED])
     slot = chunk * SLOTS + at
     chunks[chunk, USED] += 1
-    bounds[2 * chunk * SLOTS + at], bounds[(2 * chunk + 1) * SLOTS + at] = entry[0], entry[1]
+    first = chunk * ROOM + at
+    bounds[first], bounds[first + SLOTS] = entry[0], entry[1]
+    bounds[first + 2 * SLOTS] = score_of(entry[2])
     notes[slot, ID], notes[slot, KEY] = entry[3], entry[2]
     notes[slot, DIED], notes[slot, BORN] = NEVER, born
     top = int64(nodes[node, TOP])
@@ -145,7 +171,7 @@ def grid_add(grid: Grid, young: Young, entry: Entry, born: int) -> None:
         level += 1
     bands = bands_of(level)
     band = (level << (BITS * height)) + (
-        band_of(grid[2], entry[2], entry[3]) >> (BITS * height - bands)
+        band_of(grid[2], level, entry[2], entry[3]) >> (BITS * height - bands)
     )
     first, last = first >> (BITS * level), last >> (BITS * level)
     slot = put(grid, level, band + (first << bands), entry, born)
@@ -177,5 +203,5 @@ def grid_kill(grid: Grid, young: Young, id: int, version: int) -> int:
 @inner
 def bounds_at(grid: Grid, slot: int) -> tuple[float, float]:
     """Give low and high of a slot."""
-    first = slot + (slot // SLOTS) * SLOTS
+    first = (slot // SLOTS) * ROOM + slot % SLOTS
     return grid[6][first], grid[6][first + SLOTS]

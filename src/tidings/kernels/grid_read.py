@@ -15,14 +15,16 @@ from tidings.kernels.grid import (
     ID,
     KEY,
     NEXT,
+    ROOM,
     SLOTS,
     TOP,
     USUAL,
     Grid,
     bands_of,
     inside,
+    worthy,
 )
-from tidings.kernels.keyed import Best, Counts, comes_late, offer
+from tidings.kernels.keyed import Best, Counts, comes_late, least_score, offer
 from tidings.kernels.numbers import int64
 from tidings.kernels.policy import inlined, inner, kernel
 
@@ -50,7 +52,7 @@ def chunk_offer(
 ) -> Counts:
     """Offer what q stabs in a chunk; give how many are found."""
     bounds, notes = grid[6], grid[7]
-    mask = inside(bounds, 2 * chunk * SLOTS, q, q)
+    mask = worthy(bounds, chunk * ROOM, q, least_score(best, counts))
     while mask != 0:
         slot = chunk * SLOTS + lowest_bit(mask)
         mask = without_lowest(mask)
@@ -129,7 +131,7 @@ def chunk_gather(
 ) -> int:
     """Write ids and keys of a chunk's entries within the window, each interval once."""
     bounds, notes, twins = grid[6], grid[7], grid[8]
-    mask = inside(bounds, 2 * chunk * SLOTS, window[0], window[1])
+    mask = inside(bounds, chunk * ROOM, window[0], window[1])
     while mask != 0:
         slot = chunk * SLOTS + lowest_bit(mask)
         mask = without_lowest(mask)

@@ -36,6 +36,23 @@ def comes_late(best: Best, counts: Counts, key: int, id: int) -> bool:
 
 
 @inlined
+def score_of(key: int) -> float:
+    """Give the score that a key was made of; see `ordered`."""
+    return np.int64(-key).view(np.float64)
+
+
+@inlined
+def least_score(best: Best, counts: Counts) -> float:
+    """Give the score below which all come late."""
+    ids, keys, _, new_keys = best
+    old, new = counts
+    if old + new < len(ids):
+        return -np.inf
+    last = keys[old - 1] if old > 0 else new_keys[new - 1]
+    return score_of(max(last, new_keys[new - 1]) if new > 0 else last)
+
+
+@inlined
 def offer(best: Best, counts: Counts, key: int, id: int) -> Counts:
     """Sort a new one in that does not come late; if they are too many, the worst gives way."""
     ids, keys, new_ids, new_keys = best

@@ -68,7 +68,7 @@ def held(index):
         return build(*arguments)
 
     index._built = wait
-    with index._lock:
+    with index._rebuild.lock:
         index._begin()
     try:
         yield
@@ -247,11 +247,11 @@ def test_the_grid_takes_what_does_not_fit_its_cells(spread):
 def test_at_most_one_rebuild_is_under_way():
     index = live(some(10, 4), bound=0)
     with held(index):
-        thread = index._thread
+        thread = index._rebuild._thread
         for each in range(5):
             index.insert(0.0, 9.0, float(each))
         index.rebuild()
-        assert index._thread is thread
+        assert index._rebuild._thread is thread
         assert "a rebuild is under way" in index.describe()
     assert index.counters()["rebuilds"] == 1
     assert "no rebuild is under way, 1 done" in index.describe()
@@ -326,7 +326,7 @@ def test_a_rebuild_that_fails_is_told_to_the_next_writer(monkeypatch):
 def test_closed_it_answers_but_takes_no_changes():
     with live([(0.0, 9.0, 1.0)]) as index:
         index.rebuild()
-    assert index._thread is None
+    assert not index._rebuild.running
     assert index.top(1.0, 1).tolist() == [0]
     with pytest.raises(TidingsError, match="closed"):
         index.insert(0.0, 1.0, 1.0)

@@ -1,6 +1,6 @@
 """Ours: boxes that change while they are served; rebuilds happen in the background."""
 
-from threading import Lock, Thread
+from functools import partial
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -35,6 +35,7 @@ from tidings.index.box.protocol import (
 )
 from tidings.index.box.relaxed_blocks import MOST, RelaxedBlocks
 from tidings.index.box.sparse import Sparse
+from tidings.index.rebuild import Rebuild
 
 LEAST: Final = 1024
 """Fewer boxes than this in the pile are never a reason to build."""
@@ -67,17 +68,13 @@ class Live:
         self._how = how_of(boxes, named_aggregate(aggregate, self.name))
         self._make = maker(boxes, aggregate, over)
         self._bound, self._matching, self.attributes = bound, boxes.matching, boxes.attributes
-        self._lock = Lock()
+        self._rebuild = Rebuild()
         ids = np.arange(len(boxes))
         run = run_of(self._make, Entries(boxes, ids), np.full(len(ids), NEVER, np.int32))
         self._state = State((run,), *empty_pile(boxes.attributes, 0), 0, 0)
         self._given = self._count = len(boxes)
         self._young: dict[int, int] = {}
         self._dead = 0
-        self._thread: Thread | None = None
-        self._failure: Exception | None = None
-        self._closed = False
-        self._rebuilds = 0
 
     def __len__(self) -> int:
         return self._count
@@ -107,16 +104,16 @@ class Live:
     def counters(self) -> dict[str, int]:
         """Give what a question looks at, and how many rebuilds there were."""
         state = self._state
-        return {"runs": len(state.runs), "pile": state.size, "rebuilds": self._rebuilds}
+        return {"runs": len(state.runs), "pile": state.size, "rebuilds": self._rebuild.count}
 
     def describe(self) -> str:
         """Tell what the present state is made of."""
-        state, running = self._state, "a" if self._thread else "no"
+        state, running = self._state, "a" if self._rebuild.running else "no"
         runs = ", ".join(f"{len(run):,}" for run in state.runs)
         return (
             f"live: {self._count:,} subscriptions over {self.attributes} attributes, "
             f"{self._matching}; runs of {runs}, pile {state.size:,}, "
-            f"{running} rebuild is under way, {self._rebuilds} were done."
+            f"{running} rebuild is under way, {self._rebuild.count} were done."
         )
 
     def insert(self, low: Any, high: Any, worth: Any) -> int:
@@ -126,8 +123,8 @@ class Live:
     def insert_many(self, low: Any, high: Any, worth: Any) -> Ints:
         """Insert boxes, seen all at once; give their ids. All are refused if one is wrong."""
         boxes = self._checked(low, high, worth)
-        with self._lock:
-            self._writable()
+        with self._rebuild.lock:
+            self._rebuild.writable()
             ids = np.arange(self._given, self._given + len(boxes))
             self._put(Entries(boxes, ids))
             self._given, self._count = self._given + len(ids), self._count + len(ids)
@@ -142,8 +139,8 @@ class Live:
     def delete_many(self, ids: Any) -> None:
         """Delete boxes by id, seen all at once; none is deleted if one is not there."""
         wanted = distinct(ids)
-        with self._lock:
-            self._writable()
+        with self._rebuild.lock:
+            self._rebuild.writable()
             self._kill(self._find(wanted))
             self._state = self._state._replace(version=self._state.version + 1)
             for id in wanted.tolist():
@@ -160,8 +157,8 @@ class Live:
         wanted, boxes = distinct(ids), self._checked(low, high, worth)
         if len(wanted) != len(boxes):
             raise TidingsError(f"{len(wanted)} ids and {len(boxes)} boxes are not of one length")
-        with self._lock:
-            self._writable()
+        with self._rebuild.lock:
+            self._rebuild.writable()
             self._kill(self._find(wanted))
             self._put(Entries(boxes, wanted))
             self._tend()
@@ -174,8 +171,8 @@ class Live:
     def rescore_many(self, ids: Any, worth: Any) -> None:
         """Give boxes other scores or weights, seen all at once; none, if an id is not there."""
         wanted = distinct(ids)
-        with self._lock:
-            self._writable()
+        with self._rebuild.lock:
+            self._rebuild.writable()
             found = self._find(wanted)
             low, high = self._bounds(found, len(wanted))
             boxes = self._checked(low, high, worth)
@@ -186,21 +183,17 @@ class Live:
 
     def rebuild(self) -> None:
         """Begin to build one run of everything in the background, unless one is under way."""
-        with self._lock:
-            self._writable()
+        with self._rebuild.lock:
+            self._rebuild.writable()
             self._begin(everything=True)
 
     def settle(self) -> None:
         """Wait until no rebuild is under way."""
-        thread = self._thread
-        if thread is not None:
-            thread.join()
+        self._rebuild.settle()
 
     def close(self) -> None:
         """Wait for a rebuild under way and take no more changes; queries are still answered."""
-        with self._lock:
-            self._closed = True
-        self.settle()
+        self._rebuild.close()
 
     def _checked(self, low: Any, high: Any, worth: Any) -> Boxes:
         boxes = boxes_of(low, high, worth)
@@ -210,17 +203,6 @@ class Live:
                 f"{boxes.attributes}, {boxes.matching}"
             )
         return boxes
-
-    def _writable(self) -> None:
-        """Refuse a change if there can be none, or once if the last rebuild failed."""
-        if self._closed:
-            raise TidingsError("the index is closed and takes no changes")
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise TidingsError(
-                f"the last rebuild failed ({failure!r}); nothing is lost, and it is tried again "
-                "after the next change"
-            ) from failure
 
     def _find(self, ids: Ints) -> list[tuple[Run | None, Ints, Ints]]:
         """Give for the pile and for each run which of the ids live there, and where."""
@@ -261,7 +243,7 @@ class Live:
 
     def _await_rebuild(self) -> None:
         """Wait while the pile has more than a backlog of changes."""
-        while self._thread and self._state.size > BACKLOG * max(self._bound, 1):
+        while self._rebuild.running and self._state.size > BACKLOG * max(self._bound, 1):
             self.settle()
 
     def _tend(self) -> None:
@@ -272,39 +254,33 @@ class Live:
         return self._dead > max(self._bound, sum(map(len, self._state.runs)) // DEAD)
 
     def _begin(self, everything: bool = False) -> None:
-        if self._thread is None:
-            self._thread = Thread(target=self._work, args=(everything,), daemon=True)
-            self._thread.start()
+        self._rebuild.begin(partial(self._work, everything))
 
     def _work(self, everything: bool) -> None:
-        """Build until there is nothing to build; what fails is told with the next change."""
-        try:
-            more = True
-            while more:
-                more = self._build(everything)
-                everything = False
-        except Exception as failure:  # noqa: BLE001 - whatever it is, the next change tells it
-            with self._lock:
-                self._failure, self._thread = failure, None
+        """Build until there is nothing to build."""
+        more = True
+        while more:
+            more = self._build(everything)
+            everything = False
 
     def _build(self, everything: bool) -> bool:
         """Build one run and swap; say whether there is more to do, or end the thread."""
-        with self._lock:
+        with self._rebuild.lock:
             frozen, everything = self._state, everything or self._too_dead()
         first = 0 if everything else first_to_join(frozen)
         stamped = merge(self._make, frozen, first, self._how)
-        with self._lock:
+        with self._rebuild.lock:
             state = self._state
             rest = behind(state, frozen.size)
             self._state = rest._replace(runs=(*state.runs[:first], stamped(state)))
             self._young = {
                 id: place - frozen.size for id, place in self._young.items() if place >= frozen.size
             }
-            self._rebuilds += 1
+            self._rebuild.count += 1
             self._dead = sum(run.dead for run in self._state.runs)
-            if rest.size > self._bound and not self._closed:
+            if rest.size > self._bound and not self._rebuild.closed:
                 return True
-            self._thread = None
+            self._rebuild.done()
         return False
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from threading import Lock, Thread
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -14,9 +13,10 @@ from tidings.index.interval.live_grid import with_room
 from tidings.index.interval.live_read import State, iterate_over, top_many_of, top_of, within
 from tidings.index.interval.live_rebuild import Fresh, fresh_with, rebuilt
 from tidings.index.interval.live_rows import KEPT, kept_bounds, one_each
-from tidings.index.interval.live_run import Built, Entries, built
+from tidings.index.interval.live_run import Built, Entries, built, without_dead
 from tidings.index.interval.protocol import Floats, Ints, Ranked, checked_columns
 from tidings.index.interval.ranges import Ranges
+from tidings.index.rebuild import Rebuild
 from tidings.kernels.grid import Grid, Young
 from tidings.kernels.live import (
     FULL,
@@ -29,13 +29,13 @@ from tidings.kernels.live import (
     live_kill,
     live_kill_many,
 )
-from tidings.kernels.wide import STATE
+from tidings.kernels.wide import FAN, STATE
 
 LEAST: Final = 4096
 """Fewer changes than this are never a reason to build anew."""
 
-SHARE: Final = 16
-"""Once a part of so much has changed, all is built anew."""
+SHARE: Final = 32
+"""Once one of so many has changed, all is built anew; the dead are left out as often."""
 
 AHEAD: Final = 65_536
 """With so many changes more than there are intervals, a writer waits for the rebuild."""
@@ -59,16 +59,13 @@ class Live:
         if bound is not None and bound < 0:
             raise TidingsError(f"bound = {bound} is below 0")
         self._bound = bound
-        self._lock = Lock()
+        self._rebuild = Rebuild()
+        self._lock = self._rebuild.lock
         self._given = self._count = len(intervals)
         keys = keys_of(intervals.score)
         main = built(Entries(intervals.low, intervals.high, keys, intervals.ids))
         self._serve(fresh_with(main))
-        self._thread: Thread | None = None
         self._killed: list[int] = []
-        self._failure: Exception | None = None
-        self._closed = False
-        self._rebuilds = 0
         self._looked = np.zeros(STATE, np.int64)
 
     def __len__(self) -> int:
@@ -111,15 +108,15 @@ class Live:
         """Give what the last `top` looked at in the run, and how many rebuilds there were."""
         nodes, leaves, intervals = self._looked[:3].tolist()
         counts = {"nodes": nodes, "leaves": leaves, "intervals": intervals}
-        return {**counts, "rebuilds": self._rebuilds}
+        return {**counts, "rebuilds": self._rebuild.count}
 
     def describe(self) -> str:
         """Tell what the present state is made of."""
         state, young = self._state, self._count - len(self._state.main) + self._state.main.dead
-        running = "a rebuild is under way" if self._thread else "no rebuild is under way"
+        running = "a rebuild is under way" if self._rebuild.running else "no rebuild is under way"
         return (
             f"live: {self._count:,} intervals; run {len(state.main):,}, of these dead "
-            f"{state.main.dead:,}; new in the grid {young:,}; {running}, {self._rebuilds:,} done."
+            f"{state.main.dead:,}; new in the grid {young:,}; {running}, {self._rebuild.count:,} done."
         )
 
     def insert(self, low: float, high: float, score: float) -> int:
@@ -129,14 +126,13 @@ class Live:
             raise TidingsError(f"interval {self._given}: low {low} is above high {high}")
         self._keep_pace()
         with self._lock:
-            self._writable()
-            main, grid, version = self._state
+            self._rebuild.writable()
+            main, _, grid, version = self._state
             entry = (float(low), float(high), float(score), self._given)
             while not live_add(grid, self._young, entry, version + 1):
                 grid = self._widened(grid)
-            self._state = State(main, grid, version + 1)
             self._given, self._count = self._given + 1, self._count + 1
-            self._tend(1)
+            self._publish(grid, 1)
         return entry[3]
 
     def insert_many(self, low: Any, high: Any, score: Any) -> Ints:
@@ -144,45 +140,42 @@ class Live:
         rows = np.stack(checked_columns(low, high, score))
         self._keep_pace()
         with self._lock:
-            self._writable()
+            self._rebuild.writable()
             ids = np.arange(self._given, self._given + rows.shape[1])
-            main, grid, version = self._state
+            main, _, grid, version = self._state
             done = 0
             while (done := live_add_many(grid, self._young, (rows, ids), version + 1, done)) < len(
                 ids
             ):
                 grid = self._widened(grid)
-            self._state = State(main, grid, version + 1)
             self._given, self._count = self._given + len(ids), self._count + len(ids)
-            self._tend(len(ids))
+            self._publish(grid, len(ids))
         return ids
 
     def delete(self, id: int) -> None:
         """Delete an interval by id."""
         self._keep_pace()
         with self._lock:
-            self._writable()
-            main, grid, version = self._state
+            self._rebuild.writable()
+            main, _, grid, version = self._state
             came = live_kill(main.old, grid, self._young, int(id), version + 1)
             if came == MISSING:
                 raise TidingsError(f"there is no interval {id}")
             self._note((id,), main, came == OLD)
-            self._state = State(main, grid, version + 1)
             self._count -= 1
-            self._tend(1)
+            self._publish(grid, 1)
 
     def delete_many(self, ids: Any) -> None:
         """Delete intervals by id, until one is not there; seen all at once."""
         wanted = np.ascontiguousarray(ids, np.int64)
         self._keep_pace()
         with self._lock:
-            self._writable()
-            main, grid, version = self._state
+            self._rebuild.writable()
+            main, _, grid, version = self._state
             done, dead = live_kill_many(main.old, grid, self._young, wanted, version + 1, False)
             self._note(wanted[:done].tolist(), main, dead)
-            self._state = State(main, grid, version + 1)
             self._count -= done
-            self._tend(done)
+            self._publish(grid, done)
         if done < len(wanted):
             raise TidingsError(f"there is no interval {wanted[done]}")
 
@@ -212,41 +205,36 @@ class Live:
     def rebuild(self) -> None:
         """Begin a rebuild in the background, unless one is under way."""
         with self._lock:
-            self._writable()
+            self._rebuild.writable()
             self._begin()
 
     def settle(self) -> None:
         """Wait until no rebuild is under way."""
-        thread = self._thread
-        if thread is not None:
-            thread.join()
+        self._rebuild.settle()
 
     def close(self) -> None:
         """Wait for a rebuild under way and take no more changes; queries are still answered."""
-        with self._lock:
-            self._closed = True
-        self.settle()
+        self._rebuild.close()
 
     def _change(self, change: tuple[float, float, float, int]) -> None:
         """Put an interval in place of itself."""
         self._keep_pace()
         with self._lock:
-            self._writable()
-            main, grid, version = self._state
+            self._rebuild.writable()
+            main, _, grid, version = self._state
             while (came := live_change(main.old, grid, self._young, change, version + 1)) == FULL:
                 grid = self._widened(grid)
             if came == MISSING:
                 raise TidingsError(f"there is no interval {change[3]}")
             self._note((change[3],), main, came == OLD)
-            self._state = State(main, grid, version + 1)
-            self._tend(1)
+            self._publish(grid, 1)
 
     def _change_many(self, ids: Any, rows: Floats) -> None:
         wanted = one_each(ids, rows)
         self._keep_pace()
         with self._lock:
-            self._writable()
-            main, grid, version = self._state
+            self._rebuild.writable()
+            main, _, grid, version = self._state
             done, came, changes = 0, FULL, (rows, wanted)
             while came == FULL:
                 done, dead, came = live_change_many(
@@ -255,8 +243,7 @@ class Live:
                 main.dead += dead
                 grid = self._widened(grid)
             self._note(wanted[:done].tolist(), main, 0)
-            self._state = State(main, grid, version + 1)
-            self._tend(done)
+            self._publish(grid, done)
         if done < len(wanted):
             raise TidingsError(f"there is no interval {wanted[done]}")
 
@@ -264,17 +251,6 @@ class Live:
         """Wait for the rebuild, if there is one and changes outrun it."""
         if self._changes > self._most:
             self.settle()
-
-    def _writable(self) -> None:
-        """Refuse a change if there can be none, or once if the last rebuild failed."""
-        if self._closed:
-            raise TidingsError("the index is closed and takes no changes")
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise TidingsError(
-                f"the last rebuild failed ({failure!r}); nothing is lost, and it is tried again "
-                "after the next change"
-            ) from failure
 
     def _widened(self, grid: Grid) -> Grid:
         """Make room for more in the grid, or in the table of its ids."""
@@ -284,40 +260,41 @@ class Live:
     def _note(self, killed: Iterable[int], main: Built, dead: int) -> None:
         """Count the dead of the run, and remember whom a rebuild under way does not know dead."""
         main.dead += dead
-        if self._thread is not None:
+        if self._rebuild.running:
             self._killed.extend(killed)
 
-    def _tend(self, changes: int) -> None:
-        """Begin a rebuild, if it is time for one and none is under way."""
+    def _publish(self, grid: Grid, changes: int) -> None:
+        """Let readers see what was written; begin a rebuild, if it is time for one."""
+        main, version = self._state.main, self._state.version + 1
+        if main.dead > self._bare:
+            main.run = without_dead(main.run, version)
+            self._bare = main.dead + self._aside
+        self._state = State(main, main.run, grid, version)
         self._changes += changes
-        if self._changes > self._limit and self._thread is None:
+        if self._changes > self._limit:
             self._begin()
 
     def _begin(self) -> None:
-        """Start the thread that builds from the present state."""
-        if self._thread is None:
+        """Build from the present state, unless a rebuild is under way."""
+        if not self._rebuild.running:
             self._killed = []
-            self._thread = Thread(target=self._build, args=(self._state,))
-            self._thread.start()
+            self._rebuild.begin(partial(self._build, self._state))
 
     def _build(self, frozen: State) -> None:
-        """Build anew, catch up twice, then serve that; what fails is told to the next writer.
+        """Build anew, catch up twice, then serve that.
 
         The second time writers wait for it, but there is little left to be done.
         """
-        try:
-            fresh = fresh_with(self._built(frozen))
-            with self._lock:
-                seen, killed, self._killed = self._state, self._killed, []
-            fresh.catch_up(killed, seen, frozen.version)
-        except Exception as failure:  # noqa: BLE001 - whatever it is, a writer gets to know it
-            self._failure, self._thread = failure, None
-            return
+        fresh = fresh_with(self._built(frozen))
+        with self._lock:
+            seen, killed, self._killed = self._state, self._killed, []
+        fresh.catch_up(killed, seen, frozen.version)
         with self._lock:
             fresh.catch_up(self._killed, self._state, seen.version)
             self._serve(fresh)
-            self._killed, self._thread = [], None
-            self._rebuilds += 1
+            self._killed = []
+            self._rebuild.count += 1
+            self._rebuild.done()
 
     def _built(self, frozen: State) -> Built:
         return rebuilt(frozen)
@@ -327,5 +304,6 @@ class Live:
         size = len(fresh.main)
         self._young, self._changes = fresh.young, fresh.changes
         self._limit = max(LEAST, size // SHARE) if self._bound is None else self._bound
+        self._bare = self._aside = max(FAN, size // SHARE)
         self._most = self._limit + size + AHEAD
-        self._state = State(fresh.main, fresh.grid, 0)
+        self._state = State(fresh.main, fresh.main.run, fresh.grid, 0)

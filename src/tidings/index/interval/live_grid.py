@@ -49,11 +49,11 @@ def empty_grid(cuts: Cuts, chunks: int = CHUNKS) -> Grid:
 
 
 def empty_chunks(count: int) -> tuple[Any, Any, Any, Any]:
-    """Make chunks: the next and how many are used, bounds, slots, and their other slots.
+    """Make chunks: the next and how many are used, their numbers, slots, and their other slots.
 
     A slot that is not used contains nothing, is never there, and is not known to be bad.
     """
-    chunks, bounds = np.zeros((count, 2), np.int32), np.empty((count, 2, SLOTS))
+    chunks, bounds = np.zeros((count, 2), np.int32), np.zeros((count, 3, SLOTS))
     chunks[:, 0] = -1
     bounds[:, 0], bounds[:, 1] = np.inf, -np.inf
     notes = np.zeros((count * SLOTS, 4), np.int64)
@@ -98,7 +98,7 @@ def living_in(grid: Grid, version: int, since: int = -1) -> Entries:
     born = notes[:, BORN]
     there = (since < born) & (born <= version) & (version < notes[:, DIED])
     there &= grid[8][: taken * SLOTS] != COPY
-    bounds = grid[6].reshape(-1, 2, SLOTS)[:taken]
+    bounds = grid[6].reshape(-1, 3, SLOTS)[:taken]
     low, high = bounds[:, 0].ravel()[there], bounds[:, 1].ravel()[there]
     return Entries(low, high, notes[there, KEY], notes[there, ID])
 

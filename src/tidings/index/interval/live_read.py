@@ -11,7 +11,7 @@ from tidings.index.interval.live_run import Built
 from tidings.index.interval.protocol import Floats, Ints, filled
 from tidings.kernels.grid import Grid
 from tidings.kernels.grid_read import Window
-from tidings.kernels.live import KEY, STAMP, live_top, live_top_many, run_next
+from tidings.kernels.live import KEY, STAMP, Run, live_top, live_top_many, run_next
 from tidings.kernels.rows import fill_rest
 from tidings.kernels.rtree import STATE as RANGE_STATE
 from tidings.kernels.rtree import window_walk
@@ -31,6 +31,8 @@ class State(NamedTuple):
     """One version of the index, for as long as somebody reads it."""
 
     main: Built
+    run: Run
+    """That of the main part; entries that were dead when it was made may be left out."""
     grid: Grid
     version: int
 
@@ -41,7 +43,7 @@ def top_of(state: State, q: float, k: int) -> tuple[Ints, Ints]:
     if k > FEW:
         return np.array(list(islice(stabbed(state, q, looked), k)), np.int64), looked
     out = np.empty(k, np.int64)
-    count = live_top(state.main.run, state.grid, state.version, q, looked, out)
+    count = live_top(state.run, state.grid, state.version, q, looked, out)
     return out[:count], looked
 
 
@@ -50,7 +52,7 @@ def top_many_of(state: State, qs: Floats, k: int) -> tuple[Ints, Ints]:
     if k > FEW:
         return filled([top_of(state, float(q), k)[0] for q in qs], k)
     out, counts = np.empty((len(qs), k), np.int64), np.empty(len(qs), np.int64)
-    live_top_many(state.main.run, state.grid, state.version, qs, out, counts)
+    live_top_many(state.run, state.grid, state.version, qs, out, counts)
     fill_rest(out, counts)
     return out, counts
 
@@ -68,7 +70,7 @@ def stabbed(state: State, q: float, looked: Ints) -> Iterator[int]:
 
     def fetch(count: int) -> tuple[Ints, Ints, bool]:
         ids, keys = np.empty((2, count), np.int64)
-        found = run_next(state.main.run, q, state.version, looked, ids, keys)
+        found = run_next(state.run, q, state.version, looked, ids, keys)
         return ids[:found], keys[:found], found < count
 
     return merged(fetch, gathered(state.grid, (q, q), state.version))
@@ -77,7 +79,7 @@ def stabbed(state: State, q: float, looked: Ints) -> Iterator[int]:
 def within(state: State, window: Window) -> Iterator[int]:
     """Give all within a window, by the scored R-tree of the run."""
     tree, walked = state.main.by_score, np.zeros(RANGE_STATE, np.int64)
-    notes, ids = state.main.run[3], state.main.ids
+    notes, ids = state.run[3], state.main.ids
 
     def fetch(count: int) -> tuple[Ints, Ints, bool]:
         places = np.empty(count, np.int64)

@@ -12,7 +12,9 @@ from tidings.index.interval.sopt_r_64 import sopt_r_64
 from tidings.index.interval.walked import Walked
 from tidings.kernels.grid import BITS, NEVER
 from tidings.kernels.live import KEY, STAMP, Listed, Old, Run
+from tidings.kernels.memory import aligned
 from tidings.kernels.rtree import Tree
+from tidings.kernels.wide import FAN, WIDTH
 
 SIZES: Final = (128, 2048, 65536)
 """From these sizes on the grid over a run has 16, 256, 4,096 cells."""
@@ -37,6 +39,11 @@ class Entries:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """Lows and highs."""
+        return self.low, self.high
+
     def taken(self, order: Any) -> "Entries":
         """Give some of them, or all in another order."""
         return Entries(self.low[order], self.high[order], self.keys[order], self.ids[order])
@@ -49,14 +56,14 @@ class Cuts:
     height: int
     places: Floats
     bands: Ints
-    """Rows (key, id)."""
+    """Rows (key, id) for each level of the grid."""
     usual: int
     """The key of a usual 20th answer."""
 
 
 @dataclass(eq=False)
 class Built:
-    """A run, which is never changed but for stamps on its dead, and how many these are."""
+    """A run, of which nothing but stamps on its dead is ever written, and how many these are."""
 
     run: Run
     listed: Listed
@@ -98,6 +105,15 @@ class Built:
         return Entries(low, high, self.run[3][there, KEY], self.ids[there])
 
 
+def without_dead(run: Run, version: int) -> Run:
+    """Give a copy that leads to nothing that is dead at a version; all but the blocks is shared."""
+    dead = np.flatnonzero(run[3][:, STAMP] >> 32 <= version)
+    blocks = aligned(len(run[0]), np.float32)
+    blocks[:] = run[0]
+    blocks[dead // FAN * WIDTH + dead % FAN] = np.inf
+    return (blocks, *run[1:])
+
+
 def built(entries: Entries) -> Built:
     """Build a run in O(n log n)."""
     entries = entries.taken(in_order(entries.keys, entries.ids))
@@ -132,17 +148,32 @@ def in_order(keys: Ints, ids: Any) -> Ints:
 
 
 def cuts_for(entries: Entries, usual: int) -> Cuts:
-    """Cut the line and the scores of entries, which are in order, by a sample of them."""
+    """Cut the line and the scores of entries, which are in order, by a sample of them.
+
+    Half of a level's bands are cut by what lies on it: short intervals may all be good ones. The
+    other half by all, since new scores may be any.
+    """
     size = len(entries)
     height = int(np.searchsorted(SIZES, size, side="right"))
     cells = 1 << (BITS * height)
     some = np.linspace(0, max(size - 1, 0), min(size, SAMPLE * cells)).astype(np.int64)
     bounds = np.sort(np.concatenate([entries.low[some], entries.high[some]]))
     at = np.arange(1, cells)
-    bands = at * size // cells
-    return Cuts(
-        height,
-        bounds[at * len(bounds) // cells],
-        np.stack([entries.keys[bands], entries.ids[bands]], axis=1),
-        int(entries.keys[usual]) if size else 0,
-    )
+    places = bounds[at * len(bounds) // cells]
+    first, last = (np.searchsorted(places, each[some], "right") for each in entries.bounds)
+    levels, bands = levels_of(first, last), []
+    for level in range(height + 1):
+        there = some[levels == level]
+        halves = (there if len(there) else some, some)
+        chosen = np.sort(np.concatenate([each[at * len(each) // cells] for each in halves]))[::2]
+        bands.append(np.stack([entries.keys[chosen], entries.ids[chosen]], axis=1))
+    usual_key = int(entries.keys[usual]) if size else 0
+    return Cuts(height, places, np.stack(bands), usual_key)
+
+
+def levels_of(first: Ints, last: Ints) -> Ints:
+    """Give the level of a grid on which each lies, from its first to its last cell."""
+    level = np.zeros(len(first), np.int64)
+    while (wide := (last >> (BITS * level)) - (first >> (BITS * level)) > 1).any():
+        level += wide
+    return level

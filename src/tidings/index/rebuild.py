@@ -1,0 +1,71 @@
+"""Work in the background of an index that changes: one piece at a time, and its failure told."""
+
+from collections.abc import Callable
+from threading import Lock, Thread
+
+from tidings.errors import TidingsError
+
+
+class Rebuild:
+    """At most one rebuild under way, and the lock that it shares with all changes.
+
+    `begin`, `done` and `writable` are for who holds the lock. What fails is told once, to the next
+    who would change something.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.count = 0
+        self._thread: Thread | None = None
+        self._failure: Exception | None = None
+        self._closed = False
+
+    @property
+    def running(self) -> bool:
+        """Whether a rebuild is under way."""
+        return self._thread is not None
+
+    @property
+    def closed(self) -> bool:
+        """Whether no more changes are taken."""
+        return self._closed
+
+    def begin(self, work: Callable[[], None]) -> None:
+        """Start the work on a thread, unless some is under way; it calls `done` when it swaps."""
+        if self._thread is None:
+            self._thread = Thread(target=self._run, args=(work,), daemon=True)
+            self._thread.start()
+
+    def done(self) -> None:
+        """Say that the work has ended."""
+        self._thread = None
+
+    def writable(self) -> None:
+        """Refuse a change if there can be none, or once if the last rebuild failed."""
+        if self._closed:
+            raise TidingsError("the index is closed and takes no changes")
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise TidingsError(
+                f"the last rebuild failed ({failure!r}); nothing is lost, and it is tried again "
+                "after the next change"
+            ) from failure
+
+    def settle(self) -> None:
+        """Wait until no rebuild is under way."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def close(self) -> None:
+        """Take no more changes, and wait for a rebuild under way."""
+        with self.lock:
+            self._closed = True
+        self.settle()
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as failure:  # noqa: BLE001 - whatever it is, the next change tells it
+            with self.lock:
+                self._failure, self._thread = failure, None
