@@ -26,7 +26,7 @@ from tidings.kernels.vectors import compare_bounds
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int32]
-Grid = tuple[Floats, Ints, Ints, Ints, Ids, Ids, Floats, Ints, Ids, Ints]
+Grid = tuple[Floats, Ints, Ints, Ints, Ints, Ids, Floats, Ints, Ids, Ints]
 """Where the line is cut, as `search` has it; per level rows (key, id) where the scores are cut;
 nodes in use, 32 in a word; nodes; chunks; 16 lows, highs and scores a chunk; slots; the other slot
 of each; the pool."""
@@ -39,12 +39,12 @@ ROOM: Final = 3 * SLOTS
 """So many numbers a chunk has: its lows, its highs, its scores."""
 BITS: Final = 4
 NEVER: Final = (1 << 31) - 1
-UNKNOWN: Final = -(1 << 63)
-"""The key of a slot before it is written: better than all, so that nothing is left out."""
+NOTHING: Final = (1 << 63) - 1
+"""The best key of a node before there is one."""
 
 KEY, ID, DIED, BORN = range(4)
 FIRST, LAST, TOP = range(3)
-"""A node: its first and last chunk, and the slot of the best that was ever in it; or -1."""
+"""A node: its first and last chunk, or -1, and the best key that was ever in it."""
 COARSE: Final = 2
 """There are 2**2 times fewer bands than there could be, so that few nodes are nearly empty."""
 NEXT, USED = range(2)
@@ -120,7 +120,7 @@ def band_of(bands: Ints, level: int, key: int, id: int) -> int:
 def open_chunk(grid: Grid, level: int, node: int) -> int:
     """Put a chunk, which is empty, at the end of a node's chain."""
     words, nodes, chunks, pool = grid[3], grid[4], grid[5], grid[9]
-    new, last = pool[TAKEN], int64(nodes[node, LAST])
+    new, last = pool[TAKEN], nodes[node, LAST]
     pool[TAKEN] += 1
     if last >= 0:
         chunks[last, NEXT] = new
@@ -136,7 +136,7 @@ def open_chunk(grid: Grid, level: int, node: int) -> int:
 def put(grid: Grid, level: int, node: int, entry: Entry, born: int) -> int:
     """Write an entry into a node; give its slot."""
     nodes, chunks, bounds, notes = grid[4], grid[5], grid[6], grid[7]
-    chunk = int64(nodes[node, LAST])
+    chunk = nodes[node, LAST]
     if chunk < 0 or chunks[chunk, USED] == SLOTS:
         chunk = open_chunk(grid, level, node)
     at = int64(chunks[chunk, USED])
@@ -147,10 +147,7 @@ def put(grid: Grid, level: int, node: int, entry: Entry, born: int) -> int:
     bounds[first + 2 * SLOTS] = score_of(entry[2])
     notes[slot, ID], notes[slot, KEY] = entry[3], entry[2]
     notes[slot, DIED], notes[slot, BORN] = NEVER, born
-    top = int64(nodes[node, TOP])
-    better = top < 0 or notes[slot, KEY] < notes[top, KEY]
-    if better or (notes[slot, KEY] == notes[top, KEY] and notes[slot, ID] < notes[top, ID]):
-        nodes[node, TOP] = slot
+    nodes[node, TOP] = min(nodes[node, TOP], entry[2])
     return slot
 
 

@@ -24,7 +24,7 @@ from tidings.kernels.grid import (
     inside,
     worthy,
 )
-from tidings.kernels.keyed import Best, Counts, comes_late, least_score, offer
+from tidings.kernels.keyed import Best, Counts, comes_late, last_key, offer, score_of
 from tidings.kernels.numbers import int64
 from tidings.kernels.policy import inlined, inner, kernel
 
@@ -52,7 +52,7 @@ def chunk_offer(
 ) -> Counts:
     """Offer what q stabs in a chunk; give how many are found."""
     bounds, notes = grid[6], grid[7]
-    mask = worthy(bounds, chunk * ROOM, q, least_score(best, counts))
+    mask = worthy(bounds, chunk * ROOM, q, score_of(last_key(best, counts)))
     while mask != 0:
         slot = chunk * SLOTS + lowest_bit(mask)
         mask = without_lowest(mask)
@@ -66,7 +66,7 @@ def chunk_offer(
 @inlined
 def node_offer(grid: Grid, node: int, q: float, version: int, best: Best, counts: Counts) -> Counts:
     """Offer what q stabs in a node."""
-    chunk = int64(grid[4][node, FIRST])
+    chunk = grid[4][node, FIRST]
     while chunk >= 0:
         counts = chunk_offer(grid, chunk, q, version, best, counts)
         chunk = int64(grid[5][chunk, NEXT])
@@ -80,7 +80,7 @@ def grid_seed(grid: Grid, q: float, version: int, best: Best) -> tuple[int, Coun
     They are likely to be stabbed and to spare a walk the rest of its way. Gives the node where that
     ended, and how many are found.
     """
-    words, nodes, notes, pool = grid[3], grid[4], grid[7], grid[9]
+    words, nodes, pool = grid[3], grid[4], grid[9]
     level, counts = pool[HEIGHT], (int64(0), int64(0))
     node = level << (BITS * level)
     if pool[BUSY + level] == 0:
@@ -88,11 +88,7 @@ def grid_seed(grid: Grid, q: float, version: int, best: Best) -> tuple[int, Coun
     end = node + (int64(1) << bands_of(level))
     node = next_node(words, node, end)
     while node < end:
-        top = int64(nodes[node, TOP])
-        if top >= 0 and (
-            notes[top, KEY] > pool[USUAL]
-            or comes_late(best, counts, notes[top, KEY], notes[top, ID])
-        ):
+        if nodes[node, TOP] > min(pool[USUAL], last_key(best, counts)):
             break
         counts = node_offer(grid, node, q, version, best, counts)
         node = next_node(words, node + 1, end)
@@ -107,7 +103,7 @@ def grid_offer(
 
     `at` is the cell of q and the node where the seeds ended: there the highest level goes on.
     """
-    words, nodes, notes, pool = grid[3], grid[4], grid[7], grid[9]
+    words, nodes, pool = grid[3], grid[4], grid[9]
     height, (cell, seeded) = pool[HEIGHT], at
     for level in range(height, -1, -1):
         if pool[BUSY + level] == 0:
@@ -117,8 +113,7 @@ def grid_offer(
         end = node + (int64(1) << bands)
         node = next_node(words, max(node, seeded) if level == height else node, end)
         while node < end:
-            top = int64(nodes[node, TOP]) if bands > 0 else int64(-1)
-            if top >= 0 and comes_late(best, counts, notes[top, KEY], notes[top, ID]):
+            if nodes[node, TOP] > last_key(best, counts):
                 break
             counts = node_offer(grid, node, q, version, best, counts)
             node = next_node(words, node + 1, end)

@@ -5,6 +5,8 @@ Old and new together are never more than k: the last of either gives way. At the
 merged.
 """
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +17,8 @@ Best = tuple[Ints, Ints, Ints, Ints]
 """Ids and keys of the old, ids and keys of the new; k of each."""
 Counts = tuple[int, int]
 """How many old and new ones there are."""
+WORST: Final = 0
+"""The key of score 0; there is none after it."""
 
 
 @inlined
@@ -42,14 +46,15 @@ def score_of(key: int) -> float:
 
 
 @inlined
-def least_score(best: Best, counts: Counts) -> float:
-    """Give the score below which all come late."""
+def last_key(best: Best, counts: Counts) -> int:
+    """Give the key beyond which all come late; the last key of all while there is room."""
     ids, keys, _, new_keys = best
     old, new = counts
     if old + new < len(ids):
-        return -np.inf
-    last = keys[old - 1] if old > 0 else new_keys[new - 1]
-    return score_of(max(last, new_keys[new - 1]) if new > 0 else last)
+        return WORST
+    if old == 0:
+        return new_keys[new - 1]
+    return max(keys[old - 1], new_keys[new - 1]) if new > 0 else keys[old - 1]
 
 
 @inlined

@@ -17,9 +17,9 @@ from tidings.kernels.grid import (
     KEY,
     LIVING,
     NEVER,
+    NOTHING,
     SLOTS,
     TAKEN,
-    UNKNOWN,
     USUAL,
     Grid,
     Young,
@@ -42,7 +42,7 @@ def empty_grid(cuts: Cuts, chunks: int = CHUNKS) -> Grid:
         *search_tree(cuts.places),
         cuts.bands,
         np.zeros((nodes >> 5) + 1, np.int64),
-        np.full((nodes, 3), -1, np.int32),
+        np.tile(np.array([-1, -1, NOTHING]), (nodes, 1)),
         *empty_chunks(chunks),
         pool,
     )
@@ -51,13 +51,13 @@ def empty_grid(cuts: Cuts, chunks: int = CHUNKS) -> Grid:
 def empty_chunks(count: int) -> tuple[Any, Any, Any, Any]:
     """Make chunks: the next and how many are used, their numbers, slots, and their other slots.
 
-    A slot that is not used contains nothing, is never there, and is not known to be bad.
+    A slot that is not used contains nothing and is never there.
     """
     chunks, bounds = np.zeros((count, 2), np.int32), np.zeros((count, 3, SLOTS))
     chunks[:, 0] = -1
     bounds[:, 0], bounds[:, 1] = np.inf, -np.inf
     notes = np.zeros((count * SLOTS, 4), np.int64)
-    notes[:, KEY], notes[:, DIED], notes[:, BORN] = UNKNOWN, NEVER, NEVER
+    notes[:, DIED], notes[:, BORN] = NEVER, NEVER
     return chunks, bounds.ravel(), notes, np.empty(count * SLOTS, np.int32)
 
 
