@@ -2,15 +2,15 @@
 
 python bench/updates.py [--sizes 100000 1000000] [--quick]
 
-A round is some updates, a third each of inserts, deletes and new scores, which are drawn from all
-scores, and then 1024 queries, asked also of a static index. Rounds are counted apart while a
-rebuild is under way and while none is; figures are lower quartiles, since on a busy machine the
-median is the scheduler's. At the end the static index is built anew from what is there then, and
-both are asked again. Results go to bench/results/updates.json and updates.md.
+Times are those of the thread that changes and asks, on its core; the rates stand also by the wall,
+where they share the machine with the rebuilds. A round is some updates, a third each of inserts,
+deletes and new scores, which are drawn from all scores, at 300,000 a second by the wall or as many
+as there is time for, and then 1024 queries. Now and then the state that readers see is kept; later
+each is asked in turn with a static index of the same contents. States are told apart by whether a
+rebuild was under way. Results go to bench/results/updates.json and updates.md.
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -20,34 +20,37 @@ from typing import Any, Self
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
-from interval import BATCH, RESULTS, K, line, machine, timed
+import pages
+from pages import figure, machine, opening, publish, table
 from rps import Workload, tiny, workload
+from timing import OWN, WALL, timed
 
 from tidings.index.interval import interval_index
 from tidings.index.interval.live import Live
+from tidings.index.interval.live_read import top_many_of
+from tidings.kernels.grid import LIVING
 
 WORKLOADS = {"rps": workload, "tiny": tiny}
-SINGLE, UPDATES, SECONDS, TIMES = 12_000, 1023, 4.0, 15
-COLUMNS = ("low", "high", "score")
+BATCH, K = 1024, 20
+SINGLE, UPDATES, SECONDS, TIMES = 12_000, 1023, 3.0, 10
+PACE = 300_000
+"""Updates a second, by the wall."""
+KEPT = 10
+"""So many states are kept."""
 
 
 def main() -> None:
     wanted = arguments()
-    rows = [figures(name, size) for name in WORKLOADS for size in wanted.sizes]
-    result = {"machine": machine(), "k": K, "rows": rows}
-    text = page(result)
-    print(text)
-    (RESULTS / "updates.json").write_text(json.dumps(result, indent=1) + "\n")
-    (RESULTS / "updates.md").write_text(text + "\n")
+    result = {"machine": machine(), "k": K}
+    result["rows"] = [figures(name, size) for name in WORKLOADS for size in wanted.sizes]
+    publish("updates", result, page, wanted)
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 1_000_000])
-    parser.add_argument("--quick", action="store_true", help="10,000 intervals")
+    parser = pages.arguments(__doc__, "10,000 intervals")
+    parser.add_argument("--sizes", type=int, nargs="+")
     wanted = parser.parse_args()
-    if wanted.quick:
-        wanted.sizes = [10_000]
+    wanted.sizes = wanted.sizes or ([10_000] if wanted.quick else [100_000, 1_000_000])
     return wanted
 
 
@@ -58,11 +61,12 @@ def figures(name: str, size: int) -> dict[str, Any]:
     with Served(work) as served:
         row = {"workload": name, "size": size, "bytes": served.index.nbytes / size}
         row["meanwhile"] = meanwhile(served)
-    return {**row, "rates": rates(work, SINGLE)}
+    print(f"{name} {size:,}: {row['meanwhile']}", file=sys.stderr)
+    return {**row, "rates": rates(work, min(SINGLE, size))}
 
 
 class Served:
-    """A live index, a static one of what was there at first, and what is there now."""
+    """A live index, and what is there now."""
 
     def __init__(self, work: Workload) -> None:
         self.work, self.size = work, len(work.low) // 2
@@ -70,7 +74,6 @@ class Served:
         self.ids = np.arange(self.size)
         self.score = work.score.copy()
         self.index: Live = interval_index("live", *self.columns(self.ids))
-        self.static = interval_index("sopt-r-64", *self.columns(self.ids))
 
     def __enter__(self) -> Self:
         return self
@@ -81,74 +84,72 @@ class Served:
     def columns(self, rows: Any) -> tuple[Any, Any, Any]:
         return self.work.low[rows], self.work.high[rows], self.score[rows]
 
-    def update(self, third: int) -> float:
-        """Change three times as many; give the seconds that it took. Rows are numbered as ids."""
+    @property
+    def busy(self) -> bool:
+        return "a rebuild is under way" in self.index.describe()
+
+    def kept(self) -> tuple[bool, Any, Any]:
+        """Whether a rebuild is under way, the state that readers see, and its contents."""
+        state = self.index._state  # noqa: SLF001 - as a reader takes it
+        return self.busy, state, self.columns(self.ids)
+
+    def update(self, third: int) -> tuple[float, float]:
+        """Change three times as many; give the thread's seconds and those by the wall."""
         new = np.arange(self.at, min(self.at + third, 2 * self.size))
         places = self.rng.choice(len(self.ids), 2 * third, replace=False)
         gone, scored = self.ids[places[:third]], self.ids[places[third:]]
         scores = self.rng.choice(self.work.score, len(scored))
         columns = self.columns(new)
-        started = time.perf_counter()
+        own, wall = OWN(), WALL()
         self.index.insert_many(*columns)
         self.index.delete_many(gone)
         self.index.rescore_many(scored, scores)
-        seconds = time.perf_counter() - started
+        took = OWN() - own, WALL() - wall
         self.score[scored] = scores
         self.ids = np.concatenate([np.delete(self.ids, places[:third]), new])
         self.at += len(new)
-        return seconds
+        return took
 
 
 def meanwhile(served: Served) -> dict[str, Any]:
-    """Rounds for some seconds of updating, as long as there are intervals to come."""
-    ask = served.work.queries
-    rounds: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
-    spent, count = 0.0, 0
-    while spent < SECONDS and served.at + UPDATES // 3 < 2 * served.size:
-        spent += served.update(UPDATES // 3)
-        count += 3 * (UPDATES // 3)
-        busy = "a rebuild is under way" in served.index.describe()
-        ours = timed(lambda: served.index.top_many(ask, K))[1]
-        theirs = timed(lambda: served.static.top_many(ask, K))[1]
-        rounds[busy].append((ours, theirs))
-    return {
-        "updates_per_s": count / spent,
-        "updates": count,
-        "rebuilds": served.index.counters()["rebuilds"],
-        "calm": summary(rounds[False]),
-        "busy": summary(rounds[True]),
-        "end": at_the_end(served),
-    }
-
-
-def summary(rounds: list[tuple[float, float]]) -> dict[str, float]:
-    """The lower quartiles of both, and their ratio."""
-    if not rounds:
-        return {"rounds": 0, "live_us": float("nan"), "static_us": float("nan"), "ratio": 0.0}
-    ours, theirs = np.quantile(np.array(rounds) / BATCH * 1e6, 0.25, axis=0).tolist()
-    return {"rounds": len(rounds), "live_us": ours, "static_us": theirs, "ratio": ours / theirs}
-
-
-def at_the_end(served: Served) -> dict[str, float]:
-    """Ask a static index of the same contents: in batches and by one call each; then rebuilt."""
+    """Rounds for some seconds, as long as there are intervals to come."""
+    rounds: list[tuple[float, float]] = []
+    asked: dict[bool, list[float]] = {True: [], False: []}
+    most = min(PACE * SECONDS, 3 * served.size) / UPDATES
+    kept, every, begun = [], max(1, int(most / KEPT)), WALL()
+    while WALL() - begun < SECONDS and served.at + UPDATES // 3 < 2 * served.size:
+        rounds.append(served.update(UPDATES // 3))
+        asked[served.busy].append(
+            timed(lambda: served.index.top_many(served.work.queries, K), OWN)[1]
+        )
+        if len(rounds) % every == 0:
+            kept.append(served.kept())
+        time.sleep(max(0.0, begun + len(rounds) * UPDATES / PACE - WALL()))
+    count, passed = len(rounds) * UPDATES, WALL() - begun
+    own, wall = np.array(rounds).sum(axis=0).tolist()
     served.index.settle()
-    static = interval_index("sopt-r-64", *served.columns(served.ids))
-    ask, single = served.work.queries, served.work.queries.tolist()
-    found = {"many": ratio(lambda index: index.top_many(ask, K), served.index, static)}
-    found["one"] = ratio(lambda index: [index.top(q, K) for q in single], served.index, static)
-    served.index.rebuild()
-    served.index.settle()
-    found["rebuilt"] = ratio(lambda index: index.top_many(ask, K), served.index, static)
-    return found
+    found = {"paced": count / passed, "own": count / own, "wall": count / wall, "updates": count}
+    found["rebuilds"] = served.index.counters()["rebuilds"]
+    found["states"] = [beside_static(served.work.queries, *each) for each in kept]
+    return {**found, "calm_us": quartile(asked[False]), "busy_us": quartile(asked[True])}
 
 
-def ratio(ask: Callable[[Any], Any], ours: Any, theirs: Any) -> float:
-    pairs = [[timed(lambda: ask(index))[1] for index in (ours, theirs)] for _ in range(TIMES)]  # noqa: B023
-    best = np.array(pairs).min(axis=0)
-    return float(best[0] / best[1])
+def beside_static(queries: Any, busy: bool, state: Any, contents: Any) -> dict[str, Any]:
+    """Ask a state and a static index of the same contents in turn."""
+    static = interval_index("sopt-r-64", *contents)
+    asks = (lambda: top_many_of(state, queries, K), lambda: static.top_many(queries, K))
+    seconds = np.array([[timed(ask, OWN)[1] for ask in asks] for _ in range(TIMES)])
+    ours, theirs = (seconds.min(axis=0) / len(queries) * 1e6).tolist()
+    changed = int(state.grid[9][LIVING]) + state.main.dead
+    return {"busy": busy, "changed": changed, "live_us": ours, "static_us": theirs}
 
 
-def rates(work: Workload, count: int) -> dict[str, float]:
+def quartile(seconds: list[float]) -> float | None:
+    """Microseconds a query, the lower quartile of the rounds."""
+    return float(np.quantile(seconds, 0.25)) / BATCH * 1e6 if seconds else None
+
+
+def rates(work: Workload, count: int) -> dict[str, list[float]]:
     """Updates a second with the rebuilds that they bring about: by one call each, 1024 a call."""
     with Served(work) as served:
         index, old = served.index, served.rng.permutation(served.size)[: 3 * count // 4]
@@ -159,10 +160,10 @@ def rates(work: Workload, count: int) -> dict[str, float]:
         moved = list(zip(placed.tolist(), *(each.tolist() for each in new), strict=False))
         pairs = list(zip(scored.tolist(), score.tolist(), strict=False))
         found = {
-            "insert": per_second(index.insert, rows),
-            "delete": per_second(index.delete, [(each,) for each in gone.tolist()]),
-            "rescore": per_second(index.rescore, pairs),
-            "replace": per_second(index.replace, moved),
+            "insert": per_second(index.insert, rows, count),
+            "delete": per_second(index.delete, [(each,) for each in gone.tolist()], len(gone)),
+            "rescore": per_second(index.rescore, pairs, len(pairs)),
+            "replace": per_second(index.replace, moved, len(moved)),
         }
     with Served(work) as served:
         index = served.index
@@ -176,39 +177,62 @@ def rates(work: Workload, count: int) -> dict[str, float]:
             size = min(map(len, columns))
             parts = [slice(at, min(at + BATCH, size)) for at in range(0, size, BATCH)]
             calls = [tuple(each[part] for each in columns) for part in parts]
-            found[name] = per_second(change, calls) * size / len(calls)
+            found[name] = per_second(change, calls, size)
     return found
 
 
-def per_second(change: Callable[..., Any], calls: list[tuple[Any, ...]]) -> float:
-    return len(calls) / timed(lambda: [change(*each) for each in calls])[1]
+def per_second(change: Callable[..., Any], calls: list[tuple[Any, ...]], count: int) -> list[float]:
+    """Updates a second of the thread's own time, and by the wall."""
+    own, wall = OWN(), WALL()
+    for each in calls:
+        change(*each)
+    return [count / (OWN() - own), count / (WALL() - wall)]
 
 
 def page(result: dict[str, Any]) -> str:
-    about = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
-    lines = ["# The live index under change", "", about, ""]
-    lines += [f"Updates a second, with the rebuilds they bring about; _many: {BATCH} a call.", ""]
-    kinds = list(result["rows"][0]["rates"])
-    lines += [line(("workload", "intervals", "bytes/interval", *kinds))]
-    lines += ["|---" * (3 + len(kinds)) + "|"]
-    for row in result["rows"]:
-        head = (row["workload"], f"{row['size']:,}", f"{row['bytes']:.1f}")
-        lines.append(line((*head, *(f"{row['rates'][kind]:,.0f}" for kind in kinds))))
-    lines += ["", f"Rounds of {UPDATES} updates with any new scores and {BATCH} queries, k = {K}."]
-    lines += ["Microseconds a query, lower quartiles; `x`: times the static `sopt-r-64` of the"]
-    lines += ["intervals at first, in the same rounds; at the end of what is there then.", ""]
-    head = ("workload", "intervals", "updates/s", "updates", "rebuilds", "quiet", "x")
-    head += ("rebuilding", "x", "end x", "end, one call x", "rebuilt x")
-    lines += [line(head), "|---" * len(head) + "|"]
-    return "\n".join(lines + [line(cells(row, row["meanwhile"])) for row in result["rows"]])
+    rows = result["rows"]
+    lines = opening(
+        "The live index under change",
+        result,
+        "Updates a second of the writer's own time / by the wall, with the rebuilds they bring "
+        f"about; _many: {BATCH} a call.",
+    )
+    kinds = list(rows[0]["rates"])
+    lines += table(("workload", "intervals", "bytes/interval", *kinds), map(rate_cells, rows))
+    lines += ["", f"Rounds of {UPDATES} updates with any new scores, paced to {PACE:,} a second by"]
+    lines += [
+        f"the wall, and {BATCH} queries, k = {K}. `own`, `wall`: what the updates alone could"
+    ]
+    lines += ["reach. `us`: a query in the rounds, lower quartile, own time.", ""]
+    head = ("workload", "intervals", "paced/s", "own/s", "wall/s", "updates", "rebuilds")
+    lines += table((*head, "us, quiet", "us, rebuilding"), map(round_cells, rows))
+    lines += ["", "States kept in these rounds, in turn with the static `sopt-r-64` of the same"]
+    lines += ["contents, own time: `changed` counts the dead of the run and the new.", ""]
+    head = ("workload", "intervals", "rebuilding", "changed", "live us", "static us", "x")
+    lines += table(head, (cells for row in rows for cells in state_cells(row)))
+    return "\n".join(lines)
 
 
-def cells(row: dict[str, Any], each: dict[str, Any]) -> tuple[str, ...]:
-    counts = (f"{each[key]:,.0f}" for key in ("updates_per_s", "updates", "rebuilds"))
-    phases = (each["calm"], each["busy"])
-    times = (f"{phase[key]:.2f}" for phase in phases for key in ("live_us", "ratio"))
-    ends = (f"{each['end'][key]:.2f}" for key in ("many", "one", "rebuilt"))
-    return (row["workload"], f"{row['size']:,}", *counts, *times, *ends)
+def rate_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    head = (row["workload"], f"{row['size']:,}", f"{row['bytes']:.1f}")
+    return (*head, *(f"{own:,.0f} / {wall:,.0f}" for own, wall in row["rates"].values()))
+
+
+def round_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    each = row["meanwhile"]
+    counts = (f"{each[key]:,.0f}" for key in ("paced", "own", "wall", "updates", "rebuilds"))
+    times = (figure(each, key) for key in ("calm_us", "busy_us"))
+    return (row["workload"], f"{row['size']:,}", *counts, *times)
+
+
+def state_cells(row: dict[str, Any]) -> list[tuple[str, ...]]:
+    def cells(state: dict[str, Any]) -> tuple[str, ...]:
+        times = (state["live_us"], state["static_us"], state["live_us"] / state["static_us"])
+        busy = "yes" if state["busy"] else "no"
+        changed = f"{state['changed'] / row['size']:.1%}"
+        return (row["workload"], f"{row['size']:,}", busy, changed, *(f"{t:.2f}" for t in times))
+
+    return [cells(state) for state in row["meanwhile"]["states"]]
 
 
 if __name__ == "__main__":

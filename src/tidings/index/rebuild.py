@@ -16,14 +16,10 @@ class Rebuild:
     def __init__(self) -> None:
         self.lock = Lock()
         self.count = 0
+        self.running = False
         self._thread: Thread | None = None
         self._failure: Exception | None = None
         self._closed = False
-
-    @property
-    def running(self) -> bool:
-        """Whether a rebuild is under way."""
-        return self._thread is not None
 
     @property
     def closed(self) -> bool:
@@ -32,13 +28,14 @@ class Rebuild:
 
     def begin(self, work: Callable[[], None]) -> None:
         """Start the work on a thread, unless some is under way; it calls `done` when it swaps."""
-        if self._thread is None:
+        if not self.running:
+            self.running = True
             self._thread = Thread(target=self._run, args=(work,), daemon=True)
             self._thread.start()
 
     def done(self) -> None:
         """Say that the work has ended."""
-        self._thread = None
+        self.running, self._thread = False, None
 
     def writable(self) -> None:
         """Refuse a change if there can be none, or once if the last rebuild failed."""
@@ -68,4 +65,5 @@ class Rebuild:
             work()
         except Exception as failure:  # noqa: BLE001 - whatever it is, the next change tells it
             with self.lock:
-                self._failure, self._thread = failure, None
+                self._failure = failure
+                self.done()

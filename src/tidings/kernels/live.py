@@ -153,9 +153,16 @@ def live_top_many(run: Run, grid: Grid, version: int, qs: Floats, out: Ints, cou
 
 @inner
 def place_listed(listed: Listed, id: int) -> int:
-    """Give the place of an id in a run, or -1; O(log n)."""
+    """Give the place of an id in a run, or -1; O(log h) with h ids missing between 0 and the last.
+
+    So many are missing before it at most, none at least: there it is looked for.
+    """
     ids, places = listed
-    below, above = int64(-1), int64(len(ids))
+    size = int64(len(ids))
+    if size == 0:
+        return int64(-1)
+    missing = int64(ids[size - 1]) - (size - 1)
+    below, above = max(int64(-1), min(id - missing, size) - 1), min(size, id + 1)
     while above - below > 1:
         middle = (below + above) >> 1
         if ids[middle] <= id:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from threading import Lock
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -54,6 +55,8 @@ class Live:
     name: ClassVar[str] = "live"
     _state: State
     _young: Young
+    _bare: int
+    """More dead than these are left out of the run."""
 
     def __init__(self, intervals: Ranked, bound: int | None = None) -> None:
         if bound is not None and bound < 0:
@@ -116,7 +119,8 @@ class Live:
         running = "a rebuild is under way" if self._rebuild.running else "no rebuild is under way"
         return (
             f"live: {self._count:,} intervals; run {len(state.main):,}, of these dead "
-            f"{state.main.dead:,}; new in the grid {young:,}; {running}, {self._rebuild.count:,} done."
+            f"{state.main.dead:,}; new in the grid {young:,}; {running}, "
+            f"{self._rebuild.count:,} done."
         )
 
     def insert(self, low: float, high: float, score: float) -> int:
@@ -124,10 +128,9 @@ class Live:
         check_score(score)
         if not low <= high:
             raise TidingsError(f"interval {self._given}: low {low} is above high {high}")
-        self._keep_pace()
-        with self._lock:
+        with self._paced():
             self._rebuild.writable()
-            main, _, grid, version = self._state
+            _, _, grid, version = self._state
             entry = (float(low), float(high), float(score), self._given)
             while not live_add(grid, self._young, entry, version + 1):
                 grid = self._widened(grid)
@@ -138,15 +141,12 @@ class Live:
     def insert_many(self, low: Any, high: Any, score: Any) -> Ints:
         """Insert intervals, seen all at once; give their ids. All are refused if one is wrong."""
         rows = np.stack(checked_columns(low, high, score))
-        self._keep_pace()
-        with self._lock:
+        with self._paced():
             self._rebuild.writable()
             ids = np.arange(self._given, self._given + rows.shape[1])
-            main, _, grid, version = self._state
-            done = 0
-            while (done := live_add_many(grid, self._young, (rows, ids), version + 1, done)) < len(
-                ids
-            ):
+            _, _, grid, version = self._state
+            done, new = 0, (rows, ids)
+            while (done := live_add_many(grid, self._young, new, version + 1, done)) < len(ids):
                 grid = self._widened(grid)
             self._given, self._count = self._given + len(ids), self._count + len(ids)
             self._publish(grid, len(ids))
@@ -154,28 +154,24 @@ class Live:
 
     def delete(self, id: int) -> None:
         """Delete an interval by id."""
-        self._keep_pace()
-        with self._lock:
+        with self._paced():
             self._rebuild.writable()
             main, _, grid, version = self._state
             came = live_kill(main.old, grid, self._young, int(id), version + 1)
             if came == MISSING:
                 raise TidingsError(f"there is no interval {id}")
-            self._note((id,), main, came == OLD)
             self._count -= 1
-            self._publish(grid, 1)
+            self._publish(grid, 1, (id,), came == OLD)
 
     def delete_many(self, ids: Any) -> None:
         """Delete intervals by id, until one is not there; seen all at once."""
         wanted = np.ascontiguousarray(ids, np.int64)
-        self._keep_pace()
-        with self._lock:
+        with self._paced():
             self._rebuild.writable()
             main, _, grid, version = self._state
             done, dead = live_kill_many(main.old, grid, self._young, wanted, version + 1, False)
-            self._note(wanted[:done].tolist(), main, dead)
             self._count -= done
-            self._publish(grid, done)
+            self._publish(grid, done, wanted[:done].tolist(), dead)
         if done < len(wanted):
             raise TidingsError(f"there is no interval {wanted[done]}")
 
@@ -218,58 +214,55 @@ class Live:
 
     def _change(self, change: tuple[float, float, float, int]) -> None:
         """Put an interval in place of itself."""
-        self._keep_pace()
-        with self._lock:
+        with self._paced():
             self._rebuild.writable()
             main, _, grid, version = self._state
             while (came := live_change(main.old, grid, self._young, change, version + 1)) == FULL:
                 grid = self._widened(grid)
             if came == MISSING:
                 raise TidingsError(f"there is no interval {change[3]}")
-            self._note((change[3],), main, came == OLD)
-            self._publish(grid, 1)
+            self._publish(grid, 1, (change[3],), came == OLD)
 
     def _change_many(self, ids: Any, rows: Floats) -> None:
         wanted = one_each(ids, rows)
-        self._keep_pace()
-        with self._lock:
+        with self._paced():
             self._rebuild.writable()
             main, _, grid, version = self._state
-            done, came, changes = 0, FULL, (rows, wanted)
+            done, were, came, changes = 0, 0, FULL, (rows, wanted)
             while came == FULL:
                 done, dead, came = live_change_many(
                     main.old, grid, self._young, changes, version + 1, done
                 )
-                main.dead += dead
+                were += dead
                 grid = self._widened(grid)
-            self._note(wanted[:done].tolist(), main, 0)
-            self._publish(grid, done)
+            self._publish(grid, done, wanted[:done].tolist(), were)
         if done < len(wanted):
             raise TidingsError(f"there is no interval {wanted[done]}")
 
-    def _keep_pace(self) -> None:
-        """Wait for the rebuild, if there is one and changes outrun it."""
+    def _paced(self) -> Lock:
+        """Wait for the rebuild if changes outrun it; give the lock to write under."""
         if self._changes > self._most:
             self.settle()
+        return self._lock
 
     def _widened(self, grid: Grid) -> Grid:
         """Make room for more in the grid, or in the table of its ids."""
         grid, self._young = with_room(grid, self._young)
         return grid
 
-    def _note(self, killed: Iterable[int], main: Built, dead: int) -> None:
-        """Count the dead of the run, and remember whom a rebuild under way does not know dead."""
+    def _publish(self, grid: Grid, changes: int, killed: Iterable[int] = (), dead: int = 0) -> None:
+        """Let readers see what was written; begin a rebuild, if it is time for one.
+
+        Of the killed so many were in the run. A rebuild under way does not know them dead.
+        """
+        main, run, _, version = self._state
         main.dead += dead
+        if main.dead > self._bare:
+            run = main.run = without_dead(run, version + 1)
+            self._bare = main.dead + self._aside
         if self._rebuild.running:
             self._killed.extend(killed)
-
-    def _publish(self, grid: Grid, changes: int) -> None:
-        """Let readers see what was written; begin a rebuild, if it is time for one."""
-        main, version = self._state.main, self._state.version + 1
-        if main.dead > self._bare:
-            main.run = without_dead(main.run, version)
-            self._bare = main.dead + self._aside
-        self._state = State(main, main.run, grid, version)
+        self._state = State(main, run, grid, version + 1)
         self._changes += changes
         if self._changes > self._limit:
             self._begin()
