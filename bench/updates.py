@@ -88,15 +88,17 @@ class Served:
     def busy(self) -> bool:
         return "a rebuild is under way" in self.index.describe()
 
-    def kept(self) -> tuple[bool, Any, Any]:
-        """Whether a rebuild is under way, the state that readers see, and its contents."""
+    def kept(self) -> tuple[dict[str, Any], Any, Any]:
+        """How things stand, the state that readers see, and its contents."""
         state = self.index._state  # noqa: SLF001 - as a reader takes it
-        return self.busy, state, self.columns(self.ids)
+        changed = (int(state.grid[9][LIVING]) + state.main.dead) / len(self.index)
+        return {"busy": self.busy, "changed": changed}, state, self.columns(self.ids)
 
     def update(self, third: int) -> tuple[float, float]:
         """Change three times as many; give the thread's seconds and those by the wall."""
-        new = np.arange(self.at, min(self.at + third, 2 * self.size))
-        places = self.rng.choice(len(self.ids), 2 * third, replace=False)
+        new = np.arange(self.at, self.at + third)
+        some = np.unique(self.rng.integers(0, len(self.ids), 3 * third))
+        places = self.rng.permutation(some)[: 2 * third]
         gone, scored = self.ids[places[:third]], self.ids[places[third:]]
         scores = self.rng.choice(self.work.score, len(scored))
         columns = self.columns(new)
@@ -106,7 +108,7 @@ class Served:
         self.index.rescore_many(scored, scores)
         took = OWN() - own, WALL() - wall
         self.score[scored] = scores
-        self.ids = np.concatenate([np.delete(self.ids, places[:third]), new])
+        self.ids[places[:third]] = new
         self.at += len(new)
         return took
 
@@ -134,14 +136,15 @@ def meanwhile(served: Served) -> dict[str, Any]:
     return {**found, "calm_us": quartile(asked[False]), "busy_us": quartile(asked[True])}
 
 
-def beside_static(queries: Any, busy: bool, state: Any, contents: Any) -> dict[str, Any]:
+def beside_static(
+    queries: Any, stands: dict[str, Any], state: Any, contents: Any
+) -> dict[str, Any]:
     """Ask a state and a static index of the same contents in turn."""
     static = interval_index("sopt-r-64", *contents)
     asks = (lambda: top_many_of(state, queries, K), lambda: static.top_many(queries, K))
     seconds = np.array([[timed(ask, OWN)[1] for ask in asks] for _ in range(TIMES)])
     ours, theirs = (seconds.min(axis=0) / len(queries) * 1e6).tolist()
-    changed = int(state.grid[9][LIVING]) + state.main.dead
-    return {"busy": busy, "changed": changed, "live_us": ours, "static_us": theirs}
+    return {**stands, "live_us": ours, "static_us": theirs}
 
 
 def quartile(seconds: list[float]) -> float | None:
@@ -229,7 +232,7 @@ def state_cells(row: dict[str, Any]) -> list[tuple[str, ...]]:
     def cells(state: dict[str, Any]) -> tuple[str, ...]:
         times = (state["live_us"], state["static_us"], state["live_us"] / state["static_us"])
         busy = "yes" if state["busy"] else "no"
-        changed = f"{state['changed'] / row['size']:.1%}"
+        changed = f"{state['changed']:.1%}"
         return (row["workload"], f"{row['size']:,}", busy, changed, *(f"{t:.2f}" for t in times))
 
     return [cells(state) for state in row["meanwhile"]["states"]]
