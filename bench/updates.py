@@ -26,7 +26,7 @@ from rps import Workload, tiny, workload
 from timing import OWN, WALL, timed
 
 from tidings.index.interval import interval_index
-from tidings.index.interval.live import Live
+from tidings.index.interval.live import LEAST, SHARE, Live
 from tidings.index.interval.live_read import top_many_of
 from tidings.kernels.grid import LIVING
 
@@ -119,12 +119,13 @@ def meanwhile(served: Served) -> dict[str, Any]:
     asked: dict[bool, list[float]] = {True: [], False: []}
     most = min(PACE * SECONDS, 3 * served.size) / UPDATES
     kept, every, begun = [], max(1, int(most / KEPT)), WALL()
+    calm = max(LEAST, served.size // SHARE) // UPDATES  # the last round before a rebuild
     while WALL() - begun < SECONDS and served.at + UPDATES // 3 < 2 * served.size:
         rounds.append(served.update(UPDATES // 3))
         asked[served.busy].append(
             timed(lambda: served.index.top_many(served.work.queries, K), OWN)[1]
         )
-        if len(rounds) % every == 0:
+        if len(rounds) % every == 0 or len(rounds) == calm:
             kept.append(served.kept())
         time.sleep(max(0.0, begun + len(rounds) * UPDATES / PACE - WALL()))
     count, passed = len(rounds) * UPDATES, WALL() - begun

@@ -244,6 +244,58 @@ def test_the_grid_takes_what_does_not_fit_its_cells(spread):
     assert list(index.iterate(4.5)) == best(there, 4.5, len(there))
 
 
+def test_the_dead_are_not_looked_at_for_long():
+    """They are left out once they are many; who asked before still finds them."""
+    table = [(0.0, 9.0, float(size)) for size in range(640)]
+    index = live(table, bound=10**6)
+    begun, expected = index.iterate(3.0), list(range(639, -1, -1))
+    first = next(begun)
+    index.delete_many(range(100, 640))
+    assert index.top(3.0, 5).tolist() == [99, 98, 97, 96, 95]
+    assert index.counters()["intervals"] <= 6
+    assert index.counters()["rebuilds"] == 0
+    assert [first, *begun] == expected
+    assert index.top(math.inf, 5).tolist() == []
+
+
+def test_new_scores_may_be_any():
+    """Also where no interval as long, or none at all, had such a score when cuts were made."""
+    rng = np.random.default_rng(11)
+    size = 3000 if JIT else 200
+    low = rng.integers(0, 900, size).astype(float)
+    length = rng.integers(0, 900, size)
+    table = np.stack([low, low + length, 900.0 - length], axis=1)
+    index = live(table, bound=10**6)
+    there = dict(enumerate(map(tuple, table.tolist())))
+    ids = rng.permutation(size)[: size // 2]
+    new = rng.choice([0.0, 1.0, 450.0, 899.0, 901.0, 10.0**6], len(ids))
+    index.rescore_many(ids, new)
+    for id, score in zip(ids.tolist(), new.tolist(), strict=True):
+        there[id] = (*there[id][:2], score)
+    for q in (0.0, 300.0, 450.5, 899.0, 1500.0):
+        for k in (1, 20, 400):
+            assert index.top(q, k).tolist() == best(there, q, k)
+
+
+def test_ids_with_gaps_are_found():
+    """A place is looked for between as many gaps as there are and none."""
+    index = live(some(300, 12), bound=10**6)
+    there = dict(enumerate(map(tuple, some(300, 12).tolist())))
+    gone = [*range(0, 40), *range(50, 250, 3), *range(290, 300)]
+    index.delete_many(gone)
+    index.rebuild()
+    index.settle()
+    for id in gone:
+        del there[id]
+    for id in (-1, 0, 39, 50, 299, 300, 10**9):
+        with pytest.raises(TidingsError, match=f"there is no interval {id}"):
+            index.delete(id)
+    for id in sorted(there):
+        index.rescore(id, 7.0)
+        there[id] = (*there[id][:2], 7.0)
+    agrees(index, there)
+
+
 def test_at_most_one_rebuild_is_under_way():
     index = live(some(10, 4), bound=0)
     with held(index):
