@@ -1,7 +1,7 @@
 """Intervals that are added and stamped while they are read: a grid of places and scores.
 
 The line is cut into 16**h cells, the scores into bands. On level l an interval lies in one of
-16**(h - l) wide cells, or in two that touch, and there in one of 16**l / 4 bands, on level 0 in
+16**(h - l) wide cells, or in two that touch, and there in one of 16**l / 8 bands, on level 0 in
 the only one: short intervals are found by where they are, long ones, of which many are stabbed, by
 how good they are. A node, that is a cell and a band of a level, is a chain of chunks of 16 slots.
 
@@ -45,8 +45,8 @@ NOTHING: Final = (1 << 63) - 1
 KEY, ID, DIED, BORN = range(4)
 FIRST, LAST, TOP = range(3)
 """A node: its first and last chunk, or -1, and the best key that was ever in it."""
-COARSE: Final = 2
-"""There are 2**2 times fewer bands than there could be, so that few nodes are nearly empty."""
+COARSE: Final = 3
+"""There are 2**3 times fewer bands than there could be, so that few nodes are nearly empty."""
 NEXT, USED = range(2)
 TAKEN, LIVING, HEIGHT, USUAL, BUSY = range(5)
 """The pool: chunks taken, intervals that live, h, the key of a usual last answer, and per level how
