@@ -89,9 +89,13 @@ class Served:
         return "a rebuild is under way" in self.index.describe()
 
     def kept(self) -> tuple[dict[str, Any], Any, Any]:
-        """How things stand, the state that readers see, and its contents."""
+        """How things stand, the state that readers see, and its contents.
+
+        The grid is copied: what is added to it later would be in the way.
+        """
         state = self.index._state  # noqa: SLF001 - as a reader takes it
         changed = (int(state.grid[9][LIVING]) + state.main.dead) / len(self.index)
+        state = state._replace(grid=tuple(each.copy() for each in state.grid))
         return {"busy": self.busy, "changed": changed}, state, self.columns(self.ids)
 
     def update(self, third: int) -> tuple[float, float]:
