@@ -45,18 +45,17 @@ AHEAD: Final = 65_536
 class Live:
     """Intervals that come and go while readers on other threads are answered.
 
-    What there was at the last rebuild is a SOPT-R-tree of 64 entries a node, whose dead are
-    stamped; what came since is in a grid. Once more than `bound` has changed, one thread builds
-    anew and swaps. Readers work on the state that they took, are never blocked, and see either all
-    of a change or nothing of it. Changes wait for each other, and for the rebuild once more has
-    changed since the last one than there are intervals, and 65,536.
+    What there was at the last rebuild is a SOPT-R-tree of 64 entries a node; its dead are stamped,
+    and left out when they are many. What came since is in a grid. Once more than `bound` has
+    changed, one thread builds anew and swaps. Readers work on the state that they took, never wait,
+    and see all of a change or nothing of it. Changes wait for each other, and for the rebuild once
+    more has changed since the last one than there are intervals, and 65,536.
     """
 
     name: ClassVar[str] = "live"
     _state: State
     _young: Young
-    _bare: int
-    """More dead than these are left out of the run."""
+    _bare: int  # more dead than these are left out of the run
 
     def __init__(self, intervals: Ranked, bound: int | None = None) -> None:
         if bound is not None and bound < 0:
@@ -115,12 +114,12 @@ class Live:
 
     def describe(self) -> str:
         """Tell what the present state is made of."""
-        state, young = self._state, self._count - len(self._state.main) + self._state.main.dead
+        main = self._state.main
+        young = self._count - len(main) + main.dead
         running = "a rebuild is under way" if self._rebuild.running else "no rebuild is under way"
         return (
-            f"live: {self._count:,} intervals; run {len(state.main):,}, of these dead "
-            f"{state.main.dead:,}; new in the grid {young:,}; {running}, "
-            f"{self._rebuild.count:,} done."
+            f"live: {self._count:,} intervals; run {len(main):,}, of these dead {main.dead:,}; "
+            f"new in the grid {young:,}; {running}, {self._rebuild.count:,} done."
         )
 
     def insert(self, low: float, high: float, score: float) -> int:
