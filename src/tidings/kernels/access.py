@@ -320,32 +320,61 @@ def write_records(flat: Flat, ends: Ints, words: Shorts) -> None:
 
 
 @kernel
-def read_records(words: Shorts, size: int, flat: Flat, sizes: Ints) -> tuple[int, int, int]:
-    """Read records back into columns; give how many rows, checks and members there are."""
-    row, rows, checks, members = 0, 0, 0, 0
-    while row < size:
-        flat.rank2[rows] = words[row]
-        at, first = row + HEAD, checks
-        while at < words[row + 1]:
-            word = words[at]
-            flat.entry[checks], flat.slot[checks] = -1, -2
-            flat.low[checks], flat.high[checks], flat.differs[checks] = 0, 0, False
-            if word >= 0:
-                flat.entry[checks] = word
-            elif ~word & 3 == AMONG:
-                flat.slot[checks], flat.low[checks] = -1, members
-                for each in range(at + 2, at + 2 + words[at + 1]):
-                    flat.members[members] = words[each]
-                    members += 1
-                flat.high[checks] = members
-            else:
-                flat.slot[checks], flat.low[checks] = ~word >> 2, long(words, at + 1)
-                flat.differs[checks] = ~word & 3 == DIFFERS
-                if ~word & 3 == BETWEEN:
-                    flat.high[checks] = long(words, at + 3)
-            checks += 1
-            at = check_end(words, at)
-        sizes[rows] = checks - first
-        rows += 1
-        row = words[row + 1]
-    return rows, checks, members
+def count_records(rows: Rows, ranks: Ints) -> tuple[int, int, int]:
+    """Give how many rows, checks and members of `in` some ranks have."""
+    found, checks, members = 0, 0, 0
+    for rank in ranks:
+        row = rows.offsets[rank]
+        while row < rows.offsets[rank + 1]:
+            at = row + HEAD
+            while at < rows.words[row + 1]:
+                if rows.words[at] == ~AMONG:
+                    members += rows.words[at + 1]
+                checks += 1
+                at = check_end(rows.words, at)
+            found += 1
+            row = rows.words[row + 1]
+    return found, checks, members
+
+
+@kernel
+def read_records(rows: Rows, ranks: Ints, flat: Flat, sizes: Ints) -> None:
+    """Read the records of some ranks back into columns: `rank2` is the place among these.
+
+    `start` gets the number of each row's first check, `sizes` how many it has.
+    """
+    words, found, checks, members = rows.words, 0, 0, 0
+    for place in range(len(ranks)):
+        row = rows.offsets[ranks[place]]
+        while row < rows.offsets[ranks[place] + 1]:
+            flat.rank2[found], flat.start[found] = 2 * place, words[row + 2]
+            at, first = row + HEAD, checks
+            while at < words[row + 1]:
+                members = read_check(words, at, flat, checks, members)
+                checks += 1
+                at = check_end(words, at)
+            sizes[found] = checks - first
+            found += 1
+            row = words[row + 1]
+
+
+@inner
+def read_check(words: Shorts, at: int, flat: Flat, check: int, members: int) -> int:
+    """Read one check; give how many members there are now."""
+    word = words[at]
+    flat.entry[check], flat.slot[check] = -1, -2
+    flat.low[check], flat.high[check], flat.differs[check] = 0, 0, False
+    if word >= 0:
+        flat.entry[check] = word
+    elif ~word & 3 == AMONG:
+        flat.slot[check], flat.low[check] = -1, members
+        for each in range(at + 2, at + 2 + words[at + 1]):
+            flat.members[members] = words[each]
+            members += 1
+        flat.high[check] = members
+    else:
+        flat.slot[check], flat.low[check] = ~word >> 2, long(words, at + 1)
+        flat.differs[check] = ~word & 3 == DIFFERS
+        if ~word & 3 == BETWEEN:
+            flat.high[check] = long(words, at + 3)
+    return members

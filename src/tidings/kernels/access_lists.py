@@ -19,6 +19,7 @@ CELL_MASK: Final = (1 << CELL_BITS) - 1
 UNKNOWN: Final = -(1 << 31)
 FAN_BITS: Final = 3
 LEVELS: Final = CELL_BITS // FAN_BITS + 1
+FREE: Final = -1  # a cell of a table of names in which no number is
 WIDE: Final = 6  # numbers a list that an event leads to
 
 AT: Final = 0  # the next entry
@@ -156,6 +157,16 @@ def fill_table(found: Ints, heads: Shorts, mask: int) -> Ints:
         heads[3 * at] = found[each]
         places[each] = at
     return places
+
+
+@kernel
+def fill_names(hashes: Ints, numbers: Shorts, cells: Shorts) -> None:
+    """Put numbers into a table with free cells, by the hashes of their names."""
+    for each in range(len(hashes)):
+        at = hashes[each] % len(cells)
+        while cells[at] != FREE:
+            at = (at + 1) % len(cells)
+        cells[at] = numbers[each]
 
 
 @kernel

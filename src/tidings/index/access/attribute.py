@@ -2,12 +2,17 @@
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from sys import getsizeof
 from typing import Any, Final, NamedTuple
 
 from tidings.index.operators import OPERANDS, Operands
 from tidings.values import Key
 
 UNNAMED: Final = -1.0  # the code of a string or boolean that no `!=` names
+
+
+NUMBER, FLOAT, PAIR = 32, 24, 56
+"""Bytes of the objects that a dict or a list of them holds beside itself."""
 
 
 @dataclass
@@ -45,6 +50,16 @@ class Side:
             self.sorted_keys = sorted(self.equal)
         keys = self.sorted_keys
         return [self.equal[key] for key in keys[bisect_left(keys, low) : bisect_right(keys, high)]]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of dicts and numbers; operands belong to the subscriptions, but not their pairs.
+
+        The lists hold the operands of `others` once more.
+        """
+        held = sum(map(getsizeof, (self.equal, self.others, self.codes, self.sorted_keys)))
+        numbers = NUMBER * (len(self.equal) + len(self.others)) + FLOAT * len(self.codes)
+        return held + numbers + PAIR * len(self.others) + getsizeof(self.others)
 
 
 Attribute = dict[str, Side]

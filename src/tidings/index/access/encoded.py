@@ -1,13 +1,13 @@
 """Subscriptions as columns of numbers, from which segments are built."""
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
-from tidings.index.access.vocabulary import Check, Moves, Vocabulary, ordered
+from tidings.index.access.vocabulary import Moves, Vocabulary, ordered
 from tidings.index.protocol import own_score
 from tidings.kernels.access import Bytes, Floats, Ints, Shorts
 from tidings.model import Subscription
@@ -55,51 +55,80 @@ def parts_of(subscription: Subscription) -> Iterator[list[tuple[int, float, Pred
         yield [(at, part.weight, part.predicate) for at, part in active]
 
 
+class Columns:
+    """Checks as they come, in arrays, so that no object of one outlives it."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._use = vocabulary.use
+        self.owner, self.size, self.place = array("i"), array("i"), array("i")
+        self.entry, self.slot, self.low, self.high = array("i"), array("i"), array("d"), array("d")
+        self.count, self.members, self.weight = array("i"), array("i"), array("d")
+
+    def add(self, owner: int, subscription: Subscription) -> None:
+        """Append the checks of a subscription."""
+        if not isinstance(subscription.where, Condition):
+            for parts in parts_of(subscription):
+                places, weights, predicates = zip(*parts, strict=True)
+                self._row(owner, predicates)
+                self.place.extend(places)
+                self.weight.extend(weights)
+            return
+        first = 0
+        for conjunction in subscription.where.conjunctions:
+            self._row(owner, conjunction)
+            self.place.extend(range(first, first + len(conjunction)))
+            self.weight.extend([1.0] * len(conjunction))
+            first += len(conjunction)
+
+    def _row(self, owner: int, parts: Sequence[Predicate]) -> None:
+        self.owner.append(owner)
+        self.size.append(len(parts))
+        use, entries, slots = self._use, self.entry.append, self.slot.append
+        lows, highs, counts = self.low.append, self.high.append, self.count.append
+        for part in parts:
+            entry, slot, low, high, members = use(part)
+            entries(entry)
+            slots(slot)
+            lows(low)
+            highs(high)
+            counts(len(members))
+            if members:
+                self.members.extend(members)
+
+    def checks(self) -> tuple[Shorts, Shorts, Ints, Ints, Flags]:
+        """Give entry, slot, low, high and whether a value must differ; of an `in` where it lies."""
+        count, tops = np.array(self.count, np.int64), np.array(self.high)
+        ends, differs = np.cumsum(count), np.isnan(tops)
+        return (
+            np.array(self.entry, np.int32),
+            np.array(self.slot, np.int32),
+            np.where(count > 0, ends - count, ordered(self.low)),
+            np.where(count > 0, ends, ordered(np.where(differs, 0.0, tops))),
+            differs,
+        )
+
+
 def encode(
     subscriptions: Sequence[Subscription], numbers: Iterable[int], vocabulary: Vocabulary
 ) -> Encoded:
-    """Give subscriptions in numbers."""
-    use = vocabulary.use
-    owner, size, place, weight = list[int](), list[int](), list[int](), list[float]()
-    checks = list[Check]()
+    """Give subscriptions in numbers; a microsecond or two for every predicate, in Python."""
+    columns = Columns(vocabulary)
     for at, each in enumerate(subscriptions):
-        for parts in parts_of(each):
-            owner.append(at)
-            size.append(len(parts))
-            for number, heavy, part in parts:
-                place.append(number)
-                weight.append(heavy)
-                checks.append(use(part))
+        columns.add(at, each)
     ids = [each.id for each in subscriptions]
     found = Encoded(
         np.array(numbers, np.int32),
         np.array([own_score(each) for each in subscriptions], np.float64),
         np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int32),
-        np.array(owner, np.int32),
-        np.array(size, np.int32),
-        *_columns(checks),
-        np.array(place, np.int32),
-        _weights(np.array(weight, np.float64)),
-        np.array(list(chain.from_iterable(each.members for each in checks)), np.int32),
+        np.array(columns.owner, np.int32),
+        np.array(columns.size, np.int32),
+        *columns.checks(),
+        np.array(columns.place, np.int32),
+        _weights(np.array(columns.weight, np.float64)),
+        np.array(columns.members, np.int32),
     )
     vocabulary.note_uses(np.concatenate([found.entry, found.members]), found.slot)
     return found
-
-
-def _columns(checks: list[Check]) -> tuple[Shorts, Shorts, Ints, Ints, Flags]:
-    """Give entry, slot, low, high and whether a value must differ; of an `in` where it lies."""
-    entry, slot, low, high, members = zip(*checks, strict=True) if checks else ([],) * 5
-    count = np.array([len(each) for each in members], np.int64)
-    ends = np.cumsum(count)
-    tops = np.array(high, np.float64)
-    differs = np.isnan(tops)
-    return (
-        np.array(entry, np.int32),
-        np.array(slot, np.int32),
-        np.where(count > 0, ends - count, ordered(low)),
-        np.where(count > 0, ends, ordered(np.where(differs, 0.0, tops))),
-        differs,
-    )
 
 
 def _weights(weight: Floats) -> Floats:
@@ -137,34 +166,6 @@ def _moved(part: Encoded, shift: int, members: int) -> Encoded:
         by_id=(part.by_id + shift).astype(np.int32),
         low=part.low + step,
         high=part.high + step,
-    )
-
-
-def only(given: Encoded, alive: Flags) -> Encoded:
-    """Give the subscriptions that are alive."""
-    if alive.all():
-        return given
-    number = np.cumsum(alive, dtype=np.int32) - 1
-    rows = alive[given.owner] if len(given.owner) else np.empty(0, np.bool_)
-    checks = np.repeat(rows, given.size)
-    among = (given.slot == -1) & (given.entry < 0) & checks
-    low, high = given.low[checks].copy(), given.high[checks].copy()
-    ends = np.cumsum(given.high[among] - given.low[among])
-    low[among[checks]], high[among[checks]] = ends - (high - low)[among[checks]], ends
-    return Encoded(
-        given.numbers[alive],
-        given.scores[alive],
-        number[given.by_id[alive[given.by_id]]],
-        number[given.owner[rows]],
-        given.size[rows],
-        given.entry[checks],
-        given.slot[checks],
-        low,
-        high,
-        given.differs[checks],
-        given.part[checks],
-        given.weight[checks] if len(given.weight) else given.weight,
-        given.members[spans(given.low[among], given.high[among])],
     )
 
 

@@ -41,7 +41,10 @@ class Grid:
         places = places[np.argsort(given.slot[places], kind="stable")]
         used, firsts = np.unique(given.slot[places], return_index=True)
         groups = np.split(places, firsts[1:]) if len(used) else []
+        self.cells[used] = 1  # of few intervals, as every interval says that is not cut
         for slot, group in zip(used, groups, strict=True):
+            if len(group) < 2 * CELL:
+                continue
             made = self._cut(given, group)
             self.cells[slot] = len(made) + 1
             self.edges_from[slot] = filled

@@ -1,7 +1,7 @@
 """Segments built anew: merged, without the dead, and in a vocabulary without what nobody uses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from tidings.index.access.segment import Segment
 from tidings.index.access.state import State, Table
 from tidings.index.access.tail import Tail
 from tidings.index.access.vocabulary import Vocabulary
-from tidings.kernels.access import NEVER, Shorts
+from tidings.kernels.access import NEVER, Floats, Ints, Shorts
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,18 @@ def fresh(given: Encoded, vocabulary: Vocabulary) -> tuple[Encoded, Vocabulary]:
     return found, made
 
 
+def renumbered(
+    given: Sequence[tuple[Ints, Encoded]],
+    numbers: Sequence[int],
+    scores: Floats,
+    ids: Sequence[str],
+) -> Encoded:
+    """Put subscriptions together, each of which is one of the numbers and has one of the scores."""
+    new = np.array(numbers, np.int32)
+    parts = [replace(each, numbers=new[at], scores=scores[at]) for at, each in given]
+    return joined(parts, ids)
+
+
 def due(segments: Sequence[Segment]) -> tuple[Segment, ...]:
     """Give the segments to merge, if it is time: each shall be more than double of all after it.
 
@@ -81,13 +93,7 @@ def settled(state: State, made: Segment, vocabulary: Vocabulary, young: Shorts) 
     alive = np.zeros(len(old.owners), np.bool_)
     alive[made.numbers[made.died > state.version]] = True
     alive[young] = True
-    last = int(alive.nonzero()[0].max(initial=-1)) + 1
-    kept = alive[:last].tolist()
-    table = Table(
-        [each if there else None for each, there in zip(old.owners, kept, strict=False)],
-        [each if there else "" for each, there in zip(old.ids, kept, strict=False)],
-    )
-    table.free = np.flatnonzero(~alive[:last])[::-1].tolist()
+    table = old.kept(alive)
     segments = [made] if len(made) else []
     if len(young):
         owners = [each for each in map(table.owners.__getitem__, young.tolist()) if each]

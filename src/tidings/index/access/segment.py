@@ -1,5 +1,6 @@
 """A part of the access index that does not change but for deaths: records, posted in lists."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -7,18 +8,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.index.access.encoded import Encoded, only
+from tidings.index.access.encoded import Encoded, spans
 from tidings.index.access.lists import Grid, chances_of, lists_of, posts_of
 from tidings.index.access.vocabulary import Vocabulary
 from tidings.kernels.access import (
     HEAD,
     NEVER,
     Flat,
+    Floats,
     Ints,
     Rows,
     Shorts,
     Weights,
     check_words,
+    count_records,
     read_records,
     write_records,
 )
@@ -47,7 +50,6 @@ class Segment:
         ranked, checks = _ranked(given, order, chance)
         grid.take(checks)
         self.rows, row = _written(ranked)
-        self.sizes = len(ranked.owner), len(ranked.entry), len(ranked.members)
         self.guess = np.full(1, self.size, np.int64)
         self.lists = _access(ranked, row, grid)
         self.weights = Weights(ranked.part, ranked.weight, place[order])
@@ -84,7 +86,8 @@ class Segment:
         """Give what they need to find by every predicate; the lists are made when first asked."""
         with self._lock:
             if self._partial is None:
-                self._partial = _every(self._read(), self.rows, self._slots)
+                everybody = self.picked(np.arange(len(self)))
+                self._partial = _every(everybody, self.rows, self._slots)
             return Part(self.rows, self._partial, self.weights, self.size, version)
 
     def kill(self, ranks: Any, version: int) -> None:
@@ -94,7 +97,11 @@ class Segment:
 
     def encoded(self, version: int) -> Encoded:
         """Give back, in numbers, who lives at a version."""
-        return only(self._read(), self.died > version)
+        return self.picked(np.flatnonzero(self.died > version))
+
+    def picked(self, ranks: Ints, _ids: Sequence[str] = ()) -> Encoded:
+        """Give back some, in numbers; their order by id is known."""
+        return picked(self.rows, self.weights, self.scores, ranks)
 
     @property
     def nbytes(self) -> int:
@@ -102,31 +109,13 @@ class Segment:
         held: list[Any] = [*self.rows, *self.lists, *self.weights, *(self._partial or ())]
         return self.scores.nbytes + sum(getattr(each, "nbytes", 8) for each in held)
 
-    def _read(self) -> Encoded:
-        flat, size = read(self.rows.words, self.size, self.sizes)
-        return Encoded(
-            self.numbers,
-            self.scores,
-            np.argsort(self.weights.order).astype(np.int32),
-            (flat.rank2 >> 1).astype(np.int32),
-            size.astype(np.int32),
-            flat.entry,
-            flat.slot,
-            flat.low,
-            flat.high,
-            flat.differs,
-            self.weights.part,
-            self.weights.weight,
-            flat.members,
-        )
 
-
-def read(words: Shorts, size: int, counts: tuple[int, int, int]) -> tuple[Flat, Ints]:
-    """Read records back into columns, with how many checks each row has."""
-    rows, checks, members = counts
+def picked(rows: Rows, weights: Weights, scores: Floats, ranks: Ints) -> Encoded:
+    """Read the records of some ranks back into columns."""
+    count, checks, members = count_records(rows, ranks)
     flat = Flat(
-        np.empty(0, np.int64),
-        np.empty(rows, np.int64),
+        np.empty(count, np.int64),
+        np.empty(count, np.int64),
         np.empty(checks, np.int32),
         np.empty(checks, np.int32),
         np.empty(checks, np.int64),
@@ -134,9 +123,24 @@ def read(words: Shorts, size: int, counts: tuple[int, int, int]) -> tuple[Flat, 
         np.empty(checks, np.bool_),
         np.empty(members, np.int32),
     )
-    sizes = np.empty(rows, np.int64)
-    read_records(words, size, flat, sizes)
-    return flat, sizes
+    sizes = np.empty(count, np.int64)
+    read_records(rows, ranks, flat, sizes)
+    places = spans(flat.start, flat.start + sizes)
+    return Encoded(
+        rows.notes[2 * ranks],
+        scores[ranks],
+        np.argsort(weights.order[ranks]).astype(np.int32),
+        (flat.rank2 >> 1).astype(np.int32),
+        sizes.astype(np.int32),
+        flat.entry,
+        flat.slot,
+        flat.low,
+        flat.high,
+        flat.differs,
+        weights.part[places],
+        weights.weight[places] if len(weights.weight) else weights.weight,
+        flat.members,
+    )
 
 
 def _ranked(given: Encoded, order: Ints, chance: npt.NDArray[Any]) -> tuple[Encoded, Ints]:

@@ -7,11 +7,21 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tidings.index.access.encoded import Encoded, only, parts_of
+from tidings.index.access.encoded import Encoded, parts_of
 from tidings.index.access.lists import NO_LISTS
-from tidings.index.access.segment import Segment, read
+from tidings.index.access.segment import Segment, picked
 from tidings.index.access.vocabulary import Check, Vocabulary
-from tidings.kernels.access import AMONG, BETWEEN, DIFFERS, HEAD, NEVER, Rows, Shorts, Weights
+from tidings.kernels.access import (
+    AMONG,
+    BETWEEN,
+    DIFFERS,
+    HEAD,
+    NEVER,
+    Ints,
+    Rows,
+    Shorts,
+    Weights,
+)
 from tidings.kernels.access_find import Part
 from tidings.model import Subscription
 
@@ -97,7 +107,7 @@ class Tail:
         order = np.zeros(RECORDS, np.int32)
         self.weights = Weights(np.zeros(CHECKS, np.uint16), np.ones(CHECKS), order)
         self.size = self.count = self.dead = 0
-        self._rows = self._checks = 0
+        self._checks = 0
         self._ordered: tuple[int, Shorts] = 0, np.zeros(RECORDS, np.int32)
 
     def fits(self, rows: list[Row]) -> bool:
@@ -121,7 +131,6 @@ class Tail:
             self._checks, at = last, end
         notes[2 * place], self.scores[place] = number, score
         offsets[place + 1] = at
-        self._rows += len(rows)
         self.size, self.count = at, place + 1
         return place
 
@@ -137,27 +146,15 @@ class Tail:
 
     def encoded(self, version: int, ids: Sequence[str]) -> Encoded:
         """Give back, in numbers, who lives at a version; `ids` by number."""
-        flat, size = read(self.rows.words, self.size, (self._rows, self._checks, self.size))
-        members = int((flat.high - flat.low)[(flat.entry < 0) & (flat.slot == -1)].sum())
-        numbers = self.rows.notes[: 2 * self.count : 2].copy()
-        names = [ids[each] for each in numbers.tolist()]
-        weight = self.weights.weight[: self._checks]
-        found = Encoded(
-            numbers,
-            self.scores[: self.count].copy(),
-            np.array(sorted(range(len(names)), key=names.__getitem__), np.int32),
-            (flat.rank2 >> 1).astype(np.int32),
-            size.astype(np.int32),
-            flat.entry,
-            flat.slot,
-            flat.low,
-            flat.high,
-            flat.differs,
-            self.weights.part[: self._checks].astype(np.int32),
-            np.empty(0) if np.all(weight == 1.0) else weight.copy(),
-            flat.members[:members],
-        )
-        return only(found, self.rows.notes[1 : 2 * self.count : 2] > version)
+        died = self.rows.notes[1 : 2 * self.count : 2]
+        return self.picked(np.flatnonzero(died > version), ids)
+
+    def picked(self, places: Ints, ids: Sequence[str]) -> Encoded:
+        """Give back some, in numbers; `ids` by number."""
+        weights = self.weights._replace(order=self._order(ids))
+        if np.all(weights.weight[: self._checks] == 1.0):
+            weights = weights._replace(weight=np.empty(0))
+        return picked(self.rows, weights, self.scores, places)
 
     def _order(self, ids: Sequence[str]) -> Shorts:
         """Give every place its place in the order of ids, which are by number."""

@@ -15,9 +15,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.index.access.attribute import UNNAMED, Attribute, Ear, Side
+from tidings.index.access.attribute import NUMBER, UNNAMED, Attribute, Ear, Side
 from tidings.index.access.phrases import Book, doubled
-from tidings.index.operators import kind, operand
+from tidings.index.operators import kind
+from tidings.index.operators import operand as operand_of
 from tidings.kernels.access import Floats, Hits, Ints, Shorts
 from tidings.predicate import Predicate
 
@@ -26,18 +27,15 @@ GUESSES: Final = {"=": 0.0, "prefix": 0.005, "suffix": 0.005, "substring": 0.01}
 GUESS: Final = 0.025
 
 
-class Check(NamedTuple):
-    """One predicate: the number of its entry, or -1 and an interval of a slot.
+Check = tuple[int, int, float, float, tuple[int, ...]]
+"""One predicate: the number of its entry, or -1 and an interval of a slot; and members.
 
-    Without either, it is an `in`, and `members` are the entries of its values. A high bound of NaN
-    asks for a value that differs from the low one.
-    """
+Without either, it is an `in`, and the members are the entries of its values. A high bound of NaN
+asks for a value that differs from the low one.
+"""
 
-    entry: int
-    slot: int = -1
-    low: float = 0.0
-    high: float = 0.0
-    members: tuple[int, ...] = ()
+STAMPED: Final = (-1, 0.0, 0.0, ())
+"""What follows the entry of a predicate that is stamped."""
 
 
 class Vocabulary:
@@ -62,18 +60,27 @@ class Vocabulary:
 
     def use(self, part: Predicate) -> Check:
         """Give the check of a predicate, which is learnt if it is new."""
-        operator = part.operator
-        if operator == "in":
-            return Check(-1, members=tuple(self._members(part)))
-        side = self.side_of(part.attribute, part.family)
-        if operator == "between" and part.family != "string":
-            low, high = part.operand
+        operator, operand = part.operator, part.operand
+        name, family = part.attribute, part.family
+        try:
+            side = self.attributes[name][family]
+        except KeyError:
+            side = self.side_of(name, family)
+        if operator == "=":
+            entry = side.equal.get(operand)
+            return self.entry_of(name, side, "=", operand) if entry is None else entry, *STAMPED
+        if operator == "between" and family != "string":
+            low, high = operand
             if low == high:
-                return Check(self.entry_of(part.attribute, side, "=", low))
-            return Check(-1, self.slot_of(part.attribute, side), low, high)
+                return self.entry_of(name, side, "=", low), *STAMPED
+            slot = side.slot if side.slot >= 0 else self.slot_of(name, side)
+            return -1, slot, low, high, ()
+        if operator == "in":
+            members = tuple([self.entry_of(name, side, "=", each) for each in operand])
+            return -1, -1, 0.0, 0.0, members
         if operator == "!=":
-            return Check(-1, self.slot_of(part.attribute, side), self._code(side, part), nan)
-        return Check(self.entry_of(part.attribute, side, kind(part), operand(part)))
+            return -1, self.slot_of(name, side), self._code(side, part), nan, ()
+        return self.entry_of(name, side, kind(part), operand_of(part)), *STAMPED
 
     def ear(self, name: str) -> Ear:
         """Give the ear of an attribute."""
@@ -139,10 +146,10 @@ class Vocabulary:
         arrays: list[Any] = [*self.hits, self._uses, self._guess, self._born]
         arrays += [self._slot_uses, self._slot_born, self.book]
         sides = [side for each in self.attributes.values() for side in each.values()]
-        dicts: list[Any] = [self.attributes]
-        dicts += [held for side in sides for held in (side.equal, side.others, side.codes)]
-        held: int = sum(each.nbytes for each in arrays)
-        return held + sum(map(getsizeof, dicts))
+        words = [ear.words for ear in list(self.ears.values())]
+        held: int = sum(each.nbytes for each in [*arrays, *sides])
+        dicts = [self.attributes, self.ears, *self.attributes.values(), *words]
+        return held + sum(map(getsizeof, dicts)) + NUMBER * sum(map(len, words))
 
     @property
     def _total(self) -> int:
@@ -158,10 +165,6 @@ class Vocabulary:
                 attribute[family] = Side()
                 self.ears.pop(name, None)
         return attribute[family]
-
-    def _members(self, part: Predicate) -> list[int]:
-        side = self.side_of(part.attribute, part.family)
-        return [self.entry_of(part.attribute, side, "=", each) for each in part.operand]
 
     def entry_of(self, name: str, side: Side, shape: str, key: Any) -> int:
         """Give the number of a predicate that is stamped, which is learnt if it is new."""

@@ -1,20 +1,21 @@
 """Who changes the index: one writer at a time, and one thread that rebuilds."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock, Thread
 from typing import Final
 
 import numpy as np
 
 from tidings.errors import InvalidSubscription, TidingsError
-from tidings.index.access.encoded import encode
-from tidings.index.access.rebuild import Job, carry_deaths, due, settled
+from tidings.index.access.encoded import Encoded, encode
+from tidings.index.access.names import Names
+from tidings.index.access.rebuild import Job, carry_deaths, due, renumbered, settled
 from tidings.index.access.segment import Segment
-from tidings.index.access.state import Listener, State
+from tidings.index.access.state import Listener, State, checked
 from tidings.index.access.tail import RECORDS, Row, Tail, rows_in, rows_of
 from tidings.index.access.vocabulary import Vocabulary
 from tidings.index.protocol import own_score
+from tidings.kernels.access import Ints
 from tidings.model import Subscription
 
 SMALL: Final = 8192
@@ -33,7 +34,7 @@ class Writer:
     def __init__(self, waiting: int | None = None) -> None:
         self._most = RECORDS if waiting is None else min(waiting, RECORDS)
         self._lock = Lock()
-        self._numbers: dict[str, int] = {}
+        self._names = Names()
         self._homes: dict[int, Segment] = {}
         self._serial = 0
         self._listeners: list[Listener] = []
@@ -44,49 +45,56 @@ class Writer:
         self.state = State.empty()
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._names)
 
     def change(self, gone: Sequence[str], come: Sequence[Subscription]) -> None:
         """Remove some and add others, in one state; a wrong id is refused, and nothing changes."""
         self._wait()
         with self._lock:
+            dead = self._found(gone)
             self._refuse(gone, come)
-            dead = self._bury(gone)
-            state = self._few(come) if len(come) <= FEW else self._many(come)
-            self._publish(state, dead, come)
+            self._bury(gone, dead)
+            numbers = self.state.table.take(come)
+            self._names.put([each.id for each in come], numbers, self.state.table.ids)
+            few = len(come) <= FEW
+            state = self._few(come, numbers) if few else self._with(come, numbers)
+            self._publish(state, dead, numbers)
 
     def rescore(self, scores: Mapping[str, float]) -> None:
         """Give some other scores: their records are copied, not made again."""
         self._wait()
         with self._lock:
-            self._refuse([*scores], ())
-            table, state = self.state.table, self.state
-            rows = [self._rows(self._numbers[name]) for name in scores]
-            owners = [table.owners[self._numbers[name]] for name in scores]
-            new = [
-                replace(owner, score=score)
-                for owner, score in zip(owners, scores.values(), strict=True)
-                if owner is not None
-            ]
-            dead = self._bury([*scores])
-            for each, found in zip(new, rows, strict=True):
-                state = self._put(state, each, found)
-            self._publish(state, dead, new)
+            table, names = self.state.table, [*scores]
+            dead = self._found(names)
+            new = checked([table.owners.held[each] for each in dead], scores.values())
+            rows = [self._rows(each) for each in dead] if len(dead) <= FEW else []
+            given = self._picked(dead) if len(dead) > FEW else ()
+            self._bury(names, dead)
+            numbers = table.take_again(dead, new.tolist())
+            self._names.put(names, numbers, table.ids)
+            state = self.state
+            for number, score, found in zip(numbers, new.tolist(), rows, strict=False):
+                state = self._put(state, number, score, found)
+            if given:
+                made = renumbered(given, numbers, new, table.ids)
+                state = self._housed(state, [*state.segments, Segment(made, state.vocabulary)])
+            self._publish(state, dead, numbers)
 
     def listen(self, listener: Listener) -> None:
         """Tell a listener what is there, and then what comes and goes."""
         with self._lock:
-            owners = self.state.table.owners
-            numbers = sorted(self._numbers.values())
-            listener.came(numbers, [each for each in map(owners.__getitem__, numbers) if each])
+            owners, numbers = self.state.table.owners, self._names.numbers().tolist()
+            listener.came(numbers, [owners[each] for each in numbers])
             self._listeners.append(listener)
 
     def subscription(self, number: int) -> Subscription | None:
         """Give the subscription that has a number now."""
-        owners = self.state.table.owners
-        owner = owners[number] if 0 <= number < len(owners) else None
-        there = owner is not None and self._numbers.get(owner.id) == number
-        return owner if there else None
+        table = self.state.table
+        there = 0 <= number < len(table.ids)
+        if not there or self._names.find(table.ids[number], table.ids) != number:
+            return None
+        owner: Subscription | None = table.owners[number]
+        return owner
 
     def settle(self) -> None:
         """Put everything into one segment, in a vocabulary of what is used."""
@@ -118,7 +126,7 @@ class Writer:
     def nbytes(self) -> int:
         """Bytes of the present state."""
         state = self.state
-        held = state.vocabulary.nbytes + state.table.nbytes + state.tail.nbytes
+        held = state.vocabulary.nbytes + state.table.nbytes + state.tail.nbytes + self._names.nbytes
         return held + sum(each.nbytes for each in state.segments)
 
     def _wait(self, all_of_it: bool = False) -> None:
@@ -129,34 +137,50 @@ class Writer:
         if failure is not None:
             raise TidingsError(f"a rebuild failed: {failure!r}") from failure
 
+    def _found(self, names: Sequence[str]) -> list[int]:
+        """Give the numbers of ids, all of which must be there."""
+        ids, find = self.state.table.ids, self._names.find
+        numbers = [find(name, ids) for name in names]
+        if -1 in numbers:
+            name = names[numbers.index(-1)]
+            raise InvalidSubscription(f"there is no subscription {name!r}")
+        return numbers
+
     def _refuse(self, gone: Sequence[str], come: Sequence[Subscription]) -> None:
-        for name in gone:
-            if name not in self._numbers:
-                raise InvalidSubscription(f"there is no subscription {name!r}")
-        if len({*gone}) < len(gone):
+        left, ids = {*gone}, self.state.table.ids
+        if len(left) < len(gone):
             raise InvalidSubscription("a subscription can go only once")
         names = {each.id for each in come}
-        there = self._numbers.keys() & names
-        if len(names) < len(come) or (there and not there <= {*gone}):
-            twice = next(iter(there - {*gone}), "")
+        twice = [name for name in names - left if self._names.find(name, ids) >= 0]
+        if twice or len(names) < len(come):
             raise InvalidSubscription(
-                f"subscription {twice!r} is there already; replace it instead"
+                f"subscription {min(twice, default='')!r} is there already; replace it instead"
             )
 
-    def _bury(self, gone: Sequence[str]) -> list[int]:
-        """Stamp some as dead from the next version on; give their numbers."""
-        numbers = [self._numbers.pop(name) for name in gone]
+    def _bury(self, gone: Sequence[str], numbers: list[int]) -> None:
+        """Stamp some as dead from the next version on."""
         table, version = self.state.table, self.state.version + 1
+        for name in gone:
+            self._names.pop(name, table.ids)
         if len(numbers) <= FEW:
             for number in numbers:
                 home = self._homes.get(int(table.home[number]), self.state.tail)
                 home.kill(int(table.place[number]), version)
-            return numbers
-        homes, places = table.home[numbers], table.place[numbers]
+            return
+        for home, _, places in self._at(numbers):
+            home.kill(places, version)
+
+    def _at(self, numbers: Sequence[int]) -> Iterator[tuple[Segment | Tail, Ints, Ints]]:
+        """Give who lives together: where, which of the numbers, and their places there."""
+        homes, places = self.state.table.home[numbers], self.state.table.place[numbers]
         for serial in np.unique(homes).tolist():
-            home = self._homes.get(serial, self.state.tail)
-            home.kill(places[homes == serial], version)
-        return numbers
+            which = np.flatnonzero(homes == serial)
+            yield self._homes.get(serial, self.state.tail), which, places[which].astype(np.int64)
+
+    def _picked(self, numbers: Sequence[int]) -> list[tuple[Ints, Encoded]]:
+        """Give subscriptions as they are kept, with which of the numbers they have."""
+        ids = self.state.table.ids
+        return [(which, home.picked(places, ids)) for home, which, places in self._at(numbers)]
 
     def _rows(self, number: int) -> list[Row]:
         """Give the records of a number, where it lives."""
@@ -164,31 +188,28 @@ class Writer:
         home = self._homes.get(int(table.home[number]), self.state.tail)
         return rows_in(home, int(table.place[number]))
 
-    def _few(self, come: Sequence[Subscription]) -> State:
+    def _few(self, come: Sequence[Subscription], numbers: list[int]) -> State:
         state = self.state
-        for each in come:
-            state = self._put(state, each, rows_of(each, state.vocabulary))
+        for number, each in zip(numbers, come, strict=True):
+            state = self._put(state, number, own_score(each), rows_of(each, state.vocabulary))
         return state
 
-    def _put(self, state: State, new: Subscription, rows: list[Row]) -> State:
+    def _put(self, state: State, number: int, score: float, rows: list[Row]) -> State:
         """Write a subscription to the tail, if need be a new one."""
-        number = state.table.take(new)
-        self._numbers[new.id] = number
-        if state.tail.count >= self._most or not state.tail.fits(rows):
+        fits = state.tail.fits(rows)
+        if state.tail.count >= self._most or not fits:
             state = self._flushed(state, self.state.version + 1)
-        if self._most and state.tail.fits(rows):
+            fits = state.tail.fits(rows)
+        if self._most and fits:
             state.table.home[number] = -1
-            state.table.place[number] = state.tail.put(number, own_score(new), rows)
+            state.table.place[number] = state.tail.put(number, score, rows)
             return state
-        return self._with(state, [new], [number])
+        given = encode([state.table.owners[number]], [number], state.vocabulary)
+        return self._housed(state, [*state.segments, Segment(given, state.vocabulary)])
 
-    def _many(self, come: Sequence[Subscription]) -> State:
-        numbers = [self.state.table.take(each) for each in come]
-        self._numbers.update(zip([each.id for each in come], numbers, strict=True))
-        return self._with(self.state, come, numbers)
-
-    def _with(self, state: State, come: Sequence[Subscription], numbers: list[int]) -> State:
+    def _with(self, come: Sequence[Subscription], numbers: list[int]) -> State:
         """Give the state with a new segment."""
+        state = self.state
         made = Segment(encode(come, numbers, state.vocabulary), state.vocabulary)
         return self._housed(state, [*state.segments, made])
 
@@ -217,12 +238,11 @@ class Writer:
         self._homes = {each.serial: each for each in building} | kept
         return state._replace(segments=tuple(segments))
 
-    def _publish(self, state: State, dead: Sequence[int], come: Sequence[Subscription]) -> None:
+    def _publish(self, state: State, dead: Sequence[int], new: Sequence[int]) -> None:
         """Swap the next state in; the listeners hear what comes before, and what goes after."""
-        new = [self._numbers[each.id] for each in come]
         for each in self._listeners:
             if new:
-                each.came(new, come)
+                each.came(new, [state.table.owners[number] for number in new])
         self.state = state.seen(state.version + 1 if dead else state.version)
         for each in self._listeners:
             if dead:
@@ -231,7 +251,7 @@ class Writer:
 
     def _tend(self) -> None:
         """Build anew what is due: at once if it is small, else by the thread."""
-        if not self._numbers:
+        if not len(self._names):
             self._clear()
         while (job := self._due()) is not None:
             if job.size <= SMALL:
@@ -291,7 +311,8 @@ class Writer:
 
     def _clear(self) -> None:
         """Give everything back, once nobody is left; what is being built is for nobody."""
-        if self.state.table.owners:
+        if self.state.table.ids:
             self._job = None
             self._homes = {}
+            self._names = Names()
             self.state = State.empty(self.state.version)
