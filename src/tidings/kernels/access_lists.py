@@ -160,13 +160,19 @@ def fill_table(found: Ints, heads: Shorts, mask: int) -> Ints:
 
 
 @kernel
-def fill_names(hashes: Ints, numbers: Shorts, cells: Shorts) -> None:
-    """Put numbers into a table with free cells, by the hashes of their names."""
+def fill_names(hashes: Ints, numbers: Shorts, cells: Shorts) -> int:
+    """Put numbers into cells without one, by the hashes of their names; give how many were free.
+
+    Cells that were left are taken again, so that who comes and goes often makes no long ways.
+    """
+    free = 0
     for each in range(len(hashes)):
         at = hashes[each] % len(cells)
-        while cells[at] != FREE:
+        while cells[at] >= 0:
             at = (at + 1) % len(cells)
+        free += cells[at] == FREE
         cells[at] = numbers[each]
+    return free
 
 
 @kernel

@@ -11,6 +11,7 @@ from tidings.kernels.access import Floats, Ints, Shorts
 from tidings.kernels.access_lists import CELL_BITS, FAN_BITS, Lists, fill_lists, fill_table
 
 CELL: Final = 8  # intervals a cell, on average
+FEWEST: Final = 64  # intervals of a slot that are worth more than one cell
 MOST_CELLS: Final = 1 << CELL_BITS
 ENDS: Final = (-(1 << 63) + (1 << 52), (1 << 63) - (1 << 52))
 """Between these are the finite floats, as ordered whole numbers."""
@@ -43,7 +44,7 @@ class Grid:
         groups = np.split(places, firsts[1:]) if len(used) else []
         self.cells[used] = 1  # of few intervals, as every interval says that is not cut
         for slot, group in zip(used, groups, strict=True):
-            if len(group) < 2 * CELL:
+            if len(group) < FEWEST:
                 continue
             made = self._cut(given, group)
             self.cells[slot] = len(made) + 1

@@ -2,11 +2,11 @@
 
 from array import array
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from tidings.kernels.access import Ints, Shorts
+from tidings.kernels.access import Shorts
 from tidings.kernels.access_lists import FREE, fill_names
 
 GONE: Final = -2
@@ -38,11 +38,10 @@ class Names:
 
     def put(self, names: Sequence[str], numbers: Sequence[int], ids: Sequence[str]) -> None:
         """Put in ids that are not there."""
+        if 3 * (self._filled + len(names)) > 2 * len(self._cells):
+            self._grow(self._there + len(names), ids)
         self._there += len(names)
-        self._filled += len(names)
-        if 3 * self._filled > 2 * len(self._cells):
-            self._grow(ids)
-        fill_names(_hashes(names), np.array(numbers, np.int32), np.frombuffer(self._cells, "i4"))
+        self._fill(names, numbers)
 
     def numbers(self) -> Shorts:
         """Give all numbers, in order."""
@@ -63,14 +62,14 @@ class Names:
             at = (at + 1) % size
         return -1
 
-    def _grow(self, ids: Sequence[str]) -> None:
-        """Make room for twice as many as are there, and forget who went."""
-        numbers = self.numbers()
-        self._cells = array("i", [FREE]) * (2 * self._there + 64)
-        self._filled = self._there
-        names = [ids[number] for number in numbers.tolist()]
-        fill_names(_hashes(names), numbers, np.frombuffer(self._cells, "i4"))
+    def _grow(self, size: int, ids: Sequence[str]) -> None:
+        """Make room for twice as many as there shall be, and forget who went."""
+        numbers = self.numbers().tolist()
+        self._cells = array("i", [FREE]) * (2 * size + 64)
+        self._filled = 0
+        self._fill([ids[number] for number in numbers], numbers)
 
-
-def _hashes(names: Sequence[Any]) -> Ints:
-    return np.fromiter(map(hash, names), np.int64, len(names))
+    def _fill(self, names: Sequence[str], numbers: Sequence[int]) -> None:
+        hashes = np.fromiter(map(hash, names), np.int64, len(names))
+        cells = np.frombuffer(self._cells, np.int32)
+        self._filled += fill_names(hashes, np.array(numbers, np.int32), cells)

@@ -153,7 +153,8 @@ def _ranked(given: Encoded, order: Ints, chance: npt.NDArray[Any]) -> tuple[Enco
     first = (np.cumsum(given.size) - given.size)[rows]
     checks = sort_checks(first, size, chance)
     part = given.part[checks]
-    narrow = np.uint16 if part.max(initial=0) < 1 << 16 else np.int32
+    most = int(part.max(initial=0))
+    narrow = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.int32
     ranked = replace(
         given,
         numbers=given.numbers[order],
