@@ -81,8 +81,9 @@ class Marks(NamedTuple):
     """What holds for the event of the current epoch; of one reader."""
 
     epoch: Shorts
-    stamp: Shorts
-    slot_stamp: Shorts
+    stamp: Shorts  # of entries; then, from `always` on, one that always is, and those of slots
+    always: int
+    slot_stamp: Shorts  # the end of `stamp`
     slot_span: Shorts  # two a slot: where its values begin and end
     entry_sure: Floats
     slot_sure: Floats
@@ -107,6 +108,7 @@ def mark(marks: Marks, said: Said, phrases: Phrases, hits: Hits, event: int) -> 
     """
     epoch = marks.epoch[0] + 1
     marks.epoch[0] = epoch
+    marks.stamp[marks.always] = epoch
     ids, values = 0, 0
     unsure = len(said.sure) > 0
     for at in range(said.spans[4 * event + 2], said.spans[4 * event + 3]):

@@ -1,7 +1,7 @@
 """All that covers an event, and the k best of it, by lists under the most selective predicates.
 
-An entry is a row; the next check, as an entry to be stamped, or as ~slot to have a value, or
-UNKNOWN; and the first and the last cell of the access interval, if it is one.
+An entry is a row; the next check, as an entry to be stamped, or as ~(slot + 1) to have a value,
+or UNKNOWN; and the first and the last cell of the access interval, if it is one.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from tidings.kernels.access import (
     mark,
     row_holds,
 )
-from tidings.kernels.access_lists import AT, END, NEXT, UNKNOWN, WIDE, Lists, in_cells, lists_for
+from tidings.kernels.access_lists import AT, END, NEXT, WIDE, Lists, cells_of, in_cells, lists_for
 from tidings.kernels.heap import heap_offer, heap_sort
 from tidings.kernels.policy import inlined, inner
 
@@ -56,15 +56,15 @@ class Room(NamedTuple):
 
 
 @inlined
-def may_hold(lists: Lists, at: int, room: Room, each: int) -> bool:
-    """Tell by an entry alone whether its row may hold."""
-    marks = room.marks
-    if not in_cells(lists.entries[at + 2], room.lists, each):
-        return False
-    check = lists.entries[at + 1]
-    if check >= 0:
-        return bool(marks.stamp[check] == marks.epoch[0])
-    return check == UNKNOWN or bool(marks.slot_stamp[~check] == marks.epoch[0])
+def may_hold(entries: Shorts, at: int, marks: Marks, span: tuple[int, int]) -> int:
+    """Tell by an entry alone whether its row may hold: 1 or 0.
+
+    Nothing here is a branch, since what comes out is hard to foresee.
+    """
+    check = entries[at + 1]
+    place = check if check >= 0 else marks.always + ~check
+    stamped = marks.stamp[place] == marks.epoch[0]
+    return stamped & in_cells(entries[at + 2], span)
 
 
 @inlined
@@ -120,13 +120,13 @@ def find_all(part: Part, asked: Asked, room: Room, span: tuple[int, int], out: S
     ids, values = mark(room.marks, asked.said, asked.phrases, asked.hits, event)
     for each in range(lists_for(lists, room.marks, ids, values, room.lists)):
         first, last = room.lists[WIDE * each + AT], room.lists[WIDE * each + END]
+        cells = cells_of(room.lists, WIDE * each)
         room.looked[0] += (last - first) // 3
         for at in range(first, last, 3):
-            if may_hold(lists, at, room, WIDE * each):
-                room.rows[count] = lists.entries[at]
-                count += 1
-                if count == len(room.rows):
-                    size, count = take_all(part, room, count, size, out), 0
+            room.rows[count] = lists.entries[at]
+            count += may_hold(lists.entries, at, room.marks, cells)
+            if count == len(room.rows):
+                size, count = take_all(part, room, count, size, out), 0
     return take_all(part, room, count, size, out)
 
 
@@ -172,26 +172,31 @@ def take_best(part: Part, room: Room, count: int, size: int) -> int:
 
 
 @inlined
+def bound(room: Room, size: int, limit: int) -> int:
+    """Give before which row there may be one that belongs into the heap."""
+    return min(limit, room.heap[0]) if size == len(room.heap) else limit
+
+
+@inlined
 def find_below(part: Part, room: Room, lists: int, size: int, limit: int) -> int:
     """Offer the heap all rows before `limit` that hold; a list goes on where it was left."""
-    k, count = len(room.heap), 0
+    entries, count, last = part.lists.entries, 0, bound(room, size, limit)
     for each in range(0, WIDE * lists, WIDE):
         row = room.lists[each + NEXT]
-        if row >= limit:
+        if row >= last:
             continue
-        at, end = room.lists[each + AT], room.lists[each + END]
-        while row < limit and not (size == k and row >= room.heap[0]):
-            room.looked[0] += 1
-            if may_hold(part.lists, at, room, each):
-                room.rows[count] = row
-                count += 1
-                if count == len(room.rows):
-                    size, count = take_best(part, room, count, size), 0
+        first, end = room.lists[each + AT], room.lists[each + END]
+        cells = cells_of(room.lists, each)
+        at = first
+        while row < last:
+            room.rows[count] = row
+            count += may_hold(entries, at, room.marks, cells)
+            if count == len(room.rows):
+                size, count = take_best(part, room, count, size), 0
+                last = bound(room, size, limit)
             at += 3
-            if at == end:
-                row = part.size
-                break
-            row = part.lists.entries[at]
+            row = entries[at] if at < end else part.size
+        room.looked[0] += (at - first) // 3
         room.lists[each + AT], room.lists[each + NEXT] = at, row
     return take_best(part, room, count, size)
 

@@ -16,7 +16,7 @@ from tidings.kernels.policy import inlined, inner, kernel
 SPREAD: Final = 0x9E3779B1
 CELL_BITS: Final = 12
 CELL_MASK: Final = (1 << CELL_BITS) - 1
-UNKNOWN: Final = -(1 << 31)
+UNKNOWN: Final = ~0  # a next check of which only its record tells
 FAN_BITS: Final = 3
 LEVELS: Final = CELL_BITS // FAN_BITS + 1
 FREE: Final = -1  # a cell of a table of names in which no number is
@@ -141,9 +141,15 @@ def lists_for_several(
 
 
 @inlined
-def in_cells(span: int, lists: Shorts, each: int) -> bool:
+def cells_of(lists: Shorts, each: int) -> tuple[int, int]:
+    """Give of a list what the first cell of an interval may be at most, and the last at least."""
+    return lists[each + MOST], lists[each + LEAST]
+
+
+@inlined
+def in_cells(cells: int, span: tuple[int, int]) -> int:
     """Tell by the cells of an interval whether it may hold for the values that led to its list."""
-    return (span & CELL_MASK) <= lists[each + MOST] and (span >> CELL_BITS) >= lists[each + LEAST]
+    return ((cells & CELL_MASK) <= span[0]) & ((cells >> CELL_BITS) >= span[1])
 
 
 @kernel

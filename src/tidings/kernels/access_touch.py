@@ -19,7 +19,7 @@ from tidings.kernels.access import (
     mark,
 )
 from tidings.kernels.access_find import Asked, Part, Room
-from tidings.kernels.access_lists import AT, END, KEY, WIDE, in_cells, lists_for
+from tidings.kernels.access_lists import AT, END, KEY, WIDE, cells_of, in_cells, lists_for
 from tidings.kernels.exact_sum import sum_add, sum_total
 from tidings.kernels.policy import inlined, inner
 from tidings.kernels.rounding import rounded
@@ -96,7 +96,7 @@ def collect(part: Part, asked: Asked, room: Room, touch: Touch, event: int) -> i
         for at in range(first, last, POST):
             place = entries[at + 1]
             if key < 0:
-                if not in_cells(entries[at + 3], room.lists, WIDE * each):
+                if not in_cells(entries[at + 3], cells_of(room.lists, WIDE * each)):
                     continue
                 if not check_holds(words, place, marks):
                     continue

@@ -35,10 +35,12 @@ class Desk:
         spans = said.spans.reshape(-1, 4)
         values = int((spans[:, 3] - spans[:, 2] + spans[:, 1] - spans[:, 0]).max(initial=0))
         unsure = len(said.sure) > 0
+        stamp = self._room("stamp", entries + 1 + slots, np.int32)
         return Marks(
             self._epoch,
-            self._room("stamp", entries, np.int32),
-            self._room("slot_stamp", slots, np.int32),
+            stamp,
+            entries,
+            stamp[entries + 1 :],
             self._room("slot_span", 2 * slots, np.int32),
             self._room("entry_sure", entries, np.float64) if unsure else np.empty(0),
             self._room("slot_sure", slots, np.float64) if unsure else np.empty(0),

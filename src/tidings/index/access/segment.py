@@ -206,7 +206,7 @@ def _access(ranked: Encoded, row: Ints, grid: Grid) -> Lists:
     owner = np.repeat(np.arange(len(row)), ranked.size)[posts.check]
     then = np.minimum(first + 1, len(ranked.entry) - 1)
     entry, slot = ranked.entry[then].astype(np.int64), ranked.slot[then].astype(np.int64)
-    check = np.where(entry >= 0, entry, np.where(slot >= 0, ~slot, UNKNOWN))
+    check = np.where(entry >= 0, entry, np.where(slot >= 0, ~(slot + 1), UNKNOWN))
     check = np.where(ranked.size > 1, check, UNKNOWN)
     entries = np.stack([row[owner], check[owner], grid.span[posts.check]], axis=1)
     return lists_of(posts, entries, grid)
