@@ -244,7 +244,7 @@ def kernels(index: Access, chunks: list[list[Event]]) -> dict[str, float]:
     ranks, limits = np.empty(EVENTS * (K + 1), np.int64), np.full(EVENTS, size, np.int32)
 
     def top(each: Question) -> None:
-        find_tops(part, each.asked, each.room(K), limits, state.segments[0].guess, ranks)
+        find_tops(part, each.asked, each.room(K), limits, ranks)
 
     def every(each: Question) -> None:
         find_many(part, each.asked, each.room(0), 0, starts, out)

@@ -36,6 +36,7 @@ TESTS: dict[str, Callable[[Any, Any], bool]] = {
 MAKERS: dict[str, Callable[[], Index]] = {
     **INDEXES,
     "access, in segments": lambda: Access(waiting=4),
+    "access, in segments of one": lambda: Access(waiting=0),
 }
 NAMES = [*MAKERS]
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tidings.errors import InvalidSubscription, TidingsError
 from tidings.index.access import Access, rebuild, writer
 from tidings.index.access.desk import LAST_EPOCH
+from tidings.index.access.names import Names
 from tidings.index.access.phrases import Book
 from tidings.index.access.tail import CHECKS, RECORDS
 from tidings.index.access.vocabulary import Vocabulary, ordered
@@ -141,6 +142,84 @@ def test_many_events_a_call_give_the_answers_of_one_each() -> None:
     assert access.top_many(asked, 4) == single
     assert access.top_many([], 4) == []
     assert access.top_relaxed_many(asked, 4) == [access.top_relaxed(each, 4) for each in asked]
+
+
+def test_a_rescored_subscription_is_made_when_asked_for() -> None:
+    """Also by an answer from before it went, and after everything was built anew."""
+    access = Access(Subscription(f"s{each:03d}", "u", "x = 1", score=1) for each in range(200))
+    access.rescore_many({f"s{each:03d}": 1 + each for each in range(100)})
+    access.rescore("s150", 500.0)
+    owners, one = access.state.table.owners, Event("e", {"x": 1}, 0)
+    assert len(owners.scores) == 101
+    found = access.matching_many([one])
+    access.remove("s150")
+    access.settle()
+    scores = {each.id: each.score for each in found.subscriptions(0)}
+    assert scores == {f"s{each:03d}": 1 + each if each < 100 else 1 for each in range(200)} | {
+        "s150": 500
+    }
+    assert len(owners.scores) == 0
+    assert len(access.state.table.owners.scores) == 100
+    assert {each.id: each.score for each in access.matching(one)} == {
+        name: score for name, score in scores.items() if name != "s150"
+    }
+
+
+def test_a_listener_hears_the_new_score() -> None:
+    heard = list[Subscription]()
+
+    class Ear:
+        def came(self, _: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
+            heard.extend(subscriptions)
+
+        def went(self, numbers: Sequence[int]) -> None:
+            assert len(numbers) == 1
+
+    access = Access([Subscription("a", "u", "x = 1")])
+    access.listen(Ear())
+    access.rescore("a", 7)
+    assert [each.score for each in heard] == [None, 7.0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=300), st.integers(0, 200))
+def test_names_are_found_as_in_a_dict(steps: list[tuple[int, bool]], more: int) -> None:
+    names, there, ids = Names(), dict[str, int](), list[str]()
+    for which, stays in [*steps, *((each, True) for each in range(20, 20 + more))]:
+        name = f"n{which}"
+        if name in there:
+            names.pop(name, ids)
+            del there[name]
+        if stays:
+            ids.append(name)
+            there[name] = len(ids) - 1
+            names.put([name], [there[name]], ids)
+        assert names.find(name, ids) == there.get(name, -1)
+    assert len(names) == len(there)
+    assert names.numbers().tolist() == sorted(there.values())
+    assert all(names.find(name, ids) == number for name, number in there.items())
+    assert names.find("nobody", ids) == -1
+
+
+def test_who_comes_and_goes_often_makes_no_long_ways() -> None:
+    names, ids = Names(), ["a"]
+    before = names.nbytes
+    for _ in range(1000):
+        names.put(["a"], [0], ids)
+        names.pop("a", ids)
+    assert names.nbytes == before
+    assert names.find("a", ids) == -1
+
+
+def test_bytes_count_what_is_kept() -> None:
+    """The table of ids, lists of pointers, and dicts with what is in them."""
+    access = Access(Subscription(f"s{each}", "u", f"x = {each}") for each in range(1000))
+    state, names = access.state, access._writer._names
+    arrays = sum(each.nbytes for each in state.segments)
+    assert names.nbytes >= 4 * 1000
+    assert state.table.nbytes >= 2 * (4 + 8) * 1000
+    assert state.vocabulary.nbytes >= (32 + 16) * 1000
+    parts = names.nbytes + state.table.nbytes + state.vocabulary.nbytes + state.tail.nbytes
+    assert access.nbytes == arrays + parts
 
 
 class Side:
@@ -290,8 +369,6 @@ def test_the_top_is_found_without_the_rest() -> None:
         Event("e", {"a": 1}, 0),
         [(f"s{each}", float(each)) for each in (1999, 1998, 1997)],
     )
-    for _ in range(60):
-        assert access.top(asked, 3) == best  # where the third lies is learnt
     before = access.counters()["subscriptions"]
     assert access.top(asked, 3) == best
     assert access.counters()["subscriptions"] - before <= 64

@@ -4,7 +4,7 @@ An entry is a row; the next check, as an entry to be stamped, or as ~(slot + 1) 
 or UNKNOWN; and the first and the last cell of the access interval, if it is one.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tidings.kernels.access import (
     HEAD,
@@ -21,8 +21,12 @@ from tidings.kernels.access import (
     row_holds,
 )
 from tidings.kernels.access_lists import AT, END, NEXT, WIDE, Lists, cells_of, in_cells, lists_for
+from tidings.kernels.access_prefetch import prefetch
 from tidings.kernels.heap import heap_offer, heap_sort
 from tidings.kernels.policy import inlined, inner
+
+BANDS: Final = 6  # bands that are each as long as all before, until there is no more
+LEAST_BAND: Final = 64
 
 
 class Asked(NamedTuple):
@@ -202,26 +206,23 @@ def find_below(part: Part, room: Room, lists: int, size: int, limit: int) -> int
 
 
 @inner
-def find_top(part: Part, asked: Asked, room: Room, span: tuple[int, int], guess: Ints) -> int:
+def find_top(part: Part, asked: Asked, room: Room, event: int, most: int) -> int:
     """Put the k lowest ranks that cover an event into the heap, in order; give their number.
 
-    `span` is the event, and the row before which they lie. The lists are gone through in bands:
-    first up to where the k-th lay for earlier events (`guess`, which changes no answer), then on.
+    They lie before the row `most`. The lists are gone through in bands, each as long as all before
+    it: so at most twice as much is looked at as if it were known where the k-th lies.
     """
-    event, most = span
     size, k = 0, len(room.heap)
     ids, values = mark(room.marks, asked.said, asked.phrases, asked.hits, event)
     lists = lists_for(part.lists, room.marks, ids, values, room.lists)
-    limit = min(most, guess[0])
+    for each in range(0, WIDE * lists, WIDE):
+        prefetch(part.lists.entries, room.lists[each + AT])
+    limit = (part.size >> BANDS) + LEAST_BAND
     while True:
-        size = find_below(part, room, lists, size, limit)
+        size = find_below(part, room, lists, size, min(limit, most))
         if size == k or limit >= most:
             break
-        limit = min(most, 4 * limit) if limit == guess[0] else most
-    if size == k:
-        guess[0] += (room.heap[0] + (room.heap[0] >> 2) - guess[0]) >> 3
-    elif most == part.size:
-        guess[0] = min(part.size, 2 * guess[0] + 64)
+        limit *= 2
     heap_sort(room.heap, size)
     for at in range(size):
         room.heap[at] = part.rows.words[room.heap[at]] >> 1
@@ -229,14 +230,14 @@ def find_top(part: Part, asked: Asked, room: Room, span: tuple[int, int], guess:
 
 
 @inner
-def find_tops(part: Part, asked: Asked, room: Room, limits: Shorts, guess: Ints, out: Ints) -> None:
+def find_tops(part: Part, asked: Asked, room: Room, limits: Shorts, out: Ints) -> None:
     """Write for every event how many of the ranks below its limit cover it, and the k lowest."""
     width = len(room.heap) + 1
     for event in range(len(limits)):
         most = part.rows.offsets[limits[event]]
         size = 0
         if most > 0:
-            size = find_top(part, asked, room, (event, most), guess)
+            size = find_top(part, asked, room, event, most)
         out[event * width] = size
         for at in range(size):
             out[event * width + 1 + at] = room.heap[at]

@@ -170,7 +170,7 @@ class Question:
             limits[:] = np.searchsorted(-segment.scores, -least, "right")
         out = np.empty((self._count, k + 1), np.int64)
         part = segment.part(self._state.version)
-        find_tops(part, self.asked, room, limits, segment.guess, out.ravel())
+        find_tops(part, self.asked, room, limits, out.ravel())
         ranks = np.where(np.arange(k) < out[:, :1], out[:, 1:], 0)
         if segment is self._state.segments[0]:
             full = out[:, 0] == k
@@ -196,7 +196,7 @@ def named(notes: Shorts, out: Ints, scores: Floats, ids: Sequence[str]) -> list[
     counts = out[:, 0]
     there = np.arange(scores.shape[1]) < counts[:, None]
     numbers = notes[2 * out[:, 1:][there]].tolist()
-    pairs = list(zip([ids[each] for each in numbers], scores[there].tolist(), strict=True))
+    pairs = list(zip(map(ids.__getitem__, numbers), scores[there].tolist(), strict=True))
     ends = np.cumsum(counts).tolist()
     return [pairs[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
 
@@ -207,7 +207,7 @@ def merged(
     """Put what more was found among the k best, and raise what is sure to be found."""
     for event, new in enumerate(more):
         if new:
-            found[event] = nsmallest(k, found[event] + new, key=best_first)
+            found[event] = sorted(found[event] + new, key=best_first)[:k]  # runs are merged
             if len(found[event]) == k:
                 least[event] = found[event][-1][1]
     return found

@@ -50,7 +50,6 @@ class Segment:
         ranked, checks = _ranked(given, order, chance)
         grid.take(checks)
         self.rows, row = _written(ranked)
-        self.guess = np.full(1, self.size, np.int64)
         self.lists = _access(ranked, row, grid)
         self.weights = Weights(ranked.part, ranked.weight, place[order])
         self._slots = len(grid.cells)
