@@ -18,14 +18,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 import pages
-from pages import RESULTS, figure, line, machine, opening, publish, ratio, table
+from pages import figure, machine, opening, publish, ratio, table
 from peers import LARGEST, PEERS
 from rps import Workload, tiny, workload
 from timing import OWN, least, per, timed
 
 from tidings.index.interval import INTERVAL_INDEXES, interval_index
-
-__all__ = ["RESULTS", "least", "line", "machine", "per", "ratio", "timed"]
 
 BATCH, K = 1024, 20
 BASES = ("numpy", "superintervals")

@@ -11,7 +11,6 @@ bench/results.
 
 import argparse
 import gc
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +19,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
-from interval import RESULTS, line, machine, per, ratio, timed
+import pages
+from pages import line, machine, opening, publish, ratio
+from timing import OWN, per, timed
 
 from tidings.index import INDEXES
 from tidings.index.access import Access
@@ -39,20 +40,15 @@ CHANCE = np.random.default_rng
 
 def main() -> None:
     wanted = arguments()
-    sizes = {size: measured(size, wanted) for size in wanted.sizes}
-    result = {"machine": machine(), "k": K, "sizes": sizes}
-    text = page(result)
-    print(text)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "predicates.json").write_text(json.dumps(result, indent=1) + "\n")
-    (RESULTS / "predicates.md").write_text(text + "\n")
+    result = {"machine": machine(), "k": K}
+    result["sizes"] = {size: measured(size, wanted) for size in wanted.sizes}
+    publish("predicates", result, page, wanted)
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = pages.arguments(__doc__, "10,000 subscriptions, few rounds")
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--quick", action="store_true", help="10,000 subscriptions, few rounds")
     wanted = parser.parse_args()
     if wanted.quick:
         wanted.sizes, wanted.rounds = [10_000], 3
@@ -176,7 +172,7 @@ def settled(wishes: list[Subscription], before: list[Event]) -> Access:
 
 def fresh(ask: Callable[[Event], Any], chunks: list[list[Event]]) -> float:
     """Microseconds an event in the fastest chunk; no event comes twice, as in a stream."""
-    spent = [timed(lambda chunk=chunk: [ask(each) for each in chunk])[1] for chunk in chunks]
+    spent = [timed(lambda chunk=chunk: [ask(each) for each in chunk], OWN)[1] for chunk in chunks]
     return min(per(chunk, took) for chunk, took in zip(chunks, spent, strict=True))
 
 
@@ -286,18 +282,14 @@ def changes(index: Access, wishes: list[Subscription]) -> dict[str, float]:
         "replace_many": lambda: index.replace_many(some),
     }
     for name, step in steps.items():
-        found[f"{name}_per_s"] = len(some) / timed(step)[1]
+        found[f"{name}_per_s"] = len(some) / timed(step, OWN)[1]
     index.close()
     return found
 
 
 def page(result: dict[str, Any]) -> str:
-    about = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
-    lines = [f"# All matches and top {K} over the condition language", "", about, ""]
-    lines += [
-        "`x naive`: times faster than the compiled check of every conjunction, as written.",
-        "",
-    ]
+    remark = "`x naive`: times faster than the compiled check of every conjunction, as written."
+    lines = opening(f"All matches and top {K} over the condition language", result, remark)
     for size, found in result["sizes"].items():
         lines += [f"## {size:,} subscriptions, {found['predicates']:,} predicates", ""]
         lines += [f"{found['matches']:.0f} matches an event.", "", *table(found["rows"]), ""]
