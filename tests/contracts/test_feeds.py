@@ -1,9 +1,22 @@
 """What every way of keeping feeds delivers: the same as the plain one, field by field."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.feeds.streams import END, WINDOWS, Step, enrolled, policies, run, streams
+from tests.feeds.streams import (
+    DIVERSIFIERS,
+    END,
+    NO_DIVERSITY,
+    WINDOWS,
+    Step,
+    enrolled,
+    plain_or_diverse,
+    policies,
+    run,
+    streams,
+)
 
 from tidings.errors import InvalidEvent, InvalidSubscription
 from tidings.feeds import FEEDS, Feeds
@@ -13,22 +26,44 @@ from tidings.policy import Policy, Subscriber
 from tidings.window import Moment
 
 NAMES = "uvwxyz"
+Crowds = st.SearchStrategy[dict[str, Policy]]
 every_kind = pytest.mark.parametrize("kind", FEEDS)
 every_window = pytest.mark.parametrize("window", WINDOWS)
 
 
-def crowds(window: str) -> st.SearchStrategy[dict[str, Policy]]:
+def crowds(window: str, chosen: st.SearchStrategy[Any] = NO_DIVERSITY) -> Crowds:
     """Several subscribers, of which some share a policy."""
-    two = st.tuples(policies(WINDOWS[window]), policies(WINDOWS[window]))
+    two = st.tuples(policies(WINDOWS[window], chosen), policies(WINDOWS[window], chosen))
     seats = st.lists(st.integers(0, 1), min_size=2, max_size=4)
     return st.builds(
         lambda both, at: {name: both[i] for name, i in zip(NAMES, at, strict=False)}, two, seats
     )
 
 
-mixed = st.dictionaries(
-    st.sampled_from(NAMES), st.one_of(*(policies(each) for each in WINDOWS.values())), min_size=1
-)
+any_policy = st.one_of(*(policies(each, plain_or_diverse) for each in WINDOWS.values()))
+mixed = st.dictionaries(st.sampled_from(NAMES), any_policy, min_size=1)
+
+
+@every_window
+@pytest.mark.parametrize("diversify", DIVERSIFIERS)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_diversity_in_every_window_is_that_of_the_plain_form(
+    window: str, diversify: str, data: st.DataObject
+) -> None:
+    chosen = st.sampled_from(DIVERSIFIERS[diversify])
+    people, stream = data.draw(crowds(window, chosen)), data.draw(streams(NAMES[:4]))
+    both = [enrolled(kind(), people) for kind in FEEDS.values()]
+    later = data.draw(st.tuples(st.integers(0, 9), st.integers(0, 9)))
+    for step in stream:
+        first, *rest = [run(feeds, [step]) for feeds in both]
+        assert all(each == first for each in rest)
+        now = Moment(step.now.us + later[0] * 500_000, step.now.sequence + later[1])
+        for name in people:
+            first, *rest = [feeds.current(name, now) for feeds in both]
+            assert all(each == first for each in rest)
+    first, *rest = [feeds.advance(END) for feeds in both]
+    assert all(each == first for each in rest)
 
 
 @every_window
@@ -103,11 +138,10 @@ def test_a_snapshot_anywhere_has_the_same_future(
 def test_subscribers_come_and_go(kind: str, stream: list[Step], data: st.DataObject) -> None:
     plain, feeds = PlainFeeds(), FEEDS[kind]()
     both: list[Feeds] = [plain, feeds]
-    drawn = st.one_of(*(policies(each) for each in WINDOWS.values()))
     for step in stream:
         for name in data.draw(st.lists(st.sampled_from(NAMES), max_size=2)):
             gone = name in plain and data.draw(st.booleans())
-            policy = data.draw(drawn)
+            policy = data.draw(any_policy)
             for each in both:
                 if gone:
                     each.drop(name)

@@ -5,6 +5,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tidings.diversify.distance import Jaccard
+from tidings.diversify.divrank import DivRank
+from tidings.diversify.maxdivrel import MaxDivRel
 from tidings.feeds import Feeds, Offer
 from tidings.model import Delivery, Event, Match
 from tidings.policy import Policy, Subscriber
@@ -71,9 +74,44 @@ decays = st.sampled_from(
 )
 
 
-def policies(window: st.SearchStrategy[Any]) -> st.SearchStrategy[Policy]:
-    """Policies with these windows, and any decay and k, without diversity."""
-    return st.builds(Policy, k=st.integers(1, 4), decay=decays, window=window)
+class Own(Jaccard):
+    """A distance that kernels do not know."""
+
+    name = "own"
+
+
+WEIGHTS = {"genre": 0.3, "mood": 1.1}
+DIVERSIFIERS: dict[str, list[Any]] = {
+    "divrank": [{"name": "divrank", "sigma": sigma} for sigma in (0.0, 0.3, 0.5, 1.0)],
+    "optimal": ["optimal"],
+    "dispersion": ["maxmin", {"name": "maxsum", "distance": "jaccard"}, "maxavg"],
+    "weighted": [{"name": "divrank", "distance": {"name": "overlap", "weights": WEIGHTS}}],
+    "covers": [
+        "disc",
+        "maxdivrel",
+        {"name": "maxdivrel", "alpha": 0.5},
+        {"name": "disc", "alpha": 1},
+    ],
+    "lsh": ["maxdivrel-lsh", {"name": "maxdivrel-lsh", "tables": 3, "rows": 1}],
+    "own": [DivRank(distance=Own()), MaxDivRel(distance=Own())],
+}
+
+
+NO_DIVERSITY = st.just("none")
+
+
+def policies(
+    window: st.SearchStrategy[Any], diversify: st.SearchStrategy[Any] = NO_DIVERSITY
+) -> st.SearchStrategy[Policy]:
+    """Policies with these windows, and any decay and k; without diversity if none is given."""
+    return st.builds(Policy, k=st.integers(1, 4), decay=decays, window=window, diversify=diversify)
+
+
+plain_or_diverse = st.one_of(
+    NO_DIVERSITY,
+    *(st.sampled_from(each) for name, each in DIVERSIFIERS.items() if name != "own"),
+)
+"""Every diversifier that has a form, and none."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +148,7 @@ def streams(draw: st.DrawFn, names: str, max_size: int = 25) -> list[Step]:
             st.sampled_from([0.0, 0.3, 0.4, 0.8, 0.8 + 1e-13, 0.8 + 3e-12, 0.9, 1e100]),
             max_size=len(names),
         ),
-        st.lists(st.sampled_from("pqr"), unique=True, max_size=3),
+        st.lists(st.sampled_from("pqr"), unique=True, max_size=3).map(sorted),
     )
     found, at, number, highest = [], 0, 4, 0
     for place, (gap, skip, letter, scores, wants) in enumerate(
@@ -118,7 +156,8 @@ def streams(draw: st.DrawFn, names: str, max_size: int = 25) -> list[Step]:
     ):
         at, number = at + gap, max(0, number + skip)
         highest = max(highest, number)
-        event = Event(f"{letter}{place}", {"genre": letter}, published_at=at, sequence=number)
+        values = {"genre": letter, "mood": wants[0]} if wants else {"genre": letter}
+        event = Event(f"{letter}{place}", values, published_at=at, sequence=number)
         matched = {name: tuple(f"{name}-{each}" for each in wants) for name in names}
         found.append(Step(event, highest, scores, matched))
     return found

@@ -40,7 +40,9 @@ def long_stream(seed: int, names: str, events: int) -> list[Step]:
         wanting = [name for name in names if chance.random() < 0.6]
         event = Event(f"e{chance.random()}", {}, published_at=at_s, sequence=number)
         scores = {name: chance.choice([0.1, 0.5, chance.random()]) for name in wanting}
-        matched = {name: tuple(chance.sample("abc", chance.randint(0, 3))) for name in wanting}
+        matched = {
+            name: tuple(sorted(chance.sample("abc", chance.randint(0, 3)))) for name in wanting
+        }
         found.append(Step(event, number, scores, matched))
     return found
 

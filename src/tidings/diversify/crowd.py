@@ -9,6 +9,7 @@ from tidings.diversify.distance import Jaccard
 from tidings.diversify.protocol import Distance, Floats, Ints
 from tidings.diversify.tokens import Hashes, Rows, hashed, known, starting
 from tidings.errors import InvalidPolicy, TidingsError
+from tidings.kernels.distances import Rows as Merging
 from tidings.kernels.distances import merged_row
 from tidings.model import Event
 
@@ -66,10 +67,15 @@ class Crowd:
         self._free.append(slot)
         self._held -= int(self._ends[slot] - self._starts[slot])
 
+    @property
+    def rows(self) -> Merging:
+        """The hashes by slot as kernels take them, until the next event comes."""
+        return (self._starts, self._ends, *self._pools)
+
     def row(self, slot: int, others: Ints) -> Floats:
         """Give the distances of one event to others; some ten nanoseconds each."""
         found = np.empty(len(others))
-        merged_row((self._starts, self._ends, *self._pools), slot, others, found)
+        merged_row(self.rows, slot, others, found)
         return found
 
     def matrix(self, slots: Ints) -> Floats:

@@ -70,7 +70,7 @@ class Cohort:
         self.plan = plans.numbers(policy)
         self.decay, self._scratch = plans.decay(policy), plans.scratch(policy)
         self.rings = plans.has_ring(self.plan)
-        self.waits_for = int(self.plan[at.STEP_AXIS]) if self._steps else at.EVER
+        self.waits_for = plans.waits_for(self.plan)
         self.head = np.zeros((0, at.HEAD_WIDTH), np.int64)
         self.numbers = np.zeros(0, np.int32)
         self.key = np.zeros(_FIRST, np.float64)
@@ -80,11 +80,6 @@ class Cohort:
         self.room = plans.room(self.plan)
         self.used = np.zeros(3, np.int64)
         self._free: list[int] = []
-
-    @property
-    def _steps(self) -> bool:
-        """Whether something is due at ends that matches alone do not bring about."""
-        return bool(self.plan[at.WINDOW] in (at.PERIODIC, at.JUMPING))
 
     @property
     def book(self) -> tuple[Any, ...]:
@@ -113,7 +108,7 @@ class Cohort:
 
     def _add_rows(self, more: int) -> None:
         old, size = len(self.head), len(self.head) + more
-        self.head, self.numbers = _longer(self.head, size), _longer(self.numbers, size)
+        self.head, self.numbers = longer(self.head, size), longer(self.numbers, size)
         self._clear(slice(old, size))
         self._free += range(size - 1, old - 1, -1)
 
@@ -230,10 +225,10 @@ class Cohort:
         size = least + least // 8
         for name in names:
             if size > len(getattr(self, name)):
-                setattr(self, name, _longer(getattr(self, name), size))
+                setattr(self, name, longer(getattr(self, name), size))
 
 
-def _longer(pool: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+def longer(pool: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     """Give the pool with more room behind; in place where the system can do that."""
     pool.resize((size, *pool.shape[1:]), refcheck=False)
     return pool

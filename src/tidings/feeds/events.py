@@ -10,8 +10,10 @@ import numpy.typing as npt
 from tidings.model import Event
 
 Ids = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
 UNNUMBERED: Final = -1
 _STEP: Final = 1 << 40
+_FARTHEST: Final = 1 << 61
 _FIRST: Final = 64
 
 
@@ -70,19 +72,7 @@ class EventTable:
         """Give the event its tie among those of its time: between the ids around it."""
         if event.published_us != self._newest_us:
             self._newest_us, self._together = event.published_us, []
-        group, entry = self._together, (event.id, slot)
-        at = bisect_left(group, entry)
-        group.insert(at, entry)
-        below = int(self.tie[group[at - 1][1]]) if at else None
-        above = int(self.tie[group[at + 1][1]]) if at + 1 < len(group) else None
-        if below is None or above is None:
-            bound = above - _STEP if above is not None else (0 if below is None else below + _STEP)
-            self.tie[slot] = bound
-        elif above - below > 1:
-            self.tie[slot] = (above + below) // 2
-        else:
-            for number, (_, each) in enumerate(group):
-                self.tie[each] = number * _STEP
+        insert_id(self._together, (event.id, slot), self.tie)
 
     def _sweep(self, mark: Callable[[Ids], None]) -> None:
         """Free the slots that nothing refers to; if they are fewer than half, make more."""
@@ -105,3 +95,19 @@ class EventTable:
             setattr(self, name, np.concatenate([column, np.zeros(size - old, column.dtype)]))
         self.objects += [None] * (size - old)
         self._free += range(size - 1, old - 1, -1)
+
+
+def insert_id(group: list[tuple[str, int]], entry: tuple[str, int], numbers: Ints) -> None:
+    """Insert an id with its slot in order, and give the slot a number between those around it."""
+    at = bisect_left(group, entry)
+    group.insert(at, entry)
+    below = int(numbers[group[at - 1][1]]) if at else None
+    above = int(numbers[group[at + 1][1]]) if at + 1 < len(group) else None
+    if below is None or above is None:
+        number = above - _STEP if above is not None else 0 if below is None else below + _STEP
+    else:
+        number = (above + below) // 2
+    numbers[entry[1]] = number
+    if number == below or abs(number) > _FARTHEST:
+        for nth, (_, each) in enumerate(group):
+            numbers[each] = nth * _STEP

@@ -3,8 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
+from tidings.feeds.choice import END, EVERYTHING, Choice, DiverseCohort, Extent
 from tidings.feeds.cohort import Cohort
 from tidings.feeds.events import EventTable
+from tidings.feeds.turns import after, enough, members, period
 from tidings.kernels import window_layout as at
 from tidings.window import Moment
 
@@ -68,3 +70,22 @@ def _inside(
     places = events.us[slots] if timed else events.sequence[slots] - 1
     end = now.us + 1 if timed else now.sequence
     return np.asarray((places >= end - cohort.plan[at.LENGTH]) & (places < end))
+
+
+def current_diverse(
+    cohort: DiverseCohort, events: EventTable, row: int, now: Moment
+) -> tuple[Choice, Extent]:
+    """Give what a window that diversifies would choose now, and what it covers."""
+    cohort.events = events
+    window, stop = cohort.plan[at.WINDOW], after(cohort, row, now)
+    if window == at.HISTORY:
+        return members(cohort, row, now, shown=True)
+    bounded = window not in (at.PERIODIC, at.BEST)
+    look = cohort.look(row, (stop - int(cohort.plan[at.LENGTH]), stop) if bounded else EVERYTHING)
+    extent = Extent(look.oldest, now.us, look.held, now.us)
+    if window == at.PERIODIC:
+        extent = period(cohort, look, int(cohort.head[row, END]), now.us)
+    waits = window in (at.SLIDING, at.JUMPING) and not enough(cohort, look)
+    if waits or not len(look.places):
+        return Choice(look.places[:0], np.empty(0)), extent
+    return cohort.choose(look, now.us), extent

@@ -80,16 +80,26 @@ def scratch(policy: Policy) -> Floats:
 
 def room(plan: Ints) -> Ints:
     """Give the classes of slabs for lists and rings, each a quarter larger than the one before."""
-    most = LONGEST
-    if not has_ring(plan):
-        most = int(plan[at.K])
-    elif plan[at.AXIS] == at.MATCHING:
-        most = int(plan[at.LENGTH]) + (int(plan[at.STEP]) if plan[at.WINDOW] == at.JUMPING else 0)
+    most = longest(plan) if has_ring(plan) else int(plan[at.K])
     lists, rings = _ladder(most + most // 7 + 2), _ladder(most + 1)
     found = np.full((max(len(lists), len(rings)), 4), -1, np.int64)
     found[: len(lists), at.LIST_CAP] = lists
     found[: len(rings), at.RING_CAP] = rings
     return found
+
+
+def longest(plan: Ints) -> int:
+    """Give how many matches a window can hold at most, at any time."""
+    if plan[at.WINDOW] == at.HISTORY:
+        return int(plan[at.K]) + 1
+    if not has_ring(plan) or plan[at.AXIS] != at.MATCHING:
+        return LONGEST
+    return int(plan[at.LENGTH]) + (int(plan[at.STEP]) if plan[at.WINDOW] == at.JUMPING else 0)
+
+
+def waits_for(plan: Ints) -> int:
+    """Give the axis of the ends that a window waits for, of which matches alone are no sign."""
+    return int(plan[at.STEP_AXIS]) if plan[at.WINDOW] in (at.PERIODIC, at.JUMPING) else at.EVER
 
 
 def _ladder(most: int) -> list[int]:

@@ -13,6 +13,7 @@ from tidings.feeds.choice import DiverseCohort
 from tidings.feeds.cohort import Cohort
 from tidings.feeds.deliveries import Names
 from tidings.feeds.frame import Arrays, pack, unpack
+from tidings.feeds.objects import ObjectCohort
 from tidings.feeds.policies import kept
 from tidings.kernels import window_layout as at
 from tidings.model import Event
@@ -27,7 +28,7 @@ class Tables(Protocol):
     """What is written and read: names, cohorts, and the ends that rows wait for."""
 
     names: Names
-    cohorts: list[Cohort | DiverseCohort]
+    cohorts: list[Cohort | DiverseCohort | ObjectCohort]
 
     def enrol(self, subscriber: Subscriber) -> None: ...
     def slot(self, event: Event) -> int: ...
@@ -44,15 +45,22 @@ def dump(kind: str, tables: Tables) -> bytes:
     header: dict[str, Any] = {
         "subscribers": [people.names[number] for number in numbers.tolist()],
         "policies": [kept(tables.cohorts[index].policy) for index in used],
-        "diverse": {},
+        "objects": {},
     }
     for place, index in enumerate(used):
         cohort = tables.cohorts[index]
-        if isinstance(cohort, DiverseCohort):
-            header["diverse"][str(place)] = cohort.snapshot()
+        if isinstance(cohort, ObjectCohort):
+            header["objects"][str(place)] = cohort.snapshot()
         else:
             rows = people.row[numbers[seats == place]].astype(np.int64)
-            arrays |= {f"{name}-{place}": each for name, each in _columns(cohort, rows, names)}
+            columns = (
+                cohort.columns(rows)
+                if isinstance(cohort, DiverseCohort)
+                else _columns(cohort, rows)
+            )
+            starts, columns["members"] = names.matched.flat(columns.pop("handle"))
+            columns["sizes"] = np.diff(starts).astype(np.int32)
+            arrays |= {f"{name}-{place}": each for name, each in columns.items()}
     header["events"], header["subscriptions"] = _rename(arrays, names)
     return pack(kind, header, arrays)
 
@@ -64,23 +72,20 @@ def _first_seen(cohorts: Ids) -> tuple[list[int], Ids]:
     return found[order].tolist(), np.argsort(order)[inverse].astype(np.int32)
 
 
-def _columns(cohort: Cohort, rows: Ints, names: Names) -> list[tuple[str, npt.NDArray[Any]]]:
+def _columns(cohort: Cohort, rows: Ints) -> Arrays:
     """Give the state of some rows without its holes."""
     head, entries = cohort.head[rows[:, None], COUNTERS], cohort.entries(rows)
     if cohort.rings:
         head[:, [5, 6]] = 0
-    starts, members = names.matched.flat(cohort.who[entries, at.MATCHED])
-    ring = cohort.ring[cohort.cells(rows)] if cohort.rings else cohort.ring[:0]
-    return [
-        ("head", head),
-        ("score", cohort.score[entries]),
-        ("mark", cohort.who[entries, at.MARK]),
-        ("sizes", np.diff(starts).astype(np.int32)),
-        ("members", members),
-        ("slot", cohort.who[entries, at.SLOT]),
-        ("ring", ring),
-        ("disorder", cohort.used[[at.DISORDER]]),
-    ]
+    return {
+        "head": head,
+        "score": cohort.score[entries],
+        "mark": cohort.who[entries, at.MARK],
+        "slot": cohort.who[entries, at.SLOT],
+        "handle": cohort.who[entries, at.MATCHED],
+        "ring": cohort.ring[cohort.cells(rows)] if cohort.rings else cohort.ring[:0],
+        "disorder": cohort.used[[at.DISORDER]],
+    }
 
 
 def _rename(arrays: Arrays, names: Names) -> tuple[list[Any], list[str]]:
@@ -120,18 +125,21 @@ def load(kind: str, tables: Tables, state: bytes) -> None:
     slots = np.array([tables.slot(Event.from_dict(form)) for form in header["events"]])
     numbers = np.array([tables.names.matched.number(each) for each in header["subscriptions"]])
     for place, cohort in enumerate(tables.cohorts):
-        if isinstance(cohort, DiverseCohort):
-            cohort.restore(header["diverse"][str(place)])
+        if isinstance(cohort, ObjectCohort):
+            cohort.restore(header["objects"][str(place)])
             continue
         mine = {name.split("-")[0]: each for name, each in arrays.items() if _of(name, place)}
-        mine["slot"] = slots[mine["slot"]].astype(np.int32) if len(slots) else mine["slot"]
-        mine["ring"] = slots[mine["ring"]].astype(np.int32) if len(slots) else mine["ring"]
+        for name in {"slot", "ring"} & mine.keys():
+            mine[name] = slots[mine[name]].astype(np.int32) if len(slots) else mine[name]
         mine["members"] = numbers[mine["members"]] if len(numbers) else mine["members"]
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(mine["sizes"], dtype=np.int64)])
         handles = tables.names.matched.handles(
             starts, mine["members"].astype(np.int32), tables.copy_sets
         )
-        cohort.fill(tables.names.events, COUNTERS, mine, handles)
+        if isinstance(cohort, DiverseCohort):
+            cohort.fill(tables.names.events, mine, handles)
+        else:
+            cohort.fill(tables.names.events, COUNTERS, mine, handles)
         tables.note_ends(place, cohort.open_ends())
 
 

@@ -7,14 +7,17 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from tidings.diversify.tokens import known
 from tidings.errors import InvalidEvent, InvalidSubscription
+from tidings.feeds import turns
 from tidings.feeds.choice import DiverseCohort
 from tidings.feeds.cohort import Cohort, Sink
 from tidings.feeds.deliveries import Deliveries, Names, Part, made_already
 from tidings.feeds.ends import Ends
 from tidings.feeds.events import UNNUMBERED, EventTable
-from tidings.feeds.look import current
+from tidings.feeds.look import current, current_diverse
 from tidings.feeds.matched import MatchedSets
+from tidings.feeds.objects import ObjectCohort
 from tidings.feeds.policies import kept
 from tidings.feeds.protocol import Offer
 from tidings.feeds.rows import Rows, read_offers
@@ -27,6 +30,7 @@ from tidings.window import Moment
 
 Ids = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
+AnyCohort = Cohort | DiverseCohort | ObjectCohort
 
 
 class TableFeeds:
@@ -39,7 +43,7 @@ class TableFeeds:
 
     def __init__(self) -> None:
         self.names = Names(Subscribers(), EventTable(), MatchedSets())
-        self.cohorts: list[Cohort | DiverseCohort] = []
+        self.cohorts: list[AnyCohort] = []
         self._sink = Sink()
         self._known: dict[str, int] = {}
         self._latest: tuple[Policy | None, int] = (None, -1)
@@ -99,15 +103,17 @@ class TableFeeds:
             for axis, bound in ((at.TIME, now.us), (at.PUBLISHED, now.sequence))
             for index, numbers in self._ends[axis].due(bound).items()
         ]
-        parts += [self._advance_diverse(cohort, now) for cohort in self._diverse()]
+        parts += [self._advance_objects(cohort, now) for cohort in self._objects()]
         return Deliveries(parts, self.names).objects() if parts else []
 
     def current(self, subscriber: str, now: Moment) -> list[Delivery]:
         people, events = self.names.subscribers, self.names.events
         number = people.number(subscriber)
         cohort, row = self.cohorts[people.cohort[number]], int(people.row[number])
-        if isinstance(cohort, DiverseCohort):
+        if isinstance(cohort, ObjectCohort):
             return cohort.feeds[row].current(now)
+        if isinstance(cohort, DiverseCohort):
+            return self._current_diverse(cohort, row, now)
         chosen, extent = current(cohort, events, row, now)
         found = []
         for position, place in enumerate(chosen.tolist(), start=1):
@@ -116,6 +122,16 @@ class TableFeeds:
             columns = [0, row, slot, handle, position, *extent, 0, now.us]
             rank = cohort.policy.decay.fresh(score, us, now.us)
             kind = cohort.policy.window.name
+            found.append(self.names.delivery(number, kind, columns, rank))
+        return found
+
+    def _current_diverse(self, cohort: DiverseCohort, row: int, now: Moment) -> list[Delivery]:
+        choice, extent = current_diverse(cohort, self.names.events, row, now)
+        number, kind, found = int(cohort.numbers[row]), cohort.policy.window.name, []
+        pairs = zip(choice.places.tolist(), choice.ranks.tolist(), strict=True)
+        for position, (place, rank) in enumerate(pairs, start=1):
+            slot, handle = (int(cohort.window(row, column)[place]) for column in range(2))
+            columns = [0, row, slot, handle, position, *extent[:3], 0, extent.when]
             found.append(self.names.delivery(number, kind, columns, rank))
         return found
 
@@ -134,23 +150,32 @@ class TableFeeds:
         key = json.dumps(kept(policy), sort_keys=True)
         if key not in self._known:
             self._known[key] = len(self.cohorts)
-            plain = policy.diversify.name == "none"
-            self.cohorts.append(Cohort(policy, self._sink) if plain else DiverseCohort(policy))
+            self.cohorts.append(self._made(policy))
         self._latest = (policy, self._known[key])
         return self._known[key]
+
+    def _made(self, policy: Policy) -> AnyCohort:
+        if policy.diversify.name == "none":
+            return Cohort(policy, self._sink)
+        return DiverseCohort(policy) if known(policy.diversify.distance) else ObjectCohort(policy)
 
     def note_ends(self, index: int, ends: Ints) -> None:
         """Note ends that rows of a cohort wait for, if time or publications bring them about."""
         cohort = self.cohorts[index]
-        if isinstance(cohort, Cohort) and cohort.waits_for in self._ends and len(ends):
+        if isinstance(cohort, ObjectCohort) or not len(ends):
+            return
+        if cohort.waits_for in self._ends:
             self._ends[cohort.waits_for].add(index, ends)
 
     def _leave(self, number: int) -> None:
         people = self.names.subscribers
         self.cohorts[people.cohort[number]].drop(int(people.row[number]))
 
-    def _diverse(self) -> Iterator[DiverseCohort]:
-        return (each for each in self.cohorts if isinstance(each, DiverseCohort))
+    def _objects(self) -> Iterator[ObjectCohort]:
+        return (each for each in self.cohorts if isinstance(each, ObjectCohort))
+
+    def _arrays(self) -> Iterator[Cohort | DiverseCohort]:
+        return (each for each in self.cohorts if not isinstance(each, ObjectCohort))
 
     def _by_cohort(self, rows: Rows) -> Iterator[tuple[int, Ints]]:
         """Give the places of the matches of each cohort, in their order."""
@@ -166,7 +191,7 @@ class TableFeeds:
             if len(where):
                 yield int(indexes[where[0]]), where
 
-    def _check_numbered(self, cohort: Cohort | DiverseCohort, slots: Ids) -> None:
+    def _check_numbered(self, cohort: AnyCohort, slots: Ids) -> None:
         counted = getattr(cohort.policy.window, "count", "matching") == "published"
         bare = self.names.events.sequence[slots] == UNNUMBERED
         if counted and bare.any():
@@ -175,17 +200,20 @@ class TableFeeds:
 
     def _offer(self, index: int, where: Ints, rows: Rows, handles: Ids) -> Part:
         cohort, people = self.cohorts[index], self.names.subscribers
-        if isinstance(cohort, DiverseCohort):
-            return made_already(list(self._offer_diverse(cohort, where, rows, handles)))
+        if isinstance(cohort, ObjectCohort):
+            return made_already(list(self._offer_objects(cohort, where, rows, handles)))
         seats = people.row[rows.subscriber[where]]
         columns = (rows.event[where], rows.score[where], handles[where], rows.sequence[where])
-        found = cohort.offer(self.names.events, (seats, *columns))
+        if isinstance(cohort, DiverseCohort):
+            found = turns.offer(cohort, self.names.events, (seats, *columns))
+        else:
+            found = cohort.offer(self.names.events, (seats, *columns))
         self.note_ends(index, found.ends)
         found.columns[:, at.AT] = where[found.columns[:, at.AT]]
         return cohort.part(found)
 
-    def _offer_diverse(
-        self, cohort: DiverseCohort, where: Ints, rows: Rows, handles: Ids
+    def _offer_objects(
+        self, cohort: ObjectCohort, where: Ints, rows: Rows, handles: Ids
     ) -> Iterator[tuple[int, Delivery]]:
         names = self.names
         for place in where.tolist():
@@ -198,27 +226,28 @@ class TableFeeds:
 
     def _advance(self, index: int, rows: Ints, now: Moment) -> Part:
         cohort = self.cohorts[index]
-        assert isinstance(cohort, Cohort)
-        found = cohort.advance(self.names.events, rows.astype(np.int32), now.us, now.sequence)
+        assert not isinstance(cohort, ObjectCohort)
+        if isinstance(cohort, DiverseCohort):
+            found = turns.advance(cohort, self.names.events, rows, now)
+        else:
+            found = cohort.advance(self.names.events, rows.astype(np.int32), now.us, now.sequence)
         self.note_ends(index, found.ends)
         part = cohort.part(found)
         part.columns[:, at.AT] = self.names.subscribers.order[part.subscriber]
         return part
 
-    def _advance_diverse(self, cohort: DiverseCohort, now: Moment) -> Part:
+    def _advance_objects(self, cohort: ObjectCohort, now: Moment) -> Part:
         order = self.names.subscribers.order
         return made_already(
             [(int(order[n]), each) for n, due in cohort.advance(now) for each in due]
         )
 
     def _mark(self, alive: Ids) -> None:
-        for cohort in self.cohorts:
-            if isinstance(cohort, Cohort):
-                cohort.mark(alive)
+        for cohort in self._arrays():
+            cohort.mark(alive)
 
     def copy_sets(self, old: Ids, new: Ids, used: int) -> int:
         """Copy the sets of matched subscriptions that windows still refer to."""
-        for cohort in self.cohorts:
-            if isinstance(cohort, Cohort):
-                used = cohort.copy_sets(old, new, used)
+        for cohort in self._arrays():
+            used = cohort.copy_sets(old, new, used)
         return used

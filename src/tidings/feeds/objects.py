@@ -1,0 +1,45 @@
+"""Cohorts whose distance kernels do not know: an object a subscriber, asked by `Feed`."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tidings.feed import Feed
+from tidings.model import Delivery, Match
+from tidings.policy import Policy, Subscriber
+from tidings.window import Moment
+
+
+class ObjectCohort:
+    """The feeds of one policy, by the numbers of their subscribers."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.feeds: dict[int, Feed] = {}
+        self._timed = policy.window.name in ("periodic", "jumping")
+
+    def enrol(self, number: int, subscriber: str) -> int:
+        """Open an empty feed; its row is the subscriber's number."""
+        self.feeds[number] = Feed(Subscriber(subscriber, self.policy))
+        return number
+
+    def drop(self, row: int) -> None:
+        """Close a feed."""
+        del self.feeds[row]
+
+    def offer(self, row: int, match: Match, now: Moment) -> list[Delivery]:
+        """Offer a match to one of them."""
+        return self.feeds[row].offer(match, now)
+
+    def advance(self, now: Moment) -> Iterator[tuple[int, list[Delivery]]]:
+        """Give what is due by `now`, if these windows do anything as time passes."""
+        for number, feed in self.feeds.items() if self._timed else ():
+            yield number, feed.advance(now)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Give the state as JSON, by the ids of the subscribers."""
+        return {feed.subscriber.id: feed.snapshot() for feed in self.feeds.values()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a snapshot, once the subscribers are enrolled."""
+        for feed in self.feeds.values():
+            feed.restore(state[feed.subscriber.id])

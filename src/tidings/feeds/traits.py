@@ -1,0 +1,76 @@
+"""What choosing needs to know of events, once for all subscribers of a cohort."""
+
+from bisect import bisect_left
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.diversify.crowd import Crowd
+from tidings.diversify.lsh import MaxDivRelLsh
+from tidings.diversify.protocol import Diversifier, Floats, Ints
+from tidings.feeds.events import EventTable, insert_id
+from tidings.model import Event
+
+_FIRST: Final = 64
+
+
+class Traits:
+    """Of each event slot: a number that sorts as its id does, its hashes, and its bands for LSH.
+
+    What is noted of an event stays until its slot has another, so it takes no more than the slots.
+    """
+
+    def __init__(self, part: Diversifier, measured: bool) -> None:
+        self._part = part
+        self.crowd = Crowd(part.distance) if measured else None
+        self.names, self.members = np.zeros(_FIRST, np.int64), np.zeros(_FIRST, np.int64)
+        tables = part.shape[0] if isinstance(part, MaxDivRelLsh) else 0
+        self.bands = np.zeros((_FIRST, tables), np.uint64)
+        self._events: list[Event | None] = [None] * _FIRST
+        self._ids: list[tuple[str, int]] = []
+
+    def note(self, events: EventTable, slots: npt.NDArray[Any]) -> None:
+        """Note the events of some slots, where they are new; O(log n) and its tokens for each."""
+        self._make_room(len(events.us))
+        for slot in np.unique(slots).tolist():
+            event = events.event(slot)
+            if self._events[slot] is not event:
+                self._forget(slot)
+                self._enter(slot, event)
+
+    def _enter(self, slot: int, event: Event) -> None:
+        self._events[slot] = event
+        insert_id(self._ids, (event.id, slot), self.names)
+        if self.crowd is not None:
+            self.members[slot] = self.crowd.add(event)
+        if isinstance(self._part, MaxDivRelLsh):
+            self.bands[slot] = self._part.bands([event])[0]
+
+    def _forget(self, slot: int) -> None:
+        before = self._events[slot]
+        if before is None:
+            return
+        del self._ids[bisect_left(self._ids, (before.id, slot))]
+        if self.crowd is not None:
+            self.crowd.remove(int(self.members[slot]))
+
+    def matrix(self, slots: npt.NDArray[Any]) -> Floats:
+        """Give the distances between some events, taken now."""
+        assert self.crowd is not None
+        return self.crowd.matrix(self.members[slots])
+
+    @property
+    def measures(self) -> tuple[Any, Ints]:
+        """The hashes as the kernels take them."""
+        assert self.crowd is not None
+        return (self.crowd.rows, self.members)
+
+    def _make_room(self, size: int) -> None:
+        more = size - len(self._events)
+        if more > 0:
+            self._events += [None] * more
+            for name in ("names", "members", "bands"):
+                column = getattr(self, name)
+                room = np.zeros((more, *column.shape[1:]), column.dtype)
+                setattr(self, name, np.concatenate([column, room]))
