@@ -1,0 +1,57 @@
+"""What is noted of events: numbers in the order of their ids, distances and bands."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.diversify import distances
+from tidings.diversify.divrank import DivRank
+from tidings.diversify.lsh import MaxDivRelLsh
+from tidings.feeds.events import EventTable
+from tidings.feeds.traits import Traits
+from tidings.model import Event
+
+names = st.lists(st.text("abz", min_size=1, max_size=3), unique=True, max_size=30)
+
+
+def noted(traits: Traits, table: EventTable, events: list[Event]) -> np.ndarray:
+    slots = np.array([table.slot(each, lambda _: None) for each in events], np.int32)
+    traits.note(table, slots)
+    return slots
+
+
+@given(names)
+def test_numbers_sort_as_ids_do_whatever_their_times(ids: list[str]) -> None:
+    traits, table = Traits(DivRank(), measured=True), EventTable()
+    slots = noted(traits, table, [Event(name, {}, n // 3) for n, name in enumerate(ids)])
+    by_number = [ids[n] for n in np.argsort(traits.names[slots])]
+    assert by_number == sorted(ids)
+
+
+def test_numbers_last_for_ever() -> None:
+    """Ids that only grow, in slots that are given again, never run out of numbers."""
+    traits, table = Traits(DivRank(), measured=True), EventTable()
+    last = -1
+    for number in range(300):
+        event = Event(f"e{number:06d}", {"a": number % 7}, number)
+        [slot] = noted(traits, table, [event])
+        assert slot == last or last < 0 or traits.names[slot] > traits.names[last]
+        if number == 10:
+            traits.names[slot] = (1 << 61) - 5
+        table.young[slot], last = False, slot
+    assert traits.names.max() < 1 << 60
+    assert len(traits.names) == len(table.us) <= 128
+    assert len(traits._ids) <= len(traits.names)
+    assert traits.crowd is not None
+    assert len(traits.crowd) == len(traits._ids)
+
+
+def test_distances_and_bands_are_those_of_the_events() -> None:
+    events = [Event(f"e{n}", {"a": n % 2, "b": n % 3}, n) for n in range(100)]
+    measured, hashed = Traits(DivRank(), measured=True), Traits(MaxDivRelLsh(), measured=False)
+    table = EventTable()
+    slots = noted(measured, table, events)
+    assert (measured.matrix(slots) == distances(events, DivRank().distance)).all()
+    hashed.note(table, slots)
+    assert (hashed.bands[slots] == MaxDivRelLsh().bands(events)).all()
+    assert hashed.crowd is None
