@@ -44,6 +44,14 @@ POLICIES: dict[str, dict[str, Any]] = {
     "periodic(100 s)": {"window": {"name": "periodic", "length": "100s"}},
     "continuous": {"window": "continuous"},
     "continuous(100)": {"window": {"name": "continuous", "expires": 100}},
+    "sliding(100), divrank": {
+        "window": {"name": "sliding", "length": 100},
+        "diversify": "divrank",
+    },
+    "sliding(100), maxdivrel-lsh": {
+        "window": {"name": "sliding", "length": 100},
+        "diversify": "maxdivrel-lsh",
+    },
 }
 
 
@@ -70,7 +78,9 @@ def arguments() -> argparse.Namespace:
 
 
 def figures(name: str, subscribers: int) -> dict[str, Any]:
-    """Fill both forms, and ask them in turn."""
+    """Fill both forms, and ask them in turn; a tenth of the subscribers where sets are diverse."""
+    if "diversify" in POLICIES[name]:
+        subscribers = max(1, subscribers // 10)
     few = min(PLAIN, subscribers)
     table, plain = TableStream(name, subscribers), PlainStream(name, few)
     for _ in range(FILL):
@@ -145,7 +155,8 @@ def enrol(feeds: Feeds, name: str, subscribers: int) -> None:
 
 
 def event(at: int) -> Event:
-    return Event(f"e{at}", {"genre": "drama"}, published_at=at, sequence=at)
+    values = {"genre": at * 7 % 6, "mood": at * 5 % 4, "stars": at * 3 % 5, "year": at * 11 % 9}
+    return Event(f"e{at}", values, published_at=at, sequence=at)
 
 
 def measured(kind: str, name: str, subscribers: int) -> float:
@@ -186,7 +197,7 @@ HEAD = (
 def page(result: dict[str, Any]) -> str:
     remark = (
         f"{result['subscribers']:,} subscribers, k = {result['k']}, after {FILL} matches each. "
-        "Bytes are those of a subscriber."
+        "Bytes are those of a subscriber. Diverse policies have a tenth of the subscribers."
     )
     lines = opening("Windows of many subscribers", result, remark)
     return "\n".join(lines + table(HEAD, map(cells, result["rows"])))

@@ -39,7 +39,9 @@ def spelled(shelves: Shelves, grade: int, seat: int, count: int) -> np.ndarray:
 
 
 @given(st.lists(attributes, min_size=1, max_size=8))
-def test_kept_distances_are_those_of_the_events_also_in_a_wider_row(values: list[dict]) -> None:
+def test_kept_distances_are_those_of_the_events_also_in_a_wider_row(
+    values: list[dict[str, int]],
+) -> None:
     events = [Event(f"e{n}", each, n) for n, each in enumerate(values)]
     table, traits = known(events)
     shelves = Shelves(100, traits, kept=True)
@@ -61,7 +63,7 @@ def test_distances_stay_the_same_when_their_codes_run_out(before: int) -> None:
     first, second = shelves.take(0), shelves.take(0)
     enter(shelves, 0, first, slots)
     shelves._make_room(before)
-    code_all(shelves.codes, 2.0 + np.arange(before - int(shelves.codes[2][0])))
+    code_all(shelves.codes, np.arange(2.0, 2.0 + before - int(shelves.codes[2][0])))
     enter(shelves, 0, second, slots[::-1])
     assert (spelled(shelves, 0, first, 8) == expected).all()
     assert (spelled(shelves, 0, second, 8) == expected[::-1, ::-1]).all()

@@ -195,9 +195,9 @@ class DiverseCohort:
 
     def hand_out(self, place: int, row: int, choice: Choice, extent: Extent) -> None:
         """Deliver what is chosen and not delivered yet, as deliveries of an offer."""
-        born = self.window(row, 3)
-        new = np.flatnonzero(born[choice.places] & at.DONE == 0).tolist()
-        slots, handles = self.window(row, 0), self.window(row, 1)
+        grade, seat = self.head[row, GRADE : SEAT + 1].tolist()
+        slots, handles, _, born = (column[seat] for column in self.shelves.pools[grade][:4])
+        new = ((born[choice.places] & at.DONE) == 0).nonzero()[0].tolist()
         for nth in new:
             entry = choice.places[nth]
             self.head[row, SENT] += 1
@@ -205,7 +205,8 @@ class DiverseCohort:
             who = (place, row, int(slots[entry]), int(handles[entry]), nth + 1)
             self._out.append((*who, *extent[:3], sent, extent.when))
             self._ranks.append(float(choice.ranks[nth]))
-        born[choice.places] |= at.DONE
+        if new:
+            born[choice.places] |= at.DONE
 
     def wait_until(self, row: int, end: int) -> None:
         """Set the end that a window waits for."""

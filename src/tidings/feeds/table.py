@@ -221,7 +221,7 @@ class TableFeeds:
             matched, score = names.matched.ids(int(handles[place])), float(rows.score[place])
             match = Match(names.subscribers.names[number], event, score, matched)
             now = Moment(event.published_us, int(rows.sequence[place]))
-            for delivery in cohort.feeds[number].offer(match, now):
+            for delivery in cohort.offer(number, match, now):
                 yield place, delivery
 
     def _advance(self, index: int, rows: Ints, now: Moment) -> Part:

@@ -16,6 +16,7 @@ from tidings.kernels.numbers import int64
 from tidings.kernels.policy import inlined, inner, kernel
 from tidings.kernels.rounding import rounded
 from tidings.kernels.window_layout import DONE, MATCHING, TIME
+from tidings.kernels.window_upkeep import copy_set
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -205,18 +206,12 @@ def mark_seats(shelf: Shelf, alive: Ids) -> None:
 
 @kernel
 def copy_seat_sets(shelf: Shelf, old: Ids, new: Ids, used: int) -> int:
-    """Copy the sets of matched subscriptions that windows refer to; give how much is used.
-
-    A set is its length and its members; a match refers to it by the complement of its start.
-    """
+    """Copy the sets of matched subscriptions that windows refer to; give how much is used."""
     handles, born = shelf[1], shelf[3]
     for seat in range(len(born)):
         for place in range(born.shape[1]):
             handle = handles[seat, place]
             if born[seat, place] > 0 and handle < -1:
-                count = old[~handle] + 1
-                for at in range(count):
-                    new[used + at] = old[~handle + at]
                 handles[seat, place] = ~used
-                used += count
+                used = copy_set(old, new, handle, used)
     return used

@@ -1,6 +1,7 @@
 """Upkeep of the arrays of many windows: slabs moved together, and what is still in use."""
 
-from tidings.kernels.policy import kernel
+from tidings.kernels.numbers import int64
+from tidings.kernels.policy import inlined, kernel
 from tidings.kernels.window_layout import (
     FIRST,
     HELD,
@@ -79,6 +80,15 @@ def mark_slots(book: Book, rings: bool, alive: Ids) -> None:
                 alive[ring[ring_cell(book, row, nth)]] = 1
 
 
+@inlined
+def copy_set(old: Ids, new: Ids, handle: int, used: int) -> int:
+    """Copy one set behind what is used; give how much is used then."""
+    count = old[~handle] + 1
+    for at in range(count):
+        new[used + at] = old[~handle + at]
+    return used + int64(count)
+
+
 @kernel
 def copy_sets(book: Book, old: Ids, new: Ids, used: int) -> int:
     """Copy the sets of matched subscriptions that entries refer to; give how much is used.
@@ -91,9 +101,6 @@ def copy_sets(book: Book, old: Ids, new: Ids, used: int) -> int:
         for entry in range(base, base + head[row, SIZE]):
             handle = who[entry, MATCHED]
             if handle < -1:
-                count = old[~handle] + 1
-                for at in range(count):
-                    new[used + at] = old[~handle + at]
                 who[entry, MATCHED] = ~used
-                used += count
+                used = copy_set(old, new, handle, used)
     return used
