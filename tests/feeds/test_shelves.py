@@ -63,7 +63,7 @@ def test_distances_stay_the_same_when_their_codes_run_out(before: int) -> None:
     first, second = shelves.take(0), shelves.take(0)
     enter(shelves, 0, first, slots)
     shelves._make_room(before)
-    code_all(shelves.codes, np.arange(2.0, 2.0 + before - int(shelves.codes[2][0])))
+    code_all(shelves.codes, np.arange(1, before - int(shelves.codes[2][0])) / 70_001)
     enter(shelves, 0, second, slots[::-1])
     assert (spelled(shelves, 0, first, 8) == expected).all()
     assert (spelled(shelves, 0, second, 8) == expected[::-1, ::-1]).all()
