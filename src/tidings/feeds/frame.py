@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tidings.errors import TidingsError
 
 MAGIC: Final = b"tidings-feeds"
-VERSION: Final = 1
+VERSION: Final = 2
 Arrays = dict[str, npt.NDArray[Any]]
 
 
