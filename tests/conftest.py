@@ -16,10 +16,14 @@ from tests.store import server
 
 from tidings.spark import session
 
-settings.register_profile("dev", deadline=None)
+# Kernels that are not compiled are some hundred times slower.
+EXAMPLES = 100 if os.getenv("NUMBA_DISABLE_JIT", "0") == "0" else 8
+
+settings.register_profile("dev", deadline=None, max_examples=EXAMPLES)
 settings.register_profile(
     "ci",
     deadline=None,
+    max_examples=EXAMPLES,
     derandomize=True,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
