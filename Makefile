@@ -35,7 +35,7 @@ imports: $(VENV)/.dev ## architecture: imports go one way
 	$(BIN)/lint-imports --no-logo
 
 plain: $(VENV)/.dev ## the kernels as plain Python, not compiled
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/index tests/fanout tests/feeds tests/contracts/test_feeds.py tests/contracts/test_interval_indexes.py tests/contracts/test_box_indexes.py tests/kernels tests/diversify
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/index tests/fanout tests/kernels
 
 pytest: $(VENV)/.dev ## tests, doctests and the examples of the documentation
 	$(BIN)/pytest
