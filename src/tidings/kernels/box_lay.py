@@ -35,6 +35,7 @@ Laid = tuple[Codes, Floats, Floats]
 """Codes of blocks; of each its scale (codes for 1.0), and its error in codes."""
 
 FULL: Final = 255
+FAR: Final = 1e300
 
 
 @kernel
@@ -164,7 +165,8 @@ def hulls(packed: Floats, greatest: bool, out: Floats) -> None:
 def middles(packed: Floats, out: Floats) -> None:
     """Write for each block a row that stands for its boxes: the means of their sides and weights.
 
-    Its score says where good answers are likely; nothing else rests on it.
+    Its score says where good answers are likely; nothing else rests on it. An open side counts as
+    one far away, since the mean of two infinities may be no number.
     """
     for block in range(len(out)):
         first, last = block * LANES, min(len(packed), (block + 1) * LANES)
@@ -172,8 +174,8 @@ def middles(packed: Floats, out: Floats) -> None:
             low, high, weight, count = 0.0, 0.0, 0.0, 0
             for place in range(first, last):
                 if packed[place, 3 * each] <= packed[place, 3 * each + 1]:
-                    low += packed[place, 3 * each]
-                    high += packed[place, 3 * each + 1]
+                    low += min(max(packed[place, 3 * each], -FAR), FAR)
+                    high += min(max(packed[place, 3 * each + 1], -FAR), FAR)
                     weight += packed[place, 3 * each + 2]
                     count += 1
             out[block, 3 * each] = low / count if count > 0 else np.inf
