@@ -7,6 +7,7 @@ CI=true means `ci`.
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -40,11 +41,15 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Start PostgreSQL for the first test that asks for it, and stop it after the last."""
-    running = server.make(tmp_path_factory.mktemp("postgres"))
-    yield running
-    running.cleanup()
+def postgres() -> Iterator[Any]:
+    """Start PostgreSQL for the first test that asks for it, and stop it after the last.
+
+    Its folder is not one of pytest's: these are closed to other users whenever pytest starts again.
+    """
+    with TemporaryDirectory(prefix="tidings-", ignore_cleanup_errors=True) as folder:
+        running = server.make(Path(folder) / "postgres")
+        yield running
+        running.cleanup()
 
 
 @pytest.fixture
