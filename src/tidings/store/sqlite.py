@@ -1,6 +1,7 @@
 """A store in an SQLite file: for one machine, any number of threads and processes."""
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,10 +104,12 @@ class SqliteDatabase:
 
     def _keep_log(self) -> None:
         """Turn the write-ahead log on; the file remembers it."""
+        until = time.monotonic() + self._patience_s
         with self._explaining():
             connection = self._connect()
             try:
-                connection.execute("PRAGMA journal_mode = WAL")
+                while not _has_log(connection, until):
+                    time.sleep(0.01)
             finally:
                 connection.close()
 
@@ -119,3 +122,14 @@ class SqliteDatabase:
             primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
             meaning = _MEANINGS.get(primary, "it cannot do this")
             raise StoreError(f"{self.name}: {meaning} (SQLite says: {error})") from error
+
+
+def _has_log(connection: sqlite3.Connection, until: float) -> bool:
+    """Try to turn the log on; SQLite itself does not wait for others who do the same."""
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+            raise
+        return False
+    return True
