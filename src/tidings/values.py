@@ -25,7 +25,6 @@ Value = Scalar | tuple[Scalar, ...]
 Key = Union[bool, float, str, "Range"]
 Token = tuple[Family, Key]
 
-FAMILIES: Final = ("number", "string", "boolean", "time")
 SECOND_US: Final = 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST: Final = -62_135_596_800
