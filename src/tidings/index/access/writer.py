@@ -106,9 +106,8 @@ class Writer:
                 self._swap(job, *job.build())
 
     def join(self) -> None:
-        """Wait for the rebuild that is under way."""
-        thread = self._thread
-        if thread is not None:
+        """Wait until no rebuild is under way; one may begin the next."""
+        while (thread := self._thread) is not None:
             thread.join()
 
     def describe(self) -> str:
