@@ -12,6 +12,7 @@ from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError
 from tidings.explain import Explanation, Memory, Placement, explain, explain_target
 from tidings.feeds import FEEDS, Feeds
 from tidings.forms import loads_event, loads_subscriber, loads_subscription
+from tidings.intake import Intake
 from tidings.matching import Matcher
 from tidings.model import Delivery, Event, Subscription
 from tidings.policy import Subscriber
@@ -19,7 +20,6 @@ from tidings.quality import Quality, Report
 from tidings.rows import DeadLetter
 from tidings.score import SCORERS, Scorer
 from tidings.values import parse_duration_us, parse_time_us
-from tidings.window import Arrivals, Late, Moment
 
 CHUNK: Final = 1024
 """How many steps of a stream are matched at once."""
@@ -34,7 +34,9 @@ class Engine:
     finds the subscriptions: `scan` looks at all of them, `op`, `access` and `psg` at those that may
     want the event, and `auto` goes from the first to `access` when there are many; the answers are
     the same. `feeds` names how windows are kept: `plain` is an
-    object each, `table` is arrays for millions of them; the deliveries are the same.
+    object each, `table` is arrays for millions of them; the deliveries are the same. An id that is
+    published again is refused for ever, or, with `remember_ids`, until its event is so much older
+    than the newest.
 
     >>> from tidings import Event, Policy, Sliding, Subscriber, Subscription
     >>> engine = Engine()
@@ -50,15 +52,22 @@ class Engine:
         remember: int = 10_000,
         index: str = "auto",
         feeds: str = "plain",
+        remember_ids: object = None,
     ) -> None:
         checks.choice("feeds", feeds, FEEDS)
         self._wire(Matcher(index=index), FEEDS[feeds]())
-        self._arrivals: Arrivals[Event] = Arrivals(parse_duration_us(lateness))
-        self._published: set[str] = set()
-        self._sequence = 0
+        self._intake = Intake(parse_duration_us(lateness), remember_ids)
         self._memory = Memory(remember)
-        self.late: list[Event] = []
-        self.dead_letters: list[DeadLetter] = []
+
+    @property
+    def late(self) -> list[Event]:
+        """Events that came too late; who takes care of them may clear the list."""
+        return self._intake.late
+
+    @property
+    def dead_letters(self) -> list[DeadLetter]:
+        """What was refused, with the reasons; who takes care of them may clear the list."""
+        return self._intake.dead_letters
 
     def subscribe(self, subscriber: Subscriber | Mapping[str, Any]) -> None:
         """Add a subscriber; an id that is there already is refused."""
@@ -92,7 +101,7 @@ class Engine:
             with suppress(TidingsError), self._door(each):
                 made.append(each if isinstance(each, Subscription) else loads_subscription(each))
         for refused, error in self._matcher.add_many(made):
-            self.dead_letters.append(DeadLetter(refused, str(error)))
+            self._intake.refuse(refused, error)
         return self.dead_letters[before:]
 
     def remove(self, subscription: str) -> None:
@@ -123,19 +132,21 @@ class Engine:
 
     def publish_many(self, events: Iterable[Event | Mapping[str, Any]]) -> list[Delivery]:
         """Publish events; any split of a stream into calls gives the same deliveries."""
-        steps, due = (step for event in events for step in self._arrive(event)), list[Delivery]()
+        steps, due = (
+            (step for each in events for step in self._intake.arrive(each)),
+            list[Delivery](),
+        )
         while chunk := list(islice(steps, CHUNK)):
             due += self._take(chunk)
         return due
 
     def advance(self, now: object) -> list[Delivery]:
         """Say that it is `now` (a time): periods that have passed are closed."""
-        released = self._arrivals.advance(parse_time_us(now))
-        return self._take([*map(self._step, released), Step(None, self._moment())])
+        return self._take(self._intake.advance(parse_time_us(now)))
 
     def feed(self, subscriber: str) -> list[Delivery]:
         """Give a subscriber's list as it stands; nothing changes."""
-        return self._feeds.current(subscriber, self._moment())
+        return self._feeds.current(subscriber, self._intake.now)
 
     def quality(self) -> Report:
         """Tell how good deliveries were since this engine was made or restored."""
@@ -172,12 +183,7 @@ class Engine:
             "subscribers": [each.to_dict() for each in self._matcher.subscribers.values()],
             "subscriptions": [each.to_dict() for each in self._matcher.subscriptions.values()],
             "feeds": {"kind": self._feeds.name, "state": _text(self._feeds.snapshot())},
-            "lateness_us": self._arrivals.lateness_us,
-            "arrivals": self._arrivals.snapshot(Event.to_dict),
-            "published": sorted(self._published),
-            "sequence": self._sequence,
-            "late": [event.to_dict() for event in self.late],
-            "dead_letters": [each.to_dict() for each in self.dead_letters],
+            "intake": self._intake.snapshot(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -187,36 +193,7 @@ class Engine:
         feeds = FEEDS[state["feeds"]["kind"]]()
         feeds.restore(b64decode(state["feeds"]["state"]))
         self._wire(Matcher(people, wanted, self._matcher.index), feeds)
-        self._arrivals = Arrivals(state["lateness_us"])
-        self._arrivals.restore(state["arrivals"], Event.from_dict)
-        self._published = set(state["published"])
-        self._sequence = state["sequence"]
-        self.late = [Event.from_dict(form) for form in state["late"]]
-        self.dead_letters = [DeadLetter(**letter) for letter in state["dead_letters"]]
-
-    def _arrive(self, record: Event | Mapping[str, Any]) -> list[Step]:
-        """Take a record in; give the steps that the stream goes on by it."""
-        try:
-            event = record if isinstance(record, Event) else loads_event(record)
-            if event.id in self._published:
-                raise InvalidEvent(f"event {event.id!r} was published before")
-        except TidingsError as error:
-            self.dead_letters.append(DeadLetter(record, str(error)))
-            return []
-        self._published.add(event.id)
-        try:
-            released = self._arrivals.offer(event.published_us, event, event.sequence)
-        except Late:
-            self.late.append(event)
-            return []
-        return [*map(self._step, released), Step(None, self._moment())]
-
-    def _step(self, event: Event) -> Step:
-        """Number the next event in order of publication."""
-        if event.sequence is None:
-            event = event.numbered(self._sequence + 1)
-        self._sequence = max(event.sequence or 0, self._sequence)
-        return Step(event, Moment(event.published_us, self._sequence))
+        self._intake = Intake.restored(state["intake"])
 
     def _take(self, steps: list[Step]) -> list[Delivery]:
         """Take events in order through all stages; time goes on with each step."""
@@ -249,9 +226,6 @@ class Engine:
             raise InvalidSubscription(f"there is no subscriber {subscriber!r}")
         return self._matcher.subscribers[subscriber]
 
-    def _moment(self) -> Moment:
-        return Moment(self._arrivals.watermark_us or 0, self._sequence)
-
     def _enrol(self, subscriber: Subscriber) -> None:
         self._matcher.subscribe(subscriber)
         self._feeds.enrol(subscriber)
@@ -262,7 +236,7 @@ class Engine:
         try:
             yield
         except TidingsError as error:
-            self.dead_letters.append(DeadLetter(record, str(error)))
+            self._intake.refuse(record, error)
             raise
 
 
