@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidings.diversify.neighbourhood import most_relevant, near_within, sorted_near
@@ -118,7 +118,8 @@ def test_sums_that_tie_do_so_in_any_order(order: int) -> None:
     assert found(case, 0.5, relevant=True)[0] == 4 == judged(case, 0.5, relevant=True)[0]
 
 
-@settings(max_examples=20)
+@settings(max_examples=200)
+@example(35129)
 @given(st.integers(0, 10**6))
 def test_large_windows_whose_sums_shrink(seed: int) -> None:
     """Many neighbours leave one after the other, down to nothing; ranks span many decades."""

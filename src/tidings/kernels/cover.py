@@ -103,14 +103,21 @@ def leave_white(members: Ints, white: Ints, size: int, member: int) -> int:
 @inner
 def forget(near: Near, worth: Worth, white: Ints, sums: Sums, gone: int) -> None:
     """Take one that is not white any more out of the sums of its neighbours."""
+    first = near[0][gone]
+    for place in range(first, first + near[1][gone]):
+        other = near[2][place]
+        if white[other] >= 0:
+            sums[0][other] -= worth[0][gone] * near[3][place] if worth[2] else 1.0
+
+
+@inner
+def renew(near: Near, worth: Worth, white: Ints, sums: Sums, gone: int) -> None:
+    """Add up anew what lost digits, after all who left were taken out."""
     kept, whole = sums
     first = near[0][gone]
     for place in range(first, first + near[1][gone]):
         other = near[2][place]
-        if white[other] < 0:
-            continue
-        kept[other] -= worth[0][gone] * near[3][place] if worth[2] else 1.0
-        if kept[other] < whole[other] * LOST:
+        if white[other] >= 0 and kept[other] < whole[other] * LOST:
             kept[other] = whole[other] = add_up(near, worth, white, other)
 
 
@@ -137,6 +144,8 @@ def cover(near: Near, worth: Worth, given: Ints, chosen: Ints) -> int:
                 left, many = leave_white(members, white, left, gone[many]), many + 1
         for each in gone[:many]:
             forget(near, worth, white, sums, each)
+        for each in gone[:many]:
+            renew(near, worth, white, sums, each)
     return size
 
 
