@@ -1,0 +1,96 @@
+"""A market for the pipeline: many people with chains of wishes, and offers of 20 attributes.
+
+As in bench/fanout.py, but conditions are equalities and ranges only, so that plain SQL can hold
+them as well; of 1,000,000 subscriptions some 100 match an offer.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from predicates import Words
+
+from tidings.model import Event, Subscription
+from tidings.policy import Policy, Subscriber
+from tidings.predicate import Condition, Predicate, predicate
+
+OWNED, ATTRIBUTES, SHORTEST = 5, 20, 2
+DEPTHS = (3, 2)
+Row = dict[str, Any]
+
+
+def wish(words: Words, attribute: int) -> Predicate:
+    name = f"a{attribute}"
+    if attribute % 2 == 0:
+        return predicate(name, "=", words.word())
+    low = round(words.chance.random() * 1000, 2)
+    return predicate(name, "between", (low, low + round(words.chance.exponential(65), 2)))
+
+
+def subscriptions(size: int, seed: int = 7) -> Iterator[Subscription]:
+    """Chains of conditions of 2 to 4 predicates, each refining the one before."""
+    words = Words(seed)
+    for person in range(size // OWNED):
+        for chain, depth in enumerate(DEPTHS):
+            parts = [wish(words, each) for each in words.attributes(SHORTEST - 1 + depth)]
+            for step in range(depth):
+                condition = Condition((tuple(parts[: SHORTEST + step]),))
+                rank = round(words.chance.random(), 2)
+                yield Subscription(
+                    f"s{person:07d}-{chain}{step}", owner(person), condition, prefrank=rank
+                )
+
+
+def owner(person: int) -> str:
+    return f"p{person:07d}"
+
+
+def people(size: int, policy: Policy) -> list[Subscriber]:
+    return [Subscriber(owner(person), policy) for person in range(size // OWNED)]
+
+
+def events(count: int, seed: int = 8) -> Iterator[Event]:
+    """One a second."""
+    words = Words(seed)
+    for number in range(count):
+        said = {
+            f"a{each}": round(words.chance.random() * 1000, 2) if each % 2 else words.word()
+            for each in words.attributes(ATTRIBUTES)
+        }
+        yield Event(f"e{number:07d}", said, number, sequence=number + 1)
+
+
+def event_rows(stream: Iterator[Event]) -> Iterator[Row]:
+    """Events as columns: two maps, since an attribute is a number or a text."""
+    for event in stream:
+        texts = {name: each for name, each in event.attributes.items() if isinstance(each, str)}
+        numbers = {name: each for name, each in event.attributes.items() if name not in texts}
+        yield {
+            "id": event.id,
+            "published_at": event.published_us,
+            "sequence": event.sequence,
+            "texts": list(texts.items()),
+            "numbers": list(numbers.items()),
+        }
+
+
+def predicate_rows(wishes: Iterator[Subscription]) -> Iterator[Row]:
+    """One row a predicate, as a relational schema has it."""
+    for each in wishes:
+        [parts] = each.conjunctions
+        for part in parts:
+            text = part.operator == "="
+            low, high = (None, None) if text else part.operand
+            yield {
+                "subscription": each.id,
+                "subscriber": each.subscriber,
+                "prefrank": each.prefrank,
+                "predicates": len(parts),
+                "attribute": part.attribute,
+                "text": part.operand if text else None,
+                "low": low,
+                "high": high,
+            }
