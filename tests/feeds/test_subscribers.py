@@ -42,3 +42,17 @@ def test_who_left_has_no_number() -> None:
     before = people.generation
     assert people.add("b") == number
     assert people.generation == before + 1
+
+
+@pytest.mark.parametrize("gone", [(), ("a", "c")])
+def test_many_are_numbered_as_one_after_the_other(gone: tuple[str, ...]) -> None:
+    alone, together = Subscribers(), Subscribers()
+    for people in (alone, together):
+        for name in "abcd":
+            people.add(name)
+        for name in gone:
+            people.remove(name)
+    names = [f"u{n}" for n in range(40)]
+    assert together.add_many(names).tolist() == [alone.add(name) for name in names]
+    assert together.in_order().tolist() == alone.in_order().tolist()
+    assert [together.number(name) for name in names] == [alone.number(name) for name in names]

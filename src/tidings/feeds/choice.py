@@ -4,6 +4,7 @@ Nothing is pruned, since a lower rank may win by its distance. What choosing nee
 there once for all subscribers; distances are taken once a pair, when the second of them arrives.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -12,10 +13,10 @@ import numpy.typing as npt
 from tidings.diversify import Among, Order
 from tidings.diversify.protocol import Floats, Ints
 from tidings.feeds import plan as plans
-from tidings.feeds.cohort import Found, longer
+from tidings.feeds.cohort import Found, longer, taken
 from tidings.feeds.deliveries import Part
 from tidings.feeds.events import EventTable
-from tidings.feeds.shelves import COLUMNS, Shelves
+from tidings.feeds.shelves import Shelves
 from tidings.feeds.traits import Traits
 from tidings.kernels import window_diverse as kernels
 from tidings.kernels import window_layout as at
@@ -75,6 +76,8 @@ class DiverseCohort:
         self.events = EventTable()
         self.ends: list[tuple[int, int]] = []
         self._free: list[int] = []
+        self.asleep: set[int] = set()
+        """Rows of windows that were filled, and not touched since."""
         self._out: list[tuple[int, ...]] = []
         self._ranks: list[float] = []
         self._found = _scratch(_FIRST)
@@ -85,17 +88,22 @@ class DiverseCohort:
         """The bytes that the arrays of the windows hold; those of events are not among them."""
         return self.head.nbytes + self.numbers.nbytes + self.shelves.nbytes
 
-    def enrol(self, number: int, _: str) -> int:
+    def enrol(self, number: int, name: str) -> int:
         """Give the row of a new, empty window for a subscriber's number."""
-        if not self._free:
-            old, size = len(self.head), len(self.head) + max(_FIRST, len(self.head) // 4)
+        return int(self.enrol_many(np.array([number]), [name])[0])
+
+    def enrol_many(self, numbers: Ints, _: Sequence[str]) -> Ids:
+        """Give the rows of new, empty windows."""
+        if len(self._free) < len(numbers):
+            old = len(self.head)
+            size = old + max(len(numbers), _FIRST, old // 4)
             self.head, self.numbers = longer(self.head, size), longer(self.numbers, size)
             self.head[old:, END] = at.NEVER
             self._free += range(size - 1, old - 1, -1)
-        row = self._free.pop()
-        self.head[row] = (0, 0, at.NEVER, 0, -1, -1, -1)
-        self.numbers[row] = number
-        return row
+        rows = taken(self._free, len(numbers))
+        self.head[rows] = (0, 0, at.NEVER, 0, -1, -1, -1)
+        self.numbers[rows] = numbers
+        return rows
 
     def drop(self, row: int) -> None:
         """Give a row back."""
@@ -106,12 +114,14 @@ class DiverseCohort:
     def empty(self, row: int) -> None:
         """Let all matches of a window go."""
         grade, seat = self.head[row, GRADE : SEAT + 1].tolist()
+        self.asleep.discard(row)
         if grade >= 0:
             self.shelves.give_back(grade, seat)
         self.head[row, [HELD, GRADE, SEAT, LAST]] = (0, -1, -1, -1)
 
     def add(self, row: int, slot: int, score: float, handle: int) -> int:
         """Add a match as the newest; give its place."""
+        self._wake(row)
         head, shelves = self.head[row], self.shelves
         grade, seat = int(head[GRADE]), int(head[SEAT])
         if head[HELD] == shelves.width(grade):
@@ -128,6 +138,7 @@ class DiverseCohort:
 
     def drop_below(self, row: int, low: int) -> None:
         """Drop the matches that stand below a place on the axis of the window."""
+        self._wake(row)
         grade, seat = int(self.head[row, GRADE]), int(self.head[row, SEAT])
         if grade >= 0:
             events = (self.events.us, self.events.sequence)
@@ -147,6 +158,7 @@ class DiverseCohort:
 
     def look(self, row: int, span: tuple[int, int] = EVERYTHING) -> Look:
         """List the candidates between two places on the axis of the window."""
+        self._wake(row)
         grade, seat, last = self.head[row, GRADE:].tolist()
         if grade < 0:
             return Look(row, np.empty(0, np.int64), 0, 0, 0)
@@ -232,40 +244,20 @@ class DiverseCohort:
         rows = np.flatnonzero(self.head[:, END] != at.NEVER)
         return np.stack([rows, self.head[rows, END]], axis=1)
 
-    def columns(self, rows: Ints) -> dict[str, npt.NDArray[Any]]:
-        """Give the state of some rows without its holes, in order of arrival."""
-        found: list[list[npt.NDArray[Any]]] = [[np.zeros(0, kind)] for kind in COLUMNS]
-        for row in rows.tolist():
-            if self.head[row, HELD]:
-                born = self.window(row, 3)
-                order = np.argsort(born, kind="stable")[-int(self.head[row, HELD]) :]
-                for column, parts in enumerate(found):
-                    parts.append(self.window(row, column)[order])
-        slot, handle, score, mark = (np.concatenate(each) for each in found)
-        head = self.head[rows[:, None], COUNTERS]
-        return {"head": head, "score": score, "mark": mark, "slot": slot, "handle": handle}
-
-    def fill(self, events: EventTable, state: dict[str, npt.NDArray[Any]], handles: Ids) -> None:
-        """Take over the state of all rows, enrolled in its order and still empty."""
-        self.events = events
-        self.traits.note(events, state["slot"])
-        columns = (state["slot"], state["score"], handles, state["mark"])
-        entries = list(zip(*(each.tolist() for each in columns), strict=True))
-        first = 0
-        for row, counters in enumerate(state["head"].tolist()):
-            last = first + counters[3]
-            self.head[row, COUNTERS] = counters
-            self._refill(row, entries[first:last])
-            first = last
-
-    def _refill(self, row: int, entries: list[tuple[int, float, int, int]]) -> None:
-        if entries:
-            grade = self.shelves.grade(len(entries))
-            seat = self.shelves.take(grade)
-            for place, entry in enumerate(entries):
-                kernels.put(self.shelves.pools[grade], seat, place - 1, entry)
+    def _wake(self, row: int) -> None:
+        """Find out what choosing needs of the events of a window that was filled."""
+        if row not in self.asleep:
+            return
+        self.asleep.discard(row)
+        held = int(self.head[row, HELD])
+        self.traits.note(self.events, self.window(row, 0)[:held])
+        grade, seat = self.head[row, GRADE : SEAT + 1].tolist()
+        if self.shelves.keeps(grade):
+            born = self.window(row, 3)
+            marks, born[:] = born.copy(), 0
+            for place in range(held):
+                born[place] = marks[place]
                 self.shelves.measure(grade, seat, place)
-            self.head[row, GRADE:] = (grade, seat, len(entries) - 1)
 
     def mark(self, alive: Ids) -> None:
         """Mark the event slots in use."""

@@ -1,6 +1,6 @@
 """All subscribers with an equal policy: one set of arrays, and one kernel that drives them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -94,11 +94,17 @@ class Cohort:
 
     def enrol(self, number: int, _: str) -> int:
         """Give the row of a new, empty window for a subscriber's number."""
-        if not self._free:
-            self._add_rows(max(_FIRST, len(self.head) // 4))
+        self._find_rows(1)
         row = self._free.pop()
         self.numbers[row] = number
         return row
+
+    def enrol_many(self, numbers: Ints, _: Sequence[str]) -> Ids:
+        """Give the rows of new, empty windows."""
+        self._find_rows(len(numbers))
+        rows = taken(self._free, len(numbers))
+        self.numbers[rows] = numbers
+        return rows
 
     def drop(self, row: int) -> None:
         """Give a row back."""
@@ -106,8 +112,11 @@ class Cohort:
         self._clear(slice(row, row + 1))
         self._free.append(row)
 
-    def _add_rows(self, more: int) -> None:
-        old, size = len(self.head), len(self.head) + more
+    def _find_rows(self, wanted: int) -> None:
+        if len(self._free) >= wanted:
+            return
+        old = len(self.head)
+        size = old + max(wanted, _FIRST, old // 4)
         self.head, self.numbers = longer(self.head, size), longer(self.numbers, size)
         self._clear(slice(old, size))
         self._free += range(size - 1, old - 1, -1)
@@ -232,6 +241,14 @@ def longer(pool: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     """Give the pool with more room behind; in place where the system can do that."""
     pool.resize((size, *pool.shape[1:]), refcheck=False)
     return pool
+
+
+def taken(free: list[int], count: int) -> Ids:
+    """Take so many numbers from the end of those that are free."""
+    first = len(free) - count
+    found = np.array(free[first:][::-1], np.int32)
+    del free[first:]
+    return found
 
 
 def spread(starts: Ints, sizes: Ints) -> Ints:

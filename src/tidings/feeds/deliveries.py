@@ -36,7 +36,7 @@ class Names:
         """Make the delivery of a row of columns."""
         return Delivery(
             subscriber=self.subscribers.names[subscriber],
-            event=self.events.event(row[at.EVENT]).id,
+            event=self.events.id(row[at.EVENT]),
             rank=rank,
             position=row[at.POSITION],
             window=_extent(kind, row),

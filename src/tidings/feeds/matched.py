@@ -1,6 +1,6 @@
 """Which subscriptions matched, as one number an entry: a subscription, or a set of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -33,6 +33,10 @@ class MatchedSets:
             found = self._numbers[subscription] = len(self.names)
             self.names.append(subscription)
         return found
+
+    def number_many(self, subscriptions: Sequence[str]) -> Ids:
+        """Give the numbers of many."""
+        return np.fromiter(map(self.number, subscriptions), np.int32, len(subscriptions))
 
     def ids(self, handle: int) -> tuple[str, ...]:
         """Give the subscriptions that a handle stands for, in order."""

@@ -1,12 +1,18 @@
 """Cohorts whose distance kernels do not know: an object a subscriber, asked by `Feed`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from tidings.feed import Feed
 from tidings.model import Delivery, Match
 from tidings.policy import Policy, Subscriber
 from tidings.window import Moment
+
+Ids = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
 
 
 class ObjectCohort:
@@ -21,6 +27,11 @@ class ObjectCohort:
         """Open an empty feed; its row is the subscriber's number."""
         self.feeds[number] = Feed(Subscriber(subscriber, self.policy))
         return number
+
+    def enrol_many(self, numbers: Ints, subscribers: Sequence[str]) -> Ids:
+        """Open many."""
+        pairs = zip(numbers.tolist(), subscribers, strict=True)
+        return np.array([self.enrol(*pair) for pair in pairs], np.int32)
 
     def drop(self, row: int) -> None:
         """Close a feed."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tidings.feeds.cohort import longer
+from tidings.feeds.cohort import longer, taken
 from tidings.feeds.traits import Traits
 from tidings.kernels.window_diverse import Codes, Shelf, code_all, measure
 
@@ -51,18 +51,32 @@ class Shelves:
         """Tell whether windows of a grade keep their distances."""
         return self._kept and self.width(grade) <= WIDEST
 
+    def grades(self, places: Ints) -> npt.NDArray[np.int64]:
+        """Give the first grades with so many places; -1 for none."""
+        sizes, inverse = np.unique(places, return_inverse=True)
+        found = [self.grade(size) if size else -1 for size in sizes.tolist()]
+        return np.array(found, np.int64)[inverse]
+
     def take(self, grade: int) -> int:
         """Give a free row of a grade."""
+        self._find_rows(grade, 1)
+        return self._free[grade].pop()
+
+    def take_many(self, grade: int, count: int) -> npt.NDArray[np.int32]:
+        """Give free rows of a grade."""
+        self._find_rows(grade, count)
+        return taken(self._free[grade], count)
+
+    def _find_rows(self, grade: int, wanted: int) -> None:
         while len(self.pools) <= grade:
             self.pools.append(self._pool(len(self.pools)))
             self._free.append([])
-        if not self._free[grade]:
+        if len(self._free[grade]) < wanted:
             pool = self.pools[grade]
             old = len(pool[0])
-            size = old + max(4, old // 8)
+            size = old + max(wanted, 4, old // 8)
             self.pools[grade] = tuple(longer(each, size) for each in pool)  # type: ignore[assignment]
             self._free[grade] += range(size - 1, old - 1, -1)
-        return self._free[grade].pop()
 
     def give_back(self, grade: int, seat: int) -> None:
         """Take a row back, which is empty then; a pool without windows takes no room."""

@@ -1,27 +1,33 @@
 """Windows in arrays as bytes, and back: each event once, and no room that is not used.
 
 Events go by time and id, subscriptions by id, subscribers by enrolment, so that equal states give
-equal bytes. Keys are not kept: scores give them again.
+equal bytes. Keys are not kept: scores give them again. Columns of numbers take as few bytes each as
+hold them all; names are texts. More of an event than its id is kept where a diversifier needs it.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from tidings.feeds import packed
 from tidings.feeds.choice import DiverseCohort
 from tidings.feeds.cohort import Cohort
 from tidings.feeds.deliveries import Names
 from tidings.feeds.frame import Arrays, pack, unpack
 from tidings.feeds.objects import ObjectCohort
 from tidings.feeds.policies import kept
+from tidings.frame import Column
 from tidings.kernels import window_layout as at
-from tidings.model import Event
-from tidings.policy import Policy, Subscriber
+from tidings.policy import Policy
 
 Ids = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 COUNTERS: Final = [at.SEEN, at.SENT, at.END, at.SIZE, at.HELD, at.OLDEST_US, at.NEWEST_US]
+_END: Final = 2
 
 
 class Tables(Protocol):
@@ -30,8 +36,10 @@ class Tables(Protocol):
     names: Names
     cohorts: list[Cohort | DiverseCohort | ObjectCohort]
 
-    def enrol(self, subscriber: Subscriber) -> None: ...
-    def slot(self, event: Event) -> int: ...
+    def enrol_many(
+        self, subscribers: Sequence[str], policies: Sequence[Policy], seats: Ids
+    ) -> None: ...
+    def slots(self, ids: Sequence[str], us: Ints, sequence: Ints) -> Ids: ...
     def copy_sets(self, old: Ids, new: Ids, used: int) -> int: ...
     def note_ends(self, index: int, ends: Ints) -> None: ...
 
@@ -41,28 +49,33 @@ def dump(kind: str, tables: Tables) -> bytes:
     names, people = tables.names, tables.names.subscribers
     numbers = people.in_order()
     used, seats = _first_seen(people.cohort[numbers])
-    arrays: Arrays = {"cohort": seats}
     header: dict[str, Any] = {
-        "subscribers": [people.names[number] for number in numbers.tolist()],
         "policies": [kept(tables.cohorts[index].policy) for index in used],
         "objects": {},
     }
+    parts: dict[int, Arrays] = {}
+    diverse = []
     for place, index in enumerate(used):
         cohort = tables.cohorts[index]
         if isinstance(cohort, ObjectCohort):
             header["objects"][str(place)] = cohort.snapshot()
+            continue
+        rows = people.row[numbers[seats == place]].astype(np.int64)
+        if isinstance(cohort, DiverseCohort):
+            parts[place] = packed.columns(cohort, rows)
+            diverse.append(place)
         else:
-            rows = people.row[numbers[seats == place]].astype(np.int64)
-            columns = (
-                cohort.columns(rows)
-                if isinstance(cohort, DiverseCohort)
-                else _columns(cohort, rows)
-            )
-            starts, columns["members"] = names.matched.flat(columns.pop("handle"))
-            columns["sizes"] = np.diff(starts).astype(np.int32)
-            arrays |= {f"{name}-{place}": each for name, each in columns.items()}
-    header["events"], header["subscriptions"] = _rename(arrays, names)
-    return pack(kind, header, arrays)
+            parts[place] = _columns(cohort, rows)
+        starts, parts[place]["members"] = names.matched.flat(parts[place].pop("handle"))
+        parts[place]["sizes"] = np.diff(starts)
+    columns: dict[str, Column] = {
+        "subscribers": [people.names[number] for number in numbers.tolist()],
+        "seats": _narrow(seats),
+    }
+    columns |= _events(parts, diverse, names) | _subscriptions(parts, names)
+    for place, part in parts.items():
+        columns |= {f"{name}-{place}": each for name, each in _written(part).items()}
+    return pack(kind, header, columns)
 
 
 def _first_seen(cohorts: Ids) -> tuple[list[int], Ids]:
@@ -88,60 +101,105 @@ def _columns(cohort: Cohort, rows: Ints) -> Arrays:
     }
 
 
-def _rename(arrays: Arrays, names: Names) -> tuple[list[Any], list[str]]:
-    """Number events and subscriptions anew, in their own order; give both."""
-    held = _all(arrays, "slot", "ring")
-    events = sorted(
-        (names.events.event(slot) for slot in held), key=lambda each: (each.published_us, each.id)
-    )
-    slots = {names.events.slot_of(each.id): place for place, each in enumerate(events)}
-    wanted = sorted(_all(arrays, "members"), key=lambda number: names.matched.names[number])
-    numbers = {number: place for place, number in enumerate(wanted)}
-    for name, each in arrays.items():
-        mapping = numbers if name.startswith("members-") else slots
-        if name.startswith(("slot-", "ring-", "members-")):
-            arrays[name] = _mapped(each, mapping)
-    return [each.to_dict() for each in events], [names.matched.names[each] for each in wanted]
+def _events(parts: dict[int, Arrays], diverse: Sequence[int], names: Names) -> dict[str, Column]:
+    """Number the events that are held anew, by time and id; give what is kept of them."""
+    table = names.events
+    slots = [part[name] for part in parts.values() for name in ("slot", "ring") if name in part]
+    held = _used(slots, len(table.ids))
+    held = held[np.lexsort((table.tie[held], table.us[held]))]
+    _renumber(parts, ("slot", "ring"), held, len(table.ids))
+    described = _used([parts[place]["slot"] for place in diverse], len(held))
+    forms = [""] * len(held) if len(described) else []
+    for place in described.tolist():
+        forms[place] = table.form(int(held[place]))
+    return {
+        "events": [table.id(slot) for slot in held.tolist()],
+        "us": table.us[held],
+        "sequence": table.sequence[held],
+        "forms": forms,
+    }
 
 
-def _all(arrays: Arrays, *prefixes: str) -> list[int]:
-    some = [each for name, each in arrays.items() if name.split("-")[0] in prefixes]
-    found: list[int] = np.unique(np.concatenate(some)).tolist() if some else []
-    return found
+def _subscriptions(parts: dict[int, Arrays], names: Names) -> dict[str, Column]:
+    """Number the subscriptions that are held anew, in order of their ids; give them."""
+    every = names.matched.names
+    held = _used([part["members"] for part in parts.values()], len(every))
+    ids = pa.array([every[number] for number in held.tolist()], pa.large_string())
+    order = pc.sort_indices(ids).to_numpy()
+    _renumber(parts, ("members",), held[order], len(every))
+    return {"subscriptions": ids.take(order).to_pylist()}
 
 
-def _mapped(numbers: npt.NDArray[Any], mapping: dict[int, int]) -> Ids:
-    table = np.zeros(max(mapping, default=0) + 1, np.int32)
-    table[list(mapping)] = list(mapping.values())
-    return np.asarray(table[numbers])
+def _used(columns: Sequence[npt.NDArray[Any]], size: int) -> Ints:
+    """Give the numbers that come up in columns."""
+    found = np.zeros(size, np.bool_)
+    for each in columns:
+        found[each] = True
+    return np.flatnonzero(found)
+
+
+def _renumber(parts: dict[int, Arrays], names: Sequence[str], held: Ints, size: int) -> None:
+    table = np.zeros(size, np.int32)
+    table[held] = np.arange(len(held))
+    for part in parts.values():
+        for name in part.keys() & set(names):
+            part[name] = table[part[name]]
+
+
+def _written(part: Arrays) -> Arrays:
+    """Give the columns as they are written: counters one by one, and all numbers narrow."""
+    head = part.pop("head").copy()
+    head[:, _END] -= at.NEVER
+    part |= {f"head{number}": column for number, column in enumerate(head.T)}
+    return {name: _narrow(each) for name, each in part.items()}
+
+
+def _read(part: Arrays) -> Arrays:
+    """Give the columns as they were; the kernels know numbers of one width only."""
+    heads = sorted(name for name in part if name.startswith("head"))
+    head = np.stack([part.pop(name).astype(np.int64) for name in heads], axis=1)
+    head[:, _END] += at.NEVER
+    return {"head": head, **part}
+
+
+def _narrow(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Give whole numbers of at least 0 in the fewest bytes that hold all of them."""
+    if column.dtype.kind == "f" or not column.size or column.min() < 0:
+        return column
+    return column.astype(np.min_scalar_type(int(column.max())))
 
 
 def load(kind: str, tables: Tables, state: bytes) -> None:
     """Fill empty tables with what the bytes hold."""
-    header, arrays = unpack(kind, state)
+    header, columns = unpack(kind, state)
     policies = [Policy(**each) for each in header["policies"]]
-    for name, place in zip(header["subscribers"], arrays["cohort"].tolist(), strict=True):
-        tables.enrol(Subscriber(name, policies[place]))
-    slots = np.array([tables.slot(Event.from_dict(form)) for form in header["events"]])
-    numbers = np.array([tables.names.matched.number(each) for each in header["subscriptions"]])
+    tables.enrol_many(columns["subscribers"], policies, columns["seats"])
+    events = tables.names.events
+    slots = tables.slots(columns["events"], columns["us"], columns["sequence"])
+    for slot, form in zip(slots.tolist(), columns["forms"], strict=False):
+        events.describe(slot, form)
+    numbers = tables.names.matched.number_many(columns["subscriptions"])
     for place, cohort in enumerate(tables.cohorts):
         if isinstance(cohort, ObjectCohort):
             cohort.restore(header["objects"][str(place)])
-            continue
-        mine = {name.split("-")[0]: each for name, each in arrays.items() if _of(name, place)}
-        for name in {"slot", "ring"} & mine.keys():
-            mine[name] = slots[mine[name]].astype(np.int32) if len(slots) else mine[name]
-        mine["members"] = numbers[mine["members"]] if len(numbers) else mine["members"]
-        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(mine["sizes"], dtype=np.int64)])
-        handles = tables.names.matched.handles(
-            starts, mine["members"].astype(np.int32), tables.copy_sets
-        )
-        if isinstance(cohort, DiverseCohort):
-            cohort.fill(tables.names.events, mine, handles)
         else:
-            cohort.fill(tables.names.events, COUNTERS, mine, handles)
-        tables.note_ends(place, cohort.open_ends())
+            part = {n.split("-")[0]: c for n, c in columns.items() if n.endswith(f"-{place}")}
+            _fill(tables, place, _read(part), (slots, numbers))
+    events.young[:] = False
 
 
-def _of(name: str, place: int) -> bool:
-    return name.endswith(f"-{place}")
+def _fill(tables: Tables, place: int, part: Arrays, given: tuple[Ids, Ids]) -> None:
+    """Fill a cohort with its columns, in which slots and numbers are those that were given."""
+    cohort, (slots, numbers) = tables.cohorts[place], given
+    assert not isinstance(cohort, ObjectCohort)
+    for name in {"slot", "ring"} & part.keys():
+        part[name] = slots[part[name]]
+    sizes = part["sizes"]
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+    members = numbers[part["members"]]
+    handles = tables.names.matched.handles(starts, members, tables.copy_sets)
+    if isinstance(cohort, DiverseCohort):
+        packed.fill(cohort, tables.names.events, part, handles)
+    else:
+        cohort.fill(tables.names.events, COUNTERS, part, handles)
+    tables.note_ends(place, cohort.open_ends())

@@ -1,5 +1,6 @@
 """Who is enrolled: a number each, the cohort and row behind it, and the order of enrolment."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -51,6 +52,18 @@ class Subscribers:
         self._enrolled += 1
         return number
 
+    def add_many(self, subscribers: Sequence[str]) -> Ints:
+        """Give new subscribers numbers, in their order."""
+        if self._free:
+            return np.array([self.add(each) for each in subscribers], np.int64)
+        numbers = np.arange(len(self.names), len(self.names) + len(subscribers))
+        self.names += subscribers
+        self._make_room()
+        self._numbers.update(zip(subscribers, numbers.tolist(), strict=True))
+        self.order[numbers] = self._enrolled + np.arange(len(subscribers))
+        self._enrolled += len(subscribers)
+        return numbers
+
     def seat(self, number: int, cohort: int, row: int) -> None:
         """Say where the state of a subscriber is."""
         self.cohort[number], self.row[number] = cohort, row
@@ -68,6 +81,6 @@ class Subscribers:
 
     def _make_room(self) -> None:
         if len(self.names) > len(self.cohort):
-            size = len(self.cohort) + len(self.cohort) // 4
+            size = max(len(self.names), len(self.cohort) + len(self.cohort) // 4)
             for column in (self.cohort, self.row, self.order):
                 column.resize(size, refcheck=False)

@@ -65,6 +65,18 @@ class TableFeeds:
         index = self.cohort(subscriber.policy)
         people.seat(number, index, self.cohorts[index].enrol(number, subscriber.id))
 
+    def enrol_many(
+        self, subscribers: Sequence[str], policies: Sequence[Policy], seats: Ids
+    ) -> None:
+        """Open empty feeds of new subscribers; `policies[seats[i]]` is the policy of the i-th."""
+        people = self.names.subscribers
+        numbers, names = people.add_many(subscribers), np.array([*subscribers, None], object)
+        for place, policy in enumerate(policies):
+            mine = np.flatnonzero(seats == place)
+            index = self.cohort(policy)
+            rows = self.cohorts[index].enrol_many(numbers[mine], names[mine].tolist())
+            people.cohort[numbers[mine]], people.row[numbers[mine]] = index, rows
+
     def drop(self, subscriber: str) -> None:
         self._leave(self.names.subscribers.number(subscriber))
         self.names.subscribers.remove(subscriber)
@@ -76,6 +88,10 @@ class TableFeeds:
     def slot(self, event: Event) -> int:
         """Give the slot of an event, for `Rows` that are offered before time goes on."""
         return self.names.events.slot(event, self._mark)
+
+    def slots(self, ids: Sequence[str], us: Ints, sequence: Ints) -> Ids:
+        """Give the slots of different events in order of publication, of which no more is known."""
+        return self.names.events.slots(ids, us, sequence, self._mark)
 
     def subscription(self, subscription: str) -> int:
         """Give the number of a subscription, for `Rows`."""
@@ -97,14 +113,21 @@ class TableFeeds:
         return Deliveries(found, self.names)
 
     def advance(self, now: Moment) -> list[Delivery]:
+        parts = self._due(now)
+        return Deliveries(parts, self.names).objects() if parts else []
+
+    def advance_rows(self, now: Moment) -> Deliveries:
+        """Say that the stream has come to `now`, and give deliveries as arrays."""
+        return Deliveries(self._due(now), self.names)
+
+    def _due(self, now: Moment) -> list[Part]:
         self.names.events.young[:] = False
         parts = [
             self._advance(index, numbers, now)
             for axis, bound in ((at.TIME, now.us), (at.PUBLISHED, now.sequence))
             for index, numbers in self._ends[axis].due(bound).items()
         ]
-        parts += [self._advance_objects(cohort, now) for cohort in self._objects()]
-        return Deliveries(parts, self.names).objects() if parts else []
+        return parts + [self._advance_objects(cohort, now) for cohort in self._objects()]
 
     def current(self, subscriber: str, now: Moment) -> list[Delivery]:
         people, events = self.names.subscribers, self.names.events
@@ -195,7 +218,7 @@ class TableFeeds:
         counted = getattr(cohort.policy.window, "count", "matching") == "published"
         bare = self.names.events.sequence[slots] == UNNUMBERED
         if counted and bare.any():
-            name = self.names.events.event(int(slots[bare][0])).id
+            name = self.names.events.id(int(slots[bare][0]))
             raise InvalidEvent(f'event {name} has no sequence, which count="published" needs')
 
     def _offer(self, index: int, where: Ints, rows: Rows, handles: Ids) -> Part:
