@@ -1,148 +1,227 @@
 """The stages of the Spark path without Spark: any split into batches delivers the same."""
 
-import json
-import zlib
 from collections.abc import Iterator
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.feeds.streams import WINDOWS, plain_or_diverse, policies
+from tests.spark.parcels import deliveries, parcel, rows, sent
 
 from tidings import Delivery, Engine, Event, TidingsError
-from tidings.columns import events_to_table, read_events
 from tidings.matching import Matcher
-from tidings.spark.bucket import Bucket, Row
-from tidings.spark.flow import FLOW, Flow, bucket_of
+from tidings.model import Match, Subscription
+from tidings.policy import Policy, Subscriber
+from tidings.spark.bucket import FRAME, Bucket, Terms
+from tidings.spark.flow import bucket_of
+from tidings.spark.ticks import Tick
 from tidings.testing import Workload, workload
 
 BUCKETS = 3
+FAR = 10**6
+"""Seconds after the end of every stream here."""
 
 
-def delivered_by_engine(work: Workload, lateness: str = "0s") -> dict[str, list[dict[str, Any]]]:
+def by_engine(work: Workload, lateness: str = "0s", until: int | None = None) -> dict[str, Any]:
     engine = Engine(lateness)
     for subscriber in work.subscribers:
         engine.subscribe(subscriber)
     for subscription in work.subscriptions:
         engine.add(subscription)
-    return by_subscriber(map(Delivery.to_dict, engine.publish_many(work.events)))
-
-
-def by_subscriber(forms: Any) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for form in forms:
-        found.setdefault(form["subscriber"], []).append(form)
+    made = engine.publish_many(work.events)
+    if until is not None:
+        made += engine.advance(until)
+    found: dict[str, Any] = {}
+    for each in made:
+        found.setdefault(each.subscriber, []).append(Delivery.to_dict(each))
     return found
 
 
-def split(events: list[Event], chance: Random) -> Iterator[list[Event]]:
+def split(events: list[Any], chance: Random) -> Iterator[list[Any]]:
     while events:
         size = chance.randint(1, 12)
         yield events[:size]
         events = events[size:]
 
 
-def flow_rows(flow: Flow, table: pa.Table) -> dict[int, list[Row]]:
-    rows: dict[int, list[Row]] = {}
-    for batch in flow.batches(table.to_batches(max_chunksize=5)):
-        assert batch.schema == FLOW
-        for row in batch.to_pylist():
-            fields = (row["kind"], row["published_us"] or 0, row["sequence"], row["event"] or "")
-            rows.setdefault(row["bucket"], []).append(Row(*fields, row["body"] or ""))
-    return rows
-
-
-def outcomes(work: Workload, lateness_us: int = 0, seed: int = 1) -> list[dict[str, Any]]:
-    """Run the stages as Spark does: each bucket is packed away between batches."""
-    chance = Random(seed)
+def outcomes(
+    work: Workload, terms: Terms | None = None, seed: int = 1, until: int | None = None
+) -> list[pa.Table]:
+    """Run the stages as Spark does: micro-batches of Arrow batches, packed away in between."""
+    chance, terms = Random(seed), terms or Terms()
     matcher = Matcher(work.subscribers, work.subscriptions)
-    flow = Flow(matcher, read_events, BUCKETS)
+    places = [bucket_of(each.id, BUCKETS) for each in work.subscribers]
     blobs: dict[int, bytes] = {}
-    found: list[dict[str, Any]] = []
+    found: list[pa.Table] = []
+
+    def run(number: int, parcels: list[Any], ticks: list[Tick]) -> None:
+        bucket = Bucket(matcher.subscribers, terms)
+        if number in blobs:
+            bucket.unpack(blobs[number])
+        found.append(bucket.run(parcels, ticks))
+        blobs[number] = bucket.pack()
+
     for batch in split(work.events, chance):
-        for number, rows in flow_rows(flow, events_to_table(batch)).items():
-            bucket = Bucket(matcher.subscribers, lateness_us)
-            if number in blobs:
-                bucket.unpack(blobs[number])
-            chance.shuffle(rows)
-            found += bucket.run(rows)
-            blobs[number] = bucket.pack()
+        arrow = list(split(batch, chance))
+        chance.shuffle(arrow)
+        for number in set(places):
+            mine = [s.id for s, at in zip(work.subscribers, places, strict=True) if at == number]
+            both = [sent(matcher, events, mine) for events in arrow]
+            run(number, [p for ps, _ in both for p in ps], [t for _, ts in both for t in ts])
+    if until is not None:
+        for number in blobs:
+            run(number, [], [Tick(until * 1_000_000, 0)])
     return found
-
-
-def deliveries(found: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    forms = []
-    for row in found:
-        if row["kind"] == "delivery":
-            window = json.loads(row["window"])
-            at = row["delivered_at"].isoformat().replace("+00:00", "Z")
-            kept = {name: value for name, value in row.items() if name != "kind"}
-            forms.append(kept | {"window": window, "delivered_at": at})
-    return by_subscriber(forms)
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_every_policy_delivers_what_the_engine_delivers(seed: int) -> None:
     work = workload(seed, events=60)
-    assert deliveries(outcomes(work, seed=seed)) == delivered_by_engine(work)
+    assert deliveries(outcomes(work, seed=seed)) == by_engine(work)
+
+
+@st.composite
+def published(draw: st.DrawFn) -> list[Event]:
+    """Events in order of time, number and id, many of them at equal times."""
+    gaps = draw(st.lists(st.sampled_from([0, 0, 1, 1, 2, 7]), max_size=24))
+    letters = st.sampled_from("abc")
+    found, at = [], 0
+    for number, gap in enumerate(gaps, start=1):
+        at += gap
+        values = {"genre": draw(letters), "mood": draw(letters)}
+        found.append(Event(f"{draw(letters)}{number}", values, at, 2 * number))
+    return found
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_every_window_and_diversifier_delivers_the_same_whatever_the_split(
+    window: str, data: st.DataObject
+) -> None:
+    chosen = policies(WINDOWS[window], plain_or_diverse)
+    people = [Subscriber(name, data.draw(chosen)) for name in "uvw"]
+    wanted = [
+        Subscription(f"{name}{letter}", name, where=f"genre = '{letter}'", prefrank=rank)
+        for name in "uvw"
+        for letter, rank in (("a", 0.4), ("b", 0.8))
+    ]
+    wanted += [Subscription("um", "u", where="mood = 'c'", prefrank=0.8)]
+    work = Workload(people, wanted, data.draw(published()))
+    lateness_s = data.draw(st.sampled_from([0, 3]))
+    found = outcomes(work, Terms(lateness_s * 1_000_000), data.draw(st.integers(0, 99)), until=FAR)
+    assert deliveries(found) == by_engine(work, f"{lateness_s}s", until=FAR)
+    assert not [row for table in found for kind in ("late", "dead") for row in rows(table, kind)]
 
 
 def test_the_account_counts_every_match() -> None:
     work = workload(3)
     matcher = Matcher(work.subscribers, work.subscriptions)
-    matches = [match.subscriber for event in work.events for match in matcher.matches(event)]
-    counted: dict[str, int] = {}
-    for row in outcomes(work):
-        if row["kind"] == "account":
-            counted[row["subscriber"]] = counted.get(row["subscriber"], 0) + row["position"]
-    assert counted == {name: matches.count(name) for name in set(matches)}
+    matches = [match for event in work.events for match in matcher.matches(event)]
+    counted: dict[str, list[Any]] = {}
+    for row in (row for table in outcomes(work) for row in rows(table, "account")):
+        counts = counted.setdefault(row["subscriber"], [0, 0.0])
+        counts[0] += row["position"]
+        counts[1] += row["position"] * row["rank"]
+    for name, (count, total) in counted.items():
+        scores = [match.score for match in matches if match.subscriber == name]
+        assert (count, total) == (len(scores), pytest.approx(sum(scores)))
+    assert counted.keys() == {match.subscriber for match in matches}
 
 
 def test_out_of_order_within_the_lateness_changes_nothing() -> None:
     work = workload(5)
     mix = sorted(work.events, key=lambda each: (each.published_us // 20_000_000, each.id[::-1]))
     mixed = Workload(work.subscribers, work.subscriptions, mix)
-    expected = delivered_by_engine(work, "30s")
-    assert deliveries(outcomes(mixed, lateness_us=30_000_000)) == expected
+    found = outcomes(mixed, Terms(lateness_us=30_000_000), until=FAR)
+    assert deliveries(found) == by_engine(work, "30s", until=FAR)
 
 
 def test_an_event_from_the_past_comes_out_as_late() -> None:
     work = workload(5)
     old = Event("old", work.events[0].attributes, published_at=-1000, sequence=1)
     found = outcomes(Workload(work.subscribers, work.subscriptions, [*work.events, old]))
-    assert {row["event"] for row in found if row["kind"] == "late"} == {"old"}
+    late = [row for table in found for row in rows(table, "late")]
+    assert {row["event"] for row in late} == {"old"}
+    assert late[0]["reason"].endswith(" s before the watermark")
+    assert '"genre"' in late[0]["record"]
+
+
+def alone(name: str, at: float, sequence: int | None = None, score: float = 0.5) -> Any:
+    event = Event(name, {}, at, sequence)
+    made = parcel([event], [[Match("u", event, score, ("s",))]])
+    return [made], [Tick(event.published_us, sequence or 0)]
+
+
+SLIDING = Policy(k=2, window={"name": "sliding", "length": 3})
+
+
+def test_what_is_late_is_said_in_short_where_no_form_has_come() -> None:
+    bucket = Bucket({"u": Subscriber("u", SLIDING)})
+    bucket.run(*alone("new", 10))
+    [old], ticks = alone("old", 7.5, 3)
+    [row] = rows(bucket.run([old._replace(forms=[""])], ticks), "late")
+    short = '{"id": "old", "published_at": "1970-01-01T00:00:07.500000Z", "sequence": 3}'
+    assert row["record"] == short
+    assert row["reason"] == "published 2.5 s before the watermark"
 
 
 def test_an_event_published_again_is_a_dead_letter_and_not_delivered_again() -> None:
     work = workload(5)
-    again = [*work.events, work.events[-1]]
-    found = outcomes(Workload(work.subscribers, work.subscriptions, again))
-    assert deliveries(found) == delivered_by_engine(work)
-    assert {row["reason"] for row in found if row["kind"] == "dead"} == {
-        f"event {work.events[-1].id!r} was published before"
-    }
+    last = work.events[-1]
+    again = [*work.events, last, Event(last.id, last.attributes, 10**5, last.sequence)]
+    for seed in range(5):
+        found = outcomes(Workload(work.subscribers, work.subscriptions, again), seed=seed)
+        assert deliveries(found) == by_engine(work, until=10**5)
+        reasons = {row["reason"] for table in found for row in rows(table, "dead")}
+        assert reasons == {f"event {last.id!r} was published before"}
+
+
+def again(bucket: Bucket, terms: Terms) -> Bucket:
+    """Pack a bucket away and open it."""
+    found = Bucket({"u": Subscriber("u", SLIDING)}, terms)
+    found.unpack(bucket.pack())
+    return found
+
+
+def test_an_id_is_known_while_it_is_remembered_or_in_a_window() -> None:
+    terms = Terms(remember_us=5_000_000)
+    bucket = Bucket({"u": Subscriber("u", SLIDING)}, terms)
+    assert deliveries([bucket.run(*alone("a", 0))]).keys() == {"u"}
+    for at in range(1, 3):
+        bucket.run(*alone(f"e{at}", 10 * at))
+    bucket = again(bucket, terms)
+    assert len(bucket.seen) == 1
+    assert len(rows(bucket.run(*alone("a", 30)), "dead")) == 1
+    for at in range(4, 8):
+        bucket.run(*alone(f"e{at}", 10 * at, score=0.9))
+    bucket = again(bucket, terms)
+    assert not rows(bucket.run(*alone("a", 80)), "dead")
 
 
 def test_a_bad_record_is_a_dead_letter_and_stops_nothing() -> None:
-    matcher = Matcher()
-    columns = {"id": ["a", None, "c"], "published_at": [0, 0, 0], "x": [1.0, 2.0, float("nan")]}
-    table = pa.table(columns)
-    rows = flow_rows(Flow(matcher, read_events, BUCKETS), table)
-    found = list(Bucket({}).run(rows[0]))
-    assert [row["kind"] for row in found] == ["dead", "dead"]
-    assert "nan" in found[1]["reason"]
+    letter = b'{"record": {"id": "x"}, "reason": "no time", "position": 3}'
+    parcels, ticks = alone("a", 0)
+    found = Bucket({"u": Subscriber("u", SLIDING)}).run(parcels, ticks, [letter])
+    assert [row["reason"] for row in rows(found, "dead")] == ["no time"]
+    assert deliveries([found]).keys() == {"u"}
 
 
 def test_state_of_another_version_is_refused() -> None:
-    bucket = Bucket({})
-    text = zlib.decompress(bucket.pack()).replace(b'"version": 1', b'"version": 99')
-    with pytest.raises(TidingsError, match="begun with version 99, and this is 1"):
-        bucket.unpack(zlib.compress(text))
+    blob, at = bytearray(Bucket({}).pack()), len(FRAME.mark)
+    blob[at] = 99
+    with pytest.raises(TidingsError, match="has version 99, and this is version 2"):
+        Bucket({}).unpack(bytes(blob))
+    with pytest.raises(TidingsError, match="not the state of a bucket"):
+        Bucket({}).unpack(b"x\\x9c")
 
 
 def test_state_of_another_number_of_buckets_is_refused() -> None:
-    with pytest.raises(TidingsError, match="begun with buckets 8, and this is 4"):
-        Bucket({}, buckets=4).unpack(Bucket({}, buckets=8).pack())
+    with pytest.raises(TidingsError, match="begun with 8 buckets, and this is 4"):
+        Bucket({}, Terms(buckets=4)).unpack(Bucket({}, Terms(buckets=8)).pack())
 
 
 def test_a_bucket_is_the_same_in_every_process() -> None:

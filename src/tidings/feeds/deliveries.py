@@ -78,6 +78,16 @@ class Deliveries:
     def __len__(self) -> int:
         return len(self.rank)
 
+    @property
+    def kinds(self) -> list[str]:
+        """The names of the windows, by `part`."""
+        return [part.kind for part in self._parts]
+
+    @property
+    def made(self) -> bool:
+        """Whether some of them are objects already."""
+        return any(part.made for part in self._parts)
+
     def _sort(self, order: Ints) -> None:
         self.subscriber, self.columns = self.subscriber[order], self.columns[order]
         self.rank, self.part = self.rank[order], self.part[order]

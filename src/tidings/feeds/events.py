@@ -46,6 +46,9 @@ class EventTable:
     def __len__(self) -> int:
         return len(self._slots)
 
+    def __contains__(self, event: str) -> bool:
+        return event in self._slots
+
     def slot(self, event: Event, mark: Callable[[Ids], None]) -> int:
         """Give the slot of an event; `mark` marks the slots in use where room has to be found.
 

@@ -1,159 +1,193 @@
 """The feeds of a bucket of subscribers: the state stage, without Spark.
 
-A bucket is driven by rows of FLOW and keeps everything in one packed blob, since state by
-subscriber costs many times more. What it delivers depends on the sequence of publications only,
-never on where a batch ends.
+A bucket takes all matches of a micro-batch at once, in columns, and keeps everything in one blob,
+since state by subscriber costs many times more. What it delivers depends on the sequence of
+publications only, never on where a batch ends.
 """
 
-import json
-import math
-import zlib
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
 
 from tidings.errors import TidingsError
-from tidings.feed import Feed
-from tidings.model import Delivery, Event, Match
-from tidings.policy import Subscriber
-from tidings.values import moment
-from tidings.window import Arrivals, Late, Moment
+from tidings.feeds.rows import Rows
+from tidings.feeds.table import TableFeeds
+from tidings.frame import Frame
+from tidings.policy import Policy, Subscriber
+from tidings.spark import outcomes
+from tidings.spark.parcel import Ints, Parcel
+from tidings.spark.parcels import empty, in_order, merge, of_subscribers, select
+from tidings.spark.roster import Roster, roster
+from tidings.spark.seen import Seen, hashed
+from tidings.spark.ticks import Tick, Ticks
+from tidings.window import Moment
 
-VERSION: Final = 1
-Outcome = dict[str, Any]
-Account = dict[str, list[float]]
+FRAME: Final = Frame(b"tidings-bucket", 2, "the state of a bucket")
+WEEK_US: Final = 7 * 86_400_000_000
 
 
-class Row(NamedTuple):
-    """A row of FLOW within its bucket."""
+class Terms(NamedTuple):
+    """What holds for all buckets: how late events may come, how long ids are remembered."""
 
-    kind: str
-    us: int
-    sequence: int | None
-    event: str
-    body: str
-
-    @property
-    def order(self) -> tuple[int, bool, int, str]:
-        """Publication time, then ticks after matches, then number, then id."""
-        return (self.us, self.kind == "tick", self.sequence or 0, self.event)
+    lateness_us: int = 0
+    remember_us: int = WEEK_US
+    buckets: int = 1
 
 
 class Bucket:
     """The feeds of some subscribers, opened when they get their first match."""
 
     def __init__(
-        self, subscribers: Mapping[str, Subscriber], lateness_us: int = 0, buckets: int = 1
+        self, people: Roster | Mapping[str, Subscriber], terms: Terms | None = None
     ) -> None:
-        self._subscribers = subscribers
-        self._format = {"version": VERSION, "buckets": buckets}
-        self._feeds: dict[str, Feed] = {}
-        self._arrivals: Arrivals[Row] = Arrivals(lateness_us)
-        self._published: set[str] = set()
-        self._sequence = 0
+        self._roster, self._terms = roster(people), terms or Terms()
+        self.feeds = TableFeeds()
+        self.seen = Seen(self._terms.remember_us)
+        self.waiting = empty()
+        self.watermark_us: int | None = None
+        self.ticks = Ticks()
 
-    def run(self, rows: Iterable[Row]) -> Iterator[Outcome]:
-        """Take the rows of one batch, in whatever order.
+    def run(
+        self, parcels: Sequence[Parcel], ticks: Sequence[Tick], letters: Sequence[str | bytes] = ()
+    ) -> pa.Table:
+        """Take all of one micro-batch, in whatever order; give its outcomes.
 
-        Give deliveries, late and dead records, and an account of each subscriber's matches.
+        These are deliveries, late and dead records, and an account of each subscriber's matches.
         """
-        account: Account = defaultdict(list)
-        for row in sorted(rows, key=lambda row: row.order):
-            if row.kind == "dead":
-                yield _dead(**json.loads(row.body))
-            else:
-                yield from self._arrive(row, account)
-        yield from self._advance(self._arrivals.watermark_us or 0)
-        for subscriber, scores in account.items():
-            yield _account(subscriber, scores)
+        new = merge(parcels)
+        new, refused = self._checked(select(new, in_order(new)))
+        self.ticks.add(ticks)
+        self._come_to([*new.us[-1:].tolist(), *(tick.us for tick in ticks)])
+        taken = self._present(self._released(new))
+        found = [outcomes.dead(letters), *refused, *self._offered(taken)]
+        found.append(outcomes.accounts(taken.subscribers, taken.owners, taken.ranks))
+        if self.watermark_us is not None:
+            self.seen.forget(self.watermark_us)
+        return pa.concat_tables(found)
 
-    def _arrive(self, row: Row, account: Account) -> Iterator[Outcome]:
-        if row.event in self._published:
-            record = json.loads(row.body)["event"]
-            yield _dead(record, f"event {row.event!r} was published before")
-            return
-        try:
-            released = self._arrivals.offer(row.us, row, row.sequence)
-        except Late as late:
-            released = []
-            if row.kind == "match":
-                yield _late(row, str(late))
-        if row.kind == "match":
-            self._published.add(row.event)
-        for each in released:
-            yield from self._process(each, account)
+    def _checked(self, parcel: Parcel) -> tuple[Parcel, list[pa.Table]]:
+        """Split off events that came before, or come too late."""
+        hashes, here = hashed(parcel.events), self.feeds.names.events
+        known = self.seen.known(hashes)
+        known |= np.fromiter((each in here for each in parcel.events), np.bool_, len(known))
+        _, first = np.unique(hashes, axis=0, return_index=True)
+        again = np.ones(len(known), np.bool_)
+        again[first] = known[first]
+        self.seen.add(hashes[~again], parcel.us[~again])
+        if self.watermark_us is None:
+            old = np.zeros(len(known), np.bool_)
+        else:
+            old = (parcel.us < self.watermark_us) & ~again
+        refused = []
+        if again.any():
+            refused.append(outcomes.repeated(select(parcel, again.nonzero()[0])))
+        if old.any():
+            late = select(parcel, old.nonzero()[0])
+            refused.append(outcomes.late(late, self.watermark_us or 0))
+        return select(parcel, (~again & ~old).nonzero()[0]) if refused else parcel, refused
 
-    def _process(self, row: Row, account: Account) -> Iterator[Outcome]:
-        """Take the next row in order of publication: a match through its feeds, a tick to all."""
-        self._sequence = max(row.sequence or 0, self._sequence)
-        if row.kind == "tick":
-            yield from self._advance(row.us)
-            return
-        body = json.loads(row.body)
-        event = Event.from_dict(body["event"])
-        for subscriber, score, matched in body["matches"]:
-            account[subscriber].append(score)
-            match = Match(subscriber, event, score, tuple(matched))
-            now = Moment(row.us, self._sequence)
-            yield from map(outcome, self._feed(subscriber).offer(match, now))
+    def _come_to(self, times: Sequence[int]) -> None:
+        marks = [us - self._terms.lateness_us for us in times]
+        if self.watermark_us is not None:
+            marks.append(self.watermark_us)
+        self.watermark_us = max(marks, default=None)
 
-    def _advance(self, us: int) -> Iterator[Outcome]:
-        now = Moment(us, self._sequence)
-        for feed in self._feeds.values():
-            yield from map(outcome, feed.advance(now))
+    def _released(self, new: Parcel) -> Parcel:
+        """Give what the watermark has reached, in order of publication; the rest waits."""
+        both = merge([self.waiting, new]) if self.waiting.events else new
+        order = in_order(both) if self.waiting.events else np.arange(len(both.us))
+        reached = both.us[order] <= (self.watermark_us or 0)
+        if reached.all() and both is new:
+            return new
+        self.waiting = select(both, order[~reached])
+        return select(both, order[reached])
 
-    def _feed(self, subscriber: str) -> Feed:
-        if subscriber not in self._feeds:
-            self._feeds[subscriber] = Feed(self._subscribers[subscriber])
-        return self._feeds[subscriber]
+    def _present(self, parcel: Parcel) -> Parcel:
+        """Enrol who gets a first match; leave out the matches of those who are gone."""
+        unknown = [name for name in parcel.subscribers if name not in self.feeds]
+        found = {name: self._roster.policy(name) for name in unknown}
+        enrol(self.feeds, {name: policy for name, policy in found.items() if policy is not None})
+        if None not in found.values():
+            return parcel
+        there = [name in self.feeds for name in parcel.subscribers]
+        return of_subscribers(parcel, np.array(there, np.bool_))
+
+    def _offered(self, parcel: Parcel) -> list[pa.Table]:
+        """Take matches in order through the feeds, and let time pass; give deliveries."""
+        feeds, found = self.feeds, list[pa.Table]()
+        numbers = self.ticks.numbers(parcel.us, parcel.sequence)
+        if len(parcel.events):
+            found.append(
+                outcomes.delivered(feeds.offer_rows(self._rows(parcel, numbers)), feeds.names)
+            )
+        if self.watermark_us is not None:
+            self.ticks.pass_until(self.watermark_us, int(numbers[-1]) if len(numbers) else 0)
+            now = Moment(self.watermark_us, self.ticks.sequence)
+            found.append(outcomes.delivered(feeds.advance_rows(now), feeds.names))
+        return found
+
+    def _rows(self, parcel: Parcel, numbers: Ints) -> Rows:
+        feeds, sizes = self.feeds, np.diff(parcel.starts)
+        slots = feeds.slots(parcel.events, parcel.us, parcel.sequence)
+        for slot, form in zip(slots.tolist(), parcel.forms, strict=True):
+            if form:
+                feeds.names.events.describe(slot, form)
+        people = np.array([feeds.number(name) for name in parcel.subscribers], np.int32)
+        return Rows(
+            people[parcel.owners],
+            np.repeat(slots, sizes),
+            parcel.ranks,
+            np.repeat(numbers, sizes),
+            parcel.matched_starts,
+            feeds.names.matched.number_many(parcel.subscriptions)[parcel.matched],
+        )
 
     def pack(self) -> bytes:
         """Give the whole state as bytes."""
-        state = {
-            **self._format,
-            "feeds": {name: feed.snapshot() for name, feed in self._feeds.items()},
-            "arrivals": self._arrivals.snapshot(list),
-            "published": sorted(self._published),
-            "sequence": self._sequence,
+        header = {
+            "buckets": self._terms.buckets,
+            "roster": self._roster.version,
+            "watermark_us": self.watermark_us,
+            "sequence": self.ticks.sequence,
+            "ticks": self.ticks.held,
         }
-        return zlib.compress(json.dumps(state).encode(), level=1)
+        blobs = {"feeds": self.feeds.snapshot(), "waiting": self.waiting.pack()}
+        columns = {name: np.frombuffer(blob, np.uint8) for name, blob in blobs.items()}
+        return FRAME.pack(header, columns | self.seen.columns())
 
     def unpack(self, blob: bytes) -> None:
         """Go on from packed bytes; those of another version or number of buckets are refused."""
-        state = json.loads(zlib.decompress(blob))
-        for name, wanted in self._format.items():
-            if state[name] != wanted:
-                raise TidingsError(
-                    f"the checkpoint was begun with {name} {state[name]}, and this is {wanted}; "
-                    "start with a new checkpoint"
-                )
-        for name, feed in state["feeds"].items():
-            if name in self._subscribers:
-                self._feed(name).restore(feed)
-        self._arrivals.restore(state["arrivals"], lambda item: Row(*item))
-        self._published = set(state["published"])
-        self._sequence = state["sequence"]
+        header, columns = FRAME.unpack(blob)
+        if header["buckets"] != self._terms.buckets:
+            raise TidingsError(
+                f"the checkpoint was begun with {header['buckets']} buckets, and this is "
+                f"{self._terms.buckets}; take it over with tidings.spark.rebucket"
+            )
+        self.feeds.restore(columns["feeds"].tobytes())
+        self.waiting = Parcel.unpack(columns["waiting"].tobytes())
+        self.seen.restore(columns)
+        self.watermark_us = header["watermark_us"]
+        self.ticks = Ticks([Tick(*each) for each in header["ticks"]], header["sequence"])
+        if header["roster"] != self._roster.version:
+            self._renew()
+
+    def _renew(self) -> None:
+        """Drop who is gone; who has another policy begins anew, with an empty window."""
+        people = self.feeds.names.subscribers
+        for number in people.in_order().tolist():
+            name = people.names[number]
+            policy = self._roster.policy(name)
+            if policy is None:
+                self.feeds.drop(name)
+            elif self.feeds.cohort(policy) != people.cohort[number]:
+                self.feeds.enrol(Subscriber(name, policy))
 
 
-def outcome(delivery: Delivery) -> Outcome:
-    """Give a delivery as a row of OUTCOMES."""
-    return delivery.to_dict() | {
-        "kind": "delivery",
-        "window": json.dumps(dict(delivery.window)),
-        "delivered_at": moment(delivery.delivered_us),
-    }
-
-
-def _account(subscriber: str, scores: Sequence[float]) -> Outcome:
-    """Say how many matches a subscriber had in a batch, and their mean score."""
-    mean = math.fsum(scores) / len(scores)
-    return {"kind": "account", "subscriber": subscriber, "rank": mean, "position": len(scores)}
-
-
-def _late(row: Row, reason: str) -> Outcome:
-    record = json.dumps(json.loads(row.body)["event"])
-    return {"kind": "late", "event": row.event, "record": record, "reason": reason}
-
-
-def _dead(record: Any, reason: str, position: int = 0) -> Outcome:
-    return {"kind": "dead", "record": json.dumps(record), "reason": reason}
+def enrol(feeds: TableFeeds, people: Mapping[str, Policy]) -> None:
+    """Open the feeds of new subscribers."""
+    policies = {id(policy): policy for policy in people.values()}
+    places = {each: place for place, each in enumerate(policies)}
+    seats = np.array([places[id(policy)] for policy in people.values()], np.int32)
+    feeds.enrol_many(list(people), list(policies.values()), seats)

@@ -1,8 +1,8 @@
 """From publications to the buckets of subscribers: what the match stage hands to the state stage.
 
-For every publication there is a row for each bucket with a match in it. Besides, each Arrow batch
-sends a tick to every bucket, so that time passes where nothing matches, and what cannot be read
-travels along as a dead letter. All of it is Arrow in, Arrow out; no session is needed.
+Each Arrow batch sends a row to every bucket: a parcel with its matches, or a tick, so that time
+passes where nothing matches. What cannot be read travels along as a dead letter. All of it is Arrow
+in, Arrow out; no session is needed.
 """
 
 import json
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from zlib import crc32
 
+import numpy as np
 import pyarrow as pa
 
 from tidings.columns import MATCHES
@@ -18,7 +19,9 @@ from tidings.files import read_event_line
 from tidings.matching import Matcher
 from tidings.model import Event, Match
 from tidings.rows import BadRecord
+from tidings.spark.parcel import UNNUMBERED, Parcel
 
+Entry = tuple[Event, list[Match]]
 ReadEvents = Callable[[pa.RecordBatch], Iterator[Event | BadRecord]]
 
 FLOW: Final = pa.schema(
@@ -27,8 +30,7 @@ FLOW: Final = pa.schema(
         "kind": pa.string(),
         "published_us": pa.int64(),
         "sequence": pa.int64(),
-        "event": pa.string(),
-        "body": pa.string(),
+        "body": pa.binary(),
     }
 )
 
@@ -55,34 +57,67 @@ class Flow:
                 yield _dead(found)
             else:
                 good.append(found)
-                yield from self._addressed(found)
         if good:
             us, number = (
                 max(event.published_us for event in good),
                 max(event.sequence or 0 for event in good),
             )
-            yield from (tick(bucket, us, number) for bucket in range(self.buckets))
+            addressed = self._addressed(good)
+            for bucket in range(self.buckets):
+                row = tick(bucket, us, number)
+                if bucket in addressed:
+                    row |= {"kind": "parcel", "body": self._parcel(addressed[bucket]).pack()}
+                yield row
 
     def _checked(self, event: Event | BadRecord) -> Event | BadRecord:
         if isinstance(event, BadRecord) or not self.needs_sequence or event.sequence is not None:
             return event
         return BadRecord(event.to_dict(), 'count="published" needs a sequence', 0)
 
-    def _addressed(self, event: Event) -> Iterator[dict[str, Any]]:
-        addressed: dict[int, list[Any]] = {}
-        for match in self.matcher.matches(event):
-            entry = [match.subscriber, match.score, match.matched]
-            addressed.setdefault(bucket_of(match.subscriber, self.buckets), []).append(entry)
-        form = event.to_dict()
-        for bucket, entries in addressed.items():
-            yield {
-                "bucket": bucket,
-                "kind": "match",
-                "published_us": event.published_us,
-                "sequence": event.sequence,
-                "event": event.id,
-                "body": json.dumps({"event": form, "matches": entries}),
-            }
+    def _addressed(self, events: Iterable[Event]) -> dict[int, list[Entry]]:
+        """Give the matches of each bucket, event by event."""
+        found: dict[int, list[Entry]] = {}
+        for event in events:
+            mine: dict[int, list[Match]] = {}
+            for match in self.matcher.matches(event):
+                mine.setdefault(bucket_of(match.subscriber, self.buckets), []).append(match)
+            for bucket, matches in mine.items():
+                found.setdefault(bucket, []).append((event, matches))
+        return found
+
+    def _parcel(self, entries: list[Entry]) -> Parcel:
+        matches = [match for _, some in entries for match in some]
+        subscribers, owners = _numbered(match.subscriber for match in matches)
+        subscriptions, matched = _numbered(each for match in matches for each in match.matched)
+        return Parcel(
+            events=[event.id for event, _ in entries],
+            us=np.array([event.published_us for event, _ in entries], np.int64),
+            sequence=np.array([_number(event) for event, _ in entries], np.int64),
+            forms=[self._form(*entry) for entry in entries],
+            starts=np.cumsum([0, *(len(some) for _, some in entries)]),
+            owners=owners,
+            ranks=np.array([match.score for match in matches], np.float64),
+            matched_starts=np.cumsum([0, *(len(match.matched) for match in matches)]),
+            matched=matched,
+            subscribers=subscribers,
+            subscriptions=subscriptions,
+        )
+
+    def _form(self, event: Event, matches: list[Match]) -> str:
+        """Give the JSON form of an event if some policy has to compare it with others."""
+        people = self.matcher.subscribers
+        parts = (people[match.subscriber].policy.diversify for match in matches)
+        return json.dumps(event.to_dict()) if any(part.name != "none" for part in parts) else ""
+
+
+def _numbered(names: Iterable[str]) -> tuple[list[str], Any]:
+    numbers: dict[str, int] = {}
+    found = [numbers.setdefault(name, len(numbers)) for name in names]
+    return list(numbers), np.array(found, np.int32)
+
+
+def _number(event: Event) -> int:
+    return UNNUMBERED if event.sequence is None else event.sequence
 
 
 def tick(bucket: int, us: int, sequence: int) -> dict[str, Any]:
@@ -91,7 +126,8 @@ def tick(bucket: int, us: int, sequence: int) -> dict[str, Any]:
 
 
 def _dead(bad: BadRecord) -> dict[str, Any]:
-    return {"bucket": 0, "kind": "dead", "body": json.dumps(bad.to_dict())}
+    row = {"bucket": 0, "kind": "dead", "published_us": 0, "sequence": 0}
+    return row | {"body": json.dumps(bad.to_dict()).encode()}
 
 
 def bucket_of(subscriber: str, buckets: int) -> int:

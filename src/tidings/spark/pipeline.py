@@ -10,11 +10,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidings import checks, parts
 from tidings.columns import DELIVERIES, MATCHES
-from tidings.errors import InvalidPolicy
 from tidings.matching import Matcher
 from tidings.model import Event
 from tidings.score import SCORERS, Scorer
-from tidings.spark.flow import FLOW, Flow, ReadEvents, match_batches, tick
+from tidings.spark.clock import with_time
+from tidings.spark.flow import FLOW, Flow, ReadEvents, match_batches
 from tidings.spark.frames import (
     Subscribers,
     Subscriptions,
@@ -22,10 +22,9 @@ from tidings.spark.frames import (
     event_reader,
     matcher,
 )
+from tidings.spark.options import Options
 from tidings.spark.state import run_buckets
-from tidings.values import parse_duration_us, parse_time_us
 
-BUCKETS: Final = 8
 TARGETS: Final = pa.schema(
     {
         "event": pa.string(),
@@ -64,30 +63,23 @@ def outcomes(
     publications: DataFrame,
     subscriptions: Subscriptions,
     subscribers: Subscribers = None,
-    *,
-    lateness: object = "0s",
-    buckets: int = BUCKETS,
-    until: object = None,
+    **options: Any,
 ) -> DataFrame:
     """Give deliveries, late events and dead letters in one DataFrame, told apart by `kind`.
 
-    An event is late if it is older, by more than `lateness`, than the newest one of an earlier
-    batch. `until` (batch only) says up to which time periods are closed at the end.
+    `options` are those of `Options`: lateness, remember, buckets, until, clock.
     """
-    found, read = matcher(subscriptions, subscribers), event_reader(publications)
+    chosen = Options(**options)
+    found, read, terms = (
+        matcher(subscriptions, subscribers),
+        event_reader(publications),
+        chosen.terms,
+    )
     counting = check_sequences(publications, found.subscribers.values())
-    stage = Flow(found, read, checks.count("buckets", buckets), counting)
+    stage = Flow(found, read, terms.buckets, counting)
     flow = publications.mapInArrow(stage.batches, from_arrow_schema(FLOW))
-    if until is not None:
-        flow = flow.unionByName(_ticks(publications, buckets, parse_time_us(until)))
-    return run_buckets(flow, found.subscribers, parse_duration_us(lateness), buckets)
-
-
-def _ticks(publications: DataFrame, buckets: int, until_us: int) -> DataFrame:
-    if publications.isStreaming:
-        raise InvalidPolicy("until is for batches; in a stream, later publications close periods")
-    table = pa.Table.from_pylist([tick(each, until_us, 0) for each in range(buckets)], FLOW)
-    return publications.sparkSession.createDataFrame(table)
+    timed = with_time(flow, terms.buckets, chosen.until, chosen.clock)
+    return run_buckets(timed, found.subscribers, terms)
 
 
 def target(

@@ -5,27 +5,26 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pandas as pd
-import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from tidings.policy import Subscriber
-from tidings.spark.bucket import Bucket, Row
-from tidings.spark.flow import FLOW
+from tidings.spark import outcomes
+from tidings.spark.bucket import Bucket, Terms
+from tidings.spark.parcel import Parcel
+from tidings.spark.roster import Roster, roster
+from tidings.spark.ticks import Tick
 
-OUTCOMES: Final = (
-    "kind string, subscriber string, event string, rank double, position long, window string, "
-    "matched array<string>, sequence long, delivered_at timestamp, record string, reason string"
-)
-_COLUMNS: Final = [column.split()[0] for column in OUTCOMES.split(", ")]
+OUTCOMES: Final = from_arrow_schema(outcomes.OUTCOMES)
 
 
 def run_buckets(
-    flow: DataFrame, subscribers: Mapping[str, Subscriber], lateness_us: int, buckets: int
+    flow: DataFrame, people: Roster | Mapping[str, Subscriber], terms: Terms
 ) -> DataFrame:
     """Run the buckets of a flow; batch and streaming alike."""
     return flow.groupBy("bucket").transformWithStateInPandas(
-        BucketProcessor(subscribers, lateness_us, buckets),
+        BucketProcessor(roster(people), terms),
         outputStructType=OUTCOMES,
         outputMode="Append",
         timeMode="None",
@@ -36,9 +35,8 @@ def run_buckets(
 class BucketProcessor(StatefulProcessor):
     """Loads a bucket, runs the rows of a batch, and puts it back."""
 
-    subscribers: Mapping[str, Subscriber]
-    lateness_us: int
-    buckets: int
+    people: Roster
+    terms: Terms
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state."""
@@ -51,25 +49,27 @@ class BucketProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Run one bucket over its rows of this batch."""
-        bucket = Bucket(self.subscribers, self.lateness_us, self.buckets)
+        bucket = Bucket(self.people, self.terms)
         if packed := self._blob.get():
             bucket.unpack(bytes(packed[0]))
-        outcomes = list(bucket.run(row for frame in rows for row in _rows(frame)))
+        found = bucket.run(*read_rows(rows))
         self._blob.update((bucket.pack(),))
-        cells = [[outcome.get(name) for name in _COLUMNS] for outcome in outcomes]
-        yield pd.DataFrame(cells, columns=_COLUMNS, dtype=object)
+        yield found.to_pandas(integer_object_nulls=True)
 
     def close(self) -> None:
         """Hold nothing open."""
 
 
-def _rows(frame: pd.DataFrame) -> Iterator[Row]:
-    """Give the rows of a frame; Arrow turns the NaN of pandas back into what is missing."""
-    for row in pa.Table.from_pandas(frame[FLOW.names], FLOW, preserve_index=False).to_pylist():
-        yield Row(
-            kind=row["kind"],
-            us=row["published_us"] or 0,
-            sequence=row["sequence"],
-            event=row["event"] or "",
-            body=row["body"] or "",
-        )
+def read_rows(frames: Iterator[pd.DataFrame]) -> tuple[list[Parcel], list[Tick], list[bytes]]:
+    """Give the parcels, ticks and dead letters of rows of FLOW; each parcel is a tick as well."""
+    parcels, ticks, letters = list[Parcel](), list[Tick](), list[bytes]()
+    for frame in frames:
+        columns = (frame[name] for name in ("kind", "published_us", "sequence", "body"))
+        for kind, us, number, body in zip(*columns, strict=True):
+            if kind == "dead":
+                letters.append(body)
+                continue
+            ticks.append(Tick(int(us), max(0, int(number))))
+            if kind == "parcel":
+                parcels.append(Parcel.unpack(bytes(body)))
+    return parcels, ticks, letters

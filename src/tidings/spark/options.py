@@ -1,0 +1,34 @@
+"""What may be said of a pipeline besides who wants what."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from tidings import checks
+from tidings.spark.bucket import Terms
+from tidings.values import parse_duration_us
+
+BUCKETS: Final = 8
+
+
+@dataclass(frozen=True)
+class Options:
+    """How late events may come, how long ids are remembered, how many buckets; and what time does.
+
+    An event is late if it is older, by more than `lateness`, than the newest one of an earlier
+    batch. One whose id came before, no longer than `remember` ago, is a dead letter. `until` (batch
+    only) says up to which time periods are closed at the end. `clock` (streams only) is how often
+    time passes by itself, so that periods end where nothing is published; then what is published
+    must carry the time of day, since it is late beside the clock as well.
+    """
+
+    lateness: object = "0s"
+    remember: object = "7d"
+    buckets: int = BUCKETS
+    until: object = None
+    clock: object = None
+
+    @property
+    def terms(self) -> Terms:
+        """What buckets need of it."""
+        buckets = checks.count("buckets", self.buckets)
+        return Terms(parse_duration_us(self.lateness), parse_duration_us(self.remember), buckets)
