@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.feeds.streams import WINDOWS, plain_or_diverse, policies
+from tests.feeds.streams import DIVERSIFIERS, WINDOWS, plain_or_diverse, policies
 from tests.spark.parcels import deliveries, parcel, rows, sent
 
 from tidings import Delivery, Engine, Event, TidingsError
@@ -208,6 +208,20 @@ def test_a_bad_record_is_a_dead_letter_and_stops_nothing() -> None:
     found = Bucket({"u": Subscriber("u", SLIDING)}).run(parcels, ticks, [letter])
     assert [row["reason"] for row in rows(found, "dead")] == ["no time"]
     assert deliveries([found]).keys() == {"u"}
+
+
+def test_a_distance_of_ones_own_is_asked_for_in_the_roster() -> None:
+    work = workload(5)
+    people = [
+        Subscriber(each.id, Policy(k=2, window=each.policy.window, diversify=part))
+        for each, part in zip(work.subscribers, 5 * DIVERSIFIERS["own"], strict=False)
+    ]
+    names = {each.id for each in people}
+    wanted = [each for each in work.subscriptions if each.subscriber in names]
+    mine = Workload(people, wanted, work.events)
+    found = deliveries(outcomes(mine, until=FAR))
+    assert found == by_engine(mine, until=FAR)
+    assert len(found) > 3
 
 
 def test_state_of_another_version_is_refused() -> None:

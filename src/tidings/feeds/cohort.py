@@ -148,7 +148,7 @@ class Cohort:
         """Take over the state of all rows, enrolled in its order and still empty."""
         rows = np.arange(len(state["head"]))
         self.head[rows[:, None], counters] = state["head"]
-        self.used[at.DISORDER] = state["disorder"][0]
+        self.used[at.DISORDER] = state["disorder"].max()
         self._seat(rows, at.LIST_CAP, (at.LIST, at.LIST_CLASS, at.SIZE), at.LIST_USED)
         self._lengthen(("key", "score", "who"), int(self.used[at.LIST_USED]))
         places = self.entries(rows)

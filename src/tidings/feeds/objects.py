@@ -46,11 +46,13 @@ class ObjectCohort:
         for number, feed in self.feeds.items() if self._timed else ():
             yield number, feed.advance(now)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Give the state as JSON, by the ids of the subscribers."""
-        return {feed.subscriber.id: feed.snapshot() for feed in self.feeds.values()}
+    def snapshot(self, numbers: Ints) -> dict[str, Any]:
+        """Give the state of some as JSON, by the ids of the subscribers."""
+        some = (self.feeds[number] for number in numbers.tolist())
+        return {feed.subscriber.id: feed.snapshot() for feed in some}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a snapshot, once the subscribers are enrolled."""
+        """Go on from a snapshot of some, once they are enrolled."""
         for feed in self.feeds.values():
-            feed.restore(state[feed.subscriber.id])
+            if feed.subscriber.id in state:
+                feed.restore(state[feed.subscriber.id])

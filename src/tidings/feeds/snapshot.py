@@ -5,7 +5,8 @@ equal bytes. Keys are not kept: scores give them again. Columns of numbers take 
 hold them all; names are texts. More of an event than its id is kept where a diversifier needs it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -27,6 +28,9 @@ from tidings.policy import Policy
 Ids = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 COUNTERS: Final = [at.SEEN, at.SENT, at.END, at.SIZE, at.HELD, at.OLDEST_US, at.NEWEST_US]
+Columns = dict[str, Any]
+Read = tuple[dict[str, Any], Columns]
+PolicyOf = Callable[[str], Policy | None]
 _END: Final = 2
 
 
@@ -39,15 +43,15 @@ class Tables(Protocol):
     def enrol_many(
         self, subscribers: Sequence[str], policies: Sequence[Policy], seats: Ids
     ) -> None: ...
+    def cohort(self, policy: Policy) -> int: ...
     def slots(self, ids: Sequence[str], us: Ints, sequence: Ints) -> Ids: ...
     def copy_sets(self, old: Ids, new: Ids, used: int) -> int: ...
     def note_ends(self, index: int, ends: Ints) -> None: ...
 
 
-def dump(kind: str, tables: Tables) -> bytes:
-    """Give the whole state as bytes."""
+def dump(kind: str, tables: Tables, numbers: Ints) -> bytes:
+    """Give the state of some subscribers, who are in order of enrolment, as bytes."""
     names, people = tables.names, tables.names.subscribers
-    numbers = people.in_order()
     used, seats = _first_seen(people.cohort[numbers])
     header: dict[str, Any] = {
         "policies": [kept(tables.cohorts[index].policy) for index in used],
@@ -58,7 +62,7 @@ def dump(kind: str, tables: Tables) -> bytes:
     for place, index in enumerate(used):
         cohort = tables.cohorts[index]
         if isinstance(cohort, ObjectCohort):
-            header["objects"][str(place)] = cohort.snapshot()
+            header["objects"] |= cohort.snapshot(numbers[seats == place])
             continue
         rows = people.row[numbers[seats == place]].astype(np.int64)
         if isinstance(cohort, DiverseCohort):
@@ -169,37 +173,86 @@ def _narrow(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return column.astype(np.min_scalar_type(int(column.max())))
 
 
-def load(kind: str, tables: Tables, state: bytes) -> None:
-    """Fill empty tables with what the bytes hold."""
-    header, columns = unpack(kind, state)
-    policies = [Policy(**each) for each in header["policies"]]
-    tables.enrol_many(columns["subscribers"], policies, columns["seats"])
-    events = tables.names.events
+def load(kind: str, tables: Tables, states: Sequence[bytes], policy: PolicyOf) -> None:
+    """Fill empty tables with what bytes hold, each with subscribers of its own.
+
+    `policy` gives the policy of a subscriber, if it is known.
+    """
+    read = [unpack(kind, state) for state in states]
+    places = _enrol(tables, read, policy)
+    _enter(tables, [columns for _, columns in read])
+    parts: dict[int, list[Arrays]] = {}
+    for (header, columns), mine in zip(read, places, strict=True):
+        for place, index in enumerate(mine):
+            cohort = tables.cohorts[index]
+            if isinstance(cohort, ObjectCohort):
+                cohort.restore(header["objects"])
+            else:
+                part = {n.split("-")[0]: c for n, c in columns.items() if n.endswith(f"-{place}")}
+                parts.setdefault(index, []).append(_given(tables, columns, _read(part)))
+    for index, some in parts.items():
+        _fill(tables, index, some)
+    tables.names.events.young[:] = False
+
+
+def _enrol(tables: Tables, read: Sequence[Read], policy: PolicyOf) -> list[list[int]]:
+    """Enrol all subscribers; give the cohorts behind the policies of each state."""
+    policies, seats, places = list[Policy](), [np.zeros(0, np.int32)], list[list[int]]()
+    for header, columns in read:
+        _, firsts = np.unique(columns["seats"], return_index=True)
+        pairs = zip(header["policies"], firsts.tolist(), strict=True)
+        seats.append(len(policies) + columns["seats"].astype(np.int32))
+        mine = [_policy(form, policy(columns["subscribers"][first])) for form, first in pairs]
+        places.append([tables.cohort(each) for each in mine])
+        policies += mine
+    order = np.array([index for mine in places for index in mine], np.int32)
+    names = list(chain.from_iterable(columns["subscribers"] for _, columns in read))
+    made = [each.policy for each in tables.cohorts]
+    tables.enrol_many(names, made, order[np.concatenate(seats)] if names else order)
+    return places
+
+
+def _enter(tables: Tables, states: Sequence[Columns]) -> None:
+    """Give all events slots, in order of publication."""
+    if len(states) == 1:
+        tables.slots(states[0]["events"], states[0]["us"], states[0]["sequence"])
+    else:
+        columns = ("us", "events", "sequence")
+        rows = {row for each in states for row in zip(*(each[n] for n in columns), strict=True)}
+        found = sorted(rows)
+        us, sequence = (np.array([row[at] for row in found], np.int64) for at in (0, 2))
+        tables.slots([row[1] for row in found], us, sequence)
+    for each in states:
+        for name, form in zip(each["events"], each["forms"], strict=False):
+            if form:
+                tables.names.events.describe(tables.names.events.slot_of(name), form)
+
+
+def _policy(form: dict[str, Any], found: Policy | None) -> Policy:
+    """Give the policy of a form; a distance of somebody's own is only in the policy itself."""
+    return found if found is not None and kept(found) == form else Policy(**form)
+
+
+def _given(tables: Tables, columns: Columns, part: Arrays) -> Arrays:
+    """Give the columns of a cohort with the slots and numbers that the tables have given."""
     slots = tables.slots(columns["events"], columns["us"], columns["sequence"])
-    for slot, form in zip(slots.tolist(), columns["forms"], strict=False):
-        events.describe(slot, form)
     numbers = tables.names.matched.number_many(columns["subscriptions"])
-    for place, cohort in enumerate(tables.cohorts):
-        if isinstance(cohort, ObjectCohort):
-            cohort.restore(header["objects"][str(place)])
-        else:
-            part = {n.split("-")[0]: c for n, c in columns.items() if n.endswith(f"-{place}")}
-            _fill(tables, place, _read(part), (slots, numbers))
-    events.young[:] = False
-
-
-def _fill(tables: Tables, place: int, part: Arrays, given: tuple[Ids, Ids]) -> None:
-    """Fill a cohort with its columns, in which slots and numbers are those that were given."""
-    cohort, (slots, numbers) = tables.cohorts[place], given
-    assert not isinstance(cohort, ObjectCohort)
     for name in {"slot", "ring"} & part.keys():
         part[name] = slots[part[name]]
+    return part | {"members": numbers[part["members"]]}
+
+
+def _fill(tables: Tables, index: int, some: Sequence[Arrays]) -> None:
+    """Fill a cohort with the columns that the states have of it."""
+    cohort, part = tables.cohorts[index], some[0]
+    assert not isinstance(cohort, ObjectCohort)
+    if len(some) > 1:
+        part = {name: np.concatenate([each[name] for each in some]) for name in part}
     sizes = part["sizes"]
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
-    members = numbers[part["members"]]
-    handles = tables.names.matched.handles(starts, members, tables.copy_sets)
+    handles = tables.names.matched.handles(starts, part["members"], tables.copy_sets)
     if isinstance(cohort, DiverseCohort):
         packed.fill(cohort, tables.names.events, part, handles)
     else:
         cohort.fill(tables.names.events, COUNTERS, part, handles)
-    tables.note_ends(place, cohort.open_ends())
+    tables.note_ends(index, cohort.open_ends())

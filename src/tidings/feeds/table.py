@@ -1,7 +1,7 @@
 """The feeds of all subscribers in arrays: for millions of them."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from tidings.feeds.objects import ObjectCohort
 from tidings.feeds.policies import kept
 from tidings.feeds.protocol import Offer
 from tidings.feeds.rows import Rows, read_offers
-from tidings.feeds.snapshot import dump, load
+from tidings.feeds.snapshot import PolicyOf, dump, load
 from tidings.feeds.subscribers import Subscribers
 from tidings.kernels import window_layout as at
 from tidings.model import Delivery, Event, Match
@@ -159,11 +159,22 @@ class TableFeeds:
         return found
 
     def snapshot(self) -> bytes:
-        return dump(self.name, self)
+        return dump(self.name, self, self.names.subscribers.in_order())
 
-    def restore(self, state: bytes) -> None:
+    def snapshot_of(self, subscribers: Collection[str]) -> bytes:
+        """Give the state of some subscribers."""
+        people = self.names.subscribers
+        mine = [n for n in people.in_order().tolist() if people.names[n] in subscribers]
+        return dump(self.name, self, np.array(mine, np.int64))
+
+    def restore(self, state: bytes, policy: PolicyOf = lambda _: None) -> None:
+        """Go on from a snapshot; a policy without a form has to be given, by its subscriber."""
+        self.restore_many([state], policy)
+
+    def restore_many(self, states: Sequence[bytes], policy: PolicyOf = lambda _: None) -> None:
+        """Go on from snapshots of different subscribers, as if they had always been together."""
         fresh = TableFeeds()
-        load(self.name, fresh, state)
+        load(self.name, fresh, states, policy)
         vars(self).update(vars(fresh))
 
     def cohort(self, policy: Policy) -> int:

@@ -6,7 +6,8 @@ tells how good deliveries are.
 
 from tidings.spark.pipeline import feed, match, outcomes, target
 from tidings.spark.quality import evaluate
+from tidings.spark.rebucket import rebucket
 from tidings.spark.session import session
 from tidings.spark.sink import parquet_sink
 
-__all__ = ["evaluate", "feed", "match", "outcomes", "parquet_sink", "session", "target"]
+__all__ = ["evaluate", "feed", "match", "outcomes", "parquet_sink", "rebucket", "session", "target"]

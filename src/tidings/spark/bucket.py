@@ -165,7 +165,7 @@ class Bucket:
                 f"the checkpoint was begun with {header['buckets']} buckets, and this is "
                 f"{self._terms.buckets}; take it over with tidings.spark.rebucket"
             )
-        self.feeds.restore(columns["feeds"].tobytes())
+        self.feeds.restore(columns["feeds"].tobytes(), self._roster.policy)
         self.waiting = Parcel.unpack(columns["waiting"].tobytes())
         self.seen.restore(columns)
         self.watermark_us = header["watermark_us"]

@@ -1,7 +1,7 @@
 """What may be said of a pipeline besides who wants what."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from tidings import checks
 from tidings.spark.bucket import Terms
@@ -18,7 +18,8 @@ class Options:
     batch. One whose id came before, no longer than `remember` ago, is a dead letter. `until` (batch
     only) says up to which time periods are closed at the end. `clock` (streams only) is how often
     time passes by itself, so that periods end where nothing is published; then what is published
-    must carry the time of day, since it is late beside the clock as well.
+    must carry the time of day, since it is late beside the clock as well. `state` is where a query
+    with a new checkpoint begins: what `rebucket` has read from another one.
     """
 
     lateness: object = "0s"
@@ -26,6 +27,7 @@ class Options:
     buckets: int = BUCKETS
     until: object = None
     clock: object = None
+    state: Any = None
 
     @property
     def terms(self) -> Terms:

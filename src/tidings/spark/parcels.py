@@ -73,6 +73,18 @@ def of_subscribers(parcel: Parcel, wanted: npt.NDArray[np.bool_]) -> Parcel:
     return select(fewer, sizes.nonzero()[0])
 
 
+def joined(parcel: Parcel) -> Parcel:
+    """Give a parcel in order of publication, in which events that came in several parts are one."""
+    found = select(parcel, in_order(parcel))
+    pairs = zip(found.events, ["", *found.events], strict=False)
+    first = np.array([event != before for event, before in pairs], np.bool_).nonzero()[0]
+    once = select(found, first)
+    starts = found.starts[np.append(first, len(found.events))]
+    return found._replace(
+        events=once.events, us=once.us, sequence=once.sequence, forms=once.forms, starts=starts
+    )
+
+
 def _of_matches(parcel: Parcel, matches: Ints) -> dict[str, Any]:
     """Give the columns of some matches, and the names that they need."""
     sizes = np.diff(parcel.matched_starts)[matches]

@@ -67,7 +67,7 @@ def outcomes(
 ) -> DataFrame:
     """Give deliveries, late events and dead letters in one DataFrame, told apart by `kind`.
 
-    `options` are those of `Options`: lateness, remember, buckets, until, clock.
+    `options` are those of `Options`: lateness, remember, buckets, until, clock, state.
     """
     chosen = Options(**options)
     found, read, terms = (
@@ -79,7 +79,7 @@ def outcomes(
     stage = Flow(found, read, terms.buckets, counting)
     flow = publications.mapInArrow(stage.batches, from_arrow_schema(FLOW))
     timed = with_time(flow, terms.buckets, chosen.until, chosen.clock)
-    return run_buckets(timed, found.subscribers, terms)
+    return run_buckets(timed, found.subscribers, terms, chosen.state)
 
 
 def target(

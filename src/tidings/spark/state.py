@@ -20,14 +20,18 @@ OUTCOMES: Final = from_arrow_schema(outcomes.OUTCOMES)
 
 
 def run_buckets(
-    flow: DataFrame, people: Roster | Mapping[str, Subscriber], terms: Terms
+    flow: DataFrame,
+    people: Roster | Mapping[str, Subscriber],
+    terms: Terms,
+    state: DataFrame | None = None,
 ) -> DataFrame:
-    """Run the buckets of a flow; batch and streaming alike."""
+    """Run the buckets of a flow, batch and streaming alike, from a first state if there is one."""
     return flow.groupBy("bucket").transformWithStateInPandas(
         BucketProcessor(roster(people), terms),
         outputStructType=OUTCOMES,
         outputMode="Append",
         timeMode="None",
+        initialState=None if state is None else state.groupBy("bucket"),
     )
 
 
@@ -55,6 +59,15 @@ class BucketProcessor(StatefulProcessor):
         found = bucket.run(*read_rows(rows))
         self._blob.update((bucket.pack(),))
         yield found.to_pandas(integer_object_nulls=True)
+
+    def handleInitialState(  # noqa: N802
+        self,
+        key: Any,
+        initialState: Any,  # noqa: N803
+        timerValues: Any,  # noqa: N803
+    ) -> None:
+        """Begin with the blob that another query has left."""
+        self._blob.update((bytes(initialState["blob"].iloc[0]),))
 
     def close(self) -> None:
         """Hold nothing open."""

@@ -1,0 +1,98 @@
+"""Another number of buckets: deliveries go on as if it had always been so."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.feeds.streams import WINDOWS, enrolled, plain_or_diverse, policies, run, streams
+from tests.spark.parcels import deliveries, rows, sent
+from tests.spark.test_bucket import FAR, by_engine
+
+from tidings.feeds.plain import PlainFeeds
+from tidings.feeds.table import TableFeeds
+from tidings.matching import Matcher
+from tidings.spark.bucket import Bucket, Terms
+from tidings.spark.flow import bucket_of
+from tidings.spark.rebucket import rebucketed
+from tidings.spark.ticks import Tick
+from tidings.testing import Workload, workload
+
+
+def drive(work: Workload, terms: Terms, blobs: dict[int, bytes], events: Any) -> list[pa.Table]:
+    """Send events to all buckets, five a micro-batch; the blobs are replaced."""
+    matcher, found = Matcher(work.subscribers, work.subscriptions), []
+    for first in range(0, len(events), 5):
+        for number in range(terms.buckets):
+            mine = [s.id for s in work.subscribers if bucket_of(s.id, terms.buckets) == number]
+            bucket = Bucket(matcher.subscribers, terms)
+            if number in blobs:
+                bucket.unpack(blobs[number])
+            found.append(bucket.run(*sent(matcher, events[first : first + 5], mine)))
+            blobs[number] = bucket.pack()
+    return found
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 4), (4, 1), (3, 4), (2, 2)])
+@pytest.mark.parametrize("lateness", [0, 20])
+def test_deliveries_go_on_in_other_buckets(before: int, after: int, lateness: int) -> None:
+    work, half = workload(before + after, events=60), 30
+    blobs: dict[int, bytes] = {}
+    late_us = lateness * 1_000_000
+    found = drive(work, Terms(late_us, buckets=before), blobs, work.events[:half])
+    blobs = rebucketed(list(blobs.values()), after)
+    assert sorted(blobs) == list(range(after))
+    terms = Terms(late_us, buckets=after)
+    found += drive(work, terms, blobs, work.events[half:])
+    again = drive(work, terms, dict(blobs), work.events[half:])
+    assert not deliveries(again)
+    for number in blobs:
+        bucket = Bucket({each.id: each for each in work.subscribers}, terms)
+        bucket.unpack(blobs[number])
+        found.append(bucket.run([], [Tick(FAR * 1_000_000, 0)]))
+    assert deliveries(found) == by_engine(work, f"{lateness}s", until=FAR)
+    assert not [row for table in found for row in rows(table, "late")]
+
+
+def test_nothing_is_no_buckets() -> None:
+    assert rebucketed([], 4) == {}
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_feeds_that_were_parted_deliver_what_they_would_have_together(data: st.DataObject) -> None:
+    names = "uvwxyz"
+    window = WINDOWS[data.draw(st.sampled_from(sorted(WINDOWS)))]
+    some = [data.draw(policies(window, plain_or_diverse)) for _ in range(2)]
+    people = {name: some[data.draw(st.integers(0, 1))] for name in names}
+    stream = data.draw(streams(names))
+    half = data.draw(st.integers(0, len(stream)))
+    table, plain = TableFeeds(), enrolled(PlainFeeds(), people)
+    enrolled(table, people)
+    run(table, stream[:half])
+    run(plain, stream[:half])
+    parts = data.draw(st.lists(st.integers(0, 2), min_size=6, max_size=6))
+    pieces = [
+        table.snapshot_of({n for n, part in zip(names, parts, strict=True) if part == at})
+        for at in range(3)
+    ]
+    again = TableFeeds()
+    again.restore_many(pieces)
+    key = lambda each: each.subscriber  # noqa: E731
+    assert sorted(run(again, stream[half:]), key=key) == sorted(run(plain, stream[half:]), key=key)
+
+
+def test_parts_of_an_event_that_waits_are_one_again() -> None:
+    work = workload(4, events=10)
+    terms, blobs = Terms(10**9, buckets=4), dict[int, bytes]()
+    drive(work, terms, blobs, work.events)
+    [one] = rebucketed(list(blobs.values()), 1).values()
+    bucket = Bucket({each.id: each for each in work.subscribers}, Terms(10**9))
+    bucket.unpack(one)
+    assert len(set(bucket.waiting.events)) == len(bucket.waiting.events)
+    assert (np.diff(bucket.waiting.us) >= 0).all()
+    matcher = Matcher(work.subscribers, work.subscriptions)
+    every = sum(len(matcher.matches(event)) for event in work.events)
+    assert len(bucket.waiting.owners) == every
