@@ -23,12 +23,17 @@ from tidings.policy import Subscriber
 NO_PARTS: Final = np.empty(0, np.int32)
 
 
-class Numbered(Protocol):
-    """An index whose answers are numbers, and that tells when they come and go."""
+class Asks(Protocol):
+    """An index whose answers are numbers."""
 
-    def listen(self, listener: Any) -> None: ...
     def matching_many(self, events: Sequence[Event]) -> Any: ...
     def touching_many(self, events: Sequence[Event]) -> Any: ...
+
+
+class Numbered(Asks, Protocol):
+    """One that tells when they come and go."""
+
+    def listen(self, listener: Any) -> None: ...
 
 
 class Fanout:
@@ -88,26 +93,17 @@ class Fanout:
 
     def rank(self, events: Sequence[Event]) -> Wanted:
         """Rank events for all who want them; subscribers are numbers of `names`."""
+        return rank_all(self._index, self.ways(), events)
+
+    def ways(self) -> list[Way]:
+        """Give the ways in use, with all that changed laid."""
         self._refresh()
-        ways = [way for way in self._ways if self._users[way]]
-        asked = {look: self._ask(events, look) for look in {way.partial for way in ways}}
-        found = [way.rank(asked[way.partial]) for way in ways]
-        return joined(found) if found else _nothing(len(events))
+        return [way for way in self._ways if self._users[way]]
 
     @property
     def nbytes(self) -> int:
         """Bytes of all records."""
         return sum(way.nbytes for way in self._ways)
-
-    def _ask(self, events: Sequence[Event], partial: bool) -> Asked:
-        if not partial:
-            found = self._index.matching_many(events)
-            held = Held(found.starts, found.numbers, np.empty(0, np.int64), NO_PARTS)
-            return Asked(events, held, found.owners)
-        holding = self._index.touching_many(events)
-        found = holding.found
-        held = Held(found.starts, found.numbers, holding.part_starts, holding.parts)
-        return Asked(events, held, found.owners)
 
     def _refresh(self) -> None:
         """Lay what has changed since the last event, way by way."""
@@ -130,6 +126,24 @@ class Fanout:
         if way:
             self._users[way] -= 1
             way.clear(list(self._owned[subscriber]))
+
+
+def rank_all(index: Asks, ways: Sequence[Way], events: Sequence[Event]) -> Wanted:
+    """Rank events in some ways, by what an index finds."""
+    asked = {look: _ask(index, events, look) for look in {way.partial for way in ways}}
+    found = [way.rank(asked[way.partial]) for way in ways]
+    return joined(found) if found else _nothing(len(events))
+
+
+def _ask(index: Asks, events: Sequence[Event], partial: bool) -> Asked:
+    if not partial:
+        found = index.matching_many(events)
+        held = Held(found.starts, found.numbers, np.empty(0, np.int64), NO_PARTS)
+        return Asked(events, held, found.owners)
+    holding = index.touching_many(events)
+    found = holding.found
+    held = Held(found.starts, found.numbers, holding.part_starts, holding.parts)
+    return Asked(events, held, found.owners)
 
 
 def _nothing(events: int) -> Wanted:

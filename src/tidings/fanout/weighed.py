@@ -9,7 +9,7 @@ from tidings.fanout.spans import Spans
 from tidings.fanout.wanted import Wanted
 from tidings.fanout.way import Asked, Owner
 from tidings.kernels.exact_sum import PARTS
-from tidings.kernels.weighing import PART, Floats, weigh_hits
+from tidings.kernels.weighing import PART, Floats, Pool, weigh_hits
 from tidings.model import Subscription
 from tidings.score import Scorer
 from tidings.score.relaxed import Relaxed
@@ -22,6 +22,7 @@ class HeaviestGroup:
 
     def __init__(self) -> None:
         self._ledger, self._parts = Ledger(), Spans(PART)
+        self._attributes: dict[str, int] = {}
 
     def takes(self, scorer: Scorer) -> bool:
         """Take the relaxed scorer where it adds."""
@@ -35,8 +36,7 @@ class HeaviestGroup:
         for owner in owners:
             self._ledger.aggregate(owner.number, "max")
             for number, each in owner.owned.items():
-                parts = [(w.weight, g) for g, group in enumerate(each.groups) for w in group]
-                self._parts.put(number, np.array(parts, PART))
+                self._parts.put(number, np.array(self._weights(each), PART))
 
     def clear(self, numbers: Sequence[int]) -> None:
         """Forget subscriptions."""
@@ -47,7 +47,7 @@ class HeaviestGroup:
         """Weigh what holds of each subscription; the best counts for its owner."""
         held, worths = asked.held, np.empty(len(asked.held.numbers))
         pool = self._parts.pool(int(held.numbers.max(initial=-1)) + 1)
-        weigh_hits(pool, held, _sureness(asked), np.empty(PARTS), worths)
+        weigh_hits(pool, held, self._sureness(asked, pool), np.empty(PARTS), worths)
         return self._ledger.rank(held.numbers, held.starts, worths)
 
     @property
@@ -55,21 +55,27 @@ class HeaviestGroup:
         """Bytes of the records."""
         return self._ledger.nbytes + self._parts.nbytes
 
+    def _weights(self, subscription: Subscription) -> list[tuple[float, int, int]]:
+        """Give of each predicate the weight, and the numbers of its group and its attribute."""
+        known = self._attributes
+        return [
+            (part.weight, at, known.setdefault(part.predicate.attribute, len(known)))
+            for at, group in enumerate(subscription.groups)
+            for part in group
+        ]
 
-def _sureness(asked: Asked) -> Floats:
-    """Give the probability of each predicate that holds; nothing, if all are certain."""
-    if not any(event.probabilities for event in asked.events):
-        return np.empty(0)
-    found, held = np.ones(len(asked.held.parts)), asked.held
-    for number, event in enumerate(asked.events):
-        if event.probabilities:
-            for hit in range(held.starts[number], held.starts[number + 1]):
-                names = _attributes(asked.subscriptions[held.numbers[hit]])
-                for at in range(held.part_starts[hit], held.part_starts[hit + 1]):
-                    found[at] = event.probabilities.get(names[held.parts[at]], 1.0)
-    return found
-
-
-def _attributes(subscription: Subscription | None) -> list[str]:
-    groups = subscription.groups if subscription else ()
-    return [part.predicate.attribute for group in groups for part in group]
+    def _sureness(self, asked: Asked, pool: Pool) -> Floats:
+        """Give the probability of each predicate that holds; nothing, if all are certain."""
+        if not any(event.probabilities for event in asked.events):
+            return np.empty(0)
+        held, found = asked.held, np.ones(len(asked.held.parts))
+        first = np.repeat(pool.firsts[held.numbers], np.diff(held.part_starts))
+        places = np.flatnonzero(first >= 0)
+        named = np.full(len(found), -1)
+        named[places] = pool.parts["attribute"][(first + held.parts)[places]]
+        ends = held.part_starts[held.starts]
+        for event, begin, end in zip(asked.events, ends[:-1], ends[1:], strict=True):
+            for name, sure in event.probabilities.items():
+                of = self._attributes.get(name, -1)
+                found[begin:end][(named[begin:end] == of) & (of >= 0)] = sure
+        return found

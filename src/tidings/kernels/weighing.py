@@ -13,7 +13,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Shorts = npt.NDArray[np.int32]
 
-PART: Final = np.dtype([("weight", np.float64), ("group", np.int32)], align=True)
+PART: Final = np.dtype(
+    [("weight", np.float64), ("group", np.int32), ("attribute", np.int32)], align=True
+)
 
 
 class Held(NamedTuple):

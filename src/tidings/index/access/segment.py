@@ -54,6 +54,13 @@ class Segment:
         self.weights = Weights(ranked.part, ranked.weight, place[order])
         self._slots = len(grid.cells)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: each for name, each in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._lock = Lock()
+
     def __len__(self) -> int:
         return len(self.scores)
 

@@ -34,6 +34,9 @@ Without either, it is an `in`, and the members are the entries of its values. A 
 asks for a value that differs from the low one.
 """
 
+_PASSING: Final = ("ears", "lock", "book")
+"""What a vocabulary does not take along to another process."""
+
 STAMPED: Final = (-1, 0.0, 0.0, ())
 """What follows the entry of a predicate that is stamped."""
 
@@ -57,6 +60,13 @@ class Vocabulary:
         self._born = np.zeros(64, np.int64)
         self._slot_uses = np.zeros(16, np.int32)
         self._slot_born = np.zeros(16, np.int64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: each for name, each in self.__dict__.items() if name not in _PASSING}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self.ears, self.lock, self.book = {}, Lock(), Book()
 
     def use(self, part: Predicate) -> Check:
         """Give the check of a predicate, which is learnt if it is new."""

@@ -1,0 +1,79 @@
+"""Who is in a sealed base, by number: names, hashes and policies."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.forms import loads_policy
+from tidings.policy import Policy, Subscriber
+from tidings.sealed.texts import Texts
+
+Hashes = npt.NDArray[np.uint32]
+Shorts = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+NOBODY = -1
+"""The policy of a name that has subscriptions and no subscriber."""
+
+
+class People:
+    """Names in order, each with its hash and the number of its policy. Nothing changes."""
+
+    def __init__(
+        self, names: Texts, hashes: Hashes, by_hash: Shorts, held: Shorts, forms: Sequence[Any]
+    ) -> None:
+        self.names, self.hashes, self.held = names, hashes, held
+        self._by_hash, self._forms = by_hash, forms
+
+    @classmethod
+    def of(cls, names: Sequence[str], subscribers: Sequence[Subscriber]) -> "People":
+        """Note the first names as those of the subscribers; the others are nobody's."""
+        numbers: dict[Policy, int] = {}
+        held = [numbers.setdefault(each.policy, len(numbers)) for each in subscribers]
+        hashes = hashes_of(names)
+        return cls(
+            Texts.of(names),
+            hashes,
+            np.argsort(hashes, kind="stable").astype(np.int32),
+            np.array(held + [NOBODY] * (len(names) - len(held)), np.int32),
+            [each.to_dict() for each in numbers],
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (self.names, self.hashes, self._by_hash, self.held, self._forms)
+        return (People, parts)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def policies(self) -> list[Policy]:
+        """The distinct policies, by number."""
+        return [loads_policy(form) for form in self._forms]
+
+    def flags(self, test: Callable[[Policy], bool]) -> Flags:
+        """Tell of each person whether its policy passes a test; nobody's does not."""
+        found = np.array([*map(test, self.policies), False], np.bool_)
+        return found[self.held]  # the last one is nobody's
+
+    def find(self, name: str) -> int:
+        """Give the number of a name, or -1. O(log n)."""
+        hashed = np.uint32(crc32(name.encode()))
+        first = int(np.searchsorted(self.hashes, hashed, "left", sorter=self._by_hash))
+        last = int(np.searchsorted(self.hashes, hashed, "right", sorter=self._by_hash))
+        found = (int(each) for each in self._by_hash[first:last] if self.names[each] == name)
+        return next(found, -1)
+
+    def policy(self, name: str) -> Policy | None:
+        """Give the policy of a subscriber; None if there is no such subscriber."""
+        number = self.find(name)
+        held = NOBODY if number < 0 else int(self.held[number])
+        return None if held == NOBODY else self.policies[held]
+
+
+def hashes_of(names: Sequence[str]) -> Hashes:
+    """Give the hash of each name, the same in every process."""
+    return np.array([crc32(name.encode()) for name in names], np.uint32)

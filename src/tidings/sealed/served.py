@@ -1,0 +1,147 @@
+"""What a worker serves: a base, and an ordinary matcher of all who changed since it was made."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from heapq import nsmallest
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.errors import TidingsError
+from tidings.fanout import Wanted
+from tidings.fanout.wanted import joined
+from tidings.index.access.ask import Scored, best_first
+from tidings.matching import Matcher
+from tidings.model import Event, Subscription
+from tidings.policy import Policy, Subscriber
+from tidings.score import Scorer
+from tidings.score.exact import Exact
+from tidings.sealed.base import Sealed, ranked_by_index, seal
+from tidings.sealed.member import Member, members
+from tidings.sealed.people import Flags, Hashes, hashes_of
+from tidings.sealed.texts import Texts
+
+
+@dataclass(frozen=True)
+class Names:
+    """Texts by number: those of a base first, those of the young behind them."""
+
+    old: Texts
+    young: pa.LargeStringArray
+
+    def take(self, numbers: npt.NDArray[Any]) -> pa.LargeStringArray:
+        """Give the texts of ascending numbers."""
+        cut = int(np.searchsorted(numbers, len(self.old)))
+        late = self.young.take(pa.array(numbers[cut:] - len(self.old)))
+        return pa.concat_arrays([self.old.take(numbers[:cut]), late]) if cut else late
+
+
+class Served:
+    """Answers for a base and for members that came after it: as one matcher of all would.
+
+    A member that changes leaves the base as a whole, so every rank is made of one side only. It is
+    for one thread.
+    """
+
+    def __init__(self, sealed: Sealed, changed: Iterable[Member] = ()) -> None:
+        self._base, self._people, others = sealed
+        self._young = Matcher(index="access")
+        self._gone = np.zeros(len(self._people), np.bool_)
+        self.changed: dict[str, Policy | None] = {}
+        self.apply([*others, *changed])
+
+    def apply(self, changed: Sequence[Member]) -> None:
+        """Put members in the places of those that have their names."""
+        gone = [at for each in changed if (at := self._people.find(each.name)) >= 0]
+        self._base.drop(gone)
+        self._gone[gone] = True
+        for each in changed:
+            self._forget(each.name)
+            self.changed[each.name] = each.subscriber.policy if each.subscriber else None
+        for each in changed:
+            if each.subscriber:
+                self._young.subscribe(each.subscriber)
+        for _, error in self._young.add_many(s for each in changed for s in each.subscriptions):
+            raise error
+        self._number()
+
+    def policy(self, name: str) -> Policy | None:
+        """Give the policy of a subscriber; None if there is no such subscriber."""
+        return self.changed[name] if name in self.changed else self._people.policy(name)
+
+    def wanted(self, events: Sequence[Event]) -> Wanted:
+        """Give who wants which events: people by `names`, subscriptions by `ids`, those in order.
+
+        The subscriptions of a match are in the order of their ids.
+        """
+        old = self._base.wanted(events)
+        if not len(self._young.subscriptions):
+            return _in_order(old, old.matched)
+        young = self._young.wanted(events)
+        young = _in_order(young, self._order[young.matched])
+        people, ids = len(self._people), len(self._base.ids)
+        shifted = young._replace(owners=young.owners + people, matched=young.matched + ids)
+        return joined([_in_order(old, old.matched), shifted])
+
+    def top_many(self, events: Sequence[Event], k: int, scorer: Scorer) -> list[list[Scored]]:
+        """Give for each event the k best subscriptions, ties by smaller id.
+
+        With a base, only by scorers that an index knows; others need the subscriptions themselves.
+        """
+        if not ranked_by_index(scorer):
+            if len(self._base.ids):
+                raise TidingsError(
+                    f"sealed subscriptions are ranked by 'exact' or 'relaxed', not by {scorer!r}"
+                )
+            return [self._young.top(event, k, scorer) for event in events]
+        best = self._index.top_many if isinstance(scorer, Exact) else self._index.top_relaxed_many
+        return [
+            nsmallest(k, one + other, key=best_first)
+            for one, other in zip(
+                self._base.top_many(events, k, scorer), best(events, k), strict=True
+            )
+        ]
+
+    def _forget(self, name: str) -> None:
+        if name in self._young.subscribers:
+            self._young.unsubscribe(name)
+        for each in self._young.subscriptions_of(name):
+            self._young.remove(each.id)
+
+    def _number(self) -> None:
+        """Give numbers to what is young; O(young)."""
+        numbered = self._young.numbered
+        assert numbered is not None
+        self._index, self._fanout = numbered
+        ids = self._index.state.table.ids
+        self._order = np.empty(len(ids), np.int64)
+        self._order[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
+        self.names = Names(self._people.names, pa.array(self._fanout.names, pa.large_string()))
+        self.ids = Names(self._base.ids, pa.array(ids, pa.large_string()))
+        self.hashes: Hashes = np.concatenate([self._people.hashes, hashes_of(self._fanout.names)])
+
+    def flags(self, test: Callable[[Policy], bool]) -> Flags:
+        """Tell by number of each person that is there whether its policy passes a test."""
+        held = [self.changed[name] for name in self._fanout.names]
+        young = np.array([each is not None and test(each) for each in held], np.bool_)
+        return np.concatenate([self._people.flags(test) & ~self._gone, young])
+
+
+def served(subscribers: Iterable[Subscriber], subscriptions: Iterable[Subscription]) -> Served:
+    """Serve without a base: what is few enough to be objects."""
+    return Served(seal([]), members(subscribers, subscriptions))
+
+
+def _in_order(wanted: Wanted, keys: npt.NDArray[Any]) -> Wanted:
+    """Put the subscriptions of each match in the order of their keys."""
+    counts = np.diff(wanted.matched_starts)
+    several = np.flatnonzero(counts > 1)
+    if not len(several):
+        return wanted
+    places = np.flatnonzero(np.repeat(counts > 1, counts))
+    match = np.repeat(several, counts[several])
+    matched = wanted.matched.copy()
+    matched[places] = matched[places[np.lexsort((keys[places], match))]]
+    return wanted._replace(matched=matched)
