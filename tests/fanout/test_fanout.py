@@ -138,3 +138,15 @@ def test_nobody_wants_anything_of_an_empty_matcher():
 def test_an_index_without_numbers_is_named():
     with pytest.raises(TidingsError, match="'scan' has no numbers"):
         Matcher(index="scan").wanted(EVENTS)
+
+
+def test_two_predicates_may_have_an_edge_each_way():
+    person = Subscriber("ann", Policy(scorer={"name": "graph", "lambda": 1.0}))
+    wishes = [
+        Subscription("s1", "ann", any=[["a = 1", 0.4], ["b >= 1", 0.7]]),
+        Subscription("s2", "ann", "a = 1 and b >= 1"),
+    ]
+    event = Event("e", {"a": 1, "b": 1}, published_at=0)
+    scan, access = (Matcher([person], wishes, index=each) for each in ("scan", "access"))
+    assert access.matches(event) == scan.matches(event)
+    assert access.matches(event)[0].score == 1.375

@@ -114,35 +114,33 @@ def group(work: Work, found: int, owners: int) -> None:
 
 
 @inner
-def edge_weight(edges: npt.NDArray[Any], first: int, size: int, to: int) -> float:
-    """Give the weight of the edge to a node, of some in order of their ends; or 0."""
-    low, high = first, first + size
-    while low < high:
-        middle = (low + high) >> 1
+def first_edge(edges: npt.NDArray[Any], first: int, last: int, to: int) -> int:
+    """Give the first edge that does not end before a node, of some in order of their ends."""
+    while first < last:
+        middle = (first + last) >> 1
         if edges[middle]["to"] < to:
-            low = middle + 1
+            first = middle + 1
         else:
-            high = middle
-    if low < first + size and edges[low]["to"] == to:
-        return float(edges[low]["weight"])
-    return 0.0
+            last = middle
+    return first
 
 
 @inner
 def linked(spaces: Spaces, work: Work, first: int, last: int, owner: int) -> tuple[float, int]:
-    """Add up the satisfied edges: one at most for each pair of satisfied nodes."""
+    """Add up the satisfied edges: for each pair of satisfied nodes up to two, one each way."""
     nodes, edges = spaces.nodes.firsts[owner], spaces.edges.firsts[owner]
     count, size = 0, 0
     for at in range(first, last):
         node = spaces.nodes.parts[nodes + work.nodes[at]]
+        end = edges + node["first"] + node["size"]
         for other in range(first, last):
-            if work.nodes[other] > work.nodes[at] and node["size"] > 0:
-                begin = edges + node["first"]
-                to = work.nodes[other]
-                weight = edge_weight(spaces.edges.parts, begin, node["size"], to)
-                if weight > 0.0:
-                    size = sum_add(work.partials, size, weight)
+            to = work.nodes[other]
+            if to > work.nodes[at] and node["size"] > 0:
+                edge = first_edge(spaces.edges.parts, edges + node["first"], end, to)
+                while edge < end and spaces.edges.parts[edge]["to"] == to:
+                    size = sum_add(work.partials, size, spaces.edges.parts[edge]["weight"])
                     count += 1
+                    edge += 1
     return sum_total(work.partials, size), count
 
 
