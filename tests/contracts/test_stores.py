@@ -197,9 +197,28 @@ class StoreMachine(RuleBasedStateMachine):
             assert {(e.kind, e.id): e.form for e in entries} == self.model.at(version)
             changed = [(e.kind, e.id, e.form) for e in history.changes(version)]
             assert changed == self.model.log[version:]
+            self.owners_are_the_same(version)
         if oldest:
             with pytest.raises(VersionGone, match=f"the oldest kept is {oldest}"):
                 history.changes(oldest - 1)
+
+    def owners_are_the_same(self, version: int) -> None:
+        """Compare who was touched since a version, and what they had then and have now."""
+        history, newest = self.store.history, self.model.version
+        assert history.newest() == newest
+        before, touched = self.model.at(version), set[str]()
+        for at in range(version, newest):
+            kind, name, form = self.model.log[at]
+            for each in (self.model.at(at).get((kind, name)), form):
+                touched |= {str(each.get("subscriber", each["id"]))} if each else set()
+        assert history.touched(version, newest) == sorted(touched)
+        for then, now in ((version, before), (newest, self.model.now)):
+            owned = {(e.kind, e.id): e.form for e in history.owned(sorted(touched), then)}
+            assert owned == {
+                key: form
+                for key, form in now.items()
+                if form.get("subscriber", form["id"]) in touched
+            }
 
     @invariant()
     def the_notifications_are_the_same(self) -> None:

@@ -1,14 +1,15 @@
 """What changed in the catalogue since a version, and how it was at one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
 from tidings.errors import StoreError, VersionGone
 from tidings.store.entry import Entry, read_entry
-from tidings.store.protocol import Database, Row, Session, limited, whole
+from tidings.store.protocol import FOREVER, Database, Row, Session, limited, whole
 
 _PAGE: Final = 10_000
+_TOGETHER: Final = 500  # subscribers that are read in one go
 _CHANGES: Final = """
     SELECT since, kind, id, form FROM records WHERE since > ? AND since <= ?
     UNION ALL
@@ -19,6 +20,19 @@ _AS_OF: Final = """
     SELECT since, kind, id, form FROM records
     WHERE (kind, id) > (?, ?) AND since <= ? AND until > ?
     ORDER BY kind, id LIMIT ?"""
+
+_TOUCHED: Final = f"""
+    SELECT subscriber FROM records WHERE since > ? AND since <= ?
+    UNION
+    SELECT subscriber FROM records WHERE until > ? AND until <= ? AND until < {FOREVER}
+    ORDER BY 1"""
+_OWNED: Final = f"""
+    SELECT since, kind, id, form FROM records
+    WHERE until = {FOREVER} AND subscriber = ? AND since <= ?
+    UNION ALL
+    SELECT since, kind, id, form FROM records
+    WHERE until < {FOREVER} AND until > ? AND subscriber = ? AND since <= ?
+    ORDER BY 2, 3"""
 
 
 class History:
@@ -47,6 +61,23 @@ class History:
             rows = self._database.read(partial(_as_of, version=version, after=last))
             last = rows[-1][1:3] if len(rows) == _PAGE else None
             yield from (read_entry(*row) for row in rows)
+
+    def touched(self, since: int, upto: int) -> list[str]:
+        """Give the subscribers of which something changed after one version, up to another."""
+        work = partial(_touched, since=whole("a version", since), upto=whole("a version", upto))
+        return [name for (name,) in self._database.read(work)]
+
+    def owned(self, subscribers: Iterable[str], version: int) -> Iterator[Entry]:
+        """Give subscribers and their subscriptions as they were at a version."""
+        names = list(subscribers)
+        for at in range(0, len(names), _TOGETHER):
+            some = names[at : at + _TOGETHER]
+            rows = self._database.read(partial(_owned, names=some, version=version))
+            yield from (read_entry(*row) for row in rows)
+
+    def newest(self) -> int:
+        """Give the version of the last change; 0 before the first."""
+        return self._database.read(_versions)[0]
 
     def compact(self, before: int) -> int:
         """Forget how it was before a version, as far as no pin needs it; give how far that was.
@@ -97,6 +128,18 @@ def _changes(session: Session, since: int, limit: int) -> list[Row]:
 def _as_of(session: Session, version: int, after: tuple[str, str]) -> list[Row]:
     _check(session, version)
     return session.rows(_AS_OF, *after, version, version, _PAGE)
+
+
+def _touched(session: Session, since: int, upto: int) -> list[Row]:
+    _check(session, since)
+    return session.rows(_TOUCHED, since, upto, since, upto)
+
+
+def _owned(session: Session, names: Iterable[str], version: int) -> list[Row]:
+    _check(session, version)
+    return [
+        row for name in names for row in session.rows(_OWNED, name, version, version, name, version)
+    ]
 
 
 def _compact(session: Session, before: int) -> int:
