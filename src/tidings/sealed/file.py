@@ -123,6 +123,16 @@ def _checked(path: Path, whole: memoryview) -> tuple[int, int]:
     return count, size
 
 
+def dumps(tree: object) -> bytes:
+    """Give a tree as bytes."""
+    return pickle.dumps(tree, protocol=5)
+
+
+def loads(body: bytes) -> Any:
+    """Read the bytes of a tree."""
+    return _Reader(BytesIO(body)).load()
+
+
 class _Reader(pickle.Unpickler):
     """Makes objects of Tidings and arrays; a file can name nothing else."""
 

@@ -21,6 +21,7 @@ from tidings.score.exact import Exact
 from tidings.sealed.base import Sealed, ranked_by_index, seal
 from tidings.sealed.member import Member, members
 from tidings.sealed.people import Flags, Hashes, hashes_of
+from tidings.sealed.roll import Roll
 from tidings.sealed.texts import Texts
 
 
@@ -47,19 +48,19 @@ class Served:
 
     def __init__(self, sealed: Sealed, changed: Iterable[Member] = ()) -> None:
         self._base, self._people, others = sealed
+        self._roll = Roll(self._people)
         self._young = Matcher(index="access")
         self._gone = np.zeros(len(self._people), np.bool_)
-        self.changed: dict[str, Policy | None] = {}
         self.apply([*others, *changed])
 
     def apply(self, changed: Sequence[Member]) -> None:
         """Put members in the places of those that have their names."""
         gone = [at for each in changed if (at := self._people.find(each.name)) >= 0]
         self._base.drop(gone)
+        self._roll.apply(changed)
         self._gone[gone] = True
         for each in changed:
             self._forget(each.name)
-            self.changed[each.name] = each.subscriber.policy if each.subscriber else None
         for each in changed:
             if each.subscriber:
                 self._young.subscribe(each.subscriber)
@@ -69,7 +70,7 @@ class Served:
 
     def policy(self, name: str) -> Policy | None:
         """Give the policy of a subscriber; None if there is no such subscriber."""
-        return self.changed[name] if name in self.changed else self._people.policy(name)
+        return self._roll.policy(name)
 
     def wanted(self, events: Sequence[Event]) -> Wanted:
         """Give who wants which events: people by `names`, subscriptions by `ids`, those in order.
@@ -124,7 +125,7 @@ class Served:
 
     def flags(self, test: Callable[[Policy], bool]) -> Flags:
         """Tell by number of each person that is there whether its policy passes a test."""
-        held = [self.changed[name] for name in self._fanout.names]
+        held = [self._roll.changed[name] for name in self._fanout.names]
         young = np.array([each is not None and test(each) for each in held], np.bool_)
         return np.concatenate([self._people.flags(test) & ~self._gone, young])
 

@@ -1,0 +1,171 @@
+"""Sealed files in a folder, version by version, and which version each batch of a query sees.
+
+A version is a small file that names, for each part of the subscribers, a base and the changes
+behind it. No file changes once it is there; the newest version is the one with the largest number.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from time import time
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+from zlib import crc32
+
+from tidings.errors import TidingsError
+
+KEPT: Final = 8
+"""So many of the newest versions, and of the newest pins of a query, are always kept."""
+
+_ABANDONED_S: Final = 3600
+"""A file that is so old and still has no name was left by a process that is gone."""
+
+
+class Change(NamedTuple):
+    """A file of members that replace those before, up to a version of their source."""
+
+    file: str
+    upto: int
+    members: int
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """One part: the files of a base with its number of people, and the changes after it."""
+
+    index: str
+    people: str
+    archive: str
+    size: int = 0
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def files(self) -> list[str]:
+        """All of its files."""
+        return [self.index, self.people, self.archive, *(each.file for each in self.changes)]
+
+
+class Edition(NamedTuple):
+    """What a version shows: a source as of one of its own versions, shelf by shelf."""
+
+    version: int
+    source: int
+    shelves: tuple[Shelf, ...]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Where versions are. It travels as its path; every machine must see the same files."""
+
+    path: Path
+
+    def newest(self) -> int:
+        """Give the newest version; 0 if there is none."""
+        return max(self._versions(), default=0)
+
+    def edition(self, version: int) -> Edition:
+        """Read a version."""
+        try:
+            found = json.loads(self._version(version).read_text())
+        except (OSError, ValueError) as error:
+            raise TidingsError(
+                f"version {version} in {self.path} cannot be read: {error}; let a publisher make "
+                "a new one, and begin with a new checkpoint if a batch was pinned to it"
+            ) from None
+        return Edition(found["version"], found["source"], tuple(map(_shelf, found["shelves"])))
+
+    def put(self, edition: Edition) -> None:
+        """Add a version, whole or not at all."""
+        shelves = [asdict(each) for each in edition.shelves]
+        form = {"version": edition.version, "source": edition.source, "shelves": shelves}
+        temporary = self._written(self.path, json.dumps(form))
+        temporary.rename(self._version(edition.version))
+
+    def pin(self, query: str, batch: int) -> int:
+        """Give the version that a batch sees: the newest when it is first asked for, then that.
+
+        Of several who ask at once, one decides for all.
+        """
+        pins = self._pins(query)
+        pin = pins / f"{batch:020d}"
+        if not pin.exists():
+            pins.mkdir(parents=True, exist_ok=True)
+            temporary = self._written(pins, str(self._some()))
+            try:
+                os.link(temporary, pin)
+            except FileExistsError:
+                pass
+            finally:
+                temporary.unlink()
+        return int(pin.read_text())
+
+    def clean(self, making: Iterable[str] = ()) -> list[str]:
+        """Remove versions that are old and not pinned, with files that none needs; give these.
+
+        Files that are being made for a version to come are spared.
+        """
+        versions = sorted(self._versions())
+        needed = {*versions[-KEPT:], *self._pinned()}
+        files = {*making}
+        for version in versions:
+            if version in needed:
+                files |= {name for each in self.edition(version).shelves for name in each.files}
+        doomed = [self._version(each) for each in versions if each not in needed]
+        doomed += [each for each in self.path.glob("*.sealed") if each.name not in files]
+        doomed += [each for each in self.path.glob("**/.new-*") if _abandoned(each)]
+        for each in doomed:
+            each.unlink(missing_ok=True)
+        return sorted(each.name for each in doomed)
+
+    def _some(self) -> int:
+        newest = self.newest()
+        if not newest:
+            raise TidingsError(f"there is no version in {self.path} yet; a publisher makes it")
+        return newest
+
+    def _pinned(self) -> Iterator[int]:
+        """Give the versions of the last pins of every query, and remove the pins before them."""
+        for query in self.path.glob("pins/*"):
+            pins = sorted(each for each in query.iterdir() if not each.name.startswith("."))
+            for old in pins[:-KEPT]:
+                old.unlink(missing_ok=True)
+            yield from (int(each.read_text()) for each in pins[-KEPT:])
+
+    def _versions(self) -> Iterator[int]:
+        return (
+            int(each.stem.removeprefix("version-")) for each in self.path.glob("version-*.json")
+        )
+
+    def _version(self, version: int) -> Path:
+        return self.path / f"version-{version:012d}.json"
+
+    def _pins(self, query: str) -> Path:
+        return self.path / "pins" / quote(query, safe="")
+
+    def _written(self, where: Path, text: str) -> Path:
+        with NamedTemporaryFile("w", dir=where, prefix=".new-", delete=False) as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(file.name).chmod(0o644)
+        return Path(file.name)
+
+
+def part_of(name: str, parts: int) -> int:
+    """Give the part of a subscriber; by other bits of its hash than its bucket has."""
+    return (crc32(name.encode()) >> 16) % parts
+
+
+def _abandoned(path: Path) -> bool:
+    try:
+        return time() - path.stat().st_mtime > _ABANDONED_S
+    except FileNotFoundError:
+        return False
+
+
+def _shelf(form: dict[str, Any]) -> Shelf:
+    changes = tuple(Change(*each) for each in form.pop("changes"))
+    return Shelf(**form, changes=changes)

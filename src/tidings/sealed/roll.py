@@ -1,0 +1,25 @@
+"""Who is subscribed at a version, and by what policy."""
+
+from collections.abc import Sequence
+
+from tidings.policy import Policy
+from tidings.sealed.member import Member
+from tidings.sealed.people import People
+
+
+class Roll:
+    """The people of a base, and what became of some of them since."""
+
+    def __init__(self, people: People, others: Sequence[Member] = ()) -> None:
+        self.people = people
+        self.changed: dict[str, Policy | None] = {}
+        self.apply(others)
+
+    def apply(self, changed: Sequence[Member]) -> None:
+        """Put members in the places of those that have their names."""
+        for each in changed:
+            self.changed[each.name] = each.subscriber.policy if each.subscriber else None
+
+    def policy(self, name: str) -> Policy | None:
+        """Give the policy of a subscriber; None if there is no such subscriber."""
+        return self.changed[name] if name in self.changed else self.people.policy(name)
