@@ -13,7 +13,9 @@ import pyarrow as pa
 from tidings.errors import TidingsError
 
 Array = npt.NDArray[Any]
-Column = Array | Sequence[str]
+Column = Array | Sequence[str] | Any
+"""Numbers, or texts: as a list, or as a whole `pyarrow.LargeStringArray`."""
+
 _TEXTS: Final = "texts"
 _SIZE: Final = 8
 
@@ -73,7 +75,8 @@ def _written(column: Column) -> tuple[tuple[str, list[int]], list[Any]]:
     """Give the type and shape of a column, and its bytes."""
     if isinstance(column, np.ndarray):
         return (column.dtype.str, list(column.shape)), [np.ascontiguousarray(column).tobytes()]
-    texts = pa.array(column, pa.large_string())
+    laid = isinstance(column, pa.LargeStringArray)
+    texts: Any = column if laid else pa.array(column, pa.large_string())
     _, offsets, letters = texts.buffers()
     ends = (
         np.frombuffer(offsets, np.int64, len(column) + 1) if len(column) else np.zeros(1, np.int64)

@@ -129,7 +129,7 @@ def test_a_workload_with_every_policy_is_served_from_a_file():
 
 def test_without_a_base_every_scorer_ranks_subscriptions():
     given = workload(seed=4, events=10)
-    server = served(given.subscribers, given.subscriptions)
+    server = served(members(given.subscribers, given.subscriptions))
     matcher = Matcher(given.subscribers, given.subscriptions, index="scan")
     for scorer in (Preference(), Relaxed("max"), Exact(), Relaxed()):
         tops = server.top_many(given.events, 4, scorer)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tidings.sealed import archive, file
 from tidings.sealed.base import Sealed, seal
 from tidings.sealed.folder import Edition, Folder, Shelf, part_of
-from tidings.sealed.member import Member
+from tidings.sealed.member import Member, counting
 from tidings.sealed.roll import Roll
 from tidings.sealed.served import Served
 
@@ -26,7 +26,7 @@ def write_base(path: Path, shelf: Shelf, given: Iterable[Member]) -> Shelf:
     others = [Member(each.name, each.subscriber) for each in sealed.others]
     file.write(path / shelf.people, (sealed.people, others))
     file.write(path / shelf.archive, archive.chunks(everybody))
-    return replace(shelf, size=len(everybody))
+    return replace(shelf, size=len(everybody), counting=counting(everybody))
 
 
 def read_base(path: Path, shelf: Shelf) -> Served:

@@ -25,21 +25,25 @@ _ABANDONED_S: Final = 3600
 
 
 class Change(NamedTuple):
-    """A file of members that replace those before, up to a version of their source."""
+    """A file of members that replace those before; whether some of them count publications."""
 
     file: str
-    upto: int
     members: int
+    counting: bool = False
 
 
 @dataclass(frozen=True)
 class Shelf:
-    """One part: the files of a base with its number of people, and the changes after it."""
+    """One part: the files of a base, how many are in it, and the changes after it.
+
+    `counting` tells whether some of them count all that is published.
+    """
 
     index: str
     people: str
     archive: str
     size: int = 0
+    counting: bool = False
     changes: tuple[Change, ...] = ()
 
     @property
@@ -54,6 +58,14 @@ class Edition(NamedTuple):
     version: int
     source: int
     shelves: tuple[Shelf, ...]
+
+    @property
+    def counting(self) -> bool:
+        """Whether somebody counts all that is published, or did when the last base was made."""
+        return any(
+            each.counting or any(change.counting for change in each.changes)
+            for each in self.shelves
+        )
 
 
 @dataclass(frozen=True)
@@ -155,8 +167,11 @@ class Folder:
 
 
 def part_of(name: str, parts: int) -> int:
-    """Give the part of a subscriber; by other bits of its hash than its bucket has."""
-    return (crc32(name.encode()) >> 16) % parts
+    """Give the part of a subscriber.
+
+    Where the number of parts divides that of the buckets, all of a bucket are in one part.
+    """
+    return crc32(name.encode()) % parts
 
 
 def _abandoned(path: Path) -> bool:

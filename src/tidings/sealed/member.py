@@ -27,3 +27,9 @@ def members(
         owned[each.subscriber].append(each)
     names = sorted(people.keys() | owned.keys())
     return [Member(name, people.get(name), owned.get(name, ())) for name in names]
+
+
+def counting(given: Iterable[Member]) -> bool:
+    """Tell whether some window counts all events that are published, and so needs their numbers."""
+    windows = (each.subscriber.policy.window for each in given if each.subscriber)
+    return any(getattr(each, "count", None) == "published" for each in windows)

@@ -14,7 +14,7 @@ from tidings.forms import loads_subscriber, loads_subscription
 from tidings.sealed import file
 from tidings.sealed.bases import by_part, current, shelf_of, write_base
 from tidings.sealed.folder import Change, Edition, Folder, Shelf, part_of
-from tidings.sealed.member import Member, members
+from tidings.sealed.member import Member, counting, members
 
 FEWEST: Final = 5_000
 SHARE: Final = 10
@@ -128,7 +128,7 @@ class Publisher:
         for part, changed in by_part(found.values(), self._parts).items():
             name = self._next(part).index.replace("index", "change")
             file.write(self.folder.path / name, changed)
-            change = Change(name, upto, len(changed))
+            change = Change(name, len(changed), counting(changed))
             shelves[part] = replace(shelves[part], changes=(*shelves[part].changes, change))
         version = self._put(Edition(edition.version + 1, upto, tuple(shelves)))
         self._tend(shelves)

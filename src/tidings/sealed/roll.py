@@ -23,3 +23,8 @@ class Roll:
     def policy(self, name: str) -> Policy | None:
         """Give the policy of a subscriber; None if there is no such subscriber."""
         return self.changed[name] if name in self.changed else self.people.policy(name)
+
+
+def needs_attributes(policy: Policy) -> bool:
+    """Tell whether a policy compares events with each other, and so needs more than their ids."""
+    return bool(policy.diversify.name != "none" or policy.window.name == "history")

@@ -14,14 +14,14 @@ from tidings.fanout import Wanted
 from tidings.fanout.wanted import joined
 from tidings.index.access.ask import Scored, best_first
 from tidings.matching import Matcher
-from tidings.model import Event, Subscription
-from tidings.policy import Policy, Subscriber
+from tidings.model import Event
+from tidings.policy import Policy
 from tidings.score import Scorer
 from tidings.score.exact import Exact
 from tidings.sealed.base import Sealed, ranked_by_index, seal
-from tidings.sealed.member import Member, members
+from tidings.sealed.member import Member
 from tidings.sealed.people import Flags, Hashes, hashes_of
-from tidings.sealed.roll import Roll
+from tidings.sealed.roll import Roll, needs_attributes
 from tidings.sealed.texts import Texts
 
 
@@ -121,6 +121,7 @@ class Served:
         self._order[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
         self.names = Names(self._people.names, pa.array(self._fanout.names, pa.large_string()))
         self.ids = Names(self._base.ids, pa.array(ids, pa.large_string()))
+        self.attributes = self.flags(needs_attributes)
         self.hashes: Hashes = np.concatenate([self._people.hashes, hashes_of(self._fanout.names)])
 
     def flags(self, test: Callable[[Policy], bool]) -> Flags:
@@ -130,9 +131,9 @@ class Served:
         return np.concatenate([self._people.flags(test) & ~self._gone, young])
 
 
-def served(subscribers: Iterable[Subscriber], subscriptions: Iterable[Subscription]) -> Served:
-    """Serve without a base: what is few enough to be objects."""
-    return Served(seal([]), members(subscribers, subscriptions))
+def served(given: Iterable[Member]) -> Served:
+    """Serve without a base: what is few enough to be objects, or has policies of its own."""
+    return Served(seal([]), given)
 
 
 def _in_order(wanted: Wanted, keys: npt.NDArray[Any]) -> Wanted:
