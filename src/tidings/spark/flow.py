@@ -1,6 +1,6 @@
 """From publications to the buckets of subscribers: what the match stage hands to the state stage.
 
-Each Arrow batch sends a row to every bucket: a parcel with its matches, or a tick, so that time
+Some events at a time, every bucket gets a row: a parcel with its matches, or a tick, so that time
 passes where nothing matches. What cannot be read travels along as a dead letter. All of it is Arrow
 in, Arrow out; no session is needed.
 """
@@ -14,15 +14,21 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from tidings.columns import MATCHES
+from tidings.errors import InvalidPolicy
 from tidings.files import read_event_line
-from tidings.matching import Matcher
-from tidings.model import Event, Match
+from tidings.model import Event
 from tidings.rows import BadRecord
-from tidings.spark.parcel import UNNUMBERED, Parcel
+from tidings.sealed.served import Served
+from tidings.spark.addressed import addressed
+from tidings.spark.matchers import Matchers
 
-Entry = tuple[Event, list[Match]]
 ReadEvents = Callable[[pa.RecordBatch], Iterator[Event | BadRecord]]
+
+TOGETHER: Final = 4096
+"""Events that are matched at once: their matches must fit into memory."""
+
+PART: Final = "tidings_part"
+"""The column that tells which part of the subscribers a row is for, where there are several."""
 
 FLOW: Final = pa.schema(
     {
@@ -37,87 +43,69 @@ FLOW: Final = pa.schema(
 
 @dataclass(frozen=True)
 class Flow:
-    """The match stage: reads events, matches them, and addresses the matches to buckets."""
+    """The match stage: reads events, matches them, and addresses the matches to buckets.
 
-    matcher: Matcher
+    The buckets of a part are those whose number is the part, modulo the number of parts.
+    """
+
+    matchers: Matchers
     read: ReadEvents
     buckets: int
-    needs_sequence: bool = False
+
+    def __post_init__(self) -> None:
+        if self.buckets % self.matchers.parts:
+            raise InvalidPolicy(
+                f"{self.buckets} buckets cannot be split over {self.matchers.parts} parts; "
+                "make the buckets a multiple of the parts"
+            )
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take record batches of publications; the function that Spark is given."""
-        for batch in batches:
-            if batch.num_rows:
-                yield pa.RecordBatch.from_pylist(list(self._rows(batch)), FLOW)
+        counting = self.matchers.counting()
+        for part, rows in by_part(batches):
+            served = self.matchers.serve(part)
+            good = [_checked(each, counting) for each in self.read(rows)]
+            bad = [_dead(each) for each in good if isinstance(each, BadRecord) and part == 0]
+            events = [each for each in good if isinstance(each, Event)]
+            found = bad + self._rows(served, events, part)
+            if found:
+                yield pa.RecordBatch.from_pylist(found, FLOW)
 
-    def _rows(self, batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-        good: list[Event] = []
-        for found in map(self._checked, self.read(batch)):
-            if isinstance(found, BadRecord):
-                yield _dead(found)
-            else:
-                good.append(found)
-        if good:
-            us, number = (
-                max(event.published_us for event in good),
-                max(event.sequence or 0 for event in good),
-            )
-            addressed = self._addressed(good)
-            for bucket in range(self.buckets):
-                row = tick(bucket, us, number)
-                if bucket in addressed:
-                    row |= {"kind": "parcel", "body": self._parcel(addressed[bucket]).pack()}
-                yield row
-
-    def _checked(self, event: Event | BadRecord) -> Event | BadRecord:
-        if isinstance(event, BadRecord) or not self.needs_sequence or event.sequence is not None:
-            return event
-        return BadRecord(event.to_dict(), 'count="published" needs a sequence', 0)
-
-    def _addressed(self, events: Iterable[Event]) -> dict[int, list[Entry]]:
-        """Give the matches of each bucket, event by event."""
-        found: dict[int, list[Entry]] = {}
-        for event in events:
-            mine: dict[int, list[Match]] = {}
-            for match in self.matcher.matches(event):
-                mine.setdefault(bucket_of(match.subscriber, self.buckets), []).append(match)
-            for bucket, matches in mine.items():
-                found.setdefault(bucket, []).append((event, matches))
-        return found
-
-    def _parcel(self, entries: list[Entry]) -> Parcel:
-        matches = [match for _, some in entries for match in some]
-        subscribers, owners = _numbered(match.subscriber for match in matches)
-        subscriptions, matched = _numbered(each for match in matches for each in match.matched)
-        return Parcel(
-            events=[event.id for event, _ in entries],
-            us=np.array([event.published_us for event, _ in entries], np.int64),
-            sequence=np.array([_number(event) for event, _ in entries], np.int64),
-            forms=[self._form(*entry) for entry in entries],
-            starts=np.cumsum([0, *(len(some) for _, some in entries)]),
-            owners=owners,
-            ranks=np.array([match.score for match in matches], np.float64),
-            matched_starts=np.cumsum([0, *(len(match.matched) for match in matches)]),
-            matched=matched,
-            subscribers=subscribers,
-            subscriptions=subscriptions,
-        )
-
-    def _form(self, event: Event, matches: list[Match]) -> str:
-        """Give the JSON form of an event if some policy has to compare it with others."""
-        people = self.matcher.subscribers
-        parts = (people[match.subscriber].policy.diversify for match in matches)
-        return json.dumps(event.to_dict()) if any(part.name != "none" for part in parts) else ""
+    def _rows(self, served: Served, events: list[Event], part: int) -> list[dict[str, Any]]:
+        if not events:
+            return []
+        us = max(event.published_us for event in events)
+        number = max(event.sequence or 0 for event in events)
+        parcels = addressed(served, events, self.buckets)
+        rows = [
+            tick(bucket, us, number) for bucket in range(part, self.buckets, self.matchers.parts)
+        ]
+        for row in rows:
+            if row["bucket"] in parcels:
+                row |= {"kind": "parcel", "body": parcels[row["bucket"]].pack()}
+        return rows
 
 
-def _numbered(names: Iterable[str]) -> tuple[list[str], Any]:
-    numbers: dict[str, int] = {}
-    found = [numbers.setdefault(name, len(numbers)) for name in names]
-    return list(numbers), np.array(found, np.int32)
+def by_part(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Give rows by part, not too many at once; without a column that tells, all are of part 0."""
+    for batch in batches:
+        if PART not in batch.schema.names:
+            yield from ((0, rows) for rows in _slices(batch))
+            continue
+        parts = batch.column(PART).to_numpy(zero_copy_only=False)
+        others = batch.drop_columns([PART])
+        for part in np.unique(parts).tolist():
+            yield from ((part, rows) for rows in _slices(others.filter(pa.array(parts == part))))
 
 
-def _number(event: Event) -> int:
-    return UNNUMBERED if event.sequence is None else event.sequence
+def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    return (batch.slice(at, TOGETHER) for at in range(0, batch.num_rows, TOGETHER))
+
+
+def _checked(event: Event | BadRecord, counting: bool) -> Event | BadRecord:
+    if isinstance(event, BadRecord) or not counting or event.sequence is not None:
+        return event
+    return BadRecord(event.to_dict(), 'count="published" needs a sequence', 0)
 
 
 def tick(bucket: int, us: int, sequence: int) -> dict[str, Any]:
@@ -133,20 +121,6 @@ def _dead(bad: BadRecord) -> dict[str, Any]:
 def bucket_of(subscriber: str, buckets: int) -> int:
     """Give the bucket of a subscriber, the same in every process."""
     return crc32(subscriber.encode()) % buckets
-
-
-def match_batches(
-    matcher: Matcher, read: ReadEvents, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Give the matches of publications as rows of MATCHES; bad records give none."""
-    for batch in batches:
-        events = (event for event in read(batch) if isinstance(event, Event))
-        rows = [_match_row(match) for event in events for match in matcher.matches(event)]
-        yield pa.RecordBatch.from_pylist(rows, MATCHES)
-
-
-def _match_row(match: Match) -> dict[str, Any]:
-    return match.to_dict() | {"event": match.event.id, "published_at": match.event.published_us}
 
 
 def read_lines(batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:

@@ -1,44 +1,90 @@
 """What a user hands over: DataFrames, objects or files of subscriptions and subscribers."""
 
+import atexit
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from tidings import columns, files
-from tidings.errors import InvalidForm, InvalidPolicy
+from tidings import checks, columns, files
+from tidings.errors import InvalidForm, InvalidPolicy, InvalidSubscription
 from tidings.forms import loads_subscriber
-from tidings.matching import Matcher
 from tidings.model import Subscription
 from tidings.policy import Subscriber
 from tidings.rows import BadRecord
+from tidings.sealed.bases import seal_folder
+from tidings.sealed.folder import Folder
+from tidings.sealed.member import Member, members
 from tidings.spark.flow import ReadEvents, read_lines
+from tidings.spark.matchers import Matchers, Objects, PinnedRoster, Versions
 
 T = TypeVar("T")
-Subscriptions = DataFrame | Iterable[Subscription] | str | Path
+Given = DataFrame | Iterable[Subscription] | str | Path
+Subscriptions = Given | Folder
 Subscribers = DataFrame | Iterable[Subscriber] | str | Path | None
 _SHOWN = 5
 _LINES = (["value"], ["value", "reason"])
 
 
-def matcher(subscriptions: Subscriptions, subscribers: Subscribers = None) -> Matcher:
-    """Make the matcher that travels to the workers.
+def matchers(
+    publications: DataFrame,
+    subscriptions: Subscriptions,
+    subscribers: Subscribers = None,
+    parts: int = 1,
+    *,
+    seal: bool = True,
+) -> Matchers:
+    """Make what the workers match with.
 
-    Without `subscribers`, everybody who owns a subscription has the default policy.
+    That is the folder of a publisher, if one is given: in a stream, each batch has its own version.
+    All else is sealed in a folder that is removed with this process. Without `subscribers`,
+    everybody who owns a subscription has the default policy.
     """
+    if isinstance(subscriptions, Folder):
+        version = None if publications.isStreaming else subscriptions.newest()
+        return Versions(subscriptions, version)
+    given = _members(subscriptions, subscribers)
+    if not seal:
+        return Objects(given)
+    try:
+        return Versions(seal_folder(_own_folder(), given, checks.count("parts", parts)), 1)
+    except InvalidPolicy:  # a policy that cannot be written: a function of the user
+        return Objects(given)
+
+
+def roster(found: Matchers) -> PinnedRoster | dict[str, Subscriber]:
+    """Give who has which policy, as the state stage asks."""
+    if isinstance(found, Versions):
+        return PinnedRoster(found)
+    members = found.members if isinstance(found, Objects) else ()
+    return {each.name: each.subscriber for each in members if each.subscriber}
+
+
+def _own_folder() -> Path:
+    path = Path(mkdtemp(prefix="tidings-index-"))
+    atexit.register(rmtree, path, ignore_errors=True)
+    return path
+
+
+def _members(subscriptions: Given, subscribers: Subscribers) -> list[Member]:
     wanted = _all_good("subscription", _subscriptions(subscriptions))
     people = _all_good("subscriber", _subscribers(subscribers))
+    if twice := [name for name, count in Counter(each.id for each in wanted).items() if count > 1]:
+        raise InvalidSubscription(f"subscription {twice[0]!r} is there twice")
     known = {each.id for each in people}
     if subscribers is None:
         people = [Subscriber(name) for name in sorted({each.subscriber for each in wanted})]
     elif missing := sorted({each.subscriber for each in wanted} - known):
         raise InvalidForm(f"subscriptions have subscribers that are not there: {missing[:_SHOWN]}")
-    return Matcher(people, wanted)
+    return members(people, wanted)
 
 
-def _subscriptions(given: Subscriptions) -> Iterator[Any]:
+def _subscriptions(given: Given) -> Iterator[Any]:
     if isinstance(given, DataFrame):
         return columns.read_subscriptions(given.toArrow())
     return files.read_subscriptions(given) if isinstance(given, str | Path) else iter(given)
@@ -74,14 +120,11 @@ def event_reader(publications: DataFrame) -> ReadEvents:
     return columns.read_events
 
 
-def check_sequences(publications: DataFrame, people: Iterable[Subscriber]) -> bool:
-    """Tell whether some window counts published events, for which rows need their number."""
-    counting = [
-        each.id for each in people if getattr(each.policy.window, "count", None) == "published"
-    ]
-    if counting and "sequence" not in publications.columns and publications.columns not in _LINES:
+def check_sequences(publications: DataFrame, found: Matchers) -> None:
+    """Refuse publications without numbers where some window counts all of them."""
+    known = "sequence" in publications.columns or publications.columns in _LINES
+    if not known and found.counting():
         raise InvalidPolicy(
-            f'subscriber {counting[0]} counts published events (count="published"), so the '
-            "publications need a column sequence"
+            'a subscriber counts published events (count="published"), so the publications need a '
+            "column sequence"
         )
-    return bool(counting)

@@ -1,48 +1,65 @@
 """DataFrame in, DataFrame out; batch and streaming alike."""
 
-from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidings import checks, parts
 from tidings.columns import DELIVERIES, MATCHES
-from tidings.matching import Matcher
-from tidings.model import Event
-from tidings.score import SCORERS, Scorer
-from tidings.spark.clock import with_time
-from tidings.spark.flow import FLOW, Flow, ReadEvents, match_batches
+from tidings.errors import InvalidPolicy
+from tidings.score import SCORERS
+from tidings.sealed.base import ranked_by_index
+from tidings.spark.answers import ROW, TARGETS, Targets, match_batches
+from tidings.spark.flow import FLOW, PART, Flow, tick
 from tidings.spark.frames import (
     Subscribers,
     Subscriptions,
     check_sequences,
     event_reader,
-    matcher,
+    matchers,
+    roster,
 )
-from tidings.spark.options import Options
+from tidings.spark.matchers import Matchers
 from tidings.spark.state import run_buckets
+from tidings.values import parse_duration_us, parse_time_us
 
-TARGETS: Final = pa.schema(
-    {
-        "event": pa.string(),
-        "position": pa.int64(),
-        "subscription": pa.string(),
-        "score": pa.float64(),
-    }
-)
+BUCKETS: Final = 8
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may be said of a pipeline besides who wants what.
+
+    An event is late if it is older, by more than `lateness`, than the newest one of an earlier
+    batch. `until` (batch only) says up to which time periods are closed at the end. `parts`, of
+    which `buckets` is a multiple, splits the subscribers as in `match`.
+    """
+
+    lateness: object = "0s"
+    buckets: int = BUCKETS
+    until: object = None
+    parts: int = 1
 
 
 def match(
-    publications: DataFrame, subscriptions: Subscriptions, subscribers: Subscribers = None
+    publications: DataFrame,
+    subscriptions: Subscriptions,
+    subscribers: Subscribers = None,
+    *,
+    parts: int = 1,
 ) -> DataFrame:
-    """Give every subscriber's matches: subscriber, event, published_at, score, matched."""
-    found, read = matcher(subscriptions, subscribers), event_reader(publications)
-    return publications.mapInArrow(
-        lambda batches: match_batches(found, read, batches), from_arrow_schema(MATCHES)
-    )
+    """Give every subscriber's matches: subscriber, event, published_at, score, matched.
+
+    `parts` splits the subscribers, where an index of all is more than a worker should hold.
+    """
+    found = matchers(publications, subscriptions, subscribers, parts)
+    work = partial(match_batches, found, event_reader(publications))
+    return sent_to_parts(publications, found).mapInArrow(work, from_arrow_schema(MATCHES))
 
 
 def feed(
@@ -67,46 +84,64 @@ def outcomes(
 ) -> DataFrame:
     """Give deliveries, late events and dead letters in one DataFrame, told apart by `kind`.
 
-    `options` are those of `Options`: lateness, remember, buckets, until, clock, state.
+    `options` are those of `Options`: lateness, buckets, until, parts.
     """
     chosen = Options(**options)
-    found, read, terms = (
-        matcher(subscriptions, subscribers),
-        event_reader(publications),
-        chosen.terms,
-    )
-    counting = check_sequences(publications, found.subscribers.values())
-    stage = Flow(found, read, terms.buckets, counting)
-    flow = publications.mapInArrow(stage.batches, from_arrow_schema(FLOW))
-    timed = with_time(flow, terms.buckets, chosen.until, chosen.clock)
-    return run_buckets(timed, found.subscribers, terms, chosen.state)
+    found = matchers(publications, subscriptions, subscribers, chosen.parts)
+    check_sequences(publications, found)
+    stage = Flow(found, event_reader(publications), checks.count("buckets", chosen.buckets))
+    sent = sent_to_parts(publications, found)
+    flow = sent.mapInArrow(stage.batches, from_arrow_schema(FLOW))
+    if chosen.until is not None:
+        until_us = parse_time_us(chosen.until)
+        flow = flow.unionByName(_ticks(publications, chosen.buckets, until_us))
+    lateness_us = parse_duration_us(chosen.lateness)
+    return run_buckets(flow, roster(found), lateness_us, chosen.buckets)
+
+
+def sent_to_parts(publications: DataFrame, found: Matchers) -> DataFrame:
+    """Send every row to each part of the subscribers, where there are several."""
+    if found.parts == 1:
+        return publications
+    numbers = f.array(*(f.lit(part) for part in range(found.parts)))
+    sent = publications.withColumn(PART, f.explode(numbers))
+    return sent.repartition(found.parts, PART)
+
+
+def _ticks(publications: DataFrame, buckets: int, until_us: int) -> DataFrame:
+    if publications.isStreaming:
+        raise InvalidPolicy("until is for batches; in a stream, later publications close periods")
+    table = pa.Table.from_pylist([tick(each, until_us, 0) for each in range(buckets)], FLOW)
+    return publications.sparkSession.createDataFrame(table)
 
 
 def target(
-    events: DataFrame, subscriptions: Subscriptions, k: int = 20, scorer: object = "exact"
+    events: DataFrame,
+    subscriptions: Subscriptions,
+    k: int = 20,
+    scorer: object = "exact",
+    *,
+    parts: int = 1,
 ) -> DataFrame:
-    """Give the k best subscriptions of each event: event, position, subscription, score."""
-    found, read = matcher(subscriptions), event_reader(events)
-    part, most = parts.read(SCORERS, "scorer", scorer), checks.count("k", k)
-    return events.mapInArrow(
-        lambda batches: target_batches(found, read, part, most, batches),
-        from_arrow_schema(TARGETS),
-    )
+    """Give the k best subscriptions of each event: event, position, subscription, score.
+
+    With several `parts` the best of each are put together, which a stream cannot do.
+    """
+    part, most = read_scorer(scorer), checks.count("k", k)
+    found = matchers(events, subscriptions, None, parts, seal=ranked_by_index(part))
+    work = Targets(found, event_reader(events), most, part)
+    if found.parts == 1:
+        return events.mapInArrow(work.batches, from_arrow_schema(TARGETS))
+    if events.isStreaming:
+        raise InvalidPolicy("targets of several parts are for batches; in a stream use one part")
+    numbered = events.withColumn(ROW, f.monotonically_increasing_id())
+    schema = from_arrow_schema(TARGETS.append(pa.field(ROW, pa.int64())))
+    best = Window.partitionBy(ROW).orderBy(f.desc("score"), f.asc("subscription"))
+    all_of_them = sent_to_parts(numbered, found).mapInArrow(work.batches, schema)
+    ranked = all_of_them.withColumn("position", f.row_number().over(best).cast("long"))
+    return ranked.where(f.col("position") <= most).drop(ROW)
 
 
-def target_batches(
-    found: Matcher,
-    read: ReadEvents,
-    scorer: Scorer,
-    k: int,
-    batches: Iterable[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    """Give the targets of events, Arrow in and Arrow out; bad records give none."""
-    for batch in batches:
-        rows = [
-            {"event": event.id, "position": place, "subscription": name, "score": score}
-            for event in read(batch)
-            if isinstance(event, Event)
-            for place, (name, score) in enumerate(found.top(event, k, scorer), start=1)
-        ]
-        yield pa.RecordBatch.from_pylist(rows, TARGETS)
+def read_scorer(scorer: object) -> Any:
+    """Give the scorer that a name or a form stands for."""
+    return parts.read(SCORERS, "scorer", scorer)

@@ -1,0 +1,91 @@
+"""Matches and targets as rows: Arrow in, Arrow out, no session needed."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.columns import MATCHES
+from tidings.model import Event
+from tidings.score import Scorer
+from tidings.sealed.served import Names, Served
+from tidings.spark.addressed import Numbers, numbered
+from tidings.spark.flow import ReadEvents, by_part
+from tidings.spark.matchers import Matchers
+
+ROW: Final = "tidings_row"
+"""Which row of the input a target is of, where the answers of several parts are put together."""
+
+TARGETS: Final = pa.schema(
+    {
+        "event": pa.string(),
+        "position": pa.int64(),
+        "subscription": pa.string(),
+        "score": pa.float64(),
+    }
+)
+
+
+def match_batches(
+    matchers: Matchers, read: ReadEvents, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Give the matches of publications as rows of MATCHES; bad records give none."""
+    for part, rows in by_part(batches):
+        events = [event for event in read(rows) if isinstance(event, Event)]
+        yield matches_of(matchers.serve(part), events)
+
+
+def matches_of(served: Served, events: list[Event]) -> pa.RecordBatch:
+    """Give the matches of events, one after the other."""
+    wanted = served.wanted(events)
+    event = np.repeat(np.arange(len(events)), np.diff(wanted.starts))
+    us = np.array([each.published_us for each in events], np.int64)
+    ids = pa.array([each.id for each in events], pa.string())
+    matched = pa.ListArray.from_arrays(
+        pa.array(wanted.matched_starts, pa.int32()), _texts(served.ids, wanted.matched)
+    )
+    columns = [
+        _texts(served.names, wanted.owners),
+        ids.take(pa.array(event)),
+        pa.array(us[event]).cast(MATCHES.field("published_at").type),
+        pa.array(wanted.ranks),
+        matched,
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=MATCHES)
+
+
+def _texts(names: Names, numbers: Numbers) -> pa.StringArray:
+    found, places = numbered(numbers)
+    return names.take(found).cast(pa.string()).take(pa.array(places))
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Finds the k best subscriptions of events by a scorer; bad records give none."""
+
+    matchers: Matchers
+    read: ReadEvents
+    k: int
+    scorer: Scorer
+
+    def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take record batches of events; give rows of TARGETS, and which row where rows tell."""
+        for part, rows in by_part(batches):
+            served, telling = self.matchers.serve(part), ROW in rows.schema.names
+            numbers = rows.column(ROW).to_pylist() if telling else [None] * rows.num_rows
+            found = self.read(rows.drop_columns([ROW]) if telling else rows)
+            pairs = zip(numbers, found, strict=True)
+            good = [(row, event) for row, event in pairs if isinstance(event, Event)]
+            yield self._found(served, good, telling)
+
+    def _found(self, served: Served, good: list[Any], telling: bool) -> pa.RecordBatch:
+        tops = served.top_many([event for _, event in good], self.k, self.scorer)
+        rows = [
+            {"event": event.id, "position": place, "subscription": name, "score": score, ROW: row}
+            for (row, event), best in zip(good, tops, strict=True)
+            for place, (name, score) in enumerate(best, start=1)
+        ]
+        schema = TARGETS.append(pa.field(ROW, pa.int64())) if telling else TARGETS
+        return pa.RecordBatch.from_pylist(rows, schema)
