@@ -1,0 +1,129 @@
+"""Streams match with the versions of a folder: new ones reach the next batch, old ones a replay."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import tidings.spark as ts
+from tidings import Event, Subscriber, Subscription, TidingsError
+from tidings.columns import events_to_table
+from tidings.files import write_events
+from tidings.matching import Matcher
+from tidings.score.exact import Exact
+from tidings.score.preference import Preference
+from tidings.sealed.bases import seal_folder
+from tidings.sealed.member import members
+from tidings.sealed.publisher import Publisher
+from tidings.store import open_store
+from tidings.testing import workload
+
+pytestmark = pytest.mark.spark
+WORK = workload(seed=31, events=40, subscribers=20)
+SCAN = Matcher(WORK.subscribers, WORK.subscriptions, index="scan")
+
+
+@pytest.fixture(scope="module")
+def publications(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(events_to_table(WORK.events))
+
+
+def found(frame: DataFrame, *names: str) -> list[Any]:
+    return sorted(tuple(row[name] for name in names) for row in frame.collect())
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_matches_are_those_of_the_plain_matcher_in_any_parts(publications, parts):
+    frame = ts.match(publications, WORK.subscriptions, WORK.subscribers, parts=parts)
+    rows = [
+        (*row[:-1], tuple(row[-1]))
+        for row in found(frame, "event", "subscriber", "score", "matched")
+    ]
+    assert rows == sorted(
+        (event.id, each.subscriber, each.score, each.matched)
+        for event in WORK.events
+        for each in SCAN.matches(event)
+    )
+
+
+@pytest.mark.parametrize(("parts", "scorer"), [(1, Exact()), (3, Exact()), (3, Preference())])
+def test_targets_are_those_of_the_plain_matcher_in_any_parts(publications, parts, scorer):
+    people = [Subscriber(each.id) for each in WORK.subscribers]
+    scan = Matcher(people, WORK.subscriptions, index="scan")
+    frame = ts.target(publications, WORK.subscriptions, k=3, scorer=scorer, parts=parts)
+    assert found(frame, "event", "position", "subscription", "score") == sorted(
+        (event.id, place, name, score)
+        for event in WORK.events
+        for place, (name, score) in enumerate(scan.top(event, 3, scorer), start=1)
+    )
+
+
+class Streamed:
+    """A stream of files through `ts.match` over a folder, as batches of matches by number."""
+
+    def __init__(self, spark: SparkSession, place: Path, publisher: Publisher) -> None:
+        self.spark, self.place, self.publisher = spark, place, publisher
+        self.batches: dict[int, list[Any]] = {}
+        (place / "in").mkdir()
+
+    def run(self, write: Any = None) -> None:
+        """Take the files that are new."""
+
+        def note(batch: DataFrame, number: int) -> None:
+            self.batches[number] = found(batch, "event", "subscriber")
+            if write:
+                write(number)
+
+        lines = self.spark.readStream.option("maxFilesPerTrigger", 1).text(str(self.place / "in"))
+        query = ts.match(lines, self.publisher.folder).writeStream.foreachBatch(note)
+        query = query.option("checkpointLocation", str(self.place / "checkpoint"))
+        query.trigger(availableNow=True).start().awaitTermination()
+
+    def put(self, name: str, at: int) -> None:
+        path = self.place / "in" / f"{name}.jsonl"
+        write_events([Event(name, {"x": 1}, published_at=at)], path)
+        os.utime(path, (at, at))
+
+
+def test_a_change_reaches_the_next_batch_and_no_replay(spark, tmp_path):
+    with (
+        open_store(tmp_path / "store.db") as store,
+        Publisher(tmp_path / "index", store.history, parts=2) as publisher,
+    ):
+
+        def wants(name: str) -> None:
+            store.catalogue.put(Subscriber(name), Subscription(f"s-{name}", name, "x = 1"))
+            publisher.publish()
+
+        wants("ann")
+        stream = Streamed(spark, tmp_path, publisher)
+        for number, name in enumerate(("e1", "e2"), start=1):
+            stream.put(name, number)
+
+        def change_then_fail(number: int) -> None:
+            if number == 0:
+                wants("bob")
+            else:
+                wants("cy")
+                raise RuntimeError("the sink is away")
+
+        with pytest.raises(Exception, match="the sink is away"):
+            stream.run(change_then_fail)
+        assert stream.batches == {0: [("e1", "ann")], 1: [("e2", "ann"), ("e2", "bob")]}
+        stream.batches.clear()
+        stream.put("e3", 3)
+        stream.run()
+        assert stream.batches == {
+            1: [("e2", "ann"), ("e2", "bob")],
+            2: [("e3", "ann"), ("e3", "bob"), ("e3", "cy")],
+        }
+
+
+def test_targets_of_several_parts_are_for_batches(spark, tmp_path):
+    folder = seal_folder(tmp_path, members(WORK.subscribers, WORK.subscriptions), parts=2)
+    (tmp_path / "in").mkdir()
+    lines = spark.readStream.text(str(tmp_path / "in"))
+    with pytest.raises(TidingsError, match="in a stream use one part"):
+        ts.target(lines, folder)
