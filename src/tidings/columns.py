@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tidings.errors import InvalidForm
 from tidings.model import Delivery, Event, Match, Subscription
+from tidings.quick import quick_events
 from tidings.rows import (
     EVENT_COLUMNS,
     BadRecord,
@@ -138,7 +139,8 @@ def read_events(
     or has a column of a type that no attribute can have, is refused as a whole.
     """
     check_columns(table.schema, required=("id", "published_at"), text=("id",))
-    return read_rows(table, attribute_columns(table.schema), lambda row: _event(row, cell))
+    quick = quick_events if cell is as_read else None
+    return read_rows(table, attribute_columns(table.schema), lambda row: _event(row, cell), quick)
 
 
 def _event(row: Mapping[str, Any], cell: Cell) -> Event:

@@ -44,7 +44,6 @@ class Event:
     sequence: int | None = None
     probabilities: Mapping[str, float] = field(default_factory=dict, hash=False)
     published_us: int = field(init=False, repr=False, compare=False)
-    tokens: TokenMap = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         checks.name("an event's id", self.id, InvalidEvent)
@@ -55,10 +54,30 @@ class Event:
             raise InvalidEvent(f"event {self.id}: attributes are a mapping of names to values")
         values = {name: self._value(name, value) for name, value in self.attributes.items()}
         _set(self, attributes=values, published_us=us)
-        _set(self, tokens={name: tokens(value) for name, value in values.items()})
         self._check_probabilities()
         if isinstance(self.published_at, bool) or not isinstance(self.published_at, int | float):
             _set(self, published_at=us / SECOND_US)
+
+    @cached_property
+    def tokens(self) -> TokenMap:
+        """The values of each attribute as they are compared."""
+        return {name: tokens(value) for name, value in self.attributes.items()}
+
+    @classmethod
+    def known(
+        cls, name: str, attributes: dict[str, Any], published_us: int, sequence: int | None
+    ) -> "Event":
+        """Make an event of which everything is known to be right, and as it would be kept."""
+        made = object.__new__(cls)
+        made.__dict__.update(
+            id=name,
+            attributes=attributes,
+            published_at=published_us / SECOND_US,
+            sequence=sequence,
+            probabilities={},
+            published_us=published_us,
+        )
+        return made
 
     def _check_probabilities(self) -> None:
         for name, probability in self.probabilities.items():

@@ -15,15 +15,16 @@ R = TypeVar("R")
 T = TypeVar("T")
 Decode = Callable[[Any], object]
 Cell = Callable[[str, Any], object]
+Quick = Callable[[pa.RecordBatch], list[T] | None]
 
 EVENT_COLUMNS: Final = ("id", "published_at", "sequence")
 _BATCH_ROWS: Final = 4096
 _DAY: Final = (86_400 * SECOND_US, 1)
-_TICK: Final = {"s": (SECOND_US, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
+TICK: Final = {"s": (SECOND_US, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 _TEXT_TYPES: Final = (types.is_string, types.is_large_string, types.is_string_view)
 _NUMBER_TYPES: Final = (types.is_integer, types.is_floating, types.is_decimal)
 _PLAIN_TYPES: Final = (*_TEXT_TYPES, *_NUMBER_TYPES, types.is_boolean, types.is_null)
-_LIST_TYPES: Final = (
+LIST_TYPES: Final = (
     types.is_list,
     types.is_large_list,
     types.is_fixed_size_list,
@@ -84,13 +85,22 @@ def read_rows(
     table: pa.Table | pa.RecordBatch,
     columns: Sequence[Column],
     build: Callable[[dict[str, Any]], T],
+    quick: Quick[T] | None = None,
 ) -> Iterator[T | BadRecord]:
-    """Build an object of each row, a dict without its null cells; refused rows come out as bad."""
+    """Build an object of each row, a dict without its null cells; refused rows come out as bad.
+
+    `quick` may build all rows of a batch at once, where none has to be looked at.
+    """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     taken = frozenset(EVENT_COLUMNS).union(c.name for c in columns if not c.unfolds)
     position = 0
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
+        made = quick(batch) if quick else None
+        if made is not None:
+            position += batch.num_rows
+            yield from made
+            continue
         arrays = zip(columns, batch.columns, strict=True)
         cells = [array.cast(column.kind).to_pylist() for column, array in arrays]
         for row in zip(*cells, strict=True):
@@ -164,7 +174,7 @@ def _column(name: str, kind: pa.DataType) -> Column:
 
 
 def _values(name: str, kind: pa.DataType) -> tuple[pa.DataType, Decode]:
-    if not any(test(kind) for test in _LIST_TYPES):
+    if not any(test(kind) for test in LIST_TYPES):
         return _scalars(name, kind)
     element, decode = _scalars(name, kind.value_type)
     return pa.list_(element), partial(_decode_list, decode)
@@ -179,11 +189,11 @@ def _scalars(name: str, kind: pa.DataType) -> tuple[pa.DataType, Decode]:
     if types.is_dictionary(kind):
         return _scalars(name, kind.value_type)
     if types.is_timestamp(kind):
-        return pa.int64(), partial(_time, _TICK[kind.unit])
+        return pa.int64(), partial(_time, TICK[kind.unit])
     if types.is_date32(kind):
         return pa.int32(), partial(_time, _DAY)
     if types.is_date64(kind):
-        return pa.int64(), partial(_time, _TICK["ms"])
+        return pa.int64(), partial(_time, TICK["ms"])
     if any(test(kind) for test in _PLAIN_TYPES):
         return kind, _same
     raise InvalidForm(

@@ -27,8 +27,10 @@ Token = tuple[Family, Key]
 
 SECOND_US: Final = 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_EARLIEST: Final = -62_135_596_800
-_LATEST: Final = 253_402_300_799
+EARLIEST: Final = -62_135_596_800
+LATEST: Final = 253_402_300_799
+"""Within these seconds are the years 1 to 9999."""
+
 _DURATION: Final = re.compile(r"(\d{1,15}(?:\.\d+)?)(us|ms|s|m|h|d|w)")
 _ISO_DURATION: Final = re.compile(
     r"P(?:(\d{1,15})W)?(?:(\d{1,15})D)?"
@@ -250,7 +252,7 @@ def parse_time_us(value: object) -> int:
         return time_us(found)
     if isinstance(found, bool | str | Range):
         raise InvalidValue(f"{value!r} is no time; write RFC 3339 or epoch seconds")
-    if not _EARLIEST <= found <= _LATEST:
+    if not EARLIEST <= found <= LATEST:
         raise InvalidValue(f"{value!r} is outside the years 1 to 9999; give epoch *seconds*")
     return round(found * SECOND_US)
 
@@ -269,7 +271,7 @@ def key_us(key: float) -> int:
     """Give the microseconds of a time's key, exactly; the last key of 9999 would be a year more."""
     whole = math.floor(key)
     us = whole * SECOND_US + round((key - whole) * SECOND_US)
-    return min(us, _LATEST * SECOND_US + 999_999)
+    return min(us, LATEST * SECOND_US + 999_999)
 
 
 def parse_duration_us(value: object) -> int:

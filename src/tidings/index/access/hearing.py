@@ -10,7 +10,7 @@ from tidings.index.access.attribute import UNNAMED, Side
 from tidings.index.access.vocabulary import Vocabulary, ordered
 from tidings.kernels.access import Floats, Phrases, Said
 from tidings.model import Event
-from tidings.values import Range, Token
+from tidings.values import Range, Token, tokens
 
 
 def hear(vocabulary: Vocabulary, events: Sequence[Event]) -> tuple[Said, Phrases, int]:
@@ -98,7 +98,7 @@ class _Hearing:
 
     def _others(self, name: str, event: Event) -> None:
         """Hear the tokens of an attribute, family by family: the values of a slot lie together."""
-        for token in sorted(event.tokens[name], key=_family):
+        for token in sorted(tokens(event.attributes[name]), key=_family):
             self._other(name, token)
 
     def _other(self, name: str, token: Token) -> None:
