@@ -10,7 +10,7 @@ from tidings.columns import read_events
 from tidings.demo.board import Batch, Board
 from tidings.demo.cast import cast
 from tidings.demo.movies import catalogue, publications
-from tidings.spark.bucket import outcome
+from tidings.spark.outcomes import plainly_delivered
 
 SIZES = (200, 200)
 
@@ -37,7 +37,7 @@ def batches(films: pa.Table) -> list[Batch]:
     for number, size in enumerate(SIZES):
         rows = read_events(films.slice(number * size, size))
         events = [each for each in rows if isinstance(each, Event)]
-        delivered = [outcome(each) for each in engine.publish_many(events)]
+        delivered = plainly_delivered(engine.publish_many(events)).to_pylist()
         found.append(Batch(number, [*delivered, *_accounts(engine, events)]))
     found[1].rows.extend({"kind": kind, "subscriber": None} for kind in ("late", "dead", "dead"))
     return found

@@ -65,11 +65,12 @@ def serve(folder: Folder, version: int, part: int = 0) -> Served:
 
 
 class Roster:
-    """All subscribers of a folder at a version."""
+    """All subscribers of a folder at a version; its own is that of the source."""
 
     def __init__(self, folder: Folder, version: int) -> None:
-        self.version = version
-        parts = range(len(folder.edition(version).shelves))
+        edition = folder.edition(version)
+        self.version = edition.source
+        parts = range(len(edition.shelves))
         self._rolls = [_rolls(folder, part).at(version) for part in parts]
 
     def policy(self, name: str) -> Policy | None:

@@ -15,7 +15,8 @@ class Options:
     """How late events may come, how long ids are remembered, how many buckets; and what time does.
 
     An event is late if it is older, by more than `lateness`, than the newest one of an earlier
-    batch. One whose id came before, no longer than `remember` ago, is a dead letter. `until` (batch
+    batch. One whose id came before, no longer than `remember` ago, is a dead letter. `parts`, of
+    which `buckets` is a multiple, splits the subscribers as in `match`. `until` (batch
     only) says up to which time periods are closed at the end. `clock` (streams only) is how often
     time passes by itself, so that periods end where nothing is published; then what is published
     must carry the time of day, since it is late beside the clock as well. `state` is where a query
@@ -25,6 +26,7 @@ class Options:
     lateness: object = "0s"
     remember: object = "7d"
     buckets: int = BUCKETS
+    parts: int = 1
     until: object = None
     clock: object = None
     state: Any = None

@@ -1,8 +1,7 @@
 """DataFrame in, DataFrame out; batch and streaming alike."""
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Window
@@ -15,7 +14,8 @@ from tidings.errors import InvalidPolicy
 from tidings.score import SCORERS
 from tidings.sealed.base import ranked_by_index
 from tidings.spark.answers import ROW, TARGETS, Targets, match_batches
-from tidings.spark.flow import FLOW, PART, Flow, tick
+from tidings.spark.clock import with_time
+from tidings.spark.flow import FLOW, PART, Flow
 from tidings.spark.frames import (
     Subscribers,
     Subscriptions,
@@ -25,25 +25,8 @@ from tidings.spark.frames import (
     roster,
 )
 from tidings.spark.matchers import Matchers
+from tidings.spark.options import Options
 from tidings.spark.state import run_buckets
-from tidings.values import parse_duration_us, parse_time_us
-
-BUCKETS: Final = 8
-
-
-@dataclass(frozen=True)
-class Options:
-    """What may be said of a pipeline besides who wants what.
-
-    An event is late if it is older, by more than `lateness`, than the newest one of an earlier
-    batch. `until` (batch only) says up to which time periods are closed at the end. `parts`, of
-    which `buckets` is a multiple, splits the subscribers as in `match`.
-    """
-
-    lateness: object = "0s"
-    buckets: int = BUCKETS
-    until: object = None
-    parts: int = 1
 
 
 def match(
@@ -84,19 +67,17 @@ def outcomes(
 ) -> DataFrame:
     """Give deliveries, late events and dead letters in one DataFrame, told apart by `kind`.
 
-    `options` are those of `Options`: lateness, buckets, until, parts.
+    `options` are those of `Options`: lateness, remember, buckets, parts, until, clock, state.
     """
     chosen = Options(**options)
+    terms = chosen.terms
     found = matchers(publications, subscriptions, subscribers, chosen.parts)
     check_sequences(publications, found)
-    stage = Flow(found, event_reader(publications), checks.count("buckets", chosen.buckets))
+    stage = Flow(found, event_reader(publications), terms.buckets)
     sent = sent_to_parts(publications, found)
     flow = sent.mapInArrow(stage.batches, from_arrow_schema(FLOW))
-    if chosen.until is not None:
-        until_us = parse_time_us(chosen.until)
-        flow = flow.unionByName(_ticks(publications, chosen.buckets, until_us))
-    lateness_us = parse_duration_us(chosen.lateness)
-    return run_buckets(flow, roster(found), lateness_us, chosen.buckets)
+    timed = with_time(flow, terms.buckets, chosen.until, chosen.clock)
+    return run_buckets(timed, roster(found), terms, chosen.state)
 
 
 def sent_to_parts(publications: DataFrame, found: Matchers) -> DataFrame:
@@ -106,13 +87,6 @@ def sent_to_parts(publications: DataFrame, found: Matchers) -> DataFrame:
     numbers = f.array(*(f.lit(part) for part in range(found.parts)))
     sent = publications.withColumn(PART, f.explode(numbers))
     return sent.repartition(found.parts, PART)
-
-
-def _ticks(publications: DataFrame, buckets: int, until_us: int) -> DataFrame:
-    if publications.isStreaming:
-        raise InvalidPolicy("until is for batches; in a stream, later publications close periods")
-    table = pa.Table.from_pylist([tick(each, until_us, 0) for each in range(buckets)], FLOW)
-    return publications.sparkSession.createDataFrame(table)
 
 
 def target(
