@@ -14,7 +14,6 @@ from tidings.sealed.member import Member, counting
 from tidings.sealed.roll import Roll
 from tidings.sealed.served import Served
 
-
 _MARK_BYTES: Final = 8
 
 
