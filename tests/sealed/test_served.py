@@ -19,6 +19,7 @@ from tidings.score.preference import Preference
 from tidings.score.relaxed import Relaxed
 from tidings.sealed import file
 from tidings.sealed.base import Sealed, seal
+from tidings.sealed.bases import seal_folder
 from tidings.sealed.member import Member, members
 from tidings.sealed.served import Served, served
 from tidings.testing import workload
@@ -162,3 +163,20 @@ def test_flags_follow_the_policies_that_are_there():
     server.apply([Member("bob"), Member("ann", Subscriber("ann", Policy(k=2)))])
     assert flagged() == {"ann": True}
     assert len(server.hashes) == len(server.flags(lambda policy: True))
+
+
+def test_of_members_with_one_name_the_last_counts():
+    policy = Policy(scorer={"name": "relaxed", "aggregate": "max"})
+    ann = Member("ann", Subscriber("ann", policy), [Subscription("s", "ann", "a = 1")])
+    event = Event("e", {"a": 1}, published_at=0)
+    assert len(Served(seal([ann])).wanted([event]).owners) == 1
+    assert len(Served(seal([ann]), [Member("ann")]).wanted([event]).owners) == 0
+
+
+def test_another_policy_makes_another_mark(tmp_path: Path):
+    marks = []
+    for number, k in enumerate((3, 3, 4)):
+        (tmp_path / str(number)).mkdir()
+        given = [Member("ann", Subscriber("ann", Policy(k=k)))]
+        marks.append(seal_folder(tmp_path / str(number), given).edition(1).source)
+    assert marks[0] == marks[1] != marks[2]

@@ -224,7 +224,7 @@ def test_a_roster_travels_and_knows_every_policy(folders):
         each.policy for each in WORK.subscribers
     ]
     assert found.policy("nobody") is None
-    assert found.version == 1
+    assert found.version == folders[4].folder.edition(1).source
 
 
 def test_the_schema_is_kept():

@@ -54,7 +54,8 @@ class Served:
         self.apply([*others, *changed])
 
     def apply(self, changed: Sequence[Member]) -> None:
-        """Put members in the places of those that have their names."""
+        """Put members in the places of those that have their names; of several, the last counts."""
+        changed = list({each.name: each for each in changed}.values())
         gone = [at for each in changed if (at := self._people.find(each.name)) >= 0]
         self._base.drop(gone)
         self._roll.apply(changed)
