@@ -16,7 +16,7 @@ from tidings.feeds.rows import Rows
 from tidings.feeds.table import TableFeeds
 from tidings.frame import Frame
 from tidings.policy import Policy, Subscriber
-from tidings.spark import outcomes
+from tidings.spark import outcome
 from tidings.spark.parcel import Ints, Parcel
 from tidings.spark.parcels import empty, in_order, merge, of_subscribers, select
 from tidings.spark.roster import Roster, roster
@@ -61,8 +61,8 @@ class Bucket:
         self.ticks.add(ticks)
         self._come_to([*new.us[-1:].tolist(), *(tick.us for tick in ticks)])
         taken = self._present(self._released(new))
-        found = [outcomes.dead(letters), *refused, *self._offered(taken)]
-        found.append(outcomes.accounts(taken.subscribers, taken.owners, taken.ranks))
+        found = [outcome.dead(letters), *refused, *self._offered(taken)]
+        found.append(outcome.accounts(taken.subscribers, taken.owners, taken.ranks))
         if self.watermark_us is not None:
             self.seen.forget(self.watermark_us)
         return pa.concat_tables(found)
@@ -82,10 +82,10 @@ class Bucket:
             old = (parcel.us < self.watermark_us) & ~again
         refused = []
         if again.any():
-            refused.append(outcomes.repeated(select(parcel, again.nonzero()[0])))
+            refused.append(outcome.repeated(select(parcel, again.nonzero()[0])))
         if old.any():
             late = select(parcel, old.nonzero()[0])
-            refused.append(outcomes.late(late, self.watermark_us or 0))
+            refused.append(outcome.late(late, self.watermark_us or 0))
         return select(parcel, (~again & ~old).nonzero()[0]) if refused else parcel, refused
 
     def _come_to(self, times: Sequence[int]) -> None:
@@ -120,12 +120,12 @@ class Bucket:
         numbers = self.ticks.numbers(parcel.us, parcel.sequence)
         if len(parcel.events):
             found.append(
-                outcomes.delivered(feeds.offer_rows(self._rows(parcel, numbers)), feeds.names)
+                outcome.delivered(feeds.offer_rows(self._rows(parcel, numbers)), feeds.names)
             )
         if self.watermark_us is not None:
             self.ticks.pass_until(self.watermark_us, int(numbers[-1]) if len(numbers) else 0)
             now = Moment(self.watermark_us, self.ticks.sequence)
-            found.append(outcomes.delivered(feeds.advance_rows(now), feeds.names))
+            found.append(outcome.delivered(feeds.advance_rows(now), feeds.names))
         return found
 
     def _rows(self, parcel: Parcel, numbers: Ints) -> Rows:

@@ -10,13 +10,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from tidings.policy import Subscriber
-from tidings.spark import outcomes
+from tidings.spark import outcome
 from tidings.spark.bucket import Bucket, Terms
 from tidings.spark.parcel import Parcel
 from tidings.spark.roster import Roster, roster
 from tidings.spark.ticks import Tick
 
-OUTCOMES: Final = from_arrow_schema(outcomes.OUTCOMES)
+OUTCOMES: Final = from_arrow_schema(outcome.OUTCOMES)
 
 
 def run_buckets(

@@ -1,0 +1,84 @@
+"""Deliveries as columns are what the objects say, row by row; and what a hot subscriber costs."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.feeds.streams import WINDOWS, enrolled, plain_or_diverse, policies, streams
+from tests.feeds.test_table import rows_of
+from tests.spark.parcels import parcel, rows
+
+from tidings.feeds import cohort
+from tidings.feeds.table import TableFeeds
+from tidings.kernels import window_layout as at
+from tidings.model import Event, Match
+from tidings.policy import Policy, Subscriber
+from tidings.spark import outcome
+from tidings.spark.bucket import Bucket
+from tidings.spark.ticks import Tick
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_columns_say_what_the_objects_say(data: st.DataObject) -> None:
+    window = WINDOWS[data.draw(st.sampled_from(sorted(WINDOWS)))]
+    table = TableFeeds()
+    enrolled(table, {name: data.draw(policies(window, plain_or_diverse)) for name in "uvw"})
+    stream = data.draw(streams("uvw"))
+    made = table.offer_rows(rows_of(table, stream))
+    assert outcome.delivered(made, table.names) == outcome.plainly_delivered(made.objects())
+    if stream:
+        due = table.advance_rows(stream[-1].now)
+        assert outcome.delivered(due, table.names) == outcome.plainly_delivered(due.objects())
+
+
+def test_a_mean_score_does_not_depend_on_the_order() -> None:
+    ranks = np.array([0.1, 0.7, 0.2, 0.3, 1e16, -1e16, 0.5])
+    owners = np.array([0, 1, 0, 0, 0, 0, 0], np.int32)
+    order = np.array([4, 6, 1, 0, 3, 5, 2])
+    one = outcome.accounts(["u", "v"], owners, ranks)
+    assert one == outcome.accounts(["u", "v"], owners[order], ranks[order])
+    assert [(row["subscriber"], row["position"]) for row in one.to_pylist()] == [("u", 6), ("v", 1)]
+
+
+def crowd(events: int, hot: int) -> tuple[Any, Any]:
+    """Give a parcel in which one matches everything, and each of the others once."""
+    published = [Event(f"e{n:05}", {}, n, n) for n in range(1, events + 1)]
+    matches = [
+        [Match(name, event, 0.5, ("s",)) for name in (["hot"] * (n < hot) + [f"u{n}"])]
+        for n, event in enumerate(published)
+    ]
+    return parcel(published, matches), Tick(published[-1].published_us, events)
+
+
+def passes(monkeypatch: pytest.MonkeyPatch, hot: int) -> tuple[int, int, Any]:
+    """Count the passes of kernels over a micro-batch, and the bytes that it leaves."""
+    window = {"name": "sliding", "length": 100}
+    people = {f"u{n}": Subscriber(f"u{n}", Policy(k=2, window=window)) for n in range(2000)}
+    people["hot"] = Subscriber("hot", Policy(k=2, window=window))
+    calls: list[int] = []
+    kernel = cohort.KERNELS[at.SLIDING]
+
+    def counted(world: Any, sink: Any, offers: Any) -> None:
+        calls.append(len(offers[0]))
+        kernel(world, sink, offers)
+
+    monkeypatch.setitem(cohort.KERNELS, at.SLIDING, counted)
+    bucket = Bucket(people)
+    made, tick = crowd(2000, hot)
+    found = bucket.run([made], [tick])
+    return len(calls), len(bucket.pack()), found
+
+
+def test_who_matches_everything_takes_no_more_passes_and_no_more_state_than_its_window(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few, small, _ = passes(monkeypatch, hot=100)
+    many, large, found = passes(monkeypatch, hot=2000)
+    got = [row["subscriber"] for row in rows(found, "delivery")]
+    assert {f"u{n}" for n in range(2000)} <= set(got)
+    assert len(got) == 4000
+    assert many <= few + 4 <= 100
+    assert large - small < 4096
