@@ -6,8 +6,9 @@ Each subscriber is filled with 130 matches of random score, a window of 100 bein
 plain form takes the same stream for fewer subscribers; both are asked in turn, and the best of some
 rounds counts. An offer to the arrays is one of a batch, an event for all subscribers, deliveries as
 arrays included; where only some rounds deliver, the mean of all counts. Bytes are those by which a
-process of its own grows, names, numbers and batches included. Results go to
-bench/results/windows.json and windows.md.
+process of its own grows, names, numbers and batches included. A bucket is a snapshot of 1,000
+subscribers: its bytes, and what reading and writing it takes, as a stream does with every batch.
+Results go to bench/results/windows.json and windows.md.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from tidings.model import Event, Match
 from tidings.policy import Policy, Subscriber
 from tidings.window import Moment
 
-K, FILL, ROUNDS, PLAIN = 10, 130, 20, 200
+K, FILL, ROUNDS, PLAIN, BUCKET = 10, 130, 20, 200, 1000
 FADING = {"name": "exponential", "rate": 1e-3}
 POLICIES: dict[str, dict[str, Any]] = {
     "sliding(100)": {"window": {"name": "sliding", "length": 100}},
@@ -94,11 +95,24 @@ def figures(name: str, subscribers: int) -> dict[str, Any]:
         "offers_per_s": subscribers / ours,
         "plain_offers_per_s": few / theirs,
         "deliveries_per_offer": table.delivered / table.offered,
-        "snapshot_bytes": len(table.feeds.snapshot()) / subscribers,
+        **bucket(name),
         "bytes": measured("table", name, subscribers),
         "plain_bytes": measured("plain", name, few),
     }
     return row | {"ratio": row["offers_per_s"] / row["plain_offers_per_s"]}
+
+
+def bucket(name: str) -> dict[str, float]:
+    """Give the bytes of a bucket, and the microseconds to read and write it, for a subscriber."""
+    stream = TableStream(name, BUCKET)
+    for _ in range(FILL):
+        stream.step()
+    feeds, state = TableFeeds(), stream.feeds.snapshot()
+    turns = [
+        (timed(lambda: feeds.restore(state))[1], timed(feeds.snapshot)[1]) for _ in range(ROUNDS)
+    ]
+    read, write = (min(each) * 1e6 / BUCKET for each in zip(*turns, strict=True))
+    return {"snapshot_bytes": len(state) / BUCKET, "read_us": read, "write_us": write}
 
 
 class TableStream:
@@ -190,14 +204,17 @@ HEAD = (
     "deliveries/offer",
     "bytes",
     "plain",
-    "snapshot",
+    "in a bucket",
+    "read",
+    "write",
 )
 
 
 def page(result: dict[str, Any]) -> str:
     remark = (
         f"{result['subscribers']:,} subscribers, k = {result['k']}, after {FILL} matches each. "
-        "Bytes are those of a subscriber. Diverse policies have a tenth of the subscribers."
+        "Bytes are those of a subscriber. Diverse policies have a tenth of the subscribers. "
+        f"A bucket has {BUCKET:,}: bytes, and µs to read and to write it, for each of them."
     )
     lines = opening("Windows of many subscribers", result, remark)
     return "\n".join(lines + table(HEAD, map(cells, result["rows"])))
@@ -213,6 +230,8 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['bytes']:,.0f}",
         f"{row['plain_bytes']:,.0f}",
         f"{row['snapshot_bytes']:,.0f}",
+        f"{row['read_us']:,.1f}",
+        f"{row['write_us']:,.1f}",
     )
 
 

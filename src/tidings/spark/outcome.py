@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tidings.feeds.deliveries import Deliveries, Names
 from tidings.kernels import window_layout as at
 from tidings.model import Delivery
-from tidings.spark.parcel import Floats, Parcel, Shorts
+from tidings.spark.parcel import Floats, Ints, Parcel, Shorts
 from tidings.values import format_time, moment
 
 OUTCOMES: Final = pa.schema(
@@ -64,13 +64,21 @@ def _windows(found: Deliveries) -> pa.Array:
     """Give the JSON form of the window of each delivery."""
     extents = found.columns[:, [at.START, at.STOP]]
     times, places = np.unique(extents, return_inverse=True)
-    texts = pa.array([format_time(us) for us in times.tolist()], pa.string())
+    texts = _printed(times)
     start, stop = (texts.take(pa.array(each)) for each in places.reshape(extents.shape).T)
     kinds = pa.array([json.dumps(kind) for kind in found.kinds], pa.string())
     name = kinds.take(pa.array(found.part))
     size = pa.array(found.columns[:, at.WIDTH]).cast(pa.string())
     pieces = ('{"name": ', name, ', "start": "', start, '", "end": "', stop, '", "size": ', size)
     return pc.binary_join_element_wise(*pieces, "}", "")
+
+
+def _printed(times: Ints) -> pa.Array:
+    """Print microseconds since the epoch as `format_time` does."""
+    if len(times) and times[0] < 0:
+        return pa.array([format_time(us) for us in times.tolist()], pa.string())
+    whole = pc.strftime(pa.array(times).cast(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%S")
+    return pc.binary_join_element_wise(pc.replace_substring(whole, ".000000", ""), "Z", "")
 
 
 def _matched(handles: Shorts, names: Names) -> pa.Array:
