@@ -17,6 +17,7 @@ from tidings.model import Match, Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.spark.bucket import FRAME, Bucket, Terms
 from tidings.spark.flow import bucket_of
+from tidings.spark.pulse import Pulse
 from tidings.spark.ticks import Tick
 from tidings.testing import Workload, workload
 
@@ -47,6 +48,26 @@ def split(events: list[Any], chance: Random) -> Iterator[list[Any]]:
         events = events[size:]
 
 
+Kept = tuple[bytes, bytes]
+
+
+def taken(
+    kept: dict[int, Kept], number: int, bucket: Bucket, given: tuple[list[Any], list[Tick]]
+) -> list[pa.Table]:
+    """Take a micro-batch as the state operator does: ticks alone touch the pulse, if they can."""
+    parcels, ticks = given
+    if number in kept:
+        blob, pulse = kept[number][0], Pulse.unpack(kept[number][1])
+        rested = None if parcels else pulse.after(ticks, bucket._terms.lateness_us)
+        if rested is not None:
+            kept[number] = (blob, rested.pack())
+            return []
+        bucket.unpack(blob, pulse)
+    found = bucket.run(parcels, ticks)
+    kept[number] = (bucket.pack(), bucket.pulse.pack())
+    return [found]
+
+
 def outcomes(
     work: Workload, terms: Terms | None = None, seed: int = 1, until: int | None = None
 ) -> list[pa.Table]:
@@ -54,15 +75,11 @@ def outcomes(
     chance, terms = Random(seed), terms or Terms()
     matcher = Matcher(work.subscribers, work.subscriptions)
     places = [bucket_of(each.id, BUCKETS) for each in work.subscribers]
-    blobs: dict[int, bytes] = {}
+    kept: dict[int, Kept] = {}
     found: list[pa.Table] = []
 
     def run(number: int, parcels: list[Any], ticks: list[Tick]) -> None:
-        bucket = Bucket(matcher.subscribers, terms)
-        if number in blobs:
-            bucket.unpack(blobs[number])
-        found.append(bucket.run(parcels, ticks))
-        blobs[number] = bucket.pack()
+        found.extend(taken(kept, number, Bucket(matcher.subscribers, terms), (parcels, ticks)))
 
     for batch in split(work.events, chance):
         arrow = list(split(batch, chance))
@@ -72,7 +89,7 @@ def outcomes(
             both = [sent(matcher, events, mine) for events in arrow]
             run(number, [p for ps, _ in both for p in ps], [t for _, ts in both for t in ts])
     if until is not None:
-        for number in blobs:
+        for number in kept:
             run(number, [], [Tick(until * 1_000_000, 0)])
     return found
 
@@ -183,7 +200,7 @@ def test_an_event_published_again_is_a_dead_letter_and_not_delivered_again() -> 
 def again(bucket: Bucket, terms: Terms) -> Bucket:
     """Pack a bucket away and open it."""
     found = Bucket({"u": Subscriber("u", SLIDING)}, terms)
-    found.unpack(bucket.pack())
+    found.unpack(bucket.pack(), bucket.pulse)
     return found
 
 
@@ -228,14 +245,14 @@ def test_state_of_another_version_is_refused() -> None:
     blob, at = bytearray(Bucket({}).pack()), len(FRAME.mark)
     blob[at] = 99
     with pytest.raises(TidingsError, match="has version 99, and this is version 2"):
-        Bucket({}).unpack(bytes(blob))
+        Bucket({}).unpack(bytes(blob), Pulse())
     with pytest.raises(TidingsError, match="not the state of a bucket"):
-        Bucket({}).unpack(b"x\\x9c")
+        Bucket({}).unpack(b"x\\x9c", Pulse())
 
 
 def test_state_of_another_number_of_buckets_is_refused() -> None:
     with pytest.raises(TidingsError, match="begun with 8 buckets, and this is 4"):
-        Bucket({}, Terms(buckets=4)).unpack(Bucket({}, Terms(buckets=8)).pack())
+        Bucket({}, Terms(buckets=4)).unpack(Bucket({}, Terms(buckets=8)).pack(), Pulse())
 
 
 def test_a_bucket_is_the_same_in_every_process() -> None:

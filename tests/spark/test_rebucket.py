@@ -9,55 +9,59 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.feeds.streams import WINDOWS, enrolled, plain_or_diverse, policies, run, streams
 from tests.spark.parcels import deliveries, rows, sent
-from tests.spark.test_bucket import FAR, by_engine
+from tests.spark.test_bucket import FAR, Kept, by_engine, taken
 
 from tidings.feeds.plain import PlainFeeds
 from tidings.feeds.table import TableFeeds
 from tidings.matching import Matcher
 from tidings.spark.bucket import Bucket, Terms
 from tidings.spark.flow import bucket_of
+from tidings.spark.pulse import Pulse
 from tidings.spark.rebucket import rebucketed
 from tidings.spark.ticks import Tick
 from tidings.testing import Workload, workload
 
 
-def drive(work: Workload, terms: Terms, blobs: dict[int, bytes], events: Any) -> list[pa.Table]:
-    """Send events to all buckets, five a micro-batch; the blobs are replaced."""
-    matcher, found = Matcher(work.subscribers, work.subscriptions), []
+def drive(work: Workload, terms: Terms, kept: dict[int, Kept], events: Any) -> list[pa.Table]:
+    """Send events to all buckets, five a micro-batch; what they keep is replaced."""
+    matcher, found = Matcher(work.subscribers, work.subscriptions), list[pa.Table]()
     for first in range(0, len(events), 5):
         for number in range(terms.buckets):
             mine = [s.id for s in work.subscribers if bucket_of(s.id, terms.buckets) == number]
-            bucket = Bucket(matcher.subscribers, terms)
-            if number in blobs:
-                bucket.unpack(blobs[number])
-            found.append(bucket.run(*sent(matcher, events[first : first + 5], mine)))
-            blobs[number] = bucket.pack()
+            batch = sent(matcher, events[first : first + 5], mine)
+            found += taken(kept, number, Bucket(matcher.subscribers, terms), batch)
     return found
+
+
+def others(kept: dict[int, Kept], buckets: int) -> dict[int, Kept]:
+    """Give what other buckets keep."""
+    states = [(blob, Pulse.unpack(pulse)) for blob, pulse in kept.values()]
+    blobs, pulse = rebucketed(states, buckets)
+    return {number: (blob, pulse.pack()) for number, blob in blobs.items()}
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 4), (4, 1), (3, 4), (2, 2)])
 @pytest.mark.parametrize("lateness", [0, 20])
 def test_deliveries_go_on_in_other_buckets(before: int, after: int, lateness: int) -> None:
     work, half = workload(before + after, events=60), 30
-    blobs: dict[int, bytes] = {}
+    kept: dict[int, Kept] = {}
     late_us = lateness * 1_000_000
-    found = drive(work, Terms(late_us, buckets=before), blobs, work.events[:half])
-    blobs = rebucketed(list(blobs.values()), after)
-    assert sorted(blobs) == list(range(after))
+    found = drive(work, Terms(late_us, buckets=before), kept, work.events[:half])
+    kept = others(kept, after)
+    assert sorted(kept) == list(range(after))
     terms = Terms(late_us, buckets=after)
-    found += drive(work, terms, blobs, work.events[half:])
-    again = drive(work, terms, dict(blobs), work.events[half:])
+    found += drive(work, terms, kept, work.events[half:])
+    again = drive(work, terms, dict(kept), work.events[half:])
     assert not deliveries(again)
-    for number in blobs:
+    for number in kept:
         bucket = Bucket({each.id: each for each in work.subscribers}, terms)
-        bucket.unpack(blobs[number])
-        found.append(bucket.run([], [Tick(FAR * 1_000_000, 0)]))
+        found += taken(kept, number, bucket, ([], [Tick(FAR * 1_000_000, 0)]))
     assert deliveries(found) == by_engine(work, f"{lateness}s", until=FAR)
     assert not [row for table in found for row in rows(table, "late")]
 
 
 def test_nothing_is_no_buckets() -> None:
-    assert rebucketed([], 4) == {}
+    assert rebucketed([], 4)[0] == {}
 
 
 @settings(max_examples=60)
@@ -86,11 +90,11 @@ def test_feeds_that_were_parted_deliver_what_they_would_have_together(data: st.D
 
 def test_parts_of_an_event_that_waits_are_one_again() -> None:
     work = workload(4, events=10)
-    terms, blobs = Terms(10**9, buckets=4), dict[int, bytes]()
-    drive(work, terms, blobs, work.events)
-    [one] = rebucketed(list(blobs.values()), 1).values()
+    terms, kept = Terms(10**9, buckets=4), dict[int, Kept]()
+    drive(work, terms, kept, work.events)
+    [(blob, pulse)] = others(kept, 1).values()
     bucket = Bucket({each.id: each for each in work.subscribers}, Terms(10**9))
-    bucket.unpack(one)
+    bucket.unpack(blob, Pulse.unpack(pulse))
     assert len(set(bucket.waiting.events)) == len(bucket.waiting.events)
     assert (np.diff(bucket.waiting.us) >= 0).all()
     matcher = Matcher(work.subscribers, work.subscriptions)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.feeds.streams import WINDOWS, plain_or_diverse, policies
 from tests.spark.parcels import deliveries, rows, sent
+from tests.spark.test_bucket import Kept, taken
 
 from tidings import Engine, Event
 from tidings.matching import Matcher
@@ -49,7 +50,7 @@ class Both:
 
     def __init__(self, people: dict[str, Policy]) -> None:
         self.engine, self.matcher, self.roster = Engine(), Matcher(), Changing()
-        self.blob: bytes | None = None
+        self.kept: dict[int, Kept] = {}
         self.due: dict[str, Any] = {}
         self.found: list[Any] = []
         for name, policy in people.items():
@@ -84,11 +85,7 @@ class Both:
             self.due.setdefault(each.subscriber, []).append(each.to_dict())
 
     def _run(self, parcels: Any, ticks: Any) -> None:
-        bucket = Bucket(self.roster)
-        if self.blob:
-            bucket.unpack(self.blob)
-        self.found.append(bucket.run(parcels, ticks))
-        self.blob = bucket.pack()
+        self.found += taken(self.kept, 0, Bucket(self.roster), (parcels, ticks))
 
 
 @settings(max_examples=60)
@@ -124,7 +121,7 @@ def test_matches_that_wait_for_somebody_who_went_are_let_go() -> None:
     assert not deliveries([bucket.run(*sent(matcher, [Event("e", {"x": "a"}, 0, 1)], "uv"))])
     people.change("u", None)
     again = Bucket(people, Terms(lateness_us=10_000_000))
-    again.unpack(bucket.pack())
+    again.unpack(bucket.pack(), bucket.pulse)
     found = again.run([], [Tick(20_000_000, 1)])
     assert deliveries([found]).keys() == {"v"}
     assert [row["subscriber"] for row in rows(found, "account")] == ["v"]

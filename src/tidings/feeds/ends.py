@@ -28,6 +28,11 @@ class Ends:
                 heappush(self._heap, (end, cohort))
             self._rows[end, cohort].append(rows)
 
+    @property
+    def first(self) -> int | None:
+        """The first end that some row may wait for."""
+        return self._heap[0][0] if self._heap else None
+
     def due(self, now: int) -> dict[int, Ints]:
         """Give, and forget, the rows of each cohort whose end is not after `now`."""
         found: dict[int, list[Ints]] = {}

@@ -21,7 +21,7 @@ class ObjectCohort:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.feeds: dict[int, Feed] = {}
-        self._timed = policy.window.name in ("periodic", "jumping")
+        self.timed = policy.window.name in ("periodic", "jumping")
 
     def enrol(self, number: int, subscriber: str) -> int:
         """Open an empty feed; its row is the subscriber's number."""
@@ -43,7 +43,7 @@ class ObjectCohort:
 
     def advance(self, now: Moment) -> Iterator[tuple[int, list[Delivery]]]:
         """Give what is due by `now`, if these windows do anything as time passes."""
-        for number, feed in self.feeds.items() if self._timed else ():
+        for number, feed in self.feeds.items() if self.timed else ():
             yield number, feed.advance(now)
 
     def snapshot(self, numbers: Ints) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tidings.diversify.tokens import known
 from tidings.errors import InvalidEvent, InvalidSubscription
 from tidings.feeds import turns
-from tidings.feeds.choice import DiverseCohort
+from tidings.feeds.choice import FAR, DiverseCohort
 from tidings.feeds.cohort import Cohort, Sink
 from tidings.feeds.deliveries import Deliveries, Names, Part, made_already
 from tidings.feeds.ends import Ends
@@ -119,6 +119,16 @@ class TableFeeds:
     def advance_rows(self, now: Moment) -> Deliveries:
         """Say that the stream has come to `now`, and give deliveries as arrays."""
         return Deliveries(self._due(now), self.names)
+
+    def first_ends(self) -> Moment:
+        """Give the first time, and the first number, that may bring something about.
+
+        There is no telling if some feeds are objects that wait for an end: then it is the past.
+        """
+        if any(cohort.timed for cohort in self._objects()):
+            return Moment(-FAR, -FAR)
+        ends = (self._ends[axis].first for axis in (at.TIME, at.PUBLISHED))
+        return Moment(*(FAR if end is None else end for end in ends))
 
     def _due(self, now: Moment) -> list[Part]:
         self.names.events.young[:] = False

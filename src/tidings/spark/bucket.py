@@ -6,7 +6,7 @@ publications only, never on where a batch ends.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from tidings.policy import Policy, Subscriber
 from tidings.spark import outcome
 from tidings.spark.parcel import Ints, Parcel
 from tidings.spark.parcels import empty, in_order, merge, of_subscribers, select
+from tidings.spark.pulse import Pulse
 from tidings.spark.roster import Roster, roster
 from tidings.spark.seen import Seen, hashed
 from tidings.spark.ticks import Tick, Ticks
@@ -144,20 +145,18 @@ class Bucket:
             feeds.names.matched.number_many(parcel.subscriptions)[parcel.matched],
         )
 
-    def pack(self) -> bytes:
-        """Give the whole state as bytes."""
-        header = {
-            "buckets": self._terms.buckets,
-            "roster": self._roster.version,
-            "watermark_us": self.watermark_us,
-            "sequence": self.ticks.sequence,
-            "ticks": self.ticks.held,
-        }
-        blobs = {"feeds": self.feeds.snapshot(), "waiting": self.waiting.pack()}
-        columns = {name: np.frombuffer(blob, np.uint8) for name, blob in blobs.items()}
-        return FRAME.pack(header, columns | self.seen.columns())
+    @property
+    def pulse(self) -> Pulse:
+        """How far the bucket has come, and what is due next."""
+        now = Pulse(self.watermark_us, self.ticks.sequence, tuple(self.ticks.held))
+        return now.next_due(self.feeds.first_ends(), self.waiting.us[:1].tolist())
 
-    def unpack(self, blob: bytes) -> None:
+    def pack(self) -> bytes:
+        """Give the whole state as bytes, but for the pulse."""
+        header = {"buckets": self._terms.buckets, "roster": self._roster.version}
+        return packed(header, self.feeds, self.waiting, self.seen.columns())
+
+    def unpack(self, blob: bytes, pulse: Pulse) -> None:
         """Go on from packed bytes; those of another version or number of buckets are refused."""
         header, columns = FRAME.unpack(blob)
         if header["buckets"] != self._terms.buckets:
@@ -168,8 +167,8 @@ class Bucket:
         self.feeds.restore(columns["feeds"].tobytes(), self._roster.policy)
         self.waiting = Parcel.unpack(columns["waiting"].tobytes())
         self.seen.restore(columns)
-        self.watermark_us = header["watermark_us"]
-        self.ticks = Ticks([Tick(*each) for each in header["ticks"]], header["sequence"])
+        self.watermark_us = pulse.watermark_us
+        self.ticks = Ticks(pulse.ticks, pulse.sequence)
         if header["roster"] != self._roster.version:
             self._renew()
 
@@ -183,6 +182,15 @@ class Bucket:
                 self.feeds.drop(name)
             elif self.feeds.cohort(policy) != people.cohort[number]:
                 self.feeds.enrol(Subscriber(name, policy))
+
+
+def packed(
+    header: Mapping[str, Any], feeds: TableFeeds, waiting: Parcel, seen: Mapping[str, Any]
+) -> bytes:
+    """Give the state of a bucket as bytes."""
+    blobs = {"feeds": feeds.snapshot(), "waiting": waiting.pack()}
+    columns = {name: np.frombuffer(blob, np.uint8) for name, blob in blobs.items()}
+    return FRAME.pack(header, {**columns, **seen})
 
 
 def enrol(feeds: TableFeeds, people: Mapping[str, Policy]) -> None:

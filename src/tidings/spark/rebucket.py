@@ -11,13 +11,16 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 
 from tidings import checks
+from tidings.feeds.choice import FAR
 from tidings.feeds.table import TableFeeds
-from tidings.spark.bucket import FRAME
+from tidings.spark.bucket import FRAME, packed
 from tidings.spark.flow import bucket_of
 from tidings.spark.parcel import Parcel
 from tidings.spark.parcels import joined, merge, of_subscribers
+from tidings.spark.pulse import Pulse
+from tidings.spark.ticks import Ticks
 
-STATE: Final = "bucket int, blob binary"
+STATE: Final = "bucket int, blob binary, pulse binary"
 
 
 def rebucket(spark: SparkSession, checkpoint: str | Path, buckets: int) -> DataFrame:
@@ -26,16 +29,25 @@ def rebucket(spark: SparkSession, checkpoint: str | Path, buckets: int) -> DataF
     It is the option `state` of a query with as many buckets and a new checkpoint. All of it goes
     through one worker, once.
     """
-    reader = spark.read.format("statestore").option("stateVarName", "bucket")
-    blobs = reader.load(str(checkpoint)).selectExpr("value.blob as blob")
+    blobs, pulses = (
+        spark.read.format("statestore").option("stateVarName", name).load(str(checkpoint))
+        for name in ("bucket", "pulse")
+    )
+    both = blobs.selectExpr("key", "value.blob as blob").join(
+        pulses.selectExpr("key", "value.pulse as pulse"), "key"
+    )
     count = checks.count("buckets", buckets)
-    return blobs.coalesce(1).mapInPandas(partial(_frames, count), STATE)
+    return both.coalesce(1).mapInPandas(partial(_frames, count), STATE)
 
 
 def _frames(buckets: int, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    blobs = [bytes(blob) for frame in frames for blob in frame["blob"]]
-    found = rebucketed(blobs, buckets)
-    yield pd.DataFrame({"bucket": list(found), "blob": list(found.values())})
+    pairs = [
+        (bytes(blob), Pulse.unpack(bytes(pulse)))
+        for frame in frames
+        for blob, pulse in zip(frame["blob"], frame["pulse"], strict=True)
+    ]
+    blobs, pulse = rebucketed(pairs, buckets)
+    yield pd.DataFrame({"bucket": list(blobs), "blob": list(blobs.values()), "pulse": pulse.pack()})
 
 
 class Old(NamedTuple):
@@ -47,15 +59,19 @@ class Old(NamedTuple):
     columns: Mapping[str, Any]
 
 
-def rebucketed(blobs: Sequence[bytes], buckets: int) -> dict[int, bytes]:
-    """Give the blobs of so many buckets with the state of all of some other number of them."""
-    olds = [_opened(blob) for blob in blobs]
+def rebucketed(
+    states: Sequence[tuple[bytes, Pulse]], buckets: int
+) -> tuple[dict[int, bytes], Pulse]:
+    """Give the blobs of so many buckets, and the pulse of each, from those of all old ones."""
+    olds = [_opened(blob) for blob, _ in states]
+    pulse = _pulse([each for _, each in states])
     if not olds:
-        return {}
+        return {}, pulse
     waiting = merge([old.waiting for old in olds])
     names = {*chain.from_iterable(old.feeds.names.subscribers.names for old in olds)}
     homes = {name: bucket_of(name, buckets) for name in names | {*waiting.subscribers}}
-    return {number: _blob(olds, waiting, homes, (number, buckets)) for number in range(buckets)}
+    numbers = range(buckets)
+    return {each: _blob(olds, waiting, homes, (each, buckets)) for each in numbers}, pulse
 
 
 def _opened(blob: bytes) -> Old:
@@ -74,23 +90,20 @@ def _blob(
     feeds = TableFeeds()
     feeds.restore_many([old.feeds.snapshot_of(mine) for old in olds])
     theirs = np.array([name in mine for name in waiting.subscribers], np.bool_)
-    wait = joined(of_subscribers(waiting, theirs))
-    blobs = {"feeds": feeds.snapshot(), "waiting": wait.pack()}
-    columns = {name: np.frombuffer(blob, np.uint8) for name, blob in blobs.items()}
-    return FRAME.pack(_header([old.header for old in olds], buckets), columns | _seen(olds))
+    versions = {old.header["roster"] for old in olds}
+    header = {"buckets": buckets, "roster": versions.pop() if len(versions) == 1 else None}
+    return packed(header, feeds, joined(of_subscribers(waiting, theirs)), _seen(olds))
 
 
-def _header(headers: Sequence[dict[str, Any]], buckets: int) -> dict[str, Any]:
-    """Take what is farthest: every bucket has heard of it, or would have with its next batch."""
-    marks = [each["watermark_us"] for each in headers if each["watermark_us"] is not None]
-    versions = {each["roster"] for each in headers}
-    return {
-        "buckets": buckets,
-        "roster": versions.pop() if len(versions) == 1 else None,
-        "watermark_us": max(marks, default=None),
-        "sequence": max(each["sequence"] for each in headers),
-        "ticks": [tick for each in headers for tick in each["ticks"]],
-    }
+def _pulse(pulses: Sequence[Pulse]) -> Pulse:
+    """Take what is farthest: every bucket has heard of it, or would have with its next batch.
+
+    Something is due at once, so that the first ticks are not passed over.
+    """
+    marks = [each.watermark_us for each in pulses if each.watermark_us is not None]
+    ticks = Ticks([tick for each in pulses for tick in each.ticks])
+    sequence = max((each.sequence for each in pulses), default=0)
+    return Pulse(max(marks, default=None), sequence, tuple(ticks.held), -FAR)
 
 
 def _seen(olds: Sequence[Old]) -> dict[str, Any]:

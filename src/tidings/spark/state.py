@@ -1,4 +1,4 @@
-"""The stateful operator: one packed blob for each bucket in Spark's state store."""
+"""The stateful operator: a blob and a pulse for each bucket in Spark's state store."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from tidings.policy import Subscriber
 from tidings.spark import outcome
 from tidings.spark.bucket import Bucket, Terms
 from tidings.spark.parcel import Parcel
+from tidings.spark.pulse import Pulse
 from tidings.spark.roster import Roster, roster
 from tidings.spark.ticks import Tick
 
@@ -45,6 +46,7 @@ class BucketProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state."""
         self._blob = handle.getValueState("bucket", "blob binary")
+        self._pulse = handle.getValueState("pulse", "pulse binary")
 
     def handleInputRows(  # noqa: N802
         self,
@@ -53,11 +55,19 @@ class BucketProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Run one bucket over its rows of this batch."""
+        parcels, ticks, letters = read_rows(rows)
+        known = self._pulse.get()
+        pulse = Pulse.unpack(bytes(known[0])) if known else Pulse()
+        rested = None if parcels or letters else pulse.after(ticks, self.terms.lateness_us)
+        if rested is not None:
+            self._pulse.update((rested.pack(),))
+            return
         bucket = Bucket(self.people, self.terms)
-        if packed := self._blob.get():
-            bucket.unpack(bytes(packed[0]))
-        found = bucket.run(*read_rows(rows))
+        if state := self._blob.get():
+            bucket.unpack(bytes(state[0]), pulse)
+        found = bucket.run(parcels, ticks, letters)
         self._blob.update((bucket.pack(),))
+        self._pulse.update((bucket.pulse.pack(),))
         yield found.to_pandas(integer_object_nulls=True)
 
     def handleInitialState(  # noqa: N802
@@ -68,6 +78,7 @@ class BucketProcessor(StatefulProcessor):
     ) -> None:
         """Begin with the blob that another query has left."""
         self._blob.update((bytes(initialState["blob"].iloc[0]),))
+        self._pulse.update((bytes(initialState["pulse"].iloc[0]),))
 
     def close(self) -> None:
         """Hold nothing open."""

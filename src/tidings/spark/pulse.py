@@ -1,0 +1,50 @@
+"""How far a bucket has come, and when something is due: what ticks alone need to know of it."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tidings.spark.ticks import Tick, Ticks
+from tidings.window import Moment
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """A watermark, the largest number by then, ticks that wait; and what is due next, and when.
+
+    Until `due_us` is reached, and the number that `due_sequence` says, time brings nothing about.
+    """
+
+    watermark_us: int | None = None
+    sequence: int = 0
+    ticks: tuple[Tick, ...] = ()
+    due_us: int = 0
+    due_sequence: int = 0
+
+    def after(self, ticks: Iterable[Tick], lateness_us: int) -> "Pulse | None":
+        """Give the pulse after some ticks; none if something is due by then."""
+        found, waiting = tuple(ticks), Ticks(self.ticks, self.sequence)
+        marks = [tick.us - lateness_us for tick in found]
+        if self.watermark_us is not None:
+            marks.append(self.watermark_us)
+        waiting.add(found)
+        waiting.pass_until(max(marks), 0)
+        if max(marks) >= self.due_us or waiting.sequence >= self.due_sequence:
+            return None
+        said = {"watermark_us": max(marks), "sequence": waiting.sequence}
+        return replace(self, **said, ticks=tuple(waiting.held))
+
+    def next_due(self, ends: Moment, waiting_us: Iterable[int]) -> "Pulse":
+        """Give the pulse with what is due: ends of windows, or matches that wait."""
+        due_us = min([ends.us, *waiting_us])
+        return replace(self, due_us=due_us, due_sequence=ends.sequence)
+
+    def pack(self) -> bytes:
+        """Give it as bytes."""
+        return json.dumps(vars(self)).encode()
+
+    @classmethod
+    def unpack(cls, state: bytes) -> "Pulse":
+        """Read it again."""
+        form = json.loads(state)
+        return cls(**form | {"ticks": tuple(Tick(*each) for each in form["ticks"])})
