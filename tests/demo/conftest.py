@@ -10,7 +10,7 @@ from tidings.columns import read_events
 from tidings.demo.board import Batch, Board
 from tidings.demo.cast import cast
 from tidings.demo.movies import catalogue, publications
-from tidings.spark.outcomes import plainly_delivered
+from tidings.spark.outcome import plainly_delivered
 
 SIZES = (200, 200)
 
