@@ -13,6 +13,7 @@ from tidings.errors import TidingsError
 from tidings.fanout import Wanted
 from tidings.fanout.wanted import joined
 from tidings.index.access.ask import Scored, best_first
+from tidings.kernels.addressing import sort_spans
 from tidings.matching import Matcher
 from tidings.model import Event
 from tidings.policy import Policy
@@ -33,10 +34,13 @@ class Names:
     young: pa.LargeStringArray
 
     def take(self, numbers: npt.NDArray[Any]) -> pa.LargeStringArray:
-        """Give the texts of ascending numbers."""
-        cut = int(np.searchsorted(numbers, len(self.old)))
-        late = self.young.take(pa.array(numbers[cut:] - len(self.old)))
-        return pa.concat_arrays([self.old.take(numbers[:cut]), late]) if cut else late
+        """Give the texts of numbers."""
+        late = numbers >= len(self.old)
+        if not late.any():
+            return self.old.take(numbers)
+        young = self.young.take(pa.array(numbers[late] - len(self.old)))
+        order = np.argsort(np.argsort(late, kind="stable"), kind="stable")
+        return pa.concat_arrays([self.old.take(numbers[~late]), young]).take(pa.array(order))
 
 
 class Served:
@@ -51,11 +55,12 @@ class Served:
         self._roll = Roll(self._people)
         self._young = Matcher(index="access")
         self._gone = np.zeros(len(self._people), np.bool_)
-        self.apply([*others, *changed])
+        self.apply(others)
+        if later := list(changed):
+            self.apply(later)
 
     def apply(self, changed: Sequence[Member]) -> None:
-        """Put members in the places of those that have their names; of several, the last counts."""
-        changed = list({each.name: each for each in changed}.values())
+        """Put members, each of another name, in the places of those that have their names."""
         gone = [at for each in changed if (at := self._people.find(each.name)) >= 0]
         self._base.drop(gone)
         self._roll.apply(changed)
@@ -125,6 +130,11 @@ class Served:
         self.attributes = self.flags(needs_attributes)
         self.hashes: Hashes = np.concatenate([self._people.hashes, hashes_of(self._fanout.names)])
 
+    @property
+    def size(self) -> int:
+        """How many numbers subscriptions have, with those that are gone."""
+        return len(self.ids.old) + len(self.ids.young)
+
     def flags(self, test: Callable[[Policy], bool]) -> Flags:
         """Tell by number of each person that is there whether its policy passes a test."""
         held = [self._roll.changed[name] for name in self._fanout.names]
@@ -139,12 +149,6 @@ def served(given: Iterable[Member]) -> Served:
 
 def _in_order(wanted: Wanted, keys: npt.NDArray[Any]) -> Wanted:
     """Put the subscriptions of each match in the order of their keys."""
-    counts = np.diff(wanted.matched_starts)
-    several = np.flatnonzero(counts > 1)
-    if not len(several):
-        return wanted
-    places = np.flatnonzero(np.repeat(counts > 1, counts))
-    match = np.repeat(several, counts[several])
     matched = wanted.matched.copy()
-    matched[places] = matched[places[np.lexsort((keys[places], match))]]
+    sort_spans(wanted.matched_starts, keys.astype(np.int64), matched)
     return wanted._replace(matched=matched)

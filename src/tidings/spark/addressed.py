@@ -2,81 +2,77 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tidings.fanout import Wanted
+from tidings.kernels.addressing import (
+    MATCHED,
+    MATCHES,
+    PEOPLE,
+    WISHES,
+    Given,
+    Known,
+    Split,
+    count_matches,
+    split_matches,
+)
 from tidings.model import Event
 from tidings.sealed.served import Served
 from tidings.spark.parcel import UNNUMBERED, Ints, Parcel, Shorts
 
-Numbers = npt.NDArray[Any]
-
 
 def addressed(served: Served, events: Sequence[Event], buckets: int) -> dict[int, Parcel]:
     """Match events; give the parcels of the buckets that have matches."""
-    wanted = served.wanted(events)
-    bucket = served.hashes[wanted.owners] % np.uint32(buckets)
-    narrow = bucket.astype(np.uint16 if buckets <= 1 << 16 else np.uint32)
-    order = np.argsort(narrow, kind="stable")  # of 16 bits, in O(n)
-    ends = np.cumsum(np.bincount(bucket, minlength=buckets))
-    split = _Split(served, events, wanted)
-    return {
-        number: split.parcel(rows)
-        for number, rows in enumerate(np.split(order, ends[:-1]))
-        if len(rows)
-    }
+    given = Given(*served.wanted(events), (served.hashes % buckets).astype(np.int32))
+    counts = np.zeros((buckets, 4), np.int64)
+    count_matches(given, counts)
+    firsts, done = np.cumsum(counts, axis=0) - counts, np.zeros_like(counts)
+    split = Split.room(len(given.owners), len(given.matched))
+    people = np.zeros(len(served.hashes), np.int32)
+    split_matches(given, firsts, Known(people, np.zeros(served.size, np.int32)), done, split)
+    parcels = _Parcels(served, events, split)
+    filled = np.flatnonzero(counts[:, MATCHES]).tolist()
+    return {bucket: parcels.of(firsts[bucket], done[bucket]) for bucket in filled}
 
 
-class _Split:
-    """Gives the parcels of some of all matches."""
+class _Parcels:
+    """Takes the parcels out of what was split."""
 
-    def __init__(self, served: Served, events: Sequence[Event], wanted: Wanted) -> None:
-        self._served, self._events, self._wanted = served, events, wanted
-        self._event = np.repeat(np.arange(len(events)), np.diff(wanted.starts))
-        self._needs = served.attributes[wanted.owners]
+    def __init__(self, served: Served, events: Sequence[Event], split: Split) -> None:
+        self._served, self._events, self._split = served, events, split
         self._us = np.array([event.published_us for event in events], np.int64)
         self._sequence = np.array([_number(event) for event in events], np.int64)
         self._forms: dict[int, str] = {}
 
-    def parcel(self, rows: Ints) -> Parcel:
-        """Give the parcel of matches in order of their events."""
-        wanted, event = self._wanted, self._event[rows]
-        first = np.flatnonzero(np.diff(event, prepend=-1))
-        present = event[first]
-        people, owners = numbered(wanted.owners[rows])
-        size = np.diff(wanted.matched_starts)[rows]
-        begin = np.concatenate([[0], np.cumsum(size)])
-        places = np.repeat(wanted.matched_starts[rows] - begin[:-1], size) + np.arange(begin[-1])
-        subscriptions, matched = numbered(wanted.matched[places])
+    def of(self, firsts: Ints, done: Ints) -> Parcel:
+        """Give the parcel of a bucket: where it begins, and how much there is."""
+        split, first, begin = self._split, firsts[MATCHES], firsts[MATCHED]
+        rows = slice(first, first + done[MATCHES])
+        events = split.events[rows]
+        starts = np.flatnonzero(np.diff(events, prepend=-1))
+        people = split.people[first : first + done[PEOPLE]]
+        needs = self._served.attributes[people][split.owners[rows]]
+        present = events[starts]
         return Parcel(
             [self._events[each].id for each in present.tolist()],
             self._us[present],
             self._sequence[present],
-            list(self._written(present, np.unique(event[self._needs[rows]]))),
-            np.append(first, len(rows)),
-            owners,
-            wanted.ranks[rows],
-            begin,
-            matched,
+            list(self._written(present, np.logical_or.reduceat(needs, starts).tolist())),
+            np.append(starts, done[MATCHES]),
+            split.owners[rows],
+            split.ranks[rows],
+            np.concatenate([[0], np.cumsum(split.sizes[rows], dtype=np.int64)]),
+            split.matched[begin : begin + done[MATCHED]],
             self._served.names.take(people),
-            self._served.ids.take(subscriptions),
+            self._served.ids.take(split.wishes[begin : begin + done[WISHES]]),
         )
 
-    def _written(self, present: Numbers, needed: Numbers) -> Iterator[str]:
+    def _written(self, present: Shorts, needs: Sequence[bool]) -> Iterator[str]:
         """Give the forms of events that somebody has to compare with others; else nothing."""
-        for each, needs in zip(present.tolist(), np.isin(present, needed).tolist(), strict=True):
-            if needs and each not in self._forms:
+        for each, needed in zip(present.tolist(), needs, strict=True):
+            if needed and each not in self._forms:
                 self._forms[each] = json.dumps(self._events[each].to_dict())
-            yield self._forms[each] if needs else ""
-
-
-def numbered(values: Shorts) -> tuple[Shorts, Shorts]:
-    """Give the distinct values in order, and which of these each value is."""
-    found, places = np.unique(values, return_inverse=True)
-    return found, places.astype(np.int32)
+            yield self._forms[each] if needed else ""
 
 
 def _number(event: Event) -> int:

@@ -11,7 +11,6 @@ from tidings.columns import MATCHES
 from tidings.model import Event
 from tidings.score import Scorer
 from tidings.sealed.served import Names, Served
-from tidings.spark.addressed import Numbers, numbered
 from tidings.spark.flow import ReadEvents, by_part
 from tidings.spark.matchers import Matchers
 
@@ -56,9 +55,8 @@ def matches_of(served: Served, events: list[Event]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=MATCHES)
 
 
-def _texts(names: Names, numbers: Numbers) -> pa.StringArray:
-    found, places = numbered(numbers)
-    return names.take(found).cast(pa.string()).take(pa.array(places))
+def _texts(names: Names, numbers: Any) -> pa.StringArray:
+    return names.take(numbers).cast(pa.string())
 
 
 @dataclass(frozen=True)
