@@ -3,6 +3,7 @@
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event as Event_
 from threading import Thread
 from typing import Any
 
@@ -16,7 +17,8 @@ from tidings import Event, Policy, Subscriber, Subscription
 from tidings.errors import TidingsError
 from tidings.matching import Matcher
 from tidings.sealed import folder as folders
-from tidings.sealed.bases import seal_folder
+from tidings.sealed import publisher as publishers
+from tidings.sealed.bases import current, seal_folder
 from tidings.sealed.folder import Folder, part_of
 from tidings.sealed.member import Member, members
 from tidings.sealed.publisher import Publisher
@@ -193,6 +195,31 @@ def test_a_new_base_takes_in_what_changed(store, tmp_path):
         assert edition.shelves[0].index != before
         assert (edition.shelves[0].size, edition.shelves[0].changes) == (3, ())
         assert who(publisher.folder, edition.version) == ["bob", "cy", "dee"]
+
+
+def test_what_a_new_base_is_made_of_stays_until_it_is_made(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(folders, "KEPT", 1)
+    begun, go_on = Event_(), Event_()
+    real = current
+
+    def slowly(path: Path, shelf: Any) -> Any:
+        begun.set()
+        go_on.wait()
+        return real(path, shelf)
+
+    monkeypatch.setattr(publishers, "current", slowly)
+    wants(store, "ann")
+    with Publisher(tmp_path / "index", store.history, fewest=0) as publisher:
+        publisher.publish()
+        for name in ("bob", "cy", "dee"):
+            wants(store, name)
+            publisher.publish()
+            begun.wait()
+        go_on.set()
+        publisher.settle()
+        shelf = publisher.folder.edition(publisher.folder.newest()).shelves[0]
+        assert (shelf.size, len(shelf.changes)) == (2, 2)
+        assert who(publisher.folder, publisher.folder.newest()) == ["ann", "bob", "cy", "dee"]
 
 
 def test_a_history_that_was_compacted_is_read_anew(store, tmp_path):

@@ -157,7 +157,9 @@ def test_where_somebody_counts_an_event_without_a_number_is_refused_for_all(tmp_
 def test_members_may_travel_as_objects():
     policy = Policy(scorer=Relaxed(aggregate=lambda weights: 2 * sum(weights)))
     member = Member("ann", Subscriber("ann", policy), [Subscription("s", "ann", "x = 1 or y = 1")])
-    rows = sent(Flow(Objects([member]), read_events, 2), batches([Event("e", {"x": 1}, 0)]))
+    found = Objects([member])
+    assert found.serve(0) is found.serve(0)
+    rows = sent(Flow(found, read_events, 2), batches([Event("e", {"x": 1}, 0)]))
     assert matches(rows) == [("e", "ann", 2.0, ("s",))]
 
 

@@ -127,3 +127,5 @@ def test_targets_of_several_parts_are_for_batches(spark, tmp_path):
     lines = spark.readStream.text(str(tmp_path / "in"))
     with pytest.raises(TidingsError, match="in a stream use one part"):
         ts.target(lines, folder)
+    with pytest.raises(TidingsError, match="are ranked by 'exact' or 'relaxed'"):
+        ts.target(lines, folder, scorer="preference")

@@ -54,7 +54,8 @@ class Publisher:
         self._fewest = fewest
         self._lock = Lock()
         self._making: tuple[str, ...] = ()
-        self._threads: list[Thread] = []
+        self._follower: Thread | None = None
+        self._builder: Thread | None = None
         self._failure: Exception | None = None
         self._closed = Event()
         self._alone = (path / "publisher.lock").open("w")
@@ -83,14 +84,14 @@ class Publisher:
 
     def follow(self, every_s: float = 0.2) -> None:
         """Publish again and again, in a thread, until it is closed; what fails is tried again."""
-        thread = Thread(target=self._follow, args=(every_s,), daemon=True)
-        self._threads.append(thread)
-        thread.start()
+        self._follower = Thread(target=self._follow, args=(every_s,), daemon=True)
+        self._follower.start()
 
     def settle(self) -> None:
         """Wait for a base that is being made; tell what failed last, if something did."""
-        while self._making:
-            self._closed.wait(0.01)
+        builder = self._builder
+        if builder:
+            builder.join()
         failure, self._failure = self._failure, None
         if failure is not None:
             raise TidingsError(f"{self.folder.path} is not up to date: {failure}") from failure
@@ -98,8 +99,9 @@ class Publisher:
     def close(self) -> None:
         """End, wait for what is being made, and let others publish."""
         self._closed.set()
-        for each in self._threads:
-            each.join()
+        for each in (self._follower, self._builder):
+            if each:
+                each.join()
         self._alone.close()
 
     def __enter__(self) -> Self:
@@ -138,12 +140,11 @@ class Publisher:
         """Begin to make a new base, if one is due and none is being made."""
         due = [part for part, shelf in enumerate(shelves) if self._due(shelf)]
         if due and not self._making:
-            made = self._next(due[0])
-            self._making = tuple(made.files)
-            work = (due[0], shelves[due[0]], made)
-            self._threads = [each for each in self._threads if each.is_alive()]
-            self._threads.append(Thread(target=self._rebuild, args=work, daemon=True))
-            self._threads[-1].start()
+            made, shelf = self._next(due[0]), shelves[due[0]]
+            self._making = (*made.files, *shelf.files)  # all that must stay until it is done
+            work = (due[0], shelf, made)
+            self._builder = Thread(target=self._rebuild, args=work, daemon=True)
+            self._builder.start()
 
     def _due(self, shelf: Shelf) -> bool:
         changed = sum(each.members for each in shelf.changes)

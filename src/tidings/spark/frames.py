@@ -42,10 +42,13 @@ def matchers(
     """Make what the workers match with.
 
     That is the folder of a publisher, if one is given: in a stream, each batch has its own version.
+    Without `seal`, it is objects, of which all can be asked.
     All else is sealed in a folder that is removed with this process. Without `subscribers`,
     everybody who owns a subscription has the default policy.
     """
     if isinstance(subscriptions, Folder):
+        if not seal:
+            raise InvalidPolicy("the subscriptions of a folder are ranked by 'exact' or 'relaxed'")
         version = None if publications.isStreaming else subscriptions.newest()
         return Versions(subscriptions, version)
     given = _members(subscriptions, subscribers)

@@ -81,12 +81,19 @@ class Objects:
     members: Sequence[Member] = field(hash=False)
     parts: int = 1
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Objects, (self.members, self.parts))
+
     def counting(self) -> bool:
         """Tell whether somebody counts."""
         return counting(self.members)
 
     def serve(self, part: int) -> Served:
-        """Build an index of them."""
+        """Give an index of them, which is built for the first who asks in a task."""
+        return self._served
+
+    @cached_property
+    def _served(self) -> Served:
         return served(self.members)
 
 
