@@ -40,6 +40,7 @@ from tidings import (
     TidingsError,
     loads_event,
 )
+from tidings.columns import deliveries_to_table
 from tidings.errors import StoreError, VersionGone
 from tidings.store import Appended, Inbox, Store, open_store
 
@@ -127,14 +128,26 @@ class StoreMachine(RuleBasedStateMachine):
         given=st.lists(deliveries, max_size=8),
         late=st.lists(st.integers(0, 3), max_size=2),
         dead=st.lists(st.integers(0, 3), max_size=2),
+        columns=st.booleans(),
     )
     def append(
-        self, query: str, batch: int, given: list[Delivery], late: list[int], dead: list[int]
+        self,
+        query: str,
+        batch: int,
+        given: list[Delivery],
+        late: list[int],
+        dead: list[int],
+        columns: bool,
     ) -> None:
         before = (query, batch) in self.model.batches
         late_events = [Event(f"late{n}", {"n": n}, n) for n in late]
         letters = [DeadLetter({"n": n}, "no good") for n in dead]
-        found = self.store.notifications.append(query, batch, given, late=late_events, dead=letters)
+        room = self.store.notifications
+        if columns:
+            table = deliveries_to_table(given)
+            found = room.append_columns(query, batch, table, late=late_events, dead=letters)
+        else:
+            found = room.append(query, batch, given, late=late_events, dead=letters)
         expected = self.model.append(
             query, batch, given, [e.to_dict() for e in late_events], [{"n": n} for n in dead]
         )

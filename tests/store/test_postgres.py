@@ -64,7 +64,9 @@ def test_a_server_that_comes_back_has_every_batch_once(
     assert ids == [f"u{number}" for number in range(BATCHES)]
 
 
-def test_a_server_that_stays_away_is_an_error_that_says_so(server: Any) -> None:
+def test_a_server_that_stays_away_is_an_error_that_says_so(
+    server: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     with open_store(server.get_uri(), patience_s=0.3) as store:
         store.notifications.append("q", 0, [delivery("a", "e1")])
         server.stop()
@@ -76,6 +78,9 @@ def test_a_server_that_stays_away_is_an_error_that_says_so(server: Any) -> None:
                 StoreError, match=r"PostgreSQL has not answered for 0\.3 s; see that"
             ):
                 work()
+        told = [record.getMessage() for record in caplog.records]
+        assert len(told) == 2
+        assert all("waiting up to 0 s for PostgreSQL: " in each for each in told)
         start(server)
         assert store.notifications.append("q", 1, [delivery("a", "e2")]) == Appended(delivered=1)
         assert delivered(store, "a") == [(1, "e1"), (2, "e2")]

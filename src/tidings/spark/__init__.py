@@ -9,5 +9,16 @@ from tidings.spark.quality import evaluate
 from tidings.spark.rebucket import rebucket
 from tidings.spark.session import session
 from tidings.spark.sink import parquet_sink
+from tidings.spark.store_sink import store_sink
 
-__all__ = ["evaluate", "feed", "match", "outcomes", "parquet_sink", "rebucket", "session", "target"]
+__all__ = [
+    "evaluate",
+    "feed",
+    "match",
+    "outcomes",
+    "parquet_sink",
+    "rebucket",
+    "session",
+    "store_sink",
+    "target",
+]

@@ -1,7 +1,7 @@
 """One batch on its way into the store: deliveries, late events and dead letters together."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -70,7 +70,7 @@ class Append:
 
     query: str
     batch: int
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: Sequence[tuple[Cell, ...]]
     repeated: int
     late: tuple[Writing, ...]
     dead: tuple[Writing, ...]

@@ -1,16 +1,18 @@
 """What was delivered: written once, numbered for each subscriber, kept for a time."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+import pyarrow as pa
+
 from tidings.errors import StoreError
 from tidings.model import Delivery, Event
 from tidings.rows import BadRecord, DeadLetter
 from tidings.store.append import Append, Appended
-from tidings.store.protocol import Database, Row, Session, whole
+from tidings.store.arrow import append_of, read_delivery
+from tidings.store.protocol import Database, Session, whole
 from tidings.values import parse_duration_us, parse_time_us
 
 BATCHES_KEPT: Final = 1_000
@@ -58,6 +60,22 @@ class Notifications:
         work = Append.of(query, batch, deliveries, late=late, dead=dead)
         return self._database.write(work.write)
 
+    def append_columns(
+        self,
+        query: str,
+        batch: int,
+        deliveries: pa.Table,
+        *,
+        late: Iterable[Event | DeadLetter] = (),
+        dead: Iterable[DeadLetter | BadRecord] = (),
+    ) -> Appended:
+        """Do what `append` does with deliveries in the columns of `tidings.columns.DELIVERIES`.
+
+        No object is made of each delivery, which takes about half of the time.
+        """
+        work = append_of(query, batch, deliveries, late=late, dead=dead)
+        return self._database.write(work.write)
+
     def last_batch(self, query: str) -> int | None:
         """Give the number of a query's last batch that is written."""
         question = "SELECT max(batch) FROM batches WHERE query = ?"
@@ -95,21 +113,9 @@ class Notifications:
         return self._database.write(partial(_prune, before_us=before_us, forget_us=forget_us))
 
     def _deliveries(self, question: str, *cells: str | int) -> list[Delivery]:
-        return [_delivery(row) for row in self._database.read(lambda s: s.rows(question, *cells))]
-
-
-def _delivery(row: Row) -> Delivery:
-    subscriber, event, rank, position, won_in, matched, sequence, delivered_us = row
-    return Delivery(
-        subscriber,
-        event,
-        rank,
-        position,
-        json.loads(won_in),
-        tuple(json.loads(matched)),
-        sequence,
-        delivered_us,
-    )
+        return [
+            read_delivery(row) for row in self._database.read(lambda s: s.rows(question, *cells))
+        ]
 
 
 def _inbox(session: Session, subscriber: str) -> Inbox:

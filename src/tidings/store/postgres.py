@@ -1,5 +1,6 @@
 """A store in PostgreSQL: for many machines. The only import of psycopg."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
@@ -15,9 +16,11 @@ from tidings.store.protocol import Cell, Row, Session, Staging
 
 T = TypeVar("T")
 
+_LOG: Final = logging.getLogger(__name__)
 _LOCK: Final = 0x71D1465
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 2.0
+_TELL_EVERY_S: Final = 10.0
 _DEFAULTS: Final = {
     "application_name": "tidings",
     "connect_timeout": "10",
@@ -111,7 +114,8 @@ class PostgresDatabase:
         self._connections.close()
 
     def _work(self, begin: str, work: Callable[[Session], T]) -> T:
-        pause_s, deadline = _FIRST_PAUSE_S, time.monotonic() + self._patience_s
+        pause_s, tell_at = _FIRST_PAUSE_S, time.monotonic()
+        deadline = tell_at + self._patience_s
         while True:
             try:
                 with self._connections.transaction(begin) as connection:
@@ -119,8 +123,15 @@ class PostgresDatabase:
             except psycopg.Error as error:
                 self._connections.drop()
                 self._judge(error, lasting=time.monotonic() + pause_s > deadline)
+                if time.monotonic() >= tell_at:
+                    self._tell(error, deadline - time.monotonic())
+                    tell_at = time.monotonic() + _TELL_EVERY_S
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _tell(self, error: psycopg.Error, left_s: float) -> None:
+        """Log what is waited for, and for how much longer."""
+        _LOG.warning("%s: waiting up to %.0f s for PostgreSQL: %s", self.name, left_s, _said(error))
 
     def _connect(self) -> psycopg.Connection[Row]:
         connection = psycopg.connect(self._address, autocommit=True)
@@ -130,7 +141,7 @@ class PostgresDatabase:
 
     def _judge(self, error: psycopg.Error, *, lasting: bool) -> None:
         """Raise what trying again cannot mend, or has not mended for long enough."""
-        said = " ".join(str(error).split())
+        said = _said(error)
         if not _passing(error, said):
             raise StoreError(f"{self.name}: PostgreSQL refuses: {said}") from error
         if lasting:
@@ -139,6 +150,10 @@ class PostgresDatabase:
                 f"runs and can be reached, and do it again: what was not written is not there, and "
                 f"no batch is written twice ({said})"
             ) from error
+
+
+def _said(error: psycopg.Error) -> str:
+    return " ".join(str(error).split())
 
 
 def _passing(error: psycopg.Error, said: str) -> bool:
