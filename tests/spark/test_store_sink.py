@@ -1,4 +1,4 @@
-"""Outcomes in a store: every kind in its place, each batch once, a new checkpoint beside the old."""
+"""Outcomes in a store: every kind in its place, each batch once, also from a new checkpoint."""
 
 import json
 import shutil

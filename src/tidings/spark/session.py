@@ -1,6 +1,7 @@
-"""A local SparkSession, tuned for short jobs and small micro-batches, that says nothing."""
+"""A SparkSession, local or of a cluster, tuned for small micro-batches, that says nothing."""
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,9 +27,13 @@ _LOCAL_DISK: Final = {
     ),
 }
 
-_SETTINGS: Final = {
+# All on one machine, which need not know its own name.
+_LOOPBACK: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+}
+
+_SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.adaptive.enabled": "false",
@@ -37,7 +42,6 @@ _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     **STATE_STORE,
-    **_LOCAL_DISK,
 }
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
@@ -47,32 +51,59 @@ _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
 
 def session(
-    name: str = "tidings", *, cores: int | None = None, settings: Mapping[str, str] | None = None
+    name: str = "tidings",
+    *,
+    cores: int | None = None,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Get the running SparkSession as it is, or start a local one (about 5 s).
+    """Get the running SparkSession as it is, or start one (about 5 s), a local one by default.
 
-    `cores` is how many to use, all by default. `settings` are further ones of Spark and win over
-    those made here; Java options are added to ours. No Java need be set up: see `find_java`.
+    `cores` is how many to use, all by default. `master` names a cluster instead, as Spark writes
+    it (`spark://host:7077`, `local-cluster[2,1,1024]`); its machines need Tidings installed, and
+    Python where PYSPARK_PYTHON says, or else where it is here. `settings` are further ones of Spark
+    and win over those made here; Java options are added to ours. No Java need be set up here: see
+    `find_java`.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    builder = SparkSession.builder.appName(name).master(f"local[{cores or '*'}]")
-    for key, setting in local_settings(settings or {}).items():
+    place = master or f"local[{cores or '*'}]"
+    builder = SparkSession.builder.appName(name).master(place)
+    for key, setting in all_settings(settings or {}, place).items():
         builder = builder.config(key, setting)
-    with _environment(JAVA_HOME=java_home(find_java()), PYSPARK_PYTHON=python_command()):
+    with _environment(JAVA_HOME=java_home(find_java()), PYSPARK_PYTHON=_python(place)):
         return builder.getOrCreate()
 
 
-def local_settings(given: Mapping[str, str]) -> dict[str, str]:
-    """Give all settings of a local session; those given win.
+def all_settings(given: Mapping[str, str], master: str = "local[*]") -> dict[str, str]:
+    """Give all settings of a session; those given win.
 
-    >>> local_settings({"spark.sql.shuffle.partitions": "8"})["spark.sql.shuffle.partitions"]
+    >>> all_settings({"spark.sql.shuffle.partitions": "8"})["spark.sql.shuffle.partitions"]
     '8'
     """
     ours = f"{_TUNING} -Dlog4j2.configurationFile={_LOGGING.as_uri()}"
     options = f"{ours} {given.get(_JAVA_OPTIONS, '')}".rstrip()
-    return {**_SETTINGS, **given, _JAVA_OPTIONS: options}
+    here = {**_LOOPBACK, **_LOCAL_DISK, **_found_path()} if _is_local(master) else {}
+    return {**_SETTINGS, **here, **given, _JAVA_OPTIONS: options}
+
+
+def _is_local(master: str) -> bool:
+    """Tell whether all of a master runs on this machine: `local[...]` or `local-cluster[...]`."""
+    return master.startswith("local")
+
+
+def _python(master: str) -> Path:
+    """Give the Python of the workers: ours where they are ours, else what other machines have."""
+    if _is_local(master):
+        return python_command()
+    return Path(os.environ.get("PYSPARK_PYTHON") or sys.executable)
+
+
+def _found_path() -> dict[str, str]:
+    """Let executors of their own find modules where this process does."""
+    path = os.environ.get("PYTHONPATH")
+    return {"spark.executorEnv.PYTHONPATH": path} if path else {}
 
 
 @contextmanager

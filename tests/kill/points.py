@@ -1,0 +1,90 @@
+"""The points of a batch at which a pipeline is killed, in their order, and how each is found.
+
+The driver stops by itself at those within Python. The others are Spark's own: the files of the
+checkpoint tell them, and files that are frozen by the kill tell whether it came in time.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.kill.process import Pipeline, Run, kill
+
+PAUSE_S = 0.005
+Seen = Callable[[Pipeline, int], bool]
+
+
+def last(folder: Path) -> int:
+    """Give the largest number of a file in a log, also of `9.compact`; -1 where there is none."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208  # some moments are short
+    except FileNotFoundError:
+        return -1
+    numbers = [name.partition(".")[0] for name in names]
+    return max((int(number) for number in numbers if number.isdigit()), default=-1)
+
+
+def ahead(pipeline: Pipeline) -> int:
+    """Give how many batches of files the source has noted and the offsets have not."""
+    return last(pipeline.checkpoint / "sources" / "0") - last(pipeline.checkpoint / "offsets")
+
+
+def offsets_logged(pipeline: Pipeline, batch: int) -> bool:
+    done = last(pipeline.checkpoint / "commits")
+    return last(pipeline.checkpoint / "offsets") == batch == done + 1
+
+
+def state_kept(pipeline: Pipeline, batch: int) -> bool:
+    """Tell whether all partitions have the state that a batch leaves, and it is not committed."""
+    folders = [pipeline.checkpoint / "state" / "0" / part for part in "01"]
+    kept = all(folder.exists() and last(folder) == batch + 1 for folder in folders)
+    return kept and offsets_logged(pipeline, batch)
+
+
+def committed(pipeline: Pipeline, batch: int) -> bool:
+    return last(pipeline.checkpoint / "commits") == batch == last(pipeline.checkpoint / "offsets")
+
+
+WATCHED: dict[str, Seen] = {
+    "after the offsets": offsets_logged,
+    "after the state is kept": state_kept,
+    "after the commit": committed,
+}
+SINK = (
+    "before the sink's transaction",
+    "in the sink's transaction",
+    "after the sink's transaction",
+)
+POINTS = (
+    "before the offsets",
+    "after the offsets",
+    "before the state is kept",
+    "after the state is kept",
+    *SINK,
+    "after the commit",
+)
+
+
+def kill_at(pipeline: Pipeline, point: str, later: int) -> bool:
+    """Kill a pipeline at a point of a batch, the next one or some later; tell if that was hit."""
+    batch = last(pipeline.checkpoint / "commits") + 1 + later
+    behind = ahead(pipeline)
+    run = pipeline.start(point=point, batch=batch)
+    if point in WATCHED:
+        return _kill_when(run, lambda: WATCHED[point](pipeline, batch))
+    if point == "before the offsets":
+        run.until(lambda: last(pipeline.checkpoint / "commits") >= batch - 1, PAUSE_S)
+        return _kill_when(run, lambda: ahead(pipeline) > behind, pause_s=0)
+    return _kill_when(run, (pipeline.folder / "reached").exists)
+
+
+def _kill_when(run: Run, true: Callable[[], bool], pause_s: float = PAUSE_S) -> bool:
+    """Kill when something is true; tell whether it still is, now that nothing moves."""
+    try:
+        run.until(lambda: bool(run.java()), 0.1)
+        java = run.java()
+        assert run.until(true, pause_s), run.said()
+        kill(java)
+    finally:
+        run.kill()
+    return true()

@@ -1,0 +1,99 @@
+"""The stream that is disturbed: in order only roughly, with poison in it; and what comes of it."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from tidings import Delivery, Engine, Event, Subscriber
+from tidings.files import write_subscribers, write_subscriptions
+from tidings.store import Store
+from tidings.testing import workload
+
+LATENESS = "120s"
+PER_FILE = 5
+# Events are shuffled within so many; each comes at most 30 s after the one before it.
+SHUFFLED = 4
+POISON = [
+    "{no json",
+    '{"id": "nan", "published_at": 1, "attributes": {"year": NaN}}',
+    '{"id": 7, "published_at": 1, "attributes": {}}',
+    '{"id": "wrong", "published_at": "soon", "attributes": {}}',
+    '{"id": "nested", "published_at": 1, "attributes": {"year": {"a": [1]}}}',
+    '{"id": "huge", "published_at": "' + "x" * 1_000_000 + '"}',
+    "[]",
+    "\x00\x01",
+]
+ANCIENT = Event("ancient", {"genre": "drama", "year": 2003, "good": True}, 0, sequence=0)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an engine that nothing disturbs delivers, and what it refuses."""
+
+    people: list[Subscriber]
+    deliveries: list[Delivery]
+    late: list[str]
+    dead: int
+
+    def check(self, store: Store) -> None:
+        """Check that a store holds just that: no gap, nothing twice, nothing lost."""
+        for person in self.people:
+            own = [each for each in self.deliveries if each.subscriber == person.id]
+            assert store.notifications.after(person.id, limit=100_000) == own
+        assert count(store) == len(self.deliveries)
+        late = [each.record["id"] for each in store.letters.page("late", limit=1000)]
+        assert late == self.late
+        assert store.letters.count("dead") == self.dead
+
+
+def count(store: Store) -> int:
+    """Give how many deliveries there are, of whatever subscriber."""
+    rows = store.database.read(lambda session: session.rows("SELECT count(*) FROM deliveries"))
+    return int(rows[0][0])
+
+
+def lay(folder: Path, files: int, seed: int = 7) -> Expected:
+    """Write a stream as files, with its subscriptions; tell what comes of it."""
+    films, chance = workload(seed, events=files * PER_FILE, subscribers=12), Random(seed)
+    write_subscribers(films.subscribers, folder / "subscribers.jsonl")
+    write_subscriptions(films.subscriptions, folder / "subscriptions.jsonl")
+    engine = Engine(lateness=LATENESS)
+    for person in films.subscribers:
+        engine.subscribe(person)
+    engine.add_many(films.subscriptions)
+    events, deliveries = shuffled(films.events, chance), list[Delivery]()
+    (folder / "in").mkdir()
+    for number in range(files):
+        part = events[number * PER_FILE : (number + 1) * PER_FILE]
+        lines = [json.dumps(each.to_dict()) for each in part]
+        if number % 4 == 3:
+            lines.insert(chance.randrange(PER_FILE), POISON[number // 4 % len(POISON)])
+        if number == files - 2:
+            part = [*part, ANCIENT]
+            lines.append(json.dumps(ANCIENT.to_dict()))
+        write(folder, number, lines)
+        deliveries += engine.publish_many(part)
+    assert len(deliveries) > 2 * files
+    late = [each.id for each in engine.late]
+    return Expected(films.subscribers, deliveries, late, files // 4)
+
+
+def write(folder: Path, number: int, lines: list[str]) -> None:
+    """Write a file whose age says its place; it is there whole, or not."""
+    path = folder / "in" / f"{number:04d}.jsonl"
+    new = folder / f"{number:04d}.new"
+    new.write_text("".join(line + "\n" for line in lines))
+    os.utime(new, (1_700_000_000 + number, 1_700_000_000 + number))
+    new.rename(path)
+
+
+def shuffled(events: list[Event], chance: Random) -> list[Event]:
+    """Bring events out of order, as far as the lateness allows."""
+    found = []
+    for start in range(0, len(events), SHUFFLED):
+        part = events[start : start + SHUFFLED]
+        chance.shuffle(part)
+        found += part
+    return found
