@@ -4,24 +4,12 @@ The driver stops by itself at those within Python. The others are Spark's own: t
 checkpoint tell them, and files that are frozen by the kill tell whether it came in time.
 """
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
-from tests.kill.process import Pipeline, Run, kill
+from tests.kill.process import Pipeline, Run, kill, last
 
 PAUSE_S = 0.005
 Seen = Callable[[Pipeline, int], bool]
-
-
-def last(folder: Path) -> int:
-    """Give the largest number of a file in a log, also of `9.compact`; -1 where there is none."""
-    try:
-        names = os.listdir(folder)  # noqa: PTH208  # some moments are short
-    except FileNotFoundError:
-        return -1
-    numbers = [name.partition(".")[0] for name in names]
-    return max((int(number) for number in numbers if number.isdigit()), default=-1)
 
 
 def ahead(pipeline: Pipeline) -> int:
@@ -30,7 +18,7 @@ def ahead(pipeline: Pipeline) -> int:
 
 
 def offsets_logged(pipeline: Pipeline, batch: int) -> bool:
-    done = last(pipeline.checkpoint / "commits")
+    done = pipeline.committed()
     return last(pipeline.checkpoint / "offsets") == batch == done + 1
 
 
@@ -42,7 +30,7 @@ def state_kept(pipeline: Pipeline, batch: int) -> bool:
 
 
 def committed(pipeline: Pipeline, batch: int) -> bool:
-    return last(pipeline.checkpoint / "commits") == batch == last(pipeline.checkpoint / "offsets")
+    return pipeline.committed() == batch == last(pipeline.checkpoint / "offsets")
 
 
 WATCHED: dict[str, Seen] = {
@@ -67,13 +55,13 @@ POINTS = (
 
 def kill_at(pipeline: Pipeline, point: str, later: int) -> bool:
     """Kill a pipeline at a point of a batch, the next one or some later; tell if that was hit."""
-    batch = last(pipeline.checkpoint / "commits") + 1 + later
+    batch = pipeline.committed() + 1 + later
     behind = ahead(pipeline)
     run = pipeline.start(point=point, batch=batch)
     if point in WATCHED:
         return _kill_when(run, lambda: WATCHED[point](pipeline, batch))
     if point == "before the offsets":
-        run.until(lambda: last(pipeline.checkpoint / "commits") >= batch - 1, PAUSE_S)
+        run.until(lambda: pipeline.committed() >= batch - 1, PAUSE_S)
         return _kill_when(run, lambda: ahead(pipeline) > behind, pause_s=0)
     return _kill_when(run, (pipeline.folder / "reached").exists)
 

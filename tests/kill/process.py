@@ -37,11 +37,15 @@ class Pipeline:
         given = {"address": self.address, "lateness": LATENESS, "files": 2, "patience_s": 60}
         (self.folder / "plan.json").write_text(json.dumps({**given, **self.options, **plan}))
         said = (self.folder / "said").open("w+")
-        process = subprocess.Popen(
-            [sys.executable, DRIVER, self.folder], stderr=said, start_new_session=True
-        )
+        command = [sys.executable, str(DRIVER), str(self.folder)]
+        environment = environ(self.folder.parent / "pycache")
+        process = subprocess.Popen(command, env=environment, stderr=said, start_new_session=True)
         said.close()
         return Run(self.folder, process)
+
+    def committed(self) -> int:
+        """Give the number of the last batch that Spark has committed; -1 before the first."""
+        return last(self.checkpoint / "commits")
 
     def finish(self, **plan: Any) -> None:
         """Run it to its end."""
@@ -88,6 +92,22 @@ class Run:
         while processes(self.process.pid):
             assert time.monotonic() < deadline
             time.sleep(0.01)
+
+
+def last(folder: Path) -> int:
+    """Give the largest number of a file in a log, also of `9.compact`; -1 where there is none."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208  # some moments are short
+    except FileNotFoundError:
+        return -1
+    numbers = [name.partition(".")[0] for name in names]
+    return max((int(number) for number in numbers if number.isdigit()), default=-1)
+
+
+def environ(cache: Path) -> dict[str, str]:
+    """Give variables with which Python compiles modules once for all that is started."""
+    found = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**found, "PYTHONPYCACHEPREFIX": str(cache)}
 
 
 def processes(session: int, words: str = "") -> list[int]:

@@ -1,0 +1,85 @@
+"""A standalone cluster of Spark on this machine, from the pip install: a master and two workers."""
+
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+from tests.kill.process import environ, kill, processes
+
+from tidings.spark.java import find_java
+from tidings.spark.launchers import java_home
+
+HOME = Path(pyspark.__file__).parent
+SPARK_CLASS = HOME / "bin" / "spark-class"
+PATIENCE_S = 60
+LOOPBACK = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.memory": "512m",
+}
+
+
+@contextmanager
+def swept() -> Iterator[None]:
+    """Remove what workers of a local cluster leave behind, which is where Spark is installed."""
+    work = HOME / "work"
+    before = set(work.iterdir()) if work.exists() else None
+    try:
+        yield
+    finally:
+        if before is None:
+            shutil.rmtree(work, ignore_errors=True)
+        else:
+            for each in set(work.iterdir()) - before:
+                shutil.rmtree(each, ignore_errors=True)
+
+
+@contextmanager
+def standalone(folder: Path) -> Iterator[tuple[str, list[int]]]:
+    """Run a cluster for a while; give its address, and its workers."""
+    folder.mkdir()
+    started = [_start(folder, "master", "Master", "--port", "0", "--webui-port", "0")]
+    try:
+        address = _told(folder / "master", r"spark://127\.0\.0\.1:\d+")
+        for name in ("first", "second"):
+            place = ("--work-dir", str(folder / f"{name}.work"), "--webui-port", "0")
+            started.append(_start(folder, name, "Worker", *place, "-c", "1", "-m", "600m", address))
+        for name in ("first", "second"):
+            _told(folder / name, "Successfully registered with master")
+        yield address, [each.pid for each in started[1:]]
+    finally:
+        for each in started:
+            kill(processes(each.pid))
+            each.wait(30)
+
+
+def _start(folder: Path, name: str, kind: str, *options: str) -> subprocess.Popen[bytes]:
+    command = [
+        str(SPARK_CLASS),
+        f"org.apache.spark.deploy.{kind.lower()}.{kind}",
+        "--host",
+        "127.0.0.1",
+    ]
+    variables = {"JAVA_HOME": str(java_home(find_java())), "SPARK_LOCAL_IP": "127.0.0.1"}
+    with (folder / name).open("w") as said:
+        return subprocess.Popen(
+            [*command, *options],
+            env={**environ(folder.parent.parent / "pycache"), **variables},
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
+
+
+def _told(log: Path, words: str) -> str:
+    """Wait until a log says something, and give it."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := re.search(words, log.read_text())):
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.1)
+    return found[0]

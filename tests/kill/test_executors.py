@@ -1,0 +1,55 @@
+"""Executors that are killed, one after the other, change nothing in what is delivered."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+
+import pytest
+from tests.kill.cluster import LOOPBACK, standalone, swept
+from tests.kill.process import Pipeline, Run, kill, processes
+from tests.kill.stream import lay
+
+from tidings.store import open_store
+
+pytestmark = [pytest.mark.spark, pytest.mark.kill]
+FILES = 16
+KILLED_IN = (1, 3)
+LOCAL = "local-cluster[2,1,1024]"
+
+
+def executors(sessions: Iterable[int]) -> list[int]:
+    """Give the executors among the processes of some sessions."""
+    return [each for one in sessions for each in processes(one, "CoarseGrainedExecutorBackend")]
+
+
+def kill_executors(pipeline: Pipeline, run: Run, sessions: Iterable[int]) -> None:
+    """Kill an executor in each of some batches, at some moment of it."""
+    chance = Random(5)
+    for batch in KILLED_IN:
+        assert run.until(lambda number=batch: pipeline.committed() >= number, 0.01), run.said()  # type: ignore[misc]
+        assert run.until(lambda: len(executors(sessions)) == 2, chance.random() / 10), run.said()
+        kill([chance.choice(executors(sessions))])
+
+
+def test_executors_of_a_local_cluster_may_die(tmp_path: Path) -> None:
+    expected = lay(tmp_path, FILES)
+    pipeline = Pipeline(tmp_path, str(tmp_path / "s.db"), {"master": LOCAL})
+    with swept():
+        run = pipeline.start()
+        kill_executors(pipeline, run, [run.process.pid])
+        assert run.wait() == 0, run.said()
+    with open_store(pipeline.address) as store:
+        expected.check(store)
+
+
+def test_executors_and_the_driver_of_a_standalone_cluster_may_die(tmp_path: Path) -> None:
+    expected = lay(tmp_path, FILES)
+    with standalone(tmp_path / "cluster") as (address, workers):
+        options = {"master": address, "settings": LOOPBACK}
+        pipeline = Pipeline(tmp_path, str(tmp_path / "s.db"), options)
+        run = pipeline.start()
+        kill_executors(pipeline, run, workers)
+        run.kill()
+        pipeline.finish()
+    with open_store(pipeline.address) as store:
+        expected.check(store)
