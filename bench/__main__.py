@@ -23,6 +23,7 @@ BENCHES = {
     "windows": "windows of many subscribers, in arrays and as objects",
     "diversity": "diversifiers over n, k and windows, beside peers and the best set",
     "covers": "the preferential subscription graph (PREF Table 2), and covers of many subscribers",
+    "recovery": "from kill -9 of a pipeline to its next delivery",
 }
 
 

@@ -137,6 +137,14 @@ def test_windows_run(bench: Bench, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.spark
+def test_recovery_runs(bench: Bench, tmp_path: Path) -> None:
+    found = json.loads(bench("recovery", "--quick", "--subscribers", 20, "--json"))
+    (only,) = found["rounds"]
+    assert 0 < only["session_s"] < only["delivery_s"]
+    assert not list(tmp_path.iterdir())
+
+
 def test_all_are_named_in_one_command() -> None:
     line = [sys.executable, str(BENCH)]
     told = subprocess.run([*line, "--help"], capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,171 @@
+"""Recovery: from kill -9 of a running pipeline to the next delivery in its store, in local mode.
+
+python bench/recovery.py [--subscribers 100] [--rounds 5] [--quick]
+
+A pipeline reads a file of events every second, chooses by sliding windows, and writes to an
+SQLite store. In the midst of the stream, the driver and its Java are killed, and the pipeline is
+started again at once, as a supervisor would. What counts is the time until there are more
+deliveries in the store than there were. Results go to bench/results/recovery.json and recovery.md.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import pages
+from pages import Result, machine, opening, publish, table
+
+from tidings import Event, Policy, Sliding, Subscriber, Subscription
+from tidings.files import write_events, write_subscribers, write_subscriptions
+from tidings.spark import outcomes, session, store_sink
+from tidings.store import open_store
+from tidings.testing import GENRES
+
+BAR_S, PATIENCE_S = 30, 300
+POLICY = Policy(k=3, window=Sliding(20))
+
+
+def main() -> None:
+    wanted = arguments()
+    if wanted.serve:
+        serve(wanted.serve)
+        return
+    result: Result = {"machine": machine(), "subscribers": wanted.subscribers}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        result["rounds"] = measure(Path(folder), wanted.subscribers, wanted.rounds)
+    publish("recovery", result, page, wanted)
+
+
+def arguments() -> argparse.Namespace:
+    parser = pages.arguments(__doc__, "one kill")
+    parser.add_argument("--subscribers", type=int, default=100)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    wanted = parser.parse_args()
+    wanted.rounds = wanted.rounds or (1 if wanted.quick else 5)
+    return wanted
+
+
+def serve(folder: Path) -> None:
+    """Run the pipeline until it is killed."""
+    reader = session("recovery").readStream.option("maxFilesPerTrigger", 4)
+    lines = reader.text(str(folder / "in"))
+    found = outcomes(lines, folder / "subscriptions.jsonl", folder / "subscribers.jsonl")
+    (folder / "session").touch()
+    writer = found.writeStream.foreachBatch(store_sink(str(folder / "store.db"), "recovery"))
+    writer.option("checkpointLocation", str(folder / "check")).start().awaitTermination()
+
+
+def measure(folder: Path, subscribers: int, rounds: int) -> list[dict[str, float]]:
+    """Kill and start again some times; give the seconds to the session and to a delivery."""
+    lay(folder, subscribers)
+    (folder / "in").mkdir()
+    chance, times, stream = Random(7), [], Stream(folder)
+    running = start(folder)
+    try:
+        stream.feed_until(lambda: delivered(folder) > 0)
+        for _ in range(rounds):
+            wanted = time.monotonic() + 2 + chance.random()
+            stream.feed_until(lambda until=wanted: time.monotonic() > until)
+            stop(running)
+            before, began = delivered(folder), time.monotonic()
+            running = start(folder)
+            stream.feed_until((folder / "session").exists)
+            ready_s = time.monotonic() - began
+            stream.feed_until(lambda seen=before: delivered(folder) > seen)
+            times.append({"session_s": ready_s, "delivery_s": time.monotonic() - began})
+    finally:
+        stop(running)
+    return times
+
+
+def lay(folder: Path, subscribers: int) -> None:
+    people = [Subscriber(f"u{n}", POLICY) for n in range(subscribers)]
+    wishes = [
+        Subscription(f"s{n}", f"u{n}", f"genre = '{GENRES[n % len(GENRES)]}' and year >= {n % 9}")
+        for n in range(subscribers)
+    ]
+    write_subscribers(people, folder / "subscribers.jsonl")
+    write_subscriptions(wishes, folder / "subscriptions.jsonl")
+
+
+class Stream:
+    """Files of events, of which each has a newer time than the one before."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files = 0
+
+    def feed_until(self, true: Callable[[], bool]) -> None:
+        """Write a file every second until something is true."""
+        deadline, due = time.monotonic() + PATIENCE_S, 0.0
+        while not true():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"nothing came for {PATIENCE_S} s")
+            if time.monotonic() >= due:
+                self._write()
+                due = time.monotonic() + 1
+            time.sleep(0.01)
+
+    def _write(self) -> None:
+        self._files += 1
+        events = [
+            Event(f"e{self._files}-{n}", {"genre": genre, "year": n}, self._files * 10 + n)
+            for n, genre in enumerate(GENRES)
+        ]
+        new = self._folder / f"{self._files}.jsonl"
+        write_events(events, new)
+        new.rename(self._folder / "in" / new.name)
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    (folder / "session").unlink(missing_ok=True)
+    command = [sys.executable, __file__, "--serve", str(folder)]
+    return subprocess.Popen(command, start_new_session=True)
+
+
+def stop(running: subprocess.Popen[bytes]) -> None:
+    """Kill the driver and its Java at once; Python workers end when their Java is gone."""
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+
+
+def delivered(folder: Path) -> int:
+    """Give how many deliveries there are."""
+    if not (folder / "store.db").exists():
+        return 0
+    with open_store(folder / "store.db") as store:
+        return int(store.database.read(lambda s: s.rows("SELECT count(*) FROM deliveries"))[0][0])
+
+
+def page(result: Result) -> str:
+    remark = (
+        f"Seconds from kill -9 of the driver and its Java, in the midst of a stream for "
+        f"{result['subscribers']:,} subscribers, to the next delivery in the store; the bar is "
+        f"{BAR_S} s. The pipeline is started again at once."
+    )
+    rounds = result["rounds"]
+    times = {name: sorted(each[name] for each in rounds) for name in rounds[0]}
+    rows = [
+        (label, *(f"{seconds:.1f}" for seconds in (found[0], median(found), found[-1])))
+        for label, found in (
+            ("to a session of Spark", times["session_s"]),
+            ("to the next delivery", times["delivery_s"]),
+        )
+    ]
+    head = (f"{len(rounds)} kills", "best", "median", "worst")
+    return "\n".join([*opening("Recovery", result, remark), *table(head, rows)])
+
+
+if __name__ == "__main__":
+    main()
