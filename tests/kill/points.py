@@ -38,17 +38,14 @@ WATCHED: dict[str, Seen] = {
     "after the state is kept": state_kept,
     "after the commit": committed,
 }
-SINK = (
-    "before the sink's transaction",
-    "in the sink's transaction",
-    "after the sink's transaction",
-)
 POINTS = (
     "before the offsets",
     "after the offsets",
     "before the state is kept",
     "after the state is kept",
-    *SINK,
+    "before the sink's transaction",
+    "in the sink's transaction",
+    "after the sink's transaction",
     "after the commit",
 )
 
