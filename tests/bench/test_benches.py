@@ -142,6 +142,7 @@ def test_recovery_runs(bench: Bench, tmp_path: Path) -> None:
     found = json.loads(bench("recovery", "--quick", "--subscribers", 20, "--json"))
     (only,) = found["rounds"]
     assert 0 < only["session_s"] < only["delivery_s"]
+    assert only["processor_s"] > 0
     assert not list(tmp_path.iterdir())
 
 
