@@ -1,0 +1,81 @@
+"""The outcomes of a batch, counted, and as objects."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from tidings.model import Delivery
+from tidings.rows import DeadLetter
+from tidings.values import time_us
+
+KINDS: Final = ("delivery", "late", "dead")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many outcomes of each kind there are; an event that is late for many counts once."""
+
+    deliveries: int = 0
+    late: int = 0
+    dead: int = 0
+    delivered: Mapping[str, int] = field(default_factory=dict)
+
+
+def tally(outcomes: DataFrame, *, by_name: bool = True) -> Tally:
+    """Count the outcomes of a batch; `by_name`: also how many deliveries each subscriber got."""
+    groups = outcomes.groupBy("kind", *(["subscriber"] if by_name else []))
+    rows = groups.agg(
+        f.count(f.lit(1)).alias("rows"),
+        f.count_distinct(f.when(f.col("kind") == "late", f.col("event"))).alias("events"),
+    ).collect()
+    counts = {kind: [row for row in rows if row["kind"] == kind] for kind in KINDS}
+    return Tally(
+        sum(row["rows"] for row in counts["delivery"]),
+        sum(row["events"] for row in counts["late"]),
+        sum(row["rows"] for row in counts["dead"]),
+        {row["subscriber"]: row["rows"] for row in counts["delivery"]} if by_name else {},
+    )
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The outcomes of a batch as objects."""
+
+    deliveries: Sequence[Delivery]
+    late: Mapping[str, DeadLetter]
+    dead: Sequence[DeadLetter]
+
+
+def read_outcomes(table: pa.Table) -> Outcomes:
+    """Read rows of OUTCOMES; late events by their ids."""
+    kinds: dict[str, list[Row]] = {"delivery": [], "late": [], "dead": [], "account": []}
+    for row in table.to_pylist():
+        kinds[row["kind"]].append(row)
+    return Outcomes(
+        [_delivery(row) for row in kinds["delivery"]],
+        {row["event"]: _letter(row) for row in kinds["late"]},
+        [_letter(row) for row in kinds["dead"]],
+    )
+
+
+def _letter(row: Row) -> DeadLetter:
+    return DeadLetter(json.loads(row["record"]), row["reason"])
+
+
+def _delivery(row: Row) -> Delivery:
+    return Delivery(
+        subscriber=row["subscriber"],
+        event=row["event"],
+        rank=row["rank"],
+        position=row["position"],
+        window=json.loads(row["window"]),
+        matched=tuple(row["matched"]),
+        sequence=row["sequence"],
+        delivered_us=time_us(row["delivered_at"]),
+    )
