@@ -13,6 +13,7 @@ from tidings.errors import TidingsError
 from tidings.run.account import Account
 from tidings.run.local import run_local
 from tidings.run.plan import make_plan
+from tidings.source import Source
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "movies" / "pipeline.toml"
 
@@ -159,7 +160,7 @@ def test_a_file_that_cannot_be_read_is_a_dead_letter(folder):
     (folder / "3.jsonl").write_text("[")
     write(folder / "4.jsonl", event("e6", 300, year=9))
     csv = load_config(folder / "run.toml")
-    csv = replace(csv, source=replace(csv.source, pattern="3.jsonl", suffix=".json"))
+    csv = replace(csv, source=Source(folder, "3.jsonl", ".json"))
     account = run(csv)
     assert (account.events, account.dead) == (1, 1)
     (letter,) = lines(folder, "dead_letters")

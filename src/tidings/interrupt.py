@@ -11,15 +11,20 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def interrupts(heard: Callable[[], None]) -> Iterator[threading.Event]:
+def interrupts(
+    heard: Callable[[], None], again: Callable[[], None] | None = None
+) -> Iterator[threading.Event]:
     """Give an event that the first interrupt sets, calling `heard`; a second one raises.
 
-    Off the main thread nothing changes, and the event stays as it is.
+    Before it raises, it calls `again`. Off the main thread nothing changes, and the event stays as
+    it is.
     """
     asked = threading.Event()
 
     def ask(number: int, frame: FrameType | None) -> None:
         if asked.is_set():
+            if again is not None:
+                again()
             raise KeyboardInterrupt
         asked.set()
         heard()

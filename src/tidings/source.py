@@ -1,8 +1,8 @@
-"""Where events come from: a file, a folder of files, or the files that a pattern names."""
+"""Where events come from: files by a pattern, or whatever Spark can read as a stream."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from glob import escape
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -14,6 +14,7 @@ from tidings.files import SUFFIXES, read_events
 from tidings.model import Event
 from tidings.rows import BadRecord
 
+UNREADABLE: Final = ("stop", "dead-letter")
 _WILD: Final = re.compile(r"[*?\[]")
 
 
@@ -22,12 +23,21 @@ class Source:
     """Files of one format in a folder, by a pattern of * ? [..], some of them a batch.
 
     The order of files is that of their names. A file whose name begins with . or _ is no source.
+    `unreadable` says what a Parquet file that Spark cannot read does: it stops the stream, or it is
+    a dead letter; for that, files are read one by one, each by its own schema.
     """
 
     folder: Path
     pattern: str
     suffix: str
     files_per_batch: int = 1
+    unreadable: str = UNREADABLE[0]
+
+    @property
+    def label(self) -> str:
+        """Name it in a line."""
+        number = len(self.files())
+        return f"{number:,} file{'' if number == 1 else 's'} of events"
 
     def files(self) -> list[Path]:
         """Give the files that there are now, in order."""
@@ -45,6 +55,26 @@ class Source:
         files = self.files()
         for start in range(0, len(files), self.files_per_batch):
             yield files[start : start + self.files_per_batch]
+
+
+@dataclass(frozen=True)
+class SparkSource:
+    """A source of Spark by its format and options, and how its rows become publications.
+
+    `columns` are SQL expressions by name, `select` is a whole query over the table `source`; with
+    neither, the rows are publications already.
+    """
+
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    select: str | None = None
+
+    @property
+    def label(self) -> str:
+        """Name it in a line."""
+        return f"a stream of {self.format}"
 
 
 def read_file(path: str | Path, suffix: str) -> Iterator[Event | BadRecord]:

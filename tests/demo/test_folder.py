@@ -8,6 +8,7 @@ from tidings.config import load_config
 from tidings.demo.cast import cast
 from tidings.demo.folder import CONFIG, MARKER, prepare
 from tidings.files import read_subscribers, read_subscriptions
+from tidings.source import Source
 
 
 def test_what_is_written_is_a_run_of_its_own(films: pa.Table, tmp_path: Path) -> None:
@@ -20,6 +21,7 @@ def test_what_is_written_is_a_run_of_its_own(films: pa.Table, tmp_path: Path) ->
         each.id for role in roles for each in role.subscriptions
     ]
     config = load_config(folder / CONFIG)
+    assert isinstance(config.source, Source)
     assert [path.name for path in config.source.files()][:2] == [
         "films-00.parquet",
         "films-01.parquet",

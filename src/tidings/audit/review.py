@@ -11,6 +11,7 @@ from tidings.audit.records import Audit, Checked, Problem
 from tidings.config import DEFAULT, Config, load_config
 from tidings.errors import TidingsError
 from tidings.files import read_events
+from tidings.source import Source
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,9 @@ def _review_config(path: Path, found: Review) -> None:
     audit = read_people(config)
     audit.note_loose_preferences()
     audit.problems.extend(_idle_policies(config, audit))
-    for file in config.source.files():
-        audit.read(file, "events", read_events(file, config.source.suffix))
+    if isinstance(config.source, Source):
+        for file in config.source.files():
+            audit.read(file, "events", read_events(file, config.source.suffix))
     found.checked.append(Checked(path, "config"))
     found.include(audit)
 
@@ -69,7 +71,7 @@ def _idle_policies(config: Config, audit: Audit) -> Iterable[Problem]:
     owners = {each.subscriber for each in audit.subscriptions}
     for name in config.policies:
         if name in listed:
-            reason = f"[policies.{name}]: {name} has the policy of {config.subscribers}; remove one"
+            reason = f"[policies.{name}]: {name} has the policy of {config.listed}; remove one"
             yield Problem(config.path, reason, refused=False)
         elif name not in owners and name != DEFAULT:
             reason = f"[policies.{name}]: no subscription has the subscriber {name}"

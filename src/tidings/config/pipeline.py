@@ -1,36 +1,37 @@
-"""The config of a run: a TOML file, read strictly. examples/movies/pipeline.toml shows every key.
+"""The whole of a config.
 
 `[source]`, `[subscriptions]` and `[sink]` must be there; `[subscribers]`, `[policies.NAME]`,
-`[stream]` and `engine` may be. Paths are seen from the folder of the config file.
+`[stream]`, `[spark]`, `[metrics]` and `engine` may be. Paths are seen from the folder of the file.
 """
 
-import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, time
 from pathlib import Path
 from typing import Any, Final
 
 from tidings import checks
-from tidings.errors import InvalidForm, TidingsError
+from tidings.config.address import Address, read_address
+from tidings.config.reading import Form, naming, read_toml, settings
+from tidings.config.sink import Sink, read_sink
+from tidings.config.source import read_source
+from tidings.errors import InvalidForm
 from tidings.forms import fields, loads_policy
 from tidings.policy import Policy
-from tidings.source import Source, find_source
+from tidings.source import Source, SparkSource
 from tidings.values import parse_duration_us
 
 ENGINES: Final = ("spark", "local")
-SINKS: Final = ("parquet", "jsonl")
 DEFAULT: Final = "default"
-Form = dict[str, Any]
+AVAILABLE_NOW: Final = "available-now"
+_OPTIONAL: Final = ("engine", "subscribers", "policies", "stream", "spark", "metrics")
 
 
 @dataclass(frozen=True)
-class Sink:
-    """A folder for what a run delivers, and the format of its files."""
+class Metrics:
+    """Files that tell how a running query does: for Prometheus, and as JSON Lines."""
 
-    path: Path
-    format: str = "parquet"
+    prometheus: Path | None = None
+    jsonl: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -38,72 +39,95 @@ class Config:
     """What to run: events from a source, for subscriptions, by policies, into a sink."""
 
     path: Path
-    source: Source
-    subscriptions: Path
+    source: Source | SparkSource
+    subscriptions: Path | Address
     sink: Sink
     subscribers: Path | None = None
     policies: Mapping[str, Policy] = field(default_factory=dict)
     engine: str = "spark"
     lateness: str = "0s"
     buckets: int = 8
+    trigger: str = AVAILABLE_NOW
+    checkpoint: str | None = None
+    master: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    metrics: Metrics = Metrics()
 
     def policy(self, subscriber: str) -> Policy | None:
-        """Give the policy of somebody who is not in the file of subscribers; None: there is none.
+        """Give the policy of somebody who is not among the subscribers; None: there is none.
 
-        Where there is no such file, everybody may have the default of all policies.
+        Where neither a file nor a store has subscribers, everybody may have the default of all
+        policies.
         """
-        fallback = Policy() if self.subscribers is None else None
+        fallback = Policy() if self.listed is None else None
         return self.policies.get(subscriber, self.policies.get(DEFAULT, fallback))
+
+    @property
+    def endless(self) -> bool:
+        """Tell whether a run goes on until it is stopped."""
+        return self.trigger != AVAILABLE_NOW
+
+    @property
+    def listed(self) -> Path | Address | None:
+        """The place that has subscribers."""
+        store = self.subscriptions if isinstance(self.subscriptions, Address) else None
+        return self.subscribers or store
 
 
 def load_config(path: str | Path) -> Config:
     """Read a config; a mistake is an error that names the file, the key, the value and the rule."""
     place = Path(path)
-    with _naming(f"{path}: "):
-        return _config(_toml(place), place)
+    with naming(f"{path}: "):
+        return _config(read_toml(place), place)
 
 
-def _toml(path: Path) -> Form:
-    try:
-        return {name: _plain(each) for name, each in tomllib.loads(path.read_text("utf-8")).items()}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidForm(f"this is no TOML: {error}") from None
-
-
-def _plain(value: Any) -> Any:
-    """Give a value of TOML as JSON has it: its times are text."""
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return value.isoformat() if isinstance(value, date | time) else value
+def check_engine(config: Config) -> None:
+    """Refuse what the local engine does not have."""
+    wanted = []
+    if isinstance(config.source, SparkSource):
+        wanted.append(f"[source] format = {config.source.format!r}")
+    if config.sink.is_spark:
+        wanted.append(f"[sink] format = {config.sink.format!r}")
+    if config.endless:
+        wanted.append(f"[stream] trigger = {config.trigger!r}")
+    if config.engine == "local" and wanted:
+        raise InvalidForm(f"{config.path}: {wanted[0]} needs Spark, and the engine is 'local'")
 
 
 def _config(form: Form, path: Path) -> Config:
-    optional = ("engine", "subscribers", "policies", "stream")
-    found = fields(form, "config", ("source", "subscriptions", "sink"), optional)
+    found = fields(form, "config", ("source", "subscriptions", "sink"), _OPTIONAL)
     engine = found.get("engine", "spark")
     checks.choice("engine", engine, ENGINES, InvalidForm)
     base = path.parent
+    subscriptions = _subscriptions(found["subscriptions"], base)
     people = found.get("subscribers")
+    if people is not None and isinstance(subscriptions, Address):
+        raise InvalidForm("[subscribers]: a store of subscriptions has the subscribers, too")
     return Config(
         path=path,
-        source=_source(found["source"], base),
-        subscriptions=_file("[subscriptions]", found["subscriptions"], base),
-        sink=_sink(found["sink"], base),
+        source=read_source(found["source"], base),
+        subscriptions=subscriptions,
+        sink=read_sink(found["sink"], base),
         subscribers=_file("[subscribers]", people, base) if people is not None else None,
         policies=_policies(found.get("policies", {})),
         engine=engine,
-        **_stream(found.get("stream", {})),
+        settings=_settings(found.get("spark", {})),
+        metrics=_metrics(found.get("metrics", {}), base),
+        **_stream(found.get("stream", {}), base),
     )
 
 
-def _source(form: Form, base: Path) -> Source:
-    found = fields(form, "[source]", ("path",), ("format", "files_per_batch"))
-    with _naming("[source] "):
-        batch = checks.count("files_per_batch", found.get("files_per_batch", 1), InvalidForm)
-        path = checks.name("path", found["path"], InvalidForm)
-        return find_source(base, path, found.get("format"), batch)
+def _subscriptions(form: Any, base: Path) -> Path | Address:
+    if isinstance(form, Mapping) and "store" in form:
+        found = fields(form, "[subscriptions]", ("store",))
+        address = read_address("[subscriptions] store", found["store"], base)
+        if address.file is not None and not address.file.exists():
+            raise InvalidForm(f"[subscriptions] store: there is no file {address}")
+        return address
+    if isinstance(form, Mapping) and "path" not in form:
+        fields(form, "[subscriptions]", (), ("path", "store"))
+        raise InvalidForm("[subscriptions]: give the path of a file, or a store")
+    return _file("[subscriptions]", form, base)
 
 
 def _file(label: str, form: Form, base: Path) -> Path:
@@ -114,16 +138,6 @@ def _file(label: str, form: Form, base: Path) -> Path:
     return path
 
 
-def _sink(form: Form, base: Path) -> Sink:
-    found = fields(form, "[sink]", ("path",), ("format",))
-    path = base / checks.name("[sink] path", found["path"], InvalidForm)
-    sink = Sink(path, found.get("format", "parquet"))
-    checks.choice("[sink] format", sink.format, SINKS, InvalidForm)
-    if path.exists() and not path.is_dir():
-        raise InvalidForm(f"[sink] path is a folder, and {found['path']!r} is a file")
-    return sink
-
-
 def _policies(form: Form) -> dict[str, Policy]:
     if not isinstance(form, dict):
         raise InvalidForm(f"[policies.NAME] is a table for each name; policies is {form!r}")
@@ -131,23 +145,40 @@ def _policies(form: Form) -> dict[str, Policy]:
 
 
 def _policy(name: str, form: Form) -> Policy:
-    with _naming(f"[policies.{name}] "):
+    with naming(f"[policies.{name}] "):
         return loads_policy(form)
 
 
-def _stream(form: Form) -> Form:
-    found = fields(form, "[stream]", (), ("lateness", "buckets"))
-    with _naming("[stream] "):
+def _stream(form: Form, base: Path) -> Form:
+    found = fields(form, "[stream]", (), ("lateness", "buckets", "trigger", "checkpoint", "master"))
+    with naming("[stream] "):
         checks.count("buckets", found.get("buckets", 1), InvalidForm)
-        with _naming("lateness: "):
+        with naming("lateness: "):
             parse_duration_us(found.get("lateness", "0s"))
+        _check_trigger(found.get("trigger", AVAILABLE_NOW))
+        for name in ("checkpoint", "master"):
+            checks.name(name, found.get(name, name), InvalidForm)
+    if "checkpoint" in found and "://" not in found["checkpoint"]:
+        found["checkpoint"] = str((base / found["checkpoint"]).resolve())
     return found
 
 
-@contextmanager
-def _naming(place: str) -> Iterator[None]:
-    """Put the place of a mistake before its message."""
-    try:
-        yield
-    except TidingsError as error:
-        raise InvalidForm(f"{place}{error}") from None
+def _check_trigger(value: object) -> None:
+    if value != AVAILABLE_NOW:
+        with naming(f"trigger is {AVAILABLE_NOW!r} or a duration: "):
+            parse_duration_us(value)
+
+
+def _settings(form: Form) -> dict[str, str]:
+    """Read `[spark]`, where the `spark.` that all settings begin with may be left out."""
+    found = settings("[spark]", form)
+    return {f"spark.{name.removeprefix('spark.')}": each for name, each in found.items()}
+
+
+def _metrics(form: Form, base: Path) -> Metrics:
+    found = fields(form, "[metrics]", (), ("prometheus", "jsonl"))
+    places = {
+        name: base / checks.name(f"[metrics] {name}", each, InvalidForm)
+        for name, each in found.items()
+    }
+    return Metrics(**places)

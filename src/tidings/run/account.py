@@ -10,18 +10,30 @@ from tidings.run.plan import Plan
 
 @dataclass(frozen=True)
 class Batch:
-    """What came of one batch of events: deliveries by subscriber, late events, dead letters."""
+    """What came of one batch of events: deliveries, late events, dead letters.
+
+    `delivered` says how many each subscriber got, unless there are too many to name. `measures` are
+    further figures of the engine: speed, lag, state.
+    """
 
     number: int
     events: int
-    delivered: Mapping[str, int] = field(default_factory=dict)
+    deliveries: int
     late: int = 0
     dead: int = 0
+    delivered: Mapping[str, int] = field(default_factory=dict)
+    measures: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def deliveries(self) -> int:
-        """How many there are in all."""
-        return sum(self.delivered.values())
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON form, without names."""
+        return {
+            **self.measures,
+            "batch": self.number,
+            "events": self.events,
+            "deliveries": self.deliveries,
+            "late": self.late,
+            "dead_letters": self.dead,
+        }
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,7 @@ class Account:
     plan: Plan
     batches: int
     events: int
+    deliveries: int
     delivered: Mapping[str, int]
     late: int
     dead: int
@@ -46,6 +59,7 @@ class Account:
             plan=plan,
             batches=len(batches),
             events=sum(batch.events for batch in batches),
+            deliveries=sum(batch.deliveries for batch in batches),
             delivered=dict(sorted(delivered.items())),
             late=sum(batch.late for batch in batches),
             dead=sum(batch.dead for batch in batches),
@@ -58,11 +72,11 @@ class Account:
             "engine": self.plan.config.engine,
             "batches": self.batches,
             "events": self.events,
-            "deliveries": sum(self.delivered.values()),
+            "deliveries": self.deliveries,
             "subscribers": dict(self.delivered),
             "late": self.late,
             "dead_letters": self.dead,
             "refused": len(self.plan.refused),
             "seconds": round(self.seconds, 3),
-            "sink": str(self.plan.config.sink.path),
+            "sink": self.plan.config.sink.label,
         }

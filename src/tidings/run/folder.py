@@ -1,7 +1,8 @@
 """The folder that a run writes to: one file for each kind and batch, so that a batch can be redone.
 
 deliveries/, late/ and dead_letters/ hold what their names say, refused.jsonl the subscriptions and
-subscribers that the run does without, and tidings.json how the run was begun.
+subscribers that the run does without, and tidings.json how the run was begun. Of a run into a store
+or into a sink of Spark, it holds what these do not.
 """
 
 import json
@@ -9,12 +10,13 @@ import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
 from pyarrow import parquet
 
 from tidings.audit import Problem
-from tidings.config import Config
+from tidings.config import FOLDERS, Config
 from tidings.errors import TidingsError
 from tidings.files import write_deliveries, write_lines
 from tidings.model import Delivery
@@ -24,44 +26,67 @@ _KINDS: Final = ("deliveries", "late", "dead_letters")
 _OURS: Final = (*_KINDS, "accounts", CHECKPOINT)
 _MARK: Final = "tidings.json"
 _REFUSED: Final = "refused.jsonl"
+_QUERY: Final = "query"
 Form = dict[str, Any]
 
 
 class Folder:
-    """The folder of a config's sink, ready to be written to by an engine.
+    """The folder of a config's sink, for an engine to write to; `begin` is the first to touch it.
 
     What a run on Spark left there goes on from its checkpoint, as long as nothing changes that it
     depends on. What a local run left is replaced, and with `fresh` so is everything.
     """
 
-    def __init__(self, config: Config, *, fresh: bool = False) -> None:
+    def __init__(self, config: Config) -> None:
         self._name = config.sink.path
         self.path = self._name.resolve()
         self.format = config.sink.format
-        self._begin(_mark(config), fresh=fresh)
+        self._checkpoint = config.checkpoint
+        self._mark = _mark(config)
+        self._stem = config.path.stem
 
-    def _begin(self, mark: Form, *, fresh: bool) -> None:
+    @property
+    def query(self) -> str:
+        """The name of the query that writes here: another one whenever it starts anew."""
+        return str(self._read_mark()[_QUERY])
+
+    @property
+    def checkpoint(self) -> str:
+        """Where Spark notes how far the query is; elsewhere each query has a place of its own."""
+        if self._checkpoint is None:
+            return str(self.path / CHECKPOINT)
+        return f"{self._checkpoint.rstrip('/')}/{self.query}"
+
+    def begin(self, *, fresh: bool = False) -> None:
+        """Make ready for a run."""
+        before = self.check(fresh=fresh)
         self.path.mkdir(parents=True, exist_ok=True)
-        before = self._mark_before()
-        if before is not None and (fresh or before["engine"] == "local"):
+        if before is None or fresh or before["engine"] == "local":
             self._clear()
-        elif before is not None and before != mark:
-            raise TidingsError(_difference(self._name, before, mark))
+            before = {_QUERY: f"{self._stem}-{uuid4().hex[:8]}"}
         (self.path / _REFUSED).unlink(missing_ok=True)
+        mark = {_QUERY: before[_QUERY], **self._mark}
         (self.path / _MARK).write_text(json.dumps(mark) + "\n", encoding="utf-8")
-        for kind in _KINDS:
+        for kind in _KINDS if self.format in FOLDERS else ():
             (self.path / kind).mkdir(exist_ok=True)
 
-    def _mark_before(self) -> Form | None:
-        mark = self.path / _MARK
-        if mark.exists():
-            found: Form = json.loads(mark.read_text(encoding="utf-8"))
-            return found
-        if any(self.path.iterdir()):
-            raise TidingsError(
-                f"{self._name} is not empty, and no run made it; name another folder in [sink]"
-            )
-        return None
+    def check(self, *, fresh: bool = False) -> Form | None:
+        """Give how an earlier run was begun, if there was one; refuse what does not go with it."""
+        if not (self.path / _MARK).exists():
+            if self.path.exists() and any(self.path.iterdir()):
+                raise TidingsError(
+                    f"{self._name} is not empty, and no run made it; name another folder in [sink]"
+                )
+            return None
+        before = self._read_mark()
+        ours = {name: before.get(name) for name in self._mark}
+        if not fresh and before["engine"] != "local" and ours != self._mark:
+            raise TidingsError(_difference(self._name, before, self._mark))
+        return before
+
+    def _read_mark(self) -> Form:
+        found: Form = json.loads((self.path / _MARK).read_text(encoding="utf-8"))
+        return {_QUERY: self._stem, **found}
 
     def _clear(self) -> None:
         for name in _OURS:
@@ -80,7 +105,7 @@ class Folder:
 
     def write_letters(self, kind: str, number: int, letters: Sequence[Form]) -> None:
         """Write the late events or dead letters of a batch; in columns, a record is JSON text."""
-        if letters and self.format == "jsonl":
+        if letters and self.format != "parquet":
             write_lines(letters, self._file(kind, number))
         elif letters:
             rows = [{**each, "record": json.dumps(each["record"])} for each in letters]
@@ -88,7 +113,8 @@ class Folder:
 
     def _file(self, kind: str, number: int) -> Path:
         """Give the file of a batch, at the place where Spark has its Parquet."""
-        if self.format == "jsonl":
+        (self.path / kind).mkdir(exist_ok=True)
+        if self.format != "parquet":
             return self.path / kind / f"{number:08d}.jsonl"
         batch = self.path / kind / f"batch={number:08d}"
         batch.mkdir(exist_ok=True)

@@ -1,51 +1,102 @@
 """Runs a config in this process, from the first file to the last."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from tidings.engine import Engine
-from tidings.model import Event
+from tidings.errors import InvalidForm
+from tidings.interrupt import interrupts
+from tidings.model import Delivery, Event
 from tidings.rows import BadRecord, DeadLetter
 from tidings.run.account import Batch
 from tidings.run.folder import Folder, Form
 from tidings.run.plan import Plan
-from tidings.source import read_file
+from tidings.run.stop import Stop
+from tidings.source import Source, read_file
+from tidings.store import open_store
 
 
-def run_local(plan: Plan) -> Iterator[Batch]:
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a batch of records."""
+
+    deliveries: Sequence[Delivery]
+    late: Sequence[Event]
+    dead: Sequence[BadRecord | DeadLetter]
+
+
+Write = Callable[[int, Outcome], None]
+
+
+def run_local(plan: Plan, stop: Stop | None = None) -> Iterator[Batch]:
     """Run all batches of files; give what came of each when it is written."""
-    engine, source = Engine(plan.config.lateness), plan.config.source
+    engine, stop, source = _engine(plan), stop or Stop(), plan.config.source
+    if not isinstance(source, Source):
+        raise InvalidForm(f"the local engine reads files, not {source.label}")
+    with _output(plan) as write, interrupts(stop.heard, stop.at_once) as asked:
+        for number, paths in enumerate(source.batches()):
+            if asked.is_set():
+                return
+            records = [record for path in paths for record in read_file(path, source.suffix)]
+            found = _publish(engine, records)
+            write(number, found)
+            yield _batch(number, len(records), found)
+
+
+def _engine(plan: Plan) -> Engine:
+    engine = Engine(plan.config.lateness)
     for subscriber in plan.subscribers:
         engine.subscribe(subscriber)
     for subscription in plan.subscriptions:
         engine.add(subscription)
-    for number, paths in enumerate(source.batches()):
-        records = [record for path in paths for record in read_file(path, source.suffix)]
-        yield _run_batch(engine, plan.folder, number, records)
+    return engine
 
 
-def _run_batch(
-    engine: Engine, folder: Folder, number: int, records: Sequence[Event | BadRecord]
-) -> Batch:
+@contextmanager
+def _output(plan: Plan) -> Iterator[Write]:
+    """Give what writes a batch: to the store of a config, or to its folder."""
+    address = plan.config.sink.store
+    if address is None:
+        yield lambda number, found: _to_folder(plan.folder, number, found)
+        return
+    query = plan.folder.query
+    with open_store(address.url) as store:
+
+        def append(number: int, found: Outcome) -> None:
+            store.notifications.append(
+                query, number, found.deliveries, late=found.late, dead=found.dead
+            )
+
+        yield append
+
+
+def _to_folder(folder: Folder, number: int, found: Outcome) -> None:
+    folder.write_deliveries(number, found.deliveries)
+    folder.write_letters("late", number, [_late(event) for event in found.late])
+    folder.write_letters("dead_letters", number, [_letter(each) for each in found.dead])
+
+
+def _publish(engine: Engine, records: Sequence[Event | BadRecord]) -> Outcome:
     deliveries = engine.publish_many(each for each in records if isinstance(each, Event))
-    bad = [each.to_dict() for each in records if isinstance(each, BadRecord)]
-    dead = [*map(_letter, bad), *map(_dead, engine.dead_letters)]
-    late = [_late(event) for event in engine.late]
+    bad = [each for each in records if isinstance(each, BadRecord)]
+    dead = [DeadLetter(each.record.to_dict(), each.reason) for each in engine.dead_letters]
+    found = Outcome(deliveries, list(engine.late), [*bad, *dead])
     engine.dead_letters.clear()
     engine.late.clear()
-    folder.write_deliveries(number, deliveries)
-    folder.write_letters("late", number, late)
-    folder.write_letters("dead_letters", number, dead)
-    delivered = Counter(delivery.subscriber for delivery in deliveries)
-    return Batch(number, len(records), delivered, len(late), len(dead))
+    return found
 
 
-def _letter(bad: Form) -> Form:
-    return {"record": bad["record"], "reason": bad["reason"]}
+def _batch(number: int, events: int, found: Outcome) -> Batch:
+    delivered = Counter(delivery.subscriber for delivery in found.deliveries)
+    counts = (len(found.deliveries), len(found.late), len(found.dead))
+    return Batch(number, events, *counts, delivered)
 
 
-def _dead(letter: DeadLetter) -> Form:
-    return {"record": letter.record.to_dict(), "reason": letter.reason}
+def _letter(bad: BadRecord | DeadLetter) -> Form:
+    form = bad.to_dict()
+    return {"record": form["record"], "reason": form["reason"]}
 
 
 def _late(event: Event) -> Form:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tidings.audit import Problem
 from tidings.audit.people import enrolled, read_people
-from tidings.config import Config
+from tidings.config import Config, check_engine
 from tidings.errors import InvalidForm
 from tidings.model import Subscription
 from tidings.policy import Subscriber
@@ -13,7 +13,7 @@ from tidings.run.folder import Folder
 
 @dataclass(frozen=True)
 class Plan:
-    """A config with its subscribers and subscriptions read, and its folder open."""
+    """A config with its subscribers and subscriptions read, and its folder."""
 
     config: Config
     subscribers: list[Subscriber]
@@ -22,8 +22,9 @@ class Plan:
     folder: Folder
 
 
-def make_plan(config: Config, *, fresh: bool = False) -> Plan:
-    """Read what a config names; what is refused is written apart, and stops nothing else."""
+def read_plan(config: Config) -> Plan:
+    """Read what a config names; nothing is written yet."""
+    check_engine(config)
     found = read_people(config)
     refused = [problem for problem in found.problems if problem.refused]
     if not found.subscriptions:
@@ -31,6 +32,16 @@ def make_plan(config: Config, *, fresh: bool = False) -> Plan:
             f"no subscription in {config.subscriptions} can be used; "
             f"`tidings check {config.path}` says why"
         )
-    folder = Folder(config, fresh=fresh)
-    folder.write_refused(refused)
-    return Plan(config, enrolled(config, found), found.subscriptions, refused, folder)
+    people = enrolled(config, found)
+    return Plan(config, people, found.subscriptions, refused, Folder(config))
+
+
+def make_plan(config: Config, *, fresh: bool = False) -> Plan:
+    """Read what a config names, and make its folder ready.
+
+    What is refused is written apart, and stops nothing else.
+    """
+    plan = read_plan(config)
+    plan.folder.begin(fresh=fresh)
+    plan.folder.write_refused(plan.refused)
+    return plan

@@ -1,85 +1,107 @@
 """Runs a config on Spark, going on where its last run stopped."""
 
-import json
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
 
-from tidings.model import Delivery
+from tidings.config import Config
+from tidings.interrupt import interrupts
 from tidings.run.account import Batch
-from tidings.run.folder import CHECKPOINT, Folder, Form
 from tidings.run.plan import Plan
-from tidings.spark import outcomes, parquet_sink, session
-from tidings.spark.stream import Write, count, follow, read_stream, start
-from tidings.values import time_us
+from tidings.run.sinks import open_sink
+from tidings.run.stop import Stop
+from tidings.spark import outcomes, session
+from tidings.spark.listener import Export, Reporter, json_file, prometheus_file
+from tidings.spark.progress import Progress, watch_outcomes
+from tidings.spark.query import Gate, follow, logical_plan, start, tear_away
+from tidings.spark.stream import read_stream
+from tidings.spark.tally import Tally, tally
+from tidings.values import parse_duration_us
 
-Counts = Mapping[tuple[str, str | None], int]
+NAMED: Final = 1_000
+"""Of more subscribers than that, deliveries are not counted one by one."""
 
 
-def run_spark(plan: Plan) -> Iterator[Batch]:
-    """Run all files that are new; give what came of each batch when it is written."""
-    found = outcomes(
-        read_stream(session(), plan.config.source),
+@dataclass(frozen=True)
+class Sketch:
+    """What a run would do: the columns of its source, and Spark's plan."""
+
+    columns: tuple[tuple[str, str], ...]
+    plan: str
+
+
+def run_spark(plan: Plan, stop: Stop | None = None) -> Iterator[Batch]:
+    """Run what is new in the source; give what came of each batch when it is written."""
+    spark, stop, config = _session(plan.config), stop or Stop(), plan.config
+    found = watch_outcomes(_outcomes(plan, read_stream(spark, config.source)))
+    tallies: dict[int, Tally] = {}
+
+    def note(number: int, batch: Any) -> None:
+        tallies[number] = tally(batch, by_name=len(plan.subscribers) <= NAMED)
+
+    def at_once() -> None:
+        tear_away(spark)
+        stop.at_once()
+
+    with _reporting(spark, config), interrupts(stop.heard, at_once) as wish:
+        gate = Gate(open_sink(plan, note), wish)
+        every = parse_duration_us(config.trigger) if config.endless else None
+        running = start(
+            found.writeStream.queryName(plan.folder.query), gate, plan.folder.checkpoint, every
+        )
+        for progress in follow(running):
+            yield _batch(progress, tallies.pop(progress.batch))
+
+
+def sketch(plan: Plan) -> Sketch:
+    """Read the schema of the source and make Spark's plan; no query is started."""
+    publications = read_stream(_session(plan.config), plan.config.source)
+    found = _outcomes(plan, publications)
+    columns = tuple((each.name, each.dataType.simpleString()) for each in publications.schema)
+    return Sketch(columns, logical_plan(found))
+
+
+def _session(config: Config) -> Any:
+    return session(f"tidings {config.path.stem}", master=config.master, settings=config.settings)
+
+
+def _outcomes(plan: Plan, publications: Any) -> Any:
+    return outcomes(
+        publications,
         plan.subscriptions,
         plan.subscribers,
         lateness=plan.config.lateness,
         buckets=plan.config.buckets,
     )
-    counts: dict[int, Counts] = {}
-    query = start(found, _sink(plan.folder, counts), plan.folder.path / CHECKPOINT)
-    for number, events in follow(query):
-        yield _batch(number, events, counts.pop(number))
 
 
-def _sink(folder: Folder, counts: dict[int, Counts]) -> Write:
-    """Give a sink that also counts: Parquet is written by Spark, JSON Lines by this process."""
-
-    def note(number: int, batch: Any) -> None:
-        counts[number] = count(batch)
-
-    def lines(batch: Any, number: int) -> None:
-        rows = batch.toArrow().to_pylist()
-        counts[number] = write_lines(folder, number, rows)
-
-    return lines if folder.format == "jsonl" else parquet_sink(folder.path, note)
-
-
-def write_lines(folder: Folder, number: int, rows: list[Form]) -> Counts:
-    """Write the outcomes of a batch in the forms of a local run, and count them."""
-    kinds: dict[str, list[Form]] = {"delivery": [], "late": [], "dead": [], "account": []}
-    for row in rows:
-        kinds[row["kind"]].append(row)
-    late = {row["event"]: _late(row) for row in kinds["late"]}
-    folder.write_deliveries(number, [_delivery(row) for row in kinds["delivery"]])
-    folder.write_letters("late", number, list(late.values()))
-    folder.write_letters("dead_letters", number, [_dead(row) for row in kinds["dead"]])
-    delivered = Counter(row["subscriber"] for row in kinds["delivery"])
-    counts: Counts = {("delivery", name): number for name, number in delivered.items()}
-    return {**counts, ("late", None): len(late), ("dead", None): len(kinds["dead"])}
+@contextmanager
+def _reporting(spark: Any, config: Config) -> Iterator[None]:
+    """Have the metrics of a config written for as long as it runs."""
+    exports: list[Export] = []
+    if config.metrics.prometheus is not None:
+        exports.append(prometheus_file(config.metrics.prometheus))
+    if config.metrics.jsonl is not None:
+        exports.append(json_file(config.metrics.jsonl))
+    if not exports:
+        yield
+        return
+    listener = Reporter(*exports)
+    spark.streams.addListener(listener)
+    try:
+        yield
+    finally:
+        spark.streams.removeListener(listener)
 
 
-def _dead(row: Form) -> Form:
-    return {"record": json.loads(row["record"]), "reason": row["reason"]}
-
-
-def _late(row: Form) -> Form:
-    return {**_dead(row), "event": row["event"]}
-
-
-def _delivery(row: Form) -> Delivery:
-    return Delivery(
-        subscriber=row["subscriber"],
-        event=row["event"],
-        rank=row["rank"],
-        position=row["position"],
-        window=json.loads(row["window"]),
-        matched=tuple(row["matched"]),
-        sequence=row["sequence"],
-        delivered_us=time_us(row["delivered_at"]),
+def _batch(progress: Progress, counted: Tally) -> Batch:
+    return Batch(
+        progress.batch,
+        progress.events,
+        counted.deliveries,
+        counted.late,
+        counted.dead,
+        counted.delivered,
+        progress.to_dict(),
     )
-
-
-def _batch(number: int, events: int, counts: Counts) -> Batch:
-    delivered = {name: n for (kind, name), n in counts.items() if kind == "delivery" and name}
-    late, dead = (counts.get((kind, None), 0) for kind in ("late", "dead"))
-    return Batch(number, events, delivered, late, dead)

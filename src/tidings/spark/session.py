@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from tidings.spark.java import find_java
@@ -62,18 +63,30 @@ def session(
     `cores` is how many to use, all by default. `master` names a cluster instead, as Spark writes
     it (`spark://host:7077`, `local-cluster[2,1,1024]`); its machines need Tidings installed, and
     Python where PYSPARK_PYTHON says, or else where it is here. `settings` are further ones of Spark
-    and win over those made here; Java options are added to ours. No Java need be set up here: see
-    `find_java`.
+    and win over those made here; Java options are added to ours. What `spark-submit` was told wins
+    over all. No Java need be set up here: see `find_java`.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    place = master or f"local[{cores or '*'}]"
-    builder = SparkSession.builder.appName(name).master(place)
-    for key, setting in all_settings(settings or {}, place).items():
+    told = submitted()
+    place = told.get("spark.master") or master or f"local[{cores or '*'}]"
+    wanted = {"spark.app.name": name, **all_settings(settings or {}, place), **told}
+    builder = SparkSession.builder.master(place)
+    for key, setting in wanted.items():
         builder = builder.config(key, setting)
+    if told and "PYSPARK_PYTHON" in os.environ:
+        return builder.getOrCreate()
     with _environment(JAVA_HOME=java_home(find_java()), PYSPARK_PYTHON=_python(place)):
         return builder.getOrCreate()
+
+
+def submitted() -> dict[str, str]:
+    """Give the settings that `spark-submit` started this process with; none without it."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()  # noqa: SLF001
+    return dict(SparkConf().getAll())
 
 
 def all_settings(given: Mapping[str, str], master: str = "local[*]") -> dict[str, str]:
@@ -81,6 +94,8 @@ def all_settings(given: Mapping[str, str], master: str = "local[*]") -> dict[str
 
     >>> all_settings({"spark.sql.shuffle.partitions": "8"})["spark.sql.shuffle.partitions"]
     '8'
+    >>> "spark.driver.host" in all_settings({}, "spark://node:7077")
+    False
     """
     ours = f"{_TUNING} -Dlog4j2.configurationFile={_LOGGING.as_uri()}"
     options = f"{ours} {given.get(_JAVA_OPTIONS, '')}".rstrip()

@@ -1,0 +1,25 @@
+"""The config of a run: a TOML file, read strictly. docs/pipeline.md tells of every key."""
+
+from tidings.config.address import Address
+from tidings.config.pipeline import (
+    AVAILABLE_NOW,
+    DEFAULT,
+    Config,
+    Metrics,
+    check_engine,
+    load_config,
+)
+from tidings.config.sink import FOLDERS, STORE, Sink
+
+__all__ = [
+    "AVAILABLE_NOW",
+    "DEFAULT",
+    "FOLDERS",
+    "STORE",
+    "Address",
+    "Config",
+    "Metrics",
+    "Sink",
+    "check_engine",
+    "load_config",
+]

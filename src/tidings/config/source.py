@@ -1,0 +1,73 @@
+"""`[source]`: files that both engines read, or whatever Spark can read as a stream."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from tidings import checks
+from tidings.config.reading import Form, naming, settings
+from tidings.errors import InvalidForm
+from tidings.files import SUFFIXES
+from tidings.forms import fields
+from tidings.source import UNREADABLE, Source, SparkSource, find_source
+
+FILES: Final = tuple(suffix[1:] for suffix in SUFFIXES)
+_KAFKA: Final = {"value": "coalesce(cast(value as string), 'null')"}
+_SPARK: Final = ("options", "schema", "columns", "select")
+
+
+def read_source(form: Form, base: Path) -> Source | SparkSource:
+    """Read `[source]`; it is Spark's if the format is none of ours, or if it has options."""
+    if not isinstance(form, Mapping):
+        raise InvalidForm(f"[source]: the form is an object with named fields, not {form!r}")
+    spark = any(name in form for name in _SPARK) or form.get("format", "jsonl") not in FILES
+    if spark and "path" not in form:
+        return _spark(form, base)
+    return _files(form, base)
+
+
+def _files(form: Form, base: Path) -> Source:
+    found = fields(form, "[source]", ("path",), ("format", "files_per_batch", "unreadable"))
+    with naming("[source] "):
+        batch = checks.count("files_per_batch", found.get("files_per_batch", 1), InvalidForm)
+        path = checks.name("path", found["path"], InvalidForm)
+        unreadable = found.get("unreadable", UNREADABLE[0])
+        checks.choice("unreadable", unreadable, UNREADABLE, InvalidForm)
+        return replace(find_source(base, path, found.get("format"), batch), unreadable=unreadable)
+
+
+def _spark(form: Form, base: Path) -> SparkSource:
+    found = fields(form, "[source]", ("format",), _SPARK)
+    with naming("[source] "):
+        kind = checks.name("format", found["format"], InvalidForm)
+        columns = _texts("columns", found.get("columns", {}))
+        if columns and "select" in found:
+            raise InvalidForm("columns and select say the same; give one of them")
+        if kind == "kafka" and not columns and "select" not in found:
+            columns = _KAFKA
+        return SparkSource(
+            kind,
+            seen_from(base, settings("options", found.get("options", {}))),
+            _text("schema", found),
+            columns,
+            _text("select", found),
+        )
+
+
+def seen_from(base: Path, options: dict[str, str]) -> dict[str, str]:
+    """Give options with a `path` as it is seen from the folder of the config."""
+    path = options.get("path")
+    if path is None or "://" in path:
+        return options
+    return {**options, "path": str((base / path).resolve())}
+
+
+def _text(name: str, found: Form) -> str | None:
+    return checks.name(name, found[name], InvalidForm) if name in found else None
+
+
+def _texts(name: str, form: Any) -> dict[str, str]:
+    if not isinstance(form, Mapping):
+        raise InvalidForm(f"{name} is a table of SQL expressions by name, not {form!r}")
+    return {each: checks.name(f"{name} {each}", text, InvalidForm) for each, text in form.items()}

@@ -1,0 +1,36 @@
+"""Consoles, tables and plural nouns."""
+
+from typing import Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+_PIPE: Final = 1000
+
+
+def screen(*, stderr: bool = False, quiet: bool = False) -> Console:
+    """Give a console as wide as the terminal; into a file or a pipe, rows stay whole."""
+    console = Console(stderr=stderr, quiet=quiet)
+    return console if console.is_terminal else Console(stderr=stderr, quiet=quiet, width=_PIPE)
+
+
+def plural(number: int, noun: str) -> str:
+    """Give a number with its noun.
+
+    >>> plural(1, "event"), plural(30, "delivery"), plural(1200, "match")
+    ('1 event', '30 deliveries', '1,200 matches')
+    """
+    if number == 1:
+        return f"1 {noun}"
+    ending = "ies" if noun.endswith("y") else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun.removesuffix('y') if noun.endswith('y') else noun}{ending}"
+
+
+def columns(*names: str) -> Table:
+    """Make a table; a name that ends with > is that of a column of numbers."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for name in names:
+        right = name.endswith(">")
+        table.add_column(name.rstrip(">"), justify="right" if right else "left", overflow="fold")
+    return table
