@@ -1,0 +1,93 @@
+"""Pipelines over a folder of files, and `tidings run` as a process of its own."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+PATIENCE_S = 240
+CONFIG = """
+[source]
+path = "in/*.jsonl"
+[subscriptions]
+path = "wishes.jsonl"
+[policies.default]
+k = 2
+window = { name = "sliding", length = 4 }
+[sink]
+path = "out"
+format = "jsonl"
+[stream]
+trigger = "200ms"
+buckets = 2
+master = "local[2]"
+"""
+
+
+def pipeline(folder: Path, files: int, events: int = 20) -> Path:
+    """Write a config, subscriptions of five people, and files of events; give the config."""
+    wishes = [
+        {"id": f"s{number}", "subscriber": f"p{number % 5}", "where": f"n >= {number * 5}"}
+        for number in range(20)
+    ]
+    (folder / "in").mkdir()
+    write_lines(folder / "wishes.jsonl", wishes)
+    for number in range(files):
+        write_file(folder, number, events)
+    path = folder / "run.toml"
+    path.write_text(CONFIG)
+    return path
+
+
+def write_file(folder: Path, number: int, events: int = 20) -> None:
+    """Write one file of events, whole as soon as it can be seen."""
+    forms = [
+        {"id": f"e{at}", "published_at": at, "attributes": {"n": at * 37 % 100}}
+        for at in range(number * events, (number + 1) * events)
+    ]
+    hidden = folder / f"{number}.tmp"
+    write_lines(hidden, forms)
+    hidden.rename(folder / "in" / f"{number:03d}.jsonl")
+
+
+def write_lines(path: Path, forms: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(form) + "\n" for form in forms))
+
+
+def read_lines(folder: Path, kind: str) -> list[dict[str, Any]]:
+    files = sorted((folder / kind).glob("*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def by_sequence(folder: Path) -> list[dict[str, Any]]:
+    """Give all deliveries in order of subscriber and sequence."""
+    found = read_lines(folder, "deliveries")
+    return sorted(found, key=lambda form: (form["subscriber"], form["sequence"]))
+
+
+@contextmanager
+def tidings_run(config: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """Start `tidings run`; whatever happens, it does not outlive the test."""
+    line = [sys.executable, "-m", "tidings.cli", "run", str(config), *options]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def logged(process: subprocess.Popen[str], batches: int) -> list[dict[str, Any]]:
+    """Read the log up to so many batches."""
+    assert process.stderr is not None
+    found: list[dict[str, Any]] = []
+    end = time.monotonic() + PATIENCE_S
+    while len(found) < batches and time.monotonic() < end:
+        line = process.stderr.readline()
+        assert line, f"the run ended early, with {process.wait()}"
+        found.append(json.loads(line))
+    return found
