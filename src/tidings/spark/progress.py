@@ -77,7 +77,7 @@ def watch_events(publications: DataFrame) -> DataFrame:
     newest = f.lit(None).cast("timestamp")
     if "published_at" in publications.columns:
         newest = f.max(f.expr("try_cast(published_at as timestamp)"))
-    elif "value" in publications.columns:
+    elif ("value", "string") in publications.dtypes:
         newest = f.max(f.expr(_NEWEST))
     return publications.observe(
         _EVENTS, f.count(f.lit(1)).alias("events"), f.unix_micros(newest).alias("newest_us")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pyspark import SparkConf, SparkContext
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tidings.spark.java import find_java
@@ -69,6 +70,8 @@ def session(
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
+    # What it logs, with all of Java's stack, is raised as well.
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     told = submitted()
     place = told.get("spark.master") or master or f"local[{cores or '*'}]"
     wanted = {"spark.app.name": name, **all_settings(settings or {}, place), **told}

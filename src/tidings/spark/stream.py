@@ -9,7 +9,6 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -19,7 +18,7 @@ from tidings.errors import TidingsError
 from tidings.rows import BadRecord
 from tidings.source import Source, SparkSource, read_file
 from tidings.spark.progress import watch_events
-from tidings.spark.trouble import said
+from tidings.spark.trouble import TROUBLES, said
 
 _TABLE: Final = "source"
 _FILES: Final = "path string, modificationTime timestamp, length long, content binary"
@@ -46,7 +45,7 @@ def _read_spark(spark: SparkSession, source: SparkSource) -> DataFrame:
         if source.columns:
             return rows.select(*(f.expr(each).alias(name) for name, each in source.columns.items()))
         return rows
-    except PySparkException as error:
+    except TROUBLES as error:
         raise TidingsError(f"[source] format = {source.format!r}: {said(error)}") from error
 
 
@@ -74,7 +73,7 @@ def _schema(spark: SparkSession, source: Source) -> StructType:
     for file in files:
         try:
             return spark.read.parquet(_escaped(file)).schema
-        except PySparkException as error:
+        except TROUBLES as error:
             trouble = error
     raise TidingsError(f"none of {len(files)} Parquet files can be read: {said(trouble)}")
 

@@ -4,8 +4,13 @@ import re
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from tidings.errors import TidingsError
 
+TROUBLES: Final = (PySparkException, Py4JError)
+"""What Spark raises in Python, named by Spark or as it came out of Java."""
 _FILE: Final = re.compile(r"while reading file (?P<file>\S+?)\.\s+(?P<why>.*?)\s*SQLSTATE")
 _CAUSE: Final = re.compile(r"^Caused by: [\w.$]+: (?P<why>.*)$", re.MULTILINE)
 _RAISED: Final = re.compile(r"[\w.]+(Error|Exception|Invalid\w+|Gone): ")
@@ -23,7 +28,7 @@ def said(error: BaseException) -> str:
     text = str(error)
     if found := _FILE.search(text):
         return _unreadable(found["file"], found["why"] or _root(text))
-    lines = [line.strip() for line in text.splitlines()] or [type(error).__name__]
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [repr(error)]
     raised = [line for line in lines if _RAISED.match(line)]
     return _OURS.sub("", raised[-1]) if raised else _CODE.sub("", lines[0])
 

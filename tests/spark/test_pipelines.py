@@ -1,0 +1,266 @@
+"""Pipelines from any source into any sink: rows become publications, and nothing is lost."""
+
+import json
+import os
+import runpy
+import shutil
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+from tests.spark.processes import by_sequence, read_lines, write_lines
+
+from tidings.config import Address, Sink, load_config
+from tidings.errors import TidingsError
+from tidings.run.account import Account
+from tidings.run.local import run_local
+from tidings.run.plan import make_plan, read_plan
+from tidings.run.spark import run_spark, sketch
+from tidings.store import open_store
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+EXAMPLES = Path(__file__).parents[2] / "examples"
+WISHES = [{"id": "s1", "subscriber": "ann", "where": "n >= 3"}]
+
+
+@pytest.fixture
+def pipeline(tmp_path):
+    """Write a config with one subscription, and give what runs it."""
+    write_lines(tmp_path / "wishes.jsonl", WISHES)
+
+    def run(source, sink='path = "out"\nformat = "jsonl"', rest="", engine=run_spark):
+        text = f'[source]\n{source}\n[subscriptions]\npath = "wishes.jsonl"\n[sink]\n{sink}\n{rest}'
+        (tmp_path / "run.toml").write_text(text)
+        plan = make_plan(load_config(tmp_path / "run.toml"))
+        return Account.of(plan, list(engine(plan)), seconds=0)
+
+    return run
+
+
+def delivered(folder):
+    return [each["event"] for each in by_sequence(folder / "out")]
+
+
+def test_the_example_goes_from_a_store_into_a_store_as_in_one_process(tmp_path):
+    shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("*.db*", "out"))
+    place = tmp_path / "examples" / "store"
+    runpy.run_path(str(place / "fill.py"))
+    config = load_config(place / "pipeline.toml")
+    for engine, name in ((run_spark, "spark"), (run_local, "local")):
+        address = Address(f"sqlite:///{tmp_path}/{name}.db", name)
+        chosen = replace(config, engine=name, sink=Sink(tmp_path / name, "store", address))
+        plan = make_plan(chosen)
+        account = Account.of(plan, list(engine(plan)), seconds=0)
+        assert (account.events, account.deliveries) == (30, sum(account.delivered.values()))
+        assert account.deliveries > 30
+    spark, local = (notifications(tmp_path / f"{name}.db") for name in ("spark", "local"))
+    assert spark == local
+    assert {name for name, _ in spark} == set(account.delivered)
+    metrics = (place / "tidings.prom").read_text()
+    assert f'tidings_deliveries_total{{query="{spark_query(tmp_path)}"}} {len(spark)}\n' in metrics
+    (line,) = (place / "batches.jsonl").read_text().splitlines()
+    assert json.loads(line)["events"] == 30
+
+
+def spark_query(folder):
+    return json.loads((folder / "spark" / "tidings.json").read_text())["query"]
+
+
+def notifications(path):
+    names = ("ada", "bruno", "chiara", "dev", "festival-desk", "guest")
+    with open_store(path) as store:
+        return [(name, each) for name in names for each in store.notifications.after(name)]
+
+
+def test_columns_make_publications_of_any_rows(pipeline, tmp_path):
+    """Rows of the rate source: each batch a second, of ten rows, with numbers from 0."""
+    source = """format = "rate-micro-batch"
+options = { rowsPerBatch = 10, startTimestamp = 1000, advanceMillisPerBatch = 1000 }
+columns = { id = "concat('e', value)", published_at = "timestamp", n = "value" }"""
+    endless = '[stream]\ntrigger = "50ms"\n'
+    pipeline(source, rest=endless, engine=first_batches(2))
+    found = pipeline(source, rest=endless, engine=first_batches(1))
+    assert (found.batches, found.events) == (1, 10)
+    assert delivered(tmp_path) == [f"e{number}" for number in range(3, 30)]
+
+
+def first_batches(number):
+    """Run so many batches on Spark, then stop in order."""
+
+    def engine(plan):
+        running = run_spark(plan)
+        yield from islice(running, number)
+
+    return engine
+
+
+def test_a_query_makes_publications_of_any_rows(pipeline, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.csv").write_text("e1;3;1\ne2;1;2\ne3;7;3\n")
+    source = """format = "csv"
+schema = "name string, n int, at long"
+select = "select name as id, timestamp_seconds(at) as published_at, n from source where n != 1"
+options = { path = "in", sep = ";" }"""
+    assert pipeline(source).events == 2
+    assert delivered(tmp_path) == ["e1", "e3"]
+
+
+def numbers():
+    """Make a source of events as JSON text, one of which is none; it travels to workers whole."""
+
+    class Reader(SimpleDataSourceStreamReader):
+        def __init__(self, upto):
+            self.upto = upto
+
+        def initialOffset(self):  # noqa: N802
+            return {"at": 0}
+
+        def read(self, start):
+            return self.readBetweenOffsets(start, {"at": self.upto}), {"at": self.upto}
+
+        def readBetweenOffsets(self, start, end):  # noqa: N802
+            return iter([(self.line(at),) for at in range(start["at"], end["at"])])
+
+        def line(self, at):
+            form = {"id": f"e{at}", "published_at": at, "attributes": {"n": at}}
+            return json.dumps(form) if at != 4 else "{broken"
+
+    class Numbers(DataSource):
+        @classmethod
+        def name(cls):
+            return "numbers"
+
+        def schema(self):
+            return "value string"
+
+        def simpleStreamReader(self, schema):  # noqa: N802
+            return Reader(int(self.options["upto"]))
+
+    return Numbers
+
+
+def test_a_python_data_source_is_a_source_and_a_bad_line_a_dead_letter(spark, pipeline, tmp_path):
+    spark.dataSource.register(numbers())
+    found = pipeline('format = "numbers"\noptions = { upto = 6 }')
+    assert (found.events, found.dead, delivered(tmp_path)) == (6, 1, ["e3", "e5"])
+    (letter,) = read_lines(tmp_path / "out", "dead_letters")
+    assert letter["record"] == {"text": "{broken"}
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ('format = "kafka"\noptions = { subscribe = "a" }', r"format = 'kafka': .*kafka"),
+        ('format = "rate"\nselect = "select nothing from source"', "format = 'rate': .*`nothing`"),
+        ('format = "rate"\ncolumns = { id = "(" }', "format = 'rate': .*[Ss]yntax error"),
+        ('format = "rate"\noptions = { rowsPerSecond = "x" }', "format = 'rate': "),
+        ('format = "rate"', "published_at|id"),
+    ],
+)
+def test_a_source_that_cannot_be_is_refused_before_anything_is_made(
+    pipeline, tmp_path, source, reason
+):
+    with pytest.raises(TidingsError, match=reason):
+        pipeline(source)
+    assert not (tmp_path / "out/checkpoint").exists()
+
+
+def events(folder, name, forms):
+    path = folder / "in" / name
+    path.parent.mkdir(exist_ok=True)
+    write_lines(path, forms)
+    os.utime(path, (ord(name[0]), ord(name[0])))
+
+
+def event(at, **attributes):
+    return {"id": f"e{at}", "published_at": at, "attributes": attributes}
+
+
+def test_any_format_of_spark_is_a_sink_and_the_folder_keeps_the_letters(pipeline, spark, tmp_path):
+    events(tmp_path, "a.jsonl", [event(60, n=3), event(61, n=9), {"id": "bad"}])
+    events(tmp_path, "b.jsonl", [event(1, n=9)])
+    sink = """path = "out"
+format = "csv"
+select = "select subscriber, event, rank * 2 as twice from deliveries"
+options = { path = "table", header = true }"""
+    found = pipeline('path = "in"', sink)
+    assert (found.deliveries, found.late, found.dead) == (2, 1, 1)
+    rows = spark.read.option("header", "true").csv(str(tmp_path / "table")).collect()
+    assert sorted(tuple(row) for row in rows) == [("ann", "e60", "2.0"), ("ann", "e61", "2.0")]
+    assert [each["event"] for each in read_lines(tmp_path / "out", "late")] == ["e1"]
+    assert [each["record"] for each in read_lines(tmp_path / "out", "dead_letters")] == [
+        {"id": "bad"}
+    ]
+
+
+def films(path, **columns):
+    path.parent.mkdir(exist_ok=True)
+    at = pa.array([ord(path.stem)], pa.timestamp("us"))
+    parquet.write_table(pa.table({"id": [path.stem], "published_at": at, **columns}), path)
+    os.utime(path, (ord(path.stem), ord(path.stem)))
+
+
+def drift(path):
+    films(path, n=["nine"])
+
+
+def corrupt(path):
+    path.write_bytes(b"PAR1 and no more")
+    os.utime(path, (ord(path.stem), ord(path.stem)))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (drift, "Parquet column [n]. Expected Spark type bigint, actual Parquet type BINARY"),
+        (corrupt, "b.parquet is not a Parquet file. Expected magic number at tail"),
+    ],
+)
+def test_a_parquet_file_that_cannot_be_read_is_named_and_the_stream_goes_on_without_it(
+    pipeline, tmp_path, spoil, why
+):
+    films(tmp_path / "in/a.parquet", n=[5])
+    films(tmp_path / "in/b.parquet", n=[7])
+    spoil(tmp_path / "in/b.parquet")
+    films(tmp_path / "in/c.parquet", n=[9], extra=["more"])
+    with pytest.raises(TidingsError) as stopped:
+        pipeline('path = "in"')
+    assert f"the stream stopped: {tmp_path}/in/b.parquet cannot be read: " in str(stopped.value)
+    assert why in str(stopped.value)
+    assert 'unreadable = "dead-letter" in [source]' in str(stopped.value)
+    assert delivered(tmp_path) == ["a"]
+    found = pipeline('path = "in"\nunreadable = "dead-letter"')
+    assert found.batches == 2
+    if spoil is corrupt:
+        (letter,) = read_lines(tmp_path / "out", "dead_letters")
+        assert letter["record"] == {"file": f"{tmp_path}/in/b.parquet"}
+    assert delivered(tmp_path) == ["a", "c"]
+
+
+def test_without_one_parquet_file_that_can_be_read_nothing_is_started(pipeline, tmp_path):
+    films(tmp_path / "in/a.parquet", n=[5])
+    corrupt(tmp_path / "in/a.parquet")
+    with pytest.raises(TidingsError, match="none of 1 Parquet files can be read: "):
+        pipeline('path = "in"')
+
+
+def test_a_json_file_that_cannot_be_read_is_a_dead_letter(pipeline, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.json").write_text('[{"id": "e1"')
+    (tmp_path / "in/b.json").write_text(json.dumps([event(1, n=3)]))
+    found = pipeline('path = "in"')
+    assert (found.dead, delivered(tmp_path)) == (1, ["e1"])
+    (letter,) = read_lines(tmp_path / "out", "dead_letters")
+    assert letter["record"] == {"file": f"{tmp_path}/in/a.json"}
+
+
+def test_a_sketch_tells_columns_and_plan_and_makes_nothing(tmp_path):
+    config = replace(load_config(EXAMPLES / "movies/pipeline.toml"), sink=Sink(tmp_path / "out"))
+    found = sketch(read_plan(config))
+    assert found.columns == (("value", "string"),)
+    assert "== Analyzed Logical Plan ==" in found.plan
+    assert not (tmp_path / "out").exists()
