@@ -430,3 +430,46 @@ def test_bench_hands_on_what_it_is_told(monkeypatch):
     assert (result.exit_code, asked) == (3, [("interval", ["--quick", "--json"])])
     tidings("bench")
     assert asked[1] == (None, [])
+
+
+def test_a_dry_run_prints_the_plan_and_makes_nothing(example):
+    result = tidings("run", example, "--engine", "local", "--dry-run", columns=200)
+    assert result.exit_code == 0
+    rows = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
+    assert rows == {
+        "engine": "local",
+        "source": "1 file of events",
+        "subscribers": "6 with 6 policies",
+        "subscriptions": f"13 from {example.parent}/subscriptions.jsonl",
+        "refused": "0",
+        "index": "scan",
+        "lateness": "0s",
+        "sink": f"parquet: {example.parent}/out",
+    }
+    (form,) = printed(tidings("run", example, "--engine", "local", "--dry-run", "--json"))
+    assert (form["subscribers"], form["columns"]) == ("6 with 6 policies", {})
+    assert not (example.parent / "out").exists()
+
+
+def test_a_dry_run_refuses_what_a_run_would_refuse(example):
+    (example.parent / "out").mkdir()
+    (example.parent / "out/thesis.tex").touch()
+    result = tidings("run", example, "--engine", "local", "--dry-run", columns=200)
+    assert result.exit_code == 1
+    assert "out is not empty, and no run made it" in result.stderr
+
+
+def test_the_log_of_a_run_is_json_if_asked_and_its_account_stays_alone(example):
+    result = tidings("run", example, "--engine", "local", "--log", "json", "--json")
+    (account,) = printed(result)
+    (line,) = map(json.loads, result.stderr.splitlines())
+    assert (line["message"], line["batch"], line["events"]) == ("batch", 0, 30)
+    assert line["deliveries"] == account["deliveries"]
+
+
+def test_packages_and_engine_are_handed_on(example, monkeypatch):
+    seen = []
+    monkeypatch.setattr("tidings.cli.running._run", lambda asked, config: seen.append(config))
+    tidings("run", example, "--engine", "spark", "--packages", "a:b:1")
+    assert seen[0].engine == "spark"
+    assert seen[0].settings == {"spark.jars.packages": "a:b:1"}

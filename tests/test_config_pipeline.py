@@ -1,6 +1,4 @@
-"""Sources, sinks, stores and streams of a config: what is read, and what is refused with reasons."""
-
-from pathlib import Path
+"""Sources, sinks, stores and streams of a config: what is read, and what is refused."""
 
 import pytest
 
@@ -221,6 +219,5 @@ def test_what_needs_spark_is_refused_in_one_process(folder, parts, key):
     }
     with pytest.raises(InvalidForm) as error:
         check_engine(load(folder, **parts))
-    assert (
-        str(error.value) == f"{Path(folder)}/run.toml: {key} needs Spark, and the engine is 'local'"
-    )
+    said = f"{folder}/run.toml: {key} needs Spark, and the engine is 'local'"
+    assert str(error.value) == said
