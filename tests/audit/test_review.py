@@ -9,6 +9,7 @@ from tidings.audit.kinds import kind_of
 from tidings.audit.review import review
 from tidings.errors import InvalidForm
 from tidings.files import write_events, write_subscribers, write_subscriptions
+from tidings.store import open_store
 
 SUFFIXES = [".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".arrow", ".feather"]
 EVENT = {"id": "e1", "published_at": 0, "attributes": {"year": 3}}
@@ -186,3 +187,42 @@ def test_a_table_with_a_column_that_means_nothing_is_one_problem(tmp_path):
     ((name, line, _, reason),) = found([path])
     assert (name, line) == ("wishes.csv", None)
     assert reason.startswith("unknown column colour; possible are id")
+
+
+def test_the_store_of_a_config_is_checked_as_its_files_are(tmp_path):
+    with open_store(tmp_path / "people.db") as store:
+        store.catalogue.put(
+            ANN | {"prefers": [["s1", "s9"]]}, S1, S1 | {"id": "s2", "subscriber": "bob"}
+        )
+    write(tmp_path, events=[EVENT, {"id": "e2"}])
+    config = tmp_path / "run.toml"
+    config.write_text(
+        '[source]\npath = "events.jsonl"\n[subscriptions]\nstore = "sqlite:///people.db"\n'
+        '[sink]\npath = "out"\n[policies.ann]\nk = 3\n'
+    )
+    where = tmp_path / "people.db"
+    nobody = f"there is no subscriber bob in {where} or [policies] of {config}"
+    assert sorted((name, reason) for name, _, _, reason in found([config])) == [
+        ("events.jsonl", "event e2: field 'published_at' is missing"),
+        ("people.db", "subscriber ann: prefers names s9, and there is no such subscription"),
+        ("people.db", f"subscription s2: {nobody}"),
+        ("run.toml", f"[policies.ann]: ann has the policy of {where}; remove one"),
+    ]
+    holds = [(each.path.name, each.kind, each.records) for each in review([config]).checked]
+    assert holds == [
+        ("run.toml", "config", 0),
+        ("people.db", "subscribers", 1),
+        ("people.db", "subscriptions", 2),
+        ("events.jsonl", "events", 2),
+    ]
+
+
+def test_a_source_of_spark_is_not_read_by_a_check(tmp_path):
+    write(tmp_path, subscriptions=[S1])
+    config = tmp_path / "run.toml"
+    config.write_text(
+        '[source]\nformat = "kafka"\n[subscriptions]\npath = "subscriptions.jsonl"\n'
+        '[sink]\npath = "out"\n'
+    )
+    assert found([config]) == []
+    assert [each.kind for each in review([config]).checked] == ["config", "subscriptions"]

@@ -1,23 +1,15 @@
 """The stream itself: films from Parquet files through Spark, outcomes to Parquet files."""
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event as Wish
-from typing import Any, Final
+from typing import Any
 
 from tidings.demo.board import Batch
 from tidings.demo.cast import Role
 from tidings.demo.folder import FILES_PER_BATCH, PUBLICATIONS
 from tidings.spark import outcomes, parquet_sink
-
-Written = Callable[[int, Any], None]
-
-_LOOK_EVERY_S: Final = 0.2
-
-
-class Stopped(Exception):
-    """Raised within a stream to end it where its batch is complete."""
+from tidings.spark.query import Gate, follow, start
 
 
 def play(
@@ -36,21 +28,15 @@ def play(
 
     def written(number: int, batch: Any) -> None:
         told(Batch(number, batch.toArrow().to_pylist()))
-        if wish.is_set():
-            spark.sparkContext.setLogLevel("OFF")
-            raise Stopped
 
-    query = _start(spark, roles, directory.resolve(), written)
-    while query.isActive:
-        time.sleep(_LOOK_EVERY_S)
-    if wish.is_set():
-        spark.sparkContext.setLogLevel("ERROR")
-        return False
-    query.awaitTermination()
-    return True
+    root = directory.resolve()
+    gate = Gate(parquet_sink(root, written), wish)
+    running = start(_outcomes(spark, roles, root).writeStream, gate, str(root / "checkpoint"))
+    list(follow(running))
+    return not wish.is_set()
 
 
-def _start(spark: Any, roles: Sequence[Role], root: Path, written: Written) -> Any:
+def _outcomes(spark: Any, roles: Sequence[Role], root: Path) -> Any:
     source = str(root / PUBLICATIONS)
     films = (
         spark.readStream.schema(spark.read.parquet(source).schema)
@@ -58,6 +44,4 @@ def _start(spark: Any, roles: Sequence[Role], root: Path, written: Written) -> A
         .parquet(source)
     )
     wanted = [each for role in roles for each in role.subscriptions]
-    found = outcomes(films, wanted, [role.subscriber for role in roles])
-    writer = found.writeStream.foreachBatch(parquet_sink(root, written)).trigger(availableNow=True)
-    return writer.option("checkpointLocation", str(root / "checkpoint")).start()
+    return outcomes(films, wanted, [role.subscriber for role in roles])
