@@ -4,6 +4,7 @@ import json
 import os
 import runpy
 import shutil
+import time
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -20,6 +21,7 @@ from tidings.run.account import Account
 from tidings.run.local import run_local
 from tidings.run.plan import make_plan, read_plan
 from tidings.run.spark import run_spark, sketch
+from tidings.spark.listener import Report, Reporter, Totals
 from tidings.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -239,6 +241,25 @@ def test_a_parquet_file_that_cannot_be_read_is_named_and_the_stream_goes_on_with
         (letter,) = read_lines(tmp_path / "out", "dead_letters")
         assert letter["record"] == {"file": f"{tmp_path}/in/b.parquet"}
     assert delivered(tmp_path) == ["a", "c"]
+
+
+def test_a_listener_of_the_session_hears_of_every_batch(spark, pipeline, tmp_path):
+    events(tmp_path, "a.jsonl", [event(60, n=3), event(61, n=9)])
+    events(tmp_path, "b.jsonl", [event(62, n=9)])
+    told: list[Report] = []
+    listener = Reporter(told.append)
+    spark.streams.addListener(listener)
+    try:
+        pipeline('path = "in"')
+        end = time.monotonic() + 60
+        while len(told) < 2 and time.monotonic() < end:
+            time.sleep(0.1)
+    finally:
+        spark.streams.removeListener(listener)
+    assert [(each.progress.batch, each.progress.events) for each in told] == [(0, 2), (1, 1)]
+    assert told[0].progress.newest_us == 61_000_000
+    assert told[-1].totals == Totals(2, 3, 3, 0, 0)
+    assert told[-1].query == json.loads((tmp_path / "out/tidings.json").read_text())["query"]
 
 
 def test_without_one_parquet_file_that_can_be_read_nothing_is_started(pipeline, tmp_path):

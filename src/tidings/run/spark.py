@@ -1,18 +1,17 @@
 """Runs a config on Spark, going on where its last run stopped."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tidings.config import Config
+from tidings.config import Config, Metrics
 from tidings.interrupt import interrupts
 from tidings.run.account import Batch
 from tidings.run.plan import Plan
 from tidings.run.sinks import open_sink
 from tidings.run.stop import Stop
 from tidings.spark import outcomes, session
-from tidings.spark.listener import Export, Reporter, json_file, prometheus_file
+from tidings.spark.listener import Export, Ledger, json_file, prometheus_file
 from tidings.spark.progress import Progress, watch_outcomes
 from tidings.spark.query import Gate, follow, logical_plan, start, tear_away
 from tidings.spark.stream import read_stream
@@ -44,13 +43,15 @@ def run_spark(plan: Plan, stop: Stop | None = None) -> Iterator[Batch]:
         tear_away(spark)
         stop.at_once()
 
-    with _reporting(spark, config), interrupts(stop.heard, at_once) as wish:
+    ledger = _ledger(config.metrics)
+    with interrupts(stop.heard, at_once) as wish:
         gate = Gate(open_sink(plan, note), wish)
         every = parse_duration_us(config.trigger) if config.endless else None
         running = start(
             found.writeStream.queryName(plan.folder.query), gate, plan.folder.checkpoint, every
         )
         for progress in follow(running):
+            ledger.tell(plan.folder.query, progress)
             yield _batch(progress, tallies.pop(progress.batch))
 
 
@@ -76,23 +77,14 @@ def _outcomes(plan: Plan, publications: Any) -> Any:
     )
 
 
-@contextmanager
-def _reporting(spark: Any, config: Config) -> Iterator[None]:
-    """Have the metrics of a config written for as long as it runs."""
+def _ledger(metrics: Metrics) -> Ledger:
+    """Give what writes the metrics of a config."""
     exports: list[Export] = []
-    if config.metrics.prometheus is not None:
-        exports.append(prometheus_file(config.metrics.prometheus))
-    if config.metrics.jsonl is not None:
-        exports.append(json_file(config.metrics.jsonl))
-    if not exports:
-        yield
-        return
-    listener = Reporter(*exports)
-    spark.streams.addListener(listener)
-    try:
-        yield
-    finally:
-        spark.streams.removeListener(listener)
+    if metrics.prometheus is not None:
+        exports.append(prometheus_file(metrics.prometheus))
+    if metrics.jsonl is not None:
+        exports.append(json_file(metrics.jsonl))
+    return Ledger(*exports)
 
 
 def _batch(progress: Progress, counted: Tally) -> Batch:

@@ -72,15 +72,29 @@ class Report:
         return {"query": self.query, **self.progress.to_dict(), "totals": asdict(self.totals)}
 
 
-class Reporter(StreamingQueryListener):
-    """Tells exports of every batch of the session's queries over watched publications.
-
-    A query goes by its name, or else by its id.
-    """
+class Ledger:
+    """Sums up queries, and tells exports of each of their batches."""
 
     def __init__(self, *exports: Export) -> None:
         self._exports = exports
         self._totals: dict[str, Totals] = {}
+
+    def tell(self, query: str, progress: Progress) -> None:
+        """Tell of a batch that is done."""
+        self._totals[query] = self._totals.get(query, Totals()).plus(progress)
+        for export in self._exports:
+            export(Report(query, progress, self._totals[query]))
+
+
+class Reporter(StreamingQueryListener):
+    """Tells exports of every batch of the session's queries over watched publications.
+
+    A query goes by its name, or else by its id. Spark tells a listener some time after a batch, and
+    of the last one perhaps after the query has ended.
+    """
+
+    def __init__(self, *exports: Export) -> None:
+        self._ledger = Ledger(*exports)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         """Count from nothing."""
@@ -88,12 +102,8 @@ class Reporter(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """Hand on a batch that is done."""
         progress = read_progress(event.progress)
-        if progress is None:
-            return
-        query = event.progress.name or str(event.progress.id)
-        self._totals[query] = self._totals.get(query, Totals()).plus(progress)
-        for export in self._exports:
-            export(Report(query, progress, self._totals[query]))
+        if progress is not None:
+            self._ledger.tell(event.progress.name or str(event.progress.id), progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Leave what was told as it is."""
