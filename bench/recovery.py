@@ -165,8 +165,8 @@ def page(result: Result) -> str:
     remark = (
         f"Seconds from kill -9 of the driver and its Java, in the midst of a stream for "
         f"{result['subscribers']:,} subscribers, to the next delivery in the store; the bar is "
-        f"{BAR_S} s. The pipeline is started again at once. Where other work fills the machine, the "
-        "processor time tells more than the clock."
+        f"{BAR_S} s. The pipeline is started again at once. Where other work fills the machine, "
+        "the processor time tells more than the clock."
     )
     rounds = result["rounds"]
     times = {name: sorted(each[name] for each in rounds) for name in rounds[0]}

@@ -15,7 +15,8 @@ from tidings.files import write_events
 from tidings.source import find_source
 from tidings.spark import outcomes, store_sink
 from tidings.spark.store_sink import append_outcomes
-from tidings.spark.stream import follow, read_stream, start
+from tidings.spark.query import Gate, follow, start
+from tidings.spark.stream import read_stream
 from tidings.store import Store, open_store
 from tidings.testing import Workload, workload
 
@@ -94,7 +95,8 @@ def test_a_stream_from_the_start_again_leaves_each_delivery_once(
     address, check = str(tmp_path / "s.db"), tmp_path / "check"
     sink = store_sink(address, "films", lambda number, _: told.append(number))
     for _ in range(2):
-        assert [number for number, _ in follow(start(found, sink, check))] == [0]
+        running = start(found.writeStream, Gate(sink), str(check))
+        assert [progress.batch for progress in follow(running)] == [0]
         with open_store(address) as store:
             expect(store, films)
             queries = store.database.read(lambda s: s.rows("SELECT DISTINCT query FROM batches"))
