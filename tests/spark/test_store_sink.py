@@ -14,8 +14,8 @@ from tidings.columns import DELIVERIES
 from tidings.files import write_events
 from tidings.source import find_source
 from tidings.spark import outcomes, store_sink
-from tidings.spark.store_sink import append_outcomes
 from tidings.spark.query import Gate, follow, start
+from tidings.spark.store_sink import append_outcomes
 from tidings.spark.stream import read_stream
 from tidings.store import Store, open_store
 from tidings.testing import Workload, workload
