@@ -5,13 +5,15 @@ import sys
 from datetime import UTC, datetime
 
 import numpy as np
-import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from tests.diversify.small import crowds, sets
 
 from tidings.diversify.distance import Jaccard, Overlap
+from tidings.diversify.plain.lsh import _hashed as token_hash
+from tidings.diversify.plain.xxh64 import xxh64
 from tidings.diversify.protocol import Candidate
-from tidings.diversify.tokens import Seen, hashed, known, token_hash, token_hashes, token_rows
+from tidings.diversify.tokens import hashed, known, token_hashes, token_rows
 from tidings.model import Event
 from tidings.values import Range, token
 
@@ -41,9 +43,7 @@ def test_tokens_hash_one_by_one_and_together(crowd: list[Candidate]) -> None:
     starts, hashes = token_rows(events)
     for i, event in enumerate(events):
         expected = {
-            int.from_bytes(token_hash(name, each), "little")
-            for name, values in event.tokens.items()
-            for each in values
+            token_hash(name, each) for name, values in event.tokens.items() for each in values
         }
         row = hashes[starts[i] : starts[i + 1]]
         assert set(row.tolist()) == expected == set(token_hashes(event).tolist())
@@ -127,12 +127,22 @@ def path() -> str:
     return ":".join(sys.path)
 
 
-@pytest.mark.parametrize("most", [0, 1, 3])
-def test_what_is_remembered_is_bounded_and_still_right(most: int) -> None:
-    seen = Seen(most)
-    for number in range(10):
-        for name in ("a", "b"):
-            each = token(number)
-            assert seen[name][each] == token_hash(name, each)
-            assert seen[name]["text"] == token_hash(name, ("string", "text"))
-            assert sum(map(len, seen.values())) <= most + 1
+TEXTS = st.text("a\0\x01é\U0001f600", max_size=40)
+SCALARS = TEXTS | st.booleans() | st.integers(-2, 2) | st.floats(allow_nan=False, width=16)
+
+
+@given(st.dictionaries(TEXTS.filter(bool), TEXTS | st.lists(SCALARS, max_size=3)))
+def test_any_text_and_any_mixture_is_hashed_by_definition(attributes: dict[str, object]) -> None:
+    finite = {name: each for name, each in attributes.items() if "inf" not in repr(each)}
+    event = Event("e", finite, 0)
+    expected = [token_hash(name, each) for name, all_ in event.tokens.items() for each in all_]
+    assert sorted(token_hashes(event).tolist()) == sorted(expected)
+    assert len(rows(event, Overlap())) == len(finite)
+
+
+def test_the_definition_is_fixed() -> None:
+    event = Event("e", {"genre": "drama"}, 0)
+    assert token_hashes(event).tolist() == [xxh64(b"drama", xxh64(b"genre"))]
+    assert rows(event, Overlap()) == {xxh64(b"genre"): token_hashes(event).tolist()[0]}
+    number = Event("e", {"year": 2003}, 0)
+    assert token_hashes(number).tolist() == [xxh64(b"2003.0", xxh64(b"year") + 1)]

@@ -1,12 +1,14 @@
 """Events as 64-bit hashes, the same in every process: what the kernels compare.
 
+The hash of an attribute=value token is XXH64 of the value as text, in UTF-8. Its seed is XXH64 of
+the attribute's name (seed 0) plus the number of the family. Numbers and times are printed as Python
+prints floats, booleans as `True` and `False`, ranges as both bounds and the mode, with blanks.
+
 Two tokens are taken as equal if their hashes are. A window of a million different tokens holds a
 false pair with a probability of about 3e-8.
 """
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from hashlib import blake2b
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,12 +16,17 @@ import numpy.typing as npt
 
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.protocol import Distance, Floats, Ints
+from tidings.kernels.xxh64 import Packed, hash_values
 from tidings.model import Event
-from tidings.values import Range, Token
+from tidings.values import Family, Key, Range
 
 Hashes = npt.NDArray[np.uint64]
 
-_REMEMBERED: Final = 1 << 17
+SEPARATOR: Final = "\0"
+NEVER: Final = 0xFF
+"""A byte that UTF-8 never holds."""
+FAMILIES: Final[dict[Family, int]] = {"string": 0, "number": 1, "boolean": 2, "time": 3}
+_ALL_ONE: Final = np.empty(0, np.int64)
 
 
 class Rows(NamedTuple):
@@ -46,7 +53,7 @@ def hashed(events: Sequence[Event], distance: Distance) -> Rows:
     if isinstance(distance, Jaccard):
         starts, keys = token_rows(events)
         return Rows(starts, keys, keys, np.empty(0))
-    chunks = [_kept(event, "_marks", _marks) for event in events]
+    chunks = [_kept(event, "_marks") for event in events]
     pairs = np.frombuffer(b"".join(chunks), np.uint64).reshape(-1, 2)
     starts = starting([len(each) // 16 for each in chunks])
     weights = getattr(distance, "weights", {})
@@ -56,39 +63,66 @@ def hashed(events: Sequence[Event], distance: Distance) -> Rows:
 
 def token_rows(events: Sequence[Event]) -> tuple[Ints, Hashes]:
     """Give the hashes of the attribute=value tokens of each event, and where each starts."""
-    chunks = [_kept(event, "_values", _values) for event in events]
+    chunks = [_kept(event, "_values") for event in events]
     whole = bytearray().join(chunks)  # an array over it may be written to, as kernels want them
     return starting([len(each) // 8 for each in chunks]), np.frombuffer(whole, np.uint64)
 
 
 def token_hashes(event: Event) -> Hashes:
     """Give the hashes of the attribute=value tokens of one event, not to be written to."""
-    return np.frombuffer(_kept(event, "_values", _values), np.uint64)
+    return np.frombuffer(_kept(event, "_values"), np.uint64)
 
 
-def _kept(event: Event, name: str, hashes: Callable[[Event], bytes]) -> bytes:
-    """Give the hashes of an event, which it keeps, as it does a cached property."""
+def _kept(event: Event, name: str) -> bytes:
+    """Give hashes that an event keeps, as it does a cached property."""
     kept: dict[str, Any] = vars(event)
     found: bytes | None = kept.get(name)
     if found is None:
-        found = kept[name] = hashes(event)
+        kept["_values"], kept["_marks"] = _hashes(event)
+        found = kept[name]
     return found
 
 
-def _marks(event: Event) -> bytes:
-    return b"".join(map(marked, event.tokens, event.tokens.values()))
+def _hashes(event: Event) -> tuple[bytes, bytes]:
+    """Give the hashes of an event's tokens, and the pairs of its attributes.
+
+    All in one kernel: a token that was never seen costs no more than one that was.
+    """
+    packed = _texts(event.attributes) or _packed(event)
+    sizes, attributes = packed[3], len(event.attributes)
+    tokens = np.empty(int(sizes.sum()) if len(sizes) else attributes, np.uint64)
+    pairs = np.empty((attributes, 2), np.uint64)
+    hash_values(packed, tokens, pairs)
+    return tokens.tobytes(), pairs.tobytes()
 
 
-def _values(event: Event) -> bytes:
-    seen, tokens = _SEEN, event.tokens
-    return b"".join(
-        [
-            seen[name][value]
-            if value.__class__ is str
-            else b"".join(map(seen[name].__getitem__, tokens[name]))
-            for name, value in event.attributes.items()
-        ]
-    )
+def _texts(attributes: Mapping[str, Any]) -> Packed | None:
+    """Pack attributes that all are one text, as most are; None for others."""
+    try:
+        names, texts = SEPARATOR.join(attributes), SEPARATOR.join(attributes.values())
+    except TypeError:
+        return None
+    if not names.count(SEPARATOR) == texts.count(SEPARATOR) == len(attributes) - 1:
+        return None
+    return names.encode(), texts.encode(), b"", _ALL_ONE, 0
+
+
+def _packed(event: Event) -> Packed:
+    """Pack attributes of any values."""
+    sizes = [len(values) for values in event.tokens.values()]
+    tokens = [each for values in event.tokens.values() for each in values]
+    names = [name.encode() for name in event.tokens]
+    texts = [_text(key).encode() for _, key in tokens]
+    families = bytes([FAMILIES[family] for family, _ in tokens])
+    parted = bytes([NEVER])
+    return parted.join(names), parted.join(texts), families, np.array(sizes, np.int64), NEVER
+
+
+def _text(key: Key) -> str:
+    if isinstance(key, Range):
+        low, high = key.span
+        return f"{low!r} {high!r} {key.mode}"
+    return key if isinstance(key, str) else repr(key)
 
 
 def starting(lengths: Sequence[int] | Ints) -> Ints:
@@ -96,68 +130,3 @@ def starting(lengths: Sequence[int] | Ints) -> Ints:
     starts = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts
-
-
-@lru_cache(_REMEMBERED)
-def marked(name: str, values: frozenset[Token]) -> bytes:
-    """Give the hashes of an attribute and of it with its values: 16 bytes, remembered."""
-    own = _digest(name.encode())
-    return own + _digest(own + b"".join(sorted(token_hash(name, each) for each in values)))
-
-
-class Seen(dict[str, "Own"]):
-    """The hashes of tokens, by attribute; what is missing is hashed, and much forgets all."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self._most, self._left = most, most
-
-    def __missing__(self, name: str) -> "Own":
-        self[name] = found = Own(name, self)
-        return found
-
-    def grow(self) -> None:
-        """Count one more token."""
-        self._left -= 1
-        if self._left < 0:
-            self.clear()
-            self._left = self._most
-
-
-class Own(dict[Token | str, bytes]):
-    """The hashes of the tokens of one attribute; a text stands for its token, found sooner.
-
-    What the tokens of texts begin with is hashed once: that halves what a new text costs.
-    """
-
-    def __init__(self, name: str, seen: Seen) -> None:
-        super().__init__()
-        self._name, self._seen = name, seen
-        self._begun = blake2b(f"({name!r}, ('string', ".encode(), digest_size=8)
-
-    def __missing__(self, token: Token | str) -> bytes:
-        self._seen.grow()
-        if isinstance(token, str):
-            whole = self._begun.copy()
-            whole.update(f"{token!r}))".encode())
-            found = whole.digest()
-        else:
-            found = token_hash(self._name, token)
-        self[token] = found
-        return found
-
-
-_SEEN: Final = Seen(_REMEMBERED)
-
-
-def token_hash(name: str, token: Token) -> bytes:
-    """Hash an attribute=value token; equal ranges hash alike however their bounds were given."""
-    family, value = token
-    whole: Any = token
-    if isinstance(value, Range):
-        whole = (family, (*value.span, value.mode))
-    return _digest(repr((name, whole)).encode())
-
-
-def _digest(text: bytes) -> bytes:
-    return blake2b(text, digest_size=8).digest()

@@ -2,13 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from tidings.diversify.distance import attribute_tokens
+from tidings.diversify.plain.xxh64 import xxh64
 from tidings.diversify.protocol import Candidate, best_first, ranked
 from tidings.model import Event
 from tidings.values import Range
@@ -47,9 +47,11 @@ def signatures(events: Sequence[Event], length: int, seed: int = 0) -> Signature
 def _hashed(name: str, token: Any) -> int:
     """Hash what a token prints as; a range prints its bounds as floats, however they were given."""
     family, value = token
-    whole = (family, (*value.span, value.mode)) if isinstance(value, Range) else token
-    digest = blake2b(repr((name, whole)).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
+    text = value if isinstance(value, str) else repr(value)
+    if isinstance(value, Range):
+        text = " ".join([*map(repr, value.span), value.mode])
+    seed = xxh64(name.encode()) + ("string", "number", "boolean", "time").index(family)
+    return xxh64(text.encode(), seed % 2**64)
 
 
 def _mixed(x: Signatures) -> Signatures:
