@@ -28,7 +28,7 @@ def test_the_best_is_on_top_whatever_comes_and_goes(
     keys: list[tuple[int, int]], toggled: list[int]
 ) -> None:
     """Keys tie, then times, then the numbers of the nodes decide."""
-    heap = tuple(np.full(MOST, -1) for _ in range(3))
+    heap = np.full((MOST, 3), -1)
     rank = (
         np.array([float(key) for key, _ in keys]),
         np.array([time for _, time in keys]),
@@ -37,16 +37,16 @@ def test_the_best_is_on_top_whatever_comes_and_goes(
     inside: set[int] = set()
     top = -1
     for node in toggled:
-        top = (dropped if node in inside else added)(heap, rank, top, node)  # type: ignore[arg-type]
+        top = (dropped if node in inside else added)(heap, rank, top, node)
         inside ^= {node}
         best = min(inside, key=lambda i: (-keys[i][0], -keys[i][1], i), default=-1)
         assert top == best
         assert reached(heap, top) == inside
 
 
-def reached(heap: tuple[np.ndarray, ...], top: int) -> set[int]:
+def reached(heap: Heap, top: int) -> set[int]:
     """All nodes below the top; each must name its parent."""
-    left, right, parent = heap
+    left, right, parent = heap.T
     found, todo = set(), [(top, -1)] if top >= 0 else []
     while todo:
         node, above = todo.pop()

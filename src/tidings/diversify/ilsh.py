@@ -105,7 +105,7 @@ def _state(tables: int, room: int) -> State:
 
 
 def _heap(size: int) -> Heap:
-    return (_free(size), _free(size), _free(size))
+    return np.full((size, 3), -1, np.int64)
 
 
 def _free(size: int) -> Ints:

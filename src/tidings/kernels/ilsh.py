@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tidings.kernels.minhash import band, sign, wrapping
 from tidings.kernels.numbers import int64
 from tidings.kernels.policy import inner, kernel
-from tidings.kernels.skew import Heap, Rank, skew_add, skew_drop, slot_before
+from tidings.kernels.skew import LEFT, RIGHT, Heap, Rank, skew_add, skew_drop, slot_before
 
 Hashes = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
@@ -129,7 +129,7 @@ def top_voted(votes: Votes, rank: Rank, chosen: Ints, rim: Ints) -> int:
 
     `rim` has room for one more than `chosen`: the children of what was taken, best first.
     """
-    _, tops, (left, right, _) = votes
+    _, tops, heap = votes
     size, level, many = 0, len(tops) - 1, 0
     while size < len(chosen):
         while many == 0 and level > 0:
@@ -144,7 +144,7 @@ def top_voted(votes: Votes, rank: Rank, chosen: Ints, rim: Ints) -> int:
         many -= 1
         for each in range(many):
             rim[each] = rim[each + 1]
-        for child in (left[taken], right[taken]):
+        for child in (heap[taken, LEFT], heap[taken, RIGHT]):
             if child >= 0:
                 many = rim_add(rank, rim, many, child)
     return size

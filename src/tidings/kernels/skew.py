@@ -4,6 +4,8 @@ Nodes are numbers. All operations are O(log n) amortised, and nothing is allocat
 own place in the arrays for as long as it lives.
 """
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,8 +13,11 @@ from tidings.kernels.policy import inner
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Heap = tuple[Ints, Ints, Ints]
-"""The left and the right child and the parent of each node, or -1."""
+Heap = Ints
+"""A row for each node: its left and its right child and its parent, or -1."""
+LEFT: Final = 0
+RIGHT: Final = 1
+PARENT: Final = 2
 Rank = tuple[Floats, Ints, Ints]
 """Of each slot its key, its time, and a number that decides between those of one time."""
 
@@ -31,19 +36,18 @@ def slot_before(rank: Rank, one: int, other: int) -> bool:
 @inner
 def skew_meld(heap: Heap, rank: Rank, width: int, one: int, other: int) -> int:
     """Join two heaps; give the top. Node n belongs to slot n // width."""
-    left, right, parent = heap
     if one < 0 or other < 0:
         return max(one, other)
     if slot_before(rank, other // width, one // width):
         one, other = other, one
     top = at = one
     while True:
-        below = right[at]
-        right[at] = left[at]
+        below = heap[at, RIGHT]
+        heap[at, RIGHT] = heap[at, LEFT]
         if below >= 0 and slot_before(rank, below // width, other // width):
             below, other = other, below
-        left[at] = other
-        parent[other] = at
+        heap[at, LEFT] = other
+        heap[other, PARENT] = at
         if below < 0:
             return top
         at, other = other, below
@@ -52,26 +56,22 @@ def skew_meld(heap: Heap, rank: Rank, width: int, one: int, other: int) -> int:
 @inner
 def skew_add(heap: Heap, rank: Rank, width: int, top: int, node: int) -> int:
     """Add a node; give the top."""
-    heap[0][node] = heap[1][node] = heap[2][node] = -1
+    heap[node, LEFT] = heap[node, RIGHT] = heap[node, PARENT] = -1
     return skew_meld(heap, rank, width, top, node)
 
 
 @inner
 def skew_drop(heap: Heap, rank: Rank, width: int, top: int, node: int) -> int:
     """Take out any node; give the top, or -1 where nothing is left."""
-    left, right, parent = heap
-    above = parent[node]
-    one, other = left[node], right[node]
+    above = heap[node, PARENT]
+    one, other = heap[node, LEFT], heap[node, RIGHT]
     for child in (one, other):
         if child >= 0:
-            parent[child] = -1
+            heap[child, PARENT] = -1
     joined = skew_meld(heap, rank, width, one, other)
     if joined >= 0:
-        parent[joined] = above
+        heap[joined, PARENT] = above
     if above < 0:
         return joined
-    if left[above] == node:
-        left[above] = joined
-    else:
-        right[above] = joined
+    heap[above, LEFT if heap[above, LEFT] == node else RIGHT] = joined
     return top
