@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 import pages
+from agreeing import RANKED, THRESHOLDS, WINDOWS, agreed, tuned
 from diversity_page import page
 from pages import machine, publish
 from sketches import beside
@@ -29,7 +31,6 @@ from tidings.diversify import (
     Candidate,
     Ilsh,
     Neighbours,
-    agreement,
     diversity,
     order_of,
 )
@@ -40,11 +41,9 @@ from tidings.diversify.maxdivrel import MaxDivRel
 from tidings.diversify.optimal import Optimal
 from tidings.diversify.order import ranks_and_keys
 from tidings.diversify.plain.registry import PLAIN
-from tidings.diversify.protocol import best_first
 
 K, ALPHA = 10, 0.5
 DIMENSIONS = (32, 128, 384)
-THRESHOLDS = (0.35, 0.55, 0.85)
 TABLE_1 = {10: (4, 8), 20: (4, 8, 12, 16), 30: (4, 8, 12, 16, 20)}
 
 
@@ -57,7 +56,10 @@ def main() -> None:
         "peers": peers(wanted),
         "sketches": {w: beside(w, 50, wanted.rounds) for w in wanted.windows},
         "streams": [stream(w, d) for d in wanted.sizes for w in wanted.windows],
-        "agreement": [agreed(s, w) for s in THRESHOLDS for w in wanted.windows if w <= 1000],
+        "agreement": [
+            {**agreed(*each), "tuned": tuned(*each)}
+            for each in product(RANKED, THRESHOLDS, wanted.agreed)
+        ],
         "table_1": table_1(wanted.draws),
     }
     publish("diversity", result, page, wanted)
@@ -68,9 +70,11 @@ def arguments() -> argparse.Namespace:
     wanted = parser.parse_args()
     wanted.windows, wanted.sizes = (100, 1000, 10_000), (50, 250, 500)
     wanted.rounds, wanted.draws, wanted.counts = 15, 20, (100, 1000)
+    wanted.agreed = WINDOWS
     if wanted.quick:
         wanted.windows, wanted.sizes = (100, 1000), (50,)
         wanted.rounds, wanted.draws, wanted.counts = 5, 3, (100,)
+        wanted.agreed = WINDOWS[:4]
     return wanted
 
 
@@ -180,19 +184,6 @@ def kept_step(part: MaxDivRel, window: list[Candidate]) -> float:
         kept.pick(slots, *arrays, order, K)
 
     return taking_turns({"": step}, 5)[""]
-
-
-def agreed(threshold: float, w: int, windows: int = 10) -> dict[str, Any]:
-    """LSH of an error of 0.07 against the greedy result, by relevance (TKS 7.3.2 and 7.4.2.1)."""
-    lsh = MaxDivRelLsh(error=0.07, threshold=threshold)
-    greedy = MaxDivRel(alpha=1 - threshold, distance=Jaccard())
-    pairs = []
-    for seed in range(windows):
-        window = Catalogue(50, seed=seed).candidates(w)
-        judged = sorted(greedy.choose(window, K), key=lambda i: best_first(window[i]))
-        pairs.append((lsh.choose(window, K), judged))
-    found = agreement(pairs)
-    return {"s": threshold, "shape": lsh.shape, "w": w, **found._asdict()}
 
 
 def table_1(draws: int) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from importlib import import_module
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -10,25 +11,32 @@ from tidings.diversify import Candidate
 from tidings.model import Event
 
 CATEGORIES, VALUES, EXPONENT = 60, 1000, 1.0
+MOST_CHANGED = 0.4
 
 
 class Catalogue:
-    """Products of `size` attributes, D; a variant differs from its product in some of them."""
+    """Products of `size` attributes, D; a variant differs from its product in some of them.
 
-    def __init__(self, size: int, seed: int = 7, most_changed: float = 0.4) -> None:
+    The categories belong to `mains` that share no attribute.
+    """
+
+    def __init__(
+        self, size: int, seed: int = 7, categories: int = CATEGORIES, mains: int = 6
+    ) -> None:
         self.chance = np.random.default_rng(seed)
-        self.size, self.most = size, most_changed
+        self.size, self.mains = size, mains
         weights = 1 / np.arange(1, VALUES + 1) ** EXPONENT
         self.law = np.cumsum(weights / weights.sum())[:-1]
-        self.products = [self._values(size) for _ in range(CATEGORIES)]
+        self.products = [self._values(size) for _ in range(categories)]
         self.made = 0
 
     def event(self) -> Event:
-        kind = int(self.chance.integers(CATEGORIES))
+        kind = int(self.chance.integers(len(self.products)))
         values = self.products[kind].copy()
-        changed = self.chance.random(self.size) < self.chance.random() * self.most
+        changed = self.chance.random(self.size) < self.chance.random() * MOST_CHANGED
         values[changed] = self._values(int(changed.sum()))
-        attributes = {f"c{kind % 6}-{i}": f"v{value}" for i, value in enumerate(values.tolist())}
+        main = kind % self.mains
+        attributes = {f"c{main}-{i}": f"v{value}" for i, value in enumerate(values.tolist())}
         self.made += 1
         return Event(f"p{self.made:07d}", attributes, self.made)
 
@@ -38,6 +46,23 @@ class Catalogue:
     def candidates(self, count: int) -> list[Candidate]:
         ranks = self.chance.random(count).tolist()
         return [Candidate(self.event(), rank, rank) for rank in ranks]
+
+    def wishes(self, size: int) -> dict[tuple[str, str], float]:
+        """Tuples of one main category with normal preferences; popular ones are wished for more."""
+        places = self._values(size) % self.size
+        values, weights = self._values(size), abs(self.chance.normal(size=size))
+        wished = zip(places.tolist(), values.tolist(), weights.tolist(), strict=True)
+        return {(f"c0-{place}", f"v{value}"): weight for place, value, weight in wished}
+
+    def wanted(self, count: int, wishes: dict[tuple[str, str], float]) -> list[Candidate]:
+        """Events that fulfil some wish, ranked by the mean preference of those they fulfil."""
+        found: list[Candidate] = []
+        while len(found) < count:
+            event = self.event()
+            met = [wishes[each] for each in event.attributes.items() if each in wishes]
+            if met:
+                found.append(Candidate(event, fmean(met), fmean(met)))
+        return found
 
     def _values(self, count: int) -> Any:
         return np.searchsorted(self.law, self.chance.random(count))

@@ -1,0 +1,32 @@
+"""The diversity probability at the thesis' settings (TKS 7.3.2), on seeded streams."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Load = Callable[[str], Any]
+
+
+@pytest.mark.parametrize("ranked", ["preferences", "chance"])
+@pytest.mark.parametrize("threshold", [0.35, 0.55, 0.85])
+def test_lsh_gives_what_greedy_gives_as_often_as_in_the_thesis(
+    module: Load, ranked: str, threshold: float
+) -> None:
+    found = module("agreeing")
+    assert threshold in found.THRESHOLDS
+    rows = [found.agreed(ranked, threshold, w) for w in found.WINDOWS]
+    assert found.mean(rows, ranked, threshold) >= 0.7
+    assert all(row["rank"] <= row["diversity"] <= 1 for row in rows)
+    assert rows[0]["diversity"] == 1  # w = k
+
+
+def test_a_window_holds_only_what_is_wished_for(module: Load) -> None:
+    found = module("agreeing")
+    window = found.by_wishes(0, 30, 1)
+    wishes = found._shop(0, 1).wishes(found.TUPLES)
+    assert len(window) == 30
+    for each in window:
+        met = [wishes[token] for token in each.event.attributes.items() if token in wishes]
+        assert met
+        assert each.rank == pytest.approx(sum(met) / len(met))
