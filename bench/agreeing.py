@@ -9,6 +9,7 @@ is the share of what greedy chose.
 """
 
 from collections.abc import Callable
+from functools import cache
 from statistics import fmean
 from typing import Any
 
@@ -55,19 +56,23 @@ def _shop(view: int, seed: int) -> Catalogue:
 RANKED: dict[str, Draw] = {"preferences": by_wishes, "chance": by_chance}
 
 
+@cache
+def drawn(ranked: str, w: int) -> list[list[Candidate]]:
+    """A window of every view."""
+    return [RANKED[ranked](view, w, 1) for view in range(len(VIEWS))]
+
+
 def agreed(ranked: str, threshold: float, w: int) -> dict[str, Any]:
     """Both probabilities over a window of every view."""
-    windows = [RANKED[ranked](view, w, seed=1) for view in range(len(VIEWS))]
     lsh = MaxDivRelLsh(error=ERROR, threshold=threshold)
-    found = compared(windows, lsh, MaxDivRel(alpha=1 - threshold, distance=Jaccard()))
+    found = compared(drawn(ranked, w), lsh, MaxDivRel(alpha=1 - threshold, distance=Jaccard()))
     return {"ranked": ranked, "s": threshold, "shape": lsh.shape, "w": w, **found._asdict()}
 
 
 def tuned(ranked: str, threshold: float, w: int) -> float:
     """The diversity probability against greedy with the largest alpha that yields k."""
-    windows = [RANKED[ranked](view, w, seed=1) for view in range(len(VIEWS))]
     lsh = MaxDivRelLsh(error=ERROR, threshold=threshold)
-    return compared(windows, lsh, MaxDivRel(distance=Jaccard())).diversity
+    return compared(drawn(ranked, w), lsh, MaxDivRel(distance=Jaccard())).diversity
 
 
 def compared(windows: list[list[Candidate]], lsh: MaxDivRelLsh, judge: MaxDivRel) -> Agreement:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tidings.diversify import Distance
 from tidings.diversify.distance import Overlap
 from tidings.model import Delivery, Event, Match
+from tidings.quality.sets import SPAN, set_diversity
 from tidings.values import SECOND_US
 
 Floats = npt.NDArray[np.float64]
@@ -26,8 +27,9 @@ class Report:
 
     `share` of the matches were delivered. `mean_score` is that of all matches, `mean_rank` that of
     the deliveries. `mean_age_s` is how old events were when they were delivered (freshness).
-    `diversity` is the mean distance between a delivery and the one before it, for the same
-    subscriber. `coverage` is the share of subscriptions with a match that got a delivery.
+    `diversity` is that of sets (PREF Def. 8): the mean distance between deliveries to the same
+    subscriber, of those less than `SPAN` deliveries apart. `coverage` is the share of subscriptions
+    with a match that got a delivery.
     """
 
     matches: int
@@ -75,13 +77,12 @@ class Quality:
     (0.5, 0.7, 0.9, 3.0, 0.5)
     """
 
-    def __init__(self, distance: Distance | None = None) -> None:
-        self._distance = distance or Overlap()
-        self._scores, self._ranks, self._ages, self._apart = (Mean() for _ in range(4))
+    def __init__(self, distance: Distance | None = None, span: int = SPAN) -> None:
+        self._sets = set_diversity(distance or Overlap(), span)
+        self._scores, self._ranks, self._ages = (Mean() for _ in range(3))
         self._matched: set[str] = set()
         self._numbers = np.zeros(64, np.bool_)
         self._served: set[str] = set()
-        self._before: dict[str, Event] = {}
 
     def matched(self, matches: Iterable[Match]) -> None:
         """Take matches in."""
@@ -99,27 +100,28 @@ class Quality:
 
     def delivered(self, deliveries: Iterable[Delivery], event_of: Lookup) -> None:
         """Take deliveries in; age and diversity are measured of events that can be looked up."""
-        for delivery in deliveries:
-            self._ranks.add(delivery.rank)
-            self._served.update(delivery.matched)
-            event = event_of(delivery.event)
+        sums, name, event = [0.0, 0, 0, 0], "", None
+        for each in deliveries:
+            sums[0] += each.rank
+            sums[1] += 1
+            self._served.update(each.matched)
+            if each.event != name:  # most deliveries of a call are of one event
+                name, event = each.event, event_of(each.event)
             if event is not None:
-                self._follow(delivery, event)
-
-    def _follow(self, delivery: Delivery, event: Event) -> None:
-        self._ages.add((delivery.delivered_us - event.published_us) / SECOND_US)
-        before = self._before.get(delivery.subscriber)
-        self._before[delivery.subscriber] = event
-        if before is not None:
-            self._apart.add(self._distance.between(before, event))
+                sums[2] += each.delivered_us - event.published_us
+                sums[3] += 1
+                self._sets.add(each.subscriber, event)
+        self._ranks.add(sums[0], int(sums[1]))
+        self._ages.add(sums[2] / SECOND_US, int(sums[3]))
 
     def forget(self, subscriber: str) -> None:
-        """Forget the last delivery of somebody who left."""
-        self._before.pop(subscriber, None)
+        """Forget the last deliveries of somebody who left."""
+        self._sets.forget(subscriber)
 
     def report(self) -> Report:
         """Tell what was measured so far."""
         matches, delivered = self._scores.count, self._ranks.count
+        apart, pairs = self._sets.total()
         wanted = len(self._matched) + int(np.count_nonzero(self._numbers))
         return Report(
             matches=matches,
@@ -128,6 +130,6 @@ class Quality:
             mean_score=self._scores.value,
             mean_rank=self._ranks.value,
             mean_age_s=self._ages.value,
-            diversity=self._apart.value,
+            diversity=apart / pairs if pairs else None,
             coverage=min(1.0, len(self._served) / wanted) if wanted else None,
         )

@@ -5,9 +5,10 @@ from statistics import fmean
 import pytest
 
 from tidings import Engine, Event, Policy, Sliding, Subscriber, Subscription
+from tidings.diversify import diversity
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.model import Delivery, Match
-from tidings.quality import Quality
+from tidings.quality import SPAN, Quality
 from tidings.testing import workload
 
 
@@ -17,6 +18,12 @@ def film(name: str, at: float, **attributes: str) -> Event:
 
 def sent(subscriber: str, event: str, rank: float, at_us: int, *matched: str) -> Delivery:
     return Delivery(subscriber, event, rank, 1, {}, matched, 1, at_us)
+
+
+FILMS = [
+    film(f"e{i}", i, genre=genre, director=director)
+    for i, (genre, director) in enumerate([("x", "p"), ("x", "q"), ("y", "p"), ("y", "p")])
+]
 
 
 def test_nothing_was_measured_of_nothing() -> None:
@@ -47,6 +54,15 @@ def test_each_figure_by_hand() -> None:
     assert report.mean_age_s == pytest.approx(2 / 3)
     assert report.diversity == 0.5
     assert report.coverage == 0.75
+
+
+def test_what_one_got_is_a_set_however_long_it_took() -> None:
+    events = {each.id: each for each in FILMS}
+    quality = Quality()
+    for each in FILMS:
+        quality.delivered([sent("a", each.id, 0.5, 0)], events.get)
+    assert quality.report().diversity == pytest.approx(diversity(FILMS, Overlap()))
+    assert quality.report().diversity == pytest.approx(diversity(FILMS[::-1], Overlap()))
 
 
 def test_the_distance_can_be_chosen_and_who_left_is_forgotten() -> None:
@@ -82,12 +98,15 @@ def test_the_engine_measures_all_that_passes(feeds: str) -> None:
     assert report.mean_rank == pytest.approx(fmean(each.rank for each in found))
     ages = [(each.delivered_us - events[each.event].published_us) / 1e6 for each in found]
     assert report.mean_age_s == pytest.approx(fmean(ages))
-    apart: list[float] = []
-    last: dict[str, Event] = {}
+    got: dict[str, list[Event]] = {}
     for each in found:
-        if each.subscriber in last:
-            apart.append(Overlap().between(last[each.subscriber], events[each.event]))
-        last[each.subscriber] = events[each.event]
+        got.setdefault(each.subscriber, []).append(events[each.event])
+    apart = [
+        Overlap().between(one, other)
+        for mine in got.values()
+        for i, one in enumerate(mine)
+        for other in mine[max(0, i - SPAN + 1) : i]
+    ]
     assert report.diversity == pytest.approx(fmean(apart))
     assert report.share == pytest.approx(len(found) / report.matches)
     assert 0 < (report.coverage or 0) <= 1
