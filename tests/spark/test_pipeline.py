@@ -117,18 +117,6 @@ def test_matches_are_those_of_the_matcher(spark: SparkSession, work: Workload) -
     assert found.sort_by(order).to_pylist() == wanted.sort_by(order).to_pylist()
 
 
-def test_evaluate_sets_deliveries_beside_all_matches(spark: SparkSession) -> None:
-    matches = spark.sql(
-        "select * from values ('a', 0.5D), ('a', 1D), ('b', 0.2D) t(subscriber, score)"
-    )
-    deliveries = spark.sql("select 'a' subscriber, 1.0D rank")
-    found = ts.evaluate(deliveries, matches).orderBy("subscriber").collect()
-    assert [tuple(row) for row in found] == [
-        ("a", 2, 1, 0.5, 0.75, 1.0),
-        ("b", 1, 0, 0.0, 0.2, None),
-    ]
-
-
 @pytest.mark.parametrize("scorer", ["exact", "relaxed", "preference", "graph"])
 def test_targets_are_those_of_the_engine(spark: SparkSession, work: Workload, scorer: str) -> None:
     events = frame(spark, events_to_table(work.events[:20]))

@@ -4,6 +4,7 @@
 tells how good deliveries are.
 """
 
+from tidings.spark.diversity import diversify, diversify_approximately
 from tidings.spark.pipeline import feed, match, outcomes, target
 from tidings.spark.quality import evaluate
 from tidings.spark.rebucket import rebucket
@@ -12,6 +13,8 @@ from tidings.spark.sink import parquet_sink
 from tidings.spark.store_sink import store_sink
 
 __all__ = [
+    "diversify",
+    "diversify_approximately",
     "evaluate",
     "feed",
     "match",

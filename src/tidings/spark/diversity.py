@@ -1,0 +1,215 @@
+"""Which k of very many candidates, on all cores: the choices of one machine, found by Spark.
+
+Candidates are publications with a column `rank`. Every other column but those of `by` is an
+attribute. `by` names columns that part them into groups, each of which is chosen from on its own.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from tidings import checks, parts
+from tidings.diversify import DIVERSIFIERS, Candidate, Diversifier
+from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
+from tidings.diversify.lsh import MaxDivRelLsh
+from tidings.errors import InvalidForm, InvalidPolicy
+from tidings.rows import BadRecord
+from tidings.spark.flow import ReadEvents
+from tidings.spark.frames import event_reader
+
+RANK: Final = "rank"
+CHOSEN: Final = "id string, published_at timestamp, rank double, position long"
+SIGNED: Final = "id string, published_us long, rank double, bands array<long>"
+Batches = Iterable[pa.RecordBatch]
+
+
+def diversify(
+    candidates: DataFrame,
+    k: int,
+    diversifier: object = "maxdivrel-lsh",
+    by: str | Sequence[str] = (),
+) -> DataFrame:
+    """Give the k chosen of each group: its columns, id, published_at, rank and position.
+
+    Exactly what the diversifier chooses on one machine. `maxdivrel-lsh` is spread over all cores:
+    signatures where the candidates are, a shuffle by bucket and one by winner, so that one group
+    may have millions. Any other looks at a group in one task, which must hold it.
+    """
+    crowd, part = _read(candidates, by), parts.read(DIVERSIFIERS, "diversifier", diversifier)
+    checks.count("k", k)
+    if isinstance(part, MaxDivRelLsh):
+        return _elected(crowd, candidates, part, k)
+    return _chosen(crowd, candidates, part, k)
+
+
+def diversify_approximately(
+    candidates: DataFrame, k: int, diversifier: object = "maxmin", by: str | Sequence[str] = ()
+) -> DataFrame:
+    """Choose from core-sets: NOT what one machine would choose, but from groups of any size.
+
+    Each partition keeps, of each group, k candidates that lie far apart: greedily, always the one
+    whose smallest pair weight to those kept is largest. The diversifier then chooses from what all
+    partitions kept. For `maxmin` and a distance with the triangle inequality (Jaccard; overlap
+    among events of the same attributes), the best k of what was kept have at least a third of the
+    smallest weight of the best k of all: either a partition kept k that lie that far apart, or
+    every candidate has one that was kept within a third of the best. Growing from the best pair at
+    most halves it again, so the answer has a sixth at least. For `maxsum` and `maxavg` no bound is
+    stated. The answer depends on how the candidates are partitioned.
+    """
+    crowd, part = _read(candidates, by), parts.read(DIVERSIFIERS, "diversifier", diversifier)
+    checks.count("k", k)
+    if not isinstance(part, MaxMin | MaxSum | MaxAvg):
+        raise InvalidPolicy(f"core-sets are for maxmin, maxsum and maxavg, not {part.name}")
+    far = MaxMin(part.sigma, part.distance)
+    kept = candidates.mapInArrow(lambda batches: core_sets(crowd, far, k, batches), crowd.schema)
+    return _chosen(crowd, kept, part, k)
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """How the rows of candidates are read, wherever they are."""
+
+    schema: StructType
+    by: tuple[str, ...]
+    read: ReadEvents
+
+    def with_groups(self, columns: str) -> StructType:
+        """Give the columns of the groups, and others behind them."""
+        groups = [self.schema[name] for name in self.by]
+        more = cast(StructType, StructType.fromDDL(columns))
+        return StructType([*groups, *more.fields])
+
+    def candidates(self, batch: pa.RecordBatch | pa.Table) -> list[Candidate]:
+        """Read rows; one that cannot be read stops the job and is named."""
+        ranks = batch.column(RANK).to_pylist()
+        events = self.read(batch.drop_columns([RANK, *self.by]))
+        return [_candidate(each, rank) for each, rank in zip(events, ranks, strict=True)]
+
+
+def _read(candidates: DataFrame, by: str | Sequence[str]) -> Crowd:
+    groups = (by,) if isinstance(by, str) else tuple(by)
+    if missing := [name for name in (RANK, *groups) if name not in candidates.columns]:
+        raise InvalidForm(f"candidates lack the columns {missing}")
+    return Crowd(candidates.schema, groups, event_reader(candidates.drop(RANK, *groups)))
+
+
+def _candidate(found: Any, rank: Any) -> Candidate:
+    if isinstance(found, BadRecord):
+        raise InvalidForm(f"a candidate cannot be used: {found.reason}: {found.record}")
+    rank = checks.number(f"the rank of {found.id}", rank, InvalidForm, high=float("inf"))
+    return Candidate(found, rank, rank)
+
+
+def _elected(crowd: Crowd, candidates: DataFrame, part: MaxDivRelLsh, k: int) -> DataFrame:
+    """Let buckets elect their winners, and winners be ordered by votes (TKS 5.2.5.2)."""
+    schema = crowd.with_groups(SIGNED)
+    arrow = to_arrow_schema(schema, timezone="UTC")
+    signed = candidates.mapInArrow(lambda batches: sign(crowd, part, arrow, batches), schema)
+    ahead = f.struct(
+        (0.0 - f.col("rank")).alias("rank"), (-f.col("published_us")).alias("published_us"), "id"
+    )
+    buckets = f.concat(f.transform("bands", lambda band: _bucket(band, None)), _own())
+    rows = signed.select(*crowd.by, ahead.alias("who"), f.explode(buckets).alias("bucket"))
+    won = rows.groupBy(*crowd.by, "bucket").agg(f.min("who").alias("who"))
+    real = f.count(f.col("bucket.band")).alias("votes")
+    return _top(crowd, won.groupBy(*crowd.by, "who").agg(real), k)
+
+
+def _bucket(band: Any, alone: Any) -> Column:
+    return f.struct(
+        f.lit(band).cast("long").alias("band"), f.lit(alone).cast("string").alias("alone")
+    )
+
+
+def _own() -> Column:
+    """Give a bucket without a vote for the candidate alone, so that nobody is lost."""
+    return f.array(_bucket(None, f.col("id")))
+
+
+def _top(crowd: Crowd, votes: DataFrame, k: int) -> DataFrame:
+    """Take k by votes, then by rank; of fewer than k candidates all, by rank alone."""
+    best = [f.col("votes").desc(), f.col("who")]
+    if crowd.by:
+        place = f.row_number().over(Window.partitionBy(*crowd.by).orderBy(*best))
+        few = votes.withColumn("place", place).where(f.col("place") <= k)
+    else:
+        few = votes.orderBy(*best).limit(k)
+    group = Window.partitionBy(*crowd.by)
+    few = few.withColumn("many", f.count("*").over(group))
+    few = few.where((f.col("many") < k) | (f.col("votes") > 0))
+    counted = f.when(f.col("many") < k, 0).otherwise(f.col("votes"))
+    position = f.row_number().over(group.orderBy(counted.desc(), "who"))
+    return few.select(
+        *crowd.by,
+        f.col("who.id").alias("id"),
+        f.timestamp_micros(-f.col("who.published_us")).alias("published_at"),
+        (0.0 - f.col("who.rank")).alias("rank"),
+        position.cast("long").alias("position"),
+    )
+
+
+def sign(
+    crowd: Crowd, part: MaxDivRelLsh, schema: pa.Schema, batches: Batches
+) -> Iterator[pa.RecordBatch]:
+    """Give each candidate the keys of its L buckets, Arrow in and Arrow out."""
+    for batch in batches:
+        found = crowd.candidates(batch)
+        keys = part.bands([each.event for each in found]).view(np.int64)
+        starts = np.arange(len(found) + 1, dtype=np.int32) * keys.shape[1]
+        columns = [
+            *(batch.column(name) for name in crowd.by),
+            pa.array([each.event.id for each in found], pa.string()),
+            pa.array([each.event.published_us for each in found], pa.int64()),
+            pa.array([each.rank for each in found], pa.float64()),
+            pa.ListArray.from_arrays(pa.array(starts), pa.array(keys.ravel())),
+        ]
+        cast = [each.cast(field.type) for each, field in zip(columns, schema, strict=True)]
+        yield pa.RecordBatch.from_arrays(cast, schema=schema)
+
+
+def _chosen(crowd: Crowd, candidates: DataFrame, part: Diversifier, k: int) -> DataFrame:
+    """Choose from each group in one task."""
+    schema = crowd.with_groups(CHOSEN)
+    arrow = to_arrow_schema(schema, timezone="UTC")
+    return candidates.groupBy(*crowd.by).applyInArrow(
+        lambda table: choose_group(crowd, part, k, arrow, table), schema
+    )
+
+
+def choose_group(
+    crowd: Crowd, part: Diversifier, k: int, schema: pa.Schema, table: pa.Table
+) -> pa.Table:
+    """Choose from one group, Arrow in and Arrow out."""
+    found = crowd.candidates(table)
+    rows = [
+        {
+            **{name: table.column(name)[0].as_py() for name in crowd.by},
+            "id": found[i].event.id,
+            "published_at": found[i].event.published_us,
+            "rank": found[i].rank,
+            "position": place,
+        }
+        for place, i in enumerate(part.choose(found, k), start=1)
+    ]
+    return pa.Table.from_pylist(rows, schema)
+
+
+def core_sets(crowd: Crowd, far: MaxMin, k: int, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Give, of each group in a partition, k rows that lie far apart."""
+    whole = pa.Table.from_batches(batches)
+    groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    keys = [whole.column(name).to_pylist() for name in crowd.by]
+    for row in range(whole.num_rows):
+        groups[tuple(column[row] for column in keys)].append(row)
+    found = crowd.candidates(whole)
+    for rows in groups.values():
+        kept = [rows[i] for i in far.choose([found[row] for row in rows], k)]
+        yield from whole.take(kept).combine_chunks().to_batches()
