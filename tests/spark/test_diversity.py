@@ -146,6 +146,15 @@ def test_core_sets_of_one_partition_and_of_groups(spark: SparkSession) -> None:
         assert mine == alone(([found[0][i] for i in own], [found[1][i] for i in own]), 4, MAXMIN)
 
 
+def test_of_nobody_nobody_is_chosen(spark: SparkSession) -> None:
+    """Neither from no candidates, nor from partitions without any."""
+    frames = frame(spark, crowd([("x", "y", 0.5, 2), ("x", "z", 0.5, 1)]))
+    for choose in (ts.diversify, ts.diversify_approximately):
+        assert choose(frames.where("rank > 1"), 2, MAXMIN).collect() == []
+        assert len(choose(frames.repartition(5), 2, MAXMIN).collect()) == 2
+    assert ts.diversify(frames.where("rank > 1"), 2, LSH).collect() == []
+
+
 def test_what_is_wrong_is_said(spark: SparkSession) -> None:
     frames = frame(spark, crowd([("x", "y", 0.5, 2)]))
     with pytest.raises(InvalidForm, match=r"lack the columns \['owner'\]"):

@@ -204,7 +204,10 @@ def choose_group(
 
 def core_sets(crowd: Crowd, far: MaxMin, k: int, batches: Batches) -> Iterator[pa.RecordBatch]:
     """Give, of each group in a partition, k rows that lie far apart."""
-    whole = pa.Table.from_batches(batches)
+    parted = list(batches)
+    if not parted:
+        return
+    whole = pa.Table.from_batches(parted)
     groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     keys = [whole.column(name).to_pylist() for name in crowd.by]
     for row in range(whole.num_rows):
