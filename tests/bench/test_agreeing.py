@@ -30,3 +30,11 @@ def test_a_window_holds_only_what_is_wished_for(module: Load) -> None:
         met = [wishes[token] for token in each.event.attributes.items() if token in wishes]
         assert met
         assert each.rank == pytest.approx(sum(met) / len(met))
+
+
+def test_the_page_tells_the_mean_over_windows(module: Load) -> None:
+    row = {"ranked": "chance", "s": 0.35, "shape": (51, 4), "rank": 0.25, "tuned": 0.5}
+    rows = [{**row, "w": 10, "diversity": 1.0}, {**row, "w": 20, "diversity": 0.5}]
+    lines = module("diversity_page").agreements(rows)
+    assert "- ranked by chance, s = 0.35: mean 0.75" in lines
+    assert lines[-1] == "| chance | 0.35 | 51 x 4 | 20 | 0.50 | 0.25 | 0.50 |"
