@@ -83,7 +83,10 @@ def test_the_example_delivers_what_the_engine_delivers(tmp_path):
 
 def test_late_events_and_dead_letters_are_written_with_a_reason(folder):
     account = run(load_config(folder / "run.toml"))
+    quality = account.quality
+    assert (quality["matches"], quality["delivered"], quality["share"]) == (5, 5, 1.0)
     assert account.to_dict() == {
+        "quality": quality,
         "engine": "local",
         "batches": 2,
         "events": 7,

@@ -49,7 +49,10 @@ def test_the_example_delivers_what_the_local_engine_delivers(tmp_path):
     local = run(run_local, replace(config, engine="local", sink=Sink(tmp_path / "local")))
     assert deliveries(tmp_path / "spark") == deliveries(tmp_path / "local")
     assert len(deliveries(tmp_path / "spark")) == sum(spark.delivered.values()) > 30
-    assert without(spark, "engine", "sink") == without(local, "engine", "sink")
+    assert without(spark, "engine", "sink", "quality") == without(
+        local, "engine", "sink", "quality"
+    )
+    assert spark.quality == pytest.approx({name: local.quality[name] for name in spark.quality})
 
 
 @pytest.fixture

@@ -34,6 +34,12 @@ def test_rows_become_objects_and_a_late_event_is_one():
 @pytest.mark.spark
 def test_counts_are_those_of_the_objects_with_names_or_without(spark):
     outcomes = spark.createDataFrame([tuple(row.values()) for row in ROWS], OUTCOMES)
-    assert tally(outcomes) == Tally(3, 2, 1, {"ann": 2, "bob": 1})
-    assert tally(outcomes, by_name=False) == Tally(3, 2, 1)
+    accounts = [row for row in ROWS if row["kind"] == "account"]
+    sums = {
+        "ranks": sum(row["rank"] for row in ROWS if row["kind"] == "delivery"),
+        "matches": sum(row["position"] for row in accounts),
+        "scores": sum(row["position"] * row["rank"] for row in accounts),
+    }
+    assert tally(outcomes) == Tally(3, 2, 1, {"ann": 2, "bob": 1}, **sums)
+    assert tally(outcomes, by_name=False) == Tally(3, 2, 1, **sums)
     assert tally(outcomes.where("false")) == Tally()

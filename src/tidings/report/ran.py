@@ -72,11 +72,29 @@ def show_account(console: Console, account: Account) -> None:
         f"{account.seconds:.1f} s",
     ]
     console.print(Text(", ".join(facts), "bold"))
+    if good := _quality(account):
+        console.print(Text(good))
     sink = account.plan.config.sink
     if account.plan.refused:
         words = f"{plural(len(account.plan.refused), 'record')} refused: {sink.path}/refused.jsonl"
         console.print(Text(words, "red"), soft_wrap=True)
     console.print(Text(f"Written to {sink.label}{_how(account)}"), soft_wrap=True)
+
+
+def _quality(account: Account) -> str:
+    """Say how good the deliveries are; nothing, if there were none."""
+    told = account.quality
+    if not told.get("delivered"):
+        return ""
+    words = [
+        f"{told['share']:.1%} of {plural(told['matches'], 'match')} delivered",
+        f"mean rank {told['mean_rank']:.3f} (of all that matched {told['mean_score']:.3f})",
+    ]
+    if told.get("diversity") is not None:
+        words.append(f"diversity {told['diversity']:.3f}")
+    if told.get("coverage") is not None:
+        words.append(f"{told['coverage']:.1%} of the subscriptions that matched are served")
+    return ", ".join(words)
 
 
 def _how(account: Account) -> str:

@@ -13,7 +13,8 @@ class Batch:
     """What came of one batch of events: deliveries, late events, dead letters.
 
     `delivered` says how many each subscriber got, unless there are too many to name. `measures` are
-    further figures of the engine: speed, lag, state.
+    further figures of the engine: speed, lag, state. `quality` tells how good all deliveries of the
+    run are by then, as far as the engine measures it.
     """
 
     number: int
@@ -23,6 +24,7 @@ class Batch:
     dead: int = 0
     delivered: Mapping[str, int] = field(default_factory=dict)
     measures: Mapping[str, Any] = field(default_factory=dict)
+    quality: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Give the JSON form, without names."""
@@ -33,6 +35,7 @@ class Batch:
             "deliveries": self.deliveries,
             "late": self.late,
             "dead_letters": self.dead,
+            "quality": dict(self.quality),
         }
 
 
@@ -47,6 +50,7 @@ class Account:
     delivered: Mapping[str, int]
     late: int
     dead: int
+    quality: Mapping[str, Any]
     seconds: float
 
     @classmethod
@@ -63,6 +67,7 @@ class Account:
             delivered=dict(sorted(delivered.items())),
             late=sum(batch.late for batch in batches),
             dead=sum(batch.dead for batch in batches),
+            quality=batches[-1].quality if batches else {},
             seconds=seconds,
         )
 
@@ -76,6 +81,7 @@ class Account:
             "subscribers": dict(self.delivered),
             "late": self.late,
             "dead_letters": self.dead,
+            "quality": dict(self.quality),
             "refused": len(self.plan.refused),
             "seconds": round(self.seconds, 3),
             "sink": self.plan.config.sink.label,

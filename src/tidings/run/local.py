@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidings.engine import Engine
 from tidings.errors import InvalidForm
@@ -42,7 +42,7 @@ def run_local(plan: Plan, stop: Stop | None = None) -> Iterator[Batch]:
             records = [record for path in paths for record in read_file(path, source.suffix)]
             found = _publish(engine, records)
             write(number, found)
-            yield _batch(number, len(records), found)
+            yield replace(_batch(number, len(records), found), quality=engine.quality().to_dict())
 
 
 def _engine(plan: Plan) -> Engine:

@@ -50,9 +50,39 @@ def run_spark(plan: Plan, stop: Stop | None = None) -> Iterator[Batch]:
         running = start(
             found.writeStream.queryName(plan.folder.query), gate, plan.folder.checkpoint, every
         )
+        sums = Sums()
         for progress in follow(running):
             ledger.tell(plan.folder.query, progress)
-            yield _batch(progress, tallies.pop(progress.batch))
+            counted = tallies.pop(progress.batch)
+            sums.add(counted)
+            yield _batch(progress, counted, sums)
+
+
+@dataclass
+class Sums:
+    """How good the deliveries of a run are so far; `ts.evaluate` tells more of what is written."""
+
+    matches: int = 0
+    delivered: int = 0
+    scores: float = 0.0
+    ranks: float = 0.0
+
+    def add(self, counted: Tally) -> None:
+        """Take a batch in."""
+        self.matches += counted.matches
+        self.delivered += counted.deliveries
+        self.scores += counted.scores
+        self.ranks += counted.ranks
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the figures as `Engine.quality` names them."""
+        return {
+            "matches": self.matches,
+            "delivered": self.delivered,
+            "share": self.delivered / self.matches if self.matches else None,
+            "mean_score": self.scores / self.matches if self.matches else None,
+            "mean_rank": self.ranks / self.delivered if self.delivered else None,
+        }
 
 
 def sketch(plan: Plan) -> Sketch:
@@ -87,7 +117,7 @@ def _ledger(metrics: Metrics) -> Ledger:
     return Ledger(*exports)
 
 
-def _batch(progress: Progress, counted: Tally) -> Batch:
+def _batch(progress: Progress, counted: Tally, sums: Sums) -> Batch:
     return Batch(
         progress.batch,
         progress.events,
@@ -96,4 +126,5 @@ def _batch(progress: Progress, counted: Tally) -> Batch:
         counted.dead,
         counted.delivered,
         progress.to_dict(),
+        sums.to_dict(),
     )

@@ -13,18 +13,24 @@ from tidings.model import Delivery
 from tidings.rows import DeadLetter
 from tidings.values import time_us
 
-KINDS: Final = ("delivery", "late", "dead")
+KINDS: Final = ("delivery", "late", "dead", "account")
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How many outcomes of each kind there are; an event that is late for many counts once."""
+    """How many outcomes of each kind there are; an event that is late for many counts once.
+
+    `ranks` is the sum over the deliveries, `scores` that over all `matches`.
+    """
 
     deliveries: int = 0
     late: int = 0
     dead: int = 0
     delivered: Mapping[str, int] = field(default_factory=dict)
+    ranks: float = 0.0
+    matches: int = 0
+    scores: float = 0.0
 
 
 def tally(outcomes: DataFrame, *, by_name: bool = True) -> Tally:
@@ -33,6 +39,9 @@ def tally(outcomes: DataFrame, *, by_name: bool = True) -> Tally:
     rows = groups.agg(
         f.count(f.lit(1)).alias("rows"),
         f.count_distinct(f.when(f.col("kind") == "late", f.col("event"))).alias("events"),
+        f.sum("rank").alias("ranks"),
+        f.sum("position").alias("matches"),
+        f.sum(f.col("rank") * f.col("position")).alias("scores"),
     ).collect()
     counts = {kind: [row for row in rows if row["kind"] == kind] for kind in KINDS}
     return Tally(
@@ -40,6 +49,9 @@ def tally(outcomes: DataFrame, *, by_name: bool = True) -> Tally:
         sum(row["events"] for row in counts["late"]),
         sum(row["rows"] for row in counts["dead"]),
         {row["subscriber"]: row["rows"] for row in counts["delivery"]} if by_name else {},
+        sum(row["ranks"] for row in counts["delivery"]),
+        sum(row["matches"] for row in counts["account"]),
+        sum(row["scores"] for row in counts["account"]),
     )
 
 
