@@ -24,6 +24,7 @@ from tidings.score.relaxed import Relaxed
 from tidings.sealed.bases import seal_folder
 from tidings.sealed.member import Member, members
 from tidings.spark import flow as flows
+from tidings.spark import pace as paces
 from tidings.spark.answers import ROW, Targets, match_batches
 from tidings.spark.flow import FLOW, PART, Flow, bucket_of, read_lines
 from tidings.spark.matchers import Objects, PinnedRoster, Versions
@@ -109,6 +110,17 @@ def test_many_events_are_taken_some_at_a_time(folders, monkeypatch):
     rows = sent(Flow(folders[1], read_events, 2), batches(WORK.events, size=60))
     assert matches(rows) == sorted(expected(SCAN, WORK.events))
     assert len(rows) == 2 * 9
+
+
+def test_events_with_many_matches_are_sent_in_portions(folders, monkeypatch):
+    monkeypatch.setattr(paces, "MOST", 100)
+    rows = sent(Flow(folders[1], read_events, 1), batches(WORK.events, size=60))
+    assert matches(rows) == sorted(expected(SCAN, WORK.events))
+    sizes = [len(Parcel.unpack(row["body"]).ranks) for row in rows if row["kind"] == "parcel"]
+    assert len(sizes) > 3
+    assert max(sizes) <= 200
+    found = list(match_batches(folders[1], read_events, batches(WORK.events, size=60)))
+    assert [each.num_rows for each in found] == sizes
 
 
 def lines(*texts: str) -> pa.RecordBatch:

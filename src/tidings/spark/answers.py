@@ -1,6 +1,6 @@
 """Matches and targets as rows: Arrow in, Arrow out, no session needed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from tidings.score import Scorer
 from tidings.sealed.served import Names, Served
 from tidings.spark.flow import ReadEvents, by_part
 from tidings.spark.matchers import Matchers
+from tidings.spark.pace import Pace
 
 ROW: Final = "tidings_row"
 """Which row of the input a target is of, where the answers of several parts are put together."""
@@ -31,12 +32,17 @@ def match_batches(
     matchers: Matchers, read: ReadEvents, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Give the matches of publications as rows of MATCHES; bad records give none."""
+    pace = Pace()
     for part, rows in by_part(batches):
         events = [event for event in read(rows) if isinstance(event, Event)]
-        yield matches_of(matchers.serve(part), events)
+        served = matchers.serve(part)
+        for some in pace.cut(part, served, events):
+            found = matches_of(served, some)
+            pace.note(part, len(some), found.num_rows)
+            yield found
 
 
-def matches_of(served: Served, events: list[Event]) -> pa.RecordBatch:
+def matches_of(served: Served, events: Sequence[Event]) -> pa.RecordBatch:
     """Give the matches of events, one after the other."""
     wanted = served.wanted(events)
     event = np.repeat(np.arange(len(events)), np.diff(wanted.starts))

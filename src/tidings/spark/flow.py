@@ -6,7 +6,7 @@ in, Arrow out; no session is needed.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from zlib import crc32
@@ -18,14 +18,15 @@ from tidings.errors import InvalidPolicy
 from tidings.files import read_event_line
 from tidings.model import Event
 from tidings.rows import BadRecord
-from tidings.sealed.served import Served
 from tidings.spark.addressed import addressed
 from tidings.spark.matchers import Matchers
+from tidings.spark.pace import Pace
+from tidings.spark.parcel import Parcel
 
 ReadEvents = Callable[[pa.RecordBatch], Iterator[Event | BadRecord]]
 
 TOGETHER: Final = 4096
-"""Events that are matched at once: their matches must fit into memory."""
+"""Rows that are read at once, at most."""
 
 PART: Final = "tidings_part"
 """The column that tells which part of the subscribers a row is for, where there are several."""
@@ -61,22 +62,24 @@ class Flow:
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take record batches of publications; the function that Spark is given."""
-        counting = self.matchers.counting()
+        counting, pace = self.matchers.counting(), Pace()
         for part, rows in by_part(batches):
             served = self.matchers.serve(part)
             good = [_checked(each, counting) for each in self.read(rows)]
             bad = [_dead(each) for each in good if isinstance(each, BadRecord) and part == 0]
+            if bad:
+                yield pa.RecordBatch.from_pylist(bad, FLOW)
             events = [each for each in good if isinstance(each, Event)]
-            found = bad + self._rows(served, events, part)
-            if found:
-                yield pa.RecordBatch.from_pylist(found, FLOW)
+            for some in pace.cut(part, served, events):
+                parcels = addressed(served, some, self.buckets)
+                pace.note(part, len(some), sum(len(each.ranks) for each in parcels.values()))
+                yield pa.RecordBatch.from_pylist(self._rows(some, parcels, part), FLOW)
 
-    def _rows(self, served: Served, events: list[Event], part: int) -> list[dict[str, Any]]:
-        if not events:
-            return []
+    def _rows(
+        self, events: Sequence[Event], parcels: Mapping[int, Parcel], part: int
+    ) -> list[dict[str, Any]]:
         us = max(event.published_us for event in events)
         number = max(event.sequence or 0 for event in events)
-        parcels = addressed(served, events, self.buckets)
         rows = [
             tick(bucket, us, number) for bucket in range(part, self.buckets, self.matchers.parts)
         ]
