@@ -1,6 +1,6 @@
 """Windows of many subscribers: offers a second and bytes a subscriber, in arrays and as objects.
 
-python bench/windows.py [--subscribers 20000] [--quick]
+python bench/windows.py [--subscribers 20000] [--quick] [--million]
 
 Each subscriber is filled with 130 matches of random score, a window of 100 being full then. The
 plain form takes the same stream for fewer subscribers; both are asked in turn, and the best of some
@@ -8,7 +8,9 @@ rounds counts. An offer to the arrays is one of a batch, an event for all subscr
 arrays included; where only some rounds deliver, the mean of all counts. Bytes are those by which a
 process of its own grows, names, numbers and batches included. A bucket is a snapshot of 1,000
 subscribers: its bytes, and what reading and writing it takes, as a stream does with every batch.
-Results go to bench/results/windows.json and windows.md.
+Every window with every diversifier follows, for fewer subscribers; bytes there are those of the
+arrays. Results go to bench/results/windows.json and windows.md; with --million, a million full
+windows instead, to windows-million.json and .md.
 """
 
 import argparse
@@ -28,6 +30,7 @@ from tidings.feeds import Feeds
 from tidings.feeds.plain import PlainFeeds
 from tidings.feeds.rows import Rows
 from tidings.feeds.table import TableFeeds
+from tidings.kernels.window_layout import HELD
 from tidings.model import Event, Match
 from tidings.policy import Policy, Subscriber
 from tidings.window import Moment
@@ -54,6 +57,25 @@ POLICIES: dict[str, dict[str, Any]] = {
         "diversify": "maxdivrel-lsh",
     },
 }
+GRID = {
+    "sliding(100)": {"name": "sliding", "length": 100},
+    "continuous(100)": {"name": "continuous", "expires": 100},
+    "jumping(100, 20)": {"name": "jumping", "length": 100, "step": 20},
+    "periodic(100 s)": {"name": "periodic", "length": "100s"},
+    "history(100)": {"name": "history", "length": 100},
+}
+PARTS: dict[str, Any] = {
+    "divrank": "divrank",
+    "maxmin": "maxmin",
+    "maxsum": "maxsum",
+    "maxavg": "maxavg",
+    "disc": "disc",
+    "disc(0.5)": {"name": "disc", "alpha": 0.5},
+    "maxdivrel": "maxdivrel",
+    "maxdivrel(0.5)": {"name": "maxdivrel", "alpha": 0.5},
+    "maxdivrel-lsh": "maxdivrel-lsh",
+}
+DIVERSE, FEW = 400, 20
 
 
 def main() -> None:
@@ -62,17 +84,25 @@ def main() -> None:
         kind, name = wanted.memory
         print(grown(kind, name, wanted.subscribers))
         return
+    if wanted.million:
+        publish("windows-million", million(wanted.subscribers), million_page, wanted)
+        return
     names = list(POLICIES)[:2] if wanted.quick else list(POLICIES)
     result = {"machine": machine(), "k": K, "subscribers": wanted.subscribers}
     result["rows"] = [figures(name, wanted.subscribers) for name in names]
+    pairs = [(window, part) for window in GRID for part in PARTS]
+    result["grid"] = [crossed(*pair) for pair in (pairs[:1] if wanted.quick else pairs)]
     publish("windows", result, page, wanted)
 
 
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "2,000 subscribers, two policies")
     parser.add_argument("--subscribers", type=int, default=20_000)
+    parser.add_argument("--million", action="store_true", help="a million full windows only")
     parser.add_argument("--memory", nargs=2, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
+    if wanted.million:
+        wanted.subscribers = 1_000_000
     if wanted.quick:
         wanted.subscribers = min(wanted.subscribers, 2_000)
     return wanted
@@ -113,6 +143,45 @@ def bucket(name: str) -> dict[str, float]:
     ]
     read, write = (min(each) * 1e6 / BUCKET for each in zip(*turns, strict=True))
     return {"snapshot_bytes": len(state) / BUCKET, "read_us": read, "write_us": write}
+
+
+def crossed(window: str, part: str) -> dict[str, Any]:
+    """Measure a window with a diversifier: what an offer costs, and the bytes of the arrays."""
+    name = f"{window}, {part}"
+    POLICIES[name] = {"window": GRID[window], "diversify": PARTS[part]}
+    table, plain = TableStream(name, DIVERSE), PlainStream(name, FEW)
+    for _ in range(FILL):
+        table.step()
+        plain.step()
+    seconds = [(table.step(), plain.step()) for _ in range(ROUNDS)]
+    best = np.mean if window.startswith(("jumping", "periodic")) else min
+    ours, theirs = (float(best(each)) for each in zip(*seconds, strict=True))
+    [cohort] = table.feeds.cohorts
+    return {
+        "window": window,
+        "part": part,
+        "offers_per_s": DIVERSE / ours,
+        "plain_offers_per_s": FEW / theirs,
+        "bytes": cohort.nbytes / DIVERSE,  # type: ignore[union-attr]
+    }
+
+
+def million(subscribers: int) -> dict[str, Any]:
+    """Fill sliding(100) of very many, and measure the last rounds; deliveries are not kept."""
+    result: dict[str, Any] = {"machine": machine(), "k": K, "subscribers": subscribers}
+    before = resident()
+    stream, enrolling = timed(lambda: TableStream("sliding(100)", subscribers))
+    filling = sum(stream.step() for _ in range(FILL))
+    rounds = [stream.step() for _ in range(3)]
+    [cohort] = stream.feeds.cohorts
+    return result | {
+        "enrol_s": enrolling,
+        "fill_s": filling,
+        "offers_per_s": subscribers / min(rounds),
+        "array_bytes": cohort.nbytes / subscribers,  # type: ignore[union-attr]
+        "bytes": (resident() - before) / subscribers,
+        "held": int(cohort.head[:, HELD].min()),  # type: ignore[union-attr]
+    }
 
 
 class TableStream:
@@ -217,7 +286,35 @@ def page(result: dict[str, Any]) -> str:
         f"A bucket has {BUCKET:,}: bytes, and µs to read and to write it, for each of them."
     )
     lines = opening("Windows of many subscribers", result, remark)
-    return "\n".join(lines + table(HEAD, map(cells, result["rows"])))
+    rows = table(HEAD, map(cells, result["rows"]))
+    grid = (
+        f"Every window with every diversifier: {DIVERSE} subscribers, {FEW} of the plain form; "
+        "bytes are those of the arrays."
+    )
+    return "\n".join(
+        [*lines, *rows, "", grid, "", *table(GRID_HEAD, map(grid_cells, result["grid"]))]
+    )
+
+
+GRID_HEAD = ("window", "diversifier", "offers/s", "plain", "ratio", "bytes")
+
+
+def grid_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    ratio = row["offers_per_s"] / row["plain_offers_per_s"]
+    speeds = (f"{row[name]:,.0f}" for name in ("offers_per_s", "plain_offers_per_s"))
+    return (row["window"], row["part"], *speeds, f"{ratio:,.0f}x", f"{row['bytes']:,.0f}")
+
+
+def million_page(result: dict[str, Any]) -> str:
+    remark = (
+        f"{result['subscribers']:,} subscribers with sliding(100), k = {result['k']}, after {FILL} "
+        f"matches each; the least full window holds {result['held']}."
+    )
+    lines = opening("A million full windows", result, remark)
+    head = ("enrolled in", "filled in", "offers/s", "bytes of arrays", "bytes of the process")
+    found = (f"{result['enrol_s']:.0f} s", f"{result['fill_s']:.0f} s")
+    figures = (f"{result[each]:,.0f}" for each in ("offers_per_s", "array_bytes", "bytes"))
+    return "\n".join([*lines, *table(head, [(*found, *figures)])])
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -51,7 +51,9 @@ def test_distances_and_bands_are_those_of_the_events() -> None:
     measured, hashed = Traits(DivRank(), measured=True), Traits(MaxDivRelLsh(), measured=False)
     table = EventTable()
     slots = noted(measured, table, events)
-    assert (measured.matrix(slots) == distances(events, DivRank().distance)).all()
+    assert measured.crowd is not None
+    found = measured.crowd.matrix(measured.members[slots])
+    assert (found == distances(events, DivRank().distance)).all()
     hashed.note(table, slots)
     assert (hashed.bands[slots] == MaxDivRelLsh().bands(events)).all()
     assert hashed.crowd is None

@@ -1,45 +1,60 @@
-"""Cohorts whose policy diversifies, in arrays: all matches of a window, and how far apart they are.
+"""Cohorts whose policy diversifies, in arrays: all matches of a window, and what was chosen last.
 
 Nothing is pruned, since a lower rank may win by its distance. What choosing needs of an event is
-there once for all subscribers; distances are taken once a pair, when the second of them arrives.
+there once for all subscribers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tidings.diversify import Among, Order
 from tidings.diversify.protocol import Floats, Ints
 from tidings.feeds import plan as plans
-from tidings.feeds.cohort import Found, longer, taken
+from tidings.feeds.cohort import Found, Sink, drive, longer, spread, taken
 from tidings.feeds.deliveries import Part
 from tidings.feeds.events import EventTable
-from tidings.feeds.shelves import Shelves
 from tidings.feeds.traits import Traits
-from tidings.kernels import window_diverse as kernels
 from tidings.kernels import window_layout as at
+from tidings.kernels import window_seats as seats
+from tidings.kernels.exact_sum import PARTS
+from tidings.kernels.window_turns import (
+    advance_many_diverse,
+    better_many_diverse,
+    group_many_diverse,
+    peek,
+    slide_many_diverse,
+)
 from tidings.policy import Policy
+from tidings.values import rounded
 
 Ids = npt.NDArray[np.int32]
 
-SEEN, SENT, END, HELD, GRADE, SEAT, LAST = range(7)
-COUNTERS: Final = [SEEN, SENT, END, HELD]
-_WIDTH: Final = 7
+COUNTERS: Final = [seats.SEEN, seats.SENT, seats.END, seats.HELD]
+EMPTY: Final = (0, 0, at.NEVER, 0, -1, 0, -1, 0)
+POOLS: Final = {"slot": np.int32, "handle": np.int32, "score": np.float64, "born": np.int64}
+KERNELS: Final[dict[int, Callable[..., None]]] = {
+    at.SLIDING: slide_many_diverse,
+    at.CONTINUOUS: slide_many_diverse,
+    at.BEST: slide_many_diverse,
+    at.PERIODIC: group_many_diverse,
+    at.JUMPING: group_many_diverse,
+    at.HISTORY: better_many_diverse,
+}
 _FIRST: Final = 16
 FAR: Final = 1 << 62
-EVERYTHING: Final = (-FAR, FAR)
-
-
-class Look(NamedTuple):
-    """The candidates of a window, newest first, as places; and of all the oldest, newest, count."""
-
-    row: int
-    places: Ints
-    oldest: int
-    newest: int
-    held: int
+_NARROW: Final = 4
+RULES: Final = {
+    "divrank": seats.NEAREST,
+    "maxmin": seats.LEAST,
+    "maxsum": seats.SUM,
+    "maxavg": seats.MEAN,
+    "disc": seats.COUNTED,
+    "maxdivrel": seats.RELEVANT,
+    "maxdivrel-lsh": seats.VOTES,
+    "optimal": seats.OPTIMAL,
+}
 
 
 class Choice(NamedTuple):
@@ -49,44 +64,55 @@ class Choice(NamedTuple):
     ranks: Floats
 
 
-class Extent(NamedTuple):
-    """What a window covered: from, to, how many matches; and when it was decided."""
-
-    start: int
-    stop: int
-    width: int
-    when: int
-
-
 class DiverseCohort:
-    """Windows of one policy with a diversifier, in arrays; `turns` says when they choose."""
+    """Windows of one policy with a diversifier, in arrays."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy, self.plan, self.decay = policy, plans.numbers(policy), plans.decay(policy)
-        self.k, self.axis = policy.k, int(self.plan[at.AXIS])
-        self._by_bands = policy.diversify.name == "maxdivrel-lsh"
-        history = self.plan[at.WINDOW] == at.HISTORY
-        measured = history or not self._by_bands
-        self.traits = Traits(policy.diversify, measured)
-        kept = measured and self.plan[at.WINDOW] != at.PERIODIC
-        self.shelves = Shelves(plans.longest(self.plan), self.traits, kept)
-        self.waits_for = plans.waits_for(self.plan)
-        self.head = np.zeros((0, _WIDTH), np.int64)
-        self.numbers = np.zeros(0, np.int32)
-        self.events = EventTable()
-        self.ends: list[tuple[int, int]] = []
+        self.waits_for, self.chooser = plans.waits_for(self.plan), _chooser(policy, self.plan)
+        voted = self.chooser[seats.RULE] == seats.VOTES
+        self.traits = Traits(policy.diversify, self.plan[at.WINDOW] == at.HISTORY or not voted)
+        sizes = plans.ladder(plans.longest(self.plan), _NARROW)
+        self.room = np.stack([sizes, np.full(len(sizes), -1)], axis=1)
+        self.used = np.zeros(1, np.int64)
+        self.head, self.numbers = np.zeros((0, seats.HEAD_WIDTH), np.int64), np.zeros(0, np.int32)
+        self.slot, self.handle, self.score, self.born = (
+            np.zeros(0, kind) for kind in POOLS.values()
+        )
+        keeps = self.chooser[seats.KEEPS] > 0
+        self.votes, self._voted = np.zeros(0, np.int32), bool(keeps and voted)
+        self._kept = policy.k if keeps and not voted else 0
+        self.places, self.worths = np.zeros((0, self._kept), np.int32), np.zeros((0, self._kept))
+        self.events, self._sink = EventTable(), Sink()
         self._free: list[int] = []
-        self.asleep: set[int] = set()
-        """Rows of windows that were filled, and not touched since."""
-        self._out: list[tuple[int, ...]] = []
-        self._ranks: list[float] = []
-        self._found = _scratch(_FIRST)
-        self._matrix = np.zeros((0, 0))
+        self._asleep = np.zeros(0, np.bool_)
+        self._bench = self._made_bench(_FIRST)
+
+    @property
+    def seats(self) -> tuple[Any, ...]:
+        """The windows as the kernels take them."""
+        pools = (self.slot, self.handle, self.score, self.born)
+        return (self.head, *pools, self.room, self.used)
 
     @property
     def nbytes(self) -> int:
         """The bytes that the arrays of the windows hold; those of events are not among them."""
-        return self.head.nbytes + self.numbers.nbytes + self.shelves.nbytes
+        kept = (self.places, self.worths, self.votes, self.numbers)
+        return sum(each.nbytes for each in (*self.seats, *kept))
+
+    def _world(self) -> tuple[Any, ...]:
+        events = (self.events.us, self.events.sequence, self.traits.names)
+        kept, plan = (self.places, self.worths, self.votes), (self.plan, self.decay, self.chooser)
+        return (self.seats, kept, events, self.traits.measures, plan, self._bench)
+
+    def _made_bench(self, size: int) -> tuple[Any, ...]:
+        k, history = self.policy.k, self.plan[at.WINDOW] == at.HISTORY
+        side = k + 1 if history else 0
+        floats, ints = (np.zeros(size), np.zeros(size)), (np.zeros(size, np.int64),) * 2
+        chosen, worths = np.zeros(k + 1, np.int32), np.zeros(k + 1)
+        room = (np.zeros((5, PARTS)), np.zeros((side, side)))
+        winners = np.zeros(self.traits.bands.shape[1], np.int64)
+        return (*floats, ints[0], ints[1].copy(), chosen, worths, *room, winners)
 
     def enrol(self, number: int, name: str) -> int:
         """Give the row of a new, empty window for a subscriber's number."""
@@ -95,144 +121,83 @@ class DiverseCohort:
     def enrol_many(self, numbers: Ints, _: Sequence[str]) -> Ids:
         """Give the rows of new, empty windows."""
         if len(self._free) < len(numbers):
-            old = len(self.head)
-            size = old + max(len(numbers), _FIRST, old // 4)
-            self.head, self.numbers = longer(self.head, size), longer(self.numbers, size)
-            self.head[old:, END] = at.NEVER
-            self._free += range(size - 1, old - 1, -1)
+            self._add_rows(max(len(numbers), _FIRST, len(self.head) // 4))
         rows = taken(self._free, len(numbers))
-        self.head[rows] = (0, 0, at.NEVER, 0, -1, -1, -1)
-        self.numbers[rows] = numbers
+        self.head[rows], self.numbers[rows] = EMPTY, numbers
         return rows
+
+    def _add_rows(self, more: int) -> None:
+        old, size = len(self.head), len(self.head) + more
+        for name in ("head", "numbers", "places", "worths", "_asleep"):
+            setattr(self, name, longer(getattr(self, name), size))
+        self.head[old:] = EMPTY
+        self._free += range(size - 1, old - 1, -1)
 
     def drop(self, row: int) -> None:
         """Give a row back."""
-        self.empty(row)
-        self.head[row, END] = at.NEVER
+        seats.free_seat(self.seats, row)
+        self.head[row], self._asleep[row] = EMPTY, False
         self._free.append(row)
 
-    def empty(self, row: int) -> None:
-        """Let all matches of a window go."""
-        grade, seat = self.head[row, GRADE : SEAT + 1].tolist()
-        self.asleep.discard(row)
-        if grade >= 0:
-            self.shelves.give_back(grade, seat)
-        self.head[row, [HELD, GRADE, SEAT, LAST]] = (0, -1, -1, -1)
+    def offer(self, events: EventTable, offers: tuple[Any, ...]) -> Found:
+        """Offer matches, as rows, slots, scores, handles and numbers of the stream."""
+        self.events = events
+        self._wake(offers[0])
+        self.traits.note(events, offers[1])
+        many = KERNELS[int(self.plan[at.WINDOW])]
+        return self._drive(offers[0], lambda sink: many(self._world(), sink, offers))
 
-    def add(self, row: int, slot: int, score: float, handle: int) -> int:
-        """Add a match as the newest; give its place."""
-        self._wake(row)
-        head, shelves = self.head[row], self.shelves
-        grade, seat = int(head[GRADE]), int(head[SEAT])
-        if head[HELD] == shelves.width(grade):
-            seat = shelves.move(grade, seat, grade + 1)
-            grade += 1
-            head[GRADE], head[SEAT], head[LAST] = grade, seat, head[HELD] - 1
-        head[SEEN] += 1
-        head[HELD] += 1
-        match = (slot, score, handle, 2 * int(head[SEEN]))
-        place = kernels.put(shelves.pools[grade], seat, int(head[LAST]), match)
-        head[LAST] = place
-        shelves.measure(grade, seat, place)
-        return place
+    def advance(self, events: EventTable, rows: Ids, us: int, sequence: int) -> Found:
+        """Say to some rows that the stream has come to a moment."""
+        self.events = events
+        self._wake(rows)
+        many: Any = advance_many_diverse
+        return self._drive(rows, lambda sink: many(self._world(), sink, rows, us, sequence))
 
-    def drop_below(self, row: int, low: int) -> None:
-        """Drop the matches that stand below a place on the axis of the window."""
-        self._wake(row)
-        grade, seat = int(self.head[row, GRADE]), int(self.head[row, SEAT])
-        if grade >= 0:
-            events = (self.events.us, self.events.sequence)
-            shelf = self.shelves.pools[grade]
-            self.head[row, HELD] = kernels.drop_below(shelf, seat, events, self.axis, low)
+    def _drive(self, rows: Ids, run: Callable[..., None]) -> Found:
+        return drive(self._sink, rows, run, self._make_room)
 
-    def remove(self, row: int, place: int) -> None:
-        """Drop one match."""
-        self.window(row, 3)[place] = 0
-        self.head[row, HELD] -= 1
+    def peek(self, row: int, span: tuple[int, int], now_us: int, least: int) -> tuple[Choice, Ints]:
+        """Choose from a span of the axis, and change nothing; none from fewer than `least`.
+
+        Gives the choice, and the times of the oldest and newest of the span, and their count.
+        """
+        self._wake(np.array([row]))
+        found, whole = np.zeros(3, np.int64), (int(self.plan[at.AXIS]), *span)
+        size = peek(self._world(), row, whole, now_us, least, found)
+        places = self._bench[4][:size].astype(np.int64)
+        scores, times = self.window(row, 2)[places], self.events.us[self.window(row, 0)[places]]
+        fresh = [
+            self.policy.decay.fresh(score, us, now_us)
+            for score, us in zip(scores.tolist(), times.tolist(), strict=True)
+        ]
+        return Choice(places, np.array(fresh, np.float64)), found
 
     def window(self, row: int, column: int) -> npt.NDArray[Any]:
         """Give a column of the places of a window: 0 slots, 1 handles, 2 scores, 3 born."""
-        grade, seat = self.head[row, GRADE : SEAT + 1].tolist()
-        column_of: npt.NDArray[Any] = self.shelves.pools[grade][column][seat]
-        return column_of
+        base, grade = int(self.head[row, seats.BASE]), int(self.head[row, seats.GRADE])
+        size = int(self.room[grade, seats.CAP]) if grade >= 0 else 0
+        pool: npt.NDArray[Any] = self.seats[1 + column]
+        return pool[base : base + size]
 
-    def look(self, row: int, span: tuple[int, int] = EVERYTHING) -> Look:
-        """List the candidates between two places on the axis of the window."""
-        self._wake(row)
-        grade, seat, last = self.head[row, GRADE:].tolist()
-        if grade < 0:
-            return Look(row, np.empty(0, np.int64), 0, 0, 0)
-        if len(self._found[0]) < self.shelves.width(grade):
-            self._found = _scratch(self.shelves.width(grade))
-        events = (self.events.us, self.events.sequence, self.traits.names)
-        within = (self.axis, *span, bool(self.plan[at.LEAVE]))
-        shelf, found = self.shelves.pools[grade], self._found
-        size = kernels.gather(shelf, seat, last, events, within, found)
-        return Look(row, found[0][:size], *found[5].tolist())
+    def _make_room(self, row: int, used: int) -> None:
+        """See to it that the kernel can take at least one step from this row on."""
+        self._sink.make_room(used, int(self.head[row, seats.HELD]) + 1)
+        last, grade = len(self.room) - 1, int(self.head[row, seats.GRADE])
+        wanted = int(self.room[min(grade + 1, last), seats.CAP])
+        if len(self._bench[0]) < wanted:
+            self._bench = self._made_bench(wanted)
+        if self.used[0] + wanted > len(self.slot):
+            order = np.argsort(self.head[:, seats.BASE], kind="stable")
+            seats.pack_seats(self.seats, self.votes, order)
+            self._lengthen(int(self.used[0]) + wanted)
 
-    def choose(self, look: Look, now_us: int) -> Choice:
-        """Choose at most k of the candidates that were just listed, of which there are some."""
-        size = len(look.places)
-        self.rank(look, now_us)
-        _, ranks, keys, times, names, _ = self._found
-        order = Order(np.arange(size), times[:size], names[:size])
-        apart = self._apart(look)
-        chosen = self.policy.diversify.pick(ranks[:size], keys[:size], order, apart, self.k)
-        return Choice(look.places[chosen], ranks[chosen])
-
-    def rank(self, look: Look, now_us: int) -> tuple[Floats, Floats]:
-        """Give the fresh ranks and the keys of the candidates that were just listed."""
-        grade, seat = self.head[look.row, GRADE : SEAT + 1].tolist()
-        shelf, size = self.shelves.pools[grade], len(look.places)
-        kernels.rank_found(shelf, seat, self.decay, now_us, size, self._found)
-        return self._found[1][:size], self._found[2][:size]
-
-    def _apart(self, look: Look) -> Any:
-        if self._by_bands:
-            return self.traits.bands[self.window(look.row, 0)[look.places]]
-        return self.distances(look)
-
-    def distances(self, look: Look) -> Among:
-        """Give the distances between candidates: those that are kept, or taken now."""
-        grade, seat = self.head[look.row, GRADE : SEAT + 1].tolist()
-        size = len(look.places)
-        if not self.shelves.keeps(grade):
-            matrix = self.traits.matrix(self.window(look.row, 0)[look.places])
-            return Among(matrix, np.arange(size))
-        if len(self._matrix) < size:
-            self._matrix = np.zeros((2 * size, 2 * size))
-        shelf, codes = self.shelves.pools[grade], self.shelves.codes
-        kernels.spell(shelf, seat, codes, look.places, self._matrix)
-        return Among(self._matrix, np.arange(size))
-
-    def hand_out(self, place: int, row: int, choice: Choice, extent: Extent) -> None:
-        """Deliver what is chosen and not delivered yet, as deliveries of an offer."""
-        grade, seat = self.head[row, GRADE : SEAT + 1].tolist()
-        slots, handles, _, born = (column[seat] for column in self.shelves.pools[grade][:4])
-        new = ((born[choice.places] & at.DONE) == 0).nonzero()[0].tolist()
-        for nth in new:
-            entry = choice.places[nth]
-            self.head[row, SENT] += 1
-            sent = int(self.head[row, SENT])
-            who = (place, row, int(slots[entry]), int(handles[entry]), nth + 1)
-            self._out.append((*who, *extent[:3], sent, extent.when))
-            self._ranks.append(float(choice.ranks[nth]))
-        if new:
-            born[choice.places] |= at.DONE
-
-    def wait_until(self, row: int, end: int) -> None:
-        """Set the end that a window waits for."""
-        if end not in (self.head[row, END], at.NEVER):
-            self.ends.append((row, end))
-        self.head[row, END] = end
-
-    def take(self) -> Found:
-        """Give away what was delivered, and the ends that were set."""
-        columns = np.array(self._out, np.int64).reshape(-1, at.OUT_WIDTH)
-        ranks = np.array(self._ranks, np.float64)
-        ends = np.array(self.ends, np.int64).reshape(-1, 2)
-        self._out, self._ranks, self.ends = [], [], []
-        return Found(columns, ranks, ends)
+    def _lengthen(self, least: int) -> None:
+        """Let pools have an eighth more than the least that they need."""
+        size = least + least // 8
+        if size > len(self.slot):
+            for name in (*POOLS, *(["votes"] if self._voted else [])):
+                setattr(self, name, longer(getattr(self, name), size))
 
     def part(self, found: Found) -> Part:
         """Give what was found with the numbers of the subscribers."""
@@ -241,37 +206,67 @@ class DiverseCohort:
 
     def open_ends(self) -> Ints:
         """Give the rows that wait for an end, and that end."""
-        rows = np.flatnonzero(self.head[:, END] != at.NEVER)
-        return np.stack([rows, self.head[rows, END]], axis=1)
+        rows = np.flatnonzero(self.head[:, seats.END] != at.NEVER)
+        return np.stack([rows, self.head[rows, seats.END]], axis=1)
 
-    def _wake(self, row: int) -> None:
-        """Find out what choosing needs of the events of a window that was filled."""
-        if row not in self.asleep:
+    def columns(self, rows: Ints) -> dict[str, npt.NDArray[Any]]:
+        """Give the state of some rows without its holes, in order of arrival."""
+        head = self.head[rows]
+        caps = np.where(head[:, seats.GRADE] >= 0, self.room[head[:, seats.GRADE], seats.CAP], 0)
+        places, owners = spread(head[:, seats.BASE], caps), np.repeat(np.arange(len(rows)), caps)
+        there = self.born[places] > 0
+        places, owners = places[there], owners[there]
+        places = places[np.lexsort((self.born[places], owners))]
+        pools = {name: getattr(self, name)[places] for name in POOLS}
+        pools["mark"] = pools.pop("born")
+        return {"head": head[:, COUNTERS], **pools}
+
+    def fill(self, events: EventTable, state: dict[str, npt.NDArray[Any]], handles: Ids) -> None:
+        """Take over the state of all rows, enrolled in its order and still empty.
+
+        What choosing needs to know of a window's events is found out when it is touched.
+        """
+        self.events = events
+        rows, held = np.arange(len(state["head"])), state["head"][:, 3]
+        caps = self.room[:, seats.CAP]
+        grades = np.where(held > 0, np.searchsorted(caps, held), -1)
+        slabs = np.where(held > 0, caps[grades], 0)
+        self.head[rows[:, None], COUNTERS] = state["head"]
+        self.head[rows, seats.GRADE], self.head[rows, seats.LAST] = grades, held - 1
+        self.head[rows, seats.BASE] = bases = np.cumsum(slabs) - slabs
+        self.used[0] = slabs.sum()
+        self._lengthen(int(self.used[0]))
+        if len(slabs) and len(self._bench[0]) < slabs.max():
+            self._bench = self._made_bench(int(slabs.max()))
+        places = spread(bases, held)
+        columns = {"slot": state["slot"], "handle": handles, "score": state["score"]}
+        for name, column in {**columns, "born": state["mark"]}.items():
+            getattr(self, name)[places] = column
+        self._asleep[rows] = True
+
+    def _wake(self, rows: npt.NDArray[Any]) -> None:
+        """Find out what choosing needs of the events of windows that were filled."""
+        if not self._asleep.any():
             return
-        self.asleep.discard(row)
-        held = int(self.head[row, HELD])
-        self.traits.note(self.events, self.window(row, 0)[:held])
-        grade, seat = self.head[row, GRADE : SEAT + 1].tolist()
-        if self.shelves.keeps(grade):
-            born = self.window(row, 3)
-            marks, born[:] = born.copy(), 0
-            for place in range(held):
-                born[place] = marks[place]
-                self.shelves.measure(grade, seat, place)
+        woken = np.unique(rows[self._asleep[rows]])
+        self._asleep[woken] = False
+        head = self.head[woken]
+        self.traits.note(self.events, self.slot[spread(head[:, seats.BASE], head[:, seats.HELD])])
 
     def mark(self, alive: Ids) -> None:
         """Mark the event slots in use."""
-        for pool in self.shelves.pools:
-            kernels.mark_seats(pool, alive)
+        seats.mark_seats(self.seats, alive)
 
     def copy_sets(self, old: Ids, new: Ids, used: int) -> int:
         """Copy the sets of matched subscriptions in use."""
-        for pool in self.shelves.pools:
-            used = int(kernels.copy_seat_sets(pool, old, new, used))
-        return used
+        return int(seats.copy_seat_sets(self.seats, old, new, used))
 
 
-def _scratch(size: int) -> kernels.Found:
-    ints = (np.zeros(size, np.int64) for _ in range(3))
-    places, times, names = ints
-    return (places, np.zeros(size), np.zeros(size), times, names, np.zeros(3, np.int64))
+def _chooser(policy: Policy, plan: Ints) -> Floats:
+    """Give what the kernels need of the diversifier."""
+    part: Any = policy.diversify
+    rule, alpha = RULES[part.name], getattr(part, "alpha", None)
+    slides = plan[at.WINDOW] in (at.SLIDING, at.CONTINUOUS, at.BEST) and not plan[at.LEAVE]
+    grows = rule <= seats.MEAN and policy.decay.name == "none" and policy.k > 1
+    keeps = slides and (grows or rule == seats.VOTES)
+    return np.array([rule, part.sigma, -1.0 if alpha is None else rounded(alpha), keeps])

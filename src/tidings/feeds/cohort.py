@@ -61,6 +61,23 @@ class Sink:
             self.ranks = np.zeros(size, np.float64)
 
 
+def drive(
+    sink: Sink, rows: Ids, run: Callable[..., None], make_room: Callable[[int, int], None]
+) -> Found:
+    """Run a kernel to its end; where it stops for want of room at a row, make room."""
+    ends, progress = np.empty((len(rows), 2), np.int64), np.zeros(3, np.int64)
+    parts = [sink.take(0)]
+    while progress[at.NEXT] < len(rows):
+        run((sink.columns, sink.ranks, ends, progress))
+        used = int(progress[at.OUT])
+        parts.append(sink.take(used))
+        progress[at.OUT] = 0
+        if progress[at.NEXT] < len(rows):
+            make_room(int(rows[progress[at.NEXT]]), used)
+    columns, ranks = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return Found(columns, ranks, ends[: progress[at.ENDS]])
+
+
 class Cohort:
     """Windows of one policy without diversity, in arrays."""
 
@@ -200,21 +217,12 @@ class Cohort:
         return int(copy_sets(self.book, old, new, used))
 
     def _drive(self, events: EventTable, rows: Ids, run: Callable[..., None]) -> Found:
-        """Run a kernel to its end; where it stops for want of room, make room."""
+        """Run a kernel to its end."""
         tables = (events.us, events.sequence, events.tie)
         plan = (self.plan, self.decay, self._scratch)
-        ends, progress = np.empty((len(rows), 2), np.int64), np.zeros(3, np.int64)
-        parts = [self._sink.take(0)]
-        while progress[at.NEXT] < len(rows):
-            sink = (self._sink.columns, self._sink.ranks, ends, progress)
-            run((self.book, tables, plan), sink)
-            used = int(progress[at.OUT])
-            parts.append(self._sink.take(used))
-            progress[at.OUT] = 0
-            if progress[at.NEXT] < len(rows):
-                self._make_room(int(rows[progress[at.NEXT]]), used)
-        columns, ranks = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return Found(columns, ranks, ends[: progress[at.ENDS]])
+        return drive(
+            self._sink, rows, lambda sink: run((self.book, tables, plan), sink), self._make_room
+        )
 
     def _make_room(self, row: int, used: int) -> None:
         """See to it that the kernel can take at least one step from this row on."""

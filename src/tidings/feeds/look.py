@@ -1,16 +1,29 @@
 """One window of a cohort as it stands, on demand; nothing changes."""
 
+from typing import Final, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from tidings.feeds.choice import END, EVERYTHING, Choice, DiverseCohort, Extent
+from tidings.feeds.choice import Choice, DiverseCohort
 from tidings.feeds.cohort import Cohort
 from tidings.feeds.events import EventTable
-from tidings.feeds.turns import after, enough, members, period
 from tidings.kernels import window_layout as at
+from tidings.kernels.window_ring import axis_end
+from tidings.kernels.window_seats import FAR
 from tidings.window import Moment
 
 Ints = npt.NDArray[np.int64]
+EVERYTHING: Final = (-FAR, FAR)
+
+
+class Extent(NamedTuple):
+    """What a window covered: from, to, how many matches; and when it was decided."""
+
+    start: int
+    stop: int
+    width: int
+    when: int
 
 
 def current(cohort: Cohort, events: EventTable, row: int, now: Moment) -> tuple[Ints, list[int]]:
@@ -77,15 +90,25 @@ def current_diverse(
 ) -> tuple[Choice, Extent]:
     """Give what a window that diversifies would choose now, and what it covers."""
     cohort.events = events
-    window, stop = cohort.plan[at.WINDOW], after(cohort, row, now)
-    if window == at.HISTORY:
-        return members(cohort, row, now, shown=True)
+    window, plan = cohort.plan[at.WINDOW], cohort.plan
+    stop = axis_end(int(plan[at.AXIS]), int(cohort.head[row, at.SEEN]), now.us, now.sequence)
     bounded = window not in (at.PERIODIC, at.BEST)
-    look = cohort.look(row, (stop - int(cohort.plan[at.LENGTH]), stop) if bounded else EVERYTHING)
-    extent = Extent(look.oldest, now.us, look.held, now.us)
-    if window == at.PERIODIC:
-        extent = period(cohort, look, int(cohort.head[row, END]), now.us)
-    waits = window in (at.SLIDING, at.JUMPING) and not enough(cohort, look)
-    if waits or not len(look.places):
-        return Choice(look.places[:0], np.empty(0)), extent
-    return cohort.choose(look, now.us), extent
+    span = (stop - int(plan[at.LENGTH]), stop) if bounded else EVERYTHING
+    waits = window in (at.SLIDING, at.JUMPING) and plan[at.WAIT]
+    choice, (oldest, _, held) = cohort.peek(row, span, now.us, int(plan[at.K]) if waits else 1)
+    if window == at.HISTORY:
+        return _shown(cohort, events, row, choice, now)
+    end = int(cohort.head[row, at.END])
+    if window == at.PERIODIC and plan[at.STEP_AXIS] == at.TIME and end != at.NEVER:
+        return choice, Extent(end - int(plan[at.STEP]), end, int(held), now.us)
+    return choice, Extent(int(oldest), now.us, int(held), now.us)
+
+
+def _shown(
+    cohort: DiverseCohort, events: EventTable, row: int, choice: Choice, now: Moment
+) -> tuple[Choice, Extent]:
+    """Give those members of a history that were delivered."""
+    done = (cohort.window(row, 3)[choice.places] & at.DONE).astype(bool)
+    shown = Choice(choice.places[done], choice.ranks[done])
+    start, stop, width = _extent(events, cohort.window(row, 0)[shown.places], now)
+    return shown, Extent(start, stop, width, now.us)

@@ -81,7 +81,7 @@ def scratch(policy: Policy) -> Floats:
 def room(plan: Ints) -> Ints:
     """Give the classes of slabs for lists and rings, each a quarter larger than the one before."""
     most = longest(plan) if has_ring(plan) else int(plan[at.K])
-    lists, rings = _ladder(most + most // 7 + 2), _ladder(most + 1)
+    lists, rings = ladder(most + most // 7 + 2), ladder(most + 1)
     found = np.full((max(len(lists), len(rings)), 4), -1, np.int64)
     found[: len(lists), at.LIST_CAP] = lists
     found[: len(rings), at.RING_CAP] = rings
@@ -102,8 +102,9 @@ def waits_for(plan: Ints) -> int:
     return int(plan[at.STEP_AXIS]) if plan[at.WINDOW] in (at.PERIODIC, at.JUMPING) else at.EVER
 
 
-def _ladder(most: int) -> list[int]:
-    sizes = [min(2, most)]
+def ladder(most: int, first: int = 2) -> list[int]:
+    """Give sizes from the first to the most, each a quarter larger than the one before."""
+    sizes = [min(first, most)]
     while sizes[-1] < most:
         sizes.append(min(most, sizes[-1] + max(1, sizes[-1] // 4)))
     return sizes

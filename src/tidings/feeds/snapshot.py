@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.feeds import packed
 from tidings.feeds.choice import DiverseCohort
 from tidings.feeds.cohort import Cohort
 from tidings.feeds.deliveries import Names
@@ -66,7 +65,7 @@ def dump(kind: str, tables: Tables, numbers: Ints) -> bytes:
             continue
         rows = people.row[numbers[seats == place]].astype(np.int64)
         if isinstance(cohort, DiverseCohort):
-            parts[place] = packed.columns(cohort, rows)
+            parts[place] = cohort.columns(rows)
             diverse.append(place)
         else:
             parts[place] = _columns(cohort, rows)
@@ -252,7 +251,7 @@ def _fill(tables: Tables, index: int, some: Sequence[Arrays]) -> None:
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
     handles = tables.names.matched.handles(starts, part["members"], tables.copy_sets)
     if isinstance(cohort, DiverseCohort):
-        packed.fill(cohort, tables.names.events, part, handles)
+        cohort.fill(tables.names.events, part, handles)
     else:
         cohort.fill(tables.names.events, COUNTERS, part, handles)
     tables.note_ends(index, cohort.open_ends())

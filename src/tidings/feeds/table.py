@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from tidings.diversify.tokens import known
 from tidings.errors import InvalidEvent, InvalidSubscription
-from tidings.feeds import turns
 from tidings.feeds.choice import FAR, DiverseCohort
 from tidings.feeds.cohort import Cohort, Sink
 from tidings.feeds.deliveries import Deliveries, Names, Part, made_already
@@ -248,10 +247,7 @@ class TableFeeds:
             return made_already(list(self._offer_objects(cohort, where, rows, handles)))
         seats = people.row[rows.subscriber[where]]
         columns = (rows.event[where], rows.score[where], handles[where], rows.sequence[where])
-        if isinstance(cohort, DiverseCohort):
-            found = turns.offer(cohort, self.names.events, (seats, *columns))
-        else:
-            found = cohort.offer(self.names.events, (seats, *columns))
+        found = cohort.offer(self.names.events, (seats, *columns))
         self.note_ends(index, found.ends)
         found.columns[:, at.AT] = where[found.columns[:, at.AT]]
         return cohort.part(found)
@@ -271,10 +267,7 @@ class TableFeeds:
     def _advance(self, index: int, rows: Ints, now: Moment) -> Part:
         cohort = self.cohorts[index]
         assert not isinstance(cohort, ObjectCohort)
-        if isinstance(cohort, DiverseCohort):
-            found = turns.advance(cohort, self.names.events, rows, now)
-        else:
-            found = cohort.advance(self.names.events, rows.astype(np.int32), now.us, now.sequence)
+        found = cohort.advance(self.names.events, rows.astype(np.int32), now.us, now.sequence)
         self.note_ends(index, found.ends)
         part = cohort.part(found)
         part.columns[:, at.AT] = self.names.subscribers.order[part.subscriber]

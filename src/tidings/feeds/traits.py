@@ -8,11 +8,13 @@ import numpy.typing as npt
 
 from tidings.diversify.crowd import Crowd
 from tidings.diversify.lsh import MaxDivRelLsh
-from tidings.diversify.protocol import Diversifier, Floats, Ints
+from tidings.diversify.protocol import Diversifier, Ints
+from tidings.diversify.tokens import Hashes
 from tidings.feeds.events import EventTable, insert_id
 from tidings.model import Event
 
 _FIRST: Final = 64
+_NO_ROWS: Final = tuple(np.zeros(0, kind) for kind in ("i8", "i8", "u8", "u8", "f8"))
 
 
 class Traits:
@@ -55,16 +57,11 @@ class Traits:
         if self.crowd is not None:
             self.crowd.remove(int(self.members[slot]))
 
-    def matrix(self, slots: npt.NDArray[Any]) -> Floats:
-        """Give the distances between some events, taken now."""
-        assert self.crowd is not None
-        return self.crowd.matrix(self.members[slots])
-
     @property
-    def measures(self) -> tuple[Any, Ints]:
-        """The hashes as the kernels take them."""
-        assert self.crowd is not None
-        return (self.crowd.rows, self.members)
+    def measures(self) -> tuple[Any, Ints, Hashes]:
+        """The hashes, the row of each slot there, and the bands, as the kernels take them."""
+        rows = self.crowd.rows if self.crowd is not None else _NO_ROWS
+        return (rows, self.members, self.bands)
 
     def _make_room(self, size: int) -> None:
         more = size - len(self._events)

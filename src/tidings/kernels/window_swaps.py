@@ -1,0 +1,66 @@
+"""Histories that diversify (PREF Def. 14): which member a match takes the place of."""
+
+from tidings.kernels.exact_sum import sum_add, sum_total
+from tidings.kernels.policy import inner
+from tidings.kernels.rounding import rounded
+from tidings.kernels.window_grow import apart, slot_at
+from tidings.kernels.window_layout import STRICT
+from tidings.kernels.window_seats import SIGMA, Floats, World, newer
+
+RANKS, PAIRS, REST = range(2, 5)
+"""Which partial sums are of ranks, of distances, and of what is left of them."""
+
+
+@inner
+def sum_without(parts: Floats, kind: int, size: int, gone: Floats) -> float:
+    """Give one of the sums without some of its numbers, without error."""
+    for each in range(size):
+        parts[REST, each] = parts[kind, each]
+    for number in gone:
+        size = sum_add(parts[REST], size, -number)
+    return sum_total(parts[REST], size)
+
+
+@inner
+def measure_all(world: World, size: int) -> tuple[int, int]:
+    """Write all distances, and add up ranks and distances; give how many parts the sums have."""
+    ranks, members, parts, square = world[5][0], world[5][2], world[5][6], world[5][7]
+    high, far = 0, 0
+    for one in range(size):
+        high = sum_add(parts[RANKS], high, ranks[one])
+        square[one, one] = 0.0
+        for other in range(one):
+            away = apart(world[3], members[one], members[other], parts)
+            square[one, other] = square[other, one] = away
+            far = sum_add(parts[PAIRS], far, away)
+    return (high, far)
+
+
+@inner
+def swap_values(world: World, size: int, values: Floats) -> None:
+    """Write the divrank (PREF Def. 10) of all of the first places but each; O(size²)."""
+    ranks, parts, square, sigma = world[5][0], world[5][6], world[5][7], world[4][2][SIGMA]
+    high, far = measure_all(world, size)
+    pairs = (size - 1) * (size - 2) // 2
+    for out in range(size):
+        mean = sum_without(parts, RANKS, high, ranks[out : out + 1]) / (size - 1)
+        away = sum_without(parts, PAIRS, far, square[out, :size]) / pairs if pairs > 0 else 0.0
+        values[out] = rounded(sigma * mean + (1 - sigma) * away)
+
+
+@inner
+def swapped(world: World, row: int, size: int, new: int) -> int:
+    """Give the place that a match takes in a full history, or its own if there is no such swap.
+
+    All places are laid out. Of equal sets the one without the oldest.
+    """
+    values, best = world[5][1], -1
+    swap_values(world, size, values)
+    for place in range(size):
+        if place == new:
+            continue
+        older = best >= 0 and newer(world[2], slot_at(world, row, best), slot_at(world, row, place))
+        if best < 0 or values[place] > values[best] or (values[place] == values[best] and older):
+            best = place
+    equal = values[best] == values[new] and not world[4][0][STRICT]
+    return best if values[best] > values[new] or equal else new
