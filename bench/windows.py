@@ -1,6 +1,6 @@
 """Windows of many subscribers: offers a second and bytes a subscriber, in arrays and as objects.
 
-python bench/windows.py [--subscribers 20000] [--quick] [--million]
+python bench/windows.py [--subscribers 20000] [--quick] [--diverse WINDOW...] [--million]
 
 Each subscriber is filled with 130 matches of random score, a window of 100 being full then. The
 plain form takes the same stream for fewer subscribers; both are asked in turn, and the best of some
@@ -8,9 +8,9 @@ rounds counts. An offer to the arrays is one of a batch, an event for all subscr
 arrays included; where only some rounds deliver, the mean of all counts. Bytes are those by which a
 process of its own grows, names, numbers and batches included. A bucket is a snapshot of 1,000
 subscribers: its bytes, and what reading and writing it takes, as a stream does with every batch.
-Every window with every diversifier follows, for fewer subscribers; bytes there are those of the
-arrays. Results go to bench/results/windows.json and windows.md; with --million, a million full
-windows instead, to windows-million.json and .md.
+Results go to bench/results/windows.json and windows.md. Instead, --diverse measures windows with
+every diversifier (windows-diverse), where bytes are those of the arrays; --million a million full
+windows (windows-million).
 """
 
 import argparse
@@ -87,11 +87,15 @@ def main() -> None:
     if wanted.million:
         publish("windows-million", million(wanted.subscribers), million_page, wanted)
         return
+    if wanted.diverse:
+        pairs = [(window, part) for window in wanted.diverse for part in PARTS]
+        result = {"machine": machine(), "k": K, "subscribers": DIVERSE}
+        result["grid"] = [crossed(*pair) for pair in (pairs[:1] if wanted.quick else pairs)]
+        publish("windows-diverse", result, grid_page, wanted)
+        return
     names = list(POLICIES)[:2] if wanted.quick else list(POLICIES)
     result = {"machine": machine(), "k": K, "subscribers": wanted.subscribers}
     result["rows"] = [figures(name, wanted.subscribers) for name in names]
-    pairs = [(window, part) for window in GRID for part in PARTS]
-    result["grid"] = [crossed(*pair) for pair in (pairs[:1] if wanted.quick else pairs)]
     publish("windows", result, page, wanted)
 
 
@@ -99,6 +103,9 @@ def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "2,000 subscribers, two policies")
     parser.add_argument("--subscribers", type=int, default=20_000)
     parser.add_argument("--million", action="store_true", help="a million full windows only")
+    parser.add_argument(
+        "--diverse", nargs="+", choices=GRID, help="these windows with every diversifier only"
+    )
     parser.add_argument("--memory", nargs=2, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
     if wanted.million:
@@ -113,13 +120,8 @@ def figures(name: str, subscribers: int) -> dict[str, Any]:
     if "diversify" in POLICIES[name]:
         subscribers = max(1, subscribers // 10)
     few = min(PLAIN, subscribers)
-    table, plain = TableStream(name, subscribers), PlainStream(name, few)
-    for _ in range(FILL):
-        table.step()
-        plain.step()
-    seconds = [(table.step(), plain.step()) for _ in range(ROUNDS)]
-    best = np.mean if name.startswith(("jumping", "periodic")) else min
-    ours, theirs = (float(best(each)) for each in zip(*seconds, strict=True))
+    table = TableStream(name, subscribers)
+    ours, theirs = in_turn(table, PlainStream(name, few), name)
     row = {
         "policy": name,
         "offers_per_s": subscribers / ours,
@@ -145,17 +147,23 @@ def bucket(name: str) -> dict[str, float]:
     return {"snapshot_bytes": len(state) / BUCKET, "read_us": read, "write_us": write}
 
 
-def crossed(window: str, part: str) -> dict[str, Any]:
-    """Measure a window with a diversifier: what an offer costs, and the bytes of the arrays."""
-    name = f"{window}, {part}"
-    POLICIES[name] = {"window": GRID[window], "diversify": PARTS[part]}
-    table, plain = TableStream(name, DIVERSE), PlainStream(name, FEW)
+def in_turn(table: "TableStream", plain: "PlainStream", name: str) -> tuple[float, float]:
+    """Fill both forms, and ask them in turn: the seconds of a step of each."""
     for _ in range(FILL):
         table.step()
         plain.step()
     seconds = [(table.step(), plain.step()) for _ in range(ROUNDS)]
-    best = np.mean if window.startswith(("jumping", "periodic")) else min
+    best = np.mean if name.startswith(("jumping", "periodic")) else min
     ours, theirs = (float(best(each)) for each in zip(*seconds, strict=True))
+    return ours, theirs
+
+
+def crossed(window: str, part: str) -> dict[str, Any]:
+    """Measure a window with a diversifier: what an offer costs, and the bytes of the arrays."""
+    name = f"{window}, {part}"
+    POLICIES[name] = {"window": GRID[window], "diversify": PARTS[part]}
+    table = TableStream(name, DIVERSE)
+    ours, theirs = in_turn(table, PlainStream(name, FEW), name)
     [cohort] = table.feeds.cohorts
     return {
         "window": window,
@@ -286,14 +294,7 @@ def page(result: dict[str, Any]) -> str:
         f"A bucket has {BUCKET:,}: bytes, and µs to read and to write it, for each of them."
     )
     lines = opening("Windows of many subscribers", result, remark)
-    rows = table(HEAD, map(cells, result["rows"]))
-    grid = (
-        f"Every window with every diversifier: {DIVERSE} subscribers, {FEW} of the plain form; "
-        "bytes are those of the arrays."
-    )
-    return "\n".join(
-        [*lines, *rows, "", grid, "", *table(GRID_HEAD, map(grid_cells, result["grid"]))]
-    )
+    return "\n".join(lines + table(HEAD, map(cells, result["rows"])))
 
 
 GRID_HEAD = ("window", "diversifier", "offers/s", "plain", "ratio", "bytes")
@@ -303,6 +304,15 @@ def grid_cells(row: dict[str, Any]) -> tuple[str, ...]:
     ratio = row["offers_per_s"] / row["plain_offers_per_s"]
     speeds = (f"{row[name]:,.0f}" for name in ("offers_per_s", "plain_offers_per_s"))
     return (row["window"], row["part"], *speeds, f"{ratio:,.0f}x", f"{row['bytes']:,.0f}")
+
+
+def grid_page(result: dict[str, Any]) -> str:
+    remark = (
+        f"{DIVERSE} subscribers, {FEW} of the plain form, k = {result['k']}, after {FILL} matches "
+        "each; bytes are those of the arrays of a subscriber."
+    )
+    lines = opening("Windows with every diversifier", result, remark)
+    return "\n".join(lines + table(GRID_HEAD, map(grid_cells, result["grid"])))
 
 
 def million_page(result: dict[str, Any]) -> str:

@@ -132,8 +132,9 @@ def test_fanout_runs_and_is_right(bench: Bench) -> None:
 
 
 def test_windows_run(bench: Bench, tmp_path: Path) -> None:
-    table, grid = tables(bench("windows", "--quick", "--subscribers", 20))
+    (table,) = tables(bench("windows", "--quick", "--subscribers", 20))
     assert [row[0] for row in table[1:]] == ["sliding(100)", "sliding(100), fading"]
+    (grid,) = tables(bench("windows", "--quick", "--diverse", "sliding(100)"))
     assert [row[:2] for row in grid[1:]] == [["sliding(100)", "divrank"]]
     assert not list(tmp_path.iterdir())
 

@@ -49,3 +49,28 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
     always: dict[str, Any] = {**OPTIONS, "_nrt": False, "forceinline": True}
     compiled: Callable[P, R] = numba.njit(**always)(function)
     return compiled
+
+
+WITHIN: Final[dict[str, Any]] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Without the way in from Python, which for many arrays takes longer to compile than the kernel."""
+
+
+def nested(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a kernel that only kernels call."""
+    options: dict[str, Any] = {**OPTIONS, **WITHIN}
+    compiled: Callable[P, R] = numba.njit(**options)(function)
+    return compiled
+
+
+def nested_inner(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile an inner kernel that only kernels call."""
+    options: dict[str, Any] = {**OPTIONS, **WITHIN, "_nrt": False}
+    compiled: Callable[P, R] = numba.njit(**options)(function)
+    return compiled
+
+
+def nested_inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile an inner kernel into each kernel that calls it, and nowhere else."""
+    options: dict[str, Any] = {**OPTIONS, **WITHIN, "_nrt": False, "forceinline": True}
+    compiled: Callable[P, R] = numba.njit(**options)(function)
+    return compiled

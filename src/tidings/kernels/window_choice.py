@@ -10,7 +10,7 @@ from tidings.kernels.fresh import order_key
 from tidings.kernels.grow import MEAN
 from tidings.kernels.numbers import int64
 from tidings.kernels.optimal import Ties, best_set
-from tidings.kernels.policy import inner, kernel
+from tidings.kernels.policy import nested, nested_inner
 from tidings.kernels.rounding import rounded
 from tidings.kernels.tokens import number_hashes
 from tidings.kernels.window_grow import apart, grown, lay_place
@@ -40,7 +40,7 @@ Part = tuple[Floats, Floats]
 """The diversifier, and room for partial sums."""
 
 
-@inner
+@nested_inner
 def lay_span(world: World, row: int, span: Span, now_us: int) -> int:
     """Lay out the candidates of a span; give how many there are.
 
@@ -62,7 +62,7 @@ def lay_span(world: World, row: int, span: Span, now_us: int) -> int:
     return size
 
 
-@kernel
+@nested
 def newest_first(world: World, row: int, size: int) -> Crowd:
     """Give the candidates that are laid out: newer first, then by smaller id."""
     slots, scores, us, names = world[0][1], world[0][3], world[2][0], world[2][2]
@@ -81,13 +81,13 @@ def newest_first(world: World, row: int, size: int) -> Crowd:
     return (places, at, world[5][0][places], keys, world[5][2][places])
 
 
-@kernel
+@nested
 def best_first(keys: Floats) -> Ints:
     """Give the order of candidates by rank; ties stay as they are."""
     return np.argsort(-keys, kind="mergesort")
 
 
-@kernel
+@nested
 def measured(traits: Traits, members: Ints, parts: Floats) -> Floats:
     """Give the distances between candidates."""
     size = len(members)
@@ -99,7 +99,7 @@ def measured(traits: Traits, members: Ints, parts: Floats) -> Floats:
     return matrix
 
 
-@kernel
+@nested
 def near_within(matrix: Floats, alpha: float, near: Near) -> None:
     """List for each candidate the others within alpha."""
     starts, counts, ids, away = near
@@ -112,7 +112,7 @@ def near_within(matrix: Floats, alpha: float, near: Near) -> None:
                 counts[one] += 1
 
 
-@kernel
+@nested
 def levels_of(matrix: Floats, levels: Ints) -> int:
     """Number the different distances, the smallest first; give how many there are."""
     flat = matrix.ravel()
@@ -126,7 +126,7 @@ def levels_of(matrix: Floats, levels: Ints) -> int:
     return count
 
 
-@kernel
+@nested
 def near_all(matrix: Floats, near: Near) -> None:
     """List for each candidate all others, the nearest first; O(n²) where few distances differ."""
     starts, counts, ids, away = near
@@ -143,7 +143,7 @@ def near_all(matrix: Floats, near: Near) -> None:
                 counts[one] += 1
 
 
-@kernel
+@nested
 def by_level(levels: Ints, heads: Ints) -> Ints:
     """Give the order of small numbers, by counting them."""
     heads[:] = 0
@@ -158,7 +158,7 @@ def by_level(levels: Ints, heads: Ints) -> Ints:
     return order
 
 
-@kernel
+@nested
 def choose_cover(matrix: Floats, ranks: Floats, order: Ints, k: int, part: Floats) -> Ints:
     """Cover all candidates; give the k most relevant of the cover, in order of choice."""
     size = len(ranks)
@@ -176,7 +176,7 @@ def choose_cover(matrix: Floats, ranks: Floats, order: Ints, k: int, part: Float
     return found[:count][best[found[:count]] <= limit]
 
 
-@kernel
+@nested
 def choose_by_votes(bands: Any, order: Ints, k: int) -> Ints:
     """Give the k candidates of most votes, if they have any; of ties the most relevant."""
     votes = np.empty(len(order), np.int64)
@@ -185,7 +185,7 @@ def choose_by_votes(bands: Any, order: Ints, k: int) -> Ints:
     return found[votes[found] > 0]
 
 
-@kernel
+@nested
 def most_of(square: Floats, ranks: Floats, sigma: float, k: int) -> Floats:
     """Bound what each can bring: its rank and half of its m largest distances, for m < k."""
     most, pairs = np.empty((k, len(ranks))), max(k * (k - 1) // 2, 1)
@@ -197,7 +197,7 @@ def most_of(square: Floats, ranks: Floats, sigma: float, k: int) -> Floats:
     return most
 
 
-@kernel
+@nested
 def choose_best_set(square: Floats, ranks: Floats, ties: Ties, order: Ints, sigma: float) -> Ints:
     """Give as many as `order` holds of largest divrank, starting from those, newest first."""
     best = (np.sort(order), np.empty(1))
@@ -205,7 +205,7 @@ def choose_best_set(square: Floats, ranks: Floats, ties: Ties, order: Ints, sigm
     return best[0]
 
 
-@kernel
+@nested
 def choose_among(traits: Traits, names: Ints, us: Ints, crowd: Crowd, k: int, plan: Part) -> Ints:
     """Choose at most k of some candidates by covers, votes or sets; fewer than k: best first."""
     _, slots, ranks, keys, members = crowd
@@ -224,7 +224,7 @@ def choose_among(traits: Traits, names: Ints, us: Ints, crowd: Crowd, k: int, pl
     return found[best_first(keys[found])]
 
 
-@kernel
+@nested
 def choose_span(world: World, row: int, span: Span, now_us: int, least: int) -> int:
     """Choose at most k candidates of a span, and write their places; give how many.
 

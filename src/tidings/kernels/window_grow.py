@@ -11,7 +11,7 @@ from tidings.kernels.distances import merged, weighed
 from tidings.kernels.fresh import fresh_rank
 from tidings.kernels.grow import LEAST, NEAREST, SLACK, combined, pair_weight, value_of
 from tidings.kernels.numbers import int64
-from tidings.kernels.policy import inlined, inner
+from tidings.kernels.policy import nested_inlined, nested_inner
 from tidings.kernels.rounding import rounded
 from tidings.kernels.window_layout import K
 from tidings.kernels.window_seats import BASE, HELD, KEPT, RULE, SIGMA, Floats, Ids, Traits, World
@@ -20,20 +20,20 @@ Pair = tuple[float, int, int]
 """What the best pair so far is worth, and its places; -1 where there is none."""
 
 
-@inlined
+@nested_inlined
 def apart(traits: Traits, one: int, other: int, parts: Floats) -> float:
     """Give the distance of two events, by their rows of hashes."""
     rows = traits[0]
     return weighed(rows, one, other, parts) if len(rows[4]) else merged(rows, one, other)
 
 
-@inlined
+@nested_inlined
 def slot_at(world: World, row: int, place: int) -> int:
     """Give the event slot of a place."""
     return world[0][1][world[0][0][row, BASE] + place]
 
 
-@inlined
+@nested_inlined
 def pair_ahead(world: World, row: int, one: tuple[int, int], other: tuple[int, int]) -> bool:
     """Tell whether a pair goes before one of the same value: later, newer member, smaller ids."""
     times, names = world[2][0], world[2][2]
@@ -48,7 +48,7 @@ def pair_ahead(world: World, row: int, one: tuple[int, int], other: tuple[int, i
     return max(names[a], names[b]) < max(names[c], names[d])
 
 
-@inner
+@nested_inner
 def pairs_with(world: World, row: int, cap: int, span: tuple[int, int, int], best: Pair) -> Pair:
     """Give the better of the best pair and those of one place with all candidates of a span.
 
@@ -78,7 +78,7 @@ def pairs_with(world: World, row: int, cap: int, span: tuple[int, int, int], bes
     return (most, one, two)
 
 
-@inner
+@nested_inner
 def best_pair(world: World, row: int, cap: int) -> Pair:
     """Give the pair of largest weight: those of the highest rank first, which rule most others out.
 
@@ -99,7 +99,7 @@ def best_pair(world: World, row: int, cap: int) -> Pair:
     return best
 
 
-@inlined
+@nested_inlined
 def set_pair(world: World, row: int, pair: Pair, chosen: Ids, values: Floats) -> None:
     """Write a pair down as the first two that are chosen, the older first."""
     times, names = world[2][0], world[2][2]
@@ -110,7 +110,7 @@ def set_pair(world: World, row: int, pair: Pair, chosen: Ids, values: Floats) ->
     values[1] = pair[0]
 
 
-@inlined
+@nested_inlined
 def add_link(world: World, place: int, added: int) -> None:
     """Add the link to one that is chosen to those of a candidate (PREF Prop. 1)."""
     ranks, links, members, counted, _, _, parts, _, _ = world[5]
@@ -122,7 +122,7 @@ def add_link(world: World, place: int, added: int) -> None:
     counted[place] += 1
 
 
-@inlined
+@nested_inlined
 def reach(world: World, place: int) -> float:
     """Give what a candidate is worth at most, whatever its other links are."""
     ranks, links, rule, sigma = world[5][0], world[5][1], world[4][2][RULE], world[4][2][SIGMA]
@@ -131,7 +131,7 @@ def reach(world: World, place: int) -> float:
     return links[place] if rule == LEAST else np.inf
 
 
-@inlined
+@nested_inlined
 def wins(world: World, row: int, one: tuple[float, int], other: tuple[float, int]) -> bool:
     """Tell whether a candidate of this value goes before another; of ties the newer does."""
     if one[0] != other[0]:
@@ -141,7 +141,7 @@ def wins(world: World, row: int, one: tuple[float, int], other: tuple[float, int
     return us[mine] > us[theirs] or (us[mine] == us[theirs] and names[mine] < names[theirs])
 
 
-@inner
+@nested_inner
 def next_one(world: World, row: int, cap: int, step: int, chosen: Ids) -> tuple[float, int]:
     """Give the candidate that is worth most to those chosen so far, and its worth.
 
@@ -163,14 +163,14 @@ def next_one(world: World, row: int, cap: int, step: int, chosen: Ids) -> tuple[
     return (best, found)
 
 
-@inlined
+@nested_inlined
 def no_links(world: World, place: int) -> None:
     """Let a candidate begin without links."""
     world[5][1][place] = np.inf if world[4][2][RULE] <= LEAST else 0.0
     world[5][3][place] = 0
 
 
-@inner
+@nested_inner
 def grow_on(
     world: World, row: int, cap: int, span: tuple[int, int], chosen: Ids, values: Floats
 ) -> None:
@@ -186,7 +186,7 @@ def grow_on(
         counted[chosen[step]] = -1
 
 
-@inner
+@nested_inner
 def grown(world: World, row: int, cap: int, size: int, chosen: Ids, values: Floats) -> None:
     """Choose `size` of all candidates, two at least; the highest rank stands before the worths."""
     values[0] = -np.inf
@@ -197,7 +197,7 @@ def grown(world: World, row: int, cap: int, size: int, chosen: Ids, values: Floa
     grow_on(world, row, cap, (int64(2), size), chosen, values)
 
 
-@inner
+@nested_inner
 def wins_at(world: World, row: int, new: int, stand: int, chosen: Ids, values: Floats) -> int:
     """Give the step at which a new match wins over one that stands, and put it there; or -1."""
     ranks, links = world[5][0], world[5][1]
@@ -213,7 +213,7 @@ def wins_at(world: World, row: int, new: int, stand: int, chosen: Ids, values: F
     return -1
 
 
-@inner
+@nested_inner
 def stand_against(world: World, row: int, cap: int, new: int) -> int:
     """Give how many of those that stand still do, the new match among them if it wins."""
     head, chosen, values = world[0][0], world[1][0][row], world[1][1][row]
@@ -236,7 +236,7 @@ def stand_against(world: World, row: int, cap: int, new: int) -> int:
     return step + 1 if step >= 0 else stand
 
 
-@inner
+@nested_inner
 def choose_kept(world: World, row: int, cap: int, new: int) -> bool:
     """Choose from a window that holds two at least, from where the last choice does not stand.
 
@@ -257,7 +257,7 @@ def choose_kept(world: World, row: int, cap: int, new: int) -> bool:
     return True
 
 
-@inlined
+@nested_inlined
 def among(chosen: Ids, size: int, place: int) -> bool:
     """Tell whether a place is among the chosen."""
     found = False
@@ -266,7 +266,7 @@ def among(chosen: Ids, size: int, place: int) -> bool:
     return found
 
 
-@inlined
+@nested_inlined
 def lay_place(world: World, row: int, place: int, now_us: int) -> None:
     """Lay out a candidate: its fresh rank and its row of hashes."""
     slots, scores, members = world[0][1], world[0][3], world[3][1]
@@ -278,7 +278,7 @@ def lay_place(world: World, row: int, place: int, now_us: int) -> None:
     counted[place] = 0
 
 
-@inner
+@nested_inner
 def lay_all(world: World, row: int, cap: int) -> None:
     """Lay out all matches of a window, where nothing fades."""
     head, born, counted = world[0][0], world[0][4], world[5][3]
@@ -288,7 +288,7 @@ def lay_all(world: World, row: int, cap: int) -> None:
             lay_place(world, row, place, 0)
 
 
-@inlined
+@nested_inlined
 def forget_step(world: World, row: int, place: int) -> None:
     """Note that a place is given up: those chosen from it on do not stand any more."""
     head, kept = world[0][0], world[1][0]

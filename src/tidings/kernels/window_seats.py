@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tidings.kernels.distances import Rows
 from tidings.kernels.numbers import int64
-from tidings.kernels.policy import inlined, inner, kernel
+from tidings.kernels.policy import kernel, nested_inlined, nested_inner
 from tidings.kernels.window_layout import MATCHING, TIME
 from tidings.kernels.window_upkeep import copy_set
 
@@ -50,14 +50,14 @@ RULE, SIGMA, ALPHA, KEEPS = range(4)
 last one."""
 
 
-@inlined
+@nested_inlined
 def newer(events: Events, one: int, other: int) -> bool:
     """Tell whether the event of a slot comes before another: newer, then smaller id."""
     us, _, names = events
     return us[one] > us[other] or (us[one] == us[other] and names[one] < names[other])
 
 
-@inlined
+@nested_inlined
 def stands_at(events: Events, axis: int, slot: int, born: int) -> int:
     """Give where a match stands on the axis of the window."""
     if axis == TIME:
@@ -65,7 +65,7 @@ def stands_at(events: Events, axis: int, slot: int, born: int) -> int:
     return (born >> 1) - 1 if axis == MATCHING else int64(events[1][slot]) - 1
 
 
-@inlined
+@nested_inlined
 def seat_ready(seats: Seats, row: int) -> bool:
     """See to it that one more match has a place; say whether the pools had room.
 
@@ -89,7 +89,7 @@ def seat_ready(seats: Seats, row: int) -> bool:
     return True
 
 
-@inlined
+@nested_inlined
 def seat_take(seats: Seats, grade: int) -> int:
     """Give a slab of a class, or -1 if the pools have none."""
     slots, room, used = seats[1], seats[5], seats[6]
@@ -102,7 +102,7 @@ def seat_take(seats: Seats, grade: int) -> int:
     return target
 
 
-@inlined
+@nested_inlined
 def seat_free(seats: Seats, row: int) -> None:
     """Give the slab back to its class."""
     head, slots, room = seats[0], seats[1], seats[5]
@@ -112,7 +112,7 @@ def seat_free(seats: Seats, row: int) -> None:
         room[grade, FREE] = head[row, BASE]
 
 
-@inlined
+@nested_inlined
 def seat_move(seats: Seats, row: int, target: int) -> None:
     """Copy a full window to another slab, the oldest first."""
     head, slots, handles, scores, born, room, _ = seats
@@ -125,7 +125,7 @@ def seat_move(seats: Seats, row: int, target: int) -> None:
         born[target + at] = born[base + place]
 
 
-@inlined
+@nested_inlined
 def seat_put(seats: Seats, row: int, match: tuple[int, float, int, int]) -> int:
     """Write a match at the next free place behind the last, of which there is one; give it."""
     head, slots, handles, scores, born, room, _ = seats
@@ -153,7 +153,7 @@ def free_seat(seats: Seats, row: int) -> None:
     head[row, LAST], head[row, KEPT] = -1, 0
 
 
-@inner
+@nested_inner
 def shift(seats: Seats, votes: Ids, source: int, target: int) -> None:
     """Copy a place of the pools to another."""
     slots, handles, scores, born = seats[1], seats[2], seats[3], seats[4]

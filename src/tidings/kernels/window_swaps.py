@@ -1,7 +1,7 @@
 """Histories that diversify (PREF Def. 14): which member a match takes the place of."""
 
 from tidings.kernels.exact_sum import sum_add, sum_total
-from tidings.kernels.policy import inner
+from tidings.kernels.policy import nested_inner
 from tidings.kernels.rounding import rounded
 from tidings.kernels.window_grow import apart, slot_at
 from tidings.kernels.window_layout import STRICT
@@ -11,7 +11,7 @@ RANKS, PAIRS, REST = range(2, 5)
 """Which partial sums are of ranks, of distances, and of what is left of them."""
 
 
-@inner
+@nested_inner
 def sum_without(parts: Floats, kind: int, size: int, gone: Floats) -> float:
     """Give one of the sums without some of its numbers, without error."""
     for each in range(size):
@@ -21,7 +21,7 @@ def sum_without(parts: Floats, kind: int, size: int, gone: Floats) -> float:
     return sum_total(parts[REST], size)
 
 
-@inner
+@nested_inner
 def measure_all(world: World, size: int) -> tuple[int, int]:
     """Write all distances, and add up ranks and distances; give how many parts the sums have."""
     ranks, members, parts, square = world[5][0], world[5][2], world[5][6], world[5][7]
@@ -36,7 +36,7 @@ def measure_all(world: World, size: int) -> tuple[int, int]:
     return (high, far)
 
 
-@inner
+@nested_inner
 def swap_values(world: World, size: int, values: Floats) -> None:
     """Write the divrank (PREF Def. 10) of all of the first places but each; O(size²)."""
     ranks, parts, square, sigma = world[5][0], world[5][6], world[5][7], world[4][2][SIGMA]
@@ -48,7 +48,7 @@ def swap_values(world: World, size: int, values: Floats) -> None:
         values[out] = rounded(sigma * mean + (1 - sigma) * away)
 
 
-@inner
+@nested_inner
 def swapped(world: World, row: int, size: int, new: int) -> int:
     """Give the place that a match takes in a full history, or its own if there is no such swap.
 

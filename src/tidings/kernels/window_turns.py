@@ -2,7 +2,7 @@
 
 from tidings.kernels.fresh import fresh_rank
 from tidings.kernels.numbers import int64
-from tidings.kernels.policy import inlined, inner, kernel
+from tidings.kernels.policy import kernel, nested, nested_inlined, nested_inner
 from tidings.kernels.window_choice import Span, best_first, choose_span, lay_span, newest_first
 from tidings.kernels.window_grow import choose_kept, forget_step
 from tidings.kernels.window_layout import (
@@ -75,13 +75,13 @@ Extent = tuple[int, int, int, int]
 """What a choice is made from: its start, stop and width; and when it was made."""
 
 
-@inlined
+@nested_inlined
 def everything(numbers: Ints) -> Span:
     """Give the span of all matches."""
     return (int64(numbers[AXIS]), int64(-FAR), int64(FAR))
 
 
-@inner
+@nested_inner
 def drop_place(world: World, row: int, place: int) -> None:
     """Drop a match."""
     head, born = world[0][0], world[0][4]
@@ -94,7 +94,7 @@ def drop_place(world: World, row: int, place: int) -> None:
     head[row, HELD] -= 1
 
 
-@inner
+@nested_inner
 def drop_below(world: World, row: int, low: int) -> None:
     """Drop the matches that stand below a place on the axis of the window.
 
@@ -115,7 +115,7 @@ def drop_below(world: World, row: int, low: int) -> None:
             drop_place(world, row, place)
 
 
-@inner
+@nested_inner
 def begins(head: Ints, events: Events, numbers: Ints, row: int, match: Match) -> int:
     """Give where the window begins once a match has come."""
     axis, us = int64(numbers[AXIS]), int64(events[0][match[0]])
@@ -126,7 +126,7 @@ def begins(head: Ints, events: Events, numbers: Ints, row: int, match: Match) ->
     return after + one_more - int64(numbers[LENGTH])
 
 
-@inner
+@nested_inner
 def enter(world: World, row: int, match: Match) -> int:
     """Drop what the window leaves behind as a match comes, and add the match.
 
@@ -145,7 +145,7 @@ def enter(world: World, row: int, match: Match) -> int:
     return place
 
 
-@inner
+@nested_inner
 def held_within(seats: Seats, events: Events, row: int, span: Span) -> tuple[int, int, int]:
     """Give the times of the oldest and newest match of a span, and how many there are."""
     head, slots, born, room = seats[0], seats[1], seats[4], seats[5]
@@ -164,7 +164,7 @@ def held_within(seats: Seats, events: Events, row: int, span: Span) -> tuple[int
     return (oldest, newest, held)
 
 
-@inner
+@nested_inner
 def emit(book: Book, sink: Sink, row: int, at: int, chosen: Ids, extent: Extent) -> None:
     """Deliver what is chosen and not delivered yet; then it is."""
     (head, slots, handles, scores, born, _, _), us, decay = book
@@ -186,7 +186,7 @@ def emit(book: Book, sink: Sink, row: int, at: int, chosen: Ids, extent: Extent)
         progress[OUT] = to + 1
 
 
-@inlined
+@nested_inlined
 def pass_all(seats: Seats, row: int) -> None:
     """Mark all matches of a window as done."""
     head, born, room = seats[0], seats[4], seats[5]
@@ -196,26 +196,26 @@ def pass_all(seats: Seats, row: int) -> None:
             born[place] |= DONE
 
 
-@inner
+@nested_inner
 def waits(head: Ints, numbers: Ints, row: int) -> bool:
     """Tell whether a window waits until it holds k."""
     return numbers[WAIT] > 0 and head[row, HELD] < numbers[K]
 
 
-@inner
+@nested_inner
 def fewest(numbers: Ints) -> int:
     """Give how many candidates a choice needs."""
     return int64(numbers[K]) if numbers[WAIT] else 1
 
 
-@inner
+@nested_inner
 def whole(world: World, row: int, now_us: int) -> Extent:
     """Give the extent of a choice from all that a window holds."""
     oldest, _, held = held_within(world[0], world[2], row, everything(world[4][0]))
     return (oldest, now_us, held, now_us)
 
 
-@inner
+@nested_inner
 def choose_again(world: World, sink: Sink, row: int, at: int, new: int, now_us: int) -> None:
     """Choose from a whole window of two at least, by what is kept, and deliver what is new."""
     head, born, room = world[0][0], world[0][4], world[0][5]
@@ -242,14 +242,14 @@ def choose_again(world: World, sink: Sink, row: int, at: int, new: int, now_us: 
         )
 
 
-@inner
+@nested_inner
 def passes(numbers: Ints) -> bool:
     """Tell whether what is passed over once is never delivered: continuous windows."""
     window = numbers[WINDOW]
     return window == CONTINUOUS or window == BEST  # noqa: PLR1714 - compiled
 
 
-@inner
+@nested_inner
 def slide(world: World, sink: Sink, row: int, at: int, match: Match) -> bool:
     """Take a match into the window, and choose by what is kept; tell whether that was possible."""
     head = world[0][0]
@@ -267,14 +267,14 @@ def slide(world: World, sink: Sink, row: int, at: int, match: Match) -> bool:
     return True
 
 
-@inner
+@nested_inner
 def due(head: Ints, numbers: Ints, row: int, now: tuple[int, int]) -> bool:
     """Tell whether now is past the end that a window waits for."""
     end, axis = int64(head[row, END]), int64(numbers[STEP_AXIS])
     return end != NEVER and has_passed(axis, end, int64(head[row, SEEN]), now[0], now[1])
 
 
-@inner
+@nested_inner
 def ends(world: World, row: int, now: tuple[int, int]) -> tuple[Span, Extent]:
     """Give what a period or a step that ends is chosen from."""
     head, numbers = world[0][0], world[4][0]
@@ -291,7 +291,7 @@ def ends(world: World, row: int, now: tuple[int, int]) -> tuple[Span, Extent]:
     return (span, (oldest, when, held, when))
 
 
-@inner
+@nested_inner
 def close(world: World, row: int, span: Span) -> None:
     """Let go what a period held, or what a step leaves behind; set the next end."""
     head, born, room, numbers = world[0][0], world[0][4], world[0][5], world[4][0]
@@ -307,7 +307,7 @@ def close(world: World, row: int, span: Span) -> None:
         head[row, HELD] = 0
 
 
-@kernel
+@nested
 def end_what_passed(world: World, sink: Sink, row: int, at: int, now: tuple[int, int]) -> None:
     """Close the period, or take the steps, that now is past."""
     while due(world[0][0], world[4][0], row, now):
@@ -318,7 +318,7 @@ def end_what_passed(world: World, sink: Sink, row: int, at: int, now: tuple[int,
         close(world, row, span)
 
 
-@inner
+@nested_inner
 def stands_on_step(events: Events, axis: int, slot: int, seen: int) -> int:
     """Give where the newest match stands on the axis of the steps."""
     if axis == TIME:
@@ -326,7 +326,7 @@ def stands_on_step(events: Events, axis: int, slot: int, seen: int) -> int:
     return int64(events[1][slot] if axis == PUBLISHED else seen) - 1
 
 
-@inlined
+@nested_inlined
 def open_end(head: Ints, events: Events, numbers: Ints, row: int, slot: int) -> None:
     """Set the end of the period or step that the newest match lies in, if none is open."""
     if head[row, END] == NEVER:
@@ -335,7 +335,7 @@ def open_end(head: Ints, events: Events, numbers: Ints, row: int, slot: int) -> 
         head[row, END] = origin + ((place - origin) // step + 1) * step
 
 
-@inlined
+@nested_inlined
 def note_end(head: Ints, sink: Sink, row: int, before: int) -> None:
     """Write down an end that was set, so that it can be found when it has passed."""
     end, ends, progress = head[row, END], sink[2], sink[3]
@@ -345,7 +345,7 @@ def note_end(head: Ints, sink: Sink, row: int, before: int) -> None:
         progress[ENDS] += 1
 
 
-@kernel
+@nested
 def list_members(world: World, row: int, span: Span, now_us: int) -> int:
     """Write the members of a history, best rank first; give how many there are."""
     size, chosen = lay_span(world, row, span, now_us), world[5][4]
@@ -354,7 +354,7 @@ def list_members(world: World, row: int, span: Span, now_us: int) -> int:
     return size
 
 
-@inner
+@nested_inner
 def take_place(world: World, row: int, match: Match) -> bool:
     """Take a match into the history, for a free place or for a swap; tell whether it is in."""
     head, born, numbers = world[0][0], world[0][4], world[4][0]
@@ -374,7 +374,7 @@ def take_place(world: World, row: int, match: Match) -> bool:
     return full or not waits(world[0][0], world[4][0], row)
 
 
-@inner
+@nested_inner
 def last_span(world: World, row: int, match: Match) -> Span:
     """Give the span of a window at the moment of a match."""
     head, numbers, now_us = world[0][0], world[4][0], int64(world[2][0][match[0]])
@@ -382,7 +382,7 @@ def last_span(world: World, row: int, match: Match) -> Span:
     return (int64(numbers[AXIS]), stop - int64(numbers[LENGTH]), stop)
 
 
-@inlined
+@nested_inlined
 def ready(world: World, sink: Sink, row: int) -> bool:
     """Tell whether the pools, the sink and the bench have room for a match of a row."""
     head, room = world[0][0], world[0][5]
@@ -391,7 +391,7 @@ def ready(world: World, sink: Sink, row: int) -> bool:
     return room[head[row, GRADE], CAP] <= len(world[5][0])
 
 
-@inlined
+@nested_inlined
 def match_at(offers: Offers, at: int) -> Match:
     """Give one of the offers."""
     return (int64(offers[1][at]), offers[2][at], int64(offers[3][at]), int64(offers[4][at]))

@@ -6,19 +6,19 @@ has its vote. Bands are compared with those of the window: no buckets are kept.
 
 from tidings.kernels.fresh import order_key
 from tidings.kernels.numbers import int64
-from tidings.kernels.policy import inlined, inner
+from tidings.kernels.policy import nested_inlined, nested_inner
 from tidings.kernels.window_layout import K
 from tidings.kernels.window_seats import BASE, CAP, GRADE, HELD, KEPT, Ids, Ints, World, newer
 
 
-@inlined
+@nested_inlined
 def key_at(world: World, place: int) -> float:
     """Give what orders a place of the pools by rank at every time."""
     slot = world[0][1][place]
     return order_key(world[4][1], world[0][3][place], world[2][0][slot])
 
 
-@inner
+@nested_inner
 def more_relevant(world: World, one: int, other: int) -> bool:
     """Tell whether a place of the pools goes before another: higher rank, then newer."""
     mine, theirs = key_at(world, one), key_at(world, other)
@@ -26,7 +26,7 @@ def more_relevant(world: World, one: int, other: int) -> bool:
     return mine > theirs or (mine == theirs and newer(world[2], slots[one], slots[other]))
 
 
-@inner
+@nested_inner
 def find_winners(world: World, row: int, own: int, winners: Ints) -> None:
     """Write for each table the most relevant other one in the bucket of a place, or -1."""
     head, slots, born, room = world[0][0], world[0][1], world[0][4], world[0][5]
@@ -49,7 +49,7 @@ def find_winners(world: World, row: int, own: int, winners: Ints) -> None:
                     winners[table] = place
 
 
-@inner
+@nested_inner
 def vote_in(world: World, row: int, place: int) -> None:
     """Let a new match have the votes of the buckets in which it is the first."""
     votes, winners = world[1][2], world[5][8]
@@ -64,7 +64,7 @@ def vote_in(world: World, row: int, place: int) -> None:
             votes[best] -= 1
 
 
-@inner
+@nested_inner
 def vote_out(world: World, row: int, place: int) -> None:
     """Give the votes of one that goes to those that are the first then."""
     votes, winners = world[1][2], world[5][8]
@@ -77,7 +77,7 @@ def vote_out(world: World, row: int, place: int) -> None:
             votes[best] += 1
 
 
-@inner
+@nested_inner
 def vote_anew(world: World, row: int) -> None:
     """Count the votes of a window as if its matches came one by one."""
     head, born, room, counted = world[0][0], world[0][4], world[0][5], world[5][3]
@@ -92,7 +92,7 @@ def vote_anew(world: World, row: int) -> None:
     head[row, KEPT] = 1
 
 
-@inlined
+@nested_inlined
 def elected(world: World, one: int, other: int) -> bool:
     """Tell whether a place of the pools goes before another: more votes, then more relevant."""
     votes = world[1][2]
@@ -101,7 +101,7 @@ def elected(world: World, one: int, other: int) -> bool:
     return more_relevant(world, one, other)
 
 
-@inner
+@nested_inner
 def choose_voted(world: World, row: int, chosen: Ids) -> int:
     """Write the places of most votes; give how many, at most k. Fewer than k: all, by relevance."""
     head, born, room, votes = world[0][0], world[0][4], world[0][5], world[1][2]
