@@ -14,7 +14,9 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from tests.spark.processes import by_sequence, read_lines, write_lines
+from typer.testing import CliRunner
 
+from tidings.cli import app
 from tidings.config import Address, Sink, load_config
 from tidings.errors import TidingsError
 from tidings.run.account import Account
@@ -284,4 +286,26 @@ def test_a_sketch_tells_columns_and_plan_and_makes_nothing(tmp_path):
     found = sketch(read_plan(config))
     assert found.columns == (("value", "string"),)
     assert "== Analyzed Logical Plan ==" in found.plan
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_on_spark_prints_columns_and_with_verbose_the_plan(tmp_path):
+    events(tmp_path, "a.jsonl", [event(1, n=3)])
+    write_lines(tmp_path / "wishes.jsonl", WISHES)
+    config = tmp_path / "run.toml"
+    config.write_text(
+        '[source]\npath = "in"\n[subscriptions]\npath = "wishes.jsonl"\n[sink]\npath = "out"\n'
+    )
+    result = CliRunner(env={"TERM": "dumb"}).invoke(app, ["run", str(config), "--dry-run"])
+    assert result.exit_code == 0
+    rows = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
+    assert (rows["columns"], rows["buckets"], rows["trigger"]) == (
+        "value string",
+        "8",
+        "available-now",
+    )
+    result = CliRunner().invoke(app, ["run", str(config), "--dry-run", "--verbose", "--json"])
+    form = json.loads(result.stdout)
+    assert form["columns"] == {"value": "string"}
+    assert "== Optimized Logical Plan ==" in form["plan"]
     assert not (tmp_path / "out").exists()
