@@ -9,7 +9,7 @@ from tests.spark.parcels import parcel
 
 from tidings.model import Event, Match
 from tidings.spark.parcel import Parcel
-from tidings.spark.parcels import empty, in_order, merge, of_subscribers, select
+from tidings.spark.parcels import empty, in_order, joined, merge, of_subscribers, repeats, select
 
 Entry = tuple[Event, list[Match]]
 names = st.sampled_from("uvwx")
@@ -94,6 +94,32 @@ def test_the_matches_of_some_subscribers_are_a_parcel(some: list[Entry], mine: s
     part = of_subscribers(whole, np.array([name in mine for name in whole.subscribers], np.bool_))
     expected = [(*row[:4], [each for each in row[4] if each[0] in mine]) for row in spelt(whole)]
     assert spelt(part) == [row for row in expected if row[4]]
+
+
+@given(entries(), st.sets(names))
+def test_an_event_in_parts_is_one_again_and_no_repetition(
+    some: list[Entry], mine: set[str]
+) -> None:
+    whole = packed(some)
+    picked = np.array([name in mine for name in whole.subscribers], np.bool_)
+    parts = merge([of_subscribers(whole, picked), of_subscribers(whole, ~picked)])
+    ordered = select(parts, in_order(parts))
+    assert not repeats(ordered).any()
+    there = spelt(of_subscribers(whole, np.ones(len(picked), np.bool_)))
+    key = lambda row: (row[1], max(0, row[2]), row[0])  # noqa: E731
+    expected = [(*row[:4], sorted(row[4])) for row in sorted(there, key=key)]
+    assert [(*row[:4], sorted(row[4])) for row in spelt(joined(parts))] == expected
+
+
+def test_an_event_is_repeated_for_a_subscriber_or_at_another_time() -> None:
+    first, later = Event("e", {}, 1, 1), Event("e", {}, 2, 1)
+    u, v = (Match(name, first, 0.5, ()) for name in "uv")
+    again = merge([packed([(first, [u])]), packed([(first, [v])]), packed([(first, [u, v])])])
+    assert repeats(again).tolist() == [False, False, True]
+    parts = merge([packed([(first, [u])])._replace(forms=[""]), packed([(first, [v])])])
+    assert joined(parts).forms == packed([(first, [v])]).forms
+    moved = merge([packed([(first, [u])]), packed([(later, [v])])])
+    assert repeats(moved).tolist() == [False, True]
 
 
 def test_nothing_is_a_parcel_too() -> None:

@@ -12,13 +12,22 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.errors import TidingsError
+from tidings.feeds.choice import FAR
 from tidings.feeds.rows import Rows
 from tidings.feeds.table import TableFeeds
 from tidings.frame import Frame
 from tidings.policy import Policy, Subscriber
 from tidings.spark import outcome
 from tidings.spark.parcel import Ints, Parcel
-from tidings.spark.parcels import empty, in_order, merge, of_subscribers, select
+from tidings.spark.parcels import (
+    empty,
+    in_order,
+    joined,
+    merge,
+    of_subscribers,
+    repeats,
+    select,
+)
 from tidings.spark.pulse import Pulse
 from tidings.spark.roster import Roster, roster
 from tidings.spark.seen import Seen, hashed
@@ -71,23 +80,21 @@ class Bucket:
     def _checked(self, parcel: Parcel) -> tuple[Parcel, list[pa.Table]]:
         """Split off events that came before, or come too late."""
         hashes, here = hashed(parcel.events), self.feeds.names.events
-        known = self.seen.known(hashes)
-        known |= np.fromiter((each in here for each in parcel.events), np.bool_, len(known))
-        _, first = np.unique(hashes, axis=0, return_index=True)
-        again = np.ones(len(known), np.bool_)
-        again[first] = known[first]
-        self.seen.add(hashes[~again], parcel.us[~again])
-        if self.watermark_us is None:
-            old = np.zeros(len(known), np.bool_)
-        else:
-            old = (parcel.us < self.watermark_us) & ~again
-        refused = []
+        again = self.seen.known(hashes) | repeats(parcel)
+        again |= np.fromiter((each in here for each in parcel.events), np.bool_, len(again))
+        new, refused = parcel, list[pa.Table]()
         if again.any():
             refused.append(outcome.repeated(select(parcel, again.nonzero()[0])))
+            new = select(parcel, (~again).nonzero()[0])
+        _, first = np.unique(hashes[~again], axis=0, return_index=True)
+        if len(first) < len(new.events):
+            new = joined(new)
+        self.seen.add(hashes[~again][first], parcel.us[~again][first])
+        old = new.us < (self.watermark_us if self.watermark_us is not None else -FAR)
         if old.any():
-            late = select(parcel, old.nonzero()[0])
-            refused.append(outcome.late(late, self.watermark_us or 0))
-        return select(parcel, (~again & ~old).nonzero()[0]) if refused else parcel, refused
+            refused.append(outcome.late(select(new, old.nonzero()[0]), self.watermark_us or 0))
+            new = select(new, (~old).nonzero()[0])
+        return new, refused
 
     def _come_to(self, times: Sequence[int]) -> None:
         marks = [us - self._terms.lateness_us for us in times]

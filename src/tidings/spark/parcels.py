@@ -73,15 +73,41 @@ def of_subscribers(parcel: Parcel, wanted: npt.NDArray[np.bool_]) -> Parcel:
     return select(fewer, sizes.nonzero()[0])
 
 
+def repeats(parcel: Parcel) -> npt.NDArray[np.bool_]:
+    """Tell which events, of a parcel in order, came before in it.
+
+    An event may come in several parts, for different subscribers; that is no repetition.
+    """
+    found = np.zeros(len(parcel.events), np.bool_)
+    if len(set(parcel.events)) == len(parcel.events):
+        return found
+    known: dict[str, tuple[tuple[int, int], set[int]]] = {}
+    moments = zip(parcel.us.tolist(), parcel.sequence.tolist(), strict=True)
+    for place, (event, moment) in enumerate(zip(parcel.events, moments, strict=True)):
+        mine = parcel.owners[parcel.starts[place] : parcel.starts[place + 1]].tolist()
+        first, owners = known.setdefault(event, (moment, set()))
+        found[place] = first != moment or not owners.isdisjoint(mine)
+        if not found[place]:
+            owners.update(mine)
+    return found
+
+
 def joined(parcel: Parcel) -> Parcel:
-    """Give a parcel in order of publication, in which events that came in several parts are one."""
+    """Give a parcel in order of publication, in which events that came in several parts are one.
+
+    The form of an event is there if some part had it.
+    """
     found = select(parcel, in_order(parcel))
     pairs = zip(found.events, ["", *found.events], strict=False)
     first = np.array([event != before for event, before in pairs], np.bool_).nonzero()[0]
-    once = select(found, first)
-    starts = found.starts[np.append(first, len(found.events))]
+    ends = np.append(first, len(found.events))
+    runs = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
     return found._replace(
-        events=once.events, us=once.us, sequence=once.sequence, forms=once.forms, starts=starts
+        events=[found.events[place] for place in first.tolist()],
+        us=found.us[first],
+        sequence=found.sequence[first],
+        forms=[max(found.forms[begin:end]) for begin, end in runs],
+        starts=found.starts[ends],
     )
 
 
