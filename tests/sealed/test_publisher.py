@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event as Event_
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -294,3 +295,37 @@ def test_members_that_do_not_change_are_sealed_without_a_store(tmp_path):
     assert sum(sizes) == 40
     assert sizes == [sum(part_of(p.id, 3) == part for p in made.subscribers) for part in range(3)]
     assert isinstance(serve(folder, 1, 0), Served)
+
+
+def test_records_that_cannot_be_read_are_passed_over_and_kept(store, tmp_path):
+    class Source:
+        """A history in which one condition is of another time."""
+
+        def __getattr__(self, name):
+            return getattr(store.history, name)
+
+        def as_of(self, version=None):
+            for entry in store.history.as_of(version):
+                spoilt = {"where": "ROUND THE CORNER"} if entry.id == "s-bob" else {}
+                form = dict(entry.form or {}) | spoilt
+                yield SimpleNamespace(form=form)
+
+    wants(store, "ann")
+    wants(store, "bob")
+    ids = {entry.id for entry in store.history.as_of() if entry.kind == "subscription"}
+    assert "s-bob" in ids
+    with Publisher(tmp_path / "index", Source()) as publisher:
+        publisher.publish()
+        assert list(publisher.refused) == ["s-bob"]
+        assert "ROUND THE CORNER" in str(publisher.refused["s-bob"].record)
+        assert publisher.folder.newest() == 1
+
+
+def test_owners_who_are_no_subscribers_may_have_a_policy(store, tmp_path):
+    store.catalogue.put(Subscription("s", "dan", "a = 1"))
+    policies = {"dan": Policy(k=7)}
+    with Publisher(tmp_path / "index", store.history, policy=policies.get) as publisher:
+        version = publisher.publish()
+        assert Roster(publisher.folder, version).policy("dan") == Policy(k=7)
+        store.catalogue.put(Subscription("t", "eve", "a = 1"))
+        assert Roster(publisher.folder, publisher.publish()).policy("eve") is None

@@ -4,6 +4,7 @@ import json
 import os
 import runpy
 import shutil
+import signal
 import time
 from dataclasses import replace
 from itertools import islice
@@ -23,6 +24,7 @@ from tidings.run.account import Account
 from tidings.run.local import run_local
 from tidings.run.plan import make_plan, read_plan
 from tidings.run.spark import run_spark, sketch
+from tidings.sealed.folder import Folder
 from tidings.spark.listener import Report, Reporter, Totals
 from tidings.store import open_store
 
@@ -68,6 +70,35 @@ def test_the_example_goes_from_a_store_into_a_store_as_in_one_process(tmp_path):
     assert f'tidings_deliveries_total{{query="{spark_query(tmp_path)}"}} {len(spark)}\n' in metrics
     (line,) = (place / "batches.jsonl").read_text().splitlines()
     assert json.loads(line)["events"] == 30
+
+
+def test_a_run_follows_its_store_while_it_runs_and_stops_in_order(tmp_path):
+    """A subscription that comes between two batches counts from the next one on."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "run.toml").write_text(
+        '[source]\npath = "in/*.jsonl"\n[subscriptions]\nstore = "sqlite:///people.db"\n'
+        '[policies.default]\nk = 5\n[sink]\npath = "out"\nformat = "jsonl"\n'
+        '[stream]\ntrigger = "1s"\n'
+    )
+
+    def publish(name):
+        form = {"id": name, "published_at": int(name[1:]), "attributes": {"n": 3}}
+        write_lines(tmp_path / f"{name}.new", [form])
+        (tmp_path / f"{name}.new").rename(tmp_path / "in" / f"{name}.jsonl")
+
+    with open_store(tmp_path / "people.db") as store:
+        store.catalogue.put({"id": "s1", "subscriber": "ann", "where": "n >= 3"})
+        publish("e1")
+        batches = run_spark(make_plan(load_config(tmp_path / "run.toml")))
+        assert dict(next(batches).delivered) == {"ann": 1}
+        version = store.catalogue.put({"id": "s2", "subscriber": "bob", "where": "n >= 3"})
+        published = Folder((tmp_path / "out" / "index").resolve())
+        while published.edition(published.newest()).source < version:
+            time.sleep(0.05)
+        publish("e2")
+        assert dict(next(batches).delivered) == {"ann": 1, "bob": 1}
+        os.kill(os.getpid(), signal.SIGINT)
+        assert list(batches) == []
 
 
 def spark_query(folder):

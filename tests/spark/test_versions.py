@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 import tidings.spark as ts
 from tidings import Event, Subscriber, Subscription, TidingsError
 from tidings.columns import events_to_table
+from tidings.errors import InvalidForm
 from tidings.files import write_events
 from tidings.matching import Matcher
 from tidings.score.exact import Exact
@@ -129,3 +130,21 @@ def test_targets_of_several_parts_are_for_batches(spark, tmp_path):
         ts.target(lines, folder)
     with pytest.raises(TidingsError, match="are ranked by 'exact' or 'relaxed'"):
         ts.target(lines, folder, scorer="preference")
+
+
+def test_a_store_is_matched_as_it_is_now(spark, publications, tmp_path):
+    with open_store(tmp_path / "store.db") as store:
+        store.catalogue.put(*WORK.subscribers, *WORK.subscriptions)
+        expected = ts.match(publications, WORK.subscriptions, WORK.subscribers)
+        place = tmp_path / "index"
+        place.mkdir()
+        spark.conf.set("spark.tidings.index", str(place))
+        try:
+            matches = ts.match(publications, store, parts=2)
+        finally:
+            spark.conf.unset("spark.tidings.index")
+        columns = ("subscriber", "event", "score")
+        assert found(matches, *columns) == found(expected, *columns)
+        assert len(list(place.glob("tidings-index-*/*-index.sealed"))) == 2
+        with pytest.raises(InvalidForm, match="come with their subscribers"):
+            ts.match(publications, store, WORK.subscribers)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
-from tidings.config import FOLDERS
+from tidings.config import FOLDERS, Address
 from tidings.matching import MANY
 from tidings.report.words import columns, plural
 from tidings.run.account import Account
@@ -37,6 +37,9 @@ def sketch_rows(plan: Plan, fields: Iterable[tuple[str, str]]) -> list[tuple[str
     """Give what a run would do, name by name."""
     config = plan.config
     index = "access" if len(plan.subscriptions) >= MANY else "scan"
+    if config.engine == "spark":
+        follows = isinstance(config.subscriptions, Address)
+        index = f"access, in files{' that follow the store' if follows else ''}"
     policies = len({each.policy for each in plan.subscribers})
     rows = [
         ("engine", config.engine),

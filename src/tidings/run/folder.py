@@ -22,8 +22,9 @@ from tidings.files import write_deliveries, write_lines
 from tidings.model import Delivery
 
 CHECKPOINT: Final = "checkpoint"
+INDEX: Final = "index"
 _KINDS: Final = ("deliveries", "late", "dead_letters")
-_OURS: Final = (*_KINDS, "accounts", CHECKPOINT)
+_OURS: Final = (*_KINDS, "accounts", CHECKPOINT, INDEX)
 _MARK: Final = "tidings.json"
 _REFUSED: Final = "refused.jsonl"
 _QUERY: Final = "query"

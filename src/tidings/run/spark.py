@@ -1,23 +1,29 @@
 """Runs a config on Spark, going on where its last run stopped."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tidings.config import Config, Metrics
+from tidings.config import Address, Config, Metrics
 from tidings.interrupt import interrupts
 from tidings.run.account import Batch
+from tidings.run.folder import INDEX
 from tidings.run.plan import Plan
 from tidings.run.sinks import open_sink
 from tidings.run.stop import Stop
+from tidings.sealed.publisher import Publisher
 from tidings.spark import outcomes, session
+from tidings.spark.frames import Subscribers, Subscriptions
 from tidings.spark.listener import Export, Ledger, json_file, prometheus_file
 from tidings.spark.progress import Progress, watch_outcomes
 from tidings.spark.query import Gate, follow, logical_plan, start, tear_away
 from tidings.spark.stream import read_stream
 from tidings.spark.tally import Tally, tally
+from tidings.store import open_store
 from tidings.values import parse_duration_us
 
+Wanted = tuple[Subscriptions, Subscribers]
 NAMED: Final = 1_000
 """Of more subscribers than that, deliveries are not counted one by one."""
 
@@ -32,8 +38,13 @@ class Sketch:
 
 def run_spark(plan: Plan, stop: Stop | None = None) -> Iterator[Batch]:
     """Run what is new in the source; give what came of each batch when it is written."""
-    spark, stop, config = _session(plan.config), stop or Stop(), plan.config
-    found = watch_outcomes(_outcomes(plan, read_stream(spark, config.source)))
+    with wanted_by(plan) as wanted:
+        yield from _run(plan, wanted, stop or Stop())
+
+
+def _run(plan: Plan, wanted: Wanted, stop: Stop) -> Iterator[Batch]:
+    spark, config = _session(plan.config), plan.config
+    found = watch_outcomes(_outcomes(plan, read_stream(spark, config.source), wanted))
     tallies: dict[int, Tally] = {}
 
     def note(number: int, batch: Any) -> None:
@@ -56,6 +67,21 @@ def run_spark(plan: Plan, stop: Stop | None = None) -> Iterator[Batch]:
             counted = tallies.pop(progress.batch)
             sums.add(counted)
             yield _batch(progress, counted, sums)
+
+
+@contextmanager
+def wanted_by(plan: Plan) -> Iterator[Wanted]:
+    """Give who wants what: as it was read, or in a folder that follows the changes of a store."""
+    address, config = plan.config.subscriptions, plan.config
+    if not isinstance(address, Address):
+        yield plan.subscriptions, plan.subscribers
+        return
+    with open_store(address.url) as store:
+        path = plan.folder.path / INDEX
+        with Publisher(path, store.history, policy=config.policy) as publisher:
+            publisher.publish()
+            publisher.follow()
+            yield publisher.folder, None
 
 
 @dataclass
@@ -88,7 +114,7 @@ class Sums:
 def sketch(plan: Plan) -> Sketch:
     """Read the schema of the source and make Spark's plan; no query is started."""
     publications = read_stream(_session(plan.config), plan.config.source)
-    found = _outcomes(plan, publications)
+    found = _outcomes(plan, publications, (plan.subscriptions, plan.subscribers))
     columns = tuple((each.name, each.dataType.simpleString()) for each in publications.schema)
     return Sketch(columns, logical_plan(found))
 
@@ -97,11 +123,10 @@ def _session(config: Config) -> Any:
     return session(f"tidings {config.path.stem}", master=config.master, settings=config.settings)
 
 
-def _outcomes(plan: Plan, publications: Any) -> Any:
+def _outcomes(plan: Plan, publications: Any, wanted: Wanted) -> Any:
     return outcomes(
         publications,
-        plan.subscriptions,
-        plan.subscribers,
+        *wanted,
         lateness=plan.config.lateness,
         buckets=plan.config.buckets,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -20,13 +20,17 @@ from tidings.rows import BadRecord
 from tidings.sealed.bases import seal_folder
 from tidings.sealed.folder import Folder
 from tidings.sealed.member import Member, members
+from tidings.sealed.publisher import Publisher
 from tidings.spark.flow import ReadEvents, read_lines
 from tidings.spark.matchers import Matchers, Objects, PinnedRoster, Versions
+from tidings.store import Store
 
 T = TypeVar("T")
 Given = DataFrame | Iterable[Subscription] | str | Path
-Subscriptions = Given | Folder
+Subscriptions = Given | Folder | Store
 Subscribers = DataFrame | Iterable[Subscriber] | str | Path | None
+FOLDER: Final = "spark.tidings.index"
+"""The setting that names a folder for index files, which all machines of a cluster see."""
 _SHOWN = 5
 _LINES = (["value"], ["value", "reason"])
 
@@ -41,12 +45,16 @@ def matchers(
 ) -> Matchers:
     """Make what the workers match with.
 
-    That is the folder of a publisher, if one is given: in a stream, each batch has its own version.
-    Without `seal`, it is objects, of which all can be asked.
+    That is the folder of a publisher, if one is given, or one that follows a store: in a stream,
+    each batch has its own version. Without `seal`, it is objects, of which all can be asked.
     All else is sealed in a folder that is removed with this process. Without `subscribers`,
     everybody who owns a subscription has the default policy.
     """
+    if isinstance(subscriptions, Store):
+        subscriptions = _followed(publications, subscriptions, checks.count("parts", parts))
     if isinstance(subscriptions, Folder):
+        if subscribers is not None:
+            raise InvalidForm("subscriptions of a store or folder come with their subscribers")
         if not seal:
             raise InvalidPolicy("the subscriptions of a folder are ranked by 'exact' or 'relaxed'")
         version = None if publications.isStreaming else subscriptions.newest()
@@ -55,7 +63,8 @@ def matchers(
     if not seal:
         return Objects(given)
     try:
-        return Versions(seal_folder(_own_folder(), given, checks.count("parts", parts)), 1)
+        path = _own_folder(publications)
+        return Versions(seal_folder(path, given, checks.count("parts", parts)), 1)
     except InvalidPolicy:  # a policy that cannot be written: a function of the user
         return Objects(given)
 
@@ -68,10 +77,22 @@ def roster(found: Matchers) -> PinnedRoster | dict[str, Subscriber]:
     return {each.name: each.subscriber for each in members if each.subscriber}
 
 
-def _own_folder() -> Path:
-    path = Path(mkdtemp(prefix="tidings-index-"))
+def _own_folder(publications: DataFrame) -> Path:
+    """Make a folder for index files: where Spark was told to, or among temporary ones."""
+    where = publications.sparkSession.conf.get(FOLDER, None)
+    path = Path(mkdtemp(prefix="tidings-index-", dir=where))
     atexit.register(rmtree, path, ignore_errors=True)
     return path
+
+
+def _followed(publications: DataFrame, store: Store, parts: int) -> Folder:
+    """Publish what a store has; in a stream also what it will have, while this process lives."""
+    publisher = Publisher(_own_folder(publications), store.history, parts)
+    atexit.register(publisher.close)
+    publisher.publish()
+    if publications.isStreaming:
+        publisher.follow()
+    return publisher.folder
 
 
 def _members(subscriptions: Given, subscribers: Subscribers) -> list[Member]:
