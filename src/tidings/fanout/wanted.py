@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tidings.kernels.fanout import Floats, Ints, Shorts
 
@@ -29,7 +30,10 @@ class Wanted(NamedTuple):
 
     def above(self, least: float) -> "Wanted":
         """Give those whose ranks are above `least`."""
-        kept = self.ranks > least
+        return self.only(self.ranks > least)
+
+    def only(self, kept: npt.NDArray[np.bool_]) -> "Wanted":
+        """Give some of the matches."""
         if kept.all():
             return self
         counts = np.diff(self.matched_starts)

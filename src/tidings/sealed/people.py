@@ -15,6 +15,7 @@ from tidings.sealed.texts import Texts
 Hashes = npt.NDArray[np.uint32]
 Shorts = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 NOBODY = -1
 """The policy of a name that has subscriptions and no subscriber."""
 
@@ -58,6 +59,10 @@ class People:
         """Tell of each person whether its policy passes a test; nobody's does not."""
         found = np.array([*map(test, self.policies), False], np.bool_)
         return found[self.held]  # the last one is nobody's
+
+    def numbers(self, of: Callable[[Policy | None], Sequence[int]]) -> Ints:
+        """Give of each person some numbers of its policy, or of none."""
+        return np.array([*map(of, self.policies), of(None)], np.int64)[self.held]
 
     def find(self, name: str) -> int:
         """Give the number of a name, or -1. O(log n)."""

@@ -21,7 +21,7 @@ from tidings.score import Scorer
 from tidings.score.exact import Exact
 from tidings.sealed.base import Sealed, ranked_by_index, seal
 from tidings.sealed.member import Member
-from tidings.sealed.people import Flags, Hashes, hashes_of
+from tidings.sealed.people import Flags, Hashes, Ints, hashes_of
 from tidings.sealed.roll import Roll, needs_attributes
 from tidings.sealed.texts import Texts
 
@@ -128,6 +128,7 @@ class Served:
         self.names = Names(self._people.names, pa.array(self._fanout.names, pa.large_string()))
         self.ids = Names(self._base.ids, pa.array(ids, pa.large_string()))
         self.attributes = self.flags(needs_attributes)
+        self._numbers: dict[Any, Ints] = {}
         self.hashes: Hashes = np.concatenate([self._people.hashes, hashes_of(self._fanout.names)])
 
     @property
@@ -137,9 +138,19 @@ class Served:
 
     def flags(self, test: Callable[[Policy], bool]) -> Flags:
         """Tell by number of each person that is there whether its policy passes a test."""
-        held = [self._roll.changed[name] for name in self._fanout.names]
-        young = np.array([each is not None and test(each) for each in held], np.bool_)
+        young = np.array([each is not None and test(each) for each in self._held], np.bool_)
         return np.concatenate([self._people.flags(test) & ~self._gone, young])
+
+    def numbers(self, of: Callable[[Policy | None], Sequence[int]]) -> Ints:
+        """Give by number of each person some numbers of its policy; they are found once."""
+        if of not in self._numbers:
+            young = np.array([*map(of, self._held), of(None)], np.int64)[:-1]
+            self._numbers[of] = np.concatenate([self._people.numbers(of), young])
+        return self._numbers[of]
+
+    @property
+    def _held(self) -> list[Policy | None]:
+        return [self._roll.changed[name] for name in self._fanout.names]
 
 
 def served(given: Iterable[Member]) -> Served:

@@ -19,11 +19,20 @@ from tidings.kernels.addressing import (
 from tidings.model import Event
 from tidings.sealed.served import Served
 from tidings.spark.parcel import UNNUMBERED, Ints, Parcel, Shorts
+from tidings.spark.pruning import pruned
 
 
-def addressed(served: Served, events: Sequence[Event], buckets: int) -> dict[int, Parcel]:
-    """Match events; give the parcels of the buckets that have matches."""
-    given = Given(*served.wanted(events), (served.hashes % buckets).astype(np.int32))
+def addressed(
+    served: Served, events: Sequence[Event], buckets: int, *, prune: bool = False
+) -> dict[int, Parcel]:
+    """Match events; give the parcels of the buckets that have matches.
+
+    With `prune`, matches that cannot win are left out.
+    """
+    wanted = served.wanted(events)
+    if prune:
+        wanted = pruned(served, events, wanted)
+    given = Given(*wanted, (served.hashes % buckets).astype(np.int32))
     counts = np.zeros((buckets, 4), np.int64)
     count_matches(given, counts)
     firsts, done = np.cumsum(counts, axis=0) - counts, np.zeros_like(counts)

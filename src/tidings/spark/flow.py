@@ -52,6 +52,7 @@ class Flow:
     matchers: Matchers
     read: ReadEvents
     buckets: int
+    prune: bool = False
 
     def __post_init__(self) -> None:
         if self.buckets % self.matchers.parts:
@@ -71,7 +72,7 @@ class Flow:
                 yield pa.RecordBatch.from_pylist(bad, FLOW)
             events = [each for each in good if isinstance(each, Event)]
             for some in pace.cut(part, served, events):
-                parcels = addressed(served, some, self.buckets)
+                parcels = addressed(served, some, self.buckets, prune=self.prune)
                 pace.note(part, len(some), sum(len(each.ranks) for each in parcels.values()))
                 yield pa.RecordBatch.from_pylist(self._rows(some, parcels, part), FLOW)
 

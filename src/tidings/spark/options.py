@@ -16,7 +16,9 @@ class Options:
 
     An event is late if it is older, by more than `lateness`, than the newest one of an earlier
     batch. One whose id came before, no longer than `remember` ago, is a dead letter. `parts`, of
-    which `buckets` is a multiple, splits the subscribers as in `match`. `until` (batch
+    which `buckets` is a multiple, splits the subscribers as in `match`. With `prune`, matches that
+    cannot win are not sent to the buckets; then the size of a period, and accounts, count what was
+    sent, and an id that comes twice with other values may hide a match. `until` (batch
     only) says up to which time periods are closed at the end. `clock` (streams only) is how often
     time passes by itself, so that periods end where nothing is published; then what is published
     must carry the time of day, since it is late beside the clock as well. `state` is where a query
@@ -27,6 +29,7 @@ class Options:
     remember: object = "7d"
     buckets: int = BUCKETS
     parts: int = 1
+    prune: bool = False
     until: object = None
     clock: object = None
     state: Any = None

@@ -67,13 +67,14 @@ def outcomes(
 ) -> DataFrame:
     """Give deliveries, late events and dead letters in one DataFrame, told apart by `kind`.
 
-    `options` are those of `Options`: lateness, remember, buckets, parts, until, clock, state.
+    `options` are those of `Options`: lateness, remember, buckets, parts, prune,
+    until, clock, state.
     """
     chosen = Options(**options)
     terms = chosen.terms
     found = matchers(publications, subscriptions, subscribers, chosen.parts)
     check_sequences(publications, found)
-    stage = Flow(found, event_reader(publications), terms.buckets)
+    stage = Flow(found, event_reader(publications), terms.buckets, chosen.prune)
     sent = sent_to_parts(publications, found)
     flow = sent.mapInArrow(stage.batches, from_arrow_schema(FLOW))
     timed = with_time(flow, terms.buckets, chosen.until, chosen.clock)
