@@ -48,7 +48,8 @@ def stream(seed: int, count: int = 60) -> list[Event]:
 
 def delivered(served: Served, batches: list[list[Event]], lateness_us: int, prune: bool) -> Any:
     """Run batches through one bucket: what each subscriber gets, in order."""
-    bucket = Bucket({name: Subscriber(name, served.policy(name)) for name in ("p", "q", "r")})
+    people = {name: Subscriber(name, served.policy(name) or Policy()) for name in "pqr"}
+    bucket = Bucket(people)
     bucket._terms = Terms(lateness_us)
     found = []
     for events in batches:
