@@ -23,6 +23,8 @@ BENCHES = {
     "windows": "windows of many subscribers, in arrays and as objects",
     "diversity": "diversifiers over n, k and windows, beside peers and the best set",
     "covers": "the preferential subscription graph (PREF Table 2), and covers of many subscribers",
+    "pipeline": "the pipeline on Spark, beside the engine and plain SQL",
+    "state": "windows in Spark's state store, in buckets and by key",
     "recovery": "from kill -9 of a pipeline to its next delivery",
 }
 
