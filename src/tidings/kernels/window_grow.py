@@ -9,7 +9,15 @@ import numpy as np
 
 from tidings.kernels.distances import merged, weighed
 from tidings.kernels.fresh import fresh_rank
-from tidings.kernels.grow import LEAST, NEAREST, SLACK, combined, pair_weight, value_of
+from tidings.kernels.grow import (
+    LEAST,
+    NEAREST,
+    SLACK,
+    combined,
+    pair_before,
+    pair_weight,
+    value_of,
+)
 from tidings.kernels.numbers import int64
 from tidings.kernels.policy import nested_inlined, nested_inner
 from tidings.kernels.rounding import rounded
@@ -37,15 +45,9 @@ def slot_at(world: World, row: int, place: int) -> int:
 def pair_ahead(world: World, row: int, one: tuple[int, int], other: tuple[int, int]) -> bool:
     """Tell whether a pair goes before one of the same value: later, newer member, smaller ids."""
     times, names = world[2][0], world[2][2]
-    a, b = slot_at(world, row, one[0]), slot_at(world, row, one[1])
-    c, d = slot_at(world, row, other[0]), slot_at(world, row, other[1])
-    if times[a] + times[b] != times[c] + times[d]:
-        return times[a] + times[b] > times[c] + times[d]
-    if max(times[a], times[b]) != max(times[c], times[d]):
-        return max(times[a], times[b]) > max(times[c], times[d])
-    if min(names[a], names[b]) != min(names[c], names[d]):
-        return min(names[a], names[b]) < min(names[c], names[d])
-    return max(names[a], names[b]) < max(names[c], names[d])
+    pair = (slot_at(world, row, one[0]), slot_at(world, row, one[1]))
+    before = (slot_at(world, row, other[0]), slot_at(world, row, other[1]))
+    return pair_before((names, times, names), pair, before)
 
 
 @nested_inner
