@@ -362,7 +362,7 @@ def test_run_gives_an_account(example):
     assert " ".join(result.stderr.split()).startswith("batch 0 30 events ")
     assert lines[-3].startswith("30 events, ")
     assert lines[-2].startswith("69.9% of 93 matches delivered, mean rank 0.729 ")
-    assert ", 0 late, 0 dead letters, " in lines[-2]
+    assert ", 0 late, 0 dead letters, " in lines[-3]
     assert lines[-1].startswith(f"Written to {example.parent}/out. ")
     assert {line.split()[0] for line in lines[4:10]} == {
         "ada",
