@@ -32,11 +32,15 @@ from tidings.engine import Engine
 from tidings.matching import Matcher
 from tidings.model import Event, Subscription
 from tidings.policy import Policy, Subscriber
+from tidings.sealed.bases import seal_folder
+from tidings.sealed.member import members
 from tidings.window.sliding import Sliding
 
 K, WINDOW, CHUNK = 10, 100, 1000
 POLICY = Policy(k=K, window=Sliding(WINDOW))
 FILES = 4
+EACH = 5_000
+"""Subscribers a bucket, where they are many."""
 SQL_SIZE, SQL_WORK = 100_000, 200_000_000
 """SQL is asked up to this size, and for so few events that events x subscriptions stay below."""
 _TEXTS, _NUMBERS = pa.map_(pa.string(), pa.string()), pa.map_(pa.string(), pa.float64())
@@ -152,12 +156,20 @@ def in_process(stream: list[Event], wishes: list[Subscription], everyone: list[S
 
 
 def on_spark(offers: Offers, wishes: list[Subscription], everyone: list[Subscriber]) -> Row:
-    count = len(offers.events)
-    matches = ts.match(offers.frame, wishes, everyone)
+    count, place = len(offers.events), offers.folder / f"index-{len(wishes)}"
+    place.mkdir()
+    folder, seconds = timed(lambda: seal_folder(place, members(everyone, wishes)))
+    matches = ts.match(offers.frame, folder)
     _, match = rate(count, lambda: drop(matches))
-    deliveries = ts.feed(offers.frame, wishes, everyone)
+    deliveries = ts.feed(offers.frame, folder, buckets=max(8, len(everyone) // EACH))
     sent, feed = rate(count, deliveries.count)
-    return {"match_per_s": match, "feed_per_s": feed, "deliveries": sent / count}
+    return {
+        "seal_s": seconds,
+        "index_bytes": sum(each.stat().st_size for each in place.iterdir()) / len(wishes),
+        "match_per_s": match,
+        "feed_per_s": feed,
+        "deliveries": sent / count,
+    }
 
 
 def in_sql(offers: Offers, wishes: list[Subscription], count: int) -> Row:
@@ -172,6 +184,8 @@ def drop(frame: DataFrame) -> None:
 
 HEAD = (
     "subscriptions",
+    "sealed in",
+    "bytes each",
     "matches an event",
     "deliveries an event",
     "kernel, events/s",
@@ -198,6 +212,8 @@ def page(result: Row) -> str:
 def cells(row: Row) -> tuple[str, ...]:
     return (
         f"{row['size']:,}",
+        f"{row['seal_s']:,.0f} s",
+        figure(row, "index_bytes", ",.0f"),
         figure(row, "matches", ",.1f"),
         figure(row, "deliveries", ",.1f"),
         figure(row, "kernel_per_s", ",.0f"),
