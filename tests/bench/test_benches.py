@@ -140,6 +140,22 @@ def test_windows_run(bench: Bench, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_the_pipeline_delivers_as_much_as_the_engine_and_state_is_kept_in_both_ways(
+    bench: Bench,
+) -> None:
+    (row,) = json.loads(bench("pipeline", "--quick", "--json"))["sizes"]
+    assert row["right"]
+    assert row["deliveries"] > 0
+    assert min(row[name] for name in ("match_per_s", "feed_per_s", "sql_per_s")) > 0
+    found = json.loads(bench("state", "--quick", "--json"))
+    assert {each["kind"]: each["state_rows"] for each in found["rows"]} == {
+        "buckets": 4,
+        "per key": 2_000,
+    }
+
+
+@pytest.mark.spark
 def test_recovery_runs(bench: Bench, tmp_path: Path) -> None:
     found = json.loads(bench("recovery", "--quick", "--subscribers", 20, "--json"))
     (only,) = found["rounds"]
