@@ -148,6 +148,9 @@ def test_the_pipeline_delivers_as_much_as_the_engine_and_state_is_kept_in_both_w
     assert row["right"]
     assert row["deliveries"] > 0
     assert min(row[name] for name in ("match_per_s", "feed_per_s", "sql_per_s")) > 0
+    parts = json.loads(bench("parts", "--quick", "--json"))
+    assert parts["right"]
+    assert parts["matches"] > 0
     found = json.loads(bench("state", "--quick", "--json"))
     assert {each["kind"]: each["state_rows"] for each in found["rows"]} == {
         "buckets": 4,

@@ -1,0 +1,188 @@
+"""More subscriptions than one worker should hold: an index in parts, and events sent to each.
+
+python bench/parts.py [--subscriptions 5000000] [--parts 8] [--events 2000] [--quick]
+
+The market of bench/market.py, 5 subscriptions a subscriber; conditions are drawn from 200,000
+different ones. Parts are made one after the other, so that one of them is in memory at a time;
+then Spark matches events with all of them, and drops the matches. Bytes are those on disk, and the
+most that this process and a worker of Spark had in memory of their own. Some events are ranked by a
+scan of all who own a condition that holds, too. Results go to bench/results/parts.json and
+parts.md.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from tempfile import TemporaryDirectory
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import market
+import pages
+import pyarrow as pa
+from pages import figure, machine, opening, publish, table
+from pipeline import EVENTS, POLICY, drop, rate, write
+from predicates import Words
+from pyspark.sql import functions as f
+from timing import timed
+
+import tidings.spark as ts
+from tidings.matching import Matcher
+from tidings.model import Event, Subscription
+from tidings.policy import Subscriber
+from tidings.predicate import Condition
+from tidings.sealed.bases import shelf_of, write_base
+from tidings.sealed.folder import Edition, Folder, part_of
+from tidings.sealed.member import Member
+
+CONDITIONS, JUDGED = 200_000, 3
+MEMORY = pa.schema({"bytes": pa.int64()})
+Row = dict[str, Any]
+
+
+def main() -> None:
+    wanted = arguments()
+    spark = ts.session("tidings-bench")
+    result: Row = {"machine": machine(), "parts": wanted.parts, "size": wanted.subscriptions}
+    with TemporaryDirectory() as place:
+        crowd = Crowd(wanted.subscriptions, wanted.parts)
+        folder, seconds = timed(lambda: sealed(crowd, Path(place).resolve()))
+        result |= {
+            "seal_s": seconds,
+            "disk_bytes": sum(each.stat().st_size for each in Path(place).glob("*.sealed")),
+            "driver_bytes": getrusage(RUSAGE_SELF).ru_maxrss * 1024,
+        }
+        events = list(market.events(wanted.events))
+        write(market.event_rows(iter(events)), EVENTS, Path(place) / "events" / "all.parquet")
+        frame = spark.read.parquet(str(Path(place) / "events"))
+        matches = ts.match(frame, folder)
+        result["match_per_s"] = rate(wanted.events, lambda: drop(matches))[1]
+        result["matches"] = matches.count() / wanted.events
+        used = spark.range(64, numPartitions=8).mapInArrow(own_memory, "bytes long")
+        result["worker_bytes"] = used.agg(f.max("bytes")).collect()[0][0]
+        some = events[:JUDGED]
+        found = matches.where(f.col("event").isin([event.id for event in some])).collect()
+        got = {(row["event"], row["subscriber"], row["score"]) for row in found}
+        result["right"] = got == set(judged(crowd, some))
+    publish("parts", result, page, wanted)
+
+
+def arguments() -> argparse.Namespace:
+    parser = pages.arguments(__doc__, "2,000 subscriptions in 2 parts")
+    parser.add_argument("--subscriptions", type=int, default=5_000_000)
+    parser.add_argument("--parts", type=int, default=8)
+    parser.add_argument("--events", type=int, default=2_000)
+    wanted = parser.parse_args()
+    if wanted.quick:
+        wanted.subscriptions, wanted.parts, wanted.events = 2_000, 2, 50
+    return wanted
+
+
+class Crowd:
+    """Everybody, part by part: each time the same."""
+
+    def __init__(self, subscriptions: int, parts: int) -> None:
+        words = Words(7)
+        self.parts, self._people = parts, subscriptions // market.OWNED
+        self._conditions = [
+            Condition((tuple(market.wish(words, each) for each in words.attributes(2 + n % 3)),))
+            for n in range(min(CONDITIONS, subscriptions))
+        ]
+
+    def part(self, part: int) -> Iterator[Member]:
+        for person in range(self._people):
+            if part_of(market.owner(person), self.parts) == part:
+                yield self._member(person)
+
+    def interested(self, events: list[Event]) -> Iterator[Member]:
+        """Those of whom some condition holds."""
+        held = [any(each.holds(event.tokens) for event in events) for each in self._conditions]
+        for person in range(self._people):
+            if any(held[self._which(number)] for number in self._numbers(person)):
+                yield self._member(person)
+
+    def _member(self, person: int) -> Member:
+        name = market.owner(person)
+        wishes = [
+            Subscription(
+                f"s{number:08d}",
+                name,
+                self._conditions[self._which(number)],
+                prefrank=number % 11 / 10,
+            )
+            for number in self._numbers(person)
+        ]
+        return Member(name, Subscriber(name, POLICY), wishes)
+
+    def _numbers(self, person: int) -> range:
+        return range(person * market.OWNED, (person + 1) * market.OWNED)
+
+    def _which(self, number: int) -> int:
+        return number * 7919 % len(self._conditions)
+
+
+def sealed(crowd: Crowd, place: Path) -> Folder:
+    shelves = []
+    for part in range(crowd.parts):
+        made, seconds = timed(
+            lambda part=part: write_base(place, shelf_of(0, part), crowd.part(part))
+        )
+        shelves.append(made)
+        print(f"part {part}: {seconds:.0f} s", file=sys.stderr, flush=True)
+    folder = Folder(place)
+    folder.put(Edition(1, 0, tuple(shelves)))
+    return folder
+
+
+def own_memory(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Tell what a worker has in memory that it does not share."""
+    for _ in batches:
+        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
+        told = dict(line.split(":", 1) for line in lines)
+        own = sum(int(told[name].split()[0]) for name in ("Private_Clean", "Private_Dirty"))
+        yield pa.RecordBatch.from_pylist([{"bytes": own * 1024}], MEMORY)
+
+
+def judged(crowd: Crowd, events: list[Event]) -> Iterator[tuple[str, str, float]]:
+    """Rank events for all who own a condition that holds, each by a scan of what it has."""
+    for member in crowd.interested(events):
+        assert member.subscriber is not None
+        matcher = Matcher([member.subscriber], member.subscriptions, "scan")
+        for event in events:
+            for match in matcher.matches(event):
+                yield event.id, match.subscriber, match.score
+
+
+def page(result: Row) -> str:
+    lines = opening(
+        "An index in parts",
+        result,
+        f"{result['size']:,} subscriptions in {result['parts']} parts, matched on Spark.",
+    )
+    size = result["size"]
+    row = (
+        f"{result['seal_s']:,.0f} s",
+        f"{result['disk_bytes'] / size:,.0f}",
+        f"{result['driver_bytes'] / 1e9:,.1f} GB",
+        f"{result['worker_bytes'] / 1e9:,.2f} GB",
+        figure(result, "matches", ",.1f"),
+        figure(result, "match_per_s", ",.0f"),
+        "yes" if result["right"] else "NO",
+    )
+    head = (
+        "sealed in",
+        "bytes each, on disk",
+        "driver, at most",
+        "a worker's own",
+        "matches an event",
+        "events/s",
+        "right",
+    )
+    return "\n".join([*lines, *table(head, [row]), ""])
+
+
+if __name__ == "__main__":
+    main()
