@@ -30,7 +30,16 @@ KINDS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "texts": (pa.list_(pa.string()), [[], ["a", "b"], ["a", None]]),
     "wholes": (pa.large_list(pa.int32()), [[1], [2, 2]]),
     "reals": (pa.list_(pa.float64()), [[1.5], [float("nan")]]),
-    "map": (pa.map_(pa.string(), pa.int64()), [[("k", 1)], [("text", 2)]]),
+    "map": (
+        pa.map_(pa.string(), pa.int64()),
+        [[("k", 1)], [("text", 2)], [], [("m", 3), ("k", 4)]],
+    ),
+    "odd map": (pa.map_(pa.string(), pa.int64()), [[("k", 1), ("k", 2)], [("", 1)], [("n", None)]]),
+    "real map": (pa.map_(pa.string(), pa.float64()), [[("r", 1.5), ("k", 2.0)], [("r", 1e999)]]),
+    "text map": (
+        pa.map_(pa.string(), pa.list_(pa.string())),
+        [[("t", ["a"])], [("t", ["a", None])]],
+    ),
     "nothing": (pa.null(), []),
 }
 IDS = st.sampled_from(["e1", "e2", "ü"]) | st.sampled_from(["e1", "", None])
@@ -125,3 +134,19 @@ def test_positions_count_through_all_batches():
     table = pa.table(plain(rows) | {"id": ids})
     bad = [each for each in read_events(table) if isinstance(each, BadRecord)]
     assert [each.position for each in bad] == [4101]
+
+
+def test_maps_are_read_by_whole_columns_also_from_slices() -> None:
+    maps = [[("a", 1), ("b", 2)], None, [("b", 3)], [], [("c", 4)]]
+    table = pa.table(
+        {
+            "id": [f"e{n}" for n in range(5)],
+            "published_at": pa.array(range(5), pa.timestamp("us")),
+            "some": pa.array(maps, pa.map_(pa.string(), pa.int64())),
+        }
+    )
+    for first in range(5):
+        [batch] = table.slice(first).to_batches()
+        found = quick_events(batch)
+        assert found is not None
+        assert [dict(event.attributes) for event in found] == [dict(m or ()) for m in maps[first:]]

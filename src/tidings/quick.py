@@ -4,6 +4,8 @@ What is read here is what `rows` reads one by one. Where a cell may be wrong, or
 be taken as it is, nothing is read, and each row is to be looked at.
 """
 
+from collections.abc import Container
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -29,7 +31,12 @@ def quick_events(batch: pa.RecordBatch) -> list[Event] | None:
         return None
     attributes: list[dict[str, Any]] = [{} for _ in ids]
     for name, column in columns.items():
-        if name not in EVENT_COLUMNS and not _fill(attributes, name, column):
+        if name in EVENT_COLUMNS:
+            continue
+        unfolds = types.is_map(column.type)
+        if not (
+            _unfold(attributes, column, columns) if unfolds else _fill(attributes, name, column)
+        ):
             return None
     return list(map(Event.known, ids, attributes, times, numbers))
 
@@ -82,6 +89,26 @@ def _fill(attributes: list[dict[str, Any]], name: str, column: pa.Array) -> bool
     rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)).tolist()
     for row, value in zip(rows, values, strict=True):
         attributes[row][name] = value
+    return True
+
+
+def _unfold(attributes: list[dict[str, Any]], column: pa.Array, taken: Container[str]) -> bool:
+    """Put the entries of maps where they belong; tell whether that could be done."""
+    there = column.drop_null()
+    whole = there.take(pa.array(np.arange(len(there))))  # without the entries of other slices
+    keys, items = whole.keys, whole.items
+    if not _is(keys, _TEXTS) or items.null_count:
+        return False
+    names, values = _taken(keys), _values(items)
+    if values is None or any(name == "" or name in taken for name in set(names)):
+        return False
+    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)).tolist()
+    for row, (first, last) in zip(rows, pairwise(whole.offsets.to_pylist()), strict=True):
+        attribute = attributes[row]
+        wanted = len(attribute) + last - first
+        attribute.update(zip(names[first:last], values[first:last], strict=True))
+        if len(attribute) != wanted:
+            return False
     return True
 
 
