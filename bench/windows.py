@@ -181,14 +181,14 @@ def million(subscribers: int) -> dict[str, Any]:
     stream, enrolling = timed(lambda: TableStream("sliding(100)", subscribers))
     filling = sum(stream.step() for _ in range(FILL))
     rounds = [stream.step() for _ in range(3)]
-    [cohort] = stream.feeds.cohorts
+    [cohort], rows = stream.feeds.cohorts, stream.feeds.names.subscribers.row[:subscribers]
     return result | {
         "enrol_s": enrolling,
         "fill_s": filling,
         "offers_per_s": subscribers / min(rounds),
         "array_bytes": cohort.nbytes / subscribers,  # type: ignore[union-attr]
         "bytes": (resident() - before) / subscribers,
-        "held": int(cohort.head[:, HELD].min()),  # type: ignore[union-attr]
+        "held": int(cohort.head[rows, HELD].min()),  # type: ignore[union-attr]
     }
 
 
