@@ -26,6 +26,7 @@ import pyarrow as pa
 from pages import figure, machine, opening, publish, table
 from pipeline import EVENTS, POLICY, drop, rate, write
 from predicates import Words
+from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import functions as f
 from timing import timed
 
@@ -45,6 +46,7 @@ Row = dict[str, Any]
 
 def main() -> None:
     wanted = arguments()
+    register_pickle_by_value(sys.modules[__name__])  # workers have no such module
     spark = ts.session("tidings-bench")
     result: Row = {"machine": machine(), "parts": wanted.parts, "size": wanted.subscriptions}
     with TemporaryDirectory() as place:
