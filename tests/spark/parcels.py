@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidings.feeds.events import UNNUMBERED
 from tidings.matching import Matcher
 from tidings.model import Event, Match
-from tidings.spark.parcel import UNNUMBERED, Parcel
+from tidings.spark.parcel import Parcel
 from tidings.spark.ticks import Tick
 
 

@@ -10,13 +10,14 @@ from tests.fanout.test_fanout import EVENTS
 from tests.sealed.test_served import groups, scan
 
 from tidings import Event, Policy, Subscriber, Subscription
+from tidings.feeds.events import UNNUMBERED
 from tidings.matching import Matcher
 from tidings.sealed.base import seal
 from tidings.sealed.member import Member, members
 from tidings.sealed.served import Served, served
 from tidings.spark.addressed import addressed
 from tidings.spark.flow import bucket_of
-from tidings.spark.parcel import UNNUMBERED, Parcel
+from tidings.spark.parcel import Parcel
 from tidings.testing import workload
 
 Found = set[tuple[str, str, float, tuple[str, ...]]]

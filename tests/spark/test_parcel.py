@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tidings.spark.parcel import UNNUMBERED, Parcel
+from tidings.feeds.events import UNNUMBERED
+from tidings.spark.parcel import Parcel
 
 
 def test_a_parcel_comes_back() -> None:

@@ -43,7 +43,6 @@ KERNELS: Final[dict[int, Callable[..., None]]] = {
     at.HISTORY: better_many_diverse,
 }
 _FIRST: Final = 16
-FAR: Final = 1 << 62
 _NARROW: Final = 4
 RULES: Final = {
     "divrank": seats.NEAREST,

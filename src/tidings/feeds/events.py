@@ -16,6 +16,7 @@ from tidings.model import Event
 Ids = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
 UNNUMBERED: Final = -1
+"""The sequence of an event that has none."""
 _STEP: Final = 1 << 40
 _FARTHEST: Final = 1 << 61
 _FIRST: Final = 64

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tidings.diversify.tokens import known
 from tidings.errors import InvalidEvent, InvalidSubscription
-from tidings.feeds.choice import FAR, DiverseCohort
+from tidings.feeds.choice import DiverseCohort
 from tidings.feeds.cohort import Cohort, Sink
 from tidings.feeds.deliveries import Deliveries, Names, Part, made_already
 from tidings.feeds.ends import Ends
@@ -23,6 +23,7 @@ from tidings.feeds.rows import Rows, read_offers
 from tidings.feeds.snapshot import PolicyOf, dump, load
 from tidings.feeds.subscribers import Subscribers
 from tidings.kernels import window_layout as at
+from tidings.kernels.window_seats import FAR
 from tidings.model import Delivery, Event, Match
 from tidings.policy import Policy, Subscriber
 from tidings.window import Moment

@@ -1,20 +1,15 @@
 """The files of bases, written and read again."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
-from hashlib import blake2b
 from pathlib import Path
-from typing import Final
 
 from tidings.sealed import archive, file
 from tidings.sealed.base import Sealed, seal
 from tidings.sealed.folder import Edition, Folder, Shelf, part_of
-from tidings.sealed.member import Member, counting
+from tidings.sealed.member import Member, counting, mark_of
 from tidings.sealed.roll import Roll
 from tidings.sealed.served import Served
-
-_MARK_BYTES: Final = 8
 
 
 def shelf_of(serial: int, part: int) -> Shelf:
@@ -70,18 +65,9 @@ def seal_folder(path: Path, given: Iterable[Member], parts: int = 1) -> Folder:
     everybody = list(given)
     folder, split = Folder(path.resolve()), by_part(everybody, parts)
     shelves = [write_base(path, shelf_of(0, part), split.pop(part, ())) for part in range(parts)]
-    folder.put(Edition(1, _mark(everybody), tuple(shelves)))
+    folder.put(
+        Edition(
+            1, mark_of(each.subscriber for each in everybody if each.subscriber), tuple(shelves)
+        )
+    )
     return folder
-
-
-def _mark(given: Iterable[Member]) -> int:
-    """Give a number that is another one if some policy is."""
-    forms: dict[int, str] = {}
-    mark = blake2b(digest_size=_MARK_BYTES)
-    for each in given:
-        if each.subscriber:
-            policy = each.subscriber.policy
-            form = forms.get(id(policy)) or json.dumps(policy.to_dict(), sort_keys=True)
-            forms[id(policy)] = form
-            mark.update(f"{json.dumps(each.name)}{form}".encode())
-    return int.from_bytes(mark.digest())

@@ -13,9 +13,9 @@ from tempfile import NamedTemporaryFile
 from time import time
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
-from zlib import crc32
 
 from tidings.errors import TidingsError
+from tidings.sealed.people import hash_of
 
 KEPT: Final = 8
 """So many of the newest versions, and of the newest pins of a query, are always kept."""
@@ -171,7 +171,7 @@ def part_of(name: str, parts: int) -> int:
 
     Where the number of parts divides that of the buckets, all of a bucket are in one part.
     """
-    return crc32(name.encode()) % parts
+    return hash_of(name) % parts
 
 
 def _abandoned(path: Path) -> bool:

@@ -1,11 +1,17 @@
 """A subscriber with all that it has: what bases are made of, and what a change replaces."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
 
+from tidings.feeds.policies import kept
 from tidings.model import Subscription
 from tidings.policy import Subscriber
+
+_MARK_BYTES: Final = 8
 
 
 @dataclass(frozen=True)
@@ -33,3 +39,15 @@ def counting(given: Iterable[Member]) -> bool:
     """Tell whether some window counts all events that are published, and so needs their numbers."""
     windows = (each.subscriber.policy.window for each in given if each.subscriber)
     return any(getattr(each, "count", None) == "published" for each in windows)
+
+
+def mark_of(subscribers: Iterable[Subscriber]) -> int:
+    """Give a number that is another one if what some feed depends on is; names are in order."""
+    forms: dict[int, str] = {}
+    mark = blake2b(digest_size=_MARK_BYTES)
+    for each in subscribers:
+        policy = each.policy
+        form = forms.get(id(policy)) or json.dumps(kept(policy), sort_keys=True)
+        forms[id(policy)] = form
+        mark.update(f"{json.dumps(each.id)}{form}".encode())
+    return int.from_bytes(mark.digest())

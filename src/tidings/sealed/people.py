@@ -66,7 +66,7 @@ class People:
 
     def find(self, name: str) -> int:
         """Give the number of a name, or -1. O(log n)."""
-        hashed = np.uint32(crc32(name.encode()))
+        hashed = np.uint32(hash_of(name))
         first = int(np.searchsorted(self.hashes, hashed, "left", sorter=self._by_hash))
         last = int(np.searchsorted(self.hashes, hashed, "right", sorter=self._by_hash))
         found = (int(each) for each in self._by_hash[first:last] if self.names[each] == name)
@@ -79,6 +79,11 @@ class People:
         return None if held == NOBODY else self.policies[held]
 
 
+def hash_of(name: str) -> int:
+    """Give the hash of a name, the same in every process."""
+    return crc32(name.encode())
+
+
 def hashes_of(names: Sequence[str]) -> Hashes:
-    """Give the hash of each name, the same in every process."""
-    return np.array([crc32(name.encode()) for name in names], np.uint32)
+    """Give the hash of each name."""
+    return np.array([hash_of(name) for name in names], np.uint32)

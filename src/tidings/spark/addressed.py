@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tidings.feeds.events import UNNUMBERED
 from tidings.kernels.addressing import (
     MATCHED,
     MATCHES,
@@ -18,7 +19,7 @@ from tidings.kernels.addressing import (
 )
 from tidings.model import Event
 from tidings.sealed.served import Served
-from tidings.spark.parcel import UNNUMBERED, Ints, Parcel, Shorts
+from tidings.spark.parcel import Ints, Parcel, Shorts
 from tidings.spark.pruning import pruned
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.errors import TidingsError
-from tidings.feeds.choice import FAR
 from tidings.feeds.rows import Rows
 from tidings.feeds.table import TableFeeds
 from tidings.frame import Frame
+from tidings.kernels.window_seats import FAR
 from tidings.policy import Policy, Subscriber
 from tidings.spark import outcome
 from tidings.spark.parcel import Ints, Parcel

@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from tidings.errors import InvalidPolicy
 from tidings.files import read_event_line
 from tidings.model import Event
 from tidings.rows import BadRecord
+from tidings.sealed.people import hash_of
 from tidings.spark.addressed import addressed
 from tidings.spark.matchers import Matchers
 from tidings.spark.pace import Pace
@@ -124,7 +124,7 @@ def _dead(bad: BadRecord) -> dict[str, Any]:
 
 def bucket_of(subscriber: str, buckets: int) -> int:
     """Give the bucket of a subscriber, the same in every process."""
-    return crc32(subscriber.encode()) % buckets
+    return hash_of(subscriber) % buckets
 
 
 def read_lines(batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:

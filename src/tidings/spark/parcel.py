@@ -16,8 +16,6 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 FRAME: Final = Frame(b"tidings-parcel", 1, "a parcel of matches")
-UNNUMBERED: Final = -1
-"""The sequence of an event that has none."""
 
 
 class Parcel(NamedTuple):

@@ -11,8 +11,8 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 
 from tidings import checks
-from tidings.feeds.choice import FAR
 from tidings.feeds.table import TableFeeds
+from tidings.kernels.window_seats import FAR
 from tidings.spark.bucket import FRAME, packed
 from tidings.spark.flow import bucket_of
 from tidings.spark.parcel import Parcel

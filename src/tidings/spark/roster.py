@@ -1,20 +1,18 @@
 """Who has which policy, as the state stage asks: by name, and in which version."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Protocol
 
-from tidings.feeds.policies import kept
 from tidings.policy import Policy, Subscriber
+from tidings.sealed.member import mark_of
 
 
 class Roster(Protocol):
     """The policies of all subscribers, at one version of them."""
 
     @property
-    def version(self) -> int | str:
+    def version(self) -> int:
         """What changes whenever some policy may have."""
 
     def policy(self, name: str) -> Policy | None:
@@ -26,7 +24,7 @@ class Listed:
     """Subscribers in a dict, as a roster."""
 
     subscribers: Mapping[str, Subscriber]
-    version: str
+    version: int
 
     def policy(self, name: str) -> Policy | None:
         """Give the policy of a subscriber; none if it is not there."""
@@ -38,11 +36,4 @@ def roster(given: Roster | Mapping[str, Subscriber]) -> Roster:
     """Give a roster as it is, and one for a dict, with a version that its policies decide."""
     if not isinstance(given, Mapping):
         return given
-    forms: dict[int, str] = {}
-    mark = blake2b(digest_size=16)
-    for name, subscriber in sorted(given.items()):
-        policy = subscriber.policy
-        if id(policy) not in forms:
-            forms[id(policy)] = json.dumps(kept(policy), sort_keys=True)
-        mark.update(f"{json.dumps(name)}{forms[id(policy)]}".encode())
-    return Listed(given, mark.hexdigest())
+    return Listed(given, mark_of(each for _, each in sorted(given.items())))
