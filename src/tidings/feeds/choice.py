@@ -19,13 +19,9 @@ from tidings.feeds.traits import Traits
 from tidings.kernels import window_layout as at
 from tidings.kernels import window_seats as seats
 from tidings.kernels.exact_sum import PARTS
-from tidings.kernels.window_turns import (
-    advance_many_diverse,
-    better_many_diverse,
-    group_many_diverse,
-    peek,
-    slide_many_diverse,
-)
+from tidings.kernels.window_ends import advance_many_diverse, group_many_diverse
+from tidings.kernels.window_members import better_many_diverse, peek
+from tidings.kernels.window_slides import slide_many_diverse
 from tidings.policy import Policy
 from tidings.values import rounded
 
