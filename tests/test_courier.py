@@ -74,9 +74,9 @@ def test_a_snapshot_goes_on_in_arrays():
 
 
 def test_arrays_are_used_where_both_sides_have_them():
-    assert isinstance(Engine(index="access", feeds="table")._courier, ArrayCourier)
-    assert isinstance(Engine(index="access")._courier, PlainCourier)
-    assert isinstance(Engine(feeds="table")._courier, PlainCourier)
+    assert isinstance(Engine(index="access", feeds="table")._stages._courier, ArrayCourier)
+    assert isinstance(Engine(index="access")._stages._courier, PlainCourier)
+    assert isinstance(Engine(feeds="table")._stages._courier, PlainCourier)
 
 
 def test_more_events_than_are_matched_at_once(monkeypatch):

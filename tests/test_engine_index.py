@@ -44,7 +44,7 @@ def test_every_index_gives_the_deliveries_and_targets_of_the_scan(index: str) ->
 def test_a_restored_engine_keeps_its_index() -> None:
     engine = filled("access", WORK)
     engine.restore(filled("scan", WORK).snapshot())
-    assert engine._matcher.index == "access"
+    assert engine._stages.matcher.index == "access"
 
 
 def test_an_unknown_index_is_refused_by_name() -> None:
@@ -63,12 +63,12 @@ def test_auto_takes_access_when_there_are_many(feeds: str, monkeypatch: pytest.M
     few = Engine(index="scan", feeds=feeds)
     few.restore(growing.snapshot())
     assert growing.publish_many(WORK.events[:20]) == few.publish_many(WORK.events[:20])
-    assert growing._matcher.numbered is None
+    assert growing._stages.matcher.numbered is None
     for engine in (growing, few):
         for each in WORK.subscriptions[30:]:
             engine.add(each)
     assert growing.publish_many(WORK.events[20:]) == few.publish_many(WORK.events[20:])
-    assert growing._matcher.numbered is not None
+    assert growing._stages.matcher.numbered is not None
     found = growing.target(WORK.events[0], k=5)
     assert found == plain.target(WORK.events[0], k=5)
 

@@ -1,24 +1,24 @@
 """The engine: all stages wired in one process."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
 from tidings import checks, parts
-from tidings.courier import Courier, Step, courier
-from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError
+from tidings.errors import InvalidSubscription, TidingsError
 from tidings.explain import Explanation, Memory, Placement, explain, explain_target
-from tidings.feeds import FEEDS, Feeds
+from tidings.feeds import FEEDS
 from tidings.forms import loads_event, loads_subscriber, loads_subscription
 from tidings.intake import Intake
 from tidings.matching import Matcher
 from tidings.model import Delivery, Event, Subscription
 from tidings.policy import Subscriber
-from tidings.quality import Quality, Report
+from tidings.quality import Report
 from tidings.rows import DeadLetter
 from tidings.score import SCORERS, Scorer
+from tidings.stages import Stages
 from tidings.values import parse_duration_us, parse_time_us
 
 CHUNK: Final = 1024
@@ -55,7 +55,7 @@ class Engine:
         remember_ids: object = None,
     ) -> None:
         checks.choice("feeds", feeds, FEEDS)
-        self._wire(Matcher(index=index), FEEDS[feeds]())
+        self._stages = Stages(Matcher(index=index), FEEDS[feeds]())
         self._intake = Intake(parse_duration_us(lateness), remember_ids)
         self._memory = Memory(remember)
 
@@ -71,26 +71,23 @@ class Engine:
 
     def subscribe(self, subscriber: Subscriber | Mapping[str, Any]) -> None:
         """Add a subscriber; an id that is there already is refused."""
-        with self._door(subscriber):
+        with self._intake.door(subscriber):
             new = subscriber if isinstance(subscriber, Subscriber) else loads_subscriber(subscriber)
-            if new.id in self._feeds:
+            if new.id in self._stages.feeds:
                 raise InvalidSubscription(f"subscriber {new.id!r} is there already; replace it")
-            self._enrol(new)
+            self._stages.enrol(new)
 
     def unsubscribe(self, subscriber: str) -> None:
         """Remove a subscriber, with its subscriptions and its feed."""
-        with self._door(subscriber):
-            self._matcher.unsubscribe(subscriber)
-            self._feeds.drop(subscriber)
-            self._courier.forget(subscriber)
-            self._quality.forget(subscriber)
+        with self._intake.door(subscriber):
+            self._stages.leave(subscriber)
 
     def add(self, subscription: Subscription | Mapping[str, Any]) -> None:
         """Add a subscription; an id that is there already is refused."""
-        with self._door(subscription):
+        with self._intake.door(subscription):
             if not isinstance(subscription, Subscription):
                 subscription = loads_subscription(subscription)
-            self._matcher.add(subscription)
+            self._stages.matcher.add(subscription)
 
     def add_many(
         self, subscriptions: Iterable[Subscription | Mapping[str, Any]]
@@ -98,33 +95,33 @@ class Engine:
         """Add all subscriptions that can be added, at once; give what was refused."""
         before, made = len(self.dead_letters), list[Subscription]()
         for each in subscriptions:
-            with suppress(TidingsError), self._door(each):
+            with suppress(TidingsError), self._intake.door(each):
                 made.append(each if isinstance(each, Subscription) else loads_subscription(each))
-        for refused, error in self._matcher.add_many(made):
+        for refused, error in self._stages.matcher.add_many(made):
             self._intake.refuse(refused, error)
         return self.dead_letters[before:]
 
     def remove(self, subscription: str) -> None:
         """Remove a subscription."""
-        with self._door(subscription):
-            self._matcher.remove(subscription)
+        with self._intake.door(subscription):
+            self._stages.matcher.remove(subscription)
 
     def replace(self, new: Subscription | Subscriber | Mapping[str, Any]) -> None:
         """Put a subscription or a subscriber in the place of the one with its id.
 
         A subscriber with a new policy starts with an empty window.
         """
-        with self._door(new):
+        with self._intake.door(new):
             if not isinstance(new, Subscription | Subscriber):
                 loads = loads_subscription if "subscriber" in new else loads_subscriber
                 new = loads(new)
             if isinstance(new, Subscription):
-                self._matcher.remove(new.id)
-                self._matcher.add(new)
+                self._stages.matcher.remove(new.id)
+                self._stages.matcher.add(new)
             elif new.policy == self._known(new.id).policy:
-                self._matcher.subscribe(new)
+                self._stages.matcher.subscribe(new)
             else:
-                self._enrol(new)
+                self._stages.enrol(new)
 
     def publish(self, event: Event | Mapping[str, Any]) -> list[Delivery]:
         """Publish one event; give what is delivered because of it."""
@@ -137,52 +134,53 @@ class Engine:
             list[Delivery](),
         )
         while chunk := list(islice(steps, CHUNK)):
-            due += self._take(chunk)
+            due += self._stages.take(chunk, self._memory)
         return due
 
     def advance(self, now: object) -> list[Delivery]:
         """Say that it is `now` (a time): periods that have passed are closed."""
-        return self._take(self._intake.advance(parse_time_us(now)))
+        return self._stages.take(self._intake.advance(parse_time_us(now)), self._memory)
 
     def feed(self, subscriber: str) -> list[Delivery]:
         """Give a subscriber's list as it stands; nothing changes."""
-        return self._feeds.current(subscriber, self._intake.now)
+        return self._stages.feeds.current(subscriber, self._intake.now)
 
     def quality(self) -> Report:
         """Tell how good deliveries were since this engine was made or restored."""
-        return self._quality.report()
+        return self._stages.quality.report()
 
     def target(
         self, event: Event | Mapping[str, Any], k: int = 20, scorer: object = "exact"
     ) -> list[tuple[str, float]]:
         """Give the k best subscriptions for an event, with their scores, best first."""
         made = event if isinstance(event, Event) else loads_event(event)
-        return self._matcher.top(made, checks.count("k", k), _scorer(scorer))
+        return self._stages.matcher.top(made, checks.count("k", k), _scorer(scorer))
 
     def explain(self, subscriber: str, event: str | Event) -> Explanation:
         """Tell why a subscriber got an event, or why not; `print` it to read it in words."""
         self._known(subscriber)
-        found = self._memory.event(event) if isinstance(event, str) else event
-        if found is None:
-            raise InvalidEvent(f"event {event!r} is not among those remembered; give it whole")
+        found = self._memory.recall(event) if isinstance(event, str) else event
         delivery = self._memory.delivery(subscriber, found.id)
-        return explain(self._matcher, subscriber, found, delivery)
+        return explain(self._stages.matcher, subscriber, found, delivery)
 
     def explain_target(
         self, subscription: str, event: Event, k: int = 20, scorer: object = "exact"
     ) -> Placement:
         """Tell where a subscription stands for an event, and what it lacks for the k best."""
-        if subscription not in self._matcher.subscriptions:
-            raise InvalidSubscription(f"there is no subscription {subscription!r}")
         k = checks.count("k", k)
-        return explain_target(self._matcher, event, subscription, k, _scorer(scorer))
+        return explain_target(self._stages.matcher, event, subscription, k, _scorer(scorer))
 
     def snapshot(self) -> dict[str, Any]:
         """Give the whole state as JSON, but for what can be explained and what was measured."""
         return {
-            "subscribers": [each.to_dict() for each in self._matcher.subscribers.values()],
-            "subscriptions": [each.to_dict() for each in self._matcher.subscriptions.values()],
-            "feeds": {"kind": self._feeds.name, "state": _text(self._feeds.snapshot())},
+            "subscribers": [each.to_dict() for each in self._stages.matcher.subscribers.values()],
+            "subscriptions": [
+                each.to_dict() for each in self._stages.matcher.subscriptions.values()
+            ],
+            "feeds": {
+                "kind": self._stages.feeds.name,
+                "state": b64encode(self._stages.feeds.snapshot()).decode(),
+            },
             "intake": self._intake.snapshot(),
         }
 
@@ -192,56 +190,13 @@ class Engine:
         wanted = [loads_subscription(form) for form in state["subscriptions"]]
         feeds = FEEDS[state["feeds"]["kind"]]()
         feeds.restore(b64decode(state["feeds"]["state"]))
-        self._wire(Matcher(people, wanted, self._matcher.index), feeds)
+        self._stages = Stages(Matcher(people, wanted, self._stages.matcher.index), feeds)
         self._intake = Intake.restored(state["intake"])
 
-    def _take(self, steps: list[Step]) -> list[Delivery]:
-        """Take events in order through all stages; time goes on with each step."""
-        due, carried = list[Delivery](), self._way().carry(steps)
-        for event, now in steps:
-            if event is not None:
-                self._memory.note(event)
-            delivered = [] if event is None else next(carried)
-            delivered += self._feeds.advance(now)
-            self._memory.note_deliveries(delivered)
-            self._quality.delivered(delivered, self._memory.event)
-            due += delivered
-        return due
-
-    def _wire(self, matcher: Matcher, feeds: Feeds) -> None:
-        """Put the stages together."""
-        self._matcher, self._feeds, self._quality = matcher, feeds, Quality()
-        self._numbered = matcher.numbered
-        self._courier = courier(matcher, feeds, self._quality)
-
-    def _way(self) -> Courier:
-        """Give the courier, another one if the matcher has taken another index."""
-        if self._matcher.numbered != self._numbered:
-            self._numbered = self._matcher.numbered
-            self._courier = courier(self._matcher, self._feeds, self._quality)
-        return self._courier
-
     def _known(self, subscriber: str) -> Subscriber:
-        if subscriber not in self._matcher.subscribers:
+        if subscriber not in self._stages.matcher.subscribers:
             raise InvalidSubscription(f"there is no subscriber {subscriber!r}")
-        return self._matcher.subscribers[subscriber]
-
-    def _enrol(self, subscriber: Subscriber) -> None:
-        self._matcher.subscribe(subscriber)
-        self._feeds.enrol(subscriber)
-
-    @contextmanager
-    def _door(self, record: Any) -> Iterator[None]:
-        """Keep what is refused, with the reason."""
-        try:
-            yield
-        except TidingsError as error:
-            self._intake.refuse(record, error)
-            raise
-
-
-def _text(state: bytes) -> str:
-    return b64encode(state).decode()
+        return self._stages.matcher.subscribers[subscriber]
 
 
 def _scorer(given: object) -> Scorer:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tidings.errors import InvalidEvent, InvalidSubscription
 from tidings.language import render_predicate
 from tidings.matching import Matcher
 from tidings.model import Delivery, Event, Subscription
@@ -130,6 +131,13 @@ class Memory:
         """Give a remembered event."""
         return self._events[event][0] if event in self._events else None
 
+    def recall(self, event: str) -> Event:
+        """Give a remembered event, or say that it is not."""
+        found = self.event(event)
+        if found is None:
+            raise InvalidEvent(f"event {event!r} is not among those remembered; give it whole")
+        return found
+
     def delivery(self, subscriber: str, event: str) -> Delivery | None:
         """Give the delivery of a remembered event."""
         return self._events[event][1].get(subscriber) if event in self._events else None
@@ -153,6 +161,8 @@ def explain_target(
     matcher: Matcher, event: Event, subscription: str, k: int, scorer: Scorer
 ) -> Placement:
     """Explain the place of a subscription among all for an event, by ranking all of them."""
+    if subscription not in matcher.subscriptions:
+        raise InvalidSubscription(f"there is no subscription {subscription!r}")
     ranking = matcher.top(event, len(matcher.subscriptions), scorer)
     places = {name: place for place, (name, _) in enumerate(ranking, start=1)}
     scores = dict(ranking)

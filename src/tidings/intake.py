@@ -1,6 +1,7 @@
 """How a stream gets in: records are read, checked, put in order and numbered, each id once."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from tidings.courier import Step
@@ -55,6 +56,15 @@ class Intake:
     def refuse(self, record: Any, error: TidingsError) -> None:
         """Keep what was refused, with the reason."""
         self.dead_letters.append(DeadLetter(record, str(error)))
+
+    @contextmanager
+    def door(self, record: Any) -> Iterator[None]:
+        """Keep a record that is refused within, with the reason, and let the error go on."""
+        try:
+            yield
+        except TidingsError as error:
+            self.refuse(record, error)
+            raise
 
     @property
     def now(self) -> Moment:

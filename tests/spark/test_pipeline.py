@@ -160,6 +160,18 @@ def test_bad_lines_are_dead_letters_that_can_be_looked_at(
     ]
 
 
+def test_rows_that_match_and_target_pass_over_are_dead_letters(spark: SparkSession) -> None:
+    rows = spark.sql(
+        "select if(id = 3, null, concat('e', id)) id, timestamp_seconds(id) published_at, "
+        "if(id = 4, double('nan'), id) x from range(6)"
+    )
+    letters = {row.reason: json.loads(row.record) for row in ts.dead_letters(rows).collect()}
+    matches = ts.match(rows, [Subscription("s", "a", where="x >= 0")])
+    assert {row.event for row in matches.collect()} == {"e0", "e1", "e2", "e5"}
+    assert {record["x"] for record in letters.values()} == {3.0, "nan"}
+    assert any("id" in reason for reason in letters)
+
+
 def test_what_cannot_be_publications_is_refused_by_name(spark: SparkSession) -> None:
     wanted = [Subscription("s", "a", where="x = 1")]
     with pytest.raises(TidingsError, match="published_at"):

@@ -1,5 +1,6 @@
-"""Matches and targets as rows: Arrow in, Arrow out, no session needed."""
+"""Matches, targets and refused rows as rows: Arrow in, Arrow out, no session needed."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from tidings.columns import MATCHES
 from tidings.model import Event
+from tidings.rows import BadRecord
 from tidings.score import Scorer
 from tidings.sealed.served import Names, Served
 from tidings.spark.flow import ReadEvents, by_part
@@ -26,6 +28,17 @@ TARGETS: Final = pa.schema(
         "score": pa.float64(),
     }
 )
+
+
+LETTERS: Final = pa.schema({"record": pa.string(), "reason": pa.string()})
+
+
+def letter_batches(read: ReadEvents, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Give the rows that are no publications as rows of LETTERS."""
+    for batch in batches:
+        forms = [each.to_dict() for each in read(batch) if isinstance(each, BadRecord)]
+        rows = [{"record": json.dumps(form["record"]), "reason": form["reason"]} for form in forms]
+        yield pa.RecordBatch.from_pylist(rows, LETTERS)
 
 
 def match_batches(

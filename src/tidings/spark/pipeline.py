@@ -13,7 +13,7 @@ from tidings.columns import DELIVERIES, MATCHES
 from tidings.errors import InvalidPolicy
 from tidings.score import SCORERS
 from tidings.sealed.base import ranked_by_index
-from tidings.spark.answers import ROW, TARGETS, Targets, match_batches
+from tidings.spark.answers import LETTERS, ROW, TARGETS, Targets, letter_batches, match_batches
 from tidings.spark.clock import with_time
 from tidings.spark.flow import FLOW, PART, Flow
 from tidings.spark.frames import (
@@ -43,6 +43,15 @@ def match(
     found = matchers(publications, subscriptions, subscribers, parts)
     work = partial(match_batches, found, event_reader(publications))
     return sent_to_parts(publications, found).mapInArrow(work, from_arrow_schema(MATCHES))
+
+
+def dead_letters(publications: DataFrame) -> DataFrame:
+    """Give the rows that cannot be read as publications, as JSON, and why: record, reason.
+
+    `match` and `target` pass over these rows; `outcomes` has them with all else.
+    """
+    work = partial(letter_batches, event_reader(publications))
+    return publications.mapInArrow(work, from_arrow_schema(LETTERS))
 
 
 def feed(
