@@ -14,6 +14,9 @@ from tidings import Engine, Event
 from tidings.matching import Matcher
 from tidings.model import Subscription
 from tidings.policy import Policy, Subscriber
+from tidings.sealed.member import members
+from tidings.sealed.served import served
+from tidings.spark.addressed import addressed
 from tidings.spark.bucket import Bucket, Terms
 from tidings.spark.roster import roster
 from tidings.spark.ticks import Tick
@@ -110,21 +113,44 @@ def test_changes_between_batches_mean_what_they_mean_to_the_engine(data: st.Data
     assert deliveries(both.found) == both.due
 
 
+SLIDING = Policy(window={"name": "sliding", "length": 3})
+DIVERSE = Policy(window={"name": "sliding", "length": 3}, diversify="divrank")
+HISTORY = Policy(window={"name": "history", "length": 3})
+LATE = Terms(lateness_us=10_000_000)
+
+
+def after_waiting(before: dict[str, Policy], name: str, policy: Policy | None) -> Any:
+    """Let a match of each wait, change the policy of one, and let time pass; give outcomes."""
+    people, event = Changing(before), Event("e", {"x": "a"}, 0, 1)
+    crowd = members(
+        (Subscriber(each, held) for each, held in before.items()),
+        (wish for each in before for wish in wanted(each)),
+    )
+    bucket = Bucket(people, LATE)
+    waits = addressed(served(crowd), [event], 1, prune=False)[0]
+    assert not deliveries([bucket.run([waits], [Tick(0, 1)])])
+    blob = bucket.pack()
+    people.change(name, policy)
+    again = Bucket(people, LATE)
+    again.unpack(blob, bucket.pulse)
+    return again.run([], [Tick(20_000_000, 1)])
+
+
 def test_matches_that_wait_for_somebody_who_went_are_let_go() -> None:
-    sliding = Policy(window={"name": "sliding", "length": 3})
-    people, matcher = Changing({"u": sliding, "v": sliding}), Matcher()
-    for name in "uv":
-        matcher.subscribe(Subscriber(name, sliding))
-        for each in wanted(name):
-            matcher.add(each)
-    bucket = Bucket(people, Terms(lateness_us=10_000_000))
-    assert not deliveries([bucket.run(*sent(matcher, [Event("e", {"x": "a"}, 0, 1)], "uv"))])
-    people.change("u", None)
-    again = Bucket(people, Terms(lateness_us=10_000_000))
-    again.unpack(bucket.pack(), bucket.pulse)
-    found = again.run([], [Tick(20_000_000, 1)])
+    found = after_waiting({"u": SLIDING, "v": SLIDING}, "u", None)
     assert deliveries([found]).keys() == {"v"}
     assert [row["subscriber"] for row in rows(found, "account")] == ["v"]
+
+
+@pytest.mark.parametrize("now", [DIVERSE, HISTORY])
+def test_matches_that_came_without_attributes_are_not_compared(now: Policy) -> None:
+    found = after_waiting({"u": SLIDING, "v": SLIDING}, "u", now)
+    assert [row["subscriber"] for row in rows(found, "account")] == ["v"]
+
+
+def test_matches_that_came_with_attributes_are_taken_by_a_new_policy_that_compares() -> None:
+    found = after_waiting({"u": SLIDING, "v": DIVERSE}, "u", DIVERSE)
+    assert deliveries([found]).keys() == {"u", "v"}
 
 
 def test_the_version_of_a_dict_is_that_of_its_policies() -> None:

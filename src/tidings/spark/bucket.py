@@ -17,6 +17,7 @@ from tidings.feeds.table import TableFeeds
 from tidings.frame import Frame
 from tidings.kernels.window_seats import FAR
 from tidings.policy import Policy, Subscriber
+from tidings.sealed.roll import needs_attributes
 from tidings.spark import outcome
 from tidings.spark.parcel import Ints, Parcel
 from tidings.spark.parcels import (
@@ -24,6 +25,7 @@ from tidings.spark.parcels import (
     in_order,
     joined,
     merge,
+    of_matches,
     of_subscribers,
     repeats,
     select,
@@ -189,6 +191,20 @@ class Bucket:
                 self.feeds.drop(name)
             elif self.feeds.cohort(policy) != people.cohort[number]:
                 self.feeds.enrol(Subscriber(name, policy))
+        self.waiting = self._comparable(self.waiting)
+
+    def _comparable(self, parcel: Parcel) -> Parcel:
+        """Leave out, for those who compare events now, matches that came when they did not.
+
+        Of such events nobody has kept more than their ids.
+        """
+        bare = np.array([not form for form in parcel.forms], np.bool_)
+        policies = [self._roster.policy(name) for name in parcel.subscribers] if bare.any() else []
+        compare = np.array([each is not None and needs_attributes(each) for each in policies])
+        if not compare.any():
+            return parcel
+        lacking = np.repeat(bare, np.diff(parcel.starts)) & compare[parcel.owners]
+        return of_matches(parcel, ~lacking) if lacking.any() else parcel
 
 
 def packed(

@@ -66,7 +66,12 @@ def select(parcel: Parcel, events: Ints) -> Parcel:
 
 def of_subscribers(parcel: Parcel, wanted: npt.NDArray[np.bool_]) -> Parcel:
     """Give the matches of some subscribers, and the events that these have."""
-    kept = wanted[parcel.owners].nonzero()[0]
+    return of_matches(parcel, wanted[parcel.owners])
+
+
+def of_matches(parcel: Parcel, wanted: npt.NDArray[np.bool_]) -> Parcel:
+    """Give some matches, and the events that these have."""
+    kept = wanted.nonzero()[0]
     events = np.repeat(np.arange(len(parcel.events)), np.diff(parcel.starts))
     sizes = np.bincount(events[kept], minlength=len(parcel.events))
     fewer = parcel._replace(starts=_starts([sizes]), **_of_matches(parcel, kept))
