@@ -1,0 +1,197 @@
+"""Simulated days for bench/long.py: a stream in files, people for it, and changes meanwhile.
+
+A file holds two hours of event time. Some events come in the next file, in time or too late, and
+some come twice. Everything is drawn anew from its number, so nothing has to be kept.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from tidings import Event, Policy, Subscriber, Subscription
+from tidings.store import Store
+
+LATENESS: Final = "30m"
+FILE_S: Final = 7200
+EARLIEST_LATE_S, LATEST_LATE_S, SHUFFLED_S = 6000, 5400, 900
+"""Events of the last SHUFFLED_S of a file may come in the next one; those of some minutes well
+before the end, which the watermark has passed then, come too late."""
+SHARE_MOVED, SHARE_AGAIN = 0.5, 0.02
+GENRES, CHANNELS = 24, 40
+WINDOWS: Final[tuple[Any, ...]] = (
+    "continuous",
+    {"name": "continuous", "expires": "12h"},
+    {"name": "periodic", "length": "1h"},
+    {"name": "periodic", "length": "1d"},
+    {"name": "periodic", "length": 500, "count": "published"},
+    {"name": "sliding", "length": 100},
+    {"name": "sliding", "length": "6h", "delivered": "leave"},
+    {"name": "sliding", "length": 2000, "count": "published"},
+    {"name": "jumping", "length": 60, "step": 20, "wait": True},
+    {"name": "jumping", "length": "12h", "step": "3h"},
+    {"name": "history", "length": 50},
+    {"name": "history", "length": "1d", "strict": True},
+)
+DIVERSIFIERS: Final[tuple[Any, ...]] = (
+    {"name": "divrank", "sigma": 0.5},
+    {"name": "divrank", "sigma": 0.2, "distance": "jaccard"},
+    "maxmin",
+    "maxsum",
+    {"name": "disc", "alpha": 0.5},
+    "maxdivrel",
+    {"name": "maxdivrel-lsh", "tables": 4, "rows": 2},
+)
+DECAYS: Final[tuple[Any, ...]] = (
+    {"name": "exponential", "rate": 1e-5},
+    {"name": "polynomial", "exponent": 2},
+    "logarithmic",
+)
+PLAIN, STEADY = 0.7, 0.9
+"""The shares of policies without diversity (and of those without decay), and of people who stay."""
+GUESTS: Final = 100
+"""So many of those who come and go are there at a time."""
+
+
+@dataclass(frozen=True)
+class Days:
+    """A stream of files with so many events each."""
+
+    each: int
+    seed: int = 7
+
+    def file(self, number: int) -> list[Event]:
+        """Give the events of a file in the order in which they come."""
+        chance = Random(f"{self.seed}-file-{number}")
+        before = self._period(number - 1) if number else []
+        moved = [each for each in before if self._comes_later(each, number - 1)]
+        there = [each for each in self._period(number) if not self._comes_later(each, number)]
+        again = [each for each in (*before, *there) if each not in moved]
+        again = [each for each in again if chance.random() < SHARE_AGAIN]
+        shuffled = [
+            (each.published_us / 1e6 + chance.random() * SHUFFLED_S, each.id, each)
+            for each in (*moved, *there)
+        ]
+        return [event for *_, event in sorted(shuffled, key=lambda each: each[:2])] + again
+
+    def last(self, number: int) -> Event:
+        """Give an event of a far future, which lets all before it go."""
+        return Event(
+            f"e{number}-last", {"year": -1}, (number + 100) * FILE_S, sequence=self._first(number)
+        )
+
+    def _first(self, number: int) -> int:
+        return number * self.each + 1
+
+    def _period(self, number: int) -> list[Event]:
+        """Give the events of two hours, numbered in order of their times."""
+        chance = Random(f"{self.seed}-{number}")
+        times = sorted(round(chance.random() * FILE_S, 3) for _ in range(self.each))
+        return [
+            Event(
+                f"e{number}-{at}",
+                said(chance),
+                number * FILE_S + time,
+                sequence=self._first(number) + at,
+            )
+            for at, time in enumerate(times)
+        ]
+
+    def _comes_later(self, event: Event, number: int) -> bool:
+        left = (number + 1) * FILE_S - event.published_us / 1e6
+        moved = left < SHUFFLED_S or LATEST_LATE_S < left < EARLIEST_LATE_S
+        return moved and Random(f"{self.seed}-moved-{event.id}").random() < SHARE_MOVED
+
+
+def said(chance: Random) -> dict[str, Any]:
+    return {
+        "genre": [f"g{each}" for each in chance.sample(range(GENRES), chance.randint(1, 2))],
+        "channel": f"c{chance.randrange(CHANNELS)}",
+        "year": chance.randrange(100),
+        "price": round(chance.random() * 1000, 1),
+    }
+
+
+def people(count: int, seed: int = 7) -> list[Subscriber]:
+    """Give subscribers of all windows in turn; the first one takes part in everything."""
+    chance = Random(seed)
+    return [
+        Subscriber(f"u{number:05d}", policy(chance, WINDOWS[(number + 5) % len(WINDOWS)]))
+        for number in range(count)
+    ]
+
+
+def policy(chance: Random, window: Any) -> Policy:
+    return Policy(
+        k=chance.randint(2, 8),
+        window=window,
+        decay="none" if chance.random() < PLAIN else chance.choice(DECAYS),
+        diversify="none" if chance.random() < PLAIN else chance.choice(DIVERSIFIERS),
+    )
+
+
+def wishes(name: str, seed: object = 7) -> list[Subscription]:
+    """Give the subscriptions of a person; those of the first one match everything."""
+    chance = Random(f"{seed}-{name}")
+    if name == "u00000":
+        return [Subscription("u00000-0", name, "year >= 0", prefrank=0.5)]
+    return [wish(f"{name}-{each}", name, chance) for each in range(3)]
+
+
+def wish(key: str, name: str, chance: Random) -> Subscription:
+    genre, channel = (
+        f"genre = 'g{chance.randrange(GENRES)}'",
+        f"channel = 'c{chance.randrange(CHANNELS)}'",
+    )
+    low = chance.randrange(900)
+    where = chance.choice(
+        [
+            f"{genre} and {channel}",
+            f"{genre} and year >= {chance.randrange(50, 96)}",
+            f"{channel} and price between {low} and {low + 100}",
+        ]
+    )
+    return Subscription(key, name, where, prefrank=chance.randint(1, 100) / 100)
+
+
+def steady(everybody: list[Subscriber]) -> list[Subscriber]:
+    """Give those whom no change touches."""
+    return everybody[: round(len(everybody) * STEADY)]
+
+
+class Changes:
+    """What happens in the catalogue while the stream runs: round by round, always as much."""
+
+    def __init__(self, store: Store, everybody: list[Subscriber]) -> None:
+        self._store, self._round, self._chance = store, 0, Random(9)
+        self._movers = everybody[len(steady(everybody)) :]
+
+    def make(self) -> int:
+        """Let a guest come and one go; replace, score anew and take away; give how many changed."""
+        catalogue, chance = self._store.catalogue, self._chance
+        guest = Subscriber(f"guest{self._round}", policy(chance, chance.choice(WINDOWS)))
+        catalogue.put(guest, *wishes(guest.id))
+        gone = catalogue.remove("subscriber", f"guest{self._round - GUESTS}")
+        one, other, third = chance.sample(self._movers, 3)
+        catalogue.replace(wish(f"{one.id}-0", one.id, chance))
+        kept = catalogue.get("subscription", f"{other.id}-1")
+        if kept and kept.form:
+            catalogue.replace({**kept.form, "prefrank": chance.randint(1, 100) / 100})
+        catalogue.replace(Subscriber(third.id, policy(chance, chance.choice(WINDOWS))))
+        self._toggle(third.id)
+        self._round += 1
+        if self._round % GUESTS == 0:
+            self._store.history.compact(max(0, catalogue.version() - 10 * GUESTS))
+        return 5 + gone
+
+    def _toggle(self, name: str) -> None:
+        """Take the last subscription of a person away, or put it back."""
+        if not self._store.catalogue.remove("subscription", f"{name}-2"):
+            self._store.catalogue.put(wish(f"{name}-2", name, self._chance))
+
+
+def stream(days: Days, files: int) -> Iterator[list[Event]]:
+    """Give all files, and the last event."""
+    for number in range(files):
+        yield days.file(number)
+    yield [days.last(files)]

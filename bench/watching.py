@@ -1,0 +1,89 @@
+"""A running process and its children seen from outside, sample by sample, and whether they grow."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from statistics import linear_regression, median
+from typing import Any
+
+Sample = dict[str, float]
+ALLOWED = 1.15
+"""A figure is flat if its median in the last quarter is at most so many times the second's."""
+
+
+def processes(root: int) -> dict[str, list[int]]:
+    """Give the processes below one, by what they run."""
+    parents, names = {}, {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            head, _, rest = entry.read_text().rpartition(")")
+            number = int(entry.parent.name)
+            names[number], parents[number] = head.partition("(")[2], int(rest.split()[1])
+    found: dict[str, list[int]] = {"driver": [root], "java": [], "worker": []}
+    for number, name in names.items():
+        if root in ancestors(number, parents):
+            found["java" if name == "java" else "worker"].append(number)
+    return found
+
+
+def ancestors(number: int, parents: dict[int, int]) -> Iterator[int]:
+    while (number := parents.get(number, 0)) > 1:
+        yield number
+
+
+def memory(numbers: Iterable[int]) -> Sample:
+    """Give bytes that are there for these processes alone, and all that they have in memory."""
+    own = whole = 0
+    for number in numbers:
+        with suppress(OSError, ProcessLookupError):
+            lines = Path(f"/proc/{number}/smaps_rollup").read_text().splitlines()[1:]
+            told = dict(line.split(":", 1) for line in lines)
+            kilobytes = {name: int(each.split()[0]) for name, each in told.items()}
+            own += 1024 * (kilobytes["Private_Clean"] + kilobytes["Private_Dirty"])
+            whole += 1024 * kilobytes["Rss"]
+    return {"own": own, "rss": whole}
+
+
+def entries(kind: str, numbers: Iterable[int]) -> int:
+    """Give how many open files (`fd`) or threads (`task`) processes have."""
+    found = 0
+    for number in numbers:
+        with suppress(OSError):
+            found += len([*Path(f"/proc/{number}/{kind}").iterdir()])
+    return found
+
+
+def size(*paths: Path) -> int:
+    """Give the bytes of files and of all that is in folders."""
+    found = 0
+    for path in paths:
+        for place, _, names in os.walk(path) if path.is_dir() else [(path.parent, [], [path.name])]:
+            for name in names:
+                with suppress(OSError):
+                    found += (Path(place) / name).stat().st_size
+    return found
+
+
+def quarters(values: Sequence[float]) -> list[float]:
+    """Give the median of each quarter of a series."""
+    cuts = [round(len(values) * part / 4) for part in range(5)]
+    return [median(values[a:b] or [0.0]) for a, b in pairwise(cuts)]
+
+
+def trend(hours: Sequence[float], values: Sequence[float]) -> dict[str, Any]:
+    """Judge a series: its median, growth in an hour by a straight line, and whether it is flat.
+
+    The line is that of the second half.
+    """
+    half = len(values) // 2
+    slope = linear_regression(hours[half:], values[half:]).slope if len(values) - half > 1 else 0.0
+    _, second, _, last = quarters(values)
+    return {
+        "second": second,
+        "last": last,
+        "most": max(values, default=0.0),
+        "an_hour": slope,
+        "flat": last <= second * ALLOWED,
+    }
