@@ -2,8 +2,8 @@
 
 `genre = 'drama' and year >= 2003 and title like 'Big%'`
 
-The text is parsed by sqlglot; this module turns its tree into a `Condition`, refuses the rest with
-the place underlined, and prints conditions back.
+The text is parsed by sqlglot, unless it is of the simplest form (`simple.py`); this module turns
+the tree into a `Condition`, refuses the rest with the place underlined, and prints conditions back.
 """
 
 import math
@@ -19,6 +19,7 @@ from sqlglot.errors import ParseError, TokenError
 
 from tidings.errors import InvalidCondition, TidingsError
 from tidings.predicate import Condition, Predicate, fold, predicate
+from tidings.simple import read_simple
 from tidings.values import SECOND_US, format_time, key_us
 
 MOST_CONJUNCTIONS: Final = 256
@@ -75,6 +76,13 @@ def parse(text: object) -> Condition:
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidCondition(f"{text!r} is no condition; write {POSSIBLE}")
+    if simple := read_simple(text, _plain_name):
+        return simple
+    return parse_any(text)
+
+
+def parse_any(text: str) -> Condition:
+    """Parse a condition by its tree, also one of the simplest form; some 0.3 ms."""
     try:
         return Condition(tuple(_Reader(text).conjunctions(_tree(text), negated=False)))
     except RecursionError:
