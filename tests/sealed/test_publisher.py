@@ -92,6 +92,39 @@ def test_every_version_shows_the_store_as_it_was(steps, parts):
         forget()
 
 
+@given(st.lists(st.tuples(groups, st.booleans()), max_size=4), st.integers(1, 3))
+@settings(max_examples=30)
+def test_a_roster_knows_who_changed_since_its_base(steps, parts):
+    with TemporaryDirectory() as place, open_store(f"{place}/store.db") as store:
+        publisher = Publisher(Path(place) / "index", store.history, parts, fewest=2)
+        with publisher:
+            sources = [0]
+            for changed, settle in steps:
+                for each in changed:
+                    put(store, each)
+                version = publisher.publish()
+                sources.append(publisher.folder.edition(version).source)
+                if settle:
+                    publisher.settle()
+                roster = Roster(publisher.folder, version)
+                bases = [each.source for each in publisher.folder.edition(version).shelves]
+                for since in sources:
+                    known = since >= max(bases)
+                    due = {*store.history.touched(since, sources[-1])} if known else None
+                    assert roster.changed_since(since) == due
+
+
+def test_who_changed_is_not_known_of_a_time_to_come_or_without_a_source(store, tmp_path):
+    wants(store, "ann")
+    with Publisher(tmp_path / "index", store.history) as publisher:
+        roster = Roster(publisher.folder, publisher.publish())
+        assert roster.changed_since(roster.version) == set()
+        assert roster.changed_since(roster.version + 1) is None
+    (tmp_path / "sealed").mkdir()
+    folder = seal_folder(tmp_path / "sealed", members([Subscriber("ann")], []))
+    assert Roster(folder, 1).changed_since(0) is None
+
+
 def test_a_change_is_a_small_file_and_is_seen_by_who_serves_already(store, tmp_path):
     wants(store, "ann")
     with Publisher(tmp_path / "index", store.history) as publisher:

@@ -31,12 +31,20 @@ class Changing:
 
     policies: dict[str, Policy] = field(default_factory=dict)
     version: int = 0
+    forgetful: bool = False
+    changed: dict[str, int] = field(default_factory=dict)
 
     def policy(self, name: str) -> Policy | None:
         return self.policies.get(name)
 
+    def changed_since(self, version: int) -> set[str] | None:
+        if self.forgetful:
+            return None
+        return {name for name, at in self.changed.items() if at > version}
+
     def change(self, name: str, policy: Policy | None) -> None:
         self.version += 1
+        self.changed[name] = self.version
         if policy is None:
             del self.policies[name]
         else:
@@ -51,8 +59,9 @@ def wanted(name: str) -> list[Subscription]:
 class Both:
     """The engine and a bucket, which is packed away after each batch, side by side."""
 
-    def __init__(self, people: dict[str, Policy]) -> None:
-        self.engine, self.matcher, self.roster = Engine(), Matcher(), Changing()
+    def __init__(self, people: dict[str, Policy], *, forgetful: bool) -> None:
+        self.engine, self.matcher = Engine(), Matcher()
+        self.roster = Changing(forgetful=forgetful)
         self.kept: dict[int, Kept] = {}
         self.due: dict[str, Any] = {}
         self.found: list[Any] = []
@@ -94,7 +103,8 @@ class Both:
 @settings(max_examples=60)
 @given(data=st.data())
 def test_changes_between_batches_mean_what_they_mean_to_the_engine(data: st.DataObject) -> None:
-    both = Both({name: data.draw(any_policy) for name in NAMES})
+    people = {name: data.draw(any_policy) for name in NAMES}
+    both = Both(people, forgetful=data.draw(st.booleans()))
     at = 0
     for turn in range(data.draw(st.integers(1, 6))):
         events = []
@@ -163,6 +173,7 @@ def test_the_version_of_a_dict_is_that_of_its_policies() -> None:
     assert roster(people).version != roster({"u": people["u"]}).version
     assert roster(people).policy("u") is one
     assert roster(people).policy("x") is None
+    assert roster(people).changed_since(0) is None
 
 
 @pytest.mark.parametrize("given", [Changing(), Changing(version=4)])

@@ -25,18 +25,23 @@ _ABANDONED_S: Final = 3600
 
 
 class Change(NamedTuple):
-    """A file of members that replace those before; whether some of them count publications."""
+    """A file of members that replace those before; whether some of them count publications.
+
+    `source` is the version of the source that it leads to.
+    """
 
     file: str
     members: int
     counting: bool = False
+    source: int = 0
 
 
 @dataclass(frozen=True)
 class Shelf:
     """One part: the files of a base, how many are in it, and the changes after it.
 
-    `counting` tells whether some of them count all that is published.
+    `counting` tells whether some of them count all that is published; `source` is the version of
+    the source that the base shows, if there is a source.
     """
 
     index: str
@@ -44,6 +49,7 @@ class Shelf:
     archive: str
     size: int = 0
     counting: bool = False
+    source: int | None = None
     changes: tuple[Change, ...] = ()
 
     @property

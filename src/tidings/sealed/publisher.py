@@ -127,7 +127,8 @@ class Publisher:
         shelves = []
         for part in range(self._parts):
             given = self._members(self._source.as_of(upto), part)
-            shelves.append(write_base(self.folder.path, self._next(part), given))
+            shelf = replace(self._next(part), source=upto)
+            shelves.append(write_base(self.folder.path, shelf, given))
         return self._put(Edition(version + 1, upto, tuple(shelves)))
 
     def _change(self, edition: Edition, names: list[str], upto: int) -> int:
@@ -137,7 +138,7 @@ class Publisher:
         for part, changed in by_part(found.values(), self._parts).items():
             name = self._next(part).index.replace("index", "change")
             file.write(self.folder.path / name, changed)
-            change = Change(name, len(changed), counting(changed))
+            change = Change(name, len(changed), counting(changed), upto)
             shelves[part] = replace(shelves[part], changes=(*shelves[part].changes, change))
         version = self._put(Edition(edition.version + 1, upto, tuple(shelves)))
         self._tend(shelves)
@@ -147,7 +148,8 @@ class Publisher:
         """Begin to make a new base, if one is due and none is being made."""
         due = [part for part, shelf in enumerate(shelves) if self._due(shelf)]
         if due and not self._making:
-            made, shelf = self._next(due[0]), shelves[due[0]]
+            shelf = shelves[due[0]]
+            made = replace(self._next(due[0]), source=shelf.changes[-1].source)
             self._making = (*made.files, *shelf.files)  # all that must stay until it is done
             work = (due[0], shelf, made)
             self._builder = Thread(target=self._rebuild, args=work, daemon=True)
@@ -188,7 +190,7 @@ class Publisher:
         return edition.version
 
     def _members(self, entries: Iterable[Entry], part: int | None = None) -> list[Member]:
-        """Read the members of one part, or of all; a condition takes some 0.3 ms."""
+        """Read the members of one part, or of all: some 20 us a condition, 0.3 ms with a parser."""
         people, wanted = list[Subscriber](), list[Subscription]()
         for each in entries:
             form = each.form or {}

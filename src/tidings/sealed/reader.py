@@ -55,6 +55,12 @@ def _servers(folder: Folder, part: int) -> Reader[Served]:
 
 
 @lru_cache(MOST)
+def _names(path: Path) -> frozenset[str]:
+    """Give who is in a file of changes."""
+    return frozenset(each.name for each in file.read(path))
+
+
+@lru_cache(MOST)
 def _rolls(folder: Folder, part: int) -> Reader[Roll]:
     return Reader(folder, part, read_roll)
 
@@ -69,7 +75,7 @@ class Roster:
 
     def __init__(self, folder: Folder, version: int) -> None:
         edition = folder.edition(version)
-        self.version = edition.source
+        self.version, self._path, self._shelves = edition.source, folder.path, edition.shelves
         parts = range(len(edition.shelves))
         self._rolls = [_rolls(folder, part).at(version) for part in parts]
 
@@ -77,9 +83,22 @@ class Roster:
         """Give the policy of a subscriber; None if there is no such subscriber."""
         return self._rolls[part_of(name, len(self._rolls))].policy(name)
 
+    def changed_since(self, version: int) -> set[str] | None:
+        """Give who changed after a version of the source; None if that is not known any more."""
+        bases = [each.source for each in self._shelves]
+        if version > self.version or any(each is None or each > version for each in bases):
+            return None
+        files = (
+            change.file
+            for shelf in self._shelves
+            for change in shelf.changes
+            if change.source > version
+        )
+        return set().union(*(_names(self._path / each) for each in files))
+
 
 def forget() -> None:
     """Let go of everything that this process has read."""
-    for kept in (_servers, _rolls):
+    for kept in (_servers, _rolls, _names):
         cached: Any = kept
         cached.cache_clear()

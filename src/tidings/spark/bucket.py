@@ -5,7 +5,7 @@ since state by subscriber costs many times more. What it delivers depends on the
 publications only, never on where a batch ends.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -179,32 +179,42 @@ class Bucket:
         self.watermark_us = pulse.watermark_us
         self.ticks = Ticks(pulse.ticks, pulse.sequence)
         if header["roster"] != self._roster.version:
-            self._renew()
+            self._renew(header["roster"])
 
-    def _renew(self) -> None:
-        """Drop who is gone; who has another policy begins anew, with an empty window."""
+    def _renew(self, since: int | None) -> None:
+        """Drop who is gone; who has another policy begins anew, with an empty window.
+
+        It costs those who changed since that version, or everybody where that is not known.
+        """
+        changed = None if since is None else self._roster.changed_since(since)
         people = self.feeds.names.subscribers
-        for number in people.in_order().tolist():
+        known = {*people.names} if changed is None else changed
+        numbers = np.array([people.number(name) for name in known if name in people], np.int64)
+        for number in numbers[np.argsort(people.order[numbers])].tolist():
             name = people.names[number]
             policy = self._roster.policy(name)
             if policy is None:
                 self.feeds.drop(name)
             elif self.feeds.cohort(policy) != people.cohort[number]:
                 self.feeds.enrol(Subscriber(name, policy))
-        self.waiting = self._comparable(self.waiting)
+        self.waiting = self._comparable(self.waiting, changed)
 
-    def _comparable(self, parcel: Parcel) -> Parcel:
+    def _comparable(self, parcel: Parcel, changed: Set[str] | None) -> Parcel:
         """Leave out, for those who compare events now, matches that came when they did not.
 
         Of such events nobody has kept more than their ids.
         """
         bare = np.array([not form for form in parcel.forms], np.bool_)
-        policies = [self._roster.policy(name) for name in parcel.subscribers] if bare.any() else []
-        compare = np.array([each is not None and needs_attributes(each) for each in policies])
+        compare = np.array([self._compares(each, changed) for each in parcel.subscribers], np.bool_)
         if not compare.any():
             return parcel
         lacking = np.repeat(bare, np.diff(parcel.starts)) & compare[parcel.owners]
         return of_matches(parcel, ~lacking) if lacking.any() else parcel
+
+    def _compares(self, name: str, changed: Set[str] | None) -> bool:
+        """Tell whether somebody who changed compares events with each other."""
+        policy = self._roster.policy(name) if changed is None or name in changed else None
+        return policy is not None and needs_attributes(policy)
 
 
 def packed(

@@ -117,6 +117,10 @@ class PinnedRoster:
         """Give the policy of a subscriber; None if there is no such subscriber."""
         return self._roster.policy(name)
 
+    def changed_since(self, version: int) -> set[str] | None:
+        """Give who changed after a version; None if that is not known any more."""
+        return self._roster.changed_since(version)
+
     @property
     def _roster(self) -> Roster:
         batch = batch_of_task()

@@ -1,6 +1,6 @@
 """Who has which policy, as the state stage asks: by name, and in which version."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +18,9 @@ class Roster(Protocol):
     def policy(self, name: str) -> Policy | None:
         """Give the policy of a subscriber; none if it is gone."""
 
+    def changed_since(self, version: int) -> Set[str] | None:
+        """Give who may have another policy than at a version; None: whoever."""
+
 
 @dataclass(frozen=True)
 class Listed:
@@ -30,6 +33,10 @@ class Listed:
         """Give the policy of a subscriber; none if it is not there."""
         found = self.subscribers.get(name)
         return found.policy if found else None
+
+    def changed_since(self, version: int) -> None:  # noqa: ARG002
+        """Say that anybody may have changed."""
+        return
 
 
 def roster(given: Roster | Mapping[str, Subscriber]) -> Roster:
