@@ -6,6 +6,7 @@ some come twice. Everything is drawn anew from its number, so nothing has to be 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from random import Random
 from typing import Any, Final
 
@@ -47,8 +48,8 @@ DECAYS: Final[tuple[Any, ...]] = (
     {"name": "polynomial", "exponent": 2},
     "logarithmic",
 )
-PLAIN, STEADY = 0.7, 0.9
-"""The shares of policies without diversity (and of those without decay), and of people who stay."""
+STEADY: Final = 0.9
+"""The share of people whom no change touches."""
 GUESTS: Final = 100
 """So many of those who come and go are there at a time."""
 
@@ -112,22 +113,26 @@ def said(chance: Random) -> dict[str, Any]:
     }
 
 
-def people(count: int, seed: int = 7) -> list[Subscriber]:
-    """Give subscribers of all windows in turn; the first one takes part in everything."""
-    chance = Random(seed)
+def policies(seed: int = 7) -> list[Policy]:
+    """Give each window four times: as it is, with a decay, with a diversifier, with both."""
+    chance, found = Random(seed), list[Policy]()
+    for decays, diverse in product((False, True), (False, True)):
+        for window in WINDOWS:
+            decay = chance.choice(DECAYS) if decays else "none"
+            diversify = chance.choice(DIVERSIFIERS) if diverse else "none"
+            found.append(Policy(chance.randint(2, 8), "preference", decay, window, diversify))
+    return found
+
+
+POLICIES: Final = policies()
+
+
+def people(count: int) -> list[Subscriber]:
+    """Give subscribers of all policies in turn; the first one wants everything."""
     return [
-        Subscriber(f"u{number:05d}", policy(chance, WINDOWS[(number + 5) % len(WINDOWS)]))
+        Subscriber(f"u{number:05d}", POLICIES[(number + 5) % len(POLICIES)])
         for number in range(count)
     ]
-
-
-def policy(chance: Random, window: Any) -> Policy:
-    return Policy(
-        k=chance.randint(2, 8),
-        window=window,
-        decay="none" if chance.random() < PLAIN else chance.choice(DECAYS),
-        diversify="none" if chance.random() < PLAIN else chance.choice(DIVERSIFIERS),
-    )
 
 
 def wishes(name: str, seed: object = 7) -> list[Subscription]:
@@ -169,7 +174,7 @@ class Changes:
     def make(self) -> int:
         """Let a guest come and one go; replace, score anew and take away; give how many changed."""
         catalogue, chance = self._store.catalogue, self._chance
-        guest = Subscriber(f"guest{self._round}", policy(chance, chance.choice(WINDOWS)))
+        guest = Subscriber(f"guest{self._round}", chance.choice(POLICIES))
         catalogue.put(guest, *wishes(guest.id))
         gone = catalogue.remove("subscriber", f"guest{self._round - GUESTS}")
         one, other, third = chance.sample(self._movers, 3)
@@ -177,7 +182,7 @@ class Changes:
         kept = catalogue.get("subscription", f"{other.id}-1")
         if kept and kept.form:
             catalogue.replace({**kept.form, "prefrank": chance.randint(1, 100) / 100})
-        catalogue.replace(Subscriber(third.id, policy(chance, chance.choice(WINDOWS))))
+        catalogue.replace(Subscriber(third.id, chance.choice(POLICIES)))
         self._toggle(third.id)
         self._round += 1
         if self._round % GUESTS == 0:

@@ -5,7 +5,8 @@ since state by subscriber costs many times more. What it delivers depends on the
 publications only, never on where a batch ends.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -199,7 +200,7 @@ class Bucket:
                 self.feeds.enrol(Subscriber(name, policy))
         self.waiting = self._comparable(self.waiting, changed)
 
-    def _comparable(self, parcel: Parcel, changed: Set[str] | None) -> Parcel:
+    def _comparable(self, parcel: Parcel, changed: AbstractSet[str] | None) -> Parcel:
         """Leave out, for those who compare events now, matches that came when they did not.
 
         Of such events nobody has kept more than their ids.
@@ -211,7 +212,7 @@ class Bucket:
         lacking = np.repeat(bare, np.diff(parcel.starts)) & compare[parcel.owners]
         return of_matches(parcel, ~lacking) if lacking.any() else parcel
 
-    def _compares(self, name: str, changed: Set[str] | None) -> bool:
+    def _compares(self, name: str, changed: AbstractSet[str] | None) -> bool:
         """Tell whether somebody who changed compares events with each other."""
         policy = self._roster.policy(name) if changed is None or name in changed else None
         return policy is not None and needs_attributes(policy)

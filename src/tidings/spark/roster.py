@@ -1,6 +1,7 @@
 """Who has which policy, as the state stage asks: by name, and in which version."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,7 +19,7 @@ class Roster(Protocol):
     def policy(self, name: str) -> Policy | None:
         """Give the policy of a subscriber; none if it is gone."""
 
-    def changed_since(self, version: int) -> Set[str] | None:
+    def changed_since(self, version: int) -> AbstractSet[str] | None:
         """Give who may have another policy than at a version; None: whoever."""
 
 
@@ -34,7 +35,7 @@ class Listed:
         found = self.subscribers.get(name)
         return found.policy if found else None
 
-    def changed_since(self, version: int) -> None:  # noqa: ARG002
+    def changed_since(self, version: int) -> None:
         """Say that anybody may have changed."""
         return
 
