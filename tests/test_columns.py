@@ -325,6 +325,12 @@ def test_a_bad_record_is_json():
         ({"published_at": [0]}, "there is no column id among published_at"),
         ({"id": ["e1"], "when": [0]}, "there is no column published_at among id, when"),
         ({"id": [1], "published_at": [0]}, "column id holds int64; cast it to string"),
+        ({"id": ["e"], "published_at": [True]}, "column published_at holds bool, and no times"),
+        ({"id": ["e"], "published_at": [[0]]}, "column published_at holds list"),
+        (
+            {"id": ["e"], "published_at": [0], "sequence": ["one"]},
+            "column sequence holds string; cast it to a whole number",
+        ),
     ],
 )
 def test_a_table_that_holds_no_events_is_refused_at_once(columns, message):
@@ -445,6 +451,24 @@ def test_one_bad_subscriber_does_not_stop_the_others():
     assert third == Subscriber("carson", Policy(k=1))
     with pytest.raises(InvalidForm, match="unknown column name; possible are id, policy, prefers"):
         read_subscribers(pa.table({"id": ["bob"], "name": ["Bob"]}), loads_subscriber)
+
+
+def test_policies_are_no_maps():
+    policies = pa.array([[("k", "2")]], pa.map_(pa.string(), pa.string()))
+    with pytest.raises(InvalidForm, match=r"column policy holds map<.*>; a policy is JSON text"):
+        read_subscribers(pa.table({"id": ["bob"], "policy": policies}), loads_subscriber)
+
+
+def test_weighted_predicates_may_be_json_and_have_known_fields():
+    texts = ['[["a = 1", 0.5]]', "[[", None]
+    rows = {"id": ["s1", "s2", "s3"], "subscriber": ["bob"] * 3, "any": texts}
+    first, second, third = listed(read_subscriptions(pa.table(rows)))
+    assert first == Subscription("s1", "bob", any=[["a = 1", 0.5]])
+    assert "subscription s2: any is no JSON" in second.reason
+    assert "give either `where` or `any`" in third.reason
+    other = {"id": ["s4"], "subscriber": ["bob"], "any": [[{"what": "a = 1", "weight": 1.0}]]}
+    [bad] = listed(read_subscriptions(pa.table(other)))
+    assert bad.reason == "any has the fields condition, weight and perhaps state, not what, weight"
 
 
 def test_matches_are_a_table():

@@ -236,6 +236,15 @@ def test_a_new_policy_starts_with_an_empty_window_and_the_same_one_goes_on() -> 
     assert ids(engine.publish(film("e3"))) == ["e3"]
 
 
+def test_another_scorer_ranks_what_comes_and_keeps_the_window() -> None:
+    engine = addison(Sliding(9))
+    assert ids(engine.publish(film("e1", genre="comedy"))) == ["e1"]
+    before = engine.feed("addison")[0].rank
+    engine.replace(Subscriber("addison", Policy(k=1, window=Sliding(9), scorer="exact")))
+    assert [(each.event, each.rank) for each in engine.feed("addison")] == [("e1", before)]
+    assert [each.rank for each in engine.publish(film("e2"))] == [1.0]
+
+
 def test_who_leaves_gets_nothing_and_starts_anew() -> None:
     engine = addison(k=9)
     engine.remove("s1")

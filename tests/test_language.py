@@ -100,6 +100,8 @@ def test_every_name_is_printed_so_that_it_is_read_as_an_attribute(name: str) -> 
         ("a = 1 and (b = 2 or c = 3)", "(a = 1 and b = 2) or (a = 1 and c = 3)"),
         ("show = 1 -- the rest\n and movie.year = -2", 'show = 1 and "movie.year" = -2'),
         ("(x < 3 or y = 1) and x > 5", "y = 1 and x > 5"),
+        ("`order` = 1 and `has space` > 2", 'order = 1 and "has space" > 2'),
+        ("`a.b` = '`' and `a``b` = 1", '"a.b" = \'`\' and "a`b" = 1'),
     ],
 )
 def test_conditions_read_as_sql_has_them(written: str, printed: str) -> None:
@@ -251,6 +253,7 @@ def underlined(refused: InvalidCondition, text: str) -> str:
         ("a = 1 and t = 'abc", "'abc", "opened and not closed"),
         ("t = 'a\" b", "'a\" b", "opened and not closed"),
         ("a = 1 /* why", "/* why", "opened and not closed"),
+        ("a = '`' and `b = 1", "`b = 1", "opened and not closed"),
         ("a = 1 and x = 1e999", "x = 1e999", "inf is not a finite number"),
         ("x between 7 and 3", "x between 7 and 3", "low 7 is above high 3"),
         ("a = 1 or (x > 5 and x < 3)", "x > 5 and x < 3", "low 5 is above high 3"),

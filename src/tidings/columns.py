@@ -23,6 +23,8 @@ from tidings.rows import (
     as_read,
     attribute_columns,
     check_columns,
+    check_policies,
+    check_times,
     read_rows,
 )
 from tidings.values import Family, Range, Value, parse_time_us, time_us
@@ -139,6 +141,8 @@ def read_events(
     or has a column of a type that no attribute can have, is refused as a whole.
     """
     check_columns(table.schema, required=("id", "published_at"), text=("id",))
+    if cell is as_read:
+        check_times(table.schema)
     quick = quick_events if cell is as_read else None
     return read_rows(table, attribute_columns(table.schema), lambda row: _event(row, cell), quick)
 
@@ -206,6 +210,8 @@ def _only(possible: pa.Schema, schema: pa.Schema) -> list[Column]:
 
 def _subscription(row: Mapping[str, Any], cell: Cell) -> Subscription:
     found = _reread(row, cell, required=("id", "subscriber"))
+    if isinstance(found.get("any"), str):
+        found["any"] = _json(f"subscription {found['id']}: any", found["any"])
     if isinstance(found.get("any"), list):
         found["any"] = list(map(_weighted, found["any"]))
     return Subscription(**{name: _undecimal(value) for name, value in found.items()})
@@ -215,6 +221,9 @@ def _weighted(part: Any) -> Any:
     """Give a struct as `[condition, weight, state]`; without a state it is active."""
     if not isinstance(part, Mapping):
         return part
+    if part.keys() - {*_WEIGHTED.names}:
+        fields = ", ".join(part)
+        raise InvalidForm(f"any has the fields condition, weight and perhaps state, not {fields}")
     weight = _undecimal(part.get("weight"))
     return [part.get("condition"), weight, part.get("state") or "active"]
 
@@ -238,6 +247,7 @@ def read_subscribers(
     Only `id` must be there. A policy is JSON text or a struct, whose null fields are left out.
     """
     check_columns(table.schema, required=("id",), text=("id",))
+    check_policies(table.schema)
     columns = _only(SUBSCRIBERS, table.schema)
     return read_rows(table, columns, lambda row: loads(_subscriber(row, cell)))
 
@@ -245,11 +255,15 @@ def read_subscribers(
 def _subscriber(row: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
     form = _reread(row, cell, required=("id",))
     if isinstance(form.get("policy"), str):
-        try:
-            form["policy"] = json.loads(form["policy"])
-        except ValueError as error:
-            raise InvalidForm(f"subscriber {form['id']}: policy is no JSON: {error}") from None
+        form["policy"] = _json(f"subscriber {form['id']}: policy", form["policy"])
     return form | {"policy": _given(form.get("policy"))}
+
+
+def _json(what: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidForm(f"{what} is no JSON: {error}") from None
 
 
 def _given(struct: Any) -> Any:

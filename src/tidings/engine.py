@@ -10,6 +10,7 @@ from tidings import checks, parts
 from tidings.errors import InvalidSubscription, TidingsError
 from tidings.explain import Explanation, Memory, Placement, explain, explain_target
 from tidings.feeds import FEEDS
+from tidings.feeds.policies import same_feed
 from tidings.forms import loads_event, loads_subscriber, loads_subscription
 from tidings.intake import Intake
 from tidings.matching import Matcher
@@ -109,7 +110,8 @@ class Engine:
     def replace(self, new: Subscription | Subscriber | Mapping[str, Any]) -> None:
         """Put a subscription or a subscriber in the place of the one with its id.
 
-        A subscriber with a new policy starts with an empty window.
+        A subscriber with another window, decay, diversifier or k starts with an empty window.
+        Another scorer ranks what comes from now on; the window stays.
         """
         with self._intake.door(new):
             if not isinstance(new, Subscription | Subscriber):
@@ -118,7 +120,7 @@ class Engine:
             if isinstance(new, Subscription):
                 self._stages.matcher.remove(new.id)
                 self._stages.matcher.add(new)
-            elif new.policy == self._known(new.id).policy:
+            elif same_feed(new.policy, self._known(new.id).policy):
                 self._stages.matcher.subscribe(new)
             else:
                 self._stages.enrol(new)

@@ -11,10 +11,11 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import product
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
 
 from tidings.errors import InvalidCondition, TidingsError
@@ -27,7 +28,6 @@ POSSIBLE: Final = (
     "comparisons (= != < <= > >=) of an attribute with a number, string, boolean, "
     "date '…' or timestamp '…'; between; in (…); like 'x%', '%x', '%x%'; and, or, not"
 )
-_DIALECT: Final = "duckdb"
 _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
     exp.EQ: "=",
     exp.NEQ: "!=",
@@ -53,13 +53,20 @@ _TIMES: Final = (
 _WRITTEN_OUT: Final = 1e15
 _SHOWN: Final = 120
 _CLOSED: Final = re.compile(
-    r"""'[^']*'|"[^"]*"|\$\$.*?\$\$|/\*.*?\*/|--[^\n]*|(?!/\*|\$\$)[^'"]""", re.DOTALL
+    r"""'[^']*'|"[^"]*"|`[^`]*`|\$\$.*?\$\$|/\*.*?\*/|--[^\n]*|(?!/\*|\$\$)[^'"`]""", re.DOTALL
 )
 _USES: Final = ("? = 1", "? < 1", "? in (1)", "? between 1 and 2", "? like 'x'", "contains(?, 'x')")
 _EVERYWHERE: Final = " and ".join(f"{use} and ({use})" for use in _USES)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Conjunctions = list[tuple[Predicate, ...]]
+
+
+class _Conditions(DuckDB):
+    """The SQL of conditions: names may stand in backticks too, as Spark and MySQL write them."""
+
+    class Tokenizer(DuckDB.Tokenizer):
+        IDENTIFIERS: ClassVar = ['"', "`"]
 
 
 def parse(text: object) -> Condition:
@@ -100,7 +107,7 @@ def parse_predicate(text: object) -> Predicate:
 
 def _tree(text: str) -> exp.Expr:
     try:
-        return sqlglot.parse_one(text, into=exp.Condition, dialect=_DIALECT)
+        return sqlglot.parse_one(text, into=exp.Condition, dialect=_Conditions)
     except ParseError as error:
         details = error.errors[0] if error.errors else {}
         end = _offset(text, details.get("line", 1), details.get("col", 1))
@@ -276,7 +283,7 @@ class _Reader:
 
     def _quote(self, node: exp.Expr) -> str:
         if not any("start" in part.meta for part in node.walk()):
-            return node.sql(_DIALECT).lower()
+            return node.sql(_Conditions).lower()
         start, end = self._place(node)
         return self._text[start:end]
 

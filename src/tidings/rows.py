@@ -153,6 +153,24 @@ def check_columns(schema: pa.Schema, required: Iterable[str], text: Iterable[str
             raise InvalidForm(f"column {name} holds {kind}; cast it to string")
 
 
+def check_times(schema: pa.Schema) -> None:
+    """Check that `published_at` can hold times, and `sequence` numbers."""
+    kind = schema.field("published_at").type
+    if types.is_nested(kind) or types.is_boolean(kind):
+        raise InvalidForm(f"column published_at holds {kind}, and no times")
+    if "sequence" in schema.names:
+        kind = schema.field("sequence").type
+        if not any(test(kind) for test in (types.is_integer, types.is_floating, types.is_null)):
+            raise InvalidForm(f"column sequence holds {kind}; cast it to a whole number")
+
+
+def check_policies(schema: pa.Schema) -> None:
+    """Check that policies are text or structs."""
+    if "policy" in schema.names and types.is_map(schema.field("policy").type):
+        kind = schema.field("policy").type
+        raise InvalidForm(f"column policy holds {kind}; a policy is JSON text or a struct")
+
+
 def _is_text(kind: pa.DataType) -> bool:
     if types.is_dictionary(kind):
         return _is_text(kind.value_type)

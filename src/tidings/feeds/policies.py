@@ -14,3 +14,9 @@ def kept(policy: Policy) -> dict[str, Any]:
         "window": parts.form(policy.window),
         "diversify": parts.form(policy.diversify),
     }
+
+
+def same_feed(one: Policy, other: Policy) -> bool:
+    """Tell whether two policies decide alike over matches that have their scores."""
+    parts = ("k", "decay", "window", "diversify")
+    return all(getattr(one, part) == getattr(other, part) for part in parts)

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from tidings.errors import TidingsError
+from tidings.sealed.hold import held, hold
 from tidings.sealed.people import hash_of
 
 KEPT: Final = 8
@@ -120,13 +121,19 @@ class Folder:
                 temporary.unlink()
         return int(pin.read_text())
 
-    def clean(self, making: Iterable[str] = ()) -> list[str]:
-        """Remove versions that are old and not pinned, with files that none needs; give these.
+    def hold(self) -> int:
+        """Give the newest version, which then stays until this process ends."""
+        version = self._some()
+        hold(self.path, version)
+        return version
 
-        Files that are being made for a version to come are spared.
+    def clean(self, making: Iterable[str] = ()) -> list[str]:
+        """Remove versions that are old, not pinned and not held, with files that none needs.
+
+        Files that are being made for a version to come are spared. Gives what is removed.
         """
         versions = sorted(self._versions())
-        needed = {*versions[-KEPT:], *self._pinned()}
+        needed = {*versions[-KEPT:], *self._pinned(), *held(self.path)}
         files = {*making}
         for version in versions:
             if version in needed:

@@ -23,7 +23,7 @@ from tidings.diversify.lsh import MaxDivRelLsh
 from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.rows import BadRecord
 from tidings.spark.flow import ReadEvents
-from tidings.spark.frames import event_reader
+from tidings.spark.publications import readable
 
 RANK: Final = "rank"
 CHOSEN: Final = "id string, published_at timestamp, rank double, position long"
@@ -43,7 +43,7 @@ def diversify(
     signatures where the candidates are, a shuffle by bucket and one by winner, so that one group
     may have millions. Any other looks at a group in one task, which must hold it.
     """
-    crowd, part = _read(candidates, by), parts.read(DIVERSIFIERS, "diversifier", diversifier)
+    (candidates, crowd), part = _read(candidates, by), _diversifier(diversifier)
     checks.count("k", k)
     if isinstance(part, MaxDivRelLsh):
         return _elected(crowd, candidates, part, k)
@@ -64,7 +64,7 @@ def diversify_approximately(
     most halves it again, so the answer has a sixth at least. For `maxsum` and `maxavg` no bound is
     stated. The answer depends on how the candidates are partitioned.
     """
-    crowd, part = _read(candidates, by), parts.read(DIVERSIFIERS, "diversifier", diversifier)
+    (candidates, crowd), part = _read(candidates, by), _diversifier(diversifier)
     checks.count("k", k)
     if not isinstance(part, MaxMin | MaxSum | MaxAvg):
         raise InvalidPolicy(f"core-sets are for maxmin, maxsum and maxavg, not {part.name}")
@@ -94,11 +94,16 @@ class Crowd:
         return [_candidate(each, rank) for each, rank in zip(events, ranks, strict=True)]
 
 
-def _read(candidates: DataFrame, by: str | Sequence[str]) -> Crowd:
+def _diversifier(given: object) -> Diversifier:
+    return parts.read(DIVERSIFIERS, "diversifier", given)
+
+
+def _read(candidates: DataFrame, by: str | Sequence[str]) -> tuple[DataFrame, Crowd]:
     groups = (by,) if isinstance(by, str) else tuple(by)
     if missing := [name for name in (RANK, *groups) if name not in candidates.columns]:
         raise InvalidForm(f"candidates lack the columns {missing}")
-    return Crowd(candidates.schema, groups, event_reader(candidates.drop(RANK, *groups)))
+    rows, read = readable(candidates, RANK, *groups)
+    return rows, Crowd(rows.schema, groups, read)
 
 
 def _candidate(found: Any, rank: Any) -> Candidate:

@@ -2,37 +2,38 @@
 
 import atexit
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any, Final, TypeVar
 
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from tidings import checks, columns, files
 from tidings.errors import InvalidForm, InvalidPolicy, InvalidSubscription
-from tidings.forms import loads_subscriber
+from tidings.forms import loads_subscriber, loads_subscription
 from tidings.model import Subscription
-from tidings.policy import Subscriber
-from tidings.rows import BadRecord
+from tidings.policy import Policy, Subscriber
+from tidings.rows import BadRecord, attempt
 from tidings.sealed.bases import seal_folder
 from tidings.sealed.folder import Folder
 from tidings.sealed.member import Member, members
 from tidings.sealed.publisher import Publisher
-from tidings.spark.flow import ReadEvents, read_lines
-from tidings.spark.matchers import Matchers, Objects, PinnedRoster, Versions
+from tidings.spark.filed import Filed, FiledRoster, file_members
+from tidings.spark.matchers import PinnedRoster, Versions
+from tidings.spark.roster import Roster
 from tidings.store import Store
 
 T = TypeVar("T")
-Given = DataFrame | Iterable[Subscription] | str | Path
+Form = Mapping[str, Any]
+Given = DataFrame | Iterable[Subscription | Form] | str | Path
 Subscriptions = Given | Folder | Store
-Subscribers = DataFrame | Iterable[Subscriber] | str | Path | None
+People = Iterable[Subscriber | Form] | Mapping[str, Policy | Form]
+Subscribers = DataFrame | People | Policy | str | Path | None
 FOLDER: Final = "spark.tidings.index"
 """The setting that names a folder for index files, which all machines of a cluster see."""
 _SHOWN = 5
-_LINES = (["value"], ["value", "reason"])
 
 
 def matchers(
@@ -42,13 +43,14 @@ def matchers(
     parts: int = 1,
     *,
     seal: bool = True,
-) -> Matchers:
+) -> Versions | Filed:
     """Make what the workers match with.
 
     That is the folder of a publisher, if one is given, or one that follows a store: in a stream,
     each batch has its own version. Without `seal`, it is objects, of which all can be asked.
     All else is sealed in a folder that is removed with this process. Without `subscribers`,
-    everybody who owns a subscription has the default policy.
+    everybody who owns a subscription has the default policy; a `Policy` in their place is that of
+    everybody, and a dict tells that of each.
     """
     if isinstance(subscriptions, Store):
         subscriptions = _followed(publications, subscriptions, checks.count("parts", parts))
@@ -57,24 +59,20 @@ def matchers(
             raise InvalidForm("subscriptions of a store or folder come with their subscribers")
         if not seal:
             raise InvalidPolicy("the subscriptions of a folder are ranked by 'exact' or 'relaxed'")
-        version = None if publications.isStreaming else subscriptions.newest()
+        version = None if publications.isStreaming else subscriptions.hold()
         return Versions(subscriptions, version)
-    given = _members(subscriptions, subscribers)
+    given, path = _members(subscriptions, subscribers), _own_folder(publications)
     if not seal:
-        return Objects(given)
+        return file_members(path, given)
     try:
-        path = _own_folder(publications)
         return Versions(seal_folder(path, given, checks.count("parts", parts)), 1)
     except InvalidPolicy:  # a policy that cannot be written: a function of the user
-        return Objects(given)
+        return file_members(path, given)
 
 
-def roster(found: Matchers) -> PinnedRoster | dict[str, Subscriber]:
+def roster(found: Versions | Filed) -> Roster:
     """Give who has which policy, as the state stage asks."""
-    if isinstance(found, Versions):
-        return PinnedRoster(found)
-    members = found.members if isinstance(found, Objects) else ()
-    return {each.name: each.subscriber for each in members if each.subscriber}
+    return PinnedRoster(found) if isinstance(found, Versions) else FiledRoster(found.path)
 
 
 def _own_folder(publications: DataFrame) -> Path:
@@ -97,13 +95,13 @@ def _followed(publications: DataFrame, store: Store, parts: int) -> Folder:
 
 def _members(subscriptions: Given, subscribers: Subscribers) -> list[Member]:
     wanted = _all_good("subscription", _subscriptions(subscriptions))
-    people = _all_good("subscriber", _subscribers(subscribers))
+    owners = sorted({each.subscriber for each in wanted})
     if twice := [name for name, count in Counter(each.id for each in wanted).items() if count > 1]:
         raise InvalidSubscription(f"subscription {twice[0]!r} is there twice")
-    known = {each.id for each in people}
-    if subscribers is None:
-        people = [Subscriber(name) for name in sorted({each.subscriber for each in wanted})]
-    elif missing := sorted({each.subscriber for each in wanted} - known):
+    if subscribers is None or isinstance(subscribers, Policy):
+        return members([Subscriber(name, subscribers or Policy()) for name in owners], wanted)
+    people = _all_good("subscriber", _subscribers(subscribers))
+    if missing := sorted({*owners} - {each.id for each in people}):
         raise InvalidForm(f"subscriptions have subscribers that are not there: {missing[:_SHOWN]}")
     return members(people, wanted)
 
@@ -111,15 +109,41 @@ def _members(subscriptions: Given, subscribers: Subscribers) -> list[Member]:
 def _subscriptions(given: Given) -> Iterator[Any]:
     if isinstance(given, DataFrame):
         return columns.read_subscriptions(given.toArrow())
-    return files.read_subscriptions(given) if isinstance(given, str | Path) else iter(given)
+    if isinstance(given, str | Path):
+        return files.read_subscriptions(given)
+    return _objects(Subscription, loads_subscription, given)
 
 
-def _subscribers(given: Subscribers) -> Iterator[Any]:
-    if given is None:
-        return iter(())
+def _subscribers(given: Any) -> Iterator[Any]:
     if isinstance(given, DataFrame):
         return columns.read_subscribers(given.toArrow(), loads_subscriber)
-    return files.read_subscribers(given) if isinstance(given, str | Path) else iter(given)
+    if isinstance(given, str | Path):
+        return files.read_subscribers(given)
+    if isinstance(given, Mapping):
+        given = [{"id": name, "policy": policy} for name, policy in given.items()]
+    return _objects(Subscriber, _subscriber, given)
+
+
+def _subscriber(form: Form) -> Subscriber:
+    """Read the form of a subscriber, whose policy may be an object."""
+    if isinstance(form.get("policy"), Policy):
+        return Subscriber(**form)
+    return loads_subscriber(form)
+
+
+def _objects(kind: type[T], loads: Callable[[Form], T], given: Any) -> Iterator[T | BadRecord]:
+    """Give objects as they are, and what forms stand for."""
+    if not isinstance(given, Iterable):
+        raise InvalidForm(
+            f"{kind.__name__.lower()}s are a DataFrame, a file, objects or forms, not {given!r}"
+        )
+    for position, each in enumerate(given, start=1):
+        if isinstance(each, kind):
+            yield each
+        elif isinstance(each, Mapping):
+            yield attempt(loads, each, position, dict)
+        else:
+            raise InvalidForm(f"{each!r} is no {kind.__name__} and no form of one")
 
 
 def _all_good(what: str, found: Iterator[T | BadRecord]) -> list[T]:
@@ -130,25 +154,3 @@ def _all_good(what: str, found: Iterator[T | BadRecord]) -> list[T]:
         reasons = "\n".join(f"  {each.position}: {each.reason}" for each in bad[:_SHOWN])
         raise InvalidForm(f"{len(bad)} of {len(records)} {what}s cannot be used:\n{reasons}")
     return [each for each in records if not isinstance(each, BadRecord)]
-
-
-def event_reader(publications: DataFrame) -> ReadEvents:
-    """Tell how the rows of a DataFrame are read, and refuse a schema that holds no publications.
-
-    A DataFrame with the one column `value` (`spark.read.text`) holds the JSON form of an event a
-    line; it may also have a column `reason`, for lines that another reader refused.
-    """
-    if publications.columns in _LINES:
-        return read_lines
-    columns.read_events(to_arrow_schema(publications.schema, timezone="UTC").empty_table())
-    return columns.read_events
-
-
-def check_sequences(publications: DataFrame, found: Matchers) -> None:
-    """Refuse publications without numbers where some window counts all of them."""
-    known = "sequence" in publications.columns or publications.columns in _LINES
-    if not known and found.counting():
-        raise InvalidPolicy(
-            'a subscriber counts published events (count="published"), so the publications need a '
-            "column sequence"
-        )

@@ -76,13 +76,10 @@ class Versions:
 
 @dataclass(frozen=True)
 class Objects:
-    """Members that travel as they are: those whose policies cannot be written."""
+    """Members as they are: those whose policies cannot be written."""
 
     members: Sequence[Member] = field(hash=False)
     parts: int = 1
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Objects, (self.members, self.parts))
 
     def counting(self) -> bool:
         """Tell whether somebody counts."""

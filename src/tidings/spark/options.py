@@ -14,15 +14,16 @@ BUCKETS: Final = 8
 class Options:
     """How late events may come, how long ids are remembered, how many buckets; and what time does.
 
-    An event is late if it is older, by more than `lateness`, than the newest one of an earlier
-    batch. One whose id came before, no longer than `remember` ago, is a dead letter. `parts`, of
-    which `buckets` is a multiple, splits the subscribers as in `match`. With `prune`, matches that
-    cannot win are not sent to the buckets; then the size of a period, and accounts, count what was
-    sent, and an id that comes twice with other values may hide a match. `until` (batch
-    only) says up to which time periods are closed at the end. `clock` (streams only) is how often
-    time passes by itself, so that periods end where nothing is published; then what is published
-    must carry the time of day, since it is late beside the clock as well. `state` is where a query
-    with a new checkpoint begins: what `rebucket` has read from another one.
+    In a stream, an event is late if it is older, by more than `lateness`, than the newest one of
+    an earlier batch; one that is not waits so long for others from before it. In a batch all has
+    come. An event whose id came before, no longer than `remember` ago, is a dead letter. `parts`,
+    of which `buckets` is a multiple, splits the subscribers as in `match`. With `prune`, matches
+    that cannot win are not sent to the buckets; then the size of a period, and accounts, count what
+    was sent, and an id that comes twice with other values may hide a match. `until` (batch only)
+    says up to which time periods are closed at the end. `clock` (streams only) is how often time
+    passes by itself, so that periods end where nothing is published; then what is published must
+    carry the time of day, since it is late beside the clock as well. `state` is where a query with
+    a new checkpoint begins: what `rebucket` has read from another one.
     """
 
     lateness: object = "0s"
@@ -39,3 +40,8 @@ class Options:
         """What buckets need of it."""
         buckets = checks.count("buckets", self.buckets)
         return Terms(parse_duration_us(self.lateness), parse_duration_us(self.remember), buckets)
+
+    @property
+    def batch_terms(self) -> Terms:
+        """What buckets need of it in a batch: all has come, so nothing waits for what is late."""
+        return self.terms._replace(lateness_us=0)

@@ -16,16 +16,11 @@ from tidings.sealed.base import ranked_by_index
 from tidings.spark.answers import LETTERS, ROW, TARGETS, Targets, letter_batches, match_batches
 from tidings.spark.clock import with_time
 from tidings.spark.flow import FLOW, PART, Flow
-from tidings.spark.frames import (
-    Subscribers,
-    Subscriptions,
-    check_sequences,
-    event_reader,
-    matchers,
-    roster,
-)
+from tidings.spark.frames import Subscribers, Subscriptions, matchers, roster
 from tidings.spark.matchers import Matchers
 from tidings.spark.options import Options
+from tidings.spark.publications import check_sequences, readable
+from tidings.spark.session import check_session
 from tidings.spark.state import run_buckets
 
 
@@ -40,9 +35,10 @@ def match(
 
     `parts` splits the subscribers, where an index of all is more than a worker should hold.
     """
+    rows, read = readable(publications)
     found = matchers(publications, subscriptions, subscribers, parts)
-    work = partial(match_batches, found, event_reader(publications))
-    return sent_to_parts(publications, found).mapInArrow(work, from_arrow_schema(MATCHES))
+    work = partial(match_batches, found, read)
+    return sent_to_parts(rows, found).mapInArrow(work, from_arrow_schema(MATCHES))
 
 
 def dead_letters(publications: DataFrame) -> DataFrame:
@@ -50,8 +46,8 @@ def dead_letters(publications: DataFrame) -> DataFrame:
 
     `match` and `target` pass over these rows; `outcomes` has them with all else.
     """
-    work = partial(letter_batches, event_reader(publications))
-    return publications.mapInArrow(work, from_arrow_schema(LETTERS))
+    rows, read = readable(publications)
+    return rows.mapInArrow(partial(letter_batches, read), from_arrow_schema(LETTERS))
 
 
 def feed(
@@ -80,11 +76,13 @@ def outcomes(
     until, clock, state.
     """
     chosen = Options(**options)
-    terms = chosen.terms
+    rows, read = readable(publications)
+    terms = chosen.terms if rows.isStreaming else chosen.batch_terms
+    check_session(rows, terms.buckets)
     found = matchers(publications, subscriptions, subscribers, chosen.parts)
     check_sequences(publications, found)
-    stage = Flow(found, event_reader(publications), terms.buckets, chosen.prune)
-    sent = sent_to_parts(publications, found)
+    stage = Flow(found, read, terms.buckets, chosen.prune)
+    sent = sent_to_parts(rows, found)
     flow = sent.mapInArrow(stage.batches, from_arrow_schema(FLOW))
     timed = with_time(flow, terms.buckets, chosen.until, chosen.clock)
     return run_buckets(timed, roster(found), terms, chosen.state)
@@ -112,13 +110,14 @@ def target(
     With several `parts` the best of each are put together, which a stream cannot do.
     """
     part, most = read_scorer(scorer), checks.count("k", k)
+    rows, read = readable(events)
     found = matchers(events, subscriptions, None, parts, seal=ranked_by_index(part))
-    work = Targets(found, event_reader(events), most, part)
+    work = Targets(found, read, most, part)
     if found.parts == 1:
-        return events.mapInArrow(work.batches, from_arrow_schema(TARGETS))
+        return rows.mapInArrow(work.batches, from_arrow_schema(TARGETS))
     if events.isStreaming:
         raise InvalidPolicy("targets of several parts are for batches; in a stream use one part")
-    numbered = events.withColumn(ROW, f.monotonically_increasing_id())
+    numbered = rows.withColumn(ROW, f.monotonically_increasing_id())
     schema = from_arrow_schema(TARGETS.append(pa.field(ROW, pa.int64())))
     best = Window.partitionBy(ROW).orderBy(f.desc("score"), f.asc("subscription"))
     all_of_them = sent_to_parts(numbered, found).mapInArrow(work.batches, schema)

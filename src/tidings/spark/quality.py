@@ -15,7 +15,7 @@ from tidings.diversify.distance import Overlap
 from tidings.model import Event
 from tidings.quality import SPAN, set_diversity
 from tidings.spark.flow import ReadEvents
-from tidings.spark.frames import event_reader
+from tidings.spark.publications import readable
 from tidings.values import SECOND_US
 
 APART: Final = pa.schema({"subscriber": pa.string(), "apart": pa.float64(), "pairs": pa.int64()})
@@ -95,7 +95,8 @@ def _mean(total: str, count: str) -> Column:
 
 
 def _apart(deliveries: DataFrame, publications: DataFrame, span: int) -> DataFrame:
-    read, names = event_reader(publications), publications.columns
+    publications, read = readable(publications)
+    names = publications.columns
     own = f.col("id") if "id" in names else f.get_json_object("value", "$.id")
     events = publications.withColumn("_id", own).dropDuplicates(["_id"])
     got = deliveries.select(

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Final
 
 from pyspark import SparkConf, SparkContext
 from pyspark.logger import PySparkLogger
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from tidings.errors import TidingsError
 from tidings.spark.java import find_java
 from tidings.spark.launchers import java_home, python_command
 
@@ -20,6 +22,10 @@ STATE_STORE: Final = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
 }
+
+SHUFFLE: Final = "spark.sql.shuffle.partitions"
+IDLE: Final = 4
+"""So many tasks for each bucket are too many."""
 
 # For checkpoints on a local disk only: about a third less time for each micro-batch.
 _LOCAL_DISK: Final = {
@@ -42,7 +48,7 @@ _SETTINGS: Final = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
+    SHUFFLE: "2",
     **STATE_STORE,
 }
 
@@ -82,6 +88,26 @@ def session(
         return builder.getOrCreate()
     with _environment(JAVA_HOME=java_home(find_java()), PYSPARK_PYTHON=worker_python(place)):
         return builder.getOrCreate()
+
+
+def check_session(frame: DataFrame, buckets: int) -> None:
+    """Refuse a session whose streams cannot keep windows; warn of one that makes idle tasks."""
+    conf = frame.sparkSession.conf
+    for key, needed in STATE_STORE.items():
+        has = str(conf.get(key))
+        if frame.isStreaming and "RocksDB" not in has:
+            raise TidingsError(
+                f"streams of this session keep their state in {has.rpartition('.')[2]}, and "
+                f"windows need RocksDB; before this, say\n  spark.conf.set({key!r}, {needed!r})"
+            )
+    tasks = int(conf.get(SHUFFLE) or 0)
+    if tasks > IDLE * buckets:
+        warnings.warn(
+            f"{SHUFFLE} is {tasks}, and no more than {buckets} tasks of a batch have a bucket to "
+            f"work on; all others start a Python for nothing. Set it to {buckets} or fewer, before "
+            "a checkpoint is begun",
+            stacklevel=4,
+        )
 
 
 def submitted() -> dict[str, str]:

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PySparkAttributeError
 from pyspark.sql import DataFrame
 
 from tidings.columns import DELIVERIES
+from tidings.errors import TidingsError
 from tidings.rows import DeadLetter
 from tidings.store import Appended, Store, open_store
 
@@ -50,11 +52,23 @@ def store_sink(
 
 def _write(url: str, query: str, batch: DataFrame, number: int, patience_s: float) -> None:
     """Run the batch, also one that is there already: that is what brings the state on."""
+    checkpoint = _checkpoint(batch)
     outcomes = batch.toArrow()
-    checkpoint = batch.sparkSession.sparkContext.getLocalProperty(_CHECKPOINT)
     name = f"{query}/{checkpoint}" if checkpoint else query
     with open_store(url, patience_s=patience_s) as store:
         append_outcomes(store, name, number, outcomes)
+
+
+def _checkpoint(batch: DataFrame) -> str | None:
+    """Give the id of the checkpoint that a batch is of; None where it is of no stream."""
+    try:
+        context = batch.sparkSession.sparkContext
+    except PySparkAttributeError:
+        raise TidingsError(
+            "store_sink does not work through Spark Connect, which does not tell the checkpoint of "
+            "a batch; write with parquet_sink, or run the stream in a classic session"
+        ) from None
+    return context.getLocalProperty(_CHECKPOINT)
 
 
 def append_outcomes(store: Store, query: str, batch: int, outcomes: pa.Table) -> Appended:

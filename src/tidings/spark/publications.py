@@ -1,0 +1,71 @@
+"""Publications as a user has them: which DataFrames can be read, and how their rows are."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from tidings import columns
+from tidings.errors import InvalidForm, InvalidPolicy
+from tidings.model import Event
+from tidings.rows import BadRecord
+from tidings.spark.flow import ReadEvents, read_lines
+from tidings.spark.matchers import Matchers
+
+_LINES: Final = (["value"], ["value", "reason"])
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """Reads rows of which some columns travel under other names."""
+
+    read: ReadEvents
+    names: Mapping[str, str]
+
+    def __call__(self, batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
+        """Read a batch, its columns under their own names."""
+        return self.read(batch.rename_columns([self.names.get(n, n) for n in batch.schema.names]))
+
+
+def readable(publications: DataFrame, *others: str) -> tuple[DataFrame, ReadEvents]:
+    """Give publications as Python can get them, and what reads their rows there.
+
+    `others` are columns that are not read. A schema that holds no publications is refused. Spark
+    takes a dot in the name of a column for a field of a struct when it hands rows to Python, so
+    such columns travel under another name.
+    """
+    if not isinstance(publications, DataFrame):
+        given = type(publications).__name__
+        raise InvalidForm(f"publications are a DataFrame of Spark, not {given}")
+    read = event_reader(publications.drop(*others))
+    dotted = [name for name in publications.columns if {".", "`"} & {*name}]
+    if not dotted:
+        return publications, read
+    safe = {name: f"tidings_name_{place}" for place, name in enumerate(dotted)}
+    frame = publications.toDF(*(safe.get(name, name) for name in publications.columns))
+    return frame, Renamed(read, {short: name for name, short in safe.items()})
+
+
+def event_reader(publications: DataFrame) -> ReadEvents:
+    """Tell how the rows of a DataFrame are read, and refuse a schema that holds no publications.
+
+    A DataFrame with the one column `value` (`spark.read.text`) holds the JSON form of an event a
+    line; it may also have a column `reason`, for lines that another reader refused.
+    """
+    if publications.columns in _LINES:
+        return read_lines
+    columns.read_events(to_arrow_schema(publications.schema, timezone="UTC").empty_table())
+    return columns.read_events
+
+
+def check_sequences(publications: DataFrame, found: Matchers) -> None:
+    """Refuse publications without numbers where some window counts all of them."""
+    known = "sequence" in publications.columns or publications.columns in _LINES
+    if not known and found.counting():
+        raise InvalidPolicy(
+            'a subscriber counts published events (count="published"), so the publications need a '
+            "column sequence"
+        )

@@ -1,0 +1,105 @@
+"""Through Spark Connect, with a server and a client in processes of their own."""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.spark.connected import WORK
+
+from tidings import Engine
+from tidings.matching import Matcher
+
+pytest.importorskip("grpc", reason="a client of Spark Connect needs grpcio")
+pytestmark = pytest.mark.spark
+PROGRAM = Path(__file__).with_name("connected.py")
+PATIENCE_S = 600
+
+
+@contextmanager
+def server(port: int) -> Iterator[None]:
+    """Run a server; it ends with its input."""
+    line = [sys.executable, str(PROGRAM), str(port)]
+    with subprocess.Popen(
+        line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What came of each function, in a client."""
+    port = free_port()
+    with server(port):
+        done = subprocess.run(
+            [sys.executable, PROGRAM, str(port), tmp_path_factory.mktemp("connected")],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(line) for line in done.stdout.splitlines())
+
+
+@pytest.fixture(scope="module")
+def delivered() -> list[list[str]]:
+    engine = Engine()
+    for subscriber in WORK.subscribers:
+        engine.subscribe(subscriber)
+    engine.add_many(WORK.subscriptions)
+    return sorted([each.subscriber, each.event] for each in engine.publish_many(WORK.events))
+
+
+def test_the_session_is_that_of_a_client(said: dict[str, Any]) -> None:
+    assert said["session"] == "pyspark.sql.connect.session"
+
+
+def test_matches_and_targets_are_found(said: dict[str, Any]) -> None:
+    matcher = Matcher(WORK.subscribers, WORK.subscriptions)
+    matches = [each for event in WORK.events for each in matcher.matches(event)]
+    assert said["match"] == sorted([each.subscriber, each.event.id] for each in matches)
+    assert said["target"] == sum(bool(matcher.matches(event)) for event in WORK.events)
+
+
+def test_batches_deliver_what_the_engine_delivers(
+    said: dict[str, Any], delivered: list[list[str]]
+) -> None:
+    assert said["feed"] == delivered
+    assert said["outcomes"] == sum(said["evaluate"]) == len(delivered)
+
+
+@pytest.mark.parametrize("sink", ["stream", "parquet_sink"])
+def test_streams_deliver_what_the_engine_delivers(
+    said: dict[str, Any], delivered: list[list[str]], sink: str
+) -> None:
+    assert said[sink] == delivered
+
+
+@pytest.mark.parametrize("way", ["maxdivrel-lsh", "divrank", "approximately"])
+def test_candidates_are_chosen_from(said: dict[str, Any], way: str) -> None:
+    assert said[way] == 3
+
+
+def test_the_state_of_a_checkpoint_is_read(said: dict[str, Any]) -> None:
+    assert said["rebucket"] == 4
+
+
+def test_the_sink_into_a_store_says_what_to_use_instead(said: dict[str, Any]) -> None:
+    assert "store_sink does not work through Spark Connect" in said["store_sink"]
