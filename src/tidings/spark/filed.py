@@ -6,6 +6,7 @@ reads them once.
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -53,6 +54,10 @@ class FiledRoster:
     def policy(self, name: str) -> Policy | None:
         """Give the policy of a subscriber; None if there is no such subscriber."""
         return _roster(self.path).policy(name)
+
+    def changed_since(self, version: int) -> AbstractSet[str] | None:
+        """Give who may have another policy than at a version; None: whoever."""
+        return _roster(self.path).changed_since(version)
 
 
 def file_members(folder: Path, given: Sequence[Member]) -> Filed:
