@@ -18,7 +18,7 @@ from tidings.policy import Policy, Subscriber
 from tidings.predicate import Condition, Predicate, predicate
 
 OWNED, ATTRIBUTES, SHORTEST = 5, 20, 2
-DEPTHS = (3, 2)
+DEPTHS, PEOPLE = (3, 2), 100
 Row = dict[str, Any]
 
 
@@ -30,14 +30,19 @@ def wish(words: Words, attribute: int) -> Predicate:
     return predicate(name, "between", (low, low + round(words.chance.exponential(65), 2)))
 
 
-def subscriptions(size: int, seed: int = 7) -> Iterator[Subscription]:
-    """Chains of conditions of 2 to 4 predicates, each refining the one before."""
+def subscriptions(size: int, seed: int = 7, broad: float = 0.0) -> Iterator[Subscription]:
+    """Chains of conditions of 2 to 4 predicates, each refining the one before.
+
+    Those of a share of people, the `broad` ones, begin with one predicate: they match some 70
+    times as much.
+    """
     words = Words(seed)
     for person in range(size // OWNED):
+        shortest = SHORTEST - (person % PEOPLE < broad * PEOPLE)
         for chain, depth in enumerate(DEPTHS):
             parts = [wish(words, each) for each in words.attributes(SHORTEST - 1 + depth)]
             for step in range(depth):
-                condition = Condition((tuple(parts[: SHORTEST + step]),))
+                condition = Condition((tuple(parts[: shortest + step]),))
                 rank = round(words.chance.random(), 2)
                 yield Subscription(
                     f"s{person:07d}-{chain}{step}", owner(person), condition, prefrank=rank

@@ -24,7 +24,7 @@ import market
 import pages
 import pyarrow as pa
 from pages import figure, machine, opening, publish, table
-from pipeline import EVENTS, POLICY, drop, rate, write
+from pipeline_run import EVENTS, POLICY, drop, rate, write
 from predicates import Words
 from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import functions as f

@@ -141,13 +141,29 @@ def test_windows_run(bench: Bench, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_the_pipeline_delivers_as_much_as_the_engine_and_state_is_kept_in_both_ways(
-    bench: Bench,
-) -> None:
-    (row,) = json.loads(bench("pipeline", "--quick", "--json"))["sizes"]
-    assert row["right"]
-    assert row["deliveries"] > 0
-    assert min(row[name] for name in ("match_per_s", "feed_per_s", "sql_per_s")) > 0
+def test_the_pipeline_delivers_as_much_as_the_engine_by_all_policies(bench: Bench) -> None:
+    options = ("--quick", "--json", "--only", "sizes", "fanout", "policies", "latency")
+    first, fanout, policies, latency = map(json.loads, bench("pipeline", *options).splitlines())
+    rows = [*first["sizes"], *fanout["sizes"], *policies["sizes"]]
+    assert len(rows) == 1 + 3 + 6
+    assert all(row["right"] and row["deliveries"] > 0 for row in rows)
+    assert min(rows[0][name] for name in ("match_per_s", "feed_per_s", "sql_per_s")) > 0
+    low, hundred, thousand = (row["matches"] for row in fanout["sizes"])
+    assert low < hundred < thousand
+    assert latency["ms"].keys() == {"identity", "match", "feed"}
+
+
+@pytest.mark.spark
+def test_the_pipeline_runs_on_one_core_and_on_two(bench: Bench) -> None:
+    found = json.loads(bench("pipeline", "--quick", "--json", "--only", "cores"))
+    assert found["right"]
+    assert [row["cores"] for row in found["rows"]] == [1, 2]
+    assert found["best"]["2"]["feed_per_s"] > 0
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_state_is_kept_in_both_ways_and_an_index_in_parts(bench: Bench) -> None:
     parts = json.loads(bench("parts", "--quick", "--json"))
     assert parts["right"]
     assert parts["matches"] > 0
@@ -156,6 +172,27 @@ def test_the_pipeline_delivers_as_much_as_the_engine_and_state_is_kept_in_both_w
         "buckets": 4,
         "per key": 2_000,
     }
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_changes_hold_and_are_right(bench: Bench) -> None:
+    found = json.loads(bench("changes", "--quick", "--json"))
+    kinds = ["insert", "delete", "replace", "rescore"]
+    assert [(row["kind"], row["count"]) for row in found["rows"]] == [
+        (kind, count) for count in (1, 20) for kind in kinds
+    ]
+    assert all(row["right"] for row in (*found["rows"], found["rebuild"]))
+
+
+@pytest.mark.spark
+def test_a_long_run_delivers_what_the_engine_delivers(bench: Bench, tmp_path: Path) -> None:
+    found = json.loads(bench("long", "--quick", "--json"))
+    assert found["right"]
+    assert found["files"] >= found["samples"][-1]["batches"] > 0
+    assert sum(each["deliveries"] for each in found["samples"]) > 0
+    assert found["flat"] == (not found["growing"])
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.spark

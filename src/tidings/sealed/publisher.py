@@ -94,8 +94,12 @@ class Publisher:
                 return self._begin(version, upto)
             return self._change(edition, names, upto)
 
-    def follow(self, every_s: float = 0.2) -> None:
-        """Publish again and again, in a thread, until it is closed; what fails is tried again."""
+    def follow(self, every_s: float = 0.05) -> None:
+        """Publish again and again, in a thread, until it is closed; what fails is tried again.
+
+        To look takes one small question to the source. The default is less than Spark takes from
+        the begin of a batch to its first task, which pins the version.
+        """
         self._follower = Thread(target=self._follow, args=(every_s,), daemon=True)
         self._follower.start()
 

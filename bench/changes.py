@@ -1,0 +1,336 @@
+"""Changes of subscriptions while a million are served: how soon they hold, and what they cost.
+
+python bench/changes.py [--subscriptions 1000000] [--rounds 3] [--quick]
+
+The market of bench/market.py, 5 subscriptions a subscriber, in a store that a publisher follows; a
+query on Spark takes one file of events after the other, through windows of sliding(100), k = 10.
+Meanwhile subscriptions are put in, taken away, replaced and scored anew: one, and a thousand at
+once; and at last so many that a new base is made in the background. A change holds within one
+trigger if the first batch that begins after the change was committed sees it. After each change a
+small batch is judged: how many matches every subscriber had, and their mean, by a scan of all
+subscriptions that there are at that version. Results go to bench/results/changes.json and
+changes.md.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+from math import isclose
+from pathlib import Path
+from random import Random
+from statistics import mean, median
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import market
+import pages
+from pages import figure, machine, opening, publish, table
+from pipeline_run import EACH, POLICY
+from pyspark.sql import DataFrame
+from timing import timed
+
+import tidings.spark as ts
+from tidings.files import write_events
+from tidings.matching import Matcher
+from tidings.model import Event, Subscription
+from tidings.policy import Subscriber
+from tidings.sealed.publisher import FEWEST, SHARE, Publisher
+from tidings.store import Store, open_store
+
+AHEAD, PATIENCE_S, CALM = 2, 1200.0, 5
+JUDGED, MOST = 3, 200_000
+"""Events of a batch that is judged: a scan of a million takes a second or two for each."""
+Row = dict[str, Any]
+
+
+def main() -> None:
+    wanted = arguments()
+    spark = ts.session("tidings-bench")
+    result: Row = {"machine": machine(), "size": wanted.subscriptions, "events": wanted.events}
+    with TemporaryDirectory(ignore_cleanup_errors=True) as place:
+        folder = Path(place)
+        with open_store(folder / "people.db") as store:
+            crowd = Crowd(store, wanted.subscriptions)
+            result["load_s"] = timed(crowd.load)[1]
+            with Publisher(folder / "index", store.history, fewest=wanted.fewest) as publisher:
+                result["begin_s"] = timed(publisher.publish)[1]
+                publisher.follow()
+                query = Query(spark, folder, publisher, wanted.events)
+                try:
+                    result |= measured(query, crowd, wanted)
+                finally:
+                    query.stop()
+    publish("changes", result, page, wanted)
+
+
+def arguments() -> argparse.Namespace:
+    parser = pages.arguments(__doc__, "2,000 subscriptions")
+    parser.add_argument("--subscriptions", type=int, default=1_000_000)
+    parser.add_argument("--events", type=int, default=200, help="of each batch")
+    parser.add_argument("--many", type=int, default=1_000, help="of a change of many")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--fewest", type=int, default=FEWEST, help=argparse.SUPPRESS)
+    wanted = parser.parse_args()
+    if wanted.quick:
+        wanted.subscriptions, wanted.events, wanted.many = 2_000, 20, 20
+        wanted.rounds, wanted.fewest = 1, 30
+    return wanted
+
+
+class Crowd:
+    """All subscriptions by id, here and in a store, and the ways in which they change."""
+
+    def __init__(self, store: Store, size: int) -> None:
+        chance = Random(9)
+        self._store, self._chance = store, chance
+        self.wishes = {each.id: each for each in market.subscriptions(size)}
+        self._people = market.people(size, POLICY)
+        self._old = chance.sample(list(self.wishes), min(size // 2, MOST))
+        self._new = list(market.subscriptions(min(size, MOST), seed=11))
+
+    def load(self) -> None:
+        self._store.catalogue.load([*self._people, *self.wishes.values()])
+
+    def insert(self, count: int) -> int:
+        """Put in new subscriptions of people who are there."""
+        made = [self._new.pop() for _ in range(count)]
+        return self._put([replace(each, id=f"{each.id}-new") for each in made])
+
+    def delete(self, count: int) -> int:
+        for each in self._some(count):
+            del self.wishes[each.id]
+            self._store.catalogue.remove("subscription", each.id)
+        return self._store.catalogue.version()
+
+    def replace(self, count: int) -> int:
+        """Give subscriptions other conditions."""
+        some = self._some(count)
+        return self._put([replace(each, where=self._new.pop().where) for each in some])
+
+    def rescore(self, count: int) -> int:
+        ranks = [round(self._chance.random() / 2, 3) for _ in range(count)]
+        pairs = zip(self._some(count), ranks, strict=True)
+        return self._put([replace(each, prefrank=rank) for each, rank in pairs])
+
+    def judged(self, events: list[Event]) -> dict[str, list[float]]:
+        """Give everybody's ranks of events, by a scan of all subscriptions that there are now."""
+        owned, interested = dict[str, list[Subscription]](), set[str]()
+        for each in self.wishes.values():
+            owned.setdefault(each.subscriber, []).append(each)
+            if any(each.matches(event) for event in events):
+                interested.add(each.subscriber)
+        people = [Subscriber(name, POLICY) for name in sorted(interested)]
+        scan = Matcher(people, (each for name in interested for each in owned[name]), "scan")
+        found = dict[str, list[float]]()
+        for match in (match for event in events for match in scan.matches(event)):
+            found.setdefault(match.subscriber, []).append(match.score)
+        return found
+
+    def _some(self, count: int) -> list[Subscription]:
+        """Give subscriptions that did not change yet."""
+        return [self.wishes[self._old.pop()] for _ in range(count)]
+
+    def _put(self, made: list[Subscription]) -> int:
+        self.wishes |= {each.id: each for each in made}
+        return self._store.catalogue.load(made)
+
+
+class Seen(NamedTuple):
+    """A batch that is done: the version of the source that it saw, and what it counted."""
+
+    source: int
+    accounts: list[Row]
+
+
+class Batch(NamedTuple):
+    """When a batch began, how long it took, and which version of the source it saw."""
+
+    began_s: float
+    seconds: float
+    source: int
+
+
+class Query:
+    """A stream that never waits for events, followed batch by batch."""
+
+    def __init__(self, spark: Any, folder: Path, publisher: Publisher, each: int) -> None:
+        self._folder, self._index, self._each = folder, publisher.folder, each
+        self._stream, self._files, self._seen = market.events(10**9), 0, dict[int, Seen]()
+        self.batches = dict[int, Batch]()
+        (folder / "in").mkdir()
+        reader = spark.readStream.option("maxFilesPerTrigger", 1).option("cleanSource", "delete")
+        lines = reader.text(str(folder / "in"))
+        size = self._index.edition(self._index.newest()).shelves[0].size
+        found = ts.outcomes(lines, self._index, buckets=max(8, size // EACH))
+        writer = found.writeStream.foreachBatch(self._note)
+        self._query = writer.option("checkpointLocation", str(folder / "check")).start()
+
+    def wait(self, true: Callable[[], bool]) -> None:
+        """Keep the stream going until something is true."""
+        until = time.monotonic() + PATIENCE_S
+        while not true():
+            if time.monotonic() > until or not self._query.isActive:
+                raise TimeoutError(f"the query has ended, or nothing came for {PATIENCE_S} s")
+            if self._files < len(self._seen) + AHEAD:
+                self.write(self._each)
+            self._follow()
+            time.sleep(0.01)
+
+    def write(self, count: int) -> tuple[int, list[Event]]:
+        """Write a file; give its batch and events."""
+        events = list(islice(self._stream, count))
+        new = self._folder / f"{self._files:06d}.jsonl"
+        write_events(events, new)
+        new.rename(self._folder / "in" / new.name)
+        self._files += 1
+        return self._files - 1, events
+
+    def accounts(self, batch: int) -> list[Row]:
+        """Wait for a batch; give its accounts."""
+        self.wait(lambda: batch in self.batches)
+        return self._seen[batch].accounts
+
+    def base(self) -> str:
+        """Give the file of the newest base."""
+        return self._index.edition(self._index.newest()).shelves[0].index
+
+    def stop(self) -> None:
+        """Let the query take what is there, so that it is not torn away in a batch, and end it."""
+        self._query.processAllAvailable()
+        self._query.stop()
+
+    def _note(self, batch: DataFrame, number: int) -> None:
+        rows = batch.where("kind = 'account'").select("subscriber", "rank", "position").toArrow()
+        edition = self._index.edition(self._index.pin(self._query.id, number))
+        self._seen[number] = Seen(edition.source, rows.to_pylist())
+
+    def _follow(self) -> None:
+        for each in self._query.recentProgress:
+            if each.batchId in self._seen and each.batchId not in self.batches:
+                began = datetime.fromisoformat(each.timestamp).timestamp()
+                source = self._seen[each.batchId].source
+                self.batches[each.batchId] = Batch(began, each.batchDuration / 1000, source)
+
+
+def measured(query: Query, crowd: Crowd, wanted: argparse.Namespace) -> Row:
+    query.wait(lambda: len(query.batches) > CALM)
+    rows = [
+        changed(query, crowd, kind, count)
+        for count in (1, wanted.many)
+        for kind in KINDS
+        for _ in range(wanted.rounds if count == 1 else 1)
+    ]
+    return {"rows": rows, "rebuild": rebuilt(query, crowd, wanted)}
+
+
+KINDS = ("insert", "delete", "replace", "rescore")
+
+
+def changed(query: Query, crowd: Crowd, kind: str, count: int) -> Row:
+    """Make a change in the midst of a batch; give when it held, and what it cost."""
+    known = len(query.batches)
+    query.wait(lambda: len(query.batches) >= known + CALM)
+    calm = median(each.seconds for each in list(query.batches.values())[-CALM:])
+    version, commit_s = timed(lambda: getattr(crowd, kind)(count))
+    committed = time.time()
+    query.wait(lambda: any(each.source >= version for each in query.batches.values()))
+    later = [each for each in query.batches.values() if each.began_s > committed]
+    first = next(each for each in query.batches.values() if each.source >= version)
+    batch, events = query.write(JUDGED)
+    got = {row["subscriber"]: (row["position"], row["rank"]) for row in query.accounts(batch)}
+    row = {
+        "kind": kind,
+        "count": count,
+        "commit_s": commit_s,
+        "triggers": 1 + sum(each.source < version for each in later),
+        "calm_s": calm,
+        "first_s": first.seconds,
+        "right": same(got, crowd.judged(events)),
+    }
+    print(row, file=sys.stderr, flush=True)
+    return row
+
+
+def same(got: dict[str, tuple[int, float]], due: dict[str, list[float]]) -> bool:
+    return got.keys() == due.keys() and all(
+        got[name][0] == len(ranks) and isclose(got[name][1], mean(ranks))
+        for name, ranks in due.items()
+    )
+
+
+def rebuilt(query: Query, crowd: Crowd, wanted: argparse.Namespace) -> Row:
+    """Change so many that a base is made anew; give the batches meanwhile."""
+    known = len(query.batches)
+    query.wait(lambda: len(query.batches) >= known + CALM)
+    before = list(query.batches.values())[-CALM:]
+    base, many = query.base(), max(wanted.fewest, wanted.subscriptions // market.OWNED // SHARE)
+    version, began = crowd.rescore(2 * many), time.time()
+    query.wait(lambda: any(each.source >= version for each in query.batches.values()))
+    query.wait(lambda: query.base() != base)
+    made = time.time()
+    number = len(query.batches)
+    query.wait(lambda: len(query.batches) >= number + CALM)
+    everything = list(query.batches.values())
+    meanwhile = [each.seconds for each in everything if began < each.began_s < made]
+    batch, events = query.write(JUDGED)
+    got = {row["subscriber"]: (row["position"], row["rank"]) for row in query.accounts(batch)}
+    return {
+        "changed": 2 * many,
+        "seconds": made - began,
+        "before_s": median(each.seconds for each in before),
+        "meanwhile_s": median(meanwhile) if meanwhile else None,
+        "most_s": max(meanwhile, default=None),
+        "after_s": median(each.seconds for each in everything[-CALM:]),
+        "right": same(got, crowd.judged(events)),
+    }
+
+
+HEAD = (
+    "change",
+    "of",
+    "committed in",
+    "triggers until it holds",
+    "batches before",
+    "the first that sees it",
+    "right",
+)
+
+
+def page(result: Row) -> str:
+    lines = opening(
+        "Changes while many are served",
+        result,
+        f"{result['size']:,} subscriptions of {result['size'] // market.OWNED:,} subscribers, "
+        f"{result['events']} events a batch. The store was loaded in {result['load_s']:,.0f} s and "
+        f"first published in {result['begin_s']:,.0f} s.",
+    )
+    again = result["rebuild"]
+    told = (
+        f"{again['changed']:,} changes at once, and a new base {again['seconds']:,.0f} s after: "
+        f"batches took {again['before_s']:.2f} s before, {figure(again, 'meanwhile_s')} s "
+        f"meanwhile (at most {figure(again, 'most_s')} s), {again['after_s']:.2f} s after it; "
+        f"{'right' if again['right'] else 'WRONG'}."
+    )
+    return "\n".join([*lines, *table(HEAD, map(cells, result["rows"])), "", told, ""])
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    return (
+        row["kind"],
+        f"{row['count']:,}",
+        f"{row['commit_s']:.3f} s",
+        f"{row['triggers']}",
+        f"{row['calm_s']:.2f} s",
+        f"{row['first_s']:.2f} s",
+        "yes" if row["right"] else "NO",
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""The parts of bench/pipeline.py: sizes, fan-out, policies, cores, and what a trigger takes."""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import market
+from pages import opening, table
+from pipeline_run import POLICY, SQL_SIZE, WINDOW, Case, K, Offers, Row, measured, rows_of
+from pyspark.sql import DataFrame
+
+import tidings.spark as ts
+from tidings.files import write_events
+from tidings.policy import Policy
+from tidings.sealed.bases import seal_folder
+from tidings.sealed.member import members
+
+SIZE, BROAD_SIZE, FEW = 100_000, 150_000, 10_000
+BROAD = {"low": 0.0, "some 100": 0.1, "some 1,000": 1.0}
+POLICIES: dict[str, Any] = {
+    "periodic(1h)": {"window": {"name": "periodic", "length": "1h"}},
+    "periodic(1h), pruned": {"window": {"name": "periodic", "length": "1h"}},
+    "jumping(50, 10)": {"window": {"name": "jumping", "length": 50, "step": 10}},
+    "history(100)": {"window": {"name": "history", "length": 100}},
+    "continuous": {"window": "continuous"},
+    "sliding(100), divrank": {"window": {"name": "sliding", "length": 100}, "diversify": "divrank"},
+}
+ROUNDS, TRIGGERS, FIRST, SMALL = 2, 40, 10, 100
+"""Runs of each number of cores; triggers of SMALL events, of which the FIRST are not counted."""
+
+
+def sizes(offers: Offers, wanted: argparse.Namespace) -> Row:
+    most = 0 if wanted.speeds else SQL_SIZE
+    cases = [Case(f"{size:,}", size, sql=size <= most) for size in wanted.sizes]
+    return titled("The pipeline on Spark", "subscriptions", cases, offers)
+
+
+def fanout(offers: Offers, wanted: argparse.Namespace) -> Row:
+    size = wanted.size or BROAD_SIZE
+    cases = [Case(label, size, broad=broad) for label, broad in BROAD.items()]
+    return titled("The pipeline over matches an event", "matches", cases, offers)
+
+
+def policies(offers: Offers, wanted: argparse.Namespace) -> Row:
+    size = wanted.size or FEW
+    cases = [
+        Case(label, size, Policy(k=K, **parts), broad=1.0, prune=label.endswith("pruned"))
+        for label, parts in POLICIES.items()
+    ]
+    return titled("The pipeline over policies", "policy", cases, offers)
+
+
+def titled(title: str, what: str, cases: list[Case], offers: Offers) -> Row:
+    return {"title": title, "what": what, "sizes": [measured(each, offers) for each in cases]}
+
+
+def rows_page(result: Row) -> str:
+    by = "" if result["what"] == "policy" else f"sliding({WINDOW}), "
+    lines = opening(
+        result["title"],
+        result,
+        f"local[{result['cores']}], {result['sizes'][0]['size']:,} subscriptions or as it says, "
+        f"{result['events']:,} events, {by}k = {K}. "
+        "`x`: how many times the events a second of the column before it.",
+    )
+    return "\n".join([*lines, *rows_of(result["what"], result["sizes"]), ""])
+
+
+def cores(offers: Offers, wanted: argparse.Namespace) -> Row:
+    """Measure the same size on one core and on two, each in processes of its own, in turn."""
+    size, rows = wanted.size or SIZE, list[Row]()
+    for number in (1, 2) * (1 if wanted.quick else ROUNDS):
+        line = [sys.executable, str(Path(__file__).with_name("pipeline.py")), "--only", "sizes"]
+        line += ["--json", "--speeds", "--cores", str(number), "--sizes", str(size)]
+        line += ["--events", str(wanted.events)]
+        told = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout
+        rows += [{"cores": number, **row} for row in json.loads(told)["sizes"]]
+    best = {
+        number: {name: max(row[name] for row in rows if row["cores"] == number) for name in SPEEDS}
+        for number in (1, 2)
+    }
+    return {"size": size, "rows": rows, "best": best, "right": all(row["right"] for row in rows)}
+
+
+SPEEDS = {"match_per_s": "match, events/s", "feed_per_s": "feed, events/s"}
+
+
+def cores_page(result: Row) -> str:
+    one, two = result["best"][1], result["best"][2]
+    remark = (
+        f"{result['size']:,} subscriptions, {result['events']:,} events; the best of some runs."
+    )
+    right = "as the engine delivers" if result["right"] else "OTHER THAN THE ENGINE DELIVERS"
+    rows = [
+        (about, f"{one[name]:,.0f}", f"{two[name]:,.0f}", f"{two[name] / one[name]:.2f}")
+        for name, about in SPEEDS.items()
+    ]
+    head = ("", "local[1]", "local[2]", "times")
+    lines = opening(
+        "The pipeline on one core and on two", result, f"{remark} Deliveries are {right}."
+    )
+    return "\n".join([*lines, *table(head, rows), ""])
+
+
+def latency(offers: Offers, wanted: argparse.Namespace) -> Row:
+    """Run triggers of few events through nothing, the match stage, and all of it."""
+    size = wanted.size or SIZE
+    folder = offers.folder / "small"
+    (folder / "in").mkdir(parents=True)
+    count = FIRST + (2 if wanted.quick else TRIGGERS)
+    stream = market.events(count * SMALL)
+    for number in range(count):
+        some = [next(stream) for _ in range(SMALL)]
+        write_events(some, folder / "in" / f"{number:04d}.jsonl")
+    (folder / "index").mkdir()
+    people = market.people(size, POLICY)
+    index = seal_folder(folder / "index", members(people, market.subscriptions(size)))
+    reader = offers.spark.readStream.option("maxFilesPerTrigger", 1)
+    lines = reader.text(str(folder / "in"))
+    frames = {
+        "identity": lines,
+        "match": ts.match(lines, index),
+        "feed": ts.feed(lines, index, buckets=8),
+    }
+    found = {name: triggers(frame, folder / name) for name, frame in frames.items()}
+    return {"size": size, "small": SMALL, "ms": found}
+
+
+def triggers(frame: DataFrame, checkpoint: Path) -> float:
+    """Give the milliseconds that a trigger takes, once it is warm."""
+    writer = frame.writeStream.format("noop").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    query.awaitTermination()
+    done = [each for each in query.recentProgress if each.numInputRows]
+    return median(each.durationMs["triggerExecution"] for each in done[FIRST:])
+
+
+def latency_page(result: Row) -> str:
+    ms = result["ms"]
+    lines = opening(
+        "What a trigger takes",
+        result,
+        f"Triggers of {result['small']} events, {result['size']:,} subscriptions, "
+        f"local[{result['cores']}], dropped at the end; `identity` is a query that does nothing.",
+    )
+    rows = [(name, f"{each:,.0f} ms", f"{each / ms['identity']:.2f}") for name, each in ms.items()]
+    return "\n".join([*lines, *table(("", "a trigger, median", "x identity"), rows), ""])

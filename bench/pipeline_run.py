@@ -1,0 +1,215 @@
+"""One case of the pipeline: kernel and engine in this process, match and feed on Spark, and SQL."""
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import market
+import market_sql
+import pyarrow as pa
+from pages import figure, table
+from pyarrow import parquet
+from pyspark.sql import DataFrame, SparkSession
+from timing import timed
+
+import tidings.spark as ts
+from tidings.engine import Engine
+from tidings.matching import Matcher
+from tidings.model import Event, Subscription
+from tidings.policy import Policy, Subscriber
+from tidings.sealed.bases import seal_folder
+from tidings.sealed.member import members
+from tidings.window.sliding import Sliding
+
+K, WINDOW, CHUNK = 10, 100, 1000
+POLICY = Policy(k=K, window=Sliding(WINDOW))
+FILES, DAY_S = 4, 86_400
+EACH = 5_000
+"""Subscribers a bucket, where they are many."""
+SQL_SIZE, SQL_WORK = 100_000, 200_000_000
+"""SQL is asked up to this size, and for so few events that events x subscriptions stay below."""
+_TEXTS, _NUMBERS = pa.map_(pa.string(), pa.string()), pa.map_(pa.string(), pa.float64())
+EVENTS = pa.schema(
+    {
+        "id": pa.string(),
+        "published_at": pa.timestamp("us", "UTC"),
+        "sequence": pa.int64(),
+        "texts": _TEXTS,
+        "numbers": _NUMBERS,
+    }
+)
+PREDICATES = pa.schema(
+    {
+        "subscription": pa.string(),
+        "subscriber": pa.string(),
+        "prefrank": pa.float64(),
+        "predicates": pa.int64(),
+        "attribute": pa.string(),
+        "text": pa.string(),
+        "low": pa.float64(),
+        "high": pa.float64(),
+    }
+)
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured: how many subscriptions, how broad, and by which policy."""
+
+    label: str
+    size: int
+    policy: Policy = POLICY
+    broad: float = 0.0
+    prune: bool = False
+    sql: bool = False
+
+
+class Offers:
+    """Events as objects and as Parquet."""
+
+    def __init__(self, spark: SparkSession, folder: Path, count: int) -> None:
+        self.spark, self.folder = spark, folder
+        self.events = list(market.events(count))
+        step = -(-count // FILES)
+        for number in range(FILES):
+            some = self.events[number * step : (number + 1) * step]
+            write(market.event_rows(iter(some)), EVENTS, folder / "events" / f"{number}.parquet")
+
+    @property
+    def frame(self) -> DataFrame:
+        return self.spark.read.parquet(str(self.folder / "events"))
+
+    def predicates(self, wishes: Iterable[Subscription]) -> DataFrame:
+        place = self.folder / "predicates" / "all.parquet"
+        write(market.predicate_rows(iter(wishes)), PREDICATES, place)
+        return self.spark.read.parquet(str(place))
+
+
+def write(rows: Iterable[Row], schema: pa.Schema, path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    parquet.write_table(pa.Table.from_pylist(list(rows), schema), path)
+
+
+def measured(case: Case, offers: Offers) -> Row:
+    wishes = list(market.subscriptions(case.size, broad=case.broad))
+    everyone = market.people(case.size, case.policy)
+    row: Row = {"label": case.label, "size": case.size, "people": len(everyone)}
+    row |= in_process(offers.events, wishes, everyone)
+    row |= on_spark(offers, wishes, everyone, prune=case.prune)
+    if case.sql:
+        row |= in_sql(offers, wishes, min(len(offers.events), SQL_WORK // case.size))
+        row["sql_ratio"] = row["feed_per_s"] / row["sql_per_s"]
+    row["right"] = row["deliveries"] == row["engine_deliveries"]
+    row["match_ratio"] = row["match_per_s"] / row["kernel_per_s"]
+    row["engine_ratio"] = row["feed_per_s"] / row["engine_per_s"]
+    print(f"{case.label}: {row}", file=sys.stderr, flush=True)
+    return row
+
+
+def rate(count: int, call: Callable[[], Any]) -> tuple[Any, float]:
+    """What the second call gives, and how many a second it takes."""
+    call()
+    found, seconds = timed(call)
+    return found, count / seconds
+
+
+def in_process(stream: list[Event], wishes: list[Subscription], everyone: list[Subscriber]) -> Row:
+    matcher = Matcher(everyone, wishes, "access")
+    chunks = [stream[at : at + CHUNK] for at in range(0, len(stream), CHUNK)]
+    found, kernel = rate(len(stream), lambda: [matcher.wanted(chunk) for chunk in chunks])
+    engine = Engine(index="access", feeds="table", remember=1)
+    for each in everyone:
+        engine.subscribe(each)
+    engine.add_many(wishes)
+    half = len(stream) // 2
+    before = len(engine.publish_many(stream[:half]))
+    delivered, seconds = timed(lambda: engine.publish_many(stream[half:]))
+    delivered += engine.advance(after(stream))
+    return {
+        "matches": sum(len(each.owners) for each in found) / len(stream),
+        "kernel_per_s": kernel,
+        "engine_per_s": (len(stream) - half) / seconds,
+        "engine_deliveries": (before + len(delivered)) / len(stream),
+    }
+
+
+def after(stream: list[Event]) -> int:
+    """Give a time at which every period has ended."""
+    return len(stream) + DAY_S
+
+
+def on_spark(
+    offers: Offers, wishes: list[Subscription], everyone: list[Subscriber], *, prune: bool
+) -> Row:
+    count, place = len(offers.events), Path(mkdtemp(dir=offers.folder, prefix="index-"))
+    folder, seconds = timed(lambda: seal_folder(place, members(everyone, wishes)))
+    matches = ts.match(offers.frame, folder)
+    _, match = rate(count, lambda: drop(matches))
+    buckets = max(8, len(everyone) // EACH)
+    until = after(offers.events)
+    deliveries = ts.feed(offers.frame, folder, buckets=buckets, prune=prune, until=until)
+    sent, feed = rate(count, deliveries.count)
+    return {
+        "seal_s": seconds,
+        "index_bytes": sum(each.stat().st_size for each in place.iterdir()) / len(wishes),
+        "match_per_s": match,
+        "feed_per_s": feed,
+        "deliveries": sent / count,
+    }
+
+
+def in_sql(offers: Offers, wishes: list[Subscription], count: int) -> Row:
+    some = offers.frame.where(f"sequence <= {count}")
+    found = market_sql.deliveries(some, offers.predicates(wishes), K)
+    return {"sql_events": count, "sql_per_s": rate(count, lambda: drop(found))[1]}
+
+
+def drop(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+HEAD = (
+    "sealed in",
+    "bytes each",
+    "matches an event",
+    "deliveries an event",
+    "kernel, events/s",
+    "match, events/s",
+    "x kernel",
+    "engine, events/s",
+    "feed, events/s",
+    "x engine",
+    "SQL, events/s",
+    "x SQL",
+    "right",
+)
+
+
+def rows_of(what: str, rows: Iterable[Row]) -> list[str]:
+    """Give the table of some cases."""
+    return table((what, *HEAD), map(cells, rows))
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    return (
+        row["label"],
+        f"{row['seal_s']:,.0f} s",
+        figure(row, "index_bytes", ",.0f"),
+        figure(row, "matches", ",.1f"),
+        figure(row, "deliveries", ",.1f"),
+        figure(row, "kernel_per_s", ",.0f"),
+        figure(row, "match_per_s", ",.0f"),
+        figure(row, "match_ratio", ".2f"),
+        figure(row, "engine_per_s", ",.0f"),
+        figure(row, "feed_per_s", ",.0f"),
+        figure(row, "engine_ratio", ".2f"),
+        figure(row, "sql_per_s", ",.1f"),
+        figure(row, "sql_ratio", ",.0f"),
+        "yes" if row["right"] else "NO",
+    )
