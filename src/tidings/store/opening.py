@@ -1,4 +1,4 @@
-"""Opens a store by its address."""
+"""Opens a store, or a database of others, by its address."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,17 +72,23 @@ def open_store(address: str | Path, *, patience_s: float = 30.0) -> Store:
     )
 
 
-def _database(address: str | Path, patience_s: float) -> Database:
+def open_database(address: str | Path, *, patience_s: float = 30.0) -> Database:
+    """Open a database of others, by an address as that of a store; it is only read."""
+    return _database(address, patience_s, ours=False)
+
+
+def _database(address: str | Path, patience_s: float, *, ours: bool = True) -> Database:
     if isinstance(address, Path):
-        return SqliteDatabase(address, patience_s)
+        return SqliteDatabase(address, patience_s, read_only=not ours)
     scheme, mark, rest = address.partition("://")
     if not mark:
-        return _sqlite(address, address, patience_s)
+        return _sqlite(address, address, patience_s, read_only=not ours)
     if scheme == "sqlite" and rest.startswith("/"):
         path = unquote(rest[1:].removesuffix(_READ_ONLY))
-        return _sqlite(address, path, patience_s, read_only=rest.endswith(_READ_ONLY))
+        read_only = rest.endswith(_READ_ONLY) or not ours
+        return _sqlite(address, path, patience_s, read_only=read_only)
     if scheme in ("postgresql", "postgres"):
-        return _postgres(address, patience_s)
+        return _postgres(address, patience_s, ours=ours)
     raise StoreError(f"{address!r} is no address of a store; write {_POSSIBLE}")
 
 
@@ -94,11 +100,11 @@ def _sqlite(
     return SqliteDatabase(Path(path), patience_s, read_only=read_only)
 
 
-def _postgres(address: str, patience_s: float) -> Database:
+def _postgres(address: str, patience_s: float, *, ours: bool) -> Database:
     try:
         from tidings.store.postgres import PostgresDatabase
     except ImportError as error:
         raise StoreError(
             f"PostgreSQL needs psycopg ({error}); install it with: pip install 'tidings[postgres]'"
         ) from None
-    return PostgresDatabase(address, patience_s)
+    return PostgresDatabase(address, patience_s, ours=ours)

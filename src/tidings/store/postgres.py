@@ -28,6 +28,7 @@ _DEFAULTS: Final = {
     "tcp_user_timeout": "30000",
 }
 _SCHEMA: Final = "-c search_path=tidings"
+_READ_ONLY: Final = "-c default_transaction_read_only=on"
 # Lost or refused for now: broken connections, shutdowns and starts, conflicts, too many clients.
 _PASSING: Final = ("08", "40001", "40P01", "57P01", "57P02", "57P03", "53300")
 _STARTING: Final = ("the database system is", "too many clients", "terminating connection")
@@ -86,21 +87,22 @@ class PostgresSession:
 
 
 class PostgresDatabase:
-    """The schema `tidings` of a PostgreSQL database.
+    """The schema `tidings` of a PostgreSQL database; if that is not `ours`, all of it, to read.
 
     When the server goes away, work is tried again from its start for up to `patience_s`.
     """
 
     dialect = "postgres"
 
-    def __init__(self, address: str, patience_s: float = 30.0) -> None:
+    def __init__(self, address: str, patience_s: float = 30.0, *, ours: bool = True) -> None:
         try:
             given = conninfo_to_dict(address)
         except psycopg.Error as error:
             raise StoreError(f"this is no address of PostgreSQL: {error}") from None
         self.name = _shown(given)
-        options = f"{given.get('options') or ''} {_SCHEMA}"
+        options = f"{given.get('options') or ''} {_SCHEMA if ours else _READ_ONLY}"
         self._address = make_conninfo(address, **_filled(given), options=options)
+        self._ours = ours
         self._patience_s = patience_s
         self._connections = Connections(self.name, self._connect)
 
@@ -135,8 +137,9 @@ class PostgresDatabase:
 
     def _connect(self) -> psycopg.Connection[Row]:
         connection = psycopg.connect(self._address, autocommit=True)
-        connection.adapters.register_dumper(str, _TextDumper)
-        connection.adapters.register_loader("text", _Text)
+        if self._ours:
+            connection.adapters.register_dumper(str, _TextDumper)
+            connection.adapters.register_loader("text", _Text)
         return connection
 
     def _judge(self, error: psycopg.Error, *, lasting: bool) -> None:

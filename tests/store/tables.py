@@ -1,0 +1,64 @@
+"""A table of somebody else, in each kind of database: made, and written to by others."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from tidings.store import Growing, open_database
+
+SQLITE = """CREATE TABLE outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, score REAL,
+    at TIMESTAMP, good BOOLEAN, bytes BLOB, "group" TEXT)"""
+POSTGRES = """CREATE TABLE outbox (id bigserial PRIMARY KEY, name text, score numeric,
+    at timestamptz, good boolean, bytes bytea, "group" jsonb)"""
+
+
+def connect(address: str) -> Any:
+    """Open a connection as others have it; each of its transactions ends with `commit`."""
+    if address.startswith("postgresql"):
+        return psycopg.connect(address)
+    return sqlite3.connect(address)
+
+
+def make(address: str, sql: str | None = None) -> str:
+    """Make the table anew."""
+    default = POSTGRES if address.startswith("postgresql") else SQLITE
+    with closed(address) as connection:
+        connection.execute("DROP TABLE IF EXISTS outbox")
+        connection.execute(sql or default)
+        connection.commit()
+    return address
+
+
+def insert(connection: Any, *names: str) -> None:
+    """Insert rows without a commit."""
+    for name in names:
+        connection.execute(f"INSERT INTO outbox (name) VALUES ('{name}')")
+
+
+def add(address: str, *names: str) -> None:
+    """Insert rows in a transaction of their own."""
+    with closed(address) as connection:
+        insert(connection, *names)
+        connection.commit()
+
+
+@contextmanager
+def closed(address: str) -> Iterator[Any]:
+    connection = connect(address)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def opened(address: str, table: str = "outbox", key: str = "id") -> Iterator[Growing]:
+    """Open the table as a source does."""
+    database = open_database(address)
+    try:
+        yield Growing(database, table, key)
+    finally:
+        database.close()

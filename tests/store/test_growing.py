@@ -1,0 +1,155 @@
+"""A table of others: its columns and rows in order of the key, and which ones are refused."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.store.tables import add, closed, make, opened
+
+from tidings.errors import StoreError
+from tidings.store import Column
+
+
+def test_columns_have_kinds(address: str) -> None:
+    with opened(make(address)) as table:
+        found = table.columns()
+    at = "timestamp" if address.startswith("postgresql") else "string"
+    assert found == [
+        ("id", "long"),
+        ("name", "string"),
+        ("score", "double"),
+        ("at", at),
+        ("good", "boolean"),
+        ("bytes", "binary"),
+        ("group", "string"),
+    ]
+
+
+def test_rows_come_in_order_page_by_page(address: str) -> None:
+    add(make(address), *"abcdefg")
+    name = [Column("name", "string")]
+    with opened(address) as table:
+        assert (table.bottom(), table.top()) == (1, 7)
+        assert table.page(name, 2, 6, 3) == [(3, "c"), (4, "d"), (5, "e")]
+        assert table.page(name, 5, 6, 3) == [(6, "f")]
+        assert table.page(name, 6, 6, 3) == []
+        assert [table.end(2, 6, limit) for limit in (1, 3, 9)] == [3, 5, 6]
+        assert table.end(6, 6, 3) == 6
+
+
+def test_an_empty_table_has_no_keys(address: str) -> None:
+    with opened(make(address)) as table:
+        assert (table.bottom(), table.top()) == (None, None)
+
+
+def test_cells_are_python_values(postgres_address: str) -> None:
+    with closed(make(postgres_address)) as connection:
+        connection.execute(
+            "INSERT INTO outbox VALUES (7, 'a', 1.5, '2026-01-02T03:04:05+01', true, 'x', '[1]')"
+        )
+        connection.commit()
+    with opened(postgres_address) as table:
+        (row,) = table.page(table.columns(), 0, 9, 9)
+    at = datetime(2026, 1, 2, 2, 4, 5, tzinfo=UTC)
+    assert row == (7, 7, "a", 1.5, at, True, b"x", "[1]")
+
+
+def test_a_table_may_be_in_a_schema_of_its_own(postgres_address: str) -> None:
+    with closed(postgres_address) as connection:
+        connection.execute("CREATE SCHEMA IF NOT EXISTS shop")
+        connection.execute('DROP TABLE IF EXISTS shop."My Events"')
+        connection.execute('CREATE TABLE shop."My Events" (n int PRIMARY KEY)')
+        connection.execute('INSERT INTO shop."My Events" VALUES (3)')
+        connection.commit()
+    with opened(postgres_address, "shop.My Events", "n") as table:
+        assert table.columns() == [("n", "long")]
+        assert table.page(table.columns(), 0, 9, 9) == [(3, 3)]
+        assert table.writers() == frozenset()
+
+
+def test_nothing_is_written_to_a_database_of_others(address: str) -> None:
+    make(address)
+    with (
+        opened(address) as table,
+        pytest.raises(StoreError, match=r"read-only|readonly"),
+    ):
+        table.database.write(lambda session: session.run("DELETE FROM outbox"))
+
+
+def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    with opened(f"sqlite:///{tmp_path}/none.db") as table, pytest.raises(StoreError, match="none"):
+        table.top()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "reason"),
+    [
+        ("nowhere", "id", "there is no table 'nowhere'"),
+        ("outbox", "number", "has no column 'number', only ['id', 'name'"),
+        ("outbox", "name", "key 'name' of table 'outbox' is a column of whole numbers that is"),
+        ('out"box', "id", "has none of \"?% in it, as 'out\"box'"),
+        ("", "id", "the name of a table or column is a non-empty string"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(address: str, table: str, key: str, reason: str) -> None:
+    make(address)
+    with opened(address, table, key) as found, pytest.raises(StoreError) as error:
+        found.columns()
+    assert reason in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "good"),
+    [
+        ("CREATE TABLE outbox (id bigint NOT NULL UNIQUE)", True),
+        ("CREATE TABLE outbox (id bigint UNIQUE)", False),
+        ("CREATE TABLE outbox (id bigint NOT NULL)", False),
+        ("CREATE TABLE outbox (id bigint, other bigint, PRIMARY KEY (id, other))", False),
+        ("CREATE TABLE outbox (id text PRIMARY KEY)", False),
+        ("CREATE TABLE outbox (id INTEGER PRIMARY KEY)", True),
+    ],
+)
+def test_a_key_is_whole_unique_and_never_empty(address: str, sql: str, good: bool) -> None:
+    with opened(make(address, sql)) as table:
+        if good:
+            assert table.columns() == [("id", "long")]
+            return
+        with pytest.raises(StoreError, match="its primary key, or NOT NULL with a unique index"):
+            table.columns()
+
+
+def test_a_column_whose_name_would_be_taken_for_a_value_is_refused(tmp_path: Path) -> None:
+    address = make(
+        str(tmp_path / "a.db"), 'CREATE TABLE outbox (id INTEGER PRIMARY KEY, "a?" TEXT)'
+    )
+    with opened(address) as table, pytest.raises(StoreError, match="in it, as 'a\\?'"):
+        table.page(table.columns(), 0, 1, 1)
+
+
+def test_a_schema_before_a_table_of_sqlite_is_refused(tmp_path: Path) -> None:
+    address = make(str(tmp_path / "a.db"))
+    with opened(address, "main.outbox") as table, pytest.raises(StoreError, match="no schema befo"):
+        table.columns()
+
+
+@pytest.mark.parametrize(
+    ("sequence", "reason"),
+    [("CACHE 20", "CACHE 20, INC"), ("INCREMENT -1", "INCREMENT -1"), ("CYCLE", "1, CYCLE")],
+)
+def test_keys_that_a_sequence_gives_out_of_order_are_refused(
+    postgres_address: str, sequence: str, reason: str
+) -> None:
+    sql = f"CREATE TABLE outbox (id int GENERATED ALWAYS AS IDENTITY ({sequence}) PRIMARY KEY)"
+    with opened(make(postgres_address, sql)) as table:
+        with pytest.raises(StoreError, match="gives keys out of order") as error:
+            table.columns()
+        assert reason in str(error.value)
+
+
+def test_passwords_and_schemas_of_others_are_left_as_they_are(postgres_address: str) -> None:
+    with psycopg.connect(postgres_address) as connection:
+        path = connection.execute("SHOW search_path").fetchone()
+    with opened(postgres_address) as table:
+        assert table.database.read(lambda session: session.rows("SHOW search_path")) == [path]
