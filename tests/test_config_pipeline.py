@@ -56,6 +56,23 @@ def test_the_value_of_kafka_is_a_form_unless_something_else_is_said(folder):
     assert load(folder, text).source == SparkSource("kafka", select="select * from source")
 
 
+def test_the_value_of_our_kafka_is_a_form_too(folder):
+    source = load(folder, '[source]\nformat = "tidings-kafka"\n').source
+    assert isinstance(source, SparkSource)
+    assert source.columns == {"value": "coalesce(cast(value as string), 'null')"}
+
+
+def test_the_file_of_a_table_is_seen_from_the_config_and_no_password_is_shown(folder):
+    text = '[source]\nformat = "tidings-table"\noptions = { url = "sqlite:///shop.db" }\n'
+    path = (folder / "shop.db").resolve()
+    assert load(folder, text).source == SparkSource("tidings-table", {"url": f"sqlite:///{path}"})
+    url = "postgresql://ann:secret@host/shop"
+    source = load(folder, text.replace("sqlite:///shop.db", url)).source
+    assert isinstance(source, SparkSource)
+    assert source.options == {"url": url}
+    assert "secret" not in str(source)
+
+
 def test_a_format_of_ours_with_options_is_read_by_spark(folder):
     text = '[source]\nformat = "csv"\nschema = "id string"\noptions = { path = "in", sep = ";" }\n'
     path = str((folder / "in").resolve())
@@ -156,6 +173,10 @@ KAFKA = '[source]\nformat = "kafka"\n'
         (
             {"source": f"{KAFKA}select = 'x'\ncolumns = {{ id = 'a' }}\n"},
             "[source] columns and select say the same",
+        ),
+        (
+            {"source": "[source]\nformat = 'tidings-table'\noptions = { url = 'a.db' }\n"},
+            "[source] options url is sqlite:///file.db or postgresql://user@host/database, no",
         ),
         ({"source": f"{FILES}unreadable = 'skip'\n"}, "[source] unreadable is one of 'stop', 'd"),
         ({"wishes": "[subscriptions]\n"}, "[subscriptions]: give the path of a file, or a store"),

@@ -39,3 +39,7 @@ class StoreError(TidingsError):
 
 class VersionGone(StoreError):
     """A version of the catalogue whose history was compacted; read everything anew."""
+
+
+class SourceError(TidingsError):
+    """A source of events that cannot be read as asked; the next start goes on where it stopped."""

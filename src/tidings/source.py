@@ -15,6 +15,8 @@ from tidings.model import Event
 from tidings.rows import BadRecord
 
 UNREADABLE: Final = ("stop", "dead-letter")
+KAFKA: Final = "tidings-kafka"
+TABLE: Final = "tidings-table"
 _WILD: Final = re.compile(r"[*?\[]")
 
 
@@ -66,7 +68,7 @@ class SparkSource:
     """
 
     format: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
     schema: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     select: str | None = None

@@ -18,7 +18,11 @@ NO_TIME = {"tidings_events": {"events": 0, "newest_us": None}}
 
 
 def report(
-    batch: int = 3, name: str | None = "films", observed: Any = None, metrics: Any = None
+    batch: int = 3,
+    name: str | None = "films",
+    observed: Any = None,
+    metrics: Any = None,
+    source: Any = None,
 ) -> StreamingQueryProgress:
     state = {
         "operatorName": "x",
@@ -34,7 +38,7 @@ def report(
         "numStateStoreInstances": 2,
         "customMetrics": {"rocksdbSstFileSize": 6_942},
     }
-    source = {
+    kafka = {
         "description": "KafkaV2[Subscribe[films]]",
         "startOffset": None,
         "endOffset": None,
@@ -56,11 +60,38 @@ def report(
         "processedRowsPerSecond": 1.0,
         "durationMs": {},
         "stateOperators": [state, state],
-        "sources": [source],
+        "sources": [{**kafka, **(source or {})}],
         "sink": {"description": "ForeachBatchSink", "numOutputRows": -1, "metrics": {}},
         "observedMetrics": OBSERVED if observed is None else observed,
     }
     return StreamingQueryProgress.fromJson(form)
+
+
+PYTHON = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStream@1"
+
+
+@pytest.mark.parametrize(
+    ("end", "latest", "unread"),
+    [
+        ({"a": {"0": 3, "1": 9}}, {"a": {"0": 5, "1": 9}, "b": {"0": 4}}, 6),
+        ({"key": 7}, {"key": 7}, 0),
+        ({"a": {"0": 50}}, {"a": {"0": 5}}, 0),
+        (None, {"key": 7}, 7),
+        ({"key": 7}, None, None),
+        ({"log": "x"}, {"log": "y"}, None),
+        ("3", "5", None),
+    ],
+)
+def test_the_offsets_of_a_source_in_python_tell_what_is_unread(
+    end: Any, latest: Any, unread: int | None
+) -> None:
+    source = {"description": PYTHON, "endOffset": end, "latestOffset": latest}
+    found = read_progress(report(source=source))
+    assert found is not None
+    assert found.behind == ({} if unread is None else {"offsetsBehindLatest": unread})
+    other = read_progress(report(source={**source, "description": "RateStream"}))
+    assert other is not None
+    assert other.behind == {}
 
 
 def test_a_report_is_read_with_lag_speed_state_and_unread_input() -> None:

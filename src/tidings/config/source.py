@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from tidings import checks
+from tidings.config.address import read_address
 from tidings.config.reading import Form, naming, settings
 from tidings.errors import InvalidForm
 from tidings.files import SUFFIXES
 from tidings.forms import fields
-from tidings.source import UNREADABLE, Source, SparkSource, find_source
+from tidings.source import KAFKA, TABLE, UNREADABLE, Source, SparkSource, find_source
 
 FILES: Final = tuple(suffix[1:] for suffix in SUFFIXES)
 _KAFKA: Final = {"value": "coalesce(cast(value as string), 'null')"}
@@ -44,15 +45,22 @@ def _spark(form: Form, base: Path) -> SparkSource:
         columns = _texts("columns", found.get("columns", {}))
         if columns and "select" in found:
             raise InvalidForm("columns and select say the same; give one of them")
-        if kind == "kafka" and not columns and "select" not in found:
+        if kind in ("kafka", KAFKA) and not columns and "select" not in found:
             columns = _KAFKA
         return SparkSource(
             kind,
-            seen_from(base, settings("options", found.get("options", {}))),
+            _options(kind, found.get("options", {}), base),
             _text("schema", found),
             columns,
             _text("select", found),
         )
+
+
+def _options(kind: str, form: Any, base: Path) -> dict[str, str]:
+    found = seen_from(base, settings("options", form))
+    if kind != TABLE or "url" not in found:
+        return found
+    return {**found, "url": read_address("options url", found["url"], base).url}
 
 
 def seen_from(base: Path, options: dict[str, str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from tidings.spark.quality import evaluate
 from tidings.spark.rebucket import rebucket
 from tidings.spark.session import session
 from tidings.spark.sink import parquet_sink
+from tidings.spark.sources.registering import register_sources
 from tidings.spark.store_sink import store_sink
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "outcomes",
     "parquet_sink",
     "rebucket",
+    "register_sources",
     "session",
     "store_sink",
     "target",

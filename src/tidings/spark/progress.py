@@ -1,6 +1,7 @@
 """How a query does, batch by batch: what Spark reports, and what was counted on the way."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -14,6 +15,8 @@ from tidings.values import SECOND_US, format_time
 _EVENTS: Final = "tidings_events"
 _OUTCOMES: Final = "tidings_outcomes"
 _ON_DISK: Final = "rocksdbSstFileSize"
+_PYTHON: Final = ".PythonMicroBatchStream"
+_UNREAD: Final = "offsetsBehindLatest"
 # Of a column `value`, the JSON form of an event: RFC 3339, or seconds since the epoch.
 _STATED: Final = "get_json_object(value, '$.published_at')"
 _NEWEST: Final = (
@@ -108,17 +111,36 @@ def read_progress(report: StreamingQueryProgress) -> Progress | None:
         state_rows=sum(each.numRowsTotal for each in states),
         state_bytes=sum(each.customMetrics.get(_ON_DISK, 0) for each in states),
         memory_bytes=sum(each.memoryUsedBytes for each in states),
-        behind={name: float(each) for one in sources for name, each in _metrics(one)},
+        behind={name: float(each) for one in sources for name, each in _behind(one)},
         **observed[_EVENTS],
         **observed.get(_OUTCOMES, {}),
     )
 
 
-def _metrics(source: Any) -> list[tuple[str, str]]:
-    """Give what a source says of its unread input, as Kafka does."""
+def _behind(source: Any) -> list[tuple[str, Any]]:
+    """Give what a source says of its unread input: in metrics, as Kafka does, or in offsets."""
     found = source.metrics or {}
-    return [
+    told = [
         (name, each)
         for name, each in sorted(found.items())
         if "Behind" in name or "Outstanding" in name
     ]
+    if told or _PYTHON not in source.description:
+        return told
+    end, latest = (_numbers(each) for each in (source.endOffset, source.latestOffset))
+    unread = sum(max(0, offset - end.get(name, 0)) for name, offset in latest.items())
+    return [(_UNREAD, unread)] if latest else []
+
+
+def _numbers(offset: str | None) -> dict[str, int]:
+    """Give the whole numbers of an offset by their names; none where something else is in it."""
+    leaves = dict(_leaves(json.loads(offset))) if offset and offset.startswith("{") else {}
+    return leaves if all(type(each) is int for each in leaves.values()) else {}
+
+
+def _leaves(form: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, each in form.items():
+        if isinstance(each, dict):
+            yield from _leaves(each, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", each

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidings.errors import TidingsError
 from tidings.spark.java import find_java
 from tidings.spark.launchers import java_home, python_command
+from tidings.spark.sources.registering import register_sources
 
 # The state operator runs on no other store.
 STATE_STORE: Final = {
@@ -71,11 +72,16 @@ def session(
     it (`spark://host:7077`, `local-cluster[2,1,1024]`); its machines need Tidings installed, and
     Python where PYSPARK_PYTHON says, or else where it is here. `settings` are further ones of Spark
     and win over those made here; Java options are added to ours. What `spark-submit` was told wins
-    over all. No Java need be set up here: see `find_java`.
+    over all. No Java need be set up here: see `find_java`. Our sources are known to it then.
     """
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        return running
+    running = SparkSession.getActiveSession() or _start(name, cores, master, settings)
+    register_sources(running)
+    return running
+
+
+def _start(
+    name: str, cores: int | None, master: str | None, settings: Mapping[str, str] | None
+) -> SparkSession:
     # What it logs, with all of Java's stack, is raised as well.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     told = submitted()

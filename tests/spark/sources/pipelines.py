@@ -1,0 +1,68 @@
+"""Configs over our sources, run as `tidings run` does it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.kill.stream import Expected
+
+from tidings.config import load_config
+from tidings.run.account import Account
+from tidings.run.plan import make_plan
+from tidings.run.spark import run_spark
+from tidings.store import open_store
+
+REST = """
+[subscriptions]
+path = "subscriptions.jsonl"
+[subscribers]
+path = "subscribers.jsonl"
+[sink]
+path = "out"
+store = "sqlite:///news.db"
+[stream]
+lateness = "120s"
+buckets = 4
+master = "local[2]"
+[metrics]
+jsonl = "batches.jsonl"
+"""
+
+
+def kafka(folder: Path, address: str, **options: Any) -> Path:
+    """Write a config that reads the topic `films` from its beginning."""
+    given = {"kafka.bootstrap.servers": address, "subscribe": "films", **options}
+    return _write(folder, "tidings-kafka", {"startingOffsets": "earliest", **given})
+
+
+def table(folder: Path, url: str, **options: Any) -> Path:
+    """Write a config that reads the forms of a table `outbox`."""
+    given = {"url": url, "table": "outbox", "key": "id", **options}
+    return _write(
+        folder, "tidings-table", given, "columns = { value = \"coalesce(form, 'null')\" }"
+    )
+
+
+def _write(folder: Path, kind: str, options: dict[str, Any], columns: str = "") -> Path:
+    listed = "\n".join(f"{json.dumps(name)} = {json.dumps(each)}" for name, each in options.items())
+    source = f'[source]\nformat = "{kind}"\n{columns}\n[source.options]\n{listed}\n'
+    (folder / "run.toml").write_text(source + REST)
+    return folder / "run.toml"
+
+
+def run(config: Path, *, fresh: bool = False) -> Account:
+    """Run a config to its end."""
+    plan = make_plan(load_config(config), fresh=fresh)
+    return Account.of(plan, list(run_spark(plan)), seconds=0)
+
+
+def check(folder: Path, expected: Expected) -> None:
+    """Check that the store of a config holds what an engine delivers, once each."""
+    with open_store(folder / "news.db") as store:
+        expected.check(store)
+
+
+def lines(folder: Path) -> list[str]:
+    """Give the lines of a stream that is laid in a folder, in order."""
+    files = sorted((folder / "in").glob("*.jsonl"))
+    return [line for file in files for line in file.read_text().split("\n")[:-1]]

@@ -1,0 +1,115 @@
+"""`tidings run` from a broker: what the engine delivers, through restarts, limits and poison."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.kill.stream import Expected, lay
+from tests.spark.sources.brokers import Brokers
+from tests.spark.sources.pipelines import check, kafka, lines, run
+
+from tidings import Engine
+from tidings.config import load_config
+from tidings.errors import TidingsError
+from tidings.files import write_subscribers, write_subscriptions
+from tidings.run.plan import read_plan
+from tidings.run.spark import sketch
+from tidings.spark import register_sources
+from tidings.testing import workload
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+
+@pytest.fixture
+def brokers() -> Brokers:
+    return Brokers()
+
+
+def test_a_restart_goes_on_and_all_is_delivered_once(tmp_path: Path, brokers: Brokers) -> None:
+    """Poison and an event that is late are in the stream, and a record without a value."""
+    expected = lay(tmp_path, files=12)
+    all_lines = lines(tmp_path)
+    config = kafka(tmp_path, brokers.address, maxOffsetsPerTrigger=20)
+    brokers.send("films", all_lines[:33], partition=0)
+    first = run(config)
+    assert (first.batches, first.events) == (2, 33)
+    brokers.send("films", [*all_lines[33:], None], partition=0)
+    second = run(config)
+    assert (second.batches, second.events) == (2, len(all_lines) - 32)
+    check(tmp_path, replace(expected, dead=expected.dead + 1))
+    third = run(config)
+    assert (third.batches, third.events) == (0, 0)
+
+
+def test_all_partitions_are_read_side_by_side(tmp_path: Path, brokers: Brokers) -> None:
+    """Events of one stream lie in four partitions; no batch is above the limit."""
+    films = workload(5, events=200, subscribers=12)
+    write_subscribers(films.subscribers, tmp_path / "subscribers.jsonl")
+    write_subscriptions(films.subscriptions, tmp_path / "subscriptions.jsonl")
+    engine = Engine(lateness="120s")
+    for person in films.subscribers:
+        engine.subscribe(person)
+    engine.add_many(films.subscriptions)
+    brokers.send("films", [json.dumps(each.to_dict()) for each in films.events])
+    account = run(kafka(tmp_path, brokers.address, maxOffsetsPerTrigger=40))
+    assert (account.batches, account.events) == (5, 200)
+    told = [json.loads(line) for line in (tmp_path / "batches.jsonl").read_text().splitlines()]
+    assert [each["events"] for each in told] == [40] * 5
+    assert [each["behind"] for each in told] == [
+        {"offsetsBehindLatest": left} for left in (160, 120, 80, 40, 0)
+    ]
+    deliveries = engine.publish_many(films.events)
+    assert len(deliveries) > 100
+    check(tmp_path, Expected(films.subscribers, deliveries, late=[], dead=0))
+
+
+def test_records_that_are_gone_stop_the_run_with_a_reason(tmp_path: Path, brokers: Brokers) -> None:
+    lay(tmp_path, files=4)
+    brokers.send("films", lines(tmp_path)[:2], partition=0)
+    config = kafka(tmp_path, brokers.address)
+    assert run(config).events == 2
+    brokers.send("films", lines(tmp_path)[2:], partition=0)
+    brokers.overflow("films", partition=0)
+    with pytest.raises(TidingsError) as error:
+        run(config)
+    assert str(error.value).startswith(
+        "the stream stopped: tidings-kafka: partition films-0 no longer has offset 2; records may"
+    )
+    going_on = run(kafka(tmp_path, brokers.address, failOnDataLoss=False))
+    assert going_on.events == going_on.dead > 5
+
+
+def test_a_wrong_option_is_an_error_before_anything_is_made(tmp_path: Path) -> None:
+    lay(tmp_path, files=4)
+    plan = read_plan(load_config(kafka(tmp_path, "127.0.0.1:1", minPartitions=3)))
+    with pytest.raises(TidingsError) as error:
+        sketch(plan)
+    assert str(error.value).startswith(
+        "[source] format = 'tidings-kafka': tidings-kafka: unknown option 'minpartitions'; possib"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_session_of_ones_own_reads_batches(spark: SparkSession, brokers: Brokers) -> None:
+    brokers.send("films", map(str, range(30)))
+    own = spark.newSession()
+    register_sources(own)
+    reader = own.read.format("tidings-kafka").option("kafka.bootstrap.servers", brokers.address)
+    rows = reader.option("subscribe", "films").load()
+    assert rows.columns == [
+        "key",
+        "value",
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+        "timestampType",
+    ]
+    found = rows.selectExpr(
+        "cast(cast(value as string) as int) as n", "offset", "partition"
+    ).collect()
+    assert sorted((row.n, row.partition, row.offset) for row in found) == [
+        (n, n % 4, n // 4) for n in range(30)
+    ]

@@ -1,0 +1,58 @@
+"""`tidings run` from a broker, killed in mid-stream with all its processes: nothing lost or twice.
+
+The broker lives on in the process of the test.
+"""
+
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.kill.process import Run, environ, last
+from tests.kill.stream import count, lay
+from tests.spark.sources.brokers import Brokers
+from tests.spark.sources.pipelines import check, kafka, lines
+
+from tidings.store import open_store
+
+pytestmark = [pytest.mark.spark, pytest.mark.kill]
+COMMAND = [sys.executable, "-c", "from tidings.cli import main; main()", "run", "--log", "text"]
+
+
+def start(config: Path) -> Run:
+    folder = config.parent
+    with (folder / "said").open("w") as said:
+        process = subprocess.Popen(
+            [*COMMAND, str(config)],
+            env=environ(folder.parent / "pycache"),
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
+    return Run(folder, process)
+
+
+def reached(checkpoint: Path, batch: int) -> bool:
+    return last(checkpoint / "offsets") >= batch
+
+
+def test_kills_in_mid_stream_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
+    expected, brokers = lay(tmp_path, files=16), Brokers()
+    all_lines = lines(tmp_path)
+    brokers.send("films", all_lines, partition=0)
+    config = kafka(tmp_path, brokers.address, maxOffsetsPerTrigger=10)
+    checkpoint, seen = tmp_path / "out" / "checkpoint", [0]
+    for batch in (1, 4):
+        run = start(config)
+        try:
+            assert run.until(partial(reached, checkpoint, batch), 0.01), run.said()
+        finally:
+            run.kill()
+        assert last(checkpoint / "commits") < len(all_lines) // 10
+        with open_store(tmp_path / "news.db") as store:
+            seen.append(count(store))
+    run = start(config)
+    assert run.wait() == 0, run.said()
+    assert seen == sorted(set(seen))
+    check(tmp_path, expected)
