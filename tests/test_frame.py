@@ -45,3 +45,16 @@ def test_what_is_not_ours_is_refused() -> None:
     ]:
         with pytest.raises(TidingsError, match=reason):
             FRAME.unpack(wrong)
+
+
+@given(st.data())
+def test_damage_is_refused_in_words_wherever_it_can_be_seen(data: st.DataObject) -> None:
+    """Cut short, whatever is left; and a bit flipped in all that lies before the columns."""
+    columns: dict[str, Column] = {"a": np.arange(3), "t": ["x", "yz"]}
+    state, behind = FRAME.pack({"k": [1, "é"]}, columns), 24 + 24 + 3
+    cut = data.draw(st.integers(0, len(state) - 1))
+    flipped, at = bytearray(state), data.draw(st.integers(0, len(state) - behind - 1))
+    flipped[at] ^= 1 << data.draw(st.integers(0, 7))
+    for wrong in (state[:cut], bytes(flipped)):
+        with pytest.raises(TidingsError, match="a thing"):
+            FRAME.unpack(wrong)

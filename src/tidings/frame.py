@@ -1,4 +1,8 @@
-"""State as bytes: a mark, a version, a JSON header, and columns of numbers or texts behind it."""
+"""State as bytes: a mark, a version, a JSON header, and columns of numbers or texts behind it.
+
+Bytes cut short and a damaged header are noticed here. A bit that flips within a column is not:
+what keeps the bytes has checksums (`docs/exactly-once.md`), and a second one would cost each batch.
+"""
 
 import json
 import zlib
@@ -47,7 +51,10 @@ class Frame:
         return b"".join([self.mark, bytes([self.version]), size, squeezed, *parts])
 
     def unpack(self, state: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Read it; arrays are read-only views. Bytes of another kind or version are refused."""
+        """Read it; arrays are read-only views.
+
+        Bytes of another kind or version are refused, and those that are cut short or damaged.
+        """
         start = len(self.mark)
         if state[:start] != self.mark or len(state) <= start + _SIZE:
             raise TidingsError(f"these bytes are not {self.name}")
@@ -58,7 +65,10 @@ class Frame:
             )
         first = start + 1 + _SIZE
         at = first + int.from_bytes(state[start + 1 : first], "little")
-        about = json.loads(zlib.decompress(state[first:at]))
+        try:
+            about = json.loads(zlib.decompress(state[first:at]))
+        except (zlib.error, ValueError) as error:
+            raise TidingsError(f"{self.name} is damaged: {error}") from None
         columns = dict(self._columns(about["columns"], state, at))
         return about["header"], columns
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.feeds.streams import WINDOWS, plain_or_diverse, policies
 from tests.spark.parcels import deliveries, sent
 
-from tidings import Event
+from tidings import Event, TidingsError
 from tidings.matching import Matcher
 from tidings.model import Subscription
 from tidings.policy import Policy, Subscriber
@@ -70,3 +70,11 @@ def test_what_waits_for_the_watermark_is_due() -> None:
 
 def test_a_bucket_that_never_ran_has_to_be_asked() -> None:
     assert Pulse().after([Tick(5, 1)], 0) is None
+
+
+@pytest.mark.parametrize(
+    "wrong", [b"", b"{", b"[]", b"7", b"{}", b'{"ticks": 3}', b'{"ticks": [], "of": 9}']
+)
+def test_a_pulse_that_is_not_ours_is_refused(wrong: bytes) -> None:
+    with pytest.raises(TidingsError, match="the pulse of a bucket is damaged"):
+        Pulse.unpack(wrong)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from tidings.errors import TidingsError
 from tidings.spark.ticks import Tick, Ticks
 from tidings.window import Moment
 
@@ -45,6 +46,11 @@ class Pulse:
 
     @classmethod
     def unpack(cls, state: bytes) -> "Pulse":
-        """Read it again."""
-        form = json.loads(state)
-        return cls(**form | {"ticks": tuple(Tick(*each) for each in form["ticks"])})
+        """Read it again; what is damaged, or of another release, is refused."""
+        try:
+            form = json.loads(state)
+            return cls(**form | {"ticks": tuple(Tick(*each) for each in form["ticks"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise TidingsError(
+                f"the pulse of a bucket is damaged, or of another version of Tidings: {error}"
+            ) from None
