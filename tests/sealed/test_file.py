@@ -1,5 +1,6 @@
 """Sealed files come back as they were, are shared until written to, and tell of damage."""
 
+import errno
 import os
 import pickle
 from collections import Counter
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from tidings.kernels import access_find, fanout
 from tidings.sealed import file
 from tidings.sealed.base import seal
-from tidings.sealed.file import Damaged
+from tidings.sealed.file import Damaged, NoRoom
 from tidings.sealed.member import members
 from tidings.sealed.people import People, hashes_of
 from tidings.sealed.served import Served
@@ -100,6 +101,16 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
     with pytest.raises(OSError, match="taken"):
         file.write(tmp_path / "taken", TREE)
     assert [each.name for each in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_folder_without_room_is_named(tmp_path, monkeypatch):
+    def fails(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(NoRoom, match=rf"{tmp_path} has no room left: No space left on device"):
+        file.write(tmp_path / "tree", TREE)
+    assert not list(tmp_path.iterdir())
 
 
 def test_mapped_arrays_need_no_other_kernels(tmp_path):

@@ -18,6 +18,7 @@ from tidings.score.preference import Preference
 from tidings.sealed.bases import seal_folder
 from tidings.sealed.member import members
 from tidings.sealed.publisher import Publisher
+from tidings.spark.trouble import TROUBLES, said
 from tidings.store import open_store
 from tidings.testing import workload
 
@@ -120,6 +121,36 @@ def test_a_change_reaches_the_next_batch_and_no_replay(spark, tmp_path):
             1: [("e2", "ann"), ("e2", "bob")],
             2: [("e3", "ann"), ("e3", "bob"), ("e3", "cy")],
         }
+
+
+@pytest.mark.parametrize("damage", [os.unlink, lambda path: os.truncate(path, 100)])
+def test_a_damaged_index_file_stops_a_running_query_and_is_made_anew(spark, tmp_path, damage):
+    """The query names the file; with a publisher that starts again it goes on where it was."""
+    with open_store(tmp_path / "store.db") as store:
+
+        def wants(publisher: Publisher, name: str) -> None:
+            store.catalogue.put(Subscriber(name), Subscription(f"s-{name}", name, "x = 1"))
+            publisher.publish()
+
+        with Publisher(tmp_path / "index", store.history) as publisher:
+            wants(publisher, "ann")
+            stream = Streamed(spark, tmp_path, publisher)
+            for number, name in enumerate(("e1", "e2"), start=1):
+                stream.put(name, number)
+
+            def change_and_damage(number: int) -> None:
+                wants(publisher, "bob")
+                damage(next((tmp_path / "index").glob("*-change.sealed")))
+
+            with pytest.raises(TROUBLES) as caught:
+                stream.run(change_and_damage)
+        assert stream.batches == {0: [("e1", "ann")]}
+        assert f"{tmp_path}/index/00000002-0-change.sealed " in said(caught.value)
+        assert "start again: whoever publishes it makes it anew" in said(caught.value)
+        with Publisher(tmp_path / "index", store.history) as publisher:
+            publisher.publish()
+            stream.run()
+        assert stream.batches[1] == [("e2", "ann"), ("e2", "bob")]
 
 
 def test_targets_of_several_parts_are_for_batches(spark, tmp_path):

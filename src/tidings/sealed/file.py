@@ -5,11 +5,13 @@ a pickle of everything else, and the arrays, each at a multiple of 64 bytes. A r
 that it may write to: a page is shared with all others until then, and the file never changes.
 """
 
+import errno
 import mmap
 import os
 import pickle
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -25,6 +27,7 @@ _HEAD: Final = struct.Struct(
     "<14sHIQQQ"
 )  # mark, version, checksum, length, arrays, bytes of the pickle
 _PLACE: Final = struct.Struct("<QQ")
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _ALLOWED: Final = {
     "builtins": {"set", "frozenset", "range", "complex", "bytearray"},
     "collections": {"Counter", "OrderedDict", "defaultdict"},
@@ -36,6 +39,23 @@ _ALLOWED: Final = {
 
 class Damaged(TidingsError):
     """A file that is not what was written; it is to be made anew."""
+
+
+class NoRoom(TidingsError):
+    """A folder that takes no more."""
+
+
+@contextmanager
+def room_in(folder: Path) -> Iterator[None]:
+    """Write to a folder; if it is full, say so and name it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise NoRoom(
+            f"{folder} has no room left: {error.strerror}; free some space and run again"
+        ) from error
 
 
 def write(path: Path, tree: object) -> int:
@@ -51,7 +71,10 @@ def write(path: Path, tree: object) -> int:
         at += each.nbytes
     inside = [b"".join(_PLACE.pack(*place) for place in places), body]
     head = (at, len(arrays), len(body))
-    with NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
+    with (
+        room_in(path.parent),
+        NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file,
+    ):
         try:
             file.write(bytes(_HEAD.size))
             checksum = crc32(_head(0, *head))
@@ -91,12 +114,7 @@ def _pieces(inside: Iterable[bytes], arrays: Iterable[memoryview]) -> Iterable[A
 
 def read(path: Path) -> Any:
     """Give the tree of a file, its arrays mapped; what is damaged is refused before it is used."""
-    try:
-        with path.open("rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    except (OSError, ValueError) as error:
-        raise Damaged(f"{path} cannot be read: {error}; {_REMEDY}") from None
-    whole = memoryview(mapped)
+    whole = _mapped(path)
     count, size = _checked(path, whole)
     first = _HEAD.size + _PLACE.size * count
     places = _PLACE.iter_unpack(whole[_HEAD.size : first])
@@ -104,7 +122,24 @@ def read(path: Path) -> Any:
     return _Reader(BytesIO(whole[first : first + size]), buffers=arrays).load()
 
 
-_REMEDY: Final = "remove it, and the publisher makes it anew"
+def is_whole(path: Path) -> bool:
+    """Tell whether a file is there and as it was written; it is read once, and not kept."""
+    try:
+        _checked(path, _mapped(path))
+    except Damaged:
+        return False
+    return True
+
+
+def _mapped(path: Path) -> memoryview:
+    try:
+        with path.open("rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+    except (OSError, ValueError) as error:
+        raise Damaged(f"{path} cannot be read: {error}; {_REMEDY}") from None
+
+
+_REMEDY: Final = "start again: whoever publishes it makes it anew"
 
 
 def _checked(path: Path, whole: memoryview) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from tidings.errors import TidingsError
+from tidings.sealed.file import Damaged, room_in
 from tidings.sealed.hold import held, hold
 from tidings.sealed.people import hash_of
 
@@ -90,9 +91,9 @@ class Folder:
         try:
             found = json.loads(self._version(version).read_text())
         except (OSError, ValueError) as error:
-            raise TidingsError(
-                f"version {version} in {self.path} cannot be read: {error}; let a publisher make "
-                "a new one, and begin with a new checkpoint if a batch was pinned to it"
+            raise Damaged(
+                f"version {version} in {self.path} cannot be read: {error}; let its publisher "
+                "start again, and begin with a new checkpoint if this is still said then"
             ) from None
         return Edition(found["version"], found["source"], tuple(map(_shelf, found["shelves"])))
 
@@ -102,6 +103,10 @@ class Folder:
         form = {"version": edition.version, "source": edition.source, "shelves": shelves}
         temporary = self._written(self.path, json.dumps(form))
         temporary.rename(self._version(edition.version))
+
+    def remove(self, version: int) -> None:
+        """Remove a version that is of no use any more; its files stay for others."""
+        self._version(version).unlink(missing_ok=True)
 
     def pin(self, query: str, batch: int) -> int:
         """Give the version that a batch sees: the newest when it is first asked for, then that.
@@ -132,8 +137,7 @@ class Folder:
 
         Files that are being made for a version to come are spared. Gives what is removed.
         """
-        versions = sorted(self._versions())
-        needed = {*versions[-KEPT:], *self._pinned(), *held(self.path)}
+        versions, needed = sorted(self._versions()), self.needed()
         files = {*making}
         for version in versions:
             if version in needed:
@@ -144,6 +148,10 @@ class Folder:
         for each in doomed:
             each.unlink(missing_ok=True)
         return sorted(each.name for each in doomed)
+
+    def needed(self) -> set[int]:
+        """Give the versions that somebody may ask for: the newest, those pinned and those held."""
+        return {*sorted(self._versions())[-KEPT:], *self._pinned(), *held(self.path)}
 
     def _some(self) -> int:
         newest = self.newest()
@@ -171,7 +179,10 @@ class Folder:
         return self.path / "pins" / quote(query, safe="")
 
     def _written(self, where: Path, text: str) -> Path:
-        with NamedTemporaryFile("w", dir=where, prefix=".new-", delete=False) as file:
+        with (
+            room_in(where),
+            NamedTemporaryFile("w", dir=where, prefix=".new-", delete=False) as file,
+        ):
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
