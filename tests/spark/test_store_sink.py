@@ -67,18 +67,33 @@ def test_an_event_that_several_buckets_refuse_is_one_letter(tmp_path: Path) -> N
         assert reasons == ["published before", "no JSON", "no JSON"]
 
 
-def test_a_batch_that_is_there_stays_and_a_change_is_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_batch_that_is_there_stays_and_what_is_new_is_added_and_told(
+    address: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = table(delivery("a", "e1", 1), letter("late", "e0"))
-    with open_store(tmp_path / "s.db") as store:
+    with open_store(address) as store:
         append_outcomes(store, "q", 0, first)
-        assert append_outcomes(store, "q", 0, first).skipped
+        for run in ("one", "one", "two"):
+            assert append_outcomes(store, "q", 0, first, run).skipped
         assert not caplog.records
-        assert append_outcomes(store, "q", 0, table(delivery("a", "e2", 1))).skipped
-        assert [d.event for d in store.notifications.after("a")] == ["e1"]
+        assert store.letters.count("late") == 1
+        other = table(delivery("a", "e1", 1), delivery("a", "e2", 1), letter("dead", "e3"))
+        assert append_outcomes(store, "q", 0, other, "three").skipped
+        assert [d.event for d in store.notifications.after("a")] == ["e1", "e2"]
+        assert [store.letters.count(kind) for kind in ("late", "dead")] == [1, 1]
     (record,) = caplog.records
-    assert "batch 0 of q is written already, and stays as it is: 1 deliv" in record.getMessage()
+    assert "batch 0 of q is written already, with 1 deliveries, 1 late" in record.getMessage()
+    assert "there were 2, 0 and 1, and 1 deliveries were added" in record.getMessage()
+
+
+def test_another_batch_of_the_same_size_under_a_name_that_is_there_is_not_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_store(tmp_path / "s.db") as store:
+        append_outcomes(store, "q", 0, table(delivery("a", "e1", 1)))
+        append_outcomes(store, "q", 0, table(delivery("a", "e2", 1)))
+        assert [d.event for d in store.notifications.after("a")] == ["e1", "e2"]
+    assert len(caplog.records) == 1
 
 
 @pytest.mark.spark

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import SparkContext
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import DataFrame
 
@@ -17,6 +18,8 @@ from tidings.store import Appended, Store, open_store
 
 PATIENCE_S: Final = 300.0
 _CHECKPOINT: Final = "sql.streaming.queryId"
+_RUN: Final = "spark.jobGroup.id"
+"""Where Spark keeps the id of the checkpoint, and that of the run of its query."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -29,11 +32,11 @@ def store_sink(
 ) -> Callable[[DataFrame, int], None]:
     """Give a `foreachBatch` function that writes OUTCOMES to the store at `url`.
 
-    All of a batch, and that it is written, goes in one transaction, and a batch that is there is
-    skipped. Batches are told apart by `query` and the checkpoint, so that those of a new checkpoint
-    are not taken for the old ones. A store that is busy or away is waited for up to `patience_s`;
-    then the batch fails, and a restart does it again. `written` is told of each batch after it.
-    About 10 us a delivery, all of it in the driver.
+    All of a batch, and that it is written, goes in one transaction, and of a batch that is there
+    only what is new is added. Batches are told apart by `query` and the checkpoint, so that those
+    of a new checkpoint are not taken for the old ones. A store that is busy or away is waited for
+    up to `patience_s`; then the batch fails, and a restart does it again. `written` is told of each
+    batch after it. About 10 us a delivery, all of it in the driver.
     """
 
     def write(batch: DataFrame, number: int) -> None:
@@ -52,44 +55,50 @@ def store_sink(
 
 def _write(url: str, query: str, batch: DataFrame, number: int, patience_s: float) -> None:
     """Run the batch, also one that is there already: that is what brings the state on."""
-    checkpoint = _checkpoint(batch)
+    told = _context(batch).getLocalProperty
+    checkpoint, run = told(_CHECKPOINT), told(_RUN) or "again"
     outcomes = batch.toArrow()
     name = f"{query}/{checkpoint}" if checkpoint else query
     with open_store(url, patience_s=patience_s) as store:
-        append_outcomes(store, name, number, outcomes)
+        append_outcomes(store, name, number, outcomes, run)
 
 
-def _checkpoint(batch: DataFrame) -> str | None:
-    """Give the id of the checkpoint that a batch is of; None where it is of no stream."""
+def _context(batch: DataFrame) -> SparkContext:
+    """Give what tells the checkpoint and the run that a batch is of."""
     try:
-        context = batch.sparkSession.sparkContext
+        return batch.sparkSession.sparkContext
     except PySparkAttributeError:
         raise TidingsError(
             "store_sink does not work through Spark Connect, which does not tell the checkpoint of "
             "a batch; write with parquet_sink, or run the stream in a classic session"
         ) from None
-    return context.getLocalProperty(_CHECKPOINT)
 
 
-def append_outcomes(store: Store, query: str, batch: int, outcomes: pa.Table) -> Appended:
+def append_outcomes(
+    store: Store, query: str, batch: int, outcomes: pa.Table, run: str = "again"
+) -> Appended:
     """Append a table of OUTCOMES to a store; each subscriber's deliveries in their order.
 
-    An event that is late, or refused with its id, in several buckets is one letter.
+    An event that is late, or refused with its id, in several buckets is one letter. A batch whose
+    name is there may hold something else this time, after an older copy of its checkpoint was
+    put in place: what the store does not have is added, under the name of the `run`.
     """
     deliveries = _of_kind(outcomes, "delivery").select(DELIVERIES.names)
     deliveries = deliveries.sort_by([("subscriber", "ascending"), ("sequence", "ascending")])
     late, dead = _letters(outcomes, "late"), _letters(outcomes, "dead")
     found = store.notifications.append_columns(query, batch, deliveries, late=late, dead=dead)
-    now, before = (
-        (deliveries.num_rows, len(late), len(dead)),
-        (found.delivered + found.repeated, found.late, found.dead),
-    )
-    if found.skipped and now != before:
+    if not found.skipped:
+        return found
+    now = (deliveries.num_rows, len(late), len(dead))
+    before = (found.delivered + found.repeated, found.late, found.dead)
+    letters = {} if now == before else {"late": late, "dead": dead}
+    more = store.notifications.append_columns(f"{query}/{run}", batch, deliveries, **letters)
+    if now != before or more.delivered:
         _LOG.warning(
-            "batch %d of %s is written already, and stays as it is: %d deliveries, %d late and "
-            "%d dead; this time there were %d, %d and %d. Were subscriptions or files of the "
-            "checkpoint changed between the runs?",
-            *(batch, query, *before, *now),
+            "batch %d of %s is written already, with %d deliveries, %d late and %d dead; this time "
+            "there were %d, %d and %d, and %d deliveries were added. Were subscriptions changed "
+            "between the runs, or files of the checkpoint?",
+            *(batch, query, *before, *now, more.delivered),
         )
     return found
 
