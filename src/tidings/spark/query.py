@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidings.errors import TidingsError
 from tidings.spark.progress import Progress, read_progress
-from tidings.spark.trouble import said
+from tidings.spark.trouble import said, told
 
 Write = Callable[[DataFrame, int], None]
 _LOOK_EVERY_S: Final = 0.5
@@ -62,9 +62,11 @@ def start(
     """
     writer = writer.foreachBatch(gate).option("checkpointLocation", checkpoint)
     if every_us is None:
-        return Running(writer.trigger(availableNow=True).start(), gate)
-    every = f"{every_us // 1_000} milliseconds"
-    return Running(writer.trigger(processingTime=every).start(), gate)
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{every_us // 1_000} milliseconds")
+    with told():
+        return Running(writer.start(), gate)
 
 
 def follow(running: Running) -> Iterator[Progress]:
@@ -92,7 +94,9 @@ def _wait(query: StreamingQuery, gate: Gate) -> bool:
     except StreamingQueryException as error:
         if isinstance(gate.trouble, Stopped):
             return True
-        raise TidingsError(f"the stream stopped: {said(gate.trouble or error)}") from error
+        ours = isinstance(gate.trouble, TidingsError)
+        why = said(gate.trouble if ours and gate.trouble else error)
+        raise TidingsError(f"the stream stopped: {why}") from error
     if asked and not ended and not query.status["isTriggerActive"]:
         query.stop()
     return ended
