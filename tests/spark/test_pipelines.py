@@ -17,9 +17,11 @@ from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from tests.spark.processes import by_sequence, read_lines, write_lines
 from typer.testing import CliRunner
 
+from tidings import Event
 from tidings.cli import app
 from tidings.config import Address, Sink, load_config
 from tidings.errors import TidingsError
+from tidings.files import write_events
 from tidings.run.account import Account
 from tidings.run.local import run_local
 from tidings.run.plan import make_plan, read_plan
@@ -276,6 +278,40 @@ def test_a_parquet_file_that_cannot_be_read_is_named_and_the_stream_goes_on_with
     assert delivered(tmp_path) == ["a", "c"]
 
 
+def test_a_parquet_file_that_is_put_right_in_its_place_is_gone_on_with(pipeline, tmp_path):
+    for name, n in (("a", 5), ("b", 7), ("c", 9)):
+        films(tmp_path / f"in/{name}.parquet", n=[n])
+    drift(tmp_path / "in/b.parquet")
+    with pytest.raises(TidingsError, match=r"b.parquet cannot be read"):
+        pipeline('path = "in"')
+    films(tmp_path / "in/b.parquet", n=[7])
+    pipeline('path = "in"')
+    assert delivered(tmp_path) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("rest", "seen"), [("", []), ('\nunreadable = "dead-letter"', ["b"])])
+def test_more_columns_than_the_first_parquet_file_has_are_seen_file_by_file_only(
+    pipeline, tmp_path, rest, seen
+):
+    write_lines(tmp_path / "wishes.jsonl", [{**WISHES[0], "where": "extra = 'more'"}])
+    films(tmp_path / "in/a.parquet", n=[5])
+    films(tmp_path / "in/b.parquet", n=[7], extra=["more"])
+    found = pipeline(f'path = "in"{rest}')
+    assert (found.events, found.dead, delivered(tmp_path)) == (2, 0, seen)
+
+
+def test_json_events_may_change_their_attributes_in_mid_stream(pipeline, tmp_path):
+    """Each event is what it says; an attribute of another family matches nothing."""
+    events(tmp_path, "a.jsonl", [event(1, n=3)])
+    events(tmp_path, "b.jsonl", [event(2, n="nine"), event(3, n=[1, 4]), event(4, m=9)])
+    events(tmp_path, "c.jsonl", [event(5, n={"a": 1}), event(6, n=3.5, new="x"), event(7, n=True)])
+    found = pipeline('path = "in"')
+    assert (found.events, found.dead) == (7, 1)
+    assert delivered(tmp_path) == ["e1", "e3", "e6"]
+    (letter,) = read_lines(tmp_path / "out", "dead_letters")
+    assert letter["record"]["id"] == "e5"
+
+
 def test_a_listener_of_the_session_hears_of_every_batch(spark, pipeline, tmp_path):
     events(tmp_path, "a.jsonl", [event(60, n=3), event(61, n=9)])
     events(tmp_path, "b.jsonl", [event(62, n=9)])
@@ -302,14 +338,18 @@ def test_without_one_parquet_file_that_can_be_read_nothing_is_started(pipeline, 
         pipeline('path = "in"')
 
 
-def test_a_json_file_that_cannot_be_read_is_a_dead_letter(pipeline, tmp_path):
+@pytest.mark.parametrize(
+    ("suffix", "bad"),
+    [("json", b'[{"id": "e1"'), ("csv", b"id,published_at,n\xff\n"), ("arrow", b"ARROW1 no")],
+)
+def test_a_file_that_cannot_be_read_is_a_dead_letter(pipeline, tmp_path, suffix, bad):
     (tmp_path / "in").mkdir()
-    (tmp_path / "in/a.json").write_text('[{"id": "e1"')
-    (tmp_path / "in/b.json").write_text(json.dumps([event(1, n=3)]))
+    (tmp_path / f"in/a.{suffix}").write_bytes(bad)
+    write_events([Event("e1", {"n": 3}, published_at=1)], tmp_path / f"in/b.{suffix}")
     found = pipeline('path = "in"')
     assert (found.dead, delivered(tmp_path)) == (1, ["e1"])
     (letter,) = read_lines(tmp_path / "out", "dead_letters")
-    assert letter["record"] == {"file": f"{tmp_path}/in/a.json"}
+    assert letter["record"] == {"file": f"{tmp_path}/in/a.{suffix}"}
 
 
 def test_a_sketch_tells_columns_and_plan_and_makes_nothing(tmp_path):
