@@ -1,81 +1,100 @@
-"""A pipeline as a process of its own, for tests to kill: files -> outcomes -> store.
+"""A pipeline as a process of its own, for tests to kill: files -> outcomes -> stores.
 
-driver.py FOLDER
+driver.py FOLDER RUN SESSION
 
-FOLDER holds `in/`, the subscribers and subscriptions, and `plan.json`. Where the plan names a point
-and a batch, the pipeline stops there, writes the file `reached`, and waits to be killed. It writes
-`started` when its query is about to start.
+FOLDER holds `in/`, the subscribers and subscriptions, and gets the checkpoint. With its session
+ready, the process waits for a plan in the folder RUN. Where the plan names a point and a batch, the
+pipeline stops there, writes the file `reached`, and waits to be killed. It writes `started` when
+its query is about to start.
 """
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tidings.spark import outcomes, session, store_sink
-from tidings.store import sqlite
 from tidings.store.append import Append
 from tidings.store.notifications import Notifications
 
 FOR_EVER_S = 3600
 BATCH = "streaming.sql.batchId"
+SINKS = ("first", "second")
+"""How the stores of a plan are called, in the order in which a batch is written to them."""
 
 
-def halt(folder: Path) -> None:
+def halt(run: Path) -> None:
     """Say that the point is reached, and wait for the end."""
-    (folder / "reached").touch()
+    (run / "reached").touch()
     time.sleep(FOR_EVER_S)
 
 
-def hold(folder: Path, batch: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def hold(run: Path, batch: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Stop in the first partition of a batch with its outcomes known and its state not kept."""
     yield from batches
     context = TaskContext.get()
     if context and (context.partitionId(), context.getLocalProperty(BATCH)) == (0, str(batch)):
-        halt(folder)
+        halt(run)
 
 
-def before(folder: Path, batch: int, work: Callable[..., Any]) -> Callable[..., Any]:
+Here = tuple[Path, str, int]
+"""The folder of a run, and the sink and the batch in which it is to stop."""
+
+
+def before(here: Here, work: Callable[..., Any]) -> Callable[..., Any]:
+    run, sink, batch = here
+
     @wraps(work)
     def stopped(self: Any, query: str, number: int, *rest: Any, **more: Any) -> Any:
-        if number == batch:
-            halt(folder)
+        if number == batch and query.startswith(sink):
+            halt(run)
         return work(self, query, number, *rest, **more)
 
     return stopped
 
 
-def after(folder: Path, batch: int, work: Callable[..., Any]) -> Callable[..., Any]:
+def after(here: Here, work: Callable[..., Any]) -> Callable[..., Any]:
+    run, sink, batch = here
+
     @wraps(work)
     def stopped(self: Any, *rest: Any, **more: Any) -> Any:
         done = work(self, *rest, **more)
-        if batch in (getattr(self, "batch", None), *rest[1:2]):
-            halt(folder)
+        query, number = (self.query, self.batch) if isinstance(self, Append) else rest[:2]
+        if number == batch and query.startswith(sink):
+            halt(run)
         return done
 
     return stopped
 
 
-def arm(folder: Path, point: str | None, batch: int) -> None:
+def arm(run: Path, point: str | None, batch: int) -> None:
     """Wrap the function at whose begin or end the process is to be killed."""
-    if point == "before the sink's transaction":
-        Notifications.append_columns = before(folder, batch, Notifications.append_columns)  # type: ignore[method-assign]
-    elif point == "in the sink's transaction":
-        Append.write = after(folder, batch, Append.write)  # type: ignore[method-assign]
-    elif point == "after the sink's transaction":
-        Notifications.append_columns = after(folder, batch, Notifications.append_columns)  # type: ignore[method-assign]
+    first, second = ((run, sink, batch) for sink in SINKS)
+    append = Notifications.append_columns
+    if point == "before the first transaction":
+        Notifications.append_columns = before(first, append)  # type: ignore[method-assign]
+    elif point == "in the first transaction":
+        Append.write = after(first, Append.write)  # type: ignore[method-assign]
+    elif point == "between the transactions":
+        Notifications.append_columns = after(first, append)  # type: ignore[method-assign]
+    elif point == "in the second transaction":
+        Append.write = after(second, Append.write)  # type: ignore[method-assign]
+    elif point == "after the second transaction":
+        Notifications.append_columns = after(second, append)  # type: ignore[method-assign]
 
 
-def pipeline(folder: Path, plan: dict[str, Any]) -> DataFrame:
-    spark = session("kill", cores=2, master=plan.get("master"), settings=plan.get("settings"))
+def pipeline(spark: SparkSession, folder: Path, plan: dict[str, Any], run: Path) -> DataFrame:
     reader = spark.readStream.option("maxFilesPerTrigger", plan["files"])
     found = outcomes(
         reader.text(str(folder / "in")),
@@ -85,27 +104,55 @@ def pipeline(folder: Path, plan: dict[str, Any]) -> DataFrame:
         buckets=4,
     )
     if plan.get("point") == "before the state is kept":
-        found = found.mapInArrow(partial(hold, folder, plan["batch"]), found.schema)
+        found = found.mapInArrow(partial(hold, run, plan["batch"]), found.schema)
     return found
 
 
-def main(folder: Path) -> None:
-    plan = json.loads((folder / "plan.json").read_text())
-    if pages := plan.get("most_pages"):
-        limit = f"PRAGMA max_page_count = {pages}"
-        sqlite._PRAGMAS = (*sqlite._PRAGMAS, limit)  # type: ignore[misc, assignment]
-    arm(folder, plan.get("point"), plan.get("batch", -1))
-    found = pipeline(folder, plan)
-    sink = store_sink(plan["address"], "films", patience_s=plan["patience_s"])
-    writer = found.writeStream.foreachBatch(sink).trigger(availableNow=True)
-    (folder / "started").touch()
-    query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+def write(plan: dict[str, Any], batch: DataFrame, number: int) -> None:
+    """Write a batch to the stores of a plan, one after the other."""
+    batch.persist()
+    for name, address in zip(SINKS, plan["stores"], strict=False):
+        store_sink(address, name, patience_s=plan["patience_s"])(batch, number)
+    batch.unpersist()
+
+
+def start(spark: SparkSession, folder: Path, plan: dict[str, Any], run: Path) -> StreamingQuery:
+    """Start the query of a folder; it takes all that is there, and ends."""
+    found = pipeline(spark, folder, plan, run)
+    writer = found.writeStream.foreachBatch(partial(write, plan)).trigger(availableNow=True)
+    return writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+
+
+def warm(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Let a worker load what it will need, and be there for the next task."""
+    import_module("tidings.spark.state")
+    yield from batches
+
+
+def planned(run: Path) -> dict[str, Any]:
+    """Wait for the plan; end with the process that has started this one."""
+    parent = os.getppid()
+    while not (run / "plan.json").exists():
+        if os.getppid() != parent:
+            sys.exit(4)
+        time.sleep(0.02)
+    plan: dict[str, Any] = json.loads((run / "plan.json").read_text())
+    return plan
+
+
+def main(folder: Path, run: Path, given: dict[str, Any]) -> None:
+    spark = session("kill", cores=2, **given)
+    if not given:
+        spark.range(0, 2, numPartitions=2).mapInArrow(warm, "id long").collect()
+    plan = planned(run)
+    arm(run, plan.get("point"), plan.get("batch", -1))
+    (run / "started").touch()
     try:
-        query.awaitTermination()
+        start(spark, folder, plan, run).awaitTermination()
     except StreamingQueryException as error:
         sys.stderr.write(str(error))
         sys.exit(3)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3]))

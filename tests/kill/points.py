@@ -43,9 +43,11 @@ POINTS = (
     "after the offsets",
     "before the state is kept",
     "after the state is kept",
-    "before the sink's transaction",
-    "in the sink's transaction",
-    "after the sink's transaction",
+    "before the first transaction",
+    "in the first transaction",
+    "between the transactions",
+    "in the second transaction",
+    "after the second transaction",
     "after the commit",
 )
 
@@ -55,12 +57,13 @@ def kill_at(pipeline: Pipeline, point: str, later: int) -> bool:
     batch = pipeline.committed() + 1 + later
     behind = ahead(pipeline)
     run = pipeline.start(point=point, batch=batch)
+    pipeline.prepare()
     if point in WATCHED:
         return _kill_when(run, lambda: WATCHED[point](pipeline, batch))
     if point == "before the offsets":
         run.until(lambda: pipeline.committed() >= batch - 1, PAUSE_S)
         return _kill_when(run, lambda: ahead(pipeline) > behind, pause_s=0)
-    return _kill_when(run, (pipeline.folder / "reached").exists)
+    return _kill_when(run, lambda: run.has("reached"))
 
 
 def _kill_when(run: Run, true: Callable[[], bool], pause_s: float = PAUSE_S) -> bool:

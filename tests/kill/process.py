@@ -6,58 +6,86 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from tests.kill.stream import LATENESS
 
 DRIVER = Path(__file__).with_name("driver.py")
-PATIENCE_S = 180
+PATIENCE_S = 600
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A folder with a stream in it, and the store that its deliveries go to."""
+    """A folder with a stream in it, and the stores that its deliveries go to.
+
+    `session` says on which Spark it runs. Spares are processes with a session that wait.
+    """
 
     folder: Path
-    address: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    stores: Sequence[str]
+    session: Mapping[str, Any] = field(default_factory=dict)
+    spares: list["Run"] = field(default_factory=list)
 
     @property
     def checkpoint(self) -> Path:
         return self.folder / "checkpoint"
 
-    def start(self, **plan: Any) -> "Run":
-        """Start the pipeline in a session of processes of its own."""
-        for sign in ("started", "reached"):
-            (self.folder / sign).unlink(missing_ok=True)
-        given = {"address": self.address, "lateness": LATENESS, "files": 2, "patience_s": 60}
-        (self.folder / "plan.json").write_text(json.dumps({**given, **self.options, **plan}))
-        said = (self.folder / "said").open("w+")
-        command = [sys.executable, str(DRIVER), str(self.folder)]
+    def start(self, **given: Any) -> "Run":
+        """Start the pipeline, in a spare process if there is one."""
+        run = self.spares.pop() if self.spares else self._process()
+        new = run.place / "plan.new"
+        new.write_text(json.dumps({**plan(self.stores), **given}))
+        new.rename(run.place / "plan.json")
+        return run
+
+    def prepare(self) -> None:
+        """Let the next process get ready, while another still runs."""
+        self.spares.append(self._process())
+
+    def _process(self) -> "Run":
+        """Start a process in a session of processes of its own."""
+        place = Path(mkdtemp(prefix="run-", dir=self.folder))
+        command = [sys.executable, str(DRIVER), str(self.folder), str(place)]
         environment = environ(self.folder.parent / "pycache")
-        process = subprocess.Popen(command, env=environment, stderr=said, start_new_session=True)
-        said.close()
-        return Run(self.folder, process)
+        with (place / "said").open("w") as said:
+            process = subprocess.Popen(
+                [*command, json.dumps(self.session)],
+                env=environment,
+                stderr=said,
+                start_new_session=True,
+            )
+        return Run(place, process)
 
     def committed(self) -> int:
         """Give the number of the last batch that Spark has committed; -1 before the first."""
         return last(self.checkpoint / "commits")
 
-    def finish(self, **plan: Any) -> None:
+    def finish(self) -> None:
         """Run it to its end."""
-        run = self.start(**plan)
+        run = self.start()
         assert run.wait() == 0, run.said()
+
+    def close(self) -> None:
+        """End the spares."""
+        while self.spares:
+            self.spares.pop().kill()
+
+
+def plan(stores: Sequence[str]) -> dict[str, Any]:
+    """Give what a run does unless it is told otherwise."""
+    return {"stores": list(stores), "lateness": LATENESS, "files": 2, "patience_s": 60}
 
 
 @dataclass(frozen=True)
 class Run:
-    """A pipeline that runs."""
+    """A pipeline that runs, or is ready to; its place is a folder with what it says."""
 
-    folder: Path
+    place: Path
     process: subprocess.Popen[bytes]
 
     def wait(self) -> int:
@@ -68,7 +96,11 @@ class Run:
             self.kill()
 
     def said(self) -> str:
-        return (self.folder / "said").read_text()
+        return (self.place / "said").read_text()
+
+    def has(self, sign: str) -> bool:
+        """Tell whether it has `started`, or `reached` its point."""
+        return (self.place / sign).exists()
 
     def until(self, true: Callable[[], bool], pause_s: float = 0.0) -> bool:
         """Wait until something is true; tell whether it came to that before the process ended."""

@@ -2,55 +2,72 @@
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
 import pytest
 from tests.kill.points import POINTS, kill_at
 from tests.kill.process import Pipeline
-from tests.kill.stream import count, lay
+from tests.kill.stream import Expected, count, lay
 
 from tidings.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill]
 KILLS = int(os.environ.get("TIDINGS_KILLS", "0"))
-"""How many random kills a long run has; a short run has two, and each kind of kill on one store."""
+"""How many random kills a long run has; a short run has two."""
 TRIES = 5
 
 
-def long_only(address: str, scheme: str) -> None:
-    """Leave a kind of store to long runs."""
-    if not KILLS and address.startswith("postgresql") == (scheme == "postgresql"):
-        pytest.skip("TIDINGS_KILLS=50 runs it")
+@pytest.fixture
+def pipeline(tmp_path: Path, postgres_address: str) -> Iterator[Pipeline]:
+    """Give a pipeline that writes each batch to SQLite, and then to PostgreSQL."""
+    with closing(Pipeline(tmp_path, [str(tmp_path / "s.db"), postgres_address])) as made:
+        yield made
 
 
-def test_kills_at_every_named_point(tmp_path: Path, address: str) -> None:
-    long_only(address, "postgresql")
-    expected = lay(tmp_path, files=4 + 4 * len(POINTS))
-    pipeline = Pipeline(tmp_path, address)
+def counts(pipeline: Pipeline) -> list[int]:
+    """Give how many deliveries each store has."""
+    found = []
+    for address in pipeline.stores:
+        with open_store(address) as store:
+            found.append(count(store))
+    return found
+
+
+def check(pipeline: Pipeline, expected: Expected) -> None:
+    for address in pipeline.stores:
+        with open_store(address) as store:
+            expected.check(store)
+
+
+def test_kills_at_every_named_point(pipeline: Pipeline) -> None:
+    expected = lay(pipeline.folder, files=4 + 4 * len(POINTS))
     for number, point in enumerate(POINTS):
         # Between two of its files, Spark takes some milliseconds: at times it slips through.
         tries = (kill_at(pipeline, point, number % 2) for _ in range(TRIES))
         assert any(tries), f"never killed {point}"
+        if point == "between the transactions":
+            first, second = counts(pipeline)
+            assert first > second
     pipeline.finish()
-    with open_store(address) as store:
-        expected.check(store)
+    check(pipeline, expected)
 
 
-def test_kills_at_random(tmp_path: Path, address: str) -> None:
+def test_kills_at_random(pipeline: Pipeline) -> None:
     """Kill at any moment after the start of the query, within its first batch or a later one."""
-    long_only(address, "sqlite")
     kills = KILLS or 2
-    expected = lay(tmp_path, files=8 + 4 * kills, seed=8)
-    pipeline, chance, seen = Pipeline(tmp_path, address), Random(8), [0]
+    expected = lay(pipeline.folder, files=8 + 4 * kills, seed=8)
+    chance, seen = Random(8), [[0, 0]]
     for _ in range(kills):
         run = pipeline.start()
-        assert run.until((tmp_path / "started").exists, 0.01), run.said()
+        pipeline.prepare()
+        assert run.until(lambda it=run: it.has("started"), 0.01), run.said()  # type: ignore[misc]
         time.sleep(chance.random() * 10)
         run.kill()
-        with open_store(address) as store:
-            seen.append(count(store))
+        seen.append(counts(pipeline))
     pipeline.finish()
-    assert seen == sorted(seen)
-    with open_store(address) as store:
-        expected.check(store)
+    for each in zip(*seen, strict=True):
+        assert list(each) == sorted(each)
+    check(pipeline, expected)

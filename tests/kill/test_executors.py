@@ -12,8 +12,7 @@ from tests.kill.stream import lay
 from tidings.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill]
-FILES = 16
-KILLED_IN = (1, 3)
+FILES = 10
 LOCAL = "local-cluster[2,1,1024]"
 
 
@@ -22,10 +21,12 @@ def executors(sessions: Iterable[int]) -> list[int]:
     return [each for one in sessions for each in processes(one, "CoarseGrainedExecutorBackend")]
 
 
-def kill_executors(pipeline: Pipeline, run: Run, sessions: Iterable[int]) -> None:
-    """Kill an executor in each of some batches, at some moment of it."""
+def kill_executors(
+    pipeline: Pipeline, run: Run, sessions: Iterable[int], batches: Iterable[int]
+) -> None:
+    """Kill an executor after each of some batches, at some moment of the next."""
     chance = Random(5)
-    for batch in KILLED_IN:
+    for batch in batches:
         assert run.until(lambda number=batch: pipeline.committed() >= number, 0.01), run.said()  # type: ignore[misc]
         assert run.until(lambda: len(executors(sessions)) == 2, chance.random() / 10), run.said()
         kill([chance.choice(executors(sessions))])
@@ -33,23 +34,24 @@ def kill_executors(pipeline: Pipeline, run: Run, sessions: Iterable[int]) -> Non
 
 def test_executors_of_a_local_cluster_may_die(tmp_path: Path) -> None:
     expected = lay(tmp_path, FILES)
-    pipeline = Pipeline(tmp_path, str(tmp_path / "s.db"), {"master": LOCAL})
+    pipeline = Pipeline(tmp_path, [str(tmp_path / "s.db")], {"master": LOCAL})
     with swept():
         run = pipeline.start()
-        kill_executors(pipeline, run, [run.process.pid])
+        kill_executors(pipeline, run, [run.process.pid], batches=(0, 2))
         assert run.wait() == 0, run.said()
-    with open_store(pipeline.address) as store:
+    with open_store(pipeline.stores[0]) as store:
         expected.check(store)
 
 
 def test_executors_and_the_driver_of_a_standalone_cluster_may_die(tmp_path: Path) -> None:
     expected = lay(tmp_path, FILES)
     with standalone(tmp_path / "cluster") as (address, workers):
-        options = {"master": address, "settings": LOOPBACK}
-        pipeline = Pipeline(tmp_path, str(tmp_path / "s.db"), options)
+        session = {"master": address, "settings": LOOPBACK}
+        pipeline = Pipeline(tmp_path, [str(tmp_path / "s.db")], session)
         run = pipeline.start()
-        kill_executors(pipeline, run, workers)
+        kill_executors(pipeline, run, workers, batches=(0,))
+        assert run.until(lambda: pipeline.committed() >= 1, 0.01), run.said()
         run.kill()
         pipeline.finish()
-    with open_store(pipeline.address) as store:
+    with open_store(pipeline.stores[0]) as store:
         expected.check(store)

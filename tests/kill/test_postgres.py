@@ -6,10 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.kill.process import Pipeline, Run, kill
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from tests.kill.driver import start
+from tests.kill.process import Pipeline, kill, plan
 from tests.kill.stream import lay
 from tests.store import server
 
+from tidings.spark.trouble import said
 from tidings.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill]
@@ -23,29 +28,35 @@ def database(postgres: Any, postgres_address: str) -> Iterator[Any]:
     server.start(postgres)
 
 
-def kill_database(database: Any, pipeline: Pipeline, run: Run) -> None:
+def kill_database(database: Any, pipeline: Pipeline, query: StreamingQuery) -> None:
     """Kill the server, with all its processes, in the second batch from now."""
     batch = pipeline.committed() + 2
-    assert run.until(lambda: pipeline.committed() >= batch, 0.01), run.said()
+    while pipeline.committed() < batch:
+        assert query.isActive
+        time.sleep(0.01)
     first = database.get_postmaster_info().process
     kill([first.pid, *(each.pid for each in first.children(recursive=True))])
     first.wait(30)
 
 
-def test_a_killed_database_is_waited_for_and_then_told(tmp_path: Path, database: Any) -> None:
-    expected = lay(tmp_path, files=24)
-    pipeline = Pipeline(tmp_path, database.get_uri())
-    run = pipeline.start(patience_s=1)
-    kill_database(database, pipeline, run)
-    assert run.wait() == 3
-    assert "PostgreSQL has not answered for 1 s; see that it runs" in run.said()
+def test_a_killed_database_is_waited_for_and_then_told(
+    spark: SparkSession, tmp_path: Path, database: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected = lay(tmp_path, files=20)
+    pipeline = Pipeline(tmp_path, [database.get_uri()])
+    given = plan(pipeline.stores)
+    query = start(spark, tmp_path, {**given, "patience_s": 1}, tmp_path)
+    kill_database(database, pipeline, query)
+    with pytest.raises(StreamingQueryException) as caught:
+        query.awaitTermination()
+    assert "PostgreSQL has not answered for 1 s; see that it runs" in said(caught.value)
     server.start(database)
-    run = pipeline.start(patience_s=120)
-    kill_database(database, pipeline, run)
+    query = start(spark, tmp_path, {**given, "patience_s": 120}, tmp_path)
+    kill_database(database, pipeline, query)
     time.sleep(2)
-    assert run.process.poll() is None
+    assert query.isActive
     server.start(database)
-    assert run.wait() == 0, run.said()
-    assert "waiting up to 120 s for PostgreSQL" in run.said()
+    query.awaitTermination()
+    assert "waiting up to 120 s for PostgreSQL" in caplog.text
     with open_store(database.get_uri()) as store:
         expected.check(store)

@@ -1,76 +1,178 @@
-"""A full disk, a store that is locked, a damaged checkpoint: told clearly, and nothing is lost."""
+"""A store without room or locked, a damaged checkpoint: told clearly, and nothing is lost.
 
+Nothing is killed here, so all of it runs in the one Spark of the tests.
+"""
+
+import os
+import shutil
 import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.kill.process import Pipeline
-from tests.kill.stream import POISON, Expected, count, lay
+from pyspark.sql import SparkSession
+from tests.kill.driver import start
+from tests.kill.process import Pipeline, last, plan
+from tests.kill.stream import count, lay
 
-from tidings.store import open_store
+from tidings.spark.trouble import TROUBLES, said
+from tidings.store import open_store, sqlite
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill]
-FILES = 4 * len(POISON)
 
 
 @pytest.fixture
-def expected(tmp_path: Path) -> Expected:
-    return lay(tmp_path, FILES)
+def pipeline(tmp_path: Path) -> Pipeline:
+    return Pipeline(tmp_path, [str(tmp_path / "s.db")])
 
 
-@pytest.fixture
-def pipeline(tmp_path: Path, expected: Expected) -> Pipeline:
-    return Pipeline(tmp_path, str(tmp_path / "s.db"), {"files": 4})
+def run(spark: SparkSession, pipeline: Pipeline, **given: Any) -> None:
+    """Run a pipeline to its end in this process; what stops it is raised."""
+    told = {**plan(pipeline.stores), "files": 4, **given}
+    start(spark, pipeline.folder, told, pipeline.folder).awaitTermination()
 
 
-def test_trouble_is_told_and_a_restart_goes_on(pipeline: Pipeline, expected: Expected) -> None:
-    fill_the_disk(pipeline)
-    lock_the_store(pipeline)
-    damage_the_checkpoint(pipeline)
-    pipeline.finish()
-    with open_store(pipeline.address) as store:
-        expected.check(store)
-
-
-def fails(pipeline: Pipeline, **plan: object) -> str:
-    """Run a pipeline that must fail, within a batch or when it starts; give what it says."""
+def refused(spark: SparkSession, pipeline: Pipeline, **given: Any) -> str:
+    """Run a pipeline that must fail and write nothing more; give what is said of it."""
     before = written(pipeline)
-    run = pipeline.start(**plan)
-    assert run.wait() != 0
-    assert written(pipeline) >= before
-    return run.said()
+    with pytest.raises(TROUBLES) as caught:
+        run(spark, pipeline, **given)
+    assert written(pipeline) == before
+    return said(caught.value)
 
 
 def written(pipeline: Pipeline) -> int:
-    with open_store(pipeline.address) as store:
+    with open_store(pipeline.stores[0]) as store:
         return count(store)
 
 
-def fill_the_disk(pipeline: Pipeline) -> None:
-    said = fails(pipeline, most_pages=40)
-    assert "the disk is full; free some space and do it again" in said
-    assert pipeline.committed() >= 0
-
-
-def lock_the_store(pipeline: Pipeline) -> None:
-    before = written(pipeline)
-    holder = sqlite3.connect(pipeline.address, isolation_level=None)
+def test_a_store_that_is_full_or_locked_is_told_and_a_restart_goes_on(
+    spark: SparkSession, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = lay(pipeline.folder, files=8)
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "PRAGMA max_page_count = 28"))
+        with pytest.raises(TROUBLES) as caught:
+            run(spark, pipeline, files=2)
+    assert "the disk is full; free some space and do it again" in said(caught.value)
+    assert written(pipeline) > 0
+    holder = sqlite3.connect(pipeline.stores[0], isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    run = pipeline.start(patience_s=0.5)
-    assert run.wait() == 3
+    text = refused(spark, pipeline, patience_s=0.5)
     holder.execute("ROLLBACK")
     holder.close()
-    assert "another process has been writing for too long; try again, or end it" in run.said()
-    assert written(pipeline) == before
+    assert "another process has been writing for too long; try again, or end it" in text
+    run(spark, pipeline)
+    with open_store(pipeline.stores[0]) as store:
+        expected.check(store)
 
 
-def damage_the_checkpoint(pipeline: Pipeline) -> None:
-    """Damage the offsets of the batch that is under way, as a disk may; then restore them."""
-    before, offsets = written(pipeline), pipeline.checkpoint / "offsets"
-    newest = max(offsets.glob("[0-9]*"), key=lambda path: int(path.name))
-    good = newest.read_bytes()
-    newest.write_bytes(b"v1\n")
-    said = fails(pipeline)
-    assert "offset" in said.lower()
-    assert written(pipeline) == before
-    newest.write_bytes(good)
+def flipped(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
+def flipped_unseen(path: Path) -> None:
+    """Flip a bit where no checksum lies beside the file, as on other file systems."""
+    flipped(path)
+    _checksum(path).unlink()
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def gone(path: Path) -> None:
+    path.unlink()
+
+
+def _checksum(path: Path) -> Path:
+    return path.with_name(f".{path.name}.crc")
+
+
+Damage = Callable[[Path], None]
+DAMAGES: list[tuple[str, Damage]] = [
+    ("state/0/0/[0-9]*.zip", flipped),
+    ("state/0/0/[0-9]*.zip", flipped_unseen),
+    ("state/0/0/[0-9]*.zip", cut),
+    ("state/0/0/[0-9]*.zip", gone),
+    ("state/0/0/SSTs/[0-9]*.sst", flipped),
+    ("state/0/0/SSTs/[0-9]*.sst", flipped_unseen),
+    ("state/0/0/SSTs/[0-9]*.sst", cut),
+    ("state/0/0/SSTs/[0-9]*.sst", gone),
+    ("state/0/_metadata/v2/0", cut),
+    ("state/0/_metadata/v2/0", gone),
+    ("state/0/_stateSchema/default/0_*", cut),
+    ("state/0/_stateSchema/default/0_*", gone),
+    ("offsets/[0-9]*", cut),
+    ("offsets/[0-9]*", gone),
+    ("commits/[0-9]*", cut),
+    ("sources/0/[0-9]*", flipped),
+    ("sources/0/[0-9]*", gone),
+    ("metadata", cut),
+    ("metadata", gone),
+]
+
+
+@contextmanager
+def damaged(checkpoint: Path, pattern: str, damage: Damage) -> Iterator[None]:
+    """Damage the newest file of a kind for a while."""
+    path = max(checkpoint.glob(pattern), key=lambda each: (each.stat().st_mtime, each.name))
+    files = [each for each in (path, _checksum(path)) if each.exists()]
+    kept = [(each, each.read_bytes()) for each in files]
+    damage(path)
+    yield
+    for each, content in kept:
+        each.write_bytes(content)
+
+
+def held_back(folder: Path, first: int) -> list[Path]:
+    """Move the files of a stream from some number on to another place, for a time."""
+    later = folder / "later"
+    later.mkdir(exist_ok=True)
+    files = sorted((folder / "in").iterdir())[first:]
+    return [file.rename(later / file.name) for file in files]
+
+
+def release(files: list[Path]) -> None:
+    for file in files:
+        file.rename(file.parent.parent / "in" / file.name)
+
+
+def test_a_damaged_checkpoint_is_told_and_copies_old_ones_too_go_on(
+    spark: SparkSession, pipeline: Pipeline
+) -> None:
+    """Damage, then the ways out: the file as it was, an older copy, and a new checkpoint."""
+    expected = lay(pipeline.folder, files=24)
+    last_part, middle = held_back(pipeline.folder, 16), held_back(pipeline.folder, 8)
+    run(spark, pipeline)
+    copy = shutil.copytree(pipeline.checkpoint, pipeline.folder / "copy")
+    release(middle)
+    for pattern, damage in DAMAGES:
+        with damaged(pipeline.checkpoint, pattern, damage):
+            text = refused(spark, pipeline)
+        case = (pattern, damage.__name__, text)
+        assert text.startswith("the checkpoint"), case
+        assert "put a copy of it in its place, or begin with a new one" in text, case
+        if damage is not flipped_unseen:
+            assert str(pipeline.checkpoint) in text, case
+        shutil.rmtree(pipeline.checkpoint)
+        shutil.copytree(copy, pipeline.checkpoint)
+    run(spark, pipeline)
+    assert last(pipeline.checkpoint / "commits") == 3
+    shutil.rmtree(pipeline.checkpoint)
+    copy.rename(pipeline.checkpoint)
+    release(last_part)
+    # The next two batches have names that the store knows, and hold something else.
+    run(spark, pipeline, files=6)
+    for begin_anew in (False, True):
+        if begin_anew:
+            shutil.rmtree(pipeline.checkpoint)
+            run(spark, pipeline, files=12)
+        with open_store(pipeline.stores[0]) as store:
+            expected.check_deliveries(store)
+            assert store.letters.count("dead") >= expected.dead
+            assert {each.record["id"] for each in store.letters.page("late")} == {*expected.late}

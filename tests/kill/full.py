@@ -1,0 +1,66 @@
+"""A pipeline whose folders fill up, one after the other, in a mount namespace of its own.
+
+full.py FOLDER PLAN
+
+Prints what is said when each of the folders has no room, as JSON. With room in all of them the
+stream is then run to its end, and the store is copied to FOLDER.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from tidings.errors import TidingsError
+from tidings.spark import parquet_sink, session
+from tidings.spark.trouble import TROUBLES, said
+
+PLACES = ("index", "local", "checkpoint", "store", "parquet")
+SIZE = "40m"
+LEFT = 40_000
+"""So many bytes are left in a folder that is full: enough to begin, not to end."""
+
+
+def mount(folder: Path) -> None:
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)], check=True)
+
+
+def main(folder: Path, plan: dict[str, object]) -> None:
+    for place in PLACES:
+        mount(folder / place)
+    settings = {"spark.tidings.index": str(folder / "index"), "spark.local.dir": f"{folder}/local"}
+    spark, driver = session("full", cores=2, settings=settings), import_module("driver")
+    store = folder / "store" / "s.db"
+    plan["stores"] = [str(store)]
+
+    def run(sink: str) -> None:
+        """Run the stream into its store; that into Parquet has a checkpoint of its own."""
+        if sink == "parquet":
+            found = driver.pipeline(spark, folder, plan, folder)
+            writer = found.writeStream.foreachBatch(parquet_sink(folder / "parquet" / "out"))
+            writer = writer.option("checkpointLocation", str(folder / "other"))
+            writer.trigger(availableNow=True).start().awaitTermination()
+        else:
+            driver.start(spark, folder, plan, folder).awaitTermination()
+
+    told = {}
+    for place in PLACES:
+        ballast = folder / place / "ballast"
+        ballast.write_bytes(bytes(shutil.disk_usage(ballast.parent).free - LEFT))
+        try:
+            run(place)
+        except (TidingsError, *TROUBLES) as error:
+            told[place] = said(error)
+        ballast.unlink()
+    for sink in ("store", "parquet"):
+        run(sink)
+    shutil.copy(store, folder / "s.db")
+    shutil.copytree(folder / "parquet" / "out", folder / "out")
+    sys.stdout.write(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))
