@@ -18,7 +18,7 @@ from tidings.spark import parquet_sink, session
 from tidings.spark.trouble import TROUBLES, said
 
 PLACES = ("index", "local", "checkpoint", "store", "parquet")
-SIZE = "40m"
+SIZE = "100m"
 LEFT = 40_000
 """So many bytes are left in a folder that is full: enough to begin, not to end."""
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from tidings.errors import StoreError
-from tidings.spark.trouble import SparkTrouble, said, told
+from tidings.spark.trouble import SparkTrouble, said, told, writing_to
 
 READING = """An error occurred while calling o84.collectToPython.
 : org.apache.spark.SparkException: [FAILED_READ_FILE.{code}] Encountered error while reading file \
@@ -120,6 +120,17 @@ def test_a_folder_without_room_is_named(tmp_path, monkeypatch):
         assert said(RuntimeError(FULL + text)).startswith(f"{tmp_path}/small{rest}")
     elsewhere = "a folder of Spark (the checkpoint, spark.local.dir, a sink)"
     assert said(RuntimeError(FULL + PLAN)).startswith(f"{elsewhere}{rest}")
+
+
+def test_a_sink_without_room_is_named(tmp_path, monkeypatch):
+    sink = tmp_path / "sink"
+    with pytest.raises(PySparkException, match="No space"), writing_to(sink):
+        raise PySparkException(FULL)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    with pytest.raises(SparkTrouble, match=rf"^{sink} has no room left: No sp"), writing_to(sink):
+        raise PySparkException(FULL)
+    with pytest.raises(PySparkException, match="other"), writing_to(sink):
+        raise PySparkException("other")
 
 
 def test_what_spark_cannot_do_is_raised_in_a_sentence():

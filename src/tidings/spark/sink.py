@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from tidings.columns import DELIVERIES
+from tidings.spark.trouble import writing_to
 
 FOLDERS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "delivery": ("deliveries", {name: name for name in DELIVERIES.names}),
@@ -31,7 +32,8 @@ def parquet_sink(
     def write(batch: DataFrame, number: int) -> None:
         batch.persist()
         try:
-            _write(batch, Path(directory), number)
+            with writing_to(Path(directory)):
+                _write(batch, Path(directory), number)
             if written:
                 written(number, batch)
         finally:

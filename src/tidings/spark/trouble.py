@@ -54,6 +54,18 @@ def told() -> Iterator[None]:
         raise SparkTrouble(said(error)) from error
 
 
+@contextmanager
+def writing_to(place: Path) -> Iterator[None]:
+    """Let Spark write to a folder that its errors do not name; if that is full, say so."""
+    try:
+        yield
+    except TROUBLES as error:
+        found = _NO_ROOM.search(str(error))
+        if found is None or not _is_full(_there(place)):
+            raise
+        raise SparkTrouble(_without_room(str(place), found[0])) from error
+
+
 def said(error: BaseException) -> str:
     """Tell what an error of Spark, or of what Spark called, comes down to.
 
@@ -115,9 +127,12 @@ def _checkpoint(text: str) -> str | None:
 def _no_room(text: str) -> str:
     full = [str(place) for place in _places(text) if _is_full(place)]
     where = " and ".join(full) or "a folder of Spark (the checkpoint, spark.local.dir, a sink)"
+    return _without_room(where, _NO_ROOM.findall(text)[0])
+
+
+def _without_room(where: str, why: str) -> str:
     return (
-        f"{where} has no room left: {_NO_ROOM.findall(text)[0]}; free some space and run again: "
-        "it goes on where it was"
+        f"{where} has no room left: {why}; free some space and run again: it goes on where it was"
     )
 
 
