@@ -49,12 +49,24 @@ def test_what_is_not_ours_is_refused() -> None:
 
 @given(st.data())
 def test_damage_is_refused_in_words_wherever_it_can_be_seen(data: st.DataObject) -> None:
-    """Cut short, whatever is left; and a bit flipped in all that lies before the columns."""
+    """Cut short, whatever is left; and a bit flipped in what lies before the columns.
+
+    The last bits of a compressed header may mean nothing: then what is read is the same.
+    """
     columns: dict[str, Column] = {"a": np.arange(3), "t": ["x", "yz"]}
     state, behind = FRAME.pack({"k": [1, "é"]}, columns), 24 + 24 + 3
     cut = data.draw(st.integers(0, len(state) - 1))
+    with pytest.raises(TidingsError, match="a thing"):
+        FRAME.unpack(state[:cut])
     flipped, at = bytearray(state), data.draw(st.integers(0, len(state) - behind - 1))
     flipped[at] ^= 1 << data.draw(st.integers(0, 7))
-    for wrong in (state[:cut], bytes(flipped)):
-        with pytest.raises(TidingsError, match="a thing"):
-            FRAME.unpack(wrong)
+    try:
+        header, found = FRAME.unpack(bytes(flipped))
+    except TidingsError as refused:
+        assert "a thing" in str(refused)  # noqa: PT017
+    else:
+        assert (header, found["a"].tolist(), found["t"]) == (
+            {"k": [1, "é"]},
+            [0, 1, 2],
+            ["x", "yz"],
+        )
