@@ -26,6 +26,7 @@ BENCHES = {
     "pipeline": "the pipeline on Spark, beside the engine and plain SQL",
     "parts": "an index in parts: 5,000,000 subscriptions on Spark",
     "state": "windows in Spark's state store, in buckets and by key",
+    "crowds": "the k of one big crowd of candidates, on Spark and in one process",
     "changes": "changes of subscriptions while a million are served",
     "long": "an hour of simulated days, and whether anything grows",
     "recovery": "from kill -9 of a pipeline to its next delivery",

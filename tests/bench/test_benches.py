@@ -176,6 +176,14 @@ def test_state_is_kept_in_both_ways_and_an_index_in_parts(bench: Bench) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
+def test_a_crowd_is_chosen_from_alike(bench: Bench) -> None:
+    (row,) = json.loads(bench("crowds", "--quick", "--json"))["rows"]
+    assert row["right"]
+    assert min(row[name] for name in ("read_s", "choose_s", "spark_s")) > 0
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_changes_hold_and_are_right(bench: Bench) -> None:
     found = json.loads(bench("changes", "--quick", "--json"))
     kinds = ["insert", "delete", "replace", "rescore"]

@@ -7,13 +7,13 @@ attribute. `by` names columns that part them into groups, each of which is chose
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidings import checks, parts
@@ -22,12 +22,29 @@ from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
 from tidings.diversify.lsh import MaxDivRelLsh
 from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.rows import BadRecord
+from tidings.spark.election import (
+    BALLOTS,
+    BEST,
+    COUNTS,
+    SLICE,
+    Who,
+    ballots,
+    counted,
+    packed,
+    summed,
+)
 from tidings.spark.flow import ReadEvents
 from tidings.spark.publications import readable
 
 RANK: Final = "rank"
-CHOSEN: Final = "id string, published_at timestamp, rank double, position long"
-SIGNED: Final = "id string, published_us long, rank double, bands array<long>"
+CHOSEN: Final = pa.schema(
+    {
+        "id": pa.string(),
+        "published_at": pa.timestamp("us", "UTC"),
+        "rank": pa.float64(),
+        "position": pa.int64(),
+    }
+)
 Batches = Iterable[pa.RecordBatch]
 
 
@@ -40,8 +57,8 @@ def diversify(
     """Give the k chosen of each group: its columns, id, published_at, rank and position.
 
     Exactly what the diversifier chooses on one machine. `maxdivrel-lsh` is spread over all cores:
-    signatures where the candidates are, a shuffle by bucket and one by winner, so that one group
-    may have millions. Any other looks at a group in one task, which must hold it.
+    signatures where the candidates are, a shuffle by bucket and one by winner, both in packed rows,
+    so that one group may have millions. Any other looks at a group in one task, which must hold it.
     """
     (candidates, crowd), part = _read(candidates, by), _diversifier(diversifier)
     checks.count("k", k)
@@ -81,11 +98,10 @@ class Crowd:
     by: tuple[str, ...]
     read: ReadEvents
 
-    def with_groups(self, columns: str) -> StructType:
+    def with_groups(self, columns: pa.Schema) -> StructType:
         """Give the columns of the groups, and others behind them."""
         groups = [self.schema[name] for name in self.by]
-        more = cast(StructType, StructType.fromDDL(columns))
-        return StructType([*groups, *more.fields])
+        return StructType([*groups, *from_arrow_schema(columns).fields])
 
     def candidates(self, batch: pa.RecordBatch | pa.Table) -> list[Candidate]:
         """Read rows; one that cannot be read stops the job and is named."""
@@ -115,69 +131,76 @@ def _candidate(found: Any, rank: Any) -> Candidate:
 
 def _elected(crowd: Crowd, candidates: DataFrame, part: MaxDivRelLsh, k: int) -> DataFrame:
     """Let buckets elect their winners, and winners be ordered by votes (TKS 5.2.5.2)."""
-    schema = crowd.with_groups(SIGNED)
-    arrow = to_arrow_schema(schema, timezone="UTC")
-    signed = candidates.mapInArrow(lambda batches: sign(crowd, part, arrow, batches), schema)
-    ahead = f.struct(
-        (0.0 - f.col("rank")).alias("rank"), (-f.col("published_us")).alias("published_us"), "id"
+    sent, told, best = map(crowd.with_groups, (BALLOTS, COUNTS, BEST))
+    arrows = [to_arrow_schema(each, timezone="UTC") for each in (sent, told, best)]
+    slices = (*crowd.by, SLICE)
+    ballots = candidates.mapInArrow(lambda rows: sign(crowd, part, arrows[0], rows), sent)
+    counts = ballots.groupBy(*slices).applyInArrow(
+        lambda table: _rows(crowd, table, counted(table, k), arrows[1]), told
     )
-    buckets = f.concat(f.transform("bands", lambda band: _bucket(band, None)), _own())
-    rows = signed.select(*crowd.by, ahead.alias("who"), f.explode(buckets).alias("bucket"))
-    won = rows.groupBy(*crowd.by, "bucket").agg(f.min("who").alias("who"))
-    real = f.count(f.col("bucket.band")).alias("votes")
-    return _top(crowd, won.groupBy(*crowd.by, "who").agg(real), k)
-
-
-def _bucket(band: Any, alone: Any) -> Column:
-    return f.struct(
-        f.lit(band).cast("long").alias("band"), f.lit(alone).cast("string").alias("alone")
+    votes = counts.groupBy(*slices).applyInArrow(
+        lambda table: _columns(crowd, table, summed(table, k), arrows[2]), best
     )
-
-
-def _own() -> Column:
-    """Give a bucket without a vote for the candidate alone, so that nobody is lost."""
-    return f.array(_bucket(None, f.col("id")))
+    return _top(crowd, votes, k)
 
 
 def _top(crowd: Crowd, votes: DataFrame, k: int) -> DataFrame:
     """Take k by votes, then by rank; of fewer than k candidates all, by rank alone."""
-    best = [f.col("votes").desc(), f.col("who")]
-    if crowd.by:
-        place = f.row_number().over(Window.partitionBy(*crowd.by).orderBy(*best))
-        few = votes.withColumn("place", place).where(f.col("place") <= k)
-    else:
-        few = votes.orderBy(*best).limit(k)
     group = Window.partitionBy(*crowd.by)
-    few = few.withColumn("many", f.count("*").over(group))
-    few = few.where((f.col("many") < k) | (f.col("votes") > 0))
+    everybody = f.max("size").over(group)
     counted = f.when(f.col("many") < k, 0).otherwise(f.col("votes"))
-    position = f.row_number().over(group.orderBy(counted.desc(), "who"))
-    return few.select(
+    best = (counted.desc(), f.col("rank").desc(), f.col("published_us").desc(), f.col("id"))
+    real = votes.withColumn("many", everybody).where((f.col("many") < k) | (f.col("votes") > 0))
+    placed = real.withColumn("position", f.row_number().over(group.orderBy(*best)).cast("long"))
+    return placed.where(f.col("position") <= k).select(
         *crowd.by,
-        f.col("who.id").alias("id"),
-        f.timestamp_micros(-f.col("who.published_us")).alias("published_at"),
-        (0.0 - f.col("who.rank")).alias("rank"),
-        position.cast("long").alias("position"),
+        "id",
+        f.timestamp_micros("published_us").alias("published_at"),
+        "rank",
+        "position",
     )
 
 
 def sign(
     crowd: Crowd, part: MaxDivRelLsh, schema: pa.Schema, batches: Batches
 ) -> Iterator[pa.RecordBatch]:
-    """Give each candidate the keys of its L buckets, Arrow in and Arrow out."""
+    """Give the rows that a record batch sends to each slice of the keys, Arrow in and Arrow out."""
     for batch in batches:
         found = crowd.candidates(batch)
-        keys = part.bands([each.event for each in found]).view(np.int64)
-        starts = np.arange(len(found) + 1, dtype=np.int32) * keys.shape[1]
-        columns = [
-            *(batch.column(name) for name in crowd.by),
+        keys = part.bands([each.event for each in found])
+        who = Who(
             pa.array([each.event.id for each in found], pa.string()),
             pa.array([each.event.published_us for each in found], pa.int64()),
-            pa.array([each.rank for each in found], pa.float64()),
-            pa.ListArray.from_arrays(pa.array(starts), pa.array(keys.ravel())),
-        ]
-        cast = [each.cast(field.type) for each, field in zip(columns, schema, strict=True)]
-        yield pa.RecordBatch.from_arrays(cast, schema=schema)
+            pa.array([each.rank + 0.0 for each in found], pa.float64()),  # no negative zero
+        )
+        for group, rows in _groups(crowd, batch).items():
+            mine = np.array(rows, np.int64)
+            cells = dict(zip(crowd.by, group, strict=True))
+            sent = (cells | row for row in ballots(who.take(mine), keys[mine]))
+            yield from packed(sent, schema).to_batches()
+
+
+def _groups(crowd: Crowd, batch: pa.RecordBatch | pa.Table) -> dict[tuple[Any, ...], list[int]]:
+    """Give the places of the rows of each group."""
+    if not crowd.by:
+        return {(): list(range(batch.num_rows))} if batch.num_rows else {}
+    groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    keys = (batch.column(name).to_pylist() for name in crowd.by)
+    for place, group in enumerate(zip(*keys, strict=True)):
+        groups[group].append(place)
+    return groups
+
+
+def _rows(crowd: Crowd, table: pa.Table, rows: Iterable[Any], schema: pa.Schema) -> pa.Table:
+    """Give rows with the columns of the group that a table is of."""
+    group = {name: table.column(name)[0].as_py() for name in crowd.by}
+    return packed((group | row for row in rows), schema)
+
+
+def _columns(crowd: Crowd, table: pa.Table, found: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Give a table with the columns of the group that another one is of."""
+    group = [pa.repeat(table.column(name)[0], len(found)) for name in crowd.by]
+    return pa.Table.from_arrays([*group, *found.columns], names=schema.names).cast(schema)
 
 
 def _chosen(crowd: Crowd, candidates: DataFrame, part: Diversifier, k: int) -> DataFrame:
@@ -196,7 +219,6 @@ def choose_group(
     found = crowd.candidates(table)
     rows = [
         {
-            **{name: table.column(name)[0].as_py() for name in crowd.by},
             "id": found[i].event.id,
             "published_at": found[i].event.published_us,
             "rank": found[i].rank,
@@ -204,7 +226,7 @@ def choose_group(
         }
         for place, i in enumerate(part.choose(found, k), start=1)
     ]
-    return pa.Table.from_pylist(rows, schema)
+    return _rows(crowd, table, rows, schema)
 
 
 def core_sets(crowd: Crowd, far: MaxMin, k: int, batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -213,11 +235,7 @@ def core_sets(crowd: Crowd, far: MaxMin, k: int, batches: Batches) -> Iterator[p
     if not parted:
         return
     whole = pa.Table.from_batches(parted)
-    groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-    keys = [whole.column(name).to_pylist() for name in crowd.by]
-    for row in range(whole.num_rows):
-        groups[tuple(column[row] for column in keys)].append(row)
     found = crowd.candidates(whole)
-    for rows in groups.values():
+    for rows in _groups(crowd, whole).values():
         kept = [rows[i] for i in far.choose([found[row] for row in rows], k)]
         yield from whole.take(kept).combine_chunks().to_batches()

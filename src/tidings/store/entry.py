@@ -30,7 +30,7 @@ class Entry:
 
     @property
     def record(self) -> Record | None:
-        """The subscriber or subscription itself; reading its condition takes some 0.3 ms."""
+        """The subscriber or subscription itself; reading its condition takes 20 us or more."""
         if self.form is None:
             return None
         loads = loads_subscriber if self.kind == SUBSCRIBER else loads_subscription
