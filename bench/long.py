@@ -1,6 +1,6 @@
 """A long run: simulated days through a pipeline on Spark, and whether anything grows meanwhile.
 
-python bench/long.py [--minutes 60] [--subscribers 3000] [--events 100] [--quick]
+python bench/long.py [--minutes 60] [--subscribers 1000] [--events 100] [--quick]
 
 A query reads files of two simulated hours each, one a batch, as fast as it can; it follows a store
 in which subscribers and subscriptions come, change and go with every file, and writes to a
@@ -65,7 +65,7 @@ def main() -> None:
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "half a minute")
     parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--subscribers", type=int, default=3_000)
+    parser.add_argument("--subscribers", type=int, default=1_000)
     parser.add_argument("--events", type=int, default=100, help="of each file")
     parser.add_argument("--every", type=float, default=EVERY_S, help="seconds between samples")
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
