@@ -116,12 +116,16 @@ def said(chance: Random) -> dict[str, Any]:
 
 
 def policies(seed: int = 7) -> list[Policy]:
-    """Give each window four times: as it is, with a decay, with a diversifier, with both."""
+    """Give each window four times: as it is, with a decay, with a diversifier, with both.
+
+    One that keeps all it ever saw when it is diverse, and so grows by design, is never diverse.
+    """
     chance, found = Random(seed), list[Policy]()
     for decays, diverse in product((False, True), (False, True)):
         for window in WINDOWS:
             decay = chance.choice(DECAYS) if decays else "none"
-            diversify = chance.choice(DIVERSIFIERS) if diverse else "none"
+            bounded = diverse and window != "continuous"
+            diversify = chance.choice(DIVERSIFIERS) if bounded else "none"
             found.append(Policy(chance.randint(2, 8), "preference", decay, window, diversify))
     return found
 

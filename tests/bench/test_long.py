@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidings import Engine, Event
+from tidings import Continuous, Engine, Event
 from tidings.store import open_store
 
 pytestmark = pytest.mark.bench
@@ -93,6 +93,14 @@ def test_numbers_grow_with_time_and_files_are_drawn_anew(
     numbers = [event.sequence for event in everything]
     assert numbers == sorted(numbers, key=lambda each: each or 0)
     assert files == list(module("days").stream(module("days").Days(30), FILES))
+
+
+def test_no_policy_grows_by_design(module: Module) -> None:
+    policies = module("days").POLICIES
+    assert len(policies) == 48
+    assert sum(each.diversify.name != "none" for each in policies) == 22
+    endless = [each for each in policies if each.window == Continuous()]
+    assert {each.diversify.name for each in endless} == {"none"}
 
 
 def test_changes_leave_as_much_and_whom_they_should(module: Module, tmp_path: Any) -> None:
