@@ -15,7 +15,7 @@ from typing import Any, Final
 from tidings import Event, Policy, Subscriber, Subscription
 from tidings.store import Store
 
-LATENESS: Final = "30m"
+LATENESS, REMEMBER = "30m", "2d"
 FILE_S: Final = 7200
 EARLIEST_LATE_S, LATEST_LATE_S, SHUFFLED_S = 6000, 5400, 900
 """Events of the last SHUFFLED_S of a file may come in the next one; those of some minutes well

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import pages
 import watching
-from days import FILE_S, LATENESS, Changes, Days, people, steady, stream, wishes
+from days import FILE_S, LATENESS, REMEMBER, Changes, Days, people, steady, stream, wishes
 from pages import Result, machine, opening, publish, table
 from recovery import processor_s
 from watching import Sample
@@ -80,7 +80,8 @@ def serve(folder: Path, every_s: float) -> None:
     spark = session("long", settings={FOLDER: str(folder / "index")})
     reader = spark.readStream.option("maxFilesPerTrigger", 1).option("cleanSource", "delete")
     lines = watch_events(reader.text(str(folder / "in")))
-    found = watch_outcomes(outcomes(lines, open_store(folder / "people.db"), lateness=LATENESS))
+    people = open_store(folder / "people.db")
+    found = watch_outcomes(outcomes(lines, people, lateness=LATENESS, remember=REMEMBER))
     gate = Gate(store_sink(str(folder / "notes.db"), "long"))
     running = start(found.writeStream, gate, str(folder / "check"), every_us=0)
     due = 0.0
