@@ -42,6 +42,16 @@ _LOOPBACK: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
 }
 
+# What streams that never end leave behind: state and logs of so many batches, which Spark keeps 100
+# of, and in memory so many jobs for a page that is not shown.
+_KEPT: Final = {
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "50",
+}
+
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -50,6 +60,7 @@ _SETTINGS: Final = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.session.timeZone": "UTC",
     SHUFFLE: "2",
+    **_KEPT,
     **STATE_STORE,
 }
 
