@@ -129,6 +129,10 @@ class Told:
             self.heap = {name: line[name] for name in line if name.startswith("heap")} or self.heap
         return self.count
 
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
 
 class Run:
     """The stream, the changes, and the query in a process of its own."""
@@ -169,6 +173,7 @@ class Run:
             os.killpg(self._running.pid, signal.SIGKILL)
         self._running.wait()
         self._store.close()
+        self._told.close()
 
     def right(self) -> bool:
         """Tell whether those whom no change touched have got what the engine delivers."""
