@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidings.spark import outcomes, session, store_sink
+from tidings.spark.checkpoint import clear_unborn
 from tidings.store.append import Append
 from tidings.store.notifications import Notifications
 
@@ -120,6 +121,7 @@ def start(spark: SparkSession, folder: Path, plan: dict[str, Any], run: Path) ->
     """Start the query of a folder; it takes all that is there, and ends."""
     found = pipeline(spark, folder, plan, run)
     writer = found.writeStream.foreachBatch(partial(write, plan)).trigger(availableNow=True)
+    clear_unborn(folder / "checkpoint")
     return writer.option("checkpointLocation", str(folder / "checkpoint")).start()
 
 

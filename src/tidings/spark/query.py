@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidings.errors import TidingsError
+from tidings.spark.checkpoint import clear_unborn
 from tidings.spark.progress import Progress, read_progress
 from tidings.spark.trouble import said, told
 
@@ -60,6 +61,7 @@ def start(
 
     It takes all that there is and ends, or looks for more `every_us` until it is stopped.
     """
+    clear_unborn(checkpoint)
     writer = writer.foreachBatch(gate).option("checkpointLocation", checkpoint)
     if every_us is None:
         writer = writer.trigger(availableNow=True)
