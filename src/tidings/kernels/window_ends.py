@@ -94,7 +94,7 @@ def end_what_passed(world: World, sink: Sink, row: int, at: int, now: tuple[int,
         span, extent = ends(world, row, now)
         if extent[2] > 0:
             size = choose_span(world, row, span, extent[3], fewest(world[4][0]))
-            emit((world[0], world[2][0], world[4][1]), sink, row, at, world[5][4][:size], extent)
+            emit(world, sink, row, at, world[5][4][:size], extent)
         close(world, row, span)
 
 

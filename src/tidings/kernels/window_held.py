@@ -44,7 +44,6 @@ from tidings.kernels.window_seats import (
     SENT,
     VOTES,
     Events,
-    Floats,
     Ids,
     Ints,
     Seats,
@@ -54,8 +53,6 @@ from tidings.kernels.window_seats import (
 )
 from tidings.kernels.window_votes import vote_out
 
-Book = tuple[Seats, Ints, Floats]
-"""The windows, the times of events, and the decay."""
 Extent = tuple[int, int, int, int]
 """What a choice is made from: its start, stop and width; and when it was made."""
 
@@ -131,9 +128,10 @@ def held_within(seats: Seats, events: Events, row: int, span: Span) -> tuple[int
 
 
 @nested_inner
-def emit(book: Book, sink: Sink, row: int, at: int, chosen: Ids, extent: Extent) -> None:
+def emit(world: World, sink: Sink, row: int, at: int, chosen: Ids, extent: Extent) -> None:
     """Deliver what is chosen and not delivered yet; then it is."""
-    (head, slots, handles, scores, born, _, _), us, decay = book
+    head, slots, handles, scores, born, _, _ = world[0]
+    us, decay = world[2][0], world[4][1]
     out, ranks, progress = sink[0], sink[1], sink[3]
     for nth in range(len(chosen)):
         place, to = head[row, BASE] + chosen[nth], progress[OUT]

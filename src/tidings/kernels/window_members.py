@@ -84,7 +84,7 @@ def better_many_diverse(world: World, sink: Sink, offers: Offers) -> None:
             oldest, _, held = held_within(world[0], world[2], row, span)
             size = list_members(world, row, span, now_us)
             extent = (oldest, now_us, held, now_us)
-            emit((world[0], world[2][0], world[4][1]), sink, row, at, world[5][4][:size], extent)
+            emit(world, sink, row, at, world[5][4][:size], extent)
             pass_all(world[0], row)
     progress[NEXT] = len(offers[0])
 

@@ -88,14 +88,7 @@ def choose_again(world: World, sink: Sink, row: int, at: int, new: int, now_us: 
     for nth in range(size):
         due += 1 - (born[head[row, BASE] + chosen[nth]] & DONE)
     if due > 0:
-        emit(
-            (world[0], world[2][0], world[4][1]),
-            sink,
-            row,
-            at,
-            chosen[:size],
-            whole(world, row, now_us),
-        )
+        emit(world, sink, row, at, chosen[:size], whole(world, row, now_us))
 
 
 @nested_inner
@@ -142,7 +135,7 @@ def slide_many_diverse(world: World, sink: Sink, offers: Offers) -> None:
         if not (passing and waits(world[0][0], numbers, row)):
             size = choose_span(world, row, everything(numbers), now_us, fewest(numbers))
             extent = whole(world, row, now_us)
-            emit((world[0], world[2][0], world[4][1]), sink, row, at, world[5][4][:size], extent)
+            emit(world, sink, row, at, world[5][4][:size], extent)
             if passing:
                 pass_all(world[0], row)
     progress[NEXT] = len(offers[0])

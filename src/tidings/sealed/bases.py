@@ -65,9 +65,6 @@ def seal_folder(path: Path, given: Iterable[Member], parts: int = 1) -> Folder:
     everybody = list(given)
     folder, split = Folder(path.resolve()), by_part(everybody, parts)
     shelves = [write_base(path, shelf_of(0, part), split.pop(part, ())) for part in range(parts)]
-    folder.put(
-        Edition(
-            1, mark_of(each.subscriber for each in everybody if each.subscriber), tuple(shelves)
-        )
-    )
+    mark = mark_of(each.subscriber for each in everybody if each.subscriber)
+    folder.put(Edition(1, mark, tuple(shelves)))
     return folder

@@ -96,9 +96,8 @@ def _wait(query: StreamingQuery, gate: Gate) -> bool:
     except StreamingQueryException as error:
         if isinstance(gate.trouble, Stopped):
             return True
-        ours = isinstance(gate.trouble, TidingsError)
-        why = said(gate.trouble if ours and gate.trouble else error)
-        raise TidingsError(f"the stream stopped: {why}") from error
+        why = gate.trouble if isinstance(gate.trouble, TidingsError) else error
+        raise TidingsError(f"the stream stopped: {said(why)}") from error
     if asked and not ended and not query.status["isTriggerActive"]:
         query.stop()
     return ended
