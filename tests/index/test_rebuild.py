@@ -1,11 +1,15 @@
 """Work in the background of an index: one at a time, its failure told once, closed in the end."""
 
-from threading import Event
+from threading import Event, Thread
+from time import sleep
 
 import pytest
 
 from tidings.errors import TidingsError
+from tidings.index import rebuild as module
+from tidings.index.access import Access, writer
 from tidings.index.rebuild import Rebuild
+from tidings.model import Subscription
 
 
 def ended(rebuild, before):
@@ -54,6 +58,50 @@ def test_a_failure_is_told_once_and_work_may_begin_again():
     rebuild.begin(ended(rebuild, go))
     rebuild.settle()
     assert rebuild.count == 1
+
+
+class SlowToStart(Thread):
+    """A thread that others can see for a while before it is started."""
+
+    def start(self):
+        sleep(0.1)
+        super().start()
+
+
+def test_who_waits_does_not_meet_a_thread_that_is_yet_to_start(monkeypatch):
+    monkeypatch.setattr(module, "Thread", SlowToStart)
+    rebuild, go = Rebuild(), Event()
+    go.set()
+
+    def begin():
+        with rebuild.lock:
+            rebuild.begin(ended(rebuild, go))
+
+    beginner = Thread(target=begin)
+    beginner.start()
+    while beginner.is_alive():
+        rebuild.settle()
+    rebuild.settle()
+    assert rebuild.count == 1
+
+
+def test_who_waits_for_an_index_that_changes_does_not_either(monkeypatch):
+    monkeypatch.setattr(writer, "Thread", SlowToStart)
+    monkeypatch.setattr(writer, "SMALL", 10)
+    access = Access()
+    wishes = [Subscription(f"s{each}", "ann", f"size = {each}") for each in range(500)]
+
+    def change():
+        for first in range(0, 500, 100):
+            access.add_many(wishes[first : first + 100])
+
+    changer = Thread(target=change)
+    changer.start()
+    while changer.is_alive():
+        access.close()
+    access.close()
+    assert len(access) == 500
+    assert "no rebuild is under way, 0 done" not in access.describe()
 
 
 def test_it_closes_when_the_work_is_done():

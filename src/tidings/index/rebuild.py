@@ -50,7 +50,8 @@ class Rebuild:
 
     def settle(self) -> None:
         """Wait until no rebuild is under way."""
-        thread = self._thread
+        with self.lock:  # who holds it may be about to start the thread
+            thread = self._thread
         if thread is not None:
             thread.join()
 

@@ -111,7 +111,8 @@ class Publisher:
 
     def settle(self) -> None:
         """Wait for a base that is being made; tell what failed last, if something did."""
-        builder = self._builder
+        with self._lock:  # who holds it may be about to start the builder
+            builder = self._builder
         if builder:
             builder.join()
         failure, self._failure = self._failure, None
@@ -121,9 +122,10 @@ class Publisher:
     def close(self) -> None:
         """End, wait for what is being made, and let others publish."""
         self._closed.set()
-        for each in (self._follower, self._builder):
-            if each:
-                each.join()
+        if self._follower:
+            self._follower.join()
+        if self._builder:  # looked up only now: the follower may have begun one last base
+            self._builder.join()
         self._alone.close()
 
     def __enter__(self) -> Self:

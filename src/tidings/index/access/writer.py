@@ -107,7 +107,7 @@ class Writer:
 
     def join(self) -> None:
         """Wait until no rebuild is under way; one may begin the next."""
-        while (thread := self._thread) is not None:
+        while (thread := self._running()) is not None:
             thread.join()
 
     def describe(self) -> str:
@@ -135,6 +135,11 @@ class Writer:
         failure, self._failure = self._failure, None
         if failure is not None:
             raise TidingsError(f"a rebuild failed: {failure!r}") from failure
+
+    def _running(self) -> Thread | None:
+        """Give the thread that builds; who holds the lock may be about to start it."""
+        with self._lock:
+            return self._thread
 
     def _found(self, names: Sequence[str]) -> list[int]:
         """Give the numbers of ids, all of which must be there."""
@@ -283,7 +288,8 @@ class Writer:
         try:
             made, vocabulary = job.build()
         except Exception as failure:  # noqa: BLE001 - whatever it is, a writer gets to know it
-            self._failure, self._job, self._thread = failure, None, None
+            with self._lock:
+                self._failure, self._job, self._thread = failure, None, None
             return
         with self._lock:
             if self._job is job:
