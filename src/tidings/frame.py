@@ -8,6 +8,7 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -98,13 +99,12 @@ def _written(column: Column) -> tuple[tuple[str, list[int]], list[Any]]:
 def _size(dtype: str, shape: Sequence[int]) -> int:
     if dtype == _TEXTS:
         return 8 * (shape[0] + 1) + shape[1]
-    return int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    return prod(shape) * np.dtype(dtype).itemsize
 
 
 def _read(dtype: str, shape: Sequence[int], state: memoryview) -> Any:
     if dtype != _TEXTS:
-        count = int(np.prod(shape, dtype=np.int64))
-        return np.frombuffer(state, dtype, count).reshape(shape)
+        return np.frombuffer(state, dtype, prod(shape)).reshape(shape)
     buffer = pa.py_buffer(state)
     ends = 8 * (shape[0] + 1)
     letters = buffer.slice(ends, shape[1])

@@ -5,10 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.diversify import distances
+from tidings.diversify.dispersion import MaxMin
+from tidings.diversify.distance import Jaccard
 from tidings.diversify.divrank import DivRank
 from tidings.diversify.lsh import MaxDivRelLsh
 from tidings.feeds.events import EventTable
-from tidings.feeds.traits import Traits
+from tidings.feeds.traits import AllTraits, Traits
 from tidings.model import Event
 
 names = st.lists(st.text("abz", min_size=1, max_size=3), unique=True, max_size=30)
@@ -57,3 +59,19 @@ def test_distances_and_bands_are_those_of_the_events() -> None:
     hashed.note(table, slots)
     assert (hashed.bands[slots] == MaxDivRelLsh().bands(events)).all()
     assert hashed.crowd is None
+
+
+def test_who_needs_the_same_of_events_shares_it() -> None:
+    every = AllTraits()
+    assert every.of(DivRank(), measured=True) is every.of(MaxMin(sigma=0.2), measured=True)
+    jaccard = DivRank(distance=Jaccard())
+    hashing, seeded = MaxDivRelLsh(), MaxDivRelLsh(seed=5)
+    kinds = [
+        every.of(DivRank(), measured=True),
+        every.of(DivRank(), measured=False),
+        every.of(jaccard, measured=True),
+        every.of(hashing, measured=False),
+        every.of(seeded, measured=False),
+    ]
+    assert len({id(each) for each in kinds}) == len(kinds)
+    assert every.of(MaxDivRelLsh(), measured=False) is kinds[3]

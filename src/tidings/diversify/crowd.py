@@ -1,8 +1,10 @@
 """Many events as hashes in arrays, with slots that are given out again: what a window keeps."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tidings.diversify.apart import matrix_of
 from tidings.diversify.distance import Jaccard
@@ -48,14 +50,13 @@ class Crowd:
         starts, *columns = hashed(events, self._distance)
         self._make_room(len(events), int(starts[-1]))
         slots = [self._free.pop() for _ in events]
-        for slot, first, last in zip(slots, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-            sequence = np.argsort(columns[0][first:last])
-            self._starts[slot], self._ends[slot] = self._used, self._used + last - first
-            for pool, column in zip(self._pools, columns, strict=True):
-                if len(column):
-                    pool[self._used : self._used + last - first] = column[first:last][sequence]
-            self._used += last - first
-        self._held += int(starts[-1])
+        self._starts[slots], self._ends[slots] = self._used + starts[:-1], self._used + starts[1:]
+        order, total = _sorted_rows(starts, columns[0]), int(starts[-1])
+        for pool, column in zip(self._pools, columns, strict=True):
+            if len(column):
+                pool[self._used : self._used + total] = column[order]
+        self._used += total
+        self._held += total
         self._taken.update(slots)
         return slots
 
@@ -116,3 +117,10 @@ class Crowd:
             self._starts[slot], self._ends[slot] = used, used + last - first
             used += last - first
         self._pools, self._used = fresh, used
+
+
+def _sorted_rows(starts: Ints, keys: npt.NDArray[Any]) -> Ints:
+    """Give the order that sorts the keys of each row."""
+    if len(starts) == 2:
+        return np.argsort(keys)
+    return np.lexsort((keys, np.repeat(np.arange(len(starts) - 1), np.diff(starts))))

@@ -15,7 +15,7 @@ from tidings.feeds import plan as plans
 from tidings.feeds.cohort import Found, Sink, drive, longer, spread, taken
 from tidings.feeds.deliveries import Part
 from tidings.feeds.events import EventTable
-from tidings.feeds.traits import Traits
+from tidings.feeds.traits import AllTraits
 from tidings.kernels import window_layout as at
 from tidings.kernels import window_seats as seats
 from tidings.kernels.exact_sum import PARTS
@@ -62,11 +62,12 @@ class Choice(NamedTuple):
 class DiverseCohort:
     """Windows of one policy with a diversifier, in arrays."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, traits: AllTraits) -> None:
         self.policy, self.plan, self.decay = policy, plans.numbers(policy), plans.decay(policy)
         self.waits_for, self.chooser = plans.waits_for(self.plan), _chooser(policy, self.plan)
         voted = self.chooser[seats.RULE] == seats.VOTES
-        self.traits = Traits(policy.diversify, self.plan[at.WINDOW] == at.HISTORY or not voted)
+        measured = self.plan[at.WINDOW] == at.HISTORY or not voted
+        self.traits = traits.of(policy.diversify, bool(measured))
         sizes = plans.ladder(plans.longest(self.plan), _NARROW)
         self.room = np.stack([sizes, np.full(len(sizes), -1)], axis=1)
         self.used = np.zeros(1, np.int64)

@@ -3,6 +3,7 @@
 import json
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import repeat
 from typing import Final
 
@@ -20,6 +21,8 @@ UNNUMBERED: Final = -1
 _STEP: Final = 1 << 40
 _FARTHEST: Final = 1 << 61
 _FIRST: Final = 64
+_READ: Final = 1 << 14
+"""Events that a process keeps as objects besides those in tables: some 30 MB."""
 
 
 class EventTable:
@@ -113,7 +116,7 @@ class EventTable:
         """Give the event in a slot, of which more than the id is there."""
         event = self.objects[slot]
         if event is None and self.forms[slot]:
-            event = self.objects[slot] = Event.from_dict(json.loads(self.forms[slot]))
+            event = self.objects[slot] = read_form(self.forms[slot])
         if event is None:
             raise LookupError(f"of slot {slot} there is no event")
         return event
@@ -167,6 +170,12 @@ class EventTable:
         self.objects += [None] * (size - old)
         self.forms += [""] * (size - old)
         self._free += range(size - 1, old - 1, -1)
+
+
+@lru_cache(maxsize=_READ)
+def read_form(form: str) -> Event:
+    """Give the event of a JSON text; the tables of a process hold the same ones again and again."""
+    return Event.from_dict(json.loads(form))
 
 
 def _in_order(ids: Sequence[str], us: Ints) -> Ints:

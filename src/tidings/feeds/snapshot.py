@@ -182,13 +182,12 @@ def load(kind: str, tables: Tables, states: Sequence[bytes], policy: PolicyOf) -
     _enter(tables, [columns for _, columns in read])
     parts: dict[int, list[Arrays]] = {}
     for (header, columns), mine in zip(read, places, strict=True):
-        for place, index in enumerate(mine):
+        for place, part in _given(tables, columns).items():
+            parts.setdefault(mine[place], []).append(part)
+        for index in mine:
             cohort = tables.cohorts[index]
             if isinstance(cohort, ObjectCohort):
                 cohort.restore(header["objects"])
-            else:
-                part = {n.split("-")[0]: c for n, c in columns.items() if n.endswith(f"-{place}")}
-                parts.setdefault(index, []).append(_given(tables, columns, _read(part)))
     for index, some in parts.items():
         _fill(tables, index, some)
     tables.names.events.young[:] = False
@@ -232,13 +231,20 @@ def _policy(form: dict[str, Any], found: Policy | None) -> Policy:
     return found if found is not None and kept(found) == form else Policy(**form)
 
 
-def _given(tables: Tables, columns: Columns, part: Arrays) -> Arrays:
-    """Give the columns of a cohort with the slots and numbers that the tables have given."""
+def _given(tables: Tables, columns: Columns) -> dict[int, Arrays]:
+    """Give the columns of each cohort with the slots and numbers that the tables have given."""
     slots = tables.slots(columns["events"], columns["us"], columns["sequence"])
     numbers = tables.names.matched.number_many(columns["subscriptions"])
-    for name in {"slot", "ring"} & part.keys():
-        part[name] = slots[part[name]]
-    return part | {"members": numbers[part["members"]]}
+    parts: dict[int, Arrays] = {}
+    for full, column in columns.items():
+        name, dash, number = full.partition("-")
+        if dash:
+            parts.setdefault(int(number), {})[name] = column
+    for place, part in parts.items():
+        for name in {"slot", "ring"} & part.keys():
+            part[name] = slots[part[name]]
+        parts[place] = _read(part | {"members": numbers[part["members"]]})
+    return parts
 
 
 def _fill(tables: Tables, index: int, some: Sequence[Arrays]) -> None:

@@ -22,6 +22,7 @@ from tidings.feeds.protocol import Offer
 from tidings.feeds.rows import Rows, read_offers
 from tidings.feeds.snapshot import PolicyOf, dump, load
 from tidings.feeds.subscribers import Subscribers
+from tidings.feeds.traits import AllTraits
 from tidings.kernels import window_layout as at
 from tidings.kernels.window_seats import FAR
 from tidings.model import Delivery, Event, Match
@@ -44,7 +45,7 @@ class TableFeeds:
     def __init__(self) -> None:
         self.names = Names(Subscribers(), EventTable(), MatchedSets())
         self.cohorts: list[AnyCohort] = []
-        self._sink = Sink()
+        self._sink, self._traits = Sink(), AllTraits()
         self._known: dict[str, int] = {}
         self._latest: tuple[Policy | None, int] = (None, -1)
         self._ends = {at.TIME: Ends(), at.PUBLISHED: Ends()}
@@ -201,7 +202,9 @@ class TableFeeds:
     def _made(self, policy: Policy) -> AnyCohort:
         if policy.diversify.name == "none":
             return Cohort(policy, self._sink)
-        return DiverseCohort(policy) if known(policy.diversify.distance) else ObjectCohort(policy)
+        if known(policy.diversify.distance):
+            return DiverseCohort(policy, self._traits)
+        return ObjectCohort(policy)
 
     def note_ends(self, index: int, ends: Ints) -> None:
         """Note ends that rows of a cohort wait for, if time or publications bring them about."""

@@ -1,11 +1,13 @@
-"""What choosing needs to know of events, once for all subscribers of a cohort."""
+"""What choosing needs to know of events, once for all who need the same."""
 
+import json
 from bisect import bisect_left
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from tidings import parts
 from tidings.diversify.crowd import Crowd
 from tidings.diversify.lsh import MaxDivRelLsh
 from tidings.diversify.protocol import Diversifier, Ints
@@ -35,19 +37,16 @@ class Traits:
     def note(self, events: EventTable, slots: npt.NDArray[Any]) -> None:
         """Note the events of some slots, where they are new; O(log n) and its tokens for each."""
         self._make_room(len(events.us))
-        for slot in np.unique(slots).tolist():
-            event = events.event(slot)
-            if self._events[slot] is not event:
-                self._forget(slot)
-                self._enter(slot, event)
-
-    def _enter(self, slot: int, event: Event) -> None:
-        self._events[slot] = event
-        insert_id(self._ids, (event.id, slot), self.names)
-        if self.crowd is not None:
-            self.members[slot] = self.crowd.add(event)
-        if isinstance(self._part, MaxDivRelLsh):
-            self.bands[slot] = self._part.bands([event])[0]
+        every = ((slot, events.event(slot)) for slot in np.unique(slots).tolist())
+        new = {slot: event for slot, event in every if self._events[slot] is not event}
+        for slot, event in new.items():
+            self._forget(slot)
+            self._events[slot] = event
+            insert_id(self._ids, (event.id, slot), self.names)
+        if new and self.crowd is not None:
+            self.members[[*new]] = self.crowd.add_many([*new.values()])
+        if new and isinstance(self._part, MaxDivRelLsh):
+            self.bands[[*new]] = self._part.bands([*new.values()])
 
     def _forget(self, slot: int) -> None:
         before = self._events[slot]
@@ -71,3 +70,19 @@ class Traits:
                 column = getattr(self, name)
                 room = np.zeros((more, *column.shape[1:]), column.dtype)
                 setattr(self, name, np.concatenate([column, room]))
+
+
+class AllTraits:
+    """The traits of one table of events: one of each kind, however many cohorts need it."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Traits] = {}
+
+    def of(self, part: Diversifier, measured: bool) -> Traits:
+        """Give the traits that a diversifier needs, with distances where it measures them."""
+        distance = parts.form(part.distance) if measured else None
+        hashing = (*part.shape, part.seed) if isinstance(part, MaxDivRelLsh) else None
+        key = json.dumps([distance, hashing], sort_keys=True)
+        if key not in self._made:
+            self._made[key] = Traits(part, measured)
+        return self._made[key]
