@@ -53,8 +53,12 @@ def owner(person: int) -> str:
     return f"p{person:07d}"
 
 
-def people(size: int, policy: Policy) -> list[Subscriber]:
-    return [Subscriber(owner(person), policy) for person in range(size // OWNED)]
+def people(size: int, *policies: Policy) -> list[Subscriber]:
+    """Give everybody, with the policies in turn."""
+    return [
+        Subscriber(owner(person), policies[person % len(policies)])
+        for person in range(size // OWNED)
+    ]
 
 
 def events(count: int, seed: int = 8) -> Iterator[Event]:

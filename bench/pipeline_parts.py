@@ -21,7 +21,7 @@ from tidings.policy import Policy
 from tidings.sealed.bases import seal_folder
 from tidings.sealed.member import members
 
-SIZE, BROAD_SIZE, FEW = 100_000, 150_000, 10_000
+SIZE, BROAD_SIZE, FEW, OWN = 100_000, 150_000, 10_000, 100
 BROAD = {"low": 0.0, "some 100": 0.1, "some 1,000": 1.0}
 POLICIES: dict[str, Any] = {
     "periodic(1h)": {"window": {"name": "periodic", "length": "1h"}},
@@ -50,9 +50,11 @@ def fanout(offers: Offers, wanted: argparse.Namespace) -> Row:
 def policies(offers: Offers, wanted: argparse.Namespace) -> Row:
     size = wanted.size or FEW
     cases = [
-        Case(label, size, Policy(k=K, **parts), broad=1.0, prune=label.endswith("pruned"))
+        Case(label, size, (Policy(k=K, **parts),), broad=1.0, prune=label.endswith("pruned"))
         for label, parts in POLICIES.items()
     ]
+    own = [Policy(k=K, window={"name": "sliding", "length": 50 + each}) for each in range(OWN)]
+    cases.append(Case(f"{OWN} lengths of sliding", size, tuple(own), broad=1.0))
     return titled("The pipeline over policies", "policy", cases, offers)
 
 

@@ -60,11 +60,11 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured: how many subscriptions, how broad, and by which policy."""
+    """What is measured: how many subscriptions, how broad, and by which policies."""
 
     label: str
     size: int
-    policy: Policy = POLICY
+    policies: tuple[Policy, ...] = (POLICY,)
     broad: float = 0.0
     prune: bool = False
     sql: bool = False
@@ -98,7 +98,7 @@ def write(rows: Iterable[Row], schema: pa.Schema, path: Path) -> None:
 
 def measured(case: Case, offers: Offers) -> Row:
     wishes = list(market.subscriptions(case.size, broad=case.broad))
-    everyone = market.people(case.size, case.policy)
+    everyone = market.people(case.size, *case.policies)
     row: Row = {"label": case.label, "size": case.size, "people": len(everyone)}
     row |= in_process(offers.events, wishes, everyone)
     row |= on_spark(offers, wishes, everyone, prune=case.prune)
