@@ -40,6 +40,7 @@ def subscription(**changes: Any) -> Subscription:
             r"1700000000000 is outside .* give epoch \*seconds\*",
         ),
         ({"sequence": -1}, "e1: sequence is a whole number of at least 0, not -1"),
+        ({"sequence": 1 << 61}, f"e1: sequence is at most {(1 << 61) - 1}, not {1 << 61}"),
         ({"sequence": 1.5}, "sequence is a whole number of at least 0, not 1.5"),
         ({"attributes": [("a", 1)]}, "e1: attributes are a mapping of names to values"),
         ({"attributes": {"": 1}}, "e1: an attribute's name is a non-empty string, not ''"),

@@ -115,6 +115,7 @@ def test_the_common_case_is_read_by_whole_columns():
         ("published_at", pa.array([0, None, 1], pa.timestamp("us"))),
         ("published_at", pa.array([0, 2**62, 1], pa.timestamp("us"))),
         ("sequence", [0, -1, 2]),
+        ("sequence", [0, 1 << 61, 2]),
         ("sequence", [0.0, 1.0, 2.0]),
         ("x", [0.0, float("nan"), 2.0]),
         ("x", [["a"], ["a", None], []]),

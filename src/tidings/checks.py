@@ -56,10 +56,19 @@ def positive(what: str, value: object, kind: Kind = InvalidPolicy) -> float:
     return found
 
 
-def count(what: str, value: object, kind: Kind = InvalidPolicy, *, low: int = 1) -> int:
-    """Check a whole number of at least `low`."""
+def count(
+    what: str,
+    value: object,
+    kind: Kind = InvalidPolicy,
+    *,
+    low: int = 1,
+    high: int | None = None,
+) -> int:
+    """Check a whole number of at least `low`, and of at most `high` if that is given."""
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
         raise kind(f"{what} is a whole number of at least {low}, not {value!r}")
+    if high is not None and value > high:
+        raise kind(f"{what} is at most {high}, not {value!r}")
     return value
 
 

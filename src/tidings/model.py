@@ -24,6 +24,8 @@ T = TypeVar("T")
 State = Literal["active", "inactive", "dead"]
 _MOST: Final = 1e100
 STATES: Final = ("active", "inactive", "dead")
+LAST_SEQUENCE: Final = (1 << 61) - 1
+"""The largest number of a publication; windows add their lengths to it, all in 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Event:
     def __post_init__(self) -> None:
         checks.name("an event's id", self.id, InvalidEvent)
         if self.sequence is not None:
-            checks.count(f"event {self.id}: sequence", self.sequence, InvalidEvent, low=0)
+            label = f"event {self.id}: sequence"
+            checks.count(label, self.sequence, InvalidEvent, low=0, high=LAST_SEQUENCE)
         us = self._read("published_at", lambda: parse_time_us(self.published_at))
         if not isinstance(self.attributes, Mapping):
             raise InvalidEvent(f"event {self.id}: attributes are a mapping of names to values")

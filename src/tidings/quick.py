@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from tidings.model import Event
+from tidings.model import LAST_SEQUENCE, Event
 from tidings.rows import EVENT_COLUMNS, LIST_TYPES, TICK
 from tidings.values import EARLIEST, LATEST, SECOND_US, moment
 
@@ -68,7 +68,10 @@ def _times(column: pa.Array) -> list[int] | None:
 def _numbers(column: pa.Array | None, rows: int) -> list[int | None] | None:
     if column is None or types.is_null(column.type):
         return [None] * rows
-    if not types.is_integer(column.type) or (pc.min(column).as_py() or 0) < 0:
+    if not types.is_integer(column.type):
+        return None
+    ends = pc.min_max(column).as_py()
+    if (ends["min"] or 0) < 0 or (ends["max"] or 0) > LAST_SEQUENCE:
         return None
     found: list[int | None] = column.to_pylist()
     return found
