@@ -66,6 +66,15 @@ def test_each_subscriber_is_measured_alone(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
+def test_an_event_that_was_published_twice_is_delivered_once(spark: SparkSession) -> None:
+    _, deliveries, matches, _ = frames(spark)
+    once = ts.evaluate(deliveries, matches, by=None).collect()[0]
+    twice = ts.evaluate(deliveries, matches.union(matches), by=None).collect()[0]
+    assert (twice.matches, twice.delivered) == (2 * once.matches, once.delivered)
+    assert (twice.mean_age_s, twice.mean_rank) == pytest.approx((once.mean_age_s, once.mean_rank))
+
+
+@pytest.mark.spark
 def test_nothing_delivered_and_no_attributes(spark: SparkSession) -> None:
     _, deliveries, matches, _ = frames(spark)
     row = ts.evaluate(deliveries.limit(0), matches, by=None).collect()[0]

@@ -55,7 +55,8 @@ def _sums(deliveries: DataFrame, matches: DataFrame) -> DataFrame:
     all_of = matches.groupBy("subscriber").agg(
         f.count("*").alias("matches"), f.sum("score").alias("scores"), _different("wanted")
     )
-    published = matches.select("subscriber", "event", "published_at")
+    first = f.min("published_at").alias("published_at")  # of an event that came twice
+    published = matches.groupBy("subscriber", "event").agg(first)
     some_of = (
         deliveries.join(published, ["subscriber", "event"], "left")
         .withColumn("age", f.unix_micros("delivered_at") - f.unix_micros("published_at"))
