@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,14 @@ from tidings.score.preference import Preference
 from tidings.score.relaxed import Relaxed
 from tidings.sealed.bases import seal_folder
 from tidings.sealed.member import Member, members
+from tidings.sealed.publisher import Publisher
 from tidings.spark import flow as flows
 from tidings.spark import pace as paces
 from tidings.spark.answers import ROW, Targets, match_batches
 from tidings.spark.flow import FLOW, PART, Flow, bucket_of, read_lines
 from tidings.spark.matchers import Objects, PinnedRoster, Versions
 from tidings.spark.parcel import Parcel
+from tidings.store import open_store
 from tidings.testing import Workload, workload
 
 WORK = workload(seed=21, events=60, subscribers=36)
@@ -155,15 +157,36 @@ def counting(parts: int, path: Path) -> Versions:
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_where_somebody_counts_an_event_without_a_number_is_refused_for_all(tmp_path, parts):
-    events = [Event("e1", {"x": 1}, 0, sequence=1), Event("e2", {"x": 1}, 0)]
+def test_who_counts_gets_no_event_without_a_number_and_all_others_do(tmp_path, parts):
+    events = [
+        Event("e1", {"x": 1}, 0, sequence=1),
+        Event("e2", {"x": 1}, 0),
+        Event("e3", {"x": 2}, 0),
+    ]
     given = batches(events) if parts == 1 else to_parts(batches(events), 2)
     rows = sent(Flow(counting(parts, tmp_path), read_events, 2), given)
-    assert {event for event, _, _, _ in matches(rows)} == {"e1"}
+    got = {(event, who) for event, who, _, _ in matches(rows)}
+    assert got == {*product(["e1"], "abcdefz"), *product(["e2"], "abcdef")}
     dead = [json.loads(row["body"]) for row in rows if row["kind"] == "dead"]
-    assert [(each["record"]["id"], each["reason"]) for each in dead] == [
-        ("e2", 'count="published" needs a sequence')
-    ]
+    assert [(each["event"], each["record"]["id"]) for each in dead] == [("e2", "e2")]
+    assert 'count="published"' in dead[0]["reason"]
+
+
+def test_who_counts_and_comes_while_events_are_matched_stops_nobody_else(tmp_path):
+    with open_store(tmp_path / "tidings.db") as store:
+        store.catalogue.put(Subscriber("ann"), Subscription("s", "ann", "x = 1"))
+        with Publisher(tmp_path / "index", store.history) as publisher:
+            event = [Event("e", {"x": 1}, 0)]
+            counts = Policy(window=Sliding(5, count="published"))
+            for change in (
+                lambda: None,
+                lambda: store.catalogue.put(Subscriber("eve", counts)),
+                lambda: store.catalogue.remove("subscriber", "eve"),
+            ):
+                change()
+                found = Versions(publisher.folder, publisher.publish())
+                rows = sent(Flow(found, read_events, 1), batches(event))
+                assert [row["kind"] for row in rows] == ["parcel"]
 
 
 def test_members_may_travel_as_objects():

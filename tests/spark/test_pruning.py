@@ -53,7 +53,7 @@ def delivered(served: Served, batches: list[list[Event]], lateness_us: int, prun
     bucket._terms = Terms(lateness_us)
     found = []
     for events in batches:
-        parcels = list(addressed(served, events, 1, prune=prune).values())
+        parcels = list(addressed(served, events, 1, prune=prune).parcels.values())
         ticks = [Tick(max(event.published_us for event in events), 0)]
         found += bucket.run(parcels, ticks).to_pylist()
     found += bucket.run([], [Tick(10**9, 0)]).to_pylist()

@@ -137,7 +137,7 @@ def after_waiting(before: dict[str, Policy], name: str, policy: Policy | None) -
         (wish for each in before for wish in wanted(each)),
     )
     bucket = Bucket(people, LATE)
-    waits = addressed(served(crowd), [event], 1, prune=False)[0]
+    waits = addressed(served(crowd), [event], 1, prune=False).parcels[0]
     assert not deliveries([bucket.run([waits], [Tick(0, 1)])])
     blob = bucket.pack()
     people.change(name, policy)

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from tidings.fanout import Wanted
 from tidings.feeds.events import UNNUMBERED
 from tidings.kernels.addressing import (
     MATCHED,
@@ -18,19 +20,28 @@ from tidings.kernels.addressing import (
     split_matches,
 )
 from tidings.model import Event
+from tidings.policy import Policy
+from tidings.sealed.member import counts_published
 from tidings.sealed.served import Served
 from tidings.spark.parcel import Ints, Parcel, Shorts
 from tidings.spark.pruning import pruned
 
 
+class Addressed(NamedTuple):
+    """The parcels of the buckets that have matches, and events that somebody cannot get.
+
+    Who counts all publications gets none that has no number; the others do.
+    """
+
+    parcels: dict[int, Parcel]
+    refused: list[Event]
+
+
 def addressed(
     served: Served, events: Sequence[Event], buckets: int, *, prune: bool = False
-) -> dict[int, Parcel]:
-    """Match events; give the parcels of the buckets that have matches.
-
-    With `prune`, matches that cannot win are left out.
-    """
-    wanted = served.wanted(events)
+) -> Addressed:
+    """Match events and split the matches; with `prune`, those that cannot win are left out."""
+    wanted, refused = _countable(served, events, served.wanted(events))
     if prune:
         wanted = pruned(served, events, wanted)
     given = Given(*wanted, (served.hashes % buckets).astype(np.int32))
@@ -42,7 +53,26 @@ def addressed(
     split_matches(given, firsts, Known(people, np.zeros(served.size, np.int32)), done, split)
     parcels = _Parcels(served, events, split)
     filled = np.flatnonzero(counts[:, MATCHES]).tolist()
-    return {bucket: parcels.of(firsts[bucket], done[bucket]) for bucket in filled}
+    found = {bucket: parcels.of(firsts[bucket], done[bucket]) for bucket in filled}
+    return Addressed(found, refused)
+
+
+def _countable(
+    served: Served, events: Sequence[Event], wanted: Wanted
+) -> tuple[Wanted, list[Event]]:
+    """Leave out the matches of who counts with events without a number; give these events."""
+    bare = np.array([event.sequence is None for event in events], np.bool_)
+    counts = served.numbers(_counts)[:, 0].astype(np.bool_)
+    if not (bare.any() and counts.any()):
+        return wanted, []
+    whose = np.repeat(np.arange(len(events)), np.diff(wanted.starts))
+    lost = bare[whose] & counts[wanted.owners]
+    refused = [events[place] for place in np.unique(whose[lost]).tolist()]
+    return wanted.only(~lost), refused
+
+
+def _counts(policy: Policy | None) -> tuple[int]:
+    return (policy is not None and counts_published(policy),)
 
 
 class _Parcels:

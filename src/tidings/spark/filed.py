@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from pyspark import cloudpickle
 
@@ -30,6 +30,7 @@ class Filed:
 
     path: Path
     parts: int = 1
+    follows: ClassVar[bool] = False
 
     def counting(self) -> bool:
         """Tell whether somebody counts."""

@@ -63,18 +63,19 @@ class Flow:
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take record batches of publications; the function that Spark is given."""
-        counting, pace = self.matchers.counting(), Pace()
+        pace = Pace()
         for part, rows in by_part(batches):
             served = self.matchers.serve(part)
-            good = [_checked(each, counting) for each in self.read(rows)]
-            bad = [_dead(each) for each in good if isinstance(each, BadRecord) and part == 0]
+            found = list(self.read(rows))
+            bad = [_dead(each) for each in found if isinstance(each, BadRecord) and part == 0]
             if bad:
                 yield pa.RecordBatch.from_pylist(bad, FLOW)
-            events = [each for each in good if isinstance(each, Event)]
+            events = [each for each in found if isinstance(each, Event)]
             for some in pace.cut(part, served, events):
-                parcels = addressed(served, some, self.buckets, prune=self.prune)
+                parcels, refused = addressed(served, some, self.buckets, prune=self.prune)
                 pace.note(part, len(some), sum(len(each.ranks) for each in parcels.values()))
-                yield pa.RecordBatch.from_pylist(self._rows(some, parcels, part), FLOW)
+                sent = self._rows(some, parcels, part) + [_unnumbered(each) for each in refused]
+                yield pa.RecordBatch.from_pylist(sent, FLOW)
 
     def _rows(
         self, events: Sequence[Event], parcels: Mapping[int, Parcel], part: int
@@ -106,20 +107,23 @@ def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     return (batch.slice(at, TOGETHER) for at in range(0, batch.num_rows, TOGETHER))
 
 
-def _checked(event: Event | BadRecord, counting: bool) -> Event | BadRecord:
-    if isinstance(event, BadRecord) or not counting or event.sequence is not None:
-        return event
-    return BadRecord(event.to_dict(), 'count="published" needs a sequence', 0)
-
-
 def tick(bucket: int, us: int, sequence: int) -> dict[str, Any]:
     """Give the row that says: the stream has come to this time and number."""
     return {"bucket": bucket, "kind": "tick", "published_us": us, "sequence": sequence}
 
 
-def _dead(bad: BadRecord) -> dict[str, Any]:
+def _dead(bad: BadRecord, **about: str) -> dict[str, Any]:
     row = {"bucket": 0, "kind": "dead", "published_us": 0, "sequence": 0}
-    return row | {"body": json.dumps(bad.to_dict()).encode()}
+    return row | {"body": json.dumps(bad.to_dict() | about).encode()}
+
+
+def _unnumbered(event: Event) -> dict[str, Any]:
+    """Give the letter of an event that some have not got; each part may tell of it."""
+    reason = (
+        "the event has no sequence, so subscribers whose windows count published events "
+        '(count="published") did not get it; all others did'
+    )
+    return _dead(BadRecord(event.to_dict(), reason, 0), event=event.id)
 
 
 def bucket_of(subscriber: str, buckets: int) -> int:

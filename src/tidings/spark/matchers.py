@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from pyspark import TaskContext
 
@@ -23,6 +23,10 @@ class Matchers(Protocol):
     @property
     def parts(self) -> int:
         """Into how many parts subscribers are split."""
+
+    @property
+    def follows(self) -> bool:
+        """Whether subscribers may come and go while events are matched."""
 
     def counting(self) -> bool:
         """Tell whether events need their numbers: some window counts all that is published."""
@@ -58,6 +62,11 @@ class Versions:
         """Into how many parts subscribers are split."""
         return len(self.folder.edition(self.version or self.folder.newest()).shelves)
 
+    @property
+    def follows(self) -> bool:
+        """Whether the version is that of each batch."""
+        return self.version is None
+
     def counting(self) -> bool:
         """Tell whether somebody counts, or did when the last base was made."""
         return self.folder.edition(self.now()).counting
@@ -80,6 +89,7 @@ class Objects:
 
     members: Sequence[Member] = field(hash=False)
     parts: int = 1
+    follows: ClassVar[bool] = False
 
     def counting(self) -> bool:
         """Tell whether somebody counts."""

@@ -1,5 +1,6 @@
 """Publications as a user has them: which DataFrames can be read, and how their rows are."""
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -62,10 +63,17 @@ def event_reader(publications: DataFrame) -> ReadEvents:
 
 
 def check_sequences(publications: DataFrame, found: Matchers) -> None:
-    """Refuse publications without numbers where some window counts all of them."""
+    """Refuse publications without numbers where some window counts all of them.
+
+    Where subscribers come and go, that one counts is only warned of: it must not stop the others.
+    """
     known = "sequence" in publications.columns or publications.columns in _LINES
-    if not known and found.counting():
-        raise InvalidPolicy(
-            'a subscriber counts published events (count="published"), so the publications need a '
-            "column sequence"
-        )
+    if known or not found.counting():
+        return
+    told = (
+        'a subscriber counts published events (count="published"), so the publications need a '
+        "column sequence"
+    )
+    if not found.follows:
+        raise InvalidPolicy(told)
+    warnings.warn(f"{told}; without it, such subscribers get nothing", stacklevel=4)
