@@ -39,5 +39,8 @@ ROWS = [
     letter("late", "e0"),
     letter("late", "e3"),
     letter("dead"),
+    letter("dead"),
+    letter("dead", "e9"),
+    letter("dead", "e9"),
     row(kind="account", subscriber="ann", rank=0.5, position=2),
 ]

@@ -197,6 +197,23 @@ def test_an_event_published_again_is_a_dead_letter_and_not_delivered_again() -> 
         assert reasons == {f"event {last.id!r} was published before"}
 
 
+@pytest.mark.parametrize("split", [[2], [1, 1]])
+def test_an_id_that_comes_twice_counts_once_wherever_batches_end(split: list[int]) -> None:
+    """Also if it is for others the second time, at the same moment."""
+    bucket = Bucket({name: Subscriber(name, SLIDING) for name in "uv"})
+    event = Event("e", {}, 0)
+    waiting = [parcel([event], [[Match(name, event, 0.5, ("s",))]]) for name in "uv"]
+    found = []
+    for size in split:
+        found.append(bucket.run(waiting[:size], [Tick(0, 0)]))
+        waiting = waiting[size:]
+    assert deliveries(found).keys() == {"u"}
+    dead = [row for each in found for row in rows(each, "dead")]
+    assert [(row["event"], row["reason"]) for row in dead] == [
+        ("e", "event 'e' was published before")
+    ]
+
+
 def again(bucket: Bucket, terms: Terms) -> Bucket:
     """Pack a bucket away and open it."""
     found = Bucket({"u": Subscriber("u", SLIDING)}, terms)

@@ -97,29 +97,28 @@ def test_the_matches_of_some_subscribers_are_a_parcel(some: list[Entry], mine: s
 
 
 @given(entries(), st.sets(names))
-def test_an_event_in_parts_is_one_again_and_no_repetition(
-    some: list[Entry], mine: set[str]
-) -> None:
+def test_an_event_in_parts_is_one_again(some: list[Entry], mine: set[str]) -> None:
     whole = packed(some)
     picked = np.array([name in mine for name in whole.subscribers], np.bool_)
     parts = merge([of_subscribers(whole, picked), of_subscribers(whole, ~picked)])
-    ordered = select(parts, in_order(parts))
-    assert not repeats(ordered).any()
     there = spelt(of_subscribers(whole, np.ones(len(picked), np.bool_)))
     key = lambda row: (row[1], max(0, row[2]), row[0])  # noqa: E731
     expected = [(*row[:4], sorted(row[4])) for row in sorted(there, key=key)]
     assert [(*row[:4], sorted(row[4])) for row in spelt(joined(parts))] == expected
 
 
-def test_an_event_is_repeated_for_a_subscriber_or_at_another_time() -> None:
-    first, later = Event("e", {}, 1, 1), Event("e", {}, 2, 1)
-    u, v = (Match(name, first, 0.5, ()) for name in "uv")
-    again = merge([packed([(first, [u])]), packed([(first, [v])]), packed([(first, [u, v])])])
-    assert repeats(again).tolist() == [False, False, True]
-    parts = merge([packed([(first, [u])])._replace(forms=[""]), packed([(first, [v])])])
-    assert joined(parts).forms == packed([(first, [v])]).forms
-    moved = merge([packed([(first, [u])]), packed([(later, [v])])])
-    assert repeats(moved).tolist() == [False, True]
+def test_the_form_of_an_event_in_parts_is_there_if_one_part_has_it() -> None:
+    event = Event("e", {}, 1, 1)
+    u, v = (Match(name, event, 0.5, ()) for name in "uv")
+    parts = merge([packed([(event, [u])])._replace(forms=[""]), packed([(event, [v])])])
+    assert joined(parts).forms == packed([(event, [v])]).forms
+
+
+@given(st.lists(st.sampled_from("abcd"), max_size=8))
+def test_an_id_is_repeated_whoever_it_is_for_and_whenever(ids: list[str]) -> None:
+    events = [Event(name, {}, place // 2) for place, name in enumerate(ids)]
+    given = packed([(each, [Match("u", each, 0.5, ())]) for each in events])
+    assert repeats(given).tolist() == [name in ids[:place] for place, name in enumerate(ids)]
 
 
 def test_nothing_is_a_parcel_too() -> None:

@@ -86,6 +86,17 @@ def test_a_batch_that_is_there_stays_and_what_is_new_is_added_and_told(
     assert "there were 2, 0 and 1, and 1 deliveries were added" in record.getMessage()
 
 
+def test_a_delivery_that_the_store_cannot_hold_does_not_bring_letters_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = table(delivery("a", "e" * 1001, 1), letter("late", "e1"), letter("dead", None))
+    with open_store(tmp_path / "s.db") as store:
+        for run in ("one", "two", "three"):
+            append_outcomes(store, "q", 0, found, run)
+            assert [store.letters.count(kind) for kind in ("late", "dead")] == [1, 2]
+    assert not caplog.records
+
+
 def test_another_batch_of_the_same_size_under_a_name_that_is_there_is_not_lost(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

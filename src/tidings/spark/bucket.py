@@ -24,7 +24,6 @@ from tidings.spark.parcel import Ints, Parcel
 from tidings.spark.parcels import (
     empty,
     in_order,
-    joined,
     merge,
     of_matches,
     of_subscribers,
@@ -89,10 +88,7 @@ class Bucket:
         if again.any():
             refused.append(outcome.repeated(select(parcel, again.nonzero()[0])))
             new = select(parcel, (~again).nonzero()[0])
-        _, first = np.unique(hashes[~again], axis=0, return_index=True)
-        if len(first) < len(new.events):
-            new = joined(new)
-        self.seen.add(hashes[~again][first], parcel.us[~again][first])
+        self.seen.add(hashes[~again], new.us)
         old = new.us < (self.watermark_us if self.watermark_us is not None else -FAR)
         if old.any():
             refused.append(outcome.late(select(new, old.nonzero()[0]), self.watermark_us or 0))

@@ -129,15 +129,19 @@ def late(parcel: Parcel, watermark_us: int) -> pa.Table:
 def repeated(parcel: Parcel) -> pa.Table:
     """Give events that came again."""
     reasons = [f"event {event!r} was published before" for event in parcel.events]
-    return _table("dead", len(reasons), {"record": records(parcel), "reason": reasons})
+    found = {"event": parcel.events, "record": records(parcel), "reason": reasons}
+    return _table("dead", len(reasons), found)
 
 
 def dead(letters: Sequence[str | bytes]) -> pa.Table:
-    """Give dead letters, which came as JSON."""
+    """Give dead letters, which came as JSON; with their event where others may tell the same."""
     forms: list[Mapping[str, Any]] = [json.loads(letter) for letter in letters]
-    reasons = [form["reason"] for form in forms]
-    found = [json.dumps(form["record"]) for form in forms]
-    return _table("dead", len(forms), {"record": found, "reason": reasons})
+    found = {
+        "event": [form.get("event") for form in forms],
+        "record": [json.dumps(form["record"]) for form in forms],
+        "reason": [form["reason"] for form in forms],
+    }
+    return _table("dead", len(forms), found)
 
 
 def records(parcel: Parcel) -> list[str]:

@@ -79,21 +79,11 @@ def of_matches(parcel: Parcel, wanted: npt.NDArray[np.bool_]) -> Parcel:
 
 
 def repeats(parcel: Parcel) -> npt.NDArray[np.bool_]:
-    """Tell which events, of a parcel in order, came before in it.
-
-    An event may come in several parts, for different subscribers; that is no repetition.
-    """
-    found = np.zeros(len(parcel.events), np.bool_)
-    if len(set(parcel.events)) == len(parcel.events):
-        return found
-    known: dict[str, tuple[tuple[int, int], set[int]]] = {}
-    moments = zip(parcel.us.tolist(), parcel.sequence.tolist(), strict=True)
-    for place, (event, moment) in enumerate(zip(parcel.events, moments, strict=True)):
-        mine = parcel.owners[parcel.starts[place] : parcel.starts[place + 1]].tolist()
-        first, owners = known.setdefault(event, (moment, set()))
-        found[place] = first != moment or not owners.isdisjoint(mine)
-        if not found[place]:
-            owners.update(mine)
+    """Tell which events, of a parcel in order, came before in it."""
+    last = len(parcel.events) - 1
+    first = {event: last - place for place, event in enumerate(reversed(parcel.events))}
+    found = np.ones(len(parcel.events), np.bool_)
+    found[[*first.values()]] = False
     return found
 
 

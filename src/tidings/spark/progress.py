@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
@@ -88,13 +88,23 @@ def watch_events(publications: DataFrame) -> DataFrame:
 
 
 def watch_outcomes(outcomes: DataFrame) -> DataFrame:
-    """Have outcomes counted by kind as they go by; an event that is late for many counts once."""
+    """Have outcomes counted by kind as they go by.
+
+    An event that many buckets refuse counts once, or about that: distinct ones are estimated.
+    """
     return outcomes.observe(
         _OUTCOMES,
         f.count_if(f.col("kind") == "delivery").alias("deliveries"),
-        f.expr("approx_count_distinct(case when kind = 'late' then event end, 0.01)").alias("late"),
-        f.count_if(f.col("kind") == "dead").alias("dead"),
+        _refused("late").alias("late"),
+        _refused("dead").alias("dead"),
     )
+
+
+def _refused(kind: str) -> Column:
+    """Count the letters of a kind: those of one event and reason are one."""
+    mine = f"case when kind = '{kind}' and event is not null then struct(event, reason) end"
+    nameless = f.count_if((f.col("kind") == kind) & f.col("event").isNull())
+    return f.expr(f"approx_count_distinct({mine}, 0.01)") + nameless
 
 
 def read_progress(report: StreamingQueryProgress) -> Progress | None:

@@ -1,9 +1,8 @@
 """Outcomes into a notification store: each batch in one transaction, and once."""
 
-import json
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,8 +12,9 @@ from pyspark.sql import DataFrame
 
 from tidings.columns import DELIVERIES
 from tidings.errors import TidingsError
-from tidings.rows import DeadLetter
+from tidings.spark.tally import letters
 from tidings.store import Appended, Store, open_store
+from tidings.store.protocol import MOST_ID_BYTES
 
 PATIENCE_S: Final = 300.0
 _CHECKPOINT: Final = "sql.streaming.queryId"
@@ -85,15 +85,19 @@ def append_outcomes(
     """
     deliveries = _of_kind(outcomes, "delivery").select(DELIVERIES.names)
     deliveries = deliveries.sort_by([("subscriber", "ascending"), ("sequence", "ascending")])
-    late, dead = _letters(outcomes, "late"), _letters(outcomes, "dead")
+    late, dead = (letters(_of_kind(outcomes, kind).to_pylist()) for kind in ("late", "dead"))
     found = store.notifications.append_columns(query, batch, deliveries, late=late, dead=dead)
     if not found.skipped:
         return found
     now = (deliveries.num_rows, len(late), len(dead))
     before = (found.delivered + found.repeated, found.late, found.dead)
-    letters = {} if now == before else {"late": late, "dead": dead}
-    more = store.notifications.append_columns(f"{query}/{run}", batch, deliveries, **letters)
-    if now != before or more.delivered:
+    # A delivery that the store cannot hold is among the dead there.
+    same = sum(now) == sum(before) and len(late) == found.late
+    again, others = (
+        (_holdable(deliveries), {}) if same else (deliveries, {"late": late, "dead": dead})
+    )
+    more = store.notifications.append_columns(f"{query}/{run}", batch, again, **others)
+    if not same or more.delivered:
         _LOG.warning(
             "batch %d of %s is written already, with %d deliveries, %d late and %d dead; this time "
             "there were %d, %d and %d, and %d deliveries were added. Were subscriptions changed "
@@ -103,15 +107,10 @@ def append_outcomes(
     return found
 
 
+def _holdable(deliveries: pa.Table) -> pa.Table:
+    lengths = (pc.binary_length(deliveries[name]) for name in ("subscriber", "event"))
+    return deliveries.filter(pc.less_equal(pc.max_element_wise(*lengths), MOST_ID_BYTES))
+
+
 def _of_kind(outcomes: pa.Table, kind: str) -> pa.Table:
     return outcomes.filter(pc.equal(outcomes["kind"], kind))
-
-
-def _letters(outcomes: pa.Table, kind: str) -> list[DeadLetter]:
-    """Give the letters of a kind; those of one event and reason are one."""
-    found: dict[Any, DeadLetter] = {}
-    for number, row in enumerate(_of_kind(outcomes, kind).to_pylist()):
-        key = number if row["event"] is None else (row["event"], row["reason"])
-        record = None if row["record"] is None else json.loads(row["record"])
-        found.setdefault(key, DeadLetter(record, row["reason"]))
-    return list(found.values())

@@ -1,7 +1,7 @@
 """The outcomes of a batch, counted, and as objects."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Tally:
-    """How many outcomes of each kind there are; an event that is late for many counts once.
+    """How many outcomes of each kind there are; an event that many buckets refuse counts once.
 
     `ranks` is the sum over the deliveries, `scores` that over all `matches`.
     """
@@ -38,7 +38,8 @@ def tally(outcomes: DataFrame, *, by_name: bool = True) -> Tally:
     groups = outcomes.groupBy("kind", *(["subscriber"] if by_name else []))
     rows = groups.agg(
         f.count(f.lit(1)).alias("rows"),
-        f.count_distinct(f.when(f.col("kind") == "late", f.col("event"))).alias("events"),
+        f.count_distinct("event", "reason").alias("events"),
+        f.count_if(f.col("event").isNull()).alias("nameless"),
         f.sum("rank").alias("ranks"),
         f.sum("position").alias("matches"),
         f.sum(f.col("rank") * f.col("position")).alias("scores"),
@@ -47,7 +48,7 @@ def tally(outcomes: DataFrame, *, by_name: bool = True) -> Tally:
     return Tally(
         sum(row["rows"] for row in counts["delivery"]),
         sum(row["events"] for row in counts["late"]),
-        sum(row["rows"] for row in counts["dead"]),
+        sum(row["events"] + row["nameless"] for row in counts["dead"]),
         {row["subscriber"]: row["rows"] for row in counts["delivery"]} if by_name else {},
         sum(row["ranks"] for row in counts["delivery"]),
         sum(row["matches"] for row in counts["account"]),
@@ -72,12 +73,22 @@ def read_outcomes(table: pa.Table) -> Outcomes:
     return Outcomes(
         [_delivery(row) for row in kinds["delivery"]],
         {row["event"]: _letter(row) for row in kinds["late"]},
-        [_letter(row) for row in kinds["dead"]],
+        letters(kinds["dead"]),
     )
 
 
+def letters(rows: Iterable[Row]) -> list[DeadLetter]:
+    """Give the letters of late or dead outcomes; those of one event and reason are one."""
+    found: dict[Any, DeadLetter] = {}
+    for number, row in enumerate(rows):
+        key = number if row["event"] is None else (row["event"], row["reason"])
+        found.setdefault(key, _letter(row))
+    return list(found.values())
+
+
 def _letter(row: Row) -> DeadLetter:
-    return DeadLetter(json.loads(row["record"]), row["reason"])
+    record = None if row["record"] is None else json.loads(row["record"])
+    return DeadLetter(record, row["reason"])
 
 
 def _delivery(row: Row) -> Delivery:
