@@ -15,6 +15,8 @@ from tidings import Delivery, Engine, Event, Policy, Sliding, Subscriber, Subscr
 from tidings.columns import events_to_table, matches_to_table, subscriptions_to_table
 from tidings.files import write_events, write_subscriptions
 from tidings.matching import Matcher
+from tidings.sealed.publisher import Publisher
+from tidings.store import open_store
 from tidings.testing import Workload, workload
 
 pytestmark = pytest.mark.spark
@@ -181,6 +183,19 @@ def test_what_cannot_be_publications_is_refused_by_name(spark: SparkSession) -> 
     counting = [Subscriber("a", Policy(window=Sliding(3, count="published")))]
     with pytest.raises(TidingsError, match="sequence"):
         ts.feed(spark.sql("select 'e' id, now() published_at, 1 x"), wanted, counting)
+
+
+def test_who_counts_in_a_store_that_is_followed_is_only_warned_of(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    stream = spark.readStream.schema("id string, published_at timestamp, x int")
+    counts = Policy(window=Sliding(3, count="published"))
+    with open_store(tmp_path / "tidings.db") as store:
+        store.catalogue.put(Subscriber("a", counts), Subscription("s", "a", where="x = 1"))
+        with Publisher(tmp_path / "index", store.history) as publisher:
+            publisher.publish()
+            with pytest.warns(UserWarning, match="need a column sequence; without it, such"):
+                ts.feed(stream.parquet(str(tmp_path)), publisher.folder, buckets=2)
 
 
 def test_bad_subscriptions_are_named(spark: SparkSession, tmp_path: Path) -> None:
