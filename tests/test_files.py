@@ -225,6 +225,26 @@ def test_bad_rows_of_csv_keep_their_number_and_do_not_hide_the_others(tmp_path):
     assert bad[7].reason == "event e7: attribute year: nan is not a finite number"
 
 
+def test_a_word_among_the_numbers_of_csv_is_missing_or_makes_its_row_bad(tmp_path):
+    path = tmp_path / "events.csv"
+    rows = [f"e{each},{each},{each}.5,{each}" for each in range(38)]
+    rows += ["x1,40,n/a,7", "x2,41,abc,seven", "x3,42,,7"]
+    path.write_text("\n".join(["id,published_at,price,size", *rows]) + "\n")
+    *good, missing, bad, empty = listed(read_events(path))
+    assert [each.attributes for each in good] == [{"price": n + 0.5, "size": n} for n in range(38)]
+    assert missing.attributes == empty.attributes == {"size": 7}
+    assert (bad.position, bad.record["id"]) == (40, "x2")
+    assert bad.reason == "'abc' is no number, as nearly all others of its column are"
+
+
+@pytest.mark.parametrize("words", [("S", "M", "10"), ("n/a", "-"), ("1,000", "2")])
+def test_a_column_of_csv_that_is_hardly_numbers_is_text(tmp_path, words):
+    path = tmp_path / "events.csv"
+    rows = [f'e{place},0,"{word}"' for place, word in enumerate(words)]
+    path.write_text("\n".join(["id,published_at,size", *rows]) + "\n")
+    assert [each.attributes["size"] for each in listed(read_events(path))] == [*words]
+
+
 def test_a_bad_number_in_csv_does_not_change_the_type_of_the_others(tmp_path):
     path = tmp_path / "subscriptions.csv"
     path.write_text("id,subscriber,where,prefrank\ns1,bob,a = 1,0.5\ns2,bob,a = 1,high\n")

@@ -161,7 +161,8 @@ def _reread(row: Mapping[str, Any], cell: Cell, required: Iterable[str]) -> dict
     for name in required:
         if name not in row:
             raise InvalidForm(f"{row.get('id', 'the row')}: {name} is missing")
-    return {name: cell(name, value) for name, value in row.items()}
+    read = ((name, cell(name, value)) for name, value in row.items())
+    return {name: value for name, value in read if value is not None}
 
 
 def pandas_to_events(frame: "pd.DataFrame") -> Iterator[Event | BadRecord]:

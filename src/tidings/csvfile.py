@@ -1,7 +1,8 @@
 """CSV files as tables. CSV has no types: each column has the one that fits all its cells.
 
-So text of digits reads as numbers, except in the columns that are known. An empty cell is
-missing, a time is RFC 3339, and a list is a JSON array.
+So text of digits reads as numbers, except in the columns that are known. Where nine cells of ten
+are numbers, the others do not make text of them: a word for nothing is missing, and a row with
+anything else is bad. An empty cell is missing, a time is RFC 3339, and a list is a JSON array.
 """
 
 import json
@@ -9,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv, types
 
 from tidings.errors import InvalidForm
@@ -20,6 +22,11 @@ from tidings.values import format_time, plain
 
 T = TypeVar("T")
 Known = Mapping[str, Callable[[str], object]]
+_SHARE: Final = 0.9
+_NUMBER: Final = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+_WORDS: Final = ("NA", "N/A", "n/a", "NULL", "null", "None", "-")
+"""What stands for nothing in a column of numbers."""
+_NOTHING: Final = pa.array(_WORDS)
 
 
 def read_csv(
@@ -28,7 +35,7 @@ def read_csv(
     """Read the table of a CSV file with `read`; first come the rows that do not fit its header.
 
     A `known` column is text, of which each cell is read for itself: what cannot be read in one row
-    does not change the type of the others.
+    does not change the type of the others. So is a column of numbers with some other cells.
     """
     text = dict.fromkeys(known, pa.string())
     table, broken = _table(path, text)
@@ -36,8 +43,10 @@ def read_csv(
     if clocks:  # a time of day is in no family
         table, broken = _table(path, text | clocks)
 
+    readers = dict.fromkeys(_numeric(table), _measure) | dict(known)
+
     def cell(column: str, value: object) -> object:
-        return known.get(column, array)(value) if isinstance(value, str) else value
+        return readers.get(column, array)(value) if isinstance(value, str) else value
 
     return chain(broken, _renumbered(read(table, cell), {bad.position for bad in broken}))
 
@@ -60,6 +69,26 @@ def _table(path: Path, kinds: Mapping[str, pa.DataType]) -> tuple[pa.Table, list
         if types.is_binary(column.type):
             raise InvalidForm(f"column {column.name} is not UTF-8; save the file as UTF-8")
     return table, broken
+
+
+def _numeric(table: pa.Table) -> Iterator[str]:
+    """Give the columns of text that are numbers but for a few cells."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if types.is_string(column.type):
+            words = column.drop_null().filter(pc.invert(pc.is_in(column.drop_null(), _NOTHING)))
+            numbers = pc.sum(pc.match_substring_regex(words, _NUMBER)).as_py() or 0
+            if numbers and numbers >= _SHARE * len(words):
+                yield name
+
+
+def _measure(text: str) -> object:
+    """Read a cell of a column of numbers."""
+    if text in _WORDS:
+        return None
+    found = number(text)
+    if isinstance(found, str):
+        raise InvalidForm(f"{text!r} is no number, as nearly all others of its column are")
+    return found
 
 
 def _renumbered(found: Iterable[T | BadRecord], skipped: set[int]) -> Iterator[T | BadRecord]:
