@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings import Engine, InvalidPolicy, Policy, Sliding, Subscriber, Subscription, TidingsError
+from tidings import (
+    Engine,
+    Event,
+    InvalidPolicy,
+    Jumping,
+    Periodic,
+    Policy,
+    Sliding,
+    Subscriber,
+    Subscription,
+    TidingsError,
+)
 from tidings.feeds import FEEDS
 from tidings.testing import Workload, workload
 
@@ -51,6 +62,20 @@ def test_a_restart_anywhere_changes_nothing(work: Workload, cut: int) -> None:
     assert restarted.publish_many(work.events[cut:]) == undisturbed.publish_many(work.events[cut:])
     assert restarted.advance(END) == undisturbed.advance(END)
     assert restarted.snapshot() == undisturbed.snapshot()
+
+
+@pytest.mark.parametrize("feeds", FEEDS)
+@pytest.mark.parametrize("window", [Periodic("7d"), Periodic("7h"), Jumping("9d", "7d")])
+def test_the_first_time_of_all_is_a_time_like_any_other(feeds: str, window: object) -> None:
+    """Some programs write it where they know none; its period begins before the calendar."""
+    engine = Engine(feeds=feeds)
+    engine.subscribe(Subscriber("a", Policy(window=window)))
+    engine.add(Subscription("s", "a", where="x = 1"))
+    sent = engine.publish(Event("e1", {"x": 1}, "0001-01-01T00:00:00Z"))
+    sent += engine.publish(Event("e2", {"x": 1}, "2026-01-01T00:00:00Z"))
+    sent += engine.publish(Event("e3", {"x": 1}, "9999-12-31T23:59:59Z"))
+    assert [each.event for each in sent] == ["e1", "e2"]
+    assert sent[0].window["start"] == "0001-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize("feeds", FEEDS)

@@ -30,6 +30,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST: Final = -62_135_596_800
 LATEST: Final = 253_402_300_799
 """Within these seconds are the years 1 to 9999."""
+EARLIEST_US: Final = EARLIEST * SECOND_US
+LATEST_US: Final = LATEST * SECOND_US + 999_999
 
 _DURATION: Final = re.compile(r"(\d{1,15}(?:\.\d+)?)(us|ms|s|m|h|d|w)")
 _ISO_DURATION: Final = re.compile(
@@ -261,17 +263,19 @@ def parse_time_us(value: object) -> int:
 def format_time(us: int) -> str:
     """Print microseconds since the epoch as RFC 3339.
 
+    A period may begin before the year 1 or end after 9999, which are the ends that are printed.
+
     >>> format_time(1_500_000)
     '1970-01-01T00:00:01.500000Z'
     """
-    return moment(us).isoformat().replace("+00:00", "Z")
+    return moment(min(max(us, EARLIEST_US), LATEST_US)).isoformat().replace("+00:00", "Z")
 
 
 def key_us(key: float) -> int:
     """Give the microseconds of a time's key, exactly; the last key of 9999 would be a year more."""
     whole = math.floor(key)
     us = whole * SECOND_US + round((key - whole) * SECOND_US)
-    return min(us, LATEST * SECOND_US + 999_999)
+    return min(us, LATEST_US)
 
 
 def parse_duration_us(value: object) -> int:

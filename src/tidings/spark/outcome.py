@@ -14,7 +14,7 @@ from tidings.feeds.deliveries import Deliveries, Names
 from tidings.kernels import window_layout as at
 from tidings.model import Delivery
 from tidings.spark.parcel import Floats, Ints, Parcel, Shorts
-from tidings.values import format_time, moment
+from tidings.values import LATEST_US, format_time, moment
 
 OUTCOMES: Final = pa.schema(
     {
@@ -77,7 +77,8 @@ def _printed(times: Ints) -> pa.Array:
     """Print microseconds since the epoch as `format_time` does."""
     if len(times) and times[0] < 0:
         return pa.array([format_time(us) for us in times.tolist()], pa.string())
-    whole = pc.strftime(pa.array(times).cast(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%S")
+    within = np.minimum(times, LATEST_US)
+    whole = pc.strftime(pa.array(within).cast(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%S")
     return pc.binary_join_element_wise(pc.replace_substring(whole, ".000000", ""), "Z", "")
 
 
