@@ -162,7 +162,7 @@ def test_times_are_rfc_3339_datetimes_or_epoch_seconds(written: object, us: int)
         (-1e12, r"outside .*give epoch \*seconds\*"),
         ("yesterday", "'yesterday' is no time; write RFC 3339"),
         (True, "True is no time"),
-        (None, "null is no time; write RFC 3339 or epoch seconds"),
+        (None, "null is no time; write RFC 3339, or epoch seconds as a number"),
         (math.nan, "nan is not a finite number"),
         ("9999-12-31T23:59:59-05:00", "the years 1 to 9999"),
     ],

@@ -26,7 +26,8 @@ from tidings.values import SECOND_US, format_time, key_us
 MOST_CONJUNCTIONS: Final = 256
 POSSIBLE: Final = (
     "comparisons (= != < <= > >=) of an attribute with a number, string, boolean, "
-    "date '…' or timestamp '…'; between; in (…); like 'x%', '%x', '%x%'; and, or, not"
+    "date '…' or timestamp '…'; between; in (…); like 'x%', '%x', '%x%'; and, or, not; "
+    "an attribute whose name is a word of SQL in double quotes"
 )
 _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
     exp.EQ: "=",

@@ -241,19 +241,20 @@ def parse_time_us(value: object) -> int:
     (1000000, 1000000, 86400000000)
     """
     if value is None:
-        raise InvalidValue("null is no time; write RFC 3339 or epoch seconds")
+        raise InvalidValue("null is no time; write RFC 3339, or epoch seconds as a number")
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
             raise InvalidValue(
-                f"{value!r} is no time; write RFC 3339 (2026-11-15T20:05:00Z) or epoch seconds"
+                f"{value!r} is no time; write RFC 3339 (2026-11-15T20:05:00Z), or epoch seconds as "
+                "a number"
             ) from None
     found = scalar(value)
     if isinstance(found, datetime):
         return time_us(found)
     if isinstance(found, bool | str | Range):
-        raise InvalidValue(f"{value!r} is no time; write RFC 3339 or epoch seconds")
+        raise InvalidValue(f"{value!r} is no time; write RFC 3339, or epoch seconds as a number")
     if not EARLIEST <= found <= LATEST:
         raise InvalidValue(f"{value!r} is outside the years 1 to 9999; give epoch *seconds*")
     return round(found * SECOND_US)

@@ -183,6 +183,8 @@ def test_what_cannot_be_publications_is_refused_by_name(spark: SparkSession) -> 
     counting = [Subscriber("a", Policy(window=Sliding(3, count="published")))]
     with pytest.raises(TidingsError, match="sequence"):
         ts.feed(spark.sql("select 'e' id, now() published_at, 1 x"), wanted, counting)
+    with pytest.raises(TidingsError, match=r"an option is one of 'lateness', .*, not 'latenes'"):
+        ts.feed(spark.sql("select 'e' id, now() published_at, 1 x"), wanted, latenes="1s")
 
 
 def test_who_counts_in_a_store_that_is_followed_is_only_warned_of(

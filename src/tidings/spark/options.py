@@ -1,5 +1,6 @@
 """What may be said of a pipeline besides who wants what."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -45,3 +46,10 @@ class Options:
     def batch_terms(self) -> Terms:
         """What buckets need of it in a batch: all has come, so nothing waits for what is late."""
         return self.terms._replace(lateness_us=0)
+
+
+def read_options(given: Mapping[str, Any]) -> Options:
+    """Give the options of these names; an unknown one is refused."""
+    for name in given:
+        checks.choice("an option", name, Options.__dataclass_fields__)
+    return Options(**given)

@@ -18,7 +18,7 @@ from tidings.spark.clock import with_time
 from tidings.spark.flow import FLOW, PART, Flow
 from tidings.spark.frames import Subscribers, Subscriptions, matchers, roster
 from tidings.spark.matchers import Matchers
-from tidings.spark.options import Options
+from tidings.spark.options import read_options
 from tidings.spark.publications import check_sequences, readable
 from tidings.spark.session import check_session
 from tidings.spark.state import run_buckets
@@ -75,7 +75,7 @@ def outcomes(
     `options` are those of `Options`: lateness, remember, buckets, parts, prune,
     until, clock, state.
     """
-    chosen = Options(**options)
+    chosen = read_options(options)
     rows, read = readable(publications)
     terms = chosen.terms if rows.isStreaming else chosen.batch_terms
     check_session(rows, terms.buckets)
