@@ -68,6 +68,8 @@ DELIVERIES: Final = pa.schema(
         "delivered_at": _TIME,
     }
 )
+ReadEvents = Callable[[pa.RecordBatch], Iterator[Event | BadRecord]]
+"""Reads the rows of a batch as events, each for itself."""
 
 
 def events_to_table(events: Iterable[Event]) -> pa.Table:

@@ -31,6 +31,7 @@ from tidings.sealed.bases import seal_folder
 from tidings.sealed.member import members
 from tidings.spark.bucket import Bucket, Terms
 from tidings.spark.flow import FLOW, PART, Flow, tick
+from tidings.spark.late import late_rows
 from tidings.spark.matchers import PinnedRoster, Versions
 from tidings.spark.pulse import Pulse
 from tidings.spark.rebucket import rebucketed
@@ -56,7 +57,7 @@ class Carried:
 
     def take(self, batches: list[pa.RecordBatch]) -> None:
         """Take a micro-batch."""
-        flow = Flow(self.versions, read_events, self.terms.buckets)
+        flow = Flow(self.versions, read_events, self.terms.buckets, streams=True)
         self.run([row for each in batches for row in self._sent(flow, each)])
 
     def _sent(self, flow: Flow, batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -72,12 +73,13 @@ class Carried:
         for row in sent:
             by_bucket[row["bucket"]].append(row)
         for number, mine in by_bucket.items():
-            parcels, ticks, letters = read_rows(
+            parcels, ticks, letters, batches = read_rows(
                 iter([pa.Table.from_pylist(mine, FLOW).to_pandas()])
             )
             bucket = Bucket(PinnedRoster(self.versions), self.terms)
             if number in self.kept:
                 blob, pulse = self.kept[number]
+                self.found.append(late_rows(batches, pulse.watermark_us, read_events))
                 rested = pulse.after(ticks, self.terms.lateness_us)
                 if rested is not None and not parcels and not letters:
                     self.kept[number] = (blob, rested)
@@ -187,7 +189,9 @@ def test_spark_delivers_what_the_engine_delivers(
     for each in delivered:
         expected.setdefault(each.subscriber, []).append(each.to_dict())
     assert deliveries(both.spark.found) == expected
-    late = {event.id for event in both.engine.late}
-    assert {row["event"] for row in both.spark.rows("late")} <= late
+    dead = {letter.reason for letter in both.engine.dead_letters}
+    late = [row["event"] for row in both.spark.rows("late")]
+    once = [each for each in late if f"event {each!r} was published before" not in dead]
+    assert sorted(once) == sorted(event.id for event in both.engine.late)
     reasons = [row["reason"] for row in both.spark.rows("dead")]
     assert sum("was published before" not in why for why in reasons) == stream.bad

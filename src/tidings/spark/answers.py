@@ -8,12 +8,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from tidings.columns import MATCHES
+from tidings.columns import MATCHES, ReadEvents
 from tidings.model import Event
 from tidings.rows import BadRecord
 from tidings.score import Scorer
 from tidings.sealed.served import Names, Served
-from tidings.spark.flow import ReadEvents, by_part
+from tidings.spark.flow import by_part
 from tidings.spark.matchers import Matchers
 from tidings.spark.pace import Pace
 

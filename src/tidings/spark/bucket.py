@@ -66,7 +66,7 @@ class Bucket:
     ) -> pa.Table:
         """Take all of one micro-batch, in whatever order; give its outcomes.
 
-        These are deliveries, late and dead records, and an account of each subscriber's matches.
+        These are deliveries, dead records, and an account of each subscriber's matches.
         """
         new = merge(parcels)
         new, refused = self._checked(select(new, in_order(new)))
@@ -80,7 +80,7 @@ class Bucket:
         return pa.concat_tables(found)
 
     def _checked(self, parcel: Parcel) -> tuple[Parcel, list[pa.Table]]:
-        """Split off events that came before, or come too late."""
+        """Split off events that came before; leave out those that come too late (`late.py`)."""
         hashes, here = hashed(parcel.events), self.feeds.names.events
         again = self.seen.known(hashes) | repeats(parcel)
         again |= np.fromiter((each in here for each in parcel.events), np.bool_, len(again))
@@ -90,10 +90,7 @@ class Bucket:
             new = select(parcel, (~again).nonzero()[0])
         self.seen.add(hashes[~again], new.us)
         old = new.us < (self.watermark_us if self.watermark_us is not None else -FAR)
-        if old.any():
-            refused.append(outcome.late(select(new, old.nonzero()[0]), self.watermark_us or 0))
-            new = select(new, (~old).nonzero()[0])
-        return new, refused
+        return (select(new, (~old).nonzero()[0]) if old.any() else new), refused
 
     def _come_to(self, times: Sequence[int]) -> None:
         marks = [us - self._terms.lateness_us for us in times]

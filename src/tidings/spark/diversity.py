@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidings import checks, parts
+from tidings.columns import ReadEvents
 from tidings.diversify import DIVERSIFIERS, Candidate, Diversifier
 from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
 from tidings.diversify.lsh import MaxDivRelLsh
@@ -33,7 +34,6 @@ from tidings.spark.election import (
     packed,
     summed,
 )
-from tidings.spark.flow import ReadEvents
 from tidings.spark.publications import readable
 
 RANK: Final = "rank"

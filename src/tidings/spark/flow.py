@@ -1,29 +1,30 @@
 """From publications to the buckets of subscribers: what the match stage hands to the state stage.
 
 Some events at a time, every bucket gets a row: a parcel with its matches, or a tick, so that time
-passes where nothing matches. What cannot be read travels along as a dead letter. All of it is Arrow
-in, Arrow out; no session is needed.
+passes where nothing matches. What cannot be read travels along as a dead letter, and in streams one
+bucket gets the rows themselves, for the late table. All of it is Arrow in, Arrow out; no session is
+needed.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from tidings.columns import ReadEvents
 from tidings.errors import InvalidPolicy
 from tidings.files import read_event_line
 from tidings.model import Event
 from tidings.rows import BadRecord
 from tidings.sealed.people import hash_of
 from tidings.spark.addressed import addressed
+from tidings.spark.late import pack_rows
 from tidings.spark.matchers import Matchers
 from tidings.spark.pace import Pace
 from tidings.spark.parcel import Parcel
-
-ReadEvents = Callable[[pa.RecordBatch], Iterator[Event | BadRecord]]
 
 TOGETHER: Final = 4096
 """Rows that are read at once, at most."""
@@ -53,6 +54,7 @@ class Flow:
     read: ReadEvents
     buckets: int
     prune: bool = False
+    streams: bool = False
 
     def __post_init__(self) -> None:
         if self.buckets % self.matchers.parts:
@@ -71,11 +73,19 @@ class Flow:
             if bad:
                 yield pa.RecordBatch.from_pylist(bad, FLOW)
             events = [each for each in found if isinstance(each, Event)]
+            if events and self.streams and part == 0:
+                yield pa.RecordBatch.from_pylist([self._kept(events, rows)], FLOW)
             for some in pace.cut(part, served, events):
                 parcels, refused = addressed(served, some, self.buckets, prune=self.prune)
                 pace.note(part, len(some), sum(len(each.ranks) for each in parcels.values()))
                 sent = self._rows(some, parcels, part) + [_unnumbered(each) for each in refused]
                 yield pa.RecordBatch.from_pylist(sent, FLOW)
+
+    def _kept(self, events: Sequence[Event], rows: pa.RecordBatch) -> dict[str, Any]:
+        """Give the row that holds what was read."""
+        oldest = min(event.published_us for event in events)
+        row = tick(bucket_of(events[0].id, self.buckets), oldest, 0)
+        return row | {"kind": "rows", "body": pack_rows(rows)}
 
     def _rows(
         self, events: Sequence[Event], parcels: Mapping[int, Parcel], part: int

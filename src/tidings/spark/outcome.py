@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tidings.feeds.deliveries import Deliveries, Names
 from tidings.kernels import window_layout as at
-from tidings.model import Delivery
+from tidings.model import Delivery, Event
 from tidings.spark.parcel import Floats, Ints, Parcel, Shorts
 from tidings.values import LATEST_US, format_time, moment
 
@@ -119,12 +119,15 @@ def accounts(subscribers: Sequence[str], owners: Shorts, ranks: Floats) -> pa.Ta
     return _table("account", len(subscribers), found)
 
 
-def late(parcel: Parcel, watermark_us: int) -> pa.Table:
+def late(events: Sequence[Event], watermark_us: int) -> pa.Table:
     """Give events that came too late."""
-    gaps = ((watermark_us - parcel.us) / 1e6).tolist()
-    reasons = [f"published {gap:g} s before the watermark" for gap in gaps]
-    found = {"event": parcel.events, "record": records(parcel), "reason": reasons}
-    return _table("late", len(reasons), found)
+    gaps = [(watermark_us - event.published_us) / 1e6 for event in events]
+    found = {
+        "event": [event.id for event in events],
+        "record": [json.dumps(event.to_dict()) for event in events],
+        "reason": [f"published {gap:g} s before the watermark" for gap in gaps],
+    }
+    return _table("late", len(events), found)
 
 
 def repeated(parcel: Parcel) -> pa.Table:

@@ -81,11 +81,11 @@ def outcomes(
     check_session(rows, terms.buckets)
     found = matchers(publications, subscriptions, subscribers, chosen.parts)
     check_sequences(publications, found)
-    stage = Flow(found, read, terms.buckets, chosen.prune)
+    stage = Flow(found, read, terms.buckets, chosen.prune, rows.isStreaming)
     sent = sent_to_parts(rows, found)
     flow = sent.mapInArrow(stage.batches, from_arrow_schema(FLOW))
     timed = with_time(flow, terms.buckets, chosen.until, chosen.clock)
-    return run_buckets(timed, roster(found), terms, chosen.state)
+    return run_buckets(timed, roster(found), terms, chosen.state, read)
 
 
 def sent_to_parts(publications: DataFrame, found: Matchers) -> DataFrame:

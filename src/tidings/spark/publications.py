@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tidings import columns
+from tidings.columns import ReadEvents
 from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.model import Event
 from tidings.rows import BadRecord
-from tidings.spark.flow import ReadEvents, read_lines
+from tidings.spark.flow import read_lines
 from tidings.spark.matchers import Matchers
 
 _LINES: Final = (["value"], ["value", "reason"])

@@ -11,10 +11,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidings import checks
+from tidings.columns import ReadEvents
 from tidings.diversify.distance import Overlap
 from tidings.model import Event
 from tidings.quality import SPAN, set_diversity
-from tidings.spark.flow import ReadEvents
 from tidings.spark.publications import readable
 from tidings.values import SECOND_US
 

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from tidings.columns import ReadEvents, read_events
 from tidings.policy import Subscriber
 from tidings.spark import outcome
 from tidings.spark.bucket import Bucket, Terms
+from tidings.spark.late import Batch, late_rows
 from tidings.spark.parcel import Parcel
 from tidings.spark.pulse import Pulse
 from tidings.spark.roster import Roster, roster
@@ -25,10 +27,14 @@ def run_buckets(
     people: Roster | Mapping[str, Subscriber],
     terms: Terms,
     state: DataFrame | None = None,
+    read: ReadEvents = read_events,
 ) -> DataFrame:
-    """Run the buckets of a flow, batch and streaming alike, from a first state if there is one."""
+    """Run the buckets of a flow, batch and streaming alike, from a first state if there is one.
+
+    `read` reads the rows that the flow has for the late table.
+    """
     return flow.groupBy("bucket").transformWithStateInPandas(
-        BucketProcessor(roster(people), terms),
+        BucketProcessor(roster(people), terms, read),
         outputStructType=OUTCOMES,
         outputMode="Append",
         timeMode="None",
@@ -42,6 +48,7 @@ class BucketProcessor(StatefulProcessor):
 
     people: Roster
     terms: Terms
+    read: ReadEvents
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state."""
@@ -55,9 +62,12 @@ class BucketProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Run one bucket over its rows of this batch."""
-        parcels, ticks, letters = read_rows(rows)
+        parcels, ticks, letters, batches = read_rows(rows)
         known = self._pulse.get()
         pulse = Pulse.unpack(bytes(known[0])) if known else Pulse()
+        late = late_rows(batches, pulse.watermark_us, self.read)
+        if late.num_rows:
+            yield late.to_pandas(integer_object_nulls=True)
         rested = None if parcels or letters else pulse.after(ticks, self.terms.lateness_us)
         if rested is not None:
             self._pulse.update((rested.pack(),))
@@ -84,16 +94,27 @@ class BucketProcessor(StatefulProcessor):
         """Hold nothing open."""
 
 
-def read_rows(frames: Iterator[pd.DataFrame]) -> tuple[list[Parcel], list[Tick], list[bytes]]:
-    """Give the parcels, ticks and dead letters of rows of FLOW; each parcel is a tick as well."""
-    parcels, ticks, letters = list[Parcel](), list[Tick](), list[bytes]()
+class Sent(NamedTuple):
+    """What a bucket is sent in a micro-batch; each parcel is a tick as well."""
+
+    parcels: list[Parcel]
+    ticks: list[Tick]
+    letters: list[bytes]
+    batches: list[Batch]
+
+
+def read_rows(frames: Iterator[pd.DataFrame]) -> Sent:
+    """Read rows of FLOW."""
+    sent = Sent([], [], [], [])
     for frame in frames:
         columns = (frame[name] for name in ("kind", "published_us", "sequence", "body"))
         for kind, us, number, body in zip(*columns, strict=True):
             if kind == "dead":
-                letters.append(body)
-                continue
-            ticks.append(Tick(int(us), max(0, int(number))))
+                sent.letters.append(body)
+            elif kind == "rows":
+                sent.batches.append(Batch(int(us), bytes(body)))
+            else:
+                sent.ticks.append(Tick(int(us), max(0, int(number))))
             if kind == "parcel":
-                parcels.append(Parcel.unpack(bytes(body)))
-    return parcels, ticks, letters
+                sent.parcels.append(Parcel.unpack(bytes(body)))
+    return sent
