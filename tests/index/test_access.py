@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from tidings.errors import InvalidSubscription, TidingsError
 from tidings.index.access import Access, rebuild, writer
 from tidings.index.access.desk import LAST_EPOCH
+from tidings.index.access.encoded import encode
 from tidings.index.access.names import Names
 from tidings.index.access.phrases import Book
+from tidings.index.access.segment import Segment
 from tidings.index.access.tail import CHECKS, RECORDS
 from tidings.index.access.vocabulary import Vocabulary, ordered
 from tidings.index.scan import Scan
@@ -493,6 +495,70 @@ def test_a_rebuild_that_fails_is_told_and_loses_nothing(monkeypatch: pytest.Monk
             access.add(wish(500, Random(5)))
     scan = Scan(wish(number, Random(number)) for number in range(190))
     access.settle()
+    compare(access, scan, event(1, Random(1)))
+
+
+def told_once(access: Access, gone: Sequence[str], come: Sequence[Subscription]) -> bool:
+    """Make a change, if need be after a failure was told; wait for what it brings about."""
+    told = False
+    try:
+        access._writer.change(gone, come)
+    except TidingsError:
+        told = True
+        access._writer.change(gone, come)
+    waiting = Thread(target=access.close, daemon=True)
+    waiting.start()
+    waiting.join(10)
+    assert not waiting.is_alive()
+    return told
+
+
+@pytest.mark.parametrize("step", ["carry_deaths", "settled", "Thread"])
+@pytest.mark.parametrize("small", [10, 10**6])
+def test_a_swap_that_fails_is_told_and_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch, step: str, small: int
+) -> None:
+    """Wherever it fails, in the thread or while a change waits: nobody hangs, and it goes on."""
+    monkeypatch.setattr(writer, "SMALL", small)
+    every = [wish(number, Random(number)) for number in range(300)]
+    access, scan = Access(every[:100]), Scan(every[150:])
+
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError("no room")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(writer, step, fail)
+        told = [
+            told_once(access, [], every[100:200]),
+            told_once(access, [each.id for each in every[:150]], []),
+            told_once(access, [], every[200:]),
+        ]
+    assert any(told) == ((step, small) != ("Thread", 10**6))
+    assert "no rebuild is under way" in access.describe()
+    compare(access, scan, event(1, Random(1)))
+    told_once(access, [every[299].id], [every[299]])
+    access.settle()
+    assert len(access.state.segments) == 1
+    compare(access, scan, event(1, Random(1)))
+
+
+def test_a_segment_that_finds_no_room_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    access = Access(wish(number, Random(number)) for number in range(100))
+    access.add_many([wish(number, Random(number)) for number in range(100, 130)])
+    scan = Scan(wish(number, Random(number)) for number in range(130))
+    words, table, homes = access.state.vocabulary, access.state.table, access._writer._homes
+    made = Segment(encode([wish(7, Random(7))], [7], words), words)
+    before = table.home.tolist(), table.place.tolist()
+
+    def fail(*_: object) -> None:
+        raise MemoryError("no room")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(np, "arange", fail)
+        with pytest.raises(MemoryError):
+            access._writer._housed(access.state, [*access.state.segments, made])
+    assert (table.home.tolist(), table.place.tolist()) == before
+    assert access._writer._homes is homes
     compare(access, scan, event(1, Random(1)))
 
 

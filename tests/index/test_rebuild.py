@@ -60,6 +60,28 @@ def test_a_failure_is_told_once_and_work_may_begin_again():
     assert rebuild.count == 1
 
 
+class NeverStarts(Thread):
+    """A thread for which the system has no room."""
+
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+
+def test_a_thread_that_cannot_start_is_a_failure(monkeypatch):
+    rebuild, go = Rebuild(), Event()
+    go.set()
+    with monkeypatch.context() as broken, rebuild.lock:
+        broken.setattr(module, "Thread", NeverStarts)
+        rebuild.begin(ended(rebuild, go))
+    rebuild.settle()
+    assert not rebuild.running
+    with pytest.raises(TidingsError, match="can't start new thread"):
+        rebuild.writable()
+    rebuild.begin(ended(rebuild, go))
+    rebuild.settle()
+    assert rebuild.count == 1
+
+
 class SlowToStart(Thread):
     """A thread that others can see for a while before it is started."""
 

@@ -27,11 +27,18 @@ class Rebuild:
         return self._closed
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Start the work on a thread, unless some is under way; it calls `done` when it swaps."""
-        if not self.running:
-            self.running = True
-            self._thread = Thread(target=self._run, args=(work,), daemon=True)
+        """Start the work on a thread, unless some is under way; it calls `done` when it swaps.
+
+        A thread that cannot start is a rebuild that failed: what changed before it stays.
+        """
+        if self.running:
+            return
+        self.running = True
+        self._thread = Thread(target=self._run, args=(work,), daemon=True)
+        try:
             self._thread.start()
+        except RuntimeError as failure:
+            self._fail(failure)
 
     def done(self) -> None:
         """Say that the work has ended."""
@@ -66,5 +73,8 @@ class Rebuild:
             work()
         except Exception as failure:  # noqa: BLE001 - whatever it is, the next change tells it
             with self.lock:
-                self._failure = failure
-                self.done()
+                self._fail(failure)
+
+    def _fail(self, failure: Exception) -> None:
+        self._failure = failure
+        self.done()

@@ -132,7 +132,8 @@ class Writer:
         """Wait while there is too much to rebuild, and tell what went wrong with the last one."""
         while self._thread and (all_of_it or len(self.state.segments) > MOST_SEGMENTS):
             self.join()
-        failure, self._failure = self._failure, None
+        with self._lock:
+            failure, self._failure = self._failure, None
         if failure is not None:
             raise TidingsError(f"a rebuild failed: {failure!r}") from failure
 
@@ -229,18 +230,22 @@ class Writer:
         return self._housed(state, [*state.segments, Segment(given, state.vocabulary)])
 
     def _housed(self, state: State, segments: list[Segment]) -> State:
-        """Give the state with these segments, the larger ones first; note who is where."""
-        for each in segments:
-            if each.serial < 0:
-                each.serial = self._serial
-                self._serial += 1
-                state.table.home[each.numbers] = each.serial
-                state.table.place[each.numbers] = np.arange(len(each))
-        segments.sort(key=len, reverse=True)
-        kept = {each.serial: each for each in segments}
+        """Give the state with these segments, the larger ones first; note who is where.
+
+        What takes room comes first: if there is none, nothing has changed.
+        """
+        new = [each for each in segments if each.serial < 0]
+        seats = [(each.numbers.astype(np.intp), np.arange(len(each))) for each in new]
+        serials = range(self._serial, self._serial + len(new))
         building = self._job.segments if self._job else ()
-        self._homes = {each.serial: each for each in building} | kept
-        return state._replace(segments=tuple(segments))
+        homes = {each.serial: each for each in (*building, *segments) if each.serial >= 0}
+        homes |= dict(zip(serials, new, strict=True))
+        found = state._replace(segments=tuple(sorted(segments, key=len, reverse=True)))
+        for serial, each, (numbers, places) in zip(serials, new, seats, strict=True):
+            each.serial = serial
+            state.table.home[numbers], state.table.place[numbers] = serial, places
+        self._serial, self._homes = serials.stop, homes
+        return found
 
     def _publish(self, state: State, dead: Sequence[int], new: Sequence[int]) -> None:
         """Swap the next state in; the listeners hear what comes before, and what goes after."""
@@ -254,19 +259,21 @@ class Writer:
         self._tend()
 
     def _tend(self) -> None:
-        """Build anew what is due: at once if it is small, else by the thread."""
+        """Build anew what is due: at once if it is small, else by the thread.
+
+        The change is made by now, so what fails is told to the next writer.
+        """
         if not len(self._names):
             self._clear()
-        while (job := self._due()) is not None:
-            if job.size <= SMALL:
+        try:
+            while (job := self._due()) is not None and job.size <= SMALL:
                 self._swap(job, *job.build())
-                continue
-            if self._thread is not None:  # it builds for nobody, and will look again
-                return
-            self._job = job
-            self._thread = Thread(target=self._run, args=(job,), daemon=True)
-            self._thread.start()
-            return
+            if job is not None and self._thread is None:  # else it will look again
+                thread = Thread(target=self._run, args=(job,), daemon=True)
+                thread.start()  # it waits for the lock before it looks at these
+                self._job, self._thread = job, thread
+        except Exception as failure:  # noqa: BLE001 - whatever it is, a writer gets to know it
+            self._failure = failure
 
     def _due(self) -> Job | None:
         """Give what is to be built anew and is not being built."""
@@ -285,26 +292,33 @@ class Writer:
 
     def _run(self, job: Job) -> None:
         """Build in the background, then swap; what fails is told to the next writer."""
+        failure: Exception | None = None
         try:
-            made, vocabulary = job.build()
-        except Exception as failure:  # noqa: BLE001 - whatever it is, a writer gets to know it
+            built = job.build()
             with self._lock:
-                self._failure, self._job, self._thread = failure, None, None
-            return
+                if self._job is job:
+                    self._swap(job, *built)
+        except Exception as error:  # noqa: BLE001 - whatever it is, a writer gets to know it
+            failure = error
         with self._lock:
-            if self._job is job:
-                self._swap(job, made, vocabulary)
             self._job = self._thread = None
-            self._tend()
+            if failure is None:
+                self._tend()
+            else:
+                self._failure = failure
 
     def _swap(self, job: Job, made: Segment, vocabulary: Vocabulary) -> None:
-        """Put the new segment in the place of the old ones."""
+        """Put the new segment in the place of the old ones; if that fails, nothing has changed."""
         carry_deaths(made, self.state.table, self._homes)
         others = [each for each in self.state.segments if each not in job.segments]
-        self._rebuilds += 1
-        if not job.everything:
+        if job.everything:
+            self.state = self._settled(made, vocabulary, others)
+        else:
             self.state = self._housed(self.state, [*others, *([made] if len(made) else [])])
-            return
+        self._rebuilds += 1
+
+    def _settled(self, made: Segment, vocabulary: Vocabulary, others: Sequence[Segment]) -> State:
+        """Give the state after everything was built anew but what has come since."""
         version = self.state.version
         young = [each.numbers[each.died > version] for each in others]
         tail = self.state.tail
@@ -312,7 +326,7 @@ class Writer:
         young.append(notes[notes[:, 1] > version, 0])
         state = settled(self.state, made, vocabulary, np.concatenate(young))
         self._job = None
-        self.state = self._housed(state, list(state.segments))
+        return self._housed(state, list(state.segments))
 
     def _clear(self) -> None:
         """Give everything back, once nobody is left; what is being built is for nobody."""

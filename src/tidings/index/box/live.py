@@ -272,10 +272,11 @@ class Live:
         with self._rebuild.lock:
             state = self._state
             rest = behind(state, frozen.size)
-            self._state = rest._replace(runs=(*state.runs[:first], stamped(state)))
-            self._young = {
+            young = {
                 id: place - frozen.size for id, place in self._young.items() if place >= frozen.size
             }
+            runs = (*state.runs[:first], stamped(state))
+            self._state, self._young = rest._replace(runs=runs), young
             self._rebuild.count += 1
             self._dead = sum(run.dead for run in self._state.runs)
             if rest.size > self._bound and not self._rebuild.closed:
