@@ -562,6 +562,15 @@ def test_a_segment_that_finds_no_room_changes_nothing(monkeypatch: pytest.Monkey
     compare(access, scan, event(1, Random(1)))
 
 
+def test_an_id_that_is_given_twice_is_named() -> None:
+    access = Access([Subscription("s0", "u", "a = 1")])
+    two = [Subscription("s1", "u", f"a = {number}") for number in range(2)]
+    for gone, come, name in (([], two, "s1"), (["s0", "s0"], [], "s0")):
+        with pytest.raises(InvalidSubscription, match=f"'{name}' is given twice; .* an id once"):
+            access._writer.change(gone, come)
+    assert len(access) == 1
+
+
 def test_segments_are_few_and_the_tail_is_short() -> None:
     with Access() as access:
         for number in range(3 * RECORDS):

@@ -1,5 +1,6 @@
 """Who changes the index: one writer at a time, and one thread that rebuilds."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock, Thread
 from typing import Final
@@ -152,14 +153,15 @@ class Writer:
         return numbers
 
     def _refuse(self, gone: Sequence[str], come: Sequence[Subscription]) -> None:
-        left, ids = {*gone}, self.state.table.ids
-        if len(left) < len(gone):
-            raise InvalidSubscription("a subscription can go only once")
-        names = {each.id for each in come}
-        twice = [name for name in names - left if self._names.find(name, ids) >= 0]
-        if twice or len(names) < len(come):
+        left, ids, names = {*gone}, self.state.table.ids, [each.id for each in come]
+        for each in (gone, names):
+            if len({*each}) < len(each):
+                name = min(name for name, count in Counter(each).items() if count > 1)
+                raise InvalidSubscription(f"{name!r} is given twice; a change takes an id once")
+        there = [name for name in {*names} - left if self._names.find(name, ids) >= 0]
+        if there:
             raise InvalidSubscription(
-                f"subscription {min(twice, default='')!r} is there already; replace it instead"
+                f"subscription {min(there)!r} is there already; replace it instead"
             )
 
     def _bury(self, gone: Sequence[str], numbers: list[int]) -> None:
