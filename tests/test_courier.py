@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tidings import Engine, Event, Policy, Sliding, Subscriber, Subscription
 from tidings.courier import ArrayCourier, PlainCourier
+from tidings.feeds.table import TableFeeds
 from tidings.testing import workload
 
 WAYS = [("scan", "table"), ("access", "plain"), ("access", "table"), ("psg", "table")]
@@ -93,4 +94,39 @@ def test_one_event_wanted_by_thousands():
         engine.add(Subscription(f"s{number}", f"p{number:04d}", "a = 1", prefrank=0.5))
     delivered = engine.publish(Event("e1", {"a": 1}, published_at=0))
     assert [each.subscriber for each in delivered] == [f"p{n:04d}" for n in range(3000)]
+    assert engine.quality().coverage == 1.0
+
+
+@pytest.mark.parametrize("index", ["access", "auto"])
+def test_subscriptions_that_came_and_went_are_forgotten(index):
+    """Those that are there keep their names, however many others come, match and go."""
+    engines = [Engine(index=index, feeds="table"), Engine(index="scan", feeds="plain")]
+    table = engines[0]._stages.feeds
+    assert isinstance(table, TableFeeds)
+    for engine in engines:
+        engine.subscribe(Subscriber("ann", Policy(k=2, window=Sliding(3))))
+        engine.add(Subscription("stays", "ann", "b = 1", prefrank=0.9))
+        for step in range(700):
+            engine.add(Subscription(f"s{step}", "ann", "a = 1", prefrank=0.5))
+            engine.add(Subscription(f"idle{step}", "ann", "a = 2", prefrank=0.5))
+            engine.publish(Event(f"e{step}", {"a": 1, "b": step % 7}, published_at=step))
+            engine.remove(f"s{step}")
+            engine.remove(f"idle{step}")
+    found = [engine.publish(Event("e", {"a": 1, "b": 1}, published_at=700)) for engine in engines]
+    assert found[0] == found[1]
+    assert engines[0].feed("ann") == engines[1].feed("ann")
+    assert len(table.names.matched.names) < 300
+    assert engines[0].quality().to_dict() == pytest.approx(engines[1].quality().to_dict())
+    assert [each.matched for each in found[0]] == [("stays",)]
+
+
+def test_another_index_counts_nobody_twice():
+    """`auto` goes over to arrays, and who matched before that matched once."""
+    engine = Engine(feeds="table")
+    engine.subscribe(Subscriber("ann", Policy(k=1, window=Sliding(3))))
+    engine.add(Subscription("s", "ann", "a = 1", prefrank=0.5))
+    engine.publish(Event("e0", {"a": 1}, published_at=0))
+    engine.add_many(Subscription(f"t{n}", "ann", f"a = {n + 2}") for n in range(5000))
+    engine.publish(Event("e1", {"a": 1}, published_at=1))
+    assert isinstance(engine._stages._courier, ArrayCourier)
     assert engine.quality().coverage == 1.0

@@ -73,19 +73,25 @@ class ArrayCourier:
     def __init__(self, index: Access, fanout: Fanout, feeds: TableFeeds, quality: Quality) -> None:
         self._fanout, self._feeds, self._quality = fanout, feeds, quality
         self._people = np.full(64, -1, np.int32)
-        self._subscriptions = np.zeros(64, np.int32)
+        self._subscriptions = np.full(64, -1, np.int32)
+        self._ids = [""] * 64
         index.listen(self)
 
     def came(self, numbers: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
-        """Hear of new subscriptions: note what the feeds call them."""
+        """Hear of new subscriptions; the feeds get to know them when they match."""
         size = max(numbers, default=-1) + 1
-        if size > len(self._subscriptions):
-            self._subscriptions.resize(max(size, 2 * len(self._subscriptions)), refcheck=False)
+        if size > len(self._ids):
+            self._subscriptions = _longer(self._subscriptions, size)
+            self._ids += [""] * (len(self._subscriptions) - len(self._ids))
         for number, each in zip(numbers, subscriptions, strict=True):
-            self._subscriptions[number] = self._feeds.subscription(each.id)
+            self._ids[number] = each.id
 
     def went(self, numbers: Sequence[int]) -> None:
-        """Hear of subscriptions that are gone: nothing matches them any more."""
+        """Hear of subscriptions that are gone: the feeds may forget them."""
+        for called in self._subscriptions[numbers].tolist():
+            if called >= 0:
+                self._feeds.names.matched.let_go(called)
+        self._subscriptions[numbers] = -1
 
     def forget(self, subscriber: str) -> None:
         """Forget what the feeds called people: one of them has left."""
@@ -109,18 +115,31 @@ class ArrayCourier:
             wanted.ranks[first:last],
             np.full(last - first, now.sequence, np.int64),
             wanted.matched_starts[first : last + 1] - begin,
-            self._subscriptions[wanted.matched[begin:end]],
+            self._called(wanted.matched[begin:end]),
         )
-        self._quality.matched_rows(rows.score, rows.matched)
+        self._quality.matched_rows(rows.score)
         made = self._feeds.offer_rows(rows).objects()
         return sorted(made, key=lambda delivery: delivery.subscriber)
 
     def _named(self, owners: Ids) -> Ids:
         """Give the feeds' numbers of people."""
         if len(self._fanout.names) > len(self._people):
-            grown = np.full(2 * len(self._fanout.names), -1, np.int32)
-            grown[: len(self._people)] = self._people
-            self._people = grown
+            self._people = _longer(self._people, len(self._fanout.names))
         for owner in owners[self._people[owners] < 0].tolist():
             self._people[owner] = self._feeds.number(self._fanout.names[owner])
         return self._people[owners]
+
+    def _called(self, matched: Ids) -> Ids:
+        """Give the feeds' numbers of subscriptions, held from the first match on."""
+        new = np.unique(matched[self._subscriptions[matched] < 0]).tolist()
+        for number in new:
+            self._subscriptions[number] = self._feeds.names.matched.hold(self._ids[number])
+        self._quality.wanted(self._ids[number] for number in new)
+        return self._subscriptions[matched]
+
+
+def _longer(numbers: Ids, size: int) -> Ids:
+    """Give numbers with at least so much room, and -1 where there was none."""
+    grown = np.full(2 * size, -1, np.int32)
+    grown[: len(numbers)] = numbers
+    return grown

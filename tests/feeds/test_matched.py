@@ -50,6 +50,34 @@ def test_sets_that_nobody_uses_make_room() -> None:
     assert -handle < 256
 
 
+def test_numbers_that_nobody_uses_are_given_again() -> None:
+    table = MatchedSets()
+    held = used = table.hold("held")
+    for turn in range(3000):
+        if table.crowded:
+            table.keep([np.array([held, used], np.int32)])
+            assert table.number(f"s{turn - 1}") == used
+        used = table.number(f"s{turn}")
+    assert len(table.names) <= 257
+    assert table.generation > 10
+    assert table.ids(held) == ("held",)
+    assert table.number("held") == held
+    table.let_go(held)
+    table.keep([])
+    assert {*table.names} == {""}
+    assert table.number("held") in range(257)
+
+
+def test_a_number_is_held_as_often_as_somebody_holds_it() -> None:
+    table = MatchedSets()
+    number = table.hold("s")
+    assert table.hold("s") == number
+    for left in (1, 0):
+        table.let_go(number)
+        table.keep([])
+        assert (table.names == ["s"]) == (left > 0)
+
+
 def test_a_large_batch_gets_the_room_it_needs() -> None:
     table = MatchedSets()
     wanted = [tuple(f"s{number}-{each}" for each in range(5)) for number in range(500)]

@@ -7,8 +7,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.feeds.streams import WINDOWS, Step, enrolled, policies, run, streams
+from tests.feeds.streams import (
+    WINDOWS,
+    Own,
+    Step,
+    enrolled,
+    plain_or_diverse,
+    policies,
+    run,
+    streams,
+)
 
+from tidings.diversify.divrank import DivRank
 from tidings.errors import InvalidSubscription, TidingsError
 from tidings.feeds.cohort import Cohort
 from tidings.feeds.plain import PlainFeeds
@@ -298,3 +308,118 @@ def test_a_swap_drops_the_oldest_only_among_equal_sets(apart: float, left: str) 
         now = Moment(event.published_us, number)
         assert len(table.offer_many([(Match("u", event, score, ()), now)])) == 1
     assert [each.event for each in table.current("u", now)] == ["e3", left]
+
+
+CHURNED: dict[str, list[Any]] = {
+    "sliding": [{"name": "sliding", "length": 3}, {"name": "sliding", "length": 4}],
+    "periodic": [{"name": "periodic", "length": "5s"}, {"name": "periodic", "length": "9s"}],
+    "jumping": [{"name": "jumping", "length": 4, "step": 2, "delivered": "leave"}],
+}
+
+
+@pytest.mark.parametrize("window", sorted(CHURNED))
+@pytest.mark.parametrize("diversify", ["none", "divrank", "maxdivrel-lsh"])
+def test_subscriptions_that_came_and_went_leave_nothing(window: str, diversify: str) -> None:
+    """Names are forgotten, and what windows still hold keeps the right ones."""
+    policies = [Policy(k=2, window=each, diversify=diversify) for each in CHURNED[window]]
+    people = {name: policies[n % len(policies)] for n, name in enumerate("uvw")}
+    table, plain, chance = table_of(people), enrolled(PlainFeeds(), people), Random(4)
+    for n in range(700):
+        event = Event(f"e{n}", {"a": n % 3}, published_at=n // 2, sequence=n)
+        now = Moment(event.published_us, n)
+        names = [f"s{n}-{each}" for each in range(3)]
+        offers = [
+            (Match(name, event, score, tuple(names[: chance.randint(0, 3)])), now)
+            for name, score in (("u", 0.5), ("v", 0.7))
+        ]
+        assert table.offer_many(offers) == plain.offer_many(offers)
+        assert table.advance(now) == plain.advance(now)
+        assert table.current("v", now) == plain.current("v", now)
+    matched = table.names.matched
+    assert len(matched.names) < 600
+    assert matched.generation > 2
+    twin = TableFeeds()
+    twin.restore(table.snapshot())
+    assert twin.snapshot() == table.snapshot()
+    assert twin.current("v", now) == plain.current("v", now)
+
+
+@pytest.mark.parametrize("diversify", ["none", "maxmin", "own"])
+def test_policies_that_came_and_went_leave_nothing(diversify: str) -> None:
+    chosen = DivRank(distance=Own()) if diversify == "own" else diversify
+    table = table_of({"v": Policy(window={"name": "periodic", "length": "1d"})})
+    event = Event("e", {"a": 1}, published_at=1, sequence=1)
+    for days in range(2, 300):
+        policy = Policy(window={"name": "periodic", "length": f"{days}d"}, diversify=chosen)
+        table.enrol(Subscriber("u", policy))
+        table.offer_many([(Match("u", event, 0.5, ("s",)), Moment(event.published_us, 1))])
+    assert len(table.cohorts) == len(table.cohorts._known) == 2
+    assert len(table.cohorts._traits._made) == (diversify == "maxmin")
+    assert sum(len(ends._heap) for ends in table._ends.values()) <= 2
+    fresh = table_of({"v": Policy(window={"name": "periodic", "length": "1d"}), "u": policy})
+    fresh.offer_many([(Match("u", event, 0.5, ("s",)), Moment(event.published_us, 1))])
+    assert table.snapshot() == fresh.snapshot()
+    end = Moment(298 * 86_400_000_000, 2)
+    assert table.advance(end) == fresh.advance(end) == []
+    end = Moment(299 * 86_400_000_000, 3)
+    [due] = table.advance(end)
+    assert [due] == fresh.advance(end)
+    table.drop("u")
+    table.drop("v")
+    assert [*table.cohorts] == []
+    enrolled(table, {"u": policy})
+    assert len(table.cohorts) == 1
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_whoever_comes_goes_and_changes_gets_what_the_plain_form_gives(data: st.DataObject) -> None:
+    window = WINDOWS[data.draw(st.sampled_from(sorted(WINDOWS)))]
+    some = data.draw(st.lists(policies(window, plain_or_diverse), min_size=2, max_size=3))
+    table, plain = TableFeeds(), PlainFeeds()
+    for step in data.draw(streams("uvw")):
+        name, policy = data.draw(st.sampled_from("uvw")), data.draw(st.sampled_from(some))
+        if name in plain and data.draw(st.booleans()):
+            table.drop(name)
+            plain.drop(name)
+        else:
+            enrolled(table, {name: policy})
+            enrolled(plain, {name: policy})
+        offers = step.offers(plain)
+        assert table.offer_many(offers) == plain.offer_many(offers)
+        assert table.advance(step.now) == plain.advance(step.now)
+        there = {table.number(each) for each in "uvw" if each in table}
+        used = {int(table.names.subscribers.cohort[each]) for each in there}
+        assert len(table.cohorts) == len(used)
+        assert sum(map(len, table.cohorts)) == len(there)
+        assert all(len(table.cohorts[each]) for each in used)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=12))
+def test_equal_policies_of_their_own_objects_are_one_cohort(wanted: list[tuple[int, int]]) -> None:
+    """Many enrolled at once are those who were enrolled one by one."""
+    many, one = TableFeeds(), TableFeeds()
+    policies = [Policy(k=k) for _, k in wanted] + [Policy(k=2)]
+    seats = np.array([min(at, len(policies) - 1) for at, _ in wanted], np.int32)
+    names = [f"u{n}" for n in range(len(wanted))]
+    many.enrol_many(names, policies[: max(seats, default=-1) + 1], seats)
+    for name, seat in zip(names, seats.tolist(), strict=True):
+        one.enrol(Subscriber(name, policies[seat]))
+    assert many.snapshot() == one.snapshot()
+    assert len({each.policy.k for each in many.cohorts}) == len(many.cohorts)
+
+
+def test_many_policies_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many objects equal policies are, a cohort takes all of its subscribers at once."""
+    calls = []
+    enrol = Cohort.enrol_many
+
+    def watched(cohort: Cohort, numbers: Any, names: Any) -> Any:
+        calls.append(len(numbers))
+        return enrol(cohort, numbers, names)
+
+    monkeypatch.setattr(Cohort, "enrol_many", watched)
+    policies = [Policy(k=1 + n % 2) for n in range(500)]
+    table = TableFeeds()
+    table.enrol_many([f"u{n}" for n in range(500)], policies, np.arange(500, dtype=np.int32))
+    assert calls == [250, 250]

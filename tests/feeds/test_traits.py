@@ -61,6 +61,14 @@ def test_distances_and_bands_are_those_of_the_events() -> None:
     assert hashed.crowd is None
 
 
+def test_what_nobody_needs_any_more_is_forgotten() -> None:
+    every = AllTraits()
+    kept = every.of(DivRank(), measured=True)
+    for seed in range(50):
+        every.of(MaxDivRelLsh(seed=seed), measured=False)
+    assert [*every._made.values()] == [kept]
+
+
 def test_who_needs_the_same_of_events_shares_it() -> None:
     every = AllTraits()
     assert every.of(DivRank(), measured=True) is every.of(MaxMin(sigma=0.2), measured=True)

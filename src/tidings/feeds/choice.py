@@ -84,6 +84,9 @@ class DiverseCohort:
         self._asleep = np.zeros(0, np.bool_)
         self._bench = self._made_bench(_FIRST)
 
+    def __len__(self) -> int:
+        return len(self.head) - len(self._free)
+
     @property
     def seats(self) -> tuple[Any, ...]:
         """The windows as the kernels take them."""
@@ -207,15 +210,19 @@ class DiverseCohort:
 
     def columns(self, rows: Ints) -> dict[str, npt.NDArray[Any]]:
         """Give the state of some rows without its holes, in order of arrival."""
+        places, owners = self._entries(rows)
+        places = places[np.lexsort((self.born[places], owners))]
+        pools = {name: getattr(self, name)[places] for name in POOLS}
+        pools["mark"] = pools.pop("born")
+        return {"head": self.head[rows][:, COUNTERS], **pools}
+
+    def _entries(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Give where in the pools the entries of some rows lie, and which of the rows is theirs."""
         head = self.head[rows]
         caps = np.where(head[:, seats.GRADE] >= 0, self.room[head[:, seats.GRADE], seats.CAP], 0)
         places, owners = spread(head[:, seats.BASE], caps), np.repeat(np.arange(len(rows)), caps)
         there = self.born[places] > 0
-        places, owners = places[there], owners[there]
-        places = places[np.lexsort((self.born[places], owners))]
-        pools = {name: getattr(self, name)[places] for name in POOLS}
-        pools["mark"] = pools.pop("born")
-        return {"head": head[:, COUNTERS], **pools}
+        return places[there], owners[there]
 
     def fill(self, events: EventTable, state: dict[str, npt.NDArray[Any]], handles: Ids) -> None:
         """Take over the state of all rows, enrolled in its order and still empty.
@@ -252,6 +259,10 @@ class DiverseCohort:
     def mark(self, alive: Ids) -> None:
         """Mark the event slots in use."""
         seats.mark_seats(self.seats, alive)
+
+    def handles(self) -> Ids:
+        """Give the handles of all entries."""
+        return self.handle[self._entries(np.arange(len(self.head)))[0]]
 
     def copy_sets(self, old: Ids, new: Ids, used: int) -> int:
         """Copy the sets of matched subscriptions in use."""

@@ -98,6 +98,9 @@ class Cohort:
         self.used = np.zeros(3, np.int64)
         self._free: list[int] = []
 
+    def __len__(self) -> int:
+        return len(self.head) - len(self._free)
+
     @property
     def book(self) -> tuple[Any, ...]:
         """The arrays as the kernels take them."""
@@ -211,6 +214,11 @@ class Cohort:
     def mark(self, alive: Ids) -> None:
         """Mark the event slots in use."""
         mark_slots(self.book, self.rings, alive)
+
+    def handles(self) -> Ids:
+        """Give the handles of all entries."""
+        found: Ids = self.who[self.entries(np.arange(len(self.head))), at.MATCHED]
+        return found
 
     def copy_sets(self, old: Ids, new: Ids, used: int) -> int:
         """Copy the sets of matched subscriptions in use."""

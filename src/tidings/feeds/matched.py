@@ -1,6 +1,6 @@
 """Which subscriptions matched, as one number an entry: a subscription, or a set of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -16,23 +16,62 @@ class MatchedSets:
     """Subscriptions by number, and sets of them as runs of numbers behind their length.
 
     A handle of 0 or more is a single subscription; below it is the complement of where a set
-    starts. Sets that no entry refers to any more go when room runs out.
+    starts. Sets that no entry refers to any more go when room runs out, and numbers that nobody
+    uses are given again once they are most.
     """
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.generation = 0
         self._numbers: dict[str, int] = {}
+        self._holders: list[int] = []
+        self._free: list[int] = []
+        self._limit = _FIRST
         self._runs = np.zeros(_FIRST, np.int32)
         self._used = 1
 
     def number(self, subscription: str) -> int:
-        """Give the number of a subscription, which stays its own."""
+        """Give the number of a subscription: its own for the next handles, and while they last."""
         found = self._numbers.get(subscription)
         if found is None:
-            found = self._numbers[subscription] = len(self.names)
-            self.names.append(subscription)
+            found = self._numbers[subscription] = self._taken()
+            self.names[found] = subscription
         return found
+
+    def _taken(self) -> int:
+        if self._free:
+            return self._free.pop()
+        self.names.append("")
+        self._holders.append(0)
+        return len(self.names) - 1
+
+    def hold(self, subscription: str) -> int:
+        """Give the number of a subscription, which stays its own until it is let go as often."""
+        number = self.number(subscription)
+        self._holders[number] += 1
+        return number
+
+    def let_go(self, number: int) -> None:
+        """Say that somebody who held a number needs it no more."""
+        self._holders[number] -= 1
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there are twice as many numbers as were used when that was last looked at."""
+        return len(self._numbers) > self._limit
+
+    def keep(self, used: Iterable[Ids]) -> None:
+        """Free the numbers that nobody holds and that are not among the used."""
+        kept = np.array(self._holders, np.int64) > 0
+        kept[self._free] = True
+        for each in used:
+            kept[each] = True
+        for number in np.flatnonzero(~kept).tolist():
+            del self._numbers[self.names[number]]
+            self.names[number] = ""
+            self._free.append(number)
+        self._limit = max(_FIRST, 2 * len(self._numbers))
+        self.generation += 1
 
     def number_many(self, subscriptions: Sequence[str]) -> Ids:
         """Give the numbers of many."""

@@ -23,6 +23,9 @@ class ObjectCohort:
         self.feeds: dict[int, Feed] = {}
         self.timed = policy.window.name in ("periodic", "jumping")
 
+    def __len__(self) -> int:
+        return len(self.feeds)
+
     def enrol(self, number: int, subscriber: str) -> int:
         """Open an empty feed; its row is the subscriber's number."""
         self.feeds[number] = Feed(Subscriber(subscriber, self.policy))

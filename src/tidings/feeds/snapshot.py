@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from tidings.feeds.choice import DiverseCohort
 from tidings.feeds.cohort import Cohort
+from tidings.feeds.cohorts import Cohorts
 from tidings.feeds.deliveries import Names
 from tidings.feeds.frame import Arrays, pack, unpack
 from tidings.feeds.objects import ObjectCohort
@@ -37,7 +38,7 @@ class Tables(Protocol):
     """What is written and read: names, cohorts, and the ends that rows wait for."""
 
     names: Names
-    cohorts: list[Cohort | DiverseCohort | ObjectCohort]
+    cohorts: Cohorts
 
     def enrol_many(
         self, subscribers: Sequence[str], policies: Sequence[Policy], seats: Ids

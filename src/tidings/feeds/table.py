@@ -1,28 +1,24 @@
 """The feeds of all subscribers in arrays: for millions of them."""
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tidings.diversify.tokens import known
 from tidings.errors import InvalidEvent, InvalidSubscription
 from tidings.feeds.choice import DiverseCohort
-from tidings.feeds.cohort import Cohort, Sink
+from tidings.feeds.cohorts import AnyCohort, Cohorts
 from tidings.feeds.deliveries import Deliveries, Names, Part, made_already
 from tidings.feeds.ends import Ends
 from tidings.feeds.events import UNNUMBERED, EventTable
 from tidings.feeds.look import current, current_diverse
 from tidings.feeds.matched import MatchedSets
 from tidings.feeds.objects import ObjectCohort
-from tidings.feeds.policies import kept
 from tidings.feeds.protocol import Offer
 from tidings.feeds.rows import Rows, read_offers
 from tidings.feeds.snapshot import PolicyOf, dump, load
 from tidings.feeds.subscribers import Subscribers
-from tidings.feeds.traits import AllTraits
 from tidings.kernels import window_layout as at
 from tidings.kernels.window_seats import FAR
 from tidings.model import Delivery, Event, Match
@@ -31,7 +27,6 @@ from tidings.window import Moment
 
 Ids = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
-AnyCohort = Cohort | DiverseCohort | ObjectCohort
 
 
 class TableFeeds:
@@ -44,10 +39,7 @@ class TableFeeds:
 
     def __init__(self) -> None:
         self.names = Names(Subscribers(), EventTable(), MatchedSets())
-        self.cohorts: list[AnyCohort] = []
-        self._sink, self._traits = Sink(), AllTraits()
-        self._known: dict[str, int] = {}
-        self._latest: tuple[Policy | None, int] = (None, -1)
+        self.cohorts = Cohorts()
         self._ends = {at.TIME: Ends(), at.PUBLISHED: Ends()}
 
     def __contains__(self, subscriber: str) -> bool:
@@ -72,9 +64,8 @@ class TableFeeds:
         """Open empty feeds of new subscribers; `policies[seats[i]]` is the policy of the i-th."""
         people = self.names.subscribers
         numbers, names = people.add_many(subscribers), np.array([*subscribers, None], object)
-        for place, policy in enumerate(policies):
-            mine = np.flatnonzero(seats == place)
-            index = self.cohort(policy)
+        cohorts = np.array([self.cohort(policy) for policy in policies], np.int32)
+        for index, mine in _grouped(cohorts[seats]):
             rows = self.cohorts[index].enrol_many(numbers[mine], names[mine].tolist())
             people.cohort[numbers[mine]], people.row[numbers[mine]] = index, rows
 
@@ -95,7 +86,7 @@ class TableFeeds:
         return self.names.events.slots(ids, us, sequence, self._mark)
 
     def subscription(self, subscription: str) -> int:
-        """Give the number of a subscription, for `Rows`."""
+        """Give the number of a subscription, for `Rows` that are offered next."""
         return self.names.matched.number(subscription)
 
     def offer_many(self, offers: Sequence[Offer]) -> list[Delivery]:
@@ -108,7 +99,11 @@ class TableFeeds:
         groups = list(self._by_cohort(rows))
         for index, where in groups:
             self._check_numbered(self.cohorts[index], rows.event[where])
-        handles = self.names.matched.handles(rows.starts, rows.matched, self.copy_sets)
+        matched = self.names.matched
+        if matched.crowded:
+            every = (each.handles() for each in self.cohorts.arrays())
+            matched.keep([rows.matched, *(matched.flat(each)[1] for each in every)])
+        handles = matched.handles(rows.starts, rows.matched, self.copy_sets)
         events.young[rows.event] = False
         found = [self._offer(index, where, rows, handles) for index, where in groups]
         return Deliveries(found, self.names)
@@ -126,7 +121,7 @@ class TableFeeds:
 
         There is no telling if some feeds are objects that wait for an end: then it is the past.
         """
-        if any(cohort.timed for cohort in self._objects()):
+        if any(cohort.timed for cohort in self.cohorts.objects()):
             return Moment(-FAR, -FAR)
         ends = (self._ends[axis].first for axis in (at.TIME, at.PUBLISHED))
         return Moment(*(FAR if end is None else end for end in ends))
@@ -138,7 +133,7 @@ class TableFeeds:
             for axis, bound in ((at.TIME, now.us), (at.PUBLISHED, now.sequence))
             for index, numbers in self._ends[axis].due(bound).items()
         ]
-        return parts + [self._advance_objects(cohort, now) for cohort in self._objects()]
+        return parts + [self._advance_objects(cohort, now) for cohort in self.cohorts.objects()]
 
     def current(self, subscriber: str, now: Moment) -> list[Delivery]:
         people, events = self.names.subscribers, self.names.events
@@ -189,22 +184,8 @@ class TableFeeds:
         vars(self).update(vars(fresh))
 
     def cohort(self, policy: Policy) -> int:
-        """Give the place of the cohort with this policy; it is made where there is none."""
-        if policy is self._latest[0]:
-            return self._latest[1]
-        key = json.dumps(kept(policy), sort_keys=True)
-        if key not in self._known:
-            self._known[key] = len(self.cohorts)
-            self.cohorts.append(self._made(policy))
-        self._latest = (policy, self._known[key])
-        return self._known[key]
-
-    def _made(self, policy: Policy) -> AnyCohort:
-        if policy.diversify.name == "none":
-            return Cohort(policy, self._sink)
-        if known(policy.diversify.distance):
-            return DiverseCohort(policy, self._traits)
-        return ObjectCohort(policy)
+        """Give the number of the cohort with this policy; it is made where there is none."""
+        return self.cohorts.number(policy)
 
     def note_ends(self, index: int, ends: Ints) -> None:
         """Note ends that rows of a cohort wait for, if time or publications bring them about."""
@@ -216,27 +197,17 @@ class TableFeeds:
 
     def _leave(self, number: int) -> None:
         people = self.names.subscribers
-        self.cohorts[people.cohort[number]].drop(int(people.row[number]))
-
-    def _objects(self) -> Iterator[ObjectCohort]:
-        return (each for each in self.cohorts if isinstance(each, ObjectCohort))
-
-    def _arrays(self) -> Iterator[Cohort | DiverseCohort]:
-        return (each for each in self.cohorts if not isinstance(each, ObjectCohort))
+        cohort = int(people.cohort[number])
+        if self.cohorts.leave(cohort, int(people.row[number])):
+            for ends in self._ends.values():
+                ends.forget(cohort)
 
     def _by_cohort(self, rows: Rows) -> Iterator[tuple[int, Ints]]:
         """Give the places of the matches of each cohort, in their order."""
         indexes = self.names.subscribers.cohort[rows.subscriber]
         if len(indexes) and indexes.min() < 0:
             raise InvalidSubscription("a match is for a subscriber that is not there any more")
-        if len(indexes) and (indexes == indexes[0]).all():
-            yield int(indexes[0]), np.arange(len(indexes))
-            return
-        order = np.argsort(indexes, kind="stable")
-        edges = np.flatnonzero(np.diff(indexes[order], prepend=-1))
-        for where in np.split(order, edges[1:]):
-            if len(where):
-                yield int(indexes[where[0]]), where
+        return _grouped(indexes)
 
     def _check_numbered(self, cohort: AnyCohort, slots: Ids) -> None:
         counted = getattr(cohort.policy.window, "count", "matching") == "published"
@@ -284,11 +255,23 @@ class TableFeeds:
         )
 
     def _mark(self, alive: Ids) -> None:
-        for cohort in self._arrays():
+        for cohort in self.cohorts.arrays():
             cohort.mark(alive)
 
     def copy_sets(self, old: Ids, new: Ids, used: int) -> int:
         """Copy the sets of matched subscriptions that windows still refer to."""
-        for cohort in self._arrays():
+        for cohort in self.cohorts.arrays():
             used = cohort.copy_sets(old, new, used)
         return used
+
+
+def _grouped(cohorts: Ids) -> Iterator[tuple[int, Ints]]:
+    """Give the places of each cohort, in their order; O(n log n) for all of them."""
+    if len(cohorts) and (cohorts == cohorts[0]).all():
+        yield int(cohorts[0]), np.arange(len(cohorts))
+        return
+    order = np.argsort(cohorts, kind="stable")
+    edges = np.flatnonzero(np.diff(cohorts[order], prepend=-1))
+    for where in np.split(order, edges[1:]):
+        if len(where):
+            yield int(cohorts[where[0]]), where

@@ -3,6 +3,7 @@
 import json
 from bisect import bisect_left
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -73,16 +74,17 @@ class Traits:
 
 
 class AllTraits:
-    """The traits of one table of events: one of each kind, however many cohorts need it."""
+    """The traits of one table of events: one of each kind, for as long as a cohort needs it."""
 
     def __init__(self) -> None:
-        self._made: dict[str, Traits] = {}
+        self._made = WeakValueDictionary[str, Traits]()
 
     def of(self, part: Diversifier, measured: bool) -> Traits:
         """Give the traits that a diversifier needs, with distances where it measures them."""
         distance = parts.form(part.distance) if measured else None
         hashing = (*part.shape, part.seed) if isinstance(part, MaxDivRelLsh) else None
         key = json.dumps([distance, hashing], sort_keys=True)
-        if key not in self._made:
-            self._made[key] = Traits(part, measured)
-        return self._made[key]
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = Traits(part, measured)
+        return found

@@ -17,7 +17,6 @@ from tidings.quality.sets import SPAN, set_diversity
 from tidings.values import SECOND_US
 
 Floats = npt.NDArray[np.float64]
-Ids = npt.NDArray[np.int32]
 Lookup = Callable[[str], Event | None]
 
 
@@ -81,22 +80,21 @@ class Quality:
         self._sets = set_diversity(distance or Overlap(), span)
         self._scores, self._ranks, self._ages = (Mean() for _ in range(3))
         self._matched: set[str] = set()
-        self._numbers = np.zeros(64, np.bool_)
         self._served: set[str] = set()
 
     def matched(self, matches: Iterable[Match]) -> None:
         """Take matches in."""
         for match in matches:
             self._scores.add(match.score)
-            self._matched.update(match.matched)
+            self.wanted(match.matched)
 
-    def matched_rows(self, scores: Floats, subscriptions: Ids) -> None:
-        """Take matches in as arrays: their scores, and the numbers of all that matched."""
+    def matched_rows(self, scores: Floats) -> None:
+        """Take matches in as an array of their scores; `wanted` tells which subscriptions."""
         self._scores.add(float(scores.sum()), len(scores))
-        size = int(subscriptions.max(initial=-1)) + 1
-        if size > len(self._numbers):
-            self._numbers.resize(2 * size, refcheck=False)
-        self._numbers[subscriptions] = True
+
+    def wanted(self, subscriptions: Iterable[str]) -> None:
+        """Note that subscriptions matched; once is enough."""
+        self._matched.update(subscriptions)
 
     def delivered(self, deliveries: Iterable[Delivery], event_of: Lookup) -> None:
         """Take deliveries in; age and diversity are measured of events that can be looked up."""
@@ -122,7 +120,7 @@ class Quality:
         """Tell what was measured so far."""
         matches, delivered = self._scores.count, self._ranks.count
         apart, pairs = self._sets.total()
-        wanted = len(self._matched) + int(np.count_nonzero(self._numbers))
+        wanted = len(self._matched)
         return Report(
             matches=matches,
             delivered=delivered,
