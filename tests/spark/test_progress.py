@@ -172,7 +172,19 @@ def test_a_lag_that_nobody_knows_is_no_sample() -> None:
     assert "# TYPE tidings_lag_seconds gauge" in prometheus_text({"films": told[0]})
 
 
-@pytest.mark.parametrize("name", ["onQueryStarted", "onQueryIdle", "onQueryTerminated"])
+@pytest.mark.parametrize("name", ["films", None])
+def test_a_query_that_is_started_again_counts_from_nothing(name: str | None) -> None:
+    told: list[Any] = []
+    listener = Reporter(told.append)
+    started: Any = SimpleNamespace(name=name, id=report().id)
+    other: Any = SimpleNamespace(name="other", id="x")
+    for event in (started, started, other):
+        listener.onQueryStarted(event)
+        tell(listener, report(0, name=name))
+    assert [each.totals.events for each in told] == [50, 50, 100]
+
+
+@pytest.mark.parametrize("name", ["onQueryIdle", "onQueryTerminated"])
 def test_other_news_change_nothing(name: str) -> None:
     told: list[Any] = []
     getattr(Reporter(told.append), name)(SimpleNamespace())

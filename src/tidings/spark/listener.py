@@ -79,6 +79,10 @@ class Ledger:
         self._exports = exports
         self._totals: dict[str, Totals] = {}
 
+    def begin(self, query: str) -> None:
+        """Count a query that is started from nothing."""
+        self._totals.pop(query, None)
+
     def tell(self, query: str, progress: Progress) -> None:
         """Tell of a batch that is done."""
         self._totals[query] = self._totals.get(query, Totals()).plus(progress)
@@ -98,6 +102,7 @@ class Reporter(StreamingQueryListener):
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         """Count from nothing."""
+        self._ledger.begin(event.name or str(event.id))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """Hand on a batch that is done."""
