@@ -3,9 +3,11 @@
 import json
 import sys
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StringType, StructType
@@ -173,6 +175,57 @@ def test_a_partition_that_is_gone_or_shorter_is_a_loss(brokers: Brokers, topic: 
     end = lax.latestOffset(start, ALL)
     assert end == {topic: {"0": 3, "1": 0, "2": 0, "3": 0}}
     assert values(lax, start, end) == ["a", "b", "c"]
+
+
+class Passing:
+    """A client whose brokers do not tell of a topic for some calls."""
+
+    def __init__(self, client: Any, topic: str, error: int, calls: int) -> None:
+        self._client, self._topic, self._error, self.calls = client, topic, error, calls
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def list_topics(self, **given: Any) -> Any:
+        found = self._client.list_topics(**given)
+        if self.calls:
+            self.calls -= 1
+            bare = SimpleNamespace(partitions={}, error=KafkaError(self._error))
+            return SimpleNamespace(topics={**found.topics, self._topic: bare})
+        return found
+
+
+@pytest.mark.parametrize("choice", ["subscribe", "subscribePattern", "assign"])
+def test_a_topic_that_is_not_told_of_for_now_is_waited_for(
+    brokers: Brokers, topic: str, choice: str
+) -> None:
+    brokers.send(topic, "abc", partition=0)
+    brokers.send(f"x{topic}", "d")
+    chosen = {choice: json.dumps({topic: [0, 1, 2, 3]}) if choice == "assign" else topic}
+    given = {"kafka.bootstrap.servers": brokers.address, "failOnDataLoss": "false", **chosen}
+    made = KafkaSource(given)
+    reader: Any = made.streamReader(made.schema())
+    start = {topic: {"0": 2, "1": 0, "2": 0, "3": 0}}
+    client = reader._broker._client
+    for name, calls in ((topic, 0), (f"x{topic}", 5)):  # that of others is nothing to us
+        reader._broker._client = Passing(client, name, KafkaError.LEADER_NOT_AVAILABLE, 6)
+        end = reader.latestOffset(start, ALL)
+        assert end == {topic: {"0": 3, "1": 0, "2": 0, "3": 0}}
+        assert values(reader, start, end) == ["c"]
+        assert reader._broker._client.calls == calls
+
+
+def test_a_topic_that_is_never_told_of_is_named(brokers: Brokers, topic: str) -> None:
+    brokers.send(topic, "abc", partition=0)
+    more = {"kafkaConsumer.pollTimeoutMs": "500", "failOnDataLoss": "false"}
+    reader = stream(brokers, topic, **more)
+    denied = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    reader._broker._client = Passing(reader._broker._client, topic, denied, 10**6)
+    with pytest.raises(SourceError, match=f"does not tell of topic '{topic}': .*up to 0.5 s"):
+        reader.latestOffset({topic: {"0": 2}}, ALL)
+    gone = KafkaError.UNKNOWN_TOPIC_OR_PART
+    reader._broker._client = Passing(reader._broker._client._client, topic, gone, 10**6)
+    assert reader.latestOffset({topic: {"0": 2}}, ALL) == {}
 
 
 def test_offsets_beyond_the_end_are_waited_for_and_then_named(brokers: Brokers, topic: str) -> None:

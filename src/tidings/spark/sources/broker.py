@@ -41,6 +41,7 @@ _DEFAULTS: Final = {_ISOLATION: "read_uncommitted"}
 _MOST: Final = 10_000
 _LOOK_EVERY_S: Final = 0.2
 _GONE: Final = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)  # noqa: SLF001
+_NO_TOPIC: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
 _END: Final = KafkaError._PARTITION_EOF  # noqa: SLF001
 
 
@@ -98,11 +99,34 @@ class Broker:
             consumer.close()
 
     def _all(self) -> list[Partition]:
+        """Give all partitions; a chosen topic that is not told of for now is waited for.
+
+        Without its partitions it would seem to be gone, and then to be new.
+        """
+        until = time.monotonic() + self._wanted.patience_s
+        while (found := self._told())[1] and time.monotonic() < until:
+            time.sleep(_LOOK_EVERY_S)
+        partitions, errors = found
+        for topic, error in errors.items():
+            raise SourceError(
+                f"{KAFKA}: {self._wanted.servers} does not tell of topic {topic!r}: {error.str()}; "
+                f"it was waited for up to {self._wanted.patience_s:g} s"
+            )
+        return partitions
+
+    def _told(self) -> tuple[list[Partition], dict[str, KafkaError]]:
+        """Give the partitions that are told of now, and what is wrong with chosen topics."""
         try:
-            found = self._client.list_topics(timeout=self._wanted.patience_s)
+            topics = self._client.list_topics(timeout=self._wanted.patience_s).topics
         except KafkaException as error:
             raise self._away(error) from None
-        return [(topic, each) for topic, of in found.topics.items() for each in of.partitions]
+        errors = {
+            topic: of.error
+            for topic, of in topics.items()
+            if of.error is not None and of.error.code() not in _NO_TOPIC
+        }
+        chosen = {name: each for name, each in errors.items() if self._wanted.choice.names(name)}
+        return [(topic, each) for topic, of in topics.items() for each in of.partitions], chosen
 
     def _resolved(self, place: str | Offsets, option: str) -> Offsets:
         there = self._all()

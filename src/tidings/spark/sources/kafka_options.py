@@ -61,6 +61,10 @@ class Choice:
         ]
         return gone[0] if gone else None
 
+    def names(self, topic: str) -> bool:
+        """Tell whether something of a topic may be chosen."""
+        return self._has((topic, 0)) or topic in {each for each, _ in self.partitions}
+
     def _has(self, partition: Partition) -> bool:
         if self.pattern is not None:
             return re.fullmatch(self.pattern, partition[0]) is not None
