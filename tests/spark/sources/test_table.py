@@ -155,6 +155,44 @@ def test_keys_that_are_used_again_are_noticed(stream: Stream, tmp_path: Path) ->
         reader.latestOffset({"key": 3}, ALL)
 
 
+def test_rows_that_were_read_may_be_deleted_from_the_oldest_on(
+    stream: Stream, address: str
+) -> None:
+    add(make(address), *"abc")
+    reader = stream(address)
+    for kept in ("id > 2", "id < 0"):
+        with closed(address) as connection:
+            connection.execute(f"DELETE FROM outbox WHERE NOT {kept}")
+            connection.commit()
+        assert reader.latestOffset({"key": 3}, ALL) == {"key": 3}
+    add(address, "d")
+    assert names(reader, {"key": 3}, reader.latestOffset({"key": 3}, ALL)) == "d"
+
+
+def test_rows_deleted_at_the_end_are_not_taken_for_keys_that_were_used_again(
+    stream: Stream, address: str
+) -> None:
+    """The two cannot be told apart, and the error says both; a larger key mends it."""
+    add(make(address), *"abc")
+    reader = stream(address)
+    with closed(address) as connection:
+        connection.execute("DELETE FROM outbox WHERE id > 1")
+        connection.commit()
+    with pytest.raises(SourceError, match=r"or rows at its end were deleted.* Delete older rows f"):
+        reader.latestOffset({"key": 3}, ALL)
+    add(address, "d")
+    assert names(reader, {"key": 3}, reader.latestOffset({"key": 3}, ALL)) == "d"
+
+
+def test_a_stream_that_was_never_used_opens_nothing(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = TableSource(options(make(address)))
+    reader: Any = made.streamReader(made.schema())
+    monkeypatch.setattr(source, "open_database", None)
+    reader.stop()
+
+
 def test_a_schema_that_is_given_chooses_columns_and_types(address: str) -> None:
     with closed(make(address)) as connection:
         connection.execute("INSERT INTO outbox (name, score, good) VALUES ('7', 2.5, true)")

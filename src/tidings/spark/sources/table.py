@@ -174,7 +174,9 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._latest is not None and self._latest < after:
             raise SourceError(
                 f"{TABLE}: {self._wanted.table} was read up to key {after}, and its largest is "
-                f"{self._latest} now: keys were used again. Begin anew, with a new checkpoint"
+                f"{self._latest} now: keys were used again, or rows at its end were deleted, which "
+                "cannot be told apart. Delete older rows first; where keys were used again, begin "
+                "anew, with a new checkpoint"
             )
         if upto is None or upto <= after:
             return start
@@ -191,7 +193,8 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _read(self._wanted, self._schema, partition)
 
     def stop(self) -> None:
-        self._table.database.close()
+        if "_settled" in vars(self):  # what was never used was never opened
+            self._table.database.close()
 
 
 def _read(
