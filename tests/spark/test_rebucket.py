@@ -60,6 +60,22 @@ def test_deliveries_go_on_in_other_buckets(before: int, after: int, lateness: in
     assert not [row for table in found for row in rows(table, "late")]
 
 
+def test_each_subscriber_is_written_and_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    work, kept = workload(3, events=20), dict[int, Kept]()
+    drive(work, Terms(0, buckets=4), kept, work.events)
+    written: list[str] = []
+    snapshot_of = TableFeeds.snapshot_of
+
+    def watched(feeds: TableFeeds, subscribers: Any) -> bytes:
+        assert subscribers
+        written.extend(subscribers)
+        return snapshot_of(feeds, subscribers)
+
+    monkeypatch.setattr(TableFeeds, "snapshot_of", watched)
+    assert len(others(kept, 8)) == 8
+    assert sorted(written) == sorted(each.id for each in work.subscribers)
+
+
 def test_nothing_is_no_buckets() -> None:
     assert rebucketed([], 4)[0] == {}
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -67,11 +66,17 @@ def rebucketed(
     pulse = _pulse([each for _, each in states])
     if not olds:
         return {}, pulse
-    waiting = merge([old.waiting for old in olds])
-    names = {*chain.from_iterable(old.feeds.names.subscribers.names for old in olds)}
-    homes = {name: bucket_of(name, buckets) for name in names | {*waiting.subscribers}}
-    numbers = range(buckets)
-    return {each: _blob(olds, waiting, homes, (each, buckets)) for each in numbers}, pulse
+    versions = {old.header["roster"] for old in olds}
+    header = {"buckets": buckets, "roster": versions.pop() if len(versions) == 1 else None}
+    feeds, waiting = _parted(olds, buckets), merge([old.waiting for old in olds])
+    homes = np.array([bucket_of(name, buckets) for name in waiting.subscribers], np.int64)
+    seen, found = _seen(olds), dict[int, bytes]()
+    for number in range(buckets):
+        made = TableFeeds()
+        made.restore_many(feeds[number])
+        mine = joined(of_subscribers(waiting, homes == number))
+        found[number] = packed(header, made, mine, seen)
+    return found, pulse
 
 
 def _opened(blob: bytes) -> Old:
@@ -81,18 +86,16 @@ def _opened(blob: bytes) -> Old:
     return Old(header, feeds, Parcel.unpack(columns["waiting"].tobytes()), columns)
 
 
-def _blob(
-    olds: Sequence[Old], waiting: Parcel, homes: Mapping[str, int], which: tuple[int, int]
-) -> bytes:
-    """Put a bucket together from what the old ones have of its subscribers."""
-    number, buckets = which
-    mine = {name for name, home in homes.items() if home == number}
-    feeds = TableFeeds()
-    feeds.restore_many([old.feeds.snapshot_of(mine) for old in olds])
-    theirs = np.array([name in mine for name in waiting.subscribers], np.bool_)
-    versions = {old.header["roster"] for old in olds}
-    header = {"buckets": buckets, "roster": versions.pop() if len(versions) == 1 else None}
-    return packed(header, feeds, joined(of_subscribers(waiting, theirs)), _seen(olds))
+def _parted(olds: Sequence[Old], buckets: int) -> list[list[bytes]]:
+    """Give for each new bucket the feeds that it has of old ones; each name is looked at once."""
+    found: list[list[bytes]] = [[] for _ in range(buckets)]
+    for old in olds:
+        homes: dict[int, list[str]] = {}
+        for name in old.feeds.names.subscribers.names:
+            homes.setdefault(bucket_of(name, buckets), []).append(name)
+        for home, names in homes.items():
+            found[home].append(old.feeds.snapshot_of(names))
+    return found
 
 
 def _pulse(pulses: Sequence[Pulse]) -> Pulse:
