@@ -271,6 +271,34 @@ def test_a_failed_rebuild_is_told_and_loses_nothing(monkeypatch):
         assert index.counters()["pile"] == 0
 
 
+class Full(dict[int, int]):
+    """Places of which no copy can be made, since there is no room."""
+
+    def items(self):
+        raise MemoryError("no room")
+
+
+def test_a_rebuild_that_fails_while_it_swaps_changes_nothing():
+    rng = np.random.default_rng(7)
+    low, high, weight = random_boxes(rng, 30)
+    with live_index(low, high, weight, bound=10**6) as index:
+        index.insert_many(low, high, weight)
+        state, places = index._state, index._young
+        index._young = Full(places)
+        index.rebuild()
+        index.settle()
+        assert index._state is state
+        assert index.counters() == {"runs": 1, "pile": 30, "rebuilds": 0}
+        index._young = places
+        with pytest.raises(TidingsError, match=r"the last rebuild failed .*no room"):
+            index.delete(35)
+        index.delete(35)
+        index.rebuild()
+        index.settle()
+        assert index.counters() == {"runs": 1, "pile": 0, "rebuilds": 1}
+        assert len(index) == 59
+
+
 def test_wrong_changes_are_refused_and_change_nothing():
     rng = np.random.default_rng(8)
     low, high, weight = random_boxes(rng, 10)
