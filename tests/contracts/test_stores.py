@@ -570,6 +570,16 @@ def test_threads_share_a_store(address: str) -> None:
         assert [entry.version for entry in store.history.changes(0)] == list(range(1, 31))
 
 
+def test_a_store_has_an_id_of_its_own_that_stays(address: str, tmp_path: Path) -> None:
+    with open_store(address) as store:
+        drawn = store.history.store_id()
+        store.catalogue.put(Subscriber("ann"))
+        store.history.compact(store.history.newest())
+    with open_store(address) as again, open_store(tmp_path / "another.db") as another:
+        assert again.history.store_id() == drawn
+        assert another.history.store_id() != drawn
+
+
 def test_a_closed_store_says_so(address: str) -> None:
     store = open_store(address)
     store.close()

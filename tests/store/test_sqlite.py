@@ -33,7 +33,7 @@ def test_the_file_has_a_log_and_every_connection_is_strict(path: Path) -> None:
                 "SELECT name, strict FROM pragma_table_list WHERE name NOT LIKE 'sqlite%'"
             )
         )
-    assert len(tables) == 10
+    assert len(tables) == 11
     assert all(strict for _, strict in tables)
 
 

@@ -79,6 +79,10 @@ class History:
         """Give the version of the last change; 0 before the first."""
         return self._database.read(_versions)[0]
 
+    def store_id(self) -> str:
+        """Give what tells this store from every other one, for ever; a copy of it has the same."""
+        return str(self._database.read(lambda session: session.rows("SELECT id FROM store"))[0][0])
+
     def compact(self, before: int) -> int:
         """Forget how it was before a version, as far as no pin needs it; give how far that was.
 
