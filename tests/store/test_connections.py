@@ -1,6 +1,8 @@
 """Connections that threads share."""
 
 import os
+import weakref
+from collections.abc import Callable
 
 import pytest
 
@@ -111,3 +113,19 @@ def test_another_process_leaves_them_alone(
     with connections.transaction("BEGIN"):
         pass
     assert [each.done for each in made] == [["BEGIN", "COMMIT"]] * 2
+
+
+@pytest.mark.parametrize("end", [Connections.drop, Connections.close])
+def test_another_process_does_not_close_them(
+    connections: Connections[Recorded],
+    made: list[Recorded],
+    monkeypatch: pytest.MonkeyPatch,
+    end: Callable[[Connections[Recorded]], None],
+) -> None:
+    with connections.transaction("BEGIN"):
+        pass
+    kept = weakref.ref(made[0])
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    end(connections)
+    assert made.pop().done == ["BEGIN", "COMMIT"]
+    assert kept() is not None, "a driver closes what is let go of"

@@ -105,3 +105,19 @@ def test_a_forked_child_uses_connections_of_its_own(address: str) -> None:
         assert os.waitpid(child, 0)[1] == 0
         store.catalogue.put({"id": "parent2"})
         assert [entry.id for entry in store.history.changes(0)] == ["parent", "child", "parent2"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_that_closes_its_store_leaves_the_parent_its_connections(
+    address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_store(address) as store:
+        store.catalogue.put({"id": "parent"})
+        child = os.fork()
+        if child == 0:
+            store.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        store.catalogue.put({"id": "parent2"})
+        assert [entry.id for entry in store.history.changes(0)] == ["parent", "parent2"]
+    assert not caplog.records, "the parent had to connect again"

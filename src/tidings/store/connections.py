@@ -25,13 +25,15 @@ C = TypeVar("C", bound=Connection)
 class Connections(Generic[C]):
     """As many open connections as were ever used at once.
 
-    After a fork, the child opens its own. One that an error came through is closed.
+    After a fork, the child opens its own, and never closes those of its parent. One that an error
+    came through is closed.
     """
 
     def __init__(self, name: str, connect: Callable[[], C]) -> None:
         self._name = name
         self._connect = connect
         self._idle: list[C] = []
+        self._parents: list[C] = []
         self._lock = Lock()
         self._owner: int | None = os.getpid()
 
@@ -52,10 +54,15 @@ class Connections(Generic[C]):
         with self._lock:
             if self._owner is None:
                 raise StoreError(f"the store {self._name} is closed; open it again")
-            if self._owner != os.getpid():
-                self._owner = os.getpid()
-                self._idle = []
+            self._own()
             return self._idle.pop() if self._idle else None
+
+    def _own(self) -> None:
+        """Put aside what a parent has opened; to be let go of would close it for the parent too."""
+        if self._owner not in (None, os.getpid()):
+            self._owner = os.getpid()
+            self._parents += self._idle
+            self._idle = []
 
     def _give_back(self, connection: C) -> None:
         with self._lock:
@@ -67,6 +74,7 @@ class Connections(Generic[C]):
     def drop(self) -> None:
         """Close those that nobody works on: the others will be closed by their errors."""
         with self._lock:
+            self._own()
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
@@ -74,6 +82,7 @@ class Connections(Generic[C]):
     def close(self) -> None:
         """Close all; those that are lent, when they come back."""
         with self._lock:
+            self._own()
             self._owner = None
         self.drop()
 
