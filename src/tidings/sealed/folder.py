@@ -7,8 +7,10 @@ behind it. No file changes once it is there; the newest version is the one with 
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shutil import rmtree
 from tempfile import NamedTemporaryFile
 from time import time
 from typing import Any, Final, NamedTuple
@@ -22,8 +24,13 @@ from tidings.sealed.people import hash_of
 KEPT: Final = 8
 """So many of the newest versions, and of the newest pins of a query, are always kept."""
 
+FORGOTTEN_S: Final = 30 * 24 * 3600
+"""The pins of a query that has pinned nothing for so long are let go of."""
+
 _ABANDONED_S: Final = 3600
 """A file that is so old and still has no name was left by a process that is gone."""
+
+_NEW: Final = ".new-"
 
 
 class Change(NamedTuple):
@@ -115,22 +122,28 @@ class Folder:
         """
         pins = self._pins(query)
         pin = pins / f"{batch:020d}"
-        if not pin.exists():
+        while not pin.exists():
             pins.mkdir(parents=True, exist_ok=True)
-            temporary = self._written(pins, str(self._some()))
-            try:
-                os.link(temporary, pin)
-            except FileExistsError:
-                pass
-            finally:
+            version = self._some()
+            with suppress(FileNotFoundError):  # just unpinned: the folder of pins went
+                temporary = self._written(pins, str(version))  # is a pin already, without a batch
+                if self._young(version):
+                    with suppress(FileExistsError):
+                        os.link(temporary, pin)
                 temporary.unlink()
         return int(pin.read_text())
 
+    def unpin(self, query: str) -> None:
+        """Let go of all pins of a query that will not come back."""
+        rmtree(self._pins(query), ignore_errors=True)
+
     def hold(self) -> int:
         """Give the newest version, which then stays until this process ends."""
-        version = self._some()
-        hold(self.path, version)
-        return version
+        while True:
+            version = self._some()
+            hold(self.path, version)
+            if self._young(version):
+                return version
 
     def clean(self, making: Iterable[str] = ()) -> list[str]:
         """Remove versions that are old, not pinned and not held, with files that none needs.
@@ -144,14 +157,25 @@ class Folder:
                 files |= {name for each in self.edition(version).shelves for name in each.files}
         doomed = [self._version(each) for each in versions if each not in needed]
         doomed += [each for each in self.path.glob("*.sealed") if each.name not in files]
-        doomed += [each for each in self.path.glob("**/.new-*") if _abandoned(each)]
+        doomed += [each for each in self.path.glob(f"**/{_NEW}*") if _older(each, _ABANDONED_S)]
         for each in doomed:
             each.unlink(missing_ok=True)
         return sorted(each.name for each in doomed)
 
     def needed(self) -> set[int]:
         """Give the versions that somebody may ask for: the newest, those pinned and those held."""
-        return {*sorted(self._versions())[-KEPT:], *self._pinned(), *held(self.path)}
+        newest = self._newest()  # looked up first: see `_young`
+        return {*newest, *self._pinned(), *held(self.path)}
+
+    def _newest(self) -> list[int]:
+        return sorted(self._versions())[-KEPT:]
+
+    def _young(self, version: int) -> bool:
+        """Tell whether a version that was just pinned or held will stay.
+
+        It is among the newest; so whoever finds it old later looks for pins and holds after that.
+        """
+        return version in self._newest()
 
     def _some(self) -> int:
         newest = self.newest()
@@ -160,12 +184,19 @@ class Folder:
         return newest
 
     def _pinned(self) -> Iterator[int]:
-        """Give the versions of the last pins of every query, and remove the pins before them."""
+        """Give the versions of the last pins of every query, and remove the pins before them.
+
+        Those of a query that has pinned nothing for so long that it is forgotten are all removed.
+        """
         for query in self.path.glob("pins/*"):
-            pins = sorted(each for each in query.iterdir() if not each.name.startswith("."))
-            for old in pins[:-KEPT]:
+            pins = sorted(query.glob("*"))
+            if all(_older(each, FORGOTTEN_S) for each in (query, *pins)):
+                rmtree(query, ignore_errors=True)
+                continue
+            last = [each for each in pins if not each.name.startswith(_NEW)]
+            for old in last[:-KEPT]:
                 old.unlink(missing_ok=True)
-            yield from (int(each.read_text()) for each in pins[-KEPT:])
+            yield from filter(None, map(_read_pin, {*pins} - {*last[:-KEPT]}))
 
     def _versions(self) -> Iterator[int]:
         return (
@@ -181,7 +212,7 @@ class Folder:
     def _written(self, where: Path, text: str) -> Path:
         with (
             room_in(where),
-            NamedTemporaryFile("w", dir=where, prefix=".new-", delete=False) as file,
+            NamedTemporaryFile("w", dir=where, prefix=_NEW, delete=False) as file,
         ):
             file.write(text)
             file.flush()
@@ -198,9 +229,18 @@ def part_of(name: str, parts: int) -> int:
     return hash_of(name) % parts
 
 
-def _abandoned(path: Path) -> bool:
+def _read_pin(path: Path) -> int | None:
+    """Give the version of a pin; None if it is gone, or not written yet."""
     try:
-        return time() - path.stat().st_mtime > _ABANDONED_S
+        return int(path.read_text() or 0)
+    except FileNotFoundError:
+        return None
+
+
+def _older(path: Path, seconds: float) -> bool:
+    """Tell whether a file was written so long ago; one that is gone was not."""
+    try:
+        return time() - path.stat().st_mtime > seconds
     except FileNotFoundError:
         return False
 
