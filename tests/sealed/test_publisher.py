@@ -17,11 +17,9 @@ from tests.sealed.test_served import expected, groups, named
 from tidings import Event, Policy, Subscriber, Subscription
 from tidings.errors import TidingsError
 from tidings.matching import Matcher
-from tidings.sealed import file
 from tidings.sealed import folder as folders
 from tidings.sealed import publisher as publishers
 from tidings.sealed.bases import current, seal_folder
-from tidings.sealed.file import NoRoom
 from tidings.sealed.folder import Folder, part_of
 from tidings.sealed.member import Member, members
 from tidings.sealed.publisher import Publisher
@@ -311,89 +309,6 @@ def test_a_damaged_archive_is_told_and_nothing_is_lost(store, tmp_path):
         with pytest.raises(TidingsError, match=r"not up to date: .* is no sealed file"):
             publisher.settle()
         assert who(publisher.folder, version) == ["ann", "bob"]
-
-
-def damage(path: Path, how: str) -> None:
-    """Do to a file what a disk may do, or who cleans up."""
-    if how == "gone":
-        path.unlink()
-    else:
-        content = bytearray(path.read_bytes())
-        content[len(content) // 2] ^= 1
-        path.write_bytes(content if how == "flipped" else content[: len(content) // 2])
-
-
-@pytest.mark.parametrize("how", ["gone", "flipped", "cut"])
-@pytest.mark.parametrize("parts", [1, 2])
-def test_whatever_is_damaged_a_publisher_that_starts_makes_anew(store, tmp_path, parts, how):
-    """Each version is what it was: the newest, and an older one that a batch is pinned to."""
-    wants(store, "ann")
-    with Publisher(tmp_path / "index", store.history, parts) as publisher:
-        pinned, folder = publisher.publish(), publisher.folder
-        assert folder.pin("q", 0) == pinned
-        for name in NAMES[1:]:
-            wants(store, name)
-        newest = publisher.publish()
-    seen = {pinned: ["ann"], newest: sorted(NAMES)}
-    for path in sorted(folder.path.glob("*.sealed")):
-        damage(path, how)
-        forget()
-        with Publisher(tmp_path / "index", store.history, parts) as publisher:
-            assert publisher.publish() == newest
-        forget()
-        assert {version: who(folder, version) for version in seen} == seen
-        assert [Roster(folder, newest).policy(name) is not None for name in NAMES] == 4 * [True]
-        for version in seen:
-            for shelf in folder.edition(version).shelves:
-                assert all(file.is_whole(folder.path / name) for name in shelf.files)
-
-
-def test_what_cannot_be_mended_for_want_of_room_stays_and_is_tried_again(
-    store, tmp_path, monkeypatch
-):
-    wants(store, "ann")
-    with Publisher(tmp_path / "index", store.history) as publisher:
-        version, folder = publisher.publish(), publisher.folder
-    damage(next(folder.path.glob("*-index.sealed")), "cut")
-
-    def full(*_: Any) -> None:
-        raise NoRoom("no room")
-
-    with Publisher(tmp_path / "index", store.history) as publisher:
-        with monkeypatch.context() as patch:
-            patch.setattr(publishers, "write_base", full)
-            with pytest.raises(NoRoom):
-                publisher.publish()
-        assert folder.newest() == version == publisher.publish()
-    assert who(folder, version) == ["ann"]
-
-
-def test_what_is_whole_is_not_made_anew(store, tmp_path):
-    wants(store, "ann")
-    with Publisher(tmp_path / "index", store.history) as publisher:
-        publisher.publish()
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "index").glob("*[dn]")}
-    with Publisher(tmp_path / "index", store.history) as publisher:
-        publisher.publish()
-    assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert len(before) == 4
-
-
-def test_a_version_that_cannot_be_made_again_is_told_and_the_newest_is_begun_anew(store, tmp_path):
-    wants(store, "ann")
-    with Publisher(tmp_path / "index", store.history) as publisher:
-        first, folder = publisher.publish(), publisher.folder
-        assert folder.pin("q", 0) == first
-        wants(store, "bob")
-        newest = publisher.publish()
-    lost = folder.path / f"version-{first:012d}.json"
-    for path in (lost, folder.path / f"version-{newest:012d}.json"):
-        path.write_text("{")
-    with Publisher(tmp_path / "index", store.history) as publisher:
-        assert publisher.publish() == newest
-    assert who(folder, newest) == ["ann", "bob"]
-    with pytest.raises(TidingsError, match=r"version 1 .* begin with a new checkpoint"):
-        folder.edition(first)
 
 
 def test_an_empty_folder_has_nothing_to_pin(tmp_path):

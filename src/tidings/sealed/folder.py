@@ -93,6 +93,10 @@ class Folder:
         """Give the newest version; 0 if there is none."""
         return max(self._versions(), default=0)
 
+    def next(self) -> int:
+        """Give a number that no version has, nor has had that is pinned or held."""
+        return max(self.needed(), default=0) + 1
+
     def edition(self, version: int) -> Edition:
         """Read a version."""
         try:

@@ -3,7 +3,6 @@
 import fcntl
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, Final, Protocol, Self
@@ -16,9 +15,9 @@ from tidings.policy import Policy, Subscriber
 from tidings.rows import DeadLetter
 from tidings.sealed import file
 from tidings.sealed.bases import by_part, current, shelf_of, write_base
-from tidings.sealed.file import Damaged
 from tidings.sealed.folder import Change, Edition, Folder, Shelf, part_of
 from tidings.sealed.member import Member, counting, members
+from tidings.sealed.mending import mend
 
 FEWEST: Final = 5_000
 SHARE: Final = 10
@@ -91,13 +90,13 @@ class Publisher:
             version = self.folder.newest()
             edition = self.folder.edition(version) if version else None
             if edition is None or len(edition.shelves) != self._parts:
-                return self._begin(version, upto)
+                return self._put(self._begun(upto))
             if upto == edition.source:
                 return version
             try:
                 names = self._source.touched(edition.source, upto)
             except VersionGone:
-                return self._begin(version, upto)
+                return self._put(self._begun(upto))
             return self._change(edition, names, upto)
 
     def follow(self, every_s: float = 0.05) -> None:
@@ -134,10 +133,10 @@ class Publisher:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _begin(self, version: int, upto: int) -> int:
+    def _begun(self, upto: int) -> Edition:
         """Make all bases from the source, one part after the other."""
         shelves = [self._made(upto, part, self._parts) for part in range(self._parts)]
-        return self._put(Edition(version + 1, upto, tuple(shelves)))
+        return Edition(self.folder.next(), upto, tuple(shelves))
 
     def _made(self, upto: int, part: int, parts: int) -> Shelf:
         """Make the base of a part as of a version of the source."""
@@ -148,29 +147,18 @@ class Publisher:
     def _mend(self, upto: int) -> None:
         """Make anew what is damaged or missing, once, when this publisher begins.
 
-        A version is as its source was then, so batches that are pinned to it see what they saw.
-        Where that cannot be made any more, whoever asks for it is told.
+        Of a version that cannot be made any more whoever asks for it is told. Its number is never
+        given to another one; so the newest goes only when the next is there.
         """
-        newest = self.folder.newest()
-        is_whole = cache(lambda name: file.is_whole(self.folder.path / name))
-        for version in sorted(self.folder.needed()):
-            try:
-                edition = self.folder.edition(version)
-                for part, shelf in enumerate(edition.shelves):
-                    if not all(map(is_whole, shelf.files)):
-                        edition = self._mend_part(edition, part)
-            except (VersionGone, Damaged):
-                self.folder.remove(version)
-                if version == newest:
-                    self._begin(version - 1, upto)
+        lost = mend(self.folder, self._remade)
+        if self.folder.newest() in lost:
+            self.folder.put(self._begun(upto))
+        for version in lost:
+            self.folder.remove(version)
         self._mended = True
 
-    def _mend_part(self, edition: Edition, part: int) -> Edition:
-        shelves = list(edition.shelves)
-        shelves[part] = self._made(edition.source, part, len(shelves))
-        mended = edition._replace(shelves=tuple(shelves))
-        self.folder.put(mended)
-        return mended
+    def _remade(self, edition: Edition, part: int) -> Shelf:
+        return self._made(edition.source, part, len(edition.shelves))
 
     def _change(self, edition: Edition, names: list[str], upto: int) -> int:
         found = {name: Member(name) for name in names}
@@ -181,7 +169,7 @@ class Publisher:
             file.write(self.folder.path / name, changed)
             change = Change(name, len(changed), counting(changed), upto)
             shelves[part] = replace(shelves[part], changes=(*shelves[part].changes, change))
-        version = self._put(Edition(edition.version + 1, upto, tuple(shelves)))
+        version = self._put(Edition(self.folder.next(), upto, tuple(shelves)))
         self._tend(shelves)
         return version
 
@@ -209,7 +197,7 @@ class Publisher:
                 shelves, seen = list(newest.shelves), len(shelf.changes)
                 if shelves[part].index == shelf.index:  # else everything was begun anew
                     shelves[part] = replace(made, changes=shelves[part].changes[seen:])
-                    self._put(Edition(newest.version + 1, newest.source, tuple(shelves)))
+                    self._put(Edition(self.folder.next(), newest.source, tuple(shelves)))
         except Exception as failure:  # noqa: BLE001 - whatever it is, who settles gets to know it
             self._failure = failure
         self._making = ()
