@@ -7,13 +7,16 @@ from pathlib import Path
 import pyarrow.dataset
 import pytest
 
-from tidings import Engine
+from tidings import Engine, Policy
 from tidings.config import Sink, load_config
 from tidings.errors import TidingsError
 from tidings.run.account import Account
 from tidings.run.local import run_local
 from tidings.run.plan import make_plan
+from tidings.run.spark import wanted_by
+from tidings.sealed.reader import Roster
 from tidings.source import Source
+from tidings.store import open_store
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "movies" / "pipeline.toml"
 
@@ -205,3 +208,19 @@ def test_a_folder_that_no_run_made_is_left_alone(folder):
         with pytest.raises(TidingsError, match="out is not empty, and no run made it"):
             make_plan(load_config(folder / "run.toml"), fresh=fresh)
     assert (folder / "out/thesis.tex").exists()
+
+
+def test_other_policies_of_a_config_reach_its_index_though_no_subscription_changed(folder):
+    with open_store(folder / "people.db") as store:
+        for name in ("ann", "bob"):
+            store.catalogue.put({"id": f"s-{name}", "subscriber": name, "where": "year > 0"})
+    (folder / "store.toml").write_text(
+        '[source]\npath = "[0-9].jsonl"\n[subscriptions]\nstore = "sqlite:///people.db"\n'
+        '[sink]\npath = "out"\n[policies.default]\nk = 1\n'
+    )
+    config, seen = load_config(folder / "store.toml"), []
+    for policies in (config.policies, {**config.policies, "bob": Policy(k=9)}):
+        with wanted_by(make_plan(replace(config, policies=policies))) as (index, _):
+            roster = Roster(index, index.newest())
+            seen.append([roster.policy(name).k for name in ("ann", "bob")])
+    assert seen == [[1, 1], [1, 9]]

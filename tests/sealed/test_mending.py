@@ -14,13 +14,6 @@ from tidings.sealed.file import NoRoom
 from tidings.sealed.folder import Folder
 from tidings.sealed.publisher import Publisher
 from tidings.sealed.reader import Roster, forget
-from tidings.store import open_store
-
-
-@pytest.fixture
-def store(tmp_path):
-    with open_store(tmp_path / "store.db") as made:
-        yield made
 
 
 def damage(path: Path, how: str) -> None:
@@ -163,6 +156,19 @@ def test_a_file_that_many_versions_share_is_mended_once(store, tmp_path, monkeyp
     wants(store, "last")
     with Publisher(tmp_path / "index", store.history, parts) as publisher:
         assert who(folder, publisher.publish()) == ["last", *names]
+
+
+def test_a_version_in_other_parts_is_mended_in_its_own(store, tmp_path):
+    for name in NAMES:
+        wants(store, name)
+    with Publisher(tmp_path / "index", store.history, parts=3) as publisher:
+        pinned, folder = publisher.publish(), publisher.folder
+        assert folder.pin("q", 0) == pinned
+    damage(max(folder.path.glob("*-index.sealed")), "cut")
+    with Publisher(tmp_path / "index", store.history) as publisher:
+        newest = publisher.publish()
+    assert [len(folder.edition(each).shelves) for each in (pinned, newest)] == [3, 1]
+    assert who(folder, pinned) == who(folder, newest) == sorted(NAMES)
 
 
 def full(*_: Any) -> None:

@@ -20,6 +20,7 @@ from tidings.matching import Matcher
 from tidings.sealed import folder as folders
 from tidings.sealed import publisher as publishers
 from tidings.sealed.bases import current, seal_folder
+from tidings.sealed.defaults import Defaults
 from tidings.sealed.folder import Folder, part_of
 from tidings.sealed.member import Member, members
 from tidings.sealed.publisher import Publisher
@@ -30,12 +31,6 @@ from tidings.testing import workload
 
 DRAMA = Event("e1", {"genre": "drama"}, published_at=0)
 NAMES = ("ann", "bob", "cy", "dee")
-
-
-@pytest.fixture
-def store(tmp_path):
-    with open_store(tmp_path / "store.db") as made:
-        yield made
 
 
 def wants(store: Store, name: str, k: int = 10, where: str = "genre = 'drama'") -> None:
@@ -98,20 +93,22 @@ def test_a_roster_knows_who_changed_since_its_base(steps, parts):
     with TemporaryDirectory() as place, open_store(f"{place}/store.db") as store:
         publisher = Publisher(Path(place) / "index", store.history, parts, fewest=2)
         with publisher:
-            sources = [0]
+            sources = dict[int, int]()
             for changed, settle in steps:
                 for each in changed:
                     put(store, each)
                 version = publisher.publish()
-                sources.append(publisher.folder.edition(version).source)
+                edition = publisher.folder.edition(version)
+                roster = Roster(publisher.folder, version)
+                sources[roster.version] = edition.source
                 if settle:
                     publisher.settle()
-                roster = Roster(publisher.folder, version)
-                bases = [each.source for each in publisher.folder.edition(version).shelves]
-                for since in sources:
+                bases = [each.source for each in edition.shelves]
+                assert roster.changed_since(0) is None
+                for before, since in sources.items():
                     known = all(each is not None and since >= each for each in bases)
-                    due = {*store.history.touched(since, sources[-1])} if known else None
-                    assert roster.changed_since(since) == due
+                    due = {*store.history.touched(since, edition.source)} if known else None
+                    assert roster.changed_since(before) == due
 
 
 def test_who_changed_is_not_known_of_a_time_to_come_or_without_a_source(store, tmp_path):
@@ -356,8 +353,8 @@ def test_records_that_cannot_be_read_are_passed_over_and_kept(store, tmp_path):
 
 def test_owners_who_are_no_subscribers_may_have_a_policy(store, tmp_path):
     store.catalogue.put(Subscription("s", "dan", "a = 1"))
-    policies = {"dan": Policy(k=7)}
-    with Publisher(tmp_path / "index", store.history, policy=policies.get) as publisher:
+    defaults = Defaults({"dan": Policy(k=7)})
+    with Publisher(tmp_path / "index", store.history, defaults=defaults) as publisher:
         version = publisher.publish()
         assert Roster(publisher.folder, version).policy("dan") == Policy(k=7)
         store.catalogue.put(Subscription("t", "eve", "a = 1"))

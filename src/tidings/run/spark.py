@@ -5,13 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tidings.config import Address, Config, Metrics
+from tidings.config import DEFAULT, Address, Config, Metrics
 from tidings.interrupt import interrupts
 from tidings.run.account import Batch
 from tidings.run.folder import INDEX
 from tidings.run.plan import Plan
 from tidings.run.sinks import open_sink
 from tidings.run.stop import Stop
+from tidings.sealed.defaults import Defaults
 from tidings.sealed.publisher import Publisher
 from tidings.spark import outcomes, session
 from tidings.spark.frames import Subscribers, Subscriptions
@@ -78,7 +79,8 @@ def wanted_by(plan: Plan) -> Iterator[Wanted]:
         return
     with open_store(address.url) as store:
         path = plan.folder.path / INDEX
-        with Publisher(path, store.history, policy=config.policy) as publisher:
+        defaults = Defaults(config.policies, config.policy(DEFAULT))
+        with Publisher(path, store.history, defaults=defaults) as publisher:
             publisher.publish()
             publisher.follow()
             yield publisher.folder, None

@@ -68,11 +68,15 @@ class Shelf:
 
 
 class Edition(NamedTuple):
-    """What a version shows: a source as of one of its own versions, shelf by shelf."""
+    """What a version shows: a source as of one of its own versions, shelf by shelf.
+
+    `mark` tells which source that is, and what was added to it; 0: that is not known.
+    """
 
     version: int
     source: int
     shelves: tuple[Shelf, ...]
+    mark: int = 0
 
     @property
     def counting(self) -> bool:
@@ -106,12 +110,12 @@ class Folder:
                 f"version {version} in {self.path} cannot be read: {error}; let its publisher "
                 "start again, and begin with a new checkpoint if this is still said then"
             ) from None
-        return Edition(found["version"], found["source"], tuple(map(_shelf, found["shelves"])))
+        shelves = tuple(map(_shelf, found["shelves"]))
+        return Edition(found["version"], found["source"], shelves, found.get("mark", 0))
 
     def put(self, edition: Edition) -> None:
         """Add a version, whole or not at all."""
-        shelves = [asdict(each) for each in edition.shelves]
-        form = {"version": edition.version, "source": edition.source, "shelves": shelves}
+        form = edition._asdict() | {"shelves": [asdict(each) for each in edition.shelves]}
         temporary = self._written(self.path, json.dumps(form))
         temporary.rename(self._version(edition.version))
 

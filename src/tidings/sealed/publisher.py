@@ -1,7 +1,7 @@
 """Who writes the versions of a folder: follows the changes of a store, and makes new bases."""
 
 import fcntl
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -11,10 +11,12 @@ from tidings import checks
 from tidings.errors import TidingsError, VersionGone
 from tidings.forms import loads_subscriber, loads_subscription
 from tidings.model import Subscription
-from tidings.policy import Policy, Subscriber
+from tidings.policy import Subscriber
 from tidings.rows import DeadLetter
 from tidings.sealed import file
 from tidings.sealed.bases import by_part, current, shelf_of, write_base
+from tidings.sealed.defaults import Defaults
+from tidings.sealed.file import Damaged
 from tidings.sealed.folder import Change, Edition, Folder, Shelf, part_of
 from tidings.sealed.member import Member, counting, members
 from tidings.sealed.mending import mend
@@ -36,6 +38,7 @@ class Entry(Protocol):
 class Source(Protocol):
     """The history of a catalogue (`tidings.store` has one): what there is, and what changed."""
 
+    def store_id(self) -> str: ...
     def newest(self) -> int: ...
     def as_of(self, version: int | None = None) -> Iterator[Any]: ...
     def touched(self, since: int, upto: int) -> list[str]: ...
@@ -47,8 +50,9 @@ class Publisher:
 
     The first version takes as long as all conditions take to be read. Then `publish` costs what
     changed: those subscribers, with all that they have, are a new file. When they have become
-    many, a thread makes a new base of their part, and nobody waits for it. `policy` is asked for
-    owners of subscriptions who are no subscribers of the source. Records that cannot be read are
+    many, a thread makes a new base of their part, and nobody waits for it. `defaults` has the
+    policies of owners of subscriptions who are no subscribers of the source. Where the folder shows
+    another source, or other defaults, everything is made anew. Records that cannot be read are
     passed over, and kept in `refused`.
     """
 
@@ -58,12 +62,12 @@ class Publisher:
         source: Source,
         parts: int = 1,
         fewest: int = FEWEST,
-        policy: Callable[[str], Policy | None] = lambda _: None,
+        defaults: Defaults | None = None,
     ) -> None:
         path.mkdir(parents=True, exist_ok=True)
         self.folder = Folder(path.resolve())
         self._source, self._parts = source, checks.count("parts", parts)
-        self._fewest, self._policy = fewest, policy
+        self._fewest, self._defaults = fewest, defaults or Defaults()
         self.refused: dict[str, DeadLetter] = {}
         self._lock = Lock()
         self._making: tuple[str, ...] = ()
@@ -71,7 +75,7 @@ class Publisher:
         self._builder: Thread | None = None
         self._failure: Exception | None = None
         self._closed = Event()
-        self._mended = False
+        self._mended, self._mark = False, 0
         self._alone = (path / "publisher.lock").open("w")
         try:
             fcntl.flock(self._alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -89,7 +93,11 @@ class Publisher:
                 self._mend(upto)
             version = self.folder.newest()
             edition = self.folder.edition(version) if version else None
-            if edition is None or len(edition.shelves) != self._parts:
+            if (
+                edition is None
+                or len(edition.shelves) != self._parts
+                or not self._ours(edition, upto)
+            ):
                 return self._put(self._begun(upto))
             if upto == edition.source:
                 return version
@@ -133,10 +141,21 @@ class Publisher:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _ours(self, edition: Edition, upto: int) -> bool:
+        """Tell whether an edition shows this source, with what is added to it here.
+
+        What comes after the newest version is not of it: an old copy was put in its place.
+        """
+        return edition.mark == self._mark and edition.source <= upto
+
+    def _goes_on(self, edition: Edition, upto: int) -> bool:
+        """Tell whether changes behind an edition are enough."""
+        return self._ours(edition, upto) and len(edition.shelves) == self._parts
+
     def _begun(self, upto: int) -> Edition:
         """Make all bases from the source, one part after the other."""
         shelves = [self._made(upto, part, self._parts) for part in range(self._parts)]
-        return Edition(self.folder.next(), upto, tuple(shelves))
+        return Edition(self.folder.next(), upto, tuple(shelves), self._mark)
 
     def _made(self, upto: int, part: int, parts: int) -> Shelf:
         """Make the base of a part as of a version of the source."""
@@ -150,15 +169,19 @@ class Publisher:
         Of a version that cannot be made any more whoever asks for it is told. Its number is never
         given to another one; so the newest goes only when the next is there.
         """
-        lost = mend(self.folder, self._remade)
+        self._mark = self._defaults.mark(self._source.store_id())
+
+        def remade(edition: Edition, part: int) -> Shelf:
+            if not self._ours(edition, upto):
+                raise Damaged(f"version {edition.version} shows another source")
+            return self._made(edition.source, part, len(edition.shelves))
+
+        lost = mend(self.folder, remade)
         if self.folder.newest() in lost:
             self.folder.put(self._begun(upto))
         for version in lost:
             self.folder.remove(version)
         self._mended = True
-
-    def _remade(self, edition: Edition, part: int) -> Shelf:
-        return self._made(edition.source, part, len(edition.shelves))
 
     def _change(self, edition: Edition, names: list[str], upto: int) -> int:
         found = {name: Member(name) for name in names}
@@ -169,7 +192,7 @@ class Publisher:
             file.write(self.folder.path / name, changed)
             change = Change(name, len(changed), counting(changed), upto)
             shelves[part] = replace(shelves[part], changes=(*shelves[part].changes, change))
-        version = self._put(Edition(self.folder.next(), upto, tuple(shelves)))
+        version = self._put(Edition(self.folder.next(), upto, tuple(shelves), self._mark))
         self._tend(shelves)
         return version
 
@@ -197,7 +220,8 @@ class Publisher:
                 shelves, seen = list(newest.shelves), len(shelf.changes)
                 if shelves[part].index == shelf.index:  # else everything was begun anew
                     shelves[part] = replace(made, changes=shelves[part].changes[seen:])
-                    self._put(Edition(self.folder.next(), newest.source, tuple(shelves)))
+                    next_ = self.folder.next()
+                    self._put(newest._replace(version=next_, shelves=tuple(shelves)))
         except Exception as failure:  # noqa: BLE001 - whatever it is, who settles gets to know it
             self._failure = failure
         self._making = ()
@@ -233,7 +257,7 @@ class Publisher:
         return [self._enrolled(each) for each in members(people, wanted)]
 
     def _enrolled(self, member: Member) -> Member:
-        policy = self._policy(member.name) if member.subscriber is None else None
+        policy = self._defaults.policy(member.name) if member.subscriber is None else None
         if policy is None:
             return member
         return replace(member, subscriber=Subscriber(member.name, policy))

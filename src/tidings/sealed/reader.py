@@ -15,6 +15,8 @@ from tidings.sealed.served import Served
 
 MOST: Final = 64
 """So many parts, of all folders, a process keeps."""
+_SOURCES: Final = 2**64
+"""So many versions a source may have."""
 
 
 class Follows(Protocol):
@@ -71,11 +73,12 @@ def serve(folder: Folder, version: int, part: int = 0) -> Served:
 
 
 class Roster:
-    """All subscribers of a folder at a version; its own is that of the source."""
+    """All subscribers of a folder at a version; its own is that of the source, and its mark."""
 
     def __init__(self, folder: Folder, version: int) -> None:
         edition = folder.edition(version)
-        self.version, self._path, self._shelves = edition.source, folder.path, edition.shelves
+        self.version = edition.mark * _SOURCES + edition.source
+        self._path, self._shelves = folder.path, edition.shelves
         parts = range(len(edition.shelves))
         self._rolls = [_rolls(folder, part).at(version) for part in parts]
 
@@ -84,15 +87,21 @@ class Roster:
         return self._rolls[part_of(name, len(self._rolls))].policy(name)
 
     def changed_since(self, version: int) -> set[str] | None:
-        """Give who changed after a version of the source; None if that is not known any more."""
+        """Give who changed after a version of a roster; None if that is not known any more.
+
+        Of another source, or of one to which other policies were added, it never is.
+        """
+        mark, since = divmod(version, _SOURCES)
         bases = [each.source for each in self._shelves]
-        if version > self.version or any(each is None or each > version for each in bases):
+        if mark != self.version // _SOURCES or version > self.version:
+            return None
+        if any(each is None or each > since for each in bases):
             return None
         files = (
             change.file
             for shelf in self._shelves
             for change in shelf.changes
-            if change.source > version
+            if change.source > since
         )
         return set().union(*(_names(self._path / each) for each in files))
 
