@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.dataset
 import pytest
@@ -14,6 +15,7 @@ from tidings.run.account import Account
 from tidings.run.local import run_local
 from tidings.run.plan import make_plan
 from tidings.run.spark import wanted_by
+from tidings.sealed.folder import Folder as Index
 from tidings.sealed.reader import Roster
 from tidings.source import Source
 from tidings.store import open_store
@@ -218,9 +220,10 @@ def test_other_policies_of_a_config_reach_its_index_though_no_subscription_chang
         '[source]\npath = "[0-9].jsonl"\n[subscriptions]\nstore = "sqlite:///people.db"\n'
         '[sink]\npath = "out"\n[policies.default]\nk = 1\n'
     )
-    config, seen = load_config(folder / "store.toml"), []
+    config, seen = load_config(folder / "store.toml"), list[Any]()
     for policies in (config.policies, {**config.policies, "bob": Policy(k=9)}):
         with wanted_by(make_plan(replace(config, policies=policies))) as (index, _):
+            assert isinstance(index, Index)
             roster = Roster(index, index.newest())
-            seen.append([roster.policy(name).k for name in ("ann", "bob")])
-    assert seen == [[1, 1], [1, 9]]
+            seen.append([roster.policy(name) for name in ("ann", "bob")])
+    assert seen == [[Policy(k=1), Policy(k=1)], [Policy(k=1), Policy(k=9)]]

@@ -145,9 +145,12 @@ def test_a_file_that_many_versions_share_is_mended_once(store, tmp_path, monkeyp
             seen[version] = names[:number]
     folder, made = publisher.folder, list[Any]()
     damage(min(folder.path.glob(f"{which}.sealed")), "cut")
-    monkeypatch.setattr(
-        publishers, "write_base", lambda *given: made.append(1) or write_base(*given)
-    )
+
+    def counted(*given: Any) -> Any:
+        made.append(given)
+        return write_base(*given)
+
+    monkeypatch.setattr(publishers, "write_base", counted)
     forget()
     with Publisher(tmp_path / "index", store.history, parts) as publisher:
         assert publisher.publish() == version

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from tests.sealed.test_hold import grown, there
 
-from tidings.sealed import folder as folders
 from tidings.sealed.folder import FORGOTTEN_S, KEPT, Folder
 
 TAKES: dict[str, Callable[[Folder], int]] = {
@@ -66,7 +65,7 @@ def test_a_pin_that_is_being_made_keeps_its_version(
         if at == "before the link":
             real(*names)
 
-    monkeypatch.setattr(folders.os, "link", link)
+    monkeypatch.setattr(os, "link", link)
     assert folder.pin("q", 0) == 1
     assert there(folder, 1)
     assert [each.name for each in (folder.path / "pins" / "q").iterdir()] == [f"{0:020d}"]

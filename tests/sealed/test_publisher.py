@@ -3,9 +3,7 @@
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event as Event_
 from threading import Thread
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,8 +16,7 @@ from tidings import Event, Policy, Subscriber, Subscription
 from tidings.errors import TidingsError
 from tidings.matching import Matcher
 from tidings.sealed import folder as folders
-from tidings.sealed import publisher as publishers
-from tidings.sealed.bases import current, seal_folder
+from tidings.sealed.bases import seal_folder
 from tidings.sealed.defaults import Defaults
 from tidings.sealed.folder import Folder, part_of
 from tidings.sealed.member import Member, members
@@ -213,46 +210,6 @@ def test_what_no_pin_needs_is_removed(store, tmp_path, monkeypatch):
         assert {each.name for each in folder.path.glob("*.sealed")} == kept
 
 
-def test_a_new_base_takes_in_what_changed(store, tmp_path):
-    wants(store, "ann")
-    with Publisher(tmp_path / "index", store.history, fewest=2) as publisher:
-        before = publisher.folder.edition(publisher.publish()).shelves[0].index
-        for name in ("bob", "cy", "dee"):
-            wants(store, name)
-        store.catalogue.remove("subscriber", "ann")
-        publisher.publish()
-        publisher.settle()
-        edition = publisher.folder.edition(publisher.folder.newest())
-        assert edition.shelves[0].index != before
-        assert (edition.shelves[0].size, edition.shelves[0].changes) == (3, ())
-        assert who(publisher.folder, edition.version) == ["bob", "cy", "dee"]
-
-
-def test_what_a_new_base_is_made_of_stays_until_it_is_made(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(folders, "KEPT", 1)
-    begun, go_on = Event_(), Event_()
-    real = current
-
-    def slowly(path: Path, shelf: Any) -> Any:
-        begun.set()
-        go_on.wait()
-        return real(path, shelf)
-
-    monkeypatch.setattr(publishers, "current", slowly)
-    wants(store, "ann")
-    with Publisher(tmp_path / "index", store.history, fewest=0) as publisher:
-        publisher.publish()
-        for name in ("bob", "cy", "dee"):
-            wants(store, name)
-            publisher.publish()
-            begun.wait()
-        go_on.set()
-        publisher.settle()
-        shelf = publisher.folder.edition(publisher.folder.newest()).shelves[0]
-        assert (shelf.size, len(shelf.changes)) == (2, 2)
-        assert who(publisher.folder, publisher.folder.newest()) == ["ann", "bob", "cy", "dee"]
-
-
 def test_a_history_that_was_compacted_is_read_anew(store, tmp_path):
     wants(store, "ann")
     with Publisher(tmp_path / "index", store.history) as publisher:
@@ -285,29 +242,6 @@ def test_two_publishers_do_not_write_to_one_folder(store, tmp_path):
     Publisher(tmp_path / "index", store.history).close()
 
 
-def test_a_publisher_follows_by_itself(store, tmp_path):
-    wants(store, "ann")
-    with Publisher(tmp_path / "index", store.history) as publisher:
-        publisher.publish()
-        publisher.follow(every_s=0.001)
-        wants(store, "bob")
-        while publisher.folder.newest() < 2:
-            pass
-        assert who(publisher.folder, 2) == ["ann", "bob"]
-
-
-def test_a_damaged_archive_is_told_and_nothing_is_lost(store, tmp_path):
-    wants(store, "ann")
-    with Publisher(tmp_path / "index", store.history, fewest=0) as publisher:
-        shelf = publisher.folder.edition(publisher.publish()).shelves[0]
-        (publisher.folder.path / shelf.archive).write_bytes(b"no archive")
-        wants(store, "bob")
-        version = publisher.publish()
-        with pytest.raises(TidingsError, match=r"not up to date: .* is no sealed file"):
-            publisher.settle()
-        assert who(publisher.folder, version) == ["ann", "bob"]
-
-
 def test_an_empty_folder_has_nothing_to_pin(tmp_path):
     with pytest.raises(TidingsError, match="a publisher makes it"):
         Folder(tmp_path).pin("q", 0)
@@ -325,30 +259,6 @@ def test_members_that_do_not_change_are_sealed_without_a_store(tmp_path):
     assert sum(sizes) == 40
     assert sizes == [sum(part_of(p.id, 3) == part for p in made.subscribers) for part in range(3)]
     assert isinstance(serve(folder, 1, 0), Served)
-
-
-def test_records_that_cannot_be_read_are_passed_over_and_kept(store, tmp_path):
-    class Source:
-        """A history in which one condition is of another time."""
-
-        def __getattr__(self, name):
-            return getattr(store.history, name)
-
-        def as_of(self, version=None):
-            for entry in store.history.as_of(version):
-                spoilt = {"where": "ROUND THE CORNER"} if entry.id == "s-bob" else {}
-                form = dict(entry.form or {}) | spoilt
-                yield SimpleNamespace(form=form)
-
-    wants(store, "ann")
-    wants(store, "bob")
-    ids = {entry.id for entry in store.history.as_of() if entry.kind == "subscription"}
-    assert "s-bob" in ids
-    with Publisher(tmp_path / "index", Source()) as publisher:
-        publisher.publish()
-        assert list(publisher.refused) == ["s-bob"]
-        assert "ROUND THE CORNER" in str(publisher.refused["s-bob"].record)
-        assert publisher.folder.newest() == 1
 
 
 def test_owners_who_are_no_subscribers_may_have_a_policy(store, tmp_path):

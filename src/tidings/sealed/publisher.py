@@ -1,7 +1,7 @@
 """Who writes the versions of a folder: follows the changes of a store, and makes new bases."""
 
 import fcntl
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -9,17 +9,17 @@ from typing import Any, Final, Protocol, Self
 
 from tidings import checks
 from tidings.errors import TidingsError, VersionGone
-from tidings.forms import loads_subscriber, loads_subscription
-from tidings.model import Subscription
-from tidings.policy import Subscriber
 from tidings.rows import DeadLetter
 from tidings.sealed import file
-from tidings.sealed.bases import by_part, current, shelf_of, write_base
+from tidings.sealed.bases import by_part, shelf_of, write_base
+from tidings.sealed.builder import Builder
 from tidings.sealed.defaults import Defaults
+from tidings.sealed.failures import Failures
 from tidings.sealed.file import Damaged
 from tidings.sealed.folder import Change, Edition, Folder, Shelf, part_of
-from tidings.sealed.member import Member, counting, members
+from tidings.sealed.member import Member, counting
 from tidings.sealed.mending import mend
+from tidings.sealed.records import Records
 
 FEWEST: Final = 5_000
 SHARE: Final = 10
@@ -27,12 +27,7 @@ MOST: Final = 256
 """A base is due when more members changed than FEWEST and than a SHARE-th of its own, or in more
 than MOST files."""
 
-
-class Entry(Protocol):
-    """A record of a catalogue: a subscriber or a subscription by its form."""
-
-    @property
-    def form(self) -> Mapping[str, Any] | None: ...
+_PUBLISHING: Final = "publishing"
 
 
 class Source(Protocol):
@@ -68,13 +63,11 @@ class Publisher:
         self.folder = Folder(path.resolve())
         self._source, self._parts = source, checks.count("parts", parts)
         self._fewest, self._defaults = fewest, defaults or Defaults()
-        self.refused: dict[str, DeadLetter] = {}
-        self._lock = Lock()
-        self._making: tuple[str, ...] = ()
+        self._records = Records(self._defaults)
+        self._lock, self._closed = Lock(), Event()
+        self._failures = Failures(self.folder)
+        self._builder = Builder(self.folder, self._lock, self._take, self._failures)
         self._follower: Thread | None = None
-        self._builder: Thread | None = None
-        self._failure: Exception | None = None
-        self._closed = Event()
         self._mended, self._mark = False, 0
         self._alone = (path / "publisher.lock").open("w")
         try:
@@ -85,61 +78,72 @@ class Publisher:
         serials = (int(each.name.split("-")[0]) for each in path.glob("*.sealed"))
         self._serial = max(serials, default=0)
 
+    @property
+    def refused(self) -> Mapping[str, DeadLetter]:
+        """The records without which the newest version is, by their ids, as far as it was read."""
+        return self._records.refused
+
     def publish(self) -> int:
         """Show what the source has now; give the newest version then."""
         with self._lock:
-            upto = self._source.newest()
-            if not self._mended:
-                self._mend(upto)
-            version = self.folder.newest()
-            edition = self.folder.edition(version) if version else None
-            if (
-                edition is None
-                or len(edition.shelves) != self._parts
-                or not self._ours(edition, upto)
-            ):
-                return self._put(self._begun(upto))
-            if upto == edition.source:
-                return version
-            try:
-                names = self._source.touched(edition.source, upto)
-            except VersionGone:
-                return self._put(self._begun(upto))
-            return self._change(edition, names, upto)
+            if self._closed.is_set():
+                raise TidingsError(f"the publisher of {self.folder.path} is closed; make a new one")
+            edition = self._newest(self._source.newest())
+            self._tend(edition.shelves)
+            self._failures.forget(_PUBLISHING)
+            return edition.version
 
     def follow(self, every_s: float = 0.05) -> None:
         """Publish again and again, in a thread, until it is closed; what fails is tried again.
 
         To look takes one small question to the source. The default is less than Spark takes from
-        the begin of a batch to its first task, which pins the version.
+        the begin of a batch to its first task, which pins the version. Who follows goes on.
         """
-        self._follower = Thread(target=self._follow, args=(every_s,), daemon=True)
-        self._follower.start()
+        with self._lock:
+            if self._follower is None:
+                follower = Thread(target=self._follow, args=(every_s,), daemon=True)
+                follower.start()
+                self._follower = follower
 
     def settle(self) -> None:
-        """Wait for a base that is being made; tell what failed last, if something did."""
-        with self._lock:  # who holds it may be about to start the builder
-            builder = self._builder
-        if builder:
-            builder.join()
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise TidingsError(f"{self.folder.path} is not up to date: {failure}") from failure
+        """Wait for a base that is being made; tell what fails at present, if something does."""
+        self._builder.wait()
+        with self._lock:
+            self._failures.tell()
 
     def close(self) -> None:
         """End, wait for what is being made, and let others publish."""
         self._closed.set()
-        if self._follower:
-            self._follower.join()
-        if self._builder:  # looked up only now: the follower may have begun one last base
-            self._builder.join()
-        self._alone.close()
+        try:
+            with self._lock:  # whoever publishes is done then, and nobody begins again
+                follower = self._follower
+            if follower:
+                follower.join()
+            self._builder.wait()
+        finally:
+            self._alone.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _newest(self, upto: int) -> Edition:
+        """Bring the folder to a version of the source."""
+        if not self._mended:
+            self._mend(upto)
+        version = self.folder.newest()
+        edition = self.folder.edition(version) if version else None
+        if edition is None or not self._goes_on(edition, upto):
+            return self._put(self._begun(upto))
+        if upto == edition.source:
+            return edition
+        try:
+            names = self._source.touched(edition.source, upto)
+        except VersionGone:
+            return self._put(self._begun(upto))
+        return self._put(self._changed(edition, names, upto))
 
     def _ours(self, edition: Edition, upto: int) -> bool:
         """Tell whether an edition shows this source, with what is added to it here.
@@ -154,14 +158,16 @@ class Publisher:
 
     def _begun(self, upto: int) -> Edition:
         """Make all bases from the source, one part after the other."""
-        shelves = [self._made(upto, part, self._parts) for part in range(self._parts)]
+        parts = range(self._parts)
+        shelves = [self._made(self._records, upto, part, self._parts) for part in parts]
+        self._builder.forget()
         return Edition(self.folder.next(), upto, tuple(shelves), self._mark)
 
-    def _made(self, upto: int, part: int, parts: int) -> Shelf:
+    def _made(self, records: Records, upto: int, part: int, parts: int) -> Shelf:
         """Make the base of a part as of a version of the source."""
-        entries = (each for each in self._source.as_of(upto) if _in_part(each, part, parts))
-        shelf = replace(self._next(part), source=upto)
-        return write_base(self.folder.path, shelf, self._members(entries))
+        entries = self._source.as_of(upto)
+        found = records.read(entries, lambda name: part_of(name, parts) == part)
+        return write_base(self.folder.path, replace(self._next(part), source=upto), found)
 
     def _mend(self, upto: int) -> None:
         """Make anew what is damaged or missing, once, when this publisher begins.
@@ -170,11 +176,12 @@ class Publisher:
         given to another one; so the newest goes only when the next is there.
         """
         self._mark = self._defaults.mark(self._source.store_id())
+        then = Records(self._defaults)  # what cannot be read of old versions is no matter of now
 
         def remade(edition: Edition, part: int) -> Shelf:
             if not self._ours(edition, upto):
                 raise Damaged(f"version {edition.version} shows another source")
-            return self._made(edition.source, part, len(edition.shelves))
+            return self._made(then, edition.source, part, len(edition.shelves))
 
         lost = mend(self.folder, remade)
         if self.folder.newest() in lost:
@@ -183,86 +190,54 @@ class Publisher:
             self.folder.remove(version)
         self._mended = True
 
-    def _change(self, edition: Edition, names: list[str], upto: int) -> int:
+    def _changed(self, edition: Edition, names: list[str], upto: int) -> Edition:
+        """Write what subscribers have now, behind the shelves of their parts."""
         found = {name: Member(name) for name in names}
-        found |= {each.name: each for each in self._members(self._source.owned(names, upto))}
+        read = self._records.read(self._source.owned(names, upto), found.__contains__)
+        found |= {each.name: each for each in read}
         shelves = list(edition.shelves)
         for part, changed in by_part(found.values(), self._parts).items():
             name = self._next(part).index.replace("index", "change")
             file.write(self.folder.path / name, changed)
             change = Change(name, len(changed), counting(changed), upto)
             shelves[part] = replace(shelves[part], changes=(*shelves[part].changes, change))
-        version = self._put(Edition(self.folder.next(), upto, tuple(shelves), self._mark))
-        self._tend(shelves)
-        return version
+        return Edition(self.folder.next(), upto, tuple(shelves), self._mark)
 
-    def _tend(self, shelves: list[Shelf]) -> None:
+    def _tend(self, shelves: Sequence[Shelf]) -> None:
         """Begin to make a new base, if one is due and none is being made."""
         due = [part for part, shelf in enumerate(shelves) if self._due(shelf)]
-        if due and not self._making:
-            shelf = shelves[due[0]]
-            made = replace(self._next(due[0]), source=shelf.changes[-1].source)
-            self._making = (*made.files, *shelf.files)  # all that must stay until it is done
-            work = (due[0], shelf, made)
-            self._builder = Thread(target=self._rebuild, args=work, daemon=True)
-            self._builder.start()
+        ready = [part for part in due if not self._builder.rests(part)]
+        if ready and not self._builder.making:
+            shelf = shelves[ready[0]]
+            made = replace(self._next(ready[0]), source=shelf.changes[-1].source)
+            self._builder.begin(ready[0], shelf, made)
 
     def _due(self, shelf: Shelf) -> bool:
         changed = sum(each.members for each in shelf.changes)
         return changed > max(self._fewest, shelf.size // SHARE) or len(shelf.changes) > MOST
 
-    def _rebuild(self, part: int, shelf: Shelf, made: Shelf) -> None:
-        """Make a base of what a shelf holds; what changes meanwhile stays behind it."""
-        try:
-            made = write_base(self.folder.path, made, current(self.folder.path, shelf))
-            with self._lock:
-                newest = self.folder.edition(self.folder.newest())
-                shelves, seen = list(newest.shelves), len(shelf.changes)
-                if shelves[part].index == shelf.index:  # else everything was begun anew
-                    shelves[part] = replace(made, changes=shelves[part].changes[seen:])
-                    next_ = self.folder.next()
-                    self._put(newest._replace(version=next_, shelves=tuple(shelves)))
-        except Exception as failure:  # noqa: BLE001 - whatever it is, who settles gets to know it
-            self._failure = failure
-        self._making = ()
+    def _take(self, part: int, shelf: Shelf, made: Shelf) -> None:
+        """Put a new base in the place of what it was made of; what changed since stays behind."""
+        newest = self.folder.edition(self.folder.newest())
+        shelves, seen = list(newest.shelves), len(shelf.changes)
+        if shelves[part].index == shelf.index:  # else everything was begun anew
+            shelves[part] = replace(made, changes=shelves[part].changes[seen:])
+            self._put(newest._replace(version=self.folder.next(), shelves=tuple(shelves)))
 
     def _follow(self, every_s: float) -> None:
         while not self._closed.wait(every_s):
             try:
                 self.publish()
-            except (TidingsError, OSError) as failure:
-                self._failure = failure
+            except Exception as failure:  # noqa: BLE001 - whatever it is, it is told and may pass
+                with self._lock:
+                    if not self._closed.is_set():
+                        self._failures.note(_PUBLISHING, failure)
 
     def _next(self, part: int) -> Shelf:
         self._serial += 1
         return shelf_of(self._serial, part)
 
-    def _put(self, edition: Edition) -> int:
+    def _put(self, edition: Edition) -> Edition:
         self.folder.put(edition)
-        self.folder.clean(self._making)
-        return edition.version
-
-    def _members(self, entries: Iterable[Entry]) -> list[Member]:
-        """Read members; a condition takes some 20 us, 0.3 ms where it needs a parser."""
-        people, wanted = list[Subscriber](), list[Subscription]()
-        for each in entries:
-            form = each.form or {}
-            try:
-                if "subscriber" in form:
-                    wanted.append(loads_subscription(form))
-                else:
-                    people.append(loads_subscriber(form))
-            except TidingsError as error:
-                self.refused[str(form.get("id"))] = DeadLetter(form, str(error))
-        return [self._enrolled(each) for each in members(people, wanted)]
-
-    def _enrolled(self, member: Member) -> Member:
-        policy = self._defaults.policy(member.name) if member.subscriber is None else None
-        if policy is None:
-            return member
-        return replace(member, subscriber=Subscriber(member.name, policy))
-
-
-def _in_part(entry: Entry, part: int, parts: int) -> bool:
-    form = entry.form or {}
-    return part_of(str(form.get("subscriber", form.get("id"))), parts) == part
+        self.folder.clean(self._builder.making)
+        return edition

@@ -1,0 +1,70 @@
+"""Reads the members of a source; what cannot be read is passed over, kept and told."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from tidings.errors import TidingsError
+from tidings.forms import loads_subscriber, loads_subscription
+from tidings.model import Subscription
+from tidings.policy import Subscriber
+from tidings.rows import DeadLetter
+from tidings.sealed.defaults import Defaults
+from tidings.sealed.member import Member, members
+
+_LOG: Final = logging.getLogger(__name__)
+Form = Mapping[str, Any]
+
+
+class Entry(Protocol):
+    """A record of a catalogue: a subscriber or a subscription by its form."""
+
+    @property
+    def form(self) -> Form | None: ...
+
+
+class Records:
+    """What is read of a source. `refused` has, by their ids, the records without which it is."""
+
+    def __init__(self, defaults: Defaults) -> None:
+        self._defaults = defaults
+        self.refused: dict[str, DeadLetter] = {}
+
+    def read(self, entries: Iterable[Entry], wanted: Callable[[str], bool]) -> list[Member]:
+        """Read all that there is now of those who are wanted; other entries are passed over.
+
+        A condition takes some 20 us, 0.3 ms where it needs a parser.
+        """
+        people, owned, refused = list[Subscriber](), list[Subscription](), dict[str, DeadLetter]()
+        for form in (each.form or {} for each in entries):
+            if wanted(_owner(form)):
+                try:
+                    if "subscriber" in form:
+                        owned.append(loads_subscription(form))
+                    else:
+                        people.append(loads_subscriber(form))
+                except TidingsError as error:
+                    refused[str(form.get("id"))] = DeadLetter(form, str(error))
+        self._note(refused, wanted)
+        return [self._enrolled(each) for each in members(people, owned)]
+
+    def _note(self, refused: Mapping[str, DeadLetter], wanted: Callable[[str], bool]) -> None:
+        """Forget what was refused of those who are read again, and tell what is new."""
+        for name, letter in refused.items():
+            if self.refused.get(name) != letter:
+                _LOG.warning("the record %s is passed over: %s", name, letter.reason)
+        kept = {
+            name: each for name, each in self.refused.items() if not wanted(_owner(each.record))
+        }
+        self.refused = kept | dict(refused)
+
+    def _enrolled(self, member: Member) -> Member:
+        policy = self._defaults.policy(member.name) if member.subscriber is None else None
+        if policy is None:
+            return member
+        return replace(member, subscriber=Subscriber(member.name, policy))
+
+
+def _owner(form: Form) -> str:
+    return str(form.get("subscriber", form.get("id")))
