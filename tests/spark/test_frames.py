@@ -208,6 +208,17 @@ def test_idle_tasks_are_warned_of(spark: SparkSession, odd: DataFrame) -> None:
         spark.conf.set("spark.sql.shuffle.partitions", before)
 
 
+@pytest.mark.usefixtures("unfollowed")
+def test_a_stream_over_a_store_is_warned_of_where_it_is_made(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    stream = spark.readStream.format("rate").load().selectExpr("value", "timestamp published_at")
+    with open_store(tmp_path / "store.db") as store:
+        with pytest.warns(UserWarning, match=r"spark\.tidings\.index") as told:
+            ts.feed(stream.withColumn("id", f.col("value").cast("string")), store)
+        assert told[0].filename == __file__
+
+
 def test_functions_of_many_subscribers_go_to_the_workers(odd: DataFrame) -> None:
     doubled = Policy(k=1, scorer=Relaxed(aggregate=lambda weights: 2 * sum(weights)))
     people = {f"a subscriber with a long name, number {n}": doubled for n in range(30_000)}

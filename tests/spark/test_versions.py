@@ -16,10 +16,11 @@ from tidings.matching import Matcher
 from tidings.score.exact import Exact
 from tidings.score.preference import Preference
 from tidings.sealed.bases import seal_folder
+from tidings.sealed.folder import Folder
 from tidings.sealed.member import members
 from tidings.sealed.publisher import Publisher
 from tidings.spark.trouble import TROUBLES, said
-from tidings.store import open_store
+from tidings.store import Store, open_store
 from tidings.testing import workload
 
 pytestmark = pytest.mark.spark
@@ -65,8 +66,8 @@ def test_targets_are_those_of_the_plain_matcher_in_any_parts(publications, parts
 class Streamed:
     """A stream of files through `ts.match` over a folder, as batches of matches by number."""
 
-    def __init__(self, spark: SparkSession, place: Path, publisher: Publisher) -> None:
-        self.spark, self.place, self.publisher = spark, place, publisher
+    def __init__(self, spark: SparkSession, place: Path, wanted: Folder | Store) -> None:
+        self.spark, self.place, self.wanted = spark, place, wanted
         self.batches: dict[int, list[Any]] = {}
         (place / "in").mkdir()
 
@@ -79,7 +80,7 @@ class Streamed:
                 write(number)
 
         lines = self.spark.readStream.option("maxFilesPerTrigger", 1).text(str(self.place / "in"))
-        query = ts.match(lines, self.publisher.folder).writeStream.foreachBatch(note)
+        query = ts.match(lines, self.wanted).writeStream.foreachBatch(note)
         query = query.option("checkpointLocation", str(self.place / "checkpoint"))
         query.trigger(availableNow=True).start().awaitTermination()
 
@@ -100,7 +101,7 @@ def test_a_change_reaches_the_next_batch_and_no_replay(spark, tmp_path):
             publisher.publish()
 
         wants("ann")
-        stream = Streamed(spark, tmp_path, publisher)
+        stream = Streamed(spark, tmp_path, publisher.folder)
         for number, name in enumerate(("e1", "e2"), start=1):
             stream.put(name, number)
 
@@ -123,6 +124,32 @@ def test_a_change_reaches_the_next_batch_and_no_replay(spark, tmp_path):
         }
 
 
+@pytest.mark.usefixtures("unfollowed")
+def test_a_stream_over_a_store_sees_after_a_restart_what_it_saw(spark, tmp_path):
+    spark.conf.set("spark.tidings.index", str(tmp_path / "index"))
+    try:
+        with open_store(tmp_path / "store.db") as store:
+            store.catalogue.put(Subscriber("ann"), Subscription("s-ann", "ann", "x = 1"))
+            stream = Streamed(spark, tmp_path, store)
+            stream.put("e1", 1)
+
+            def change_then_fail(_: int) -> None:
+                store.catalogue.put(Subscriber("bob"), Subscription("s-bob", "bob", "x = 1"))
+                raise RuntimeError("the sink is away")
+
+            with pytest.raises(Exception, match="the sink is away"):
+                stream.run(change_then_fail)
+        assert stream.batches == {0: [("e1", "ann")]}
+        stream.batches.clear()
+        stream.put("e2", 2)
+        with open_store(tmp_path / "store.db") as again:
+            stream.wanted = again
+            stream.run()
+        assert stream.batches == {0: [("e1", "ann")], 1: [("e2", "ann"), ("e2", "bob")]}
+    finally:
+        spark.conf.unset("spark.tidings.index")
+
+
 @pytest.mark.parametrize("damage", [os.unlink, lambda path: os.truncate(path, 100)])
 def test_a_damaged_index_file_stops_a_running_query_and_is_made_anew(spark, tmp_path, damage):
     """The query names the file; with a publisher that starts again it goes on where it was."""
@@ -134,7 +161,7 @@ def test_a_damaged_index_file_stops_a_running_query_and_is_made_anew(spark, tmp_
 
         with Publisher(tmp_path / "index", store.history) as publisher:
             wants(publisher, "ann")
-            stream = Streamed(spark, tmp_path, publisher)
+            stream = Streamed(spark, tmp_path, publisher.folder)
             for number, name in enumerate(("e1", "e2"), start=1):
                 stream.put(name, number)
 

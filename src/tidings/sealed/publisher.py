@@ -74,7 +74,9 @@ class Publisher:
             fcntl.flock(self._alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self._alone.close()
-            raise TidingsError(f"another publisher writes to {path}; stop it first") from None
+            raise TidingsError(
+                f"another publisher writes to {path}; stop it first, or name another folder"
+            ) from None
         serials = (int(each.name.split("-")[0]) for each in path.glob("*.sealed"))
         self._serial = max(serials, default=0)
 
@@ -97,7 +99,7 @@ class Publisher:
         """Publish again and again, in a thread, until it is closed; what fails is tried again.
 
         To look takes one small question to the source. The default is less than Spark takes from
-        the begin of a batch to its first task, which pins the version. Who follows goes on.
+        the begin of a batch to its first task, which pins the version. Once is enough.
         """
         with self._lock:
             if self._follower is None:

@@ -1,11 +1,9 @@
 """What a user hands over: DataFrames, objects or files of subscriptions and subscribers."""
 
-import atexit
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 from typing import Any, Final, TypeVar
 
 from pyspark.sql import DataFrame
@@ -19,8 +17,8 @@ from tidings.rows import BadRecord, attempt
 from tidings.sealed.bases import seal_folder
 from tidings.sealed.folder import Folder
 from tidings.sealed.member import Member, members
-from tidings.sealed.publisher import Publisher
 from tidings.spark.filed import Filed, FiledRoster, file_members
+from tidings.spark.followed import Wish, followed, temporary_folder
 from tidings.spark.matchers import PinnedRoster, Versions
 from tidings.spark.roster import Roster
 from tidings.store import Store
@@ -52,16 +50,16 @@ def matchers(
     everybody who owns a subscription has the default policy; a `Policy` in their place is that of
     everybody, and a dict tells that of each.
     """
-    if isinstance(subscriptions, Store):
-        subscriptions = _followed(publications, subscriptions, checks.count("parts", parts))
-    if isinstance(subscriptions, Folder):
+    if isinstance(subscriptions, Store | Folder):
         if subscribers is not None:
             raise InvalidForm("subscriptions of a store or folder come with their subscribers")
         if not seal:
             raise InvalidPolicy("the subscriptions of a folder are ranked by 'exact' or 'relaxed'")
+        if isinstance(subscriptions, Store):
+            subscriptions = _followed(publications, subscriptions, checks.count("parts", parts))
         version = None if publications.isStreaming else subscriptions.hold()
         return Versions(subscriptions, version)
-    given, path = _members(subscriptions, subscribers), _own_folder(publications)
+    given, path = _members(subscriptions, subscribers), temporary_folder(_below(publications))
     if not seal:
         return file_members(path, given)
     try:
@@ -75,22 +73,22 @@ def roster(found: Versions | Filed) -> Roster:
     return PinnedRoster(found) if isinstance(found, Versions) else FiledRoster(found.path)
 
 
-def _own_folder(publications: DataFrame) -> Path:
-    """Make a folder for index files: where Spark was told to, or among temporary ones."""
-    where = publications.sparkSession.conf.get(FOLDER, None)
-    path = Path(mkdtemp(prefix="tidings-index-", dir=where))
-    atexit.register(rmtree, path, ignore_errors=True)
-    return path
+def _below(publications: DataFrame) -> str | None:
+    """Give where Spark was told that index files are to be."""
+    return publications.sparkSession.conf.get(FOLDER, None)
 
 
 def _followed(publications: DataFrame, store: Store, parts: int) -> Folder:
-    """Publish what a store has; in a stream also what it will have, while this process lives."""
-    publisher = Publisher(_own_folder(publications), store.history, parts)
-    atexit.register(publisher.close)
-    publisher.publish()
-    if publications.isStreaming:
-        publisher.follow()
-    return publisher.folder
+    wish = Wish(parts, _below(publications), publications.isStreaming)
+    found, key = followed(), (store.history.store_id(), wish)
+    if wish.streaming and not wish.lasting and key not in found:
+        warnings.warn(
+            "which subscriptions a batch sees is kept in a temporary folder: a batch that is "
+            "replayed after this process ended may see others than it saw. Set "
+            f"{FOLDER} to a folder that stays, before a checkpoint is begun",
+            stacklevel=5,
+        )
+    return found.folder(store, wish)
 
 
 def _members(subscriptions: Given, subscribers: Subscribers) -> list[Member]:

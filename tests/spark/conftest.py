@@ -1,0 +1,16 @@
+"""What tests of streams over stores leave behind is ended."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tidings.spark.followed import followed
+
+
+@pytest.fixture
+def unfollowed() -> Iterator[None]:
+    """End the publishers that a test began; its stores are closed after it."""
+    yield
+    for known in followed()._known.values():
+        known.publisher.close()
+    followed.cache_clear()
