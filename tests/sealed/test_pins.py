@@ -130,3 +130,15 @@ def aged(folder: Folder, query: str, batch: int, seconds: float) -> None:
     pins = folder.path / "pins" / query
     for path in (pins / f"{batch:020d}", pins):
         os.utime(path, (time() - seconds,) * 2)
+
+
+def test_a_pin_that_cannot_be_made_leaves_nothing(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise PermissionError("no hard links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(PermissionError, match="no hard links"):
+        folder.pin("q", 0)
+    assert list((folder.path / "pins" / "q").iterdir()) == []

@@ -132,13 +132,8 @@ class Folder:
         pin = pins / f"{batch:020d}"
         while not pin.exists():
             pins.mkdir(parents=True, exist_ok=True)
-            version = self._some()
-            with suppress(FileNotFoundError):  # just unpinned: the folder of pins went
-                temporary = self._written(pins, str(version))  # is a pin already, without a batch
-                if self._young(version):
-                    with suppress(FileExistsError):
-                        os.link(temporary, pin)
-                temporary.unlink()
+            with suppress(FileNotFoundError, FileExistsError):  # just unpinned, or just pinned
+                self._link(pin, self._some())
         return int(pin.read_text())
 
     def unpin(self, query: str) -> None:
@@ -190,6 +185,15 @@ class Folder:
         if not newest:
             raise TidingsError(f"there is no version in {self.path} yet; a publisher makes it")
         return newest
+
+    def _link(self, pin: Path, version: int) -> None:
+        """Make a pin, if its version stays; it keeps the version before it has a name."""
+        temporary = self._written(pin.parent, str(version))
+        try:
+            if self._young(version):
+                os.link(temporary, pin)
+        finally:
+            temporary.unlink(missing_ok=True)
 
     def _pinned(self) -> Iterator[int]:
         """Give the versions of the last pins of every query, and remove the pins before them.
