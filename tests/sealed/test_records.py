@@ -83,3 +83,30 @@ def test_a_publisher_passes_over_what_it_cannot_read_until_it_is_mended(store, t
         wants(store, "bob", k=3)
         assert who(publisher.folder, publisher.publish()) == ["ann", "bob", "cy"]
         assert publisher.refused == {}
+
+
+def test_what_could_not_be_read_of_an_old_version_is_no_matter_of_now(store, tmp_path):
+    wants(store, "ann")
+    old = store.history.newest()
+
+    class Source:
+        """A history of which one old version cannot be read."""
+
+        def __getattr__(self, name):
+            return getattr(store.history, name)
+
+        def as_of(self, version=None):
+            spoilt = {"policy": {"k": 0}} if version == old else {}
+            for entry in store.history.as_of(version):
+                yield SimpleNamespace(form=dict(entry.form or {}) | spoilt)
+
+    with Publisher(tmp_path / "index", Source()) as publisher:
+        assert publisher.publish() == publisher.folder.pin("q", 0)
+        assert set(publisher.refused) == {"ann", "s-ann"}
+        wants(store, "ann", k=3)
+        publisher.publish()
+        assert publisher.refused == {}
+    next(publisher.folder.path.glob("*-index.sealed")).unlink()
+    with Publisher(tmp_path / "index", Source()) as publisher:
+        assert publisher.publish() == 2
+        assert publisher.refused == {}
