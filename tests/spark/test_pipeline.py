@@ -134,6 +134,19 @@ def test_targets_are_those_of_the_engine(spark: SparkSession, work: Workload, sc
     ]
 
 
+def test_targets_know_what_subscribers_prefer(spark: SparkSession) -> None:
+    events = spark.sql("select 'e' id, timestamp_seconds(5) published_at, 1 x")
+    wanted = [Subscription("s1", "a", where="x = 1"), Subscription("s2", "a", where="x >= 0")]
+    person = Subscriber("a", Policy(), prefers=(("s2", "s1"),))
+    engine = Engine()
+    engine.subscribe(person)
+    engine.add_many(wanted)
+    rows = ts.target(events, wanted, 2, "preference", subscribers=[person]).orderBy("position")
+    found = [(row.subscription, row.score) for row in rows.collect()]
+    assert found == engine.target(Event("e", {"x": 1}, 5), 2, "preference")
+    assert found[0][0] == "s2"
+
+
 def test_until_closes_the_last_period_of_a_batch(spark: SparkSession) -> None:
     publications = spark.sql(
         "select 'e1' id, timestamp_seconds(5) published_at, array('drama') genre, map('x', 1) more"

@@ -54,7 +54,10 @@ def matchers(
         if subscribers is not None:
             raise InvalidForm("subscriptions of a store or folder come with their subscribers")
         if not seal:
-            raise InvalidPolicy("the subscriptions of a folder are ranked by 'exact' or 'relaxed'")
+            raise InvalidPolicy(
+                "the subscriptions of a store or folder are ranked by 'exact' or 'relaxed'; for "
+                "others, hand them over as a DataFrame, objects or a file"
+            )
         if isinstance(subscriptions, Store):
             subscriptions = _followed(publications, subscriptions, checks.count("parts", parts))
         version = None if publications.isStreaming else subscriptions.hold()

@@ -103,15 +103,17 @@ def target(
     k: int = 20,
     scorer: object = "exact",
     *,
+    subscribers: Subscribers = None,
     parts: int = 1,
 ) -> DataFrame:
     """Give the k best subscriptions of each event: event, position, subscription, score.
 
-    With several `parts` the best of each are put together, which a stream cannot do.
+    `subscribers` have what some prefer over what, for `preference`. With several `parts` the best
+    of each are put together, which a stream cannot do.
     """
     part, most = read_scorer(scorer), checks.count("k", k)
     rows, read = readable(events)
-    found = matchers(events, subscriptions, None, parts, seal=ranked_by_index(part))
+    found = matchers(events, subscriptions, subscribers, parts, seal=ranked_by_index(part))
     work = Targets(found, read, most, part)
     if found.parts == 1:
         return rows.mapInArrow(work.batches, from_arrow_schema(TARGETS))
