@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.spark.parcels import deliveries, rows, sent
+from tests.spark.parcels import deliveries, kept, rows, sent
 
 from tidings import Delivery, Engine, Event, TidingsError
+from tidings.columns import read_events
 from tidings.feeds import FEEDS
 from tidings.feeds import frame as feeds_frame
 from tidings.forms import loads_event, loads_subscriber, loads_subscription
@@ -33,6 +34,7 @@ from tidings.sealed.reader import serve
 from tidings.spark import bucket as bucket_frame
 from tidings.spark import parcel as parcel_frame
 from tidings.spark.bucket import Bucket, Terms
+from tidings.spark.late import late_rows
 from tidings.spark.pulse import Pulse
 from tidings.spark.ticks import Tick
 from tidings.store import open_store
@@ -172,7 +174,8 @@ def test_a_bucket_goes_on_from_its_bytes(folder: Path, newest: bool) -> None:
     for each in expected:
         forms.setdefault(each.subscriber, []).append(each.to_dict())
     assert deliveries(found) == forms
-    assert {row["event"] for row in rows(found[0], "late")} == {e.id for e in engine.late}
+    told = late_rows([kept(work.events[HALF:])], pulse.watermark_us, read_events)
+    assert [row["event"] for row in rows(told, "late")] == [each.id for each in engine.late]
     assert {row["reason"] for row in rows(found[0], "dead")} == {
         each.reason for each in engine.dead_letters
     }

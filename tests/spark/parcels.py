@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidings.columns import events_to_table
 from tidings.feeds.events import UNNUMBERED
 from tidings.matching import Matcher
 from tidings.model import Event, Match
+from tidings.spark.late import Batch, pack_rows
 from tidings.spark.parcel import Parcel
 from tidings.spark.ticks import Tick
 
@@ -50,6 +52,12 @@ def sent(
         return [], [tick]
     made = parcel([event for event, _ in some], [found for _, found in some])
     return [Parcel.unpack(made.pack())], [tick]
+
+
+def kept(events: Sequence[Event]) -> Batch:
+    """Give events as the match stage sends them for the late table."""
+    table = events_to_table(events).combine_chunks()
+    return Batch(min(each.published_us for each in events), pack_rows(table.to_batches()[0]))
 
 
 def rows(found: pa.Table, kind: str) -> list[dict[str, Any]]:

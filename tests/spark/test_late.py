@@ -6,13 +6,13 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.spark.parcels import rows
+from tests.spark.parcels import kept, rows
 
 from tidings import Event, Subscriber, Subscription
 from tidings.columns import events_to_table, read_events
 from tidings.sealed.member import members
 from tidings.spark.flow import FLOW, Flow, read_lines
-from tidings.spark.late import Batch, late_rows, pack_rows
+from tidings.spark.late import late_rows
 from tidings.spark.matchers import Objects
 from tidings.spark.state import read_rows
 
@@ -22,10 +22,6 @@ times = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), max_size=4
 
 def batch(events: list[Event]) -> pa.RecordBatch:
     return events_to_table(events).combine_chunks().to_batches()[0]
-
-
-def kept(events: list[Event]) -> Batch:
-    return Batch(min(each.published_us for each in events), pack_rows(batch(events)))
 
 
 @given(times, st.none() | st.integers(0, 9))
