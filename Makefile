@@ -38,7 +38,7 @@ plain: $(VENV)/.dev ## the kernels as plain Python, not compiled
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/index tests/fanout tests/kernels
 
 pytest: $(VENV)/.dev ## tests, doctests and the examples of the documentation
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
 bench: $(VENV)/.bench ## measure the indexes beside their peers; results go to bench/results
 	@$(BIN)/tidings bench
