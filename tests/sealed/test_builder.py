@@ -5,7 +5,7 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from tests.sealed.test_following import until
+from tests.sealed.test_following import nobody_else_while_it_closes, until
 from tests.sealed.test_publisher import wants, who
 
 from tidings.errors import TidingsError
@@ -161,9 +161,7 @@ def test_who_closes_waits_for_the_base_that_is_being_made(store, tmp_path, slow)
     begun.wait()
     closing = Thread(target=publisher.close)
     closing.start()
-    until(publisher._closed.is_set)
-    with pytest.raises(TidingsError, match="another publisher"):
-        Publisher(tmp_path / "index", store.history)
+    nobody_else_while_it_closes(publisher, store)
     go_on.set()
     closing.join()
     assert waiting(publisher) == [0]

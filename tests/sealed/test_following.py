@@ -11,6 +11,7 @@ from tests.sealed.test_publisher import wants, who
 
 from tidings.errors import TidingsError
 from tidings.sealed.publisher import Publisher
+from tidings.store import Store
 
 
 class Flaky:
@@ -35,6 +36,13 @@ def until(happens: Callable[[], bool]) -> None:
     while not happens():
         assert monotonic() < deadline
         sleep(0.001)
+
+
+def nobody_else_while_it_closes(publisher: Publisher, store: Store) -> None:
+    """Whoever would publish to the folder of a publisher that is being closed is refused."""
+    until(publisher._closed.is_set)
+    with pytest.raises(TidingsError, match="another publisher"):
+        Publisher(publisher.folder.path, store.history)
 
 
 def test_a_publisher_follows_by_itself(store, tmp_path):
@@ -118,9 +126,7 @@ def test_who_closes_waits_for_a_publish_of_another_thread(store, tmp_path):
     publishing.start()
     begun.wait()
     closing.start()
-    until(publisher._closed.is_set)
-    with pytest.raises(TidingsError, match="another publisher"):
-        Publisher(tmp_path / "index", store.history)
+    nobody_else_while_it_closes(publisher, store)
     go_on.set()
     closing.join()
     publishing.join()

@@ -16,3 +16,8 @@ def kept(policy: Policy) -> dict[str, Any]:
 def same_feed(one: Policy, other: Policy) -> bool:
     """Tell whether two policies decide alike over matches that have their scores."""
     return all(getattr(one, name) == getattr(other, name) for name in ("k", *_DECIDING))
+
+
+def counts_published(policy: Policy) -> bool:
+    """Tell whether the window of a policy counts all events that are published."""
+    return bool(getattr(policy.window, "count", None) == "published")

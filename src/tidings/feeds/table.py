@@ -15,6 +15,7 @@ from tidings.feeds.events import UNNUMBERED, EventTable
 from tidings.feeds.look import current, current_diverse
 from tidings.feeds.matched import MatchedSets
 from tidings.feeds.objects import ObjectCohort
+from tidings.feeds.policies import counts_published
 from tidings.feeds.protocol import Offer
 from tidings.feeds.rows import Rows, read_offers
 from tidings.feeds.snapshot import PolicyOf, dump, load
@@ -210,9 +211,8 @@ class TableFeeds:
         return _grouped(indexes)
 
     def _check_numbered(self, cohort: AnyCohort, slots: Ids) -> None:
-        counted = getattr(cohort.policy.window, "count", "matching") == "published"
         bare = self.names.events.sequence[slots] == UNNUMBERED
-        if counted and bare.any():
+        if counts_published(cohort.policy) and bare.any():
             name = self.names.events.id(int(slots[bare][0]))
             raise InvalidEvent(f'event {name} has no sequence, which count="published" needs')
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
-from tidings.feeds.policies import kept
+from tidings.feeds.policies import counts_published, kept
 from tidings.model import Subscription
-from tidings.policy import Policy, Subscriber
+from tidings.policy import Subscriber
 
 _MARK_BYTES: Final = 8
 
@@ -38,11 +38,6 @@ def members(
 def counting(given: Iterable[Member]) -> bool:
     """Tell whether some window counts all events that are published, and so needs their numbers."""
     return any(counts_published(each.subscriber.policy) for each in given if each.subscriber)
-
-
-def counts_published(policy: Policy) -> bool:
-    """Tell whether the window of a policy counts all events that are published."""
-    return bool(getattr(policy.window, "count", None) == "published")
 
 
 def mark_of(subscribers: Iterable[Subscriber]) -> int:

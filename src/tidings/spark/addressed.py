@@ -8,6 +8,7 @@ import numpy as np
 
 from tidings.fanout import Wanted
 from tidings.feeds.events import UNNUMBERED
+from tidings.feeds.policies import counts_published
 from tidings.kernels.addressing import (
     MATCHED,
     MATCHES,
@@ -21,7 +22,6 @@ from tidings.kernels.addressing import (
 )
 from tidings.model import Event
 from tidings.policy import Policy
-from tidings.sealed.member import counts_published
 from tidings.sealed.served import Served
 from tidings.spark.parcel import Ints, Parcel, Shorts
 from tidings.spark.pruning import pruned

@@ -1,8 +1,8 @@
 """Events that come too late: rows as they came, which one bucket holds beside the watermark.
 
 All buckets are told of all times, so each knows how far the stream has come, and any of them can
-tell which rows of a batch are before that. Rows are Arrow, compressed: a few bytes of an event, of
-which none is read unless the oldest of them is late.
+tell which rows of a batch are before that. Rows are Arrow, compressed, and none is read unless the
+oldest of them is late.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """What may be said of a pipeline besides who wants what."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from tidings import checks
@@ -51,5 +51,5 @@ class Options:
 def read_options(given: Mapping[str, Any]) -> Options:
     """Give the options of these names; an unknown one is refused."""
     for name in given:
-        checks.choice("an option", name, Options.__dataclass_fields__)
+        checks.choice("an option", name, [each.name for each in fields(Options)])
     return Options(**given)
