@@ -23,6 +23,7 @@ from tidings.errors import (
 )
 from tidings.explain import Explanation, Placement
 from tidings.forms import loads_event, loads_policy, loads_subscriber, loads_subscription
+from tidings.limits import Limits
 from tidings.model import Delivery, Event, Match, Subscription, Weighted
 from tidings.policy import Policy, Subscriber
 from tidings.rows import BadRecord, DeadLetter
@@ -62,6 +63,7 @@ __all__ = [
     "InvalidValue",
     "Jaccard",
     "Jumping",
+    "Limits",
     "Logarithmic",
     "Match",
     "MaxAvg",

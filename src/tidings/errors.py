@@ -1,8 +1,55 @@
 """The errors of Tidings: one family, each message a sentence a user can act on."""
 
+from reprlib import Repr
+from typing import Final
+
+MESSAGE_BYTES: Final = 1_000
+"""No message is longer, whatever value it shows."""
+
 
 class TidingsError(ValueError):
     """Anything that Tidings refuses. The message names the value and the rule."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(clipped(str(message)))
+
+
+def clipped(text: str, size: int = MESSAGE_BYTES) -> str:
+    """Return a text of at most `size` bytes of UTF-8; of a longer one, its beginning and end."""
+    if len(text) * 4 <= size:
+        return text
+    encoded = text.encode(errors="backslashreplace")
+    if len(encoded) <= size:
+        return text
+    mark = b" [...] "
+    tail = size // 4
+    head = size - tail - len(mark)
+    return (encoded[:head] + mark + encoded[-tail:]).decode(errors="ignore")
+
+
+class _Shown(Repr):
+    """`repr` that is short, and that no value can make fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = 200
+        self.maxlong = 60
+        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdict = 12
+        self.maxlevel = 4
+
+    def repr_int(self, x: int, level: int) -> str:
+        # Python refuses to print integers of more than 4,300 digits.
+        if x.bit_length() > 1_000:
+            return f"an integer of {x.bit_length():,} bits"
+        return super().repr_int(x, level)
+
+
+_SHOWN: Final = _Shown()
+
+
+def shown(value: object) -> str:
+    """Return a short `repr` of any value, for messages."""
+    return _SHOWN.repr(value)
 
 
 class InvalidValue(TidingsError):

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidings.errors import InvalidForm, TidingsError
+from tidings.limits import TRUSTED, Limits
 from tidings.model import Event, Subscription
 from tidings.policy import Policy, Subscriber
 
 
-def loads_event(form: Mapping[str, Any]) -> Event:
+def loads_event(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Event:
     """Read the form of an event.
 
     >>> loads_event({"id": "e1", "published_at": 0, "attributes": {"genre": ["drama"]}}).tokens
@@ -29,7 +30,7 @@ def loads_event(form: Mapping[str, Any]) -> Event:
     return Event(**found)
 
 
-def loads_subscription(form: Mapping[str, Any]) -> Subscription:
+def loads_subscription(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Subscription:
     """Read the form of a subscription, which has either `where` or `any`.
 
     >>> form = {"id": "s1", "subscriber": "bob", "any": [["storage <= 16", 0.7]]}
@@ -40,12 +41,13 @@ def loads_subscription(form: Mapping[str, Any]) -> Subscription:
     return Subscription(**fields(form, "subscription", ("id", "subscriber"), optional))
 
 
-def loads_policy(form: Mapping[str, Any]) -> Policy:
+def loads_policy(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Policy:
     """Read the form of a policy; parts that are left out are at their defaults."""
-    return Policy(**fields(form, "policy", (), ("k", "scorer", "decay", "window", "diversify")))
+    found = fields(form, "policy", (), ("k", "scorer", "decay", "window", "diversify"))
+    return Policy(**found, limits=limits)
 
 
-def loads_subscriber(form: Mapping[str, Any]) -> Subscriber:
+def loads_subscriber(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Subscriber:
     """Read the form of a subscriber.
 
     >>> loads_subscriber({"id": "addison", "policy": {"k": 2}}).policy.k
@@ -53,7 +55,7 @@ def loads_subscriber(form: Mapping[str, Any]) -> Subscriber:
     """
     found = fields(form, "subscriber", ("id",), ("policy", "prefers"))
     try:
-        policy = loads_policy(found.get("policy", {}))
+        policy = loads_policy(found.get("policy", {}), limits)
     except TidingsError as error:
         raise InvalidForm(f"subscriber {found['id']}: {error}") from None
     prefers = found.get("prefers", ())

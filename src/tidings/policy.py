@@ -1,13 +1,14 @@
 """Policies and the subscribers that hold them: scorer x decay x window x diversifier x k."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import Any
 
 from tidings import checks, parts
 from tidings.diversify import DIVERSIFIERS, Diversifier
 from tidings.diversify.none import NoDiversity
-from tidings.errors import InvalidSubscription, TidingsError
+from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError
+from tidings.limits import TRUSTED, Limits
 from tidings.score import DECAYS, SCORERS, Decay, Scorer
 from tidings.score.freshness import NoDecay
 from tidings.score.preference import Preference, winnow
@@ -19,6 +20,8 @@ from tidings.window.continuous import Continuous
 class Policy:
     """What a subscriber gets, and when. Each part may be given as itself, its name or its form.
 
+    A policy that asks for more than the `limits` allow is refused; they are not kept.
+
     >>> Policy(k=2, window={"name": "sliding", "length": 4}).to_dict()
     {'k': 2, 'window': {'name': 'sliding', 'length': 4}}
     """
@@ -28,9 +31,10 @@ class Policy:
     decay: Decay | Any = NoDecay()
     window: WindowPart | Any = Continuous()
     diversify: Diversifier | Any = NoDiversity()
+    limits: InitVar[Limits] = TRUSTED
 
-    def __post_init__(self) -> None:
-        checks.count("k", self.k)
+    def __post_init__(self, limits: Limits) -> None:
+        limits.check("k", checks.count("k", self.k), "k", InvalidPolicy)
         read = {
             "scorer": parts.read(SCORERS, "scorer", self.scorer),
             "decay": parts.read(DECAYS, "decay", self.decay),
