@@ -2,28 +2,31 @@
 
 `genre = 'drama' and year >= 2003 and title like 'Big%'`
 
-The text is parsed by sqlglot, unless it is of the simplest form (`simple.py`); this module turns
-the tree into a `Condition`, refuses the rest with the place underlined, and prints conditions back.
+A text of the simplest form is read by `simple.py`. Of any other, `clauses.py` reads the structure,
+and sqlglot the comparisons; this module turns their trees into predicates, refuses the rest with
+the place underlined, and prints conditions back.
 """
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from itertools import product
 from typing import Any, ClassVar, Final, NoReturn
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokenizer_core import Token, TokenType
 
-from tidings.errors import InvalidCondition, TidingsError
-from tidings.predicate import Condition, Predicate, fold, predicate
-from tidings.simple import read_simple
+from tidings.clauses import UNREADABLE, Conjunctions, Structure
+from tidings.errors import InvalidCondition, TidingsError, shown
+from tidings.limits import TRUSTED, Limits
+from tidings.predicate import Condition, Predicate, predicate
+from tidings.simple import number, read_simple
 from tidings.values import SECOND_US, format_time, key_us
 
-MOST_CONJUNCTIONS: Final = 256
 POSSIBLE: Final = (
     "comparisons (= != < <= > >=) of an attribute with a number, string, boolean, "
     "date '…' or timestamp '…'; between; in (…); like 'x%', '%x', '%x%'; and, or, not; "
@@ -56,11 +59,17 @@ _SHOWN: Final = 120
 _CLOSED: Final = re.compile(
     r"""'[^']*'|"[^"]*"|`[^`]*`|\$\$.*?\$\$|/\*.*?\*/|--[^\n]*|(?!/\*|\$\$)[^'"`]""", re.DOTALL
 )
+_TOKEN: Final = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\w+|[^\w\s]""")
+_LONG: Final = 100_000
+_SIZE_RATIO: Final = 32
+"""No bound of a condition's size is larger than so many times the size."""
 _USES: Final = ("? = 1", "? < 1", "? in (1)", "? between 1 and 2", "? like 'x'", "contains(?, 'x')")
-_EVERYWHERE: Final = " and ".join(f"{use} and ({use})" for use in _USES)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-Conjunctions = list[tuple[Predicate, ...]]
+_COMPARISON_TOKENS: Final = 100
+_NEEDLESS: Final = 6
+_MEMBER_TOKENS: Final = 8
+"""No comparison has more tokens, but `in`, of which no member has more."""
 
 
 class _Conditions(DuckDB):
@@ -69,8 +78,23 @@ class _Conditions(DuckDB):
     class Tokenizer(DuckDB.Tokenizer):
         IDENTIFIERS: ClassVar = ['"', "`"]
 
+    class Parser(DuckDBParser):
+        NO_PAREN_IF_COMMANDS = False
 
-def parse(text: object) -> Condition:
+        def _warn_unsupported(self) -> None:
+            self.raise_error("no statement is a condition")  # sqlglot would only log it
+
+
+_DIALECT: Final = _Conditions()
+_WORDS: Final = {
+    *(word for phrase in _Conditions.Tokenizer.KEYWORDS for word in phrase.upper().split()),
+    *DuckDBParser.NO_PAREN_FUNCTION_PARSERS,
+    "LAMBDA",
+}
+"""The words that mean something to sqlglot; any other is an attribute wherever one may stand."""
+
+
+def parse(text: object, limits: Limits = TRUSTED) -> Condition:
     """Parse an SQL condition into its disjunctive normal form.
 
     >>> render(parse("not (year < 2003 or genre in ('horror'))"))
@@ -83,40 +107,77 @@ def parse(text: object) -> Condition:
     possible: comparisons (= != < <= > >=) ...
     """
     if not isinstance(text, str) or not text.strip():
-        raise InvalidCondition(f"{text!r} is no condition; write {POSSIBLE}")
-    if simple := read_simple(text, _plain_name):
-        return simple
-    return parse_any(text)
+        raise InvalidCondition(f"{shown(text)} is no condition; write {POSSIBLE}")
+    text = str(text)  # a subclass might do anything
+    if len(text) * 4 > limits.condition_bytes:
+        size = len(text.encode(errors="replace"))
+        limits.check("condition_bytes", size, "the size of the condition", InvalidCondition)
+    simple = read_simple(text, _plain_name)
+    if simple and len(text) <= limits.conjunction_predicates:
+        return simple  # a predicate takes more than a character, so this is within all limits
+    condition = simple or parse_any(text, limits)
+    check_condition(condition, limits)
+    return condition
 
 
-def parse_any(text: str) -> Condition:
-    """Parse a condition by its tree, also one of the simplest form; some 0.3 ms."""
+def parse_any(text: str, limits: Limits = TRUSTED) -> Condition:
+    """Parse a condition by its tokens, also one of the simplest form; some 20 us a comparison."""
     try:
-        return Condition(tuple(_Reader(text).conjunctions(_tree(text), negated=False)))
+        return _parse(text, limits)
     except RecursionError:
-        why = "this nests too deeply; split it, or write `in (…)` for many values"
-        raise _mistake(text, why, 0, len(text)) from None
+        # The caller's stack is nearly full. What can be read must not depend on that, and a thread
+        # begins with an empty stack.
+        with ThreadPoolExecutor(1) as fresh:
+            return fresh.submit(_parse, text, limits).result()
 
 
-def parse_predicate(text: object) -> Predicate:
+def _parse(text: str, limits: Limits) -> Condition:
+    def refuse(why: str, start: int, end: int) -> NoReturn:
+        raise _mistake(text, why, start, end) from None
+
+    tokens = _tokens(text, limits)
+    if len(tokens) > 1 and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    structure = Structure(tokens, limits, refuse)
+    found = structure.conjunctions(_Reader(text, limits).comparison)
+    return Condition(tuple(found))
+
+
+def check_condition(condition: Condition, limits: Limits = TRUSTED) -> None:
+    """Refuse a condition that is larger than the limits allow, also when it is printed."""
+    condition.check(limits)
+    size = condition.size_bound()
+    if size > limits.condition_bytes:
+        what = "the size of the condition in disjunctive normal form"
+        if size <= _SIZE_RATIO * limits.condition_bytes:
+            size = len(render(condition).encode(errors="replace"))
+        limits.check("condition_bytes", size, what, InvalidCondition)
+
+
+def parse_predicate(text: object, limits: Limits = TRUSTED) -> Predicate:
     """Parse a condition that is a single predicate, as weighted predicates are."""
-    found = parse(text)
+    found = parse(text, limits)
     if len(found.conjunctions) > 1 or len(found.conjunctions[0]) > 1:
-        raise InvalidCondition(f"{text!r} is more than one predicate; give each its own weight")
+        raise InvalidCondition(
+            f"{shown(text)} is more than one predicate; give each its own weight"
+        )
     return found.conjunctions[0][0]
 
 
-def _tree(text: str) -> exp.Expr:
+def _tokens(text: str, limits: Limits = TRUSTED) -> list[Token]:
+    if len(text) > _LONG:
+        # sqlglot takes some 5 us for each of them.
+        count = sum(1 for _ in _TOKEN.finditer(text))
+        most = 16 * limits.predicates + 2 * limits.in_values
+        if count > most:
+            why = f"the condition has {count:,} words and signs; no more than {most:,} are read"
+            raise _mistake(text, why, 0, 1)
     try:
-        return sqlglot.parse_one(text, into=exp.Condition, dialect=_Conditions)
-    except ParseError as error:
-        details = error.errors[0] if error.errors else {}
-        end = _offset(text, details.get("line", 1), details.get("col", 1))
-        length = len(details.get("highlight") or "x")
-        raise _mistake(text, "this cannot be read as a condition", end - length, end) from None
+        return _DIALECT.tokenize(text)
     except TokenError:
-        why = "a quote or comment is opened and not closed"
-        raise _mistake(text, why, _unclosed(text), len(text)) from None
+        at = _unclosed(text)
+        why = "a quote or comment is opened and not closed" if at < len(text) else UNREADABLE
+        raise _mistake(text, why, at, len(text)) from None
 
 
 def _unclosed(text: str) -> int:
@@ -144,22 +205,25 @@ def _mistake(text: str, what: str, start: int, end: int) -> InvalidCondition:
 
 
 class _Reader:
-    """Reads the tree of one text; knows the text to point at what it refuses."""
+    """Reads the comparisons of one text; knows the text to point at what it refuses."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, limits: Limits) -> None:
         self._text = text
+        self._limits = limits
+        self._parser = _DIALECT.parser()
+        self._stretch = (0, len(text))
 
-    def conjunctions(self, node: exp.Expr, *, negated: bool) -> Conjunctions:
-        """Give the DNF of `node`; negation is pushed down to the comparisons."""
-        if isinstance(node, exp.Paren):
-            return self.conjunctions(node.this, negated=negated)
-        if isinstance(node, exp.Not):
-            return self.conjunctions(node.this, negated=not negated)
-        if isinstance(node, exp.And | exp.Or):
-            left = self.conjunctions(node.this, negated=negated)
-            right = self.conjunctions(node.expression, negated=negated)
-            either = isinstance(node, exp.Or) != negated
-            return left + right if either else self._both(node, left, right)
+    def comparison(self, tokens: Sequence[Token], negated: bool) -> Conjunctions:
+        """Return what one comparison, or its negation, says; this is the door of sqlglot."""
+        self._stretch = (tokens[0].start, tokens[-1].end + 1)
+        tokens = _bare(tokens)
+        self._check_size(tokens)
+        if tokens[-1].token_type is TokenType.SEMICOLON:
+            raise _mistake(self._text, UNREADABLE, tokens[-1].start, tokens[-1].end + 1)
+        node = self.tree(tokens)
+        while isinstance(node, exp.Paren | exp.Not):
+            negated = negated != isinstance(node, exp.Not)
+            node = node.this
         try:
             return self._leaf(node, negated=negated)
         except TidingsError as error:
@@ -167,22 +231,34 @@ class _Reader:
                 raise
             self._refuse(node, str(error))
 
-    def _both(self, node: exp.Expr, left: Conjunctions, right: Conjunctions) -> Conjunctions:
-        """Combine each with each; what nothing can satisfy falls away, unless nothing is left."""
-        if len(left) * len(right) > MOST_CONJUNCTIONS:
-            self._refuse(
-                node, f"this unfolds into more than {MOST_CONJUNCTIONS} conjunctions; split it"
-            )
-        found: Conjunctions = []
-        empty: TidingsError | None = None
-        for one, other in product(left, right):
-            try:
-                found.append(fold(one + other))
-            except TidingsError as error:
-                empty = error
-        if empty and not found:
-            self._refuse(node, str(empty))
-        return found
+    def tree(self, tokens: list[Token]) -> exp.Expr:
+        """Return the tree of one comparison."""
+        try:
+            found = self._parser.parse_into(exp.Condition, tokens, self._text)
+        except ParseError as error:
+            details = error.errors[0] if error.errors else {}
+            end = _offset(self._text, details.get("line", 1), details.get("col", 1))
+            length = len(details.get("highlight") or "x")
+            raise _mistake(self._text, UNREADABLE, end - length, end) from None
+        except RecursionError:
+            raise
+        except Exception:  # noqa: BLE001 - sqlglot stumbles in many ways over what is no SQL
+            found = []
+        if not found or not isinstance(found[0], exp.Expr):
+            raise _mistake(self._text, UNREADABLE, *self._stretch) from None
+        return exp.Block(expressions=found) if len(found) > 1 else found[0]
+
+    def _check_size(self, tokens: Sequence[Token]) -> None:
+        """Refuse what is too long for one comparison before sqlglot takes its time over it."""
+        if len(tokens) <= _COMPARISON_TOKENS:
+            return
+        members = 0
+        if any(token.token_type is TokenType.IN for token in tokens[:_COMPARISON_TOKENS]):
+            members = 1 + sum(token.token_type is TokenType.COMMA for token in tokens)
+        what = "the number of values of one `in`"
+        self._limits.check("in_values", members, what, InvalidCondition)
+        if len(tokens) > _COMPARISON_TOKENS + members * _MEMBER_TOKENS:
+            raise _mistake(self._text, "this is too long for one comparison", *self._stretch)
 
     def _leaf(self, node: exp.Expr, *, negated: bool) -> Conjunctions:
         if type(node) in _COMPARISONS:
@@ -277,7 +353,10 @@ class _Reader:
     def _number(self, node: exp.Literal) -> int | float:
         if node.is_string:
             self._refuse(node, f"`{self._quote(node)}` is not a number")
-        return int(node.this) if node.this.isdigit() else float(node.this)
+        try:
+            return number(node.this)
+        except ValueError:
+            self._refuse(node, f"`{shown(node.this)}` is not a number")
 
     def _refuse(self, node: exp.Expr, why: str) -> NoReturn:
         raise _mistake(self._text, why, *self._place(node)) from None
@@ -292,11 +371,31 @@ class _Reader:
         """Give the stretch of text that the named parts of `node`, or what it is in, stand in."""
         places = [part.meta for part in node.walk() if "start" in part.meta]
         if not places:
-            return self._place(node.parent) if node.parent else (0, len(self._text))
+            return self._place(node.parent) if node.parent else self._stretch
         start, end = min(p["start"] for p in places), max(p["end"] for p in places) + 1
         inside = self._text[start:end]
         closing = inside.count("(") - inside.count(")")
         return start, end + max(0, closing)
+
+
+def _bare(tokens: Sequence[Token]) -> list[Token]:
+    """Leave out what is more than two parentheses around the same, which sqlglot recurses over."""
+    if len(tokens) < _NEEDLESS:
+        return list(tokens)
+    left = list[int]()  # places of the opening parentheses that wait for their closing ones
+    pairs = dict[int, int]()
+    for at, token in enumerate(tokens):
+        if token.token_type is TokenType.L_PAREN:
+            left.append(at)
+        elif token.token_type is TokenType.R_PAREN and left:
+            pairs[left.pop()] = at
+    needless = {
+        place
+        for opened, closed in pairs.items()
+        if pairs.get(opened + 1) == closed - 1 and pairs.get(opened + 2) == closed - 2
+        for place in (opened, closed)
+    }
+    return [token for at, token in enumerate(tokens) if at not in needless]
 
 
 def render(condition: Condition) -> str:
@@ -327,14 +426,23 @@ def render_predicate(part: Predicate) -> str:
 @lru_cache(maxsize=4096)
 def _plain_name(name: str) -> bool:
     """Tell whether the parser reads `name` as a bare attribute wherever one may stand."""
-    if not _NAME.fullmatch(name) or name.upper() == "IF":  # sqlglot logs at `if`
+    if not _NAME.fullmatch(name):
         return False
+    if name.upper() not in _WORDS:
+        return True
+    return all(_stands_alone(name, use.replace("?", name)) for use in _USES)
+
+
+def _stands_alone(name: str, text: str) -> bool:
+    """Tell whether the only attribute of a comparison, also in parentheses, has this name."""
     try:
-        tree = _tree(_EVERYWHERE.replace("?", name))
+        trees = [_Reader(each, TRUSTED).tree(_tokens(each)) for each in (text, f"({text})")]
     except InvalidCondition:
         return False
-    columns = [node.name for node in tree.walk() if isinstance(node, exp.Column)]
-    return columns == [name] * _EVERYWHERE.count("?")
+    columns = [
+        [part.name for part in tree.walk() if isinstance(part, exp.Column)] for tree in trees
+    ]
+    return columns == [[name], [name]]
 
 
 def _quoted(text: str, mark: str) -> str:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidings import checks
-from tidings.errors import InvalidCondition
+from tidings.errors import InvalidCondition, shown
+from tidings.limits import Limits
 from tidings.values import Family, Key, Range, Token, format_time, key_us, scalar, token
 
 Interval = tuple[float, float]
@@ -23,6 +24,8 @@ LIMITS: Final[dict[str, Interval]] = {
     "number": (-sys.float_info.max, sys.float_info.max),
     "time": (-62_135_596_800.0, 253_402_300_799.999999),  # the years 1 to 9999
 }
+REPEATED: Final = 4
+"""How often, on average, each predicate may stand in a normal form of the largest size."""
 OPERATORS: Final = (*BOUNDS, "!=", *PATTERNS, "in")
 
 _HOLDS: Final[dict[str, Callable[..., bool]]] = {
@@ -62,6 +65,14 @@ class Predicate:
             for family, key in tokens.get(self.attribute, ())
         )
 
+    def size_bound(self) -> int:
+        """Return a number of bytes that the printed predicate does not exceed."""
+        operand = self.operand
+        members = operand if isinstance(operand, tuple | frozenset) else (operand,)
+        # A character takes up to 4 bytes, and a quote 2; a number or time, less than 48.
+        size = sum(4 * len(each) + 8 if isinstance(each, str) else 48 for each in members)
+        return 2 * (4 * len(self.attribute) + 16) + size
+
     def _satisfied_by(self, key: Key) -> bool:
         if isinstance(key, Range):
             return key.satisfies(self.operator, self.operand)
@@ -79,7 +90,9 @@ def predicate(attribute: object, operator: str, operand: object) -> Predicate:
     """
     attribute = checks.name("an attribute's name", attribute, InvalidCondition)
     if operator not in OPERATORS:
-        raise InvalidCondition(f"{operator!r} is no operator; there are {', '.join(OPERATORS)}")
+        raise InvalidCondition(
+            f"{shown(operator)} is no operator; there are {', '.join(OPERATORS)}"
+        )
     if operator == "in":
         family, keys = _members(attribute, operand)
         return Predicate(attribute, "in", family, keys)
@@ -87,7 +100,7 @@ def predicate(attribute: object, operator: str, operand: object) -> Predicate:
         return _between(attribute, operand)
     family, key = _token(attribute, operand)
     if operator in PATTERNS and family != "string":
-        raise InvalidCondition(f"{attribute}: {operator} needs a string, not {operand!r}")
+        raise InvalidCondition(f"{attribute}: {operator} needs a string, not {shown(operand)}")
     if family == "boolean" and operator not in ("=", "!="):
         raise InvalidCondition(f"{attribute}: booleans have no order; use = or !=")
     if family in ("number", "time") and operator in BOUNDS:
@@ -122,11 +135,11 @@ def _interval(operator: str, bound: float) -> Interval:
 
 def _between(attribute: str, operand: object) -> Predicate:
     if not isinstance(operand, tuple | list) or len(operand) != 2:
-        raise InvalidCondition(f"{attribute}: between needs two bounds, not {operand!r}")
+        raise InvalidCondition(f"{attribute}: between needs two bounds, not {shown(operand)}")
     (family, low), (other, high) = (_token(attribute, bound) for bound in operand)
     if family != other or family == "boolean":
         raise InvalidCondition(
-            f"{attribute}: between needs two numbers, strings or times, not {operand!r}"
+            f"{attribute}: between needs two numbers, strings or times, not {shown(operand)}"
         )
     if low > high:
         raise _empty(attribute, family, low, high)
@@ -136,13 +149,15 @@ def _between(attribute: str, operand: object) -> Predicate:
 def _token(attribute: str, value: object) -> tuple[Family, Any]:
     found = scalar(value)
     if isinstance(found, Range):
-        raise InvalidCondition(f"{attribute}: {value!r} is for events; a condition has between")
+        raise InvalidCondition(
+            f"{attribute}: {shown(value)} is for events; a condition has between"
+        )
     return token(found)
 
 
 def _members(attribute: str, operand: object) -> tuple[Family, frozenset[Key]]:
     if not isinstance(operand, tuple | list | set | frozenset) or not operand:
-        raise InvalidCondition(f"{attribute}: in needs a list of values, not {operand!r}")
+        raise InvalidCondition(f"{attribute}: in needs a list of values, not {shown(operand)}")
     members = {_token(attribute, member) for member in operand}
     families = {family for family, _ in members}
     if len(families) > 1:
@@ -154,16 +169,16 @@ def _members(attribute: str, operand: object) -> tuple[Family, frozenset[Key]]:
 
 
 def _empty(attribute: str, family: Family, low: Key, high: Key) -> InvalidCondition:
-    shown = [_show(family, bound) for bound in (low, high)]
-    strict = " (a bound is strict)" if shown[0] == shown[1] else ""
+    bounds = [_show(family, bound) for bound in (low, high)]
+    strict = " (a bound is strict)" if bounds[0] == bounds[1] else ""
     return InvalidCondition(
-        f"{attribute}: low {shown[0]} is above high {shown[1]}{strict}, so nothing can satisfy it"
+        f"{attribute}: low {bounds[0]} is above high {bounds[1]}{strict}, so nothing can satisfy it"
     )
 
 
 def _show(family: Family, bound: Any) -> str:
     if isinstance(bound, str):
-        return repr(bound)
+        return shown(bound)
     return format_time(key_us(bound)) if family == "time" else f"{bound:.12g}"
 
 
@@ -207,6 +222,29 @@ class Condition:
         return any(
             all(part.holds(tokens) for part in conjunction) for conjunction in self.conjunctions
         )
+
+    def check(self, limits: Limits) -> None:
+        """Refuse a condition with more predicates, or more values of one, than the limits allow."""
+        check, conjunctions = limits.check, self.conjunctions
+        check("conjunctions", len(conjunctions), "the number of conjunctions", InvalidCondition)
+        total = 0
+        for conjunction in conjunctions:
+            size = len(conjunction)
+            what = "the number of predicates of one conjunction"
+            check("conjunction_predicates", size, what, InvalidCondition)
+            total += size
+            for part in conjunction:
+                if part.operator == "in":
+                    what = "the number of values of one `in`"
+                    check("in_values", len(part.operand), what, InvalidCondition)
+        if total > limits.predicates:
+            # A normal form repeats predicates; what counts are the different ones.
+            different = max(len(set(self.predicates)), -(-total // REPEATED))
+            check("predicates", different, "the number of predicates", InvalidCondition)
+
+    def size_bound(self) -> int:
+        """Return a number of bytes that the printed condition does not exceed."""
+        return sum(part.size_bound() for conjunction in self.conjunctions for part in conjunction)
 
     @property
     def predicates(self) -> tuple[Predicate, ...]:

@@ -18,6 +18,7 @@ _TERM: Final = re.compile(
     rf"|\s+between\s+{_VALUE}\s+and\s+{_VALUE})\s*(and\s|$)",
     re.ASCII | re.IGNORECASE,
 )
+_DIGITS: Final = 320
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
@@ -56,4 +57,11 @@ def _value(text: str) -> object:
         return text[1:-1]
     if (known := _BOOLEANS.get(text.lower())) is not None:
         return known
-    return float(text) if "." in text else int(text)
+    return number(text)
+
+
+def number(text: str) -> int | float:
+    """Read a number; one of more digits than any finite number has becomes infinite."""
+    if len(text) > _DIGITS or not text.lstrip("-").isdecimal():
+        return float(text)
+    return int(text)
