@@ -5,12 +5,19 @@ may also be null. Every object's `to_dict()` is its form, and reads back equal.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from tidings.errors import InvalidForm, TidingsError
+from tidings import checks
+from tidings.errors import InvalidForm, TidingsError, shown
 from tidings.limits import TRUSTED, Limits
 from tidings.model import Event, Subscription
 from tidings.policy import Policy, Subscriber
+
+_FEW: Final = 20
+_SHORT: Final = 300
+_SMALL: Final = 4 * 5 * _FEW * (_FEW + 1) * _SHORT
+"""No form of 5 fields, each of a few lists of a few short texts, has more bytes."""
+_NUMBERS: Final = (int, float, bool)
 
 
 def loads_event(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Event:
@@ -26,7 +33,15 @@ def loads_event(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Event:
     optional = ("sequence", "probabilities")
     found = fields(form, "event", ("id", "published_at", "attributes"), optional)
     if not isinstance(found.get("probabilities", {}), Mapping):
-        raise InvalidForm(f"event {found['id']}: `probabilities` is an object of numbers")
+        label = _label("event", found["id"])
+        raise InvalidForm(f"{label}: `probabilities` is an object of numbers")
+    _check(found, "event", limits)
+    attributes = found["attributes"]
+    if isinstance(attributes, dict) and len(attributes) > limits.attributes:
+        label = _label("event", found["id"])
+        limits.check(
+            "attributes", len(attributes), f"{label}: the number of attributes", InvalidForm
+        )
     return Event(**found)
 
 
@@ -38,12 +53,15 @@ def loads_subscription(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Sub
     True
     """
     optional = ("where", "any", "prefrank", "score")
-    return Subscription(**fields(form, "subscription", ("id", "subscriber"), optional))
+    found = fields(form, "subscription", ("id", "subscriber"), optional)
+    _check(found, "subscription", limits)
+    return Subscription(**found, limits=limits)
 
 
 def loads_policy(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Policy:
     """Read the form of a policy; parts that are left out are at their defaults."""
     found = fields(form, "policy", (), ("k", "scorer", "decay", "window", "diversify"))
+    _check(found, "policy", limits)
     return Policy(**found, limits=limits)
 
 
@@ -54,14 +72,53 @@ def loads_subscriber(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Subsc
     2
     """
     found = fields(form, "subscriber", ("id",), ("policy", "prefers"))
+    _check(found, "subscriber", limits)
+    label = _label("subscriber", found["id"])
     try:
         policy = loads_policy(found.get("policy", {}), limits)
     except TidingsError as error:
-        raise InvalidForm(f"subscriber {found['id']}: {error}") from None
+        raise InvalidForm(f"{label}: {error}") from None
     prefers = found.get("prefers", ())
     if not isinstance(prefers, list | tuple):
-        raise InvalidForm(f"subscriber {found['id']}: `prefers` is a list of [better, worse] pairs")
-    return Subscriber(found["id"], policy, prefers)
+        raise InvalidForm(f"{label}: `prefers` is a list of [better, worse] pairs")
+    return Subscriber(found["id"], policy, prefers, limits)
+
+
+def _check(form: dict[str, Any], what: str, limits: Limits) -> None:
+    """Refuse a form that is too large or nests too deeply."""
+    if not _small(form, limits):
+        limits.check_record(form, _label(what, form.get("id")), InvalidForm)
+
+
+def _small(form: dict[str, Any], limits: Limits) -> bool:
+    """Tell whether a form is within limits by a look at it, as most are.
+
+    It has some fields of short texts and numbers, or objects of some of these or of short lists.
+    """
+    if limits.record_bytes < _SMALL or limits.string_bytes < 4 * _SHORT or limits.nesting < 3:
+        return False
+    for value in form.values():
+        if type(value) is dict:
+            if len(value) > _FEW or not all(map(_short, value)):
+                return False
+            for inner in value.values():
+                if not (_short(inner) or (type(inner) is list and _short_list(inner))):
+                    return False
+        elif not _short(value):
+            return False
+    return True
+
+
+def _short_list(values: list[Any]) -> bool:
+    return len(values) <= _FEW and all(map(_short, values))
+
+
+def _short(value: object) -> bool:
+    return len(value) <= _SHORT if type(value) is str else type(value) in _NUMBERS
+
+
+def _label(what: str, name: object) -> str:
+    return f"{what} {name}" if isinstance(name, str) else what
 
 
 def fields(
@@ -72,15 +129,14 @@ def fields(
     An optional field that is null is left out. `what` names the record in errors, along with its
     id where it has one.
     """
-    if not isinstance(form, Mapping):
-        raise InvalidForm(f"{what}: the form is an object with named fields, not {form!r}")
-    label = f"{what} {form['id']}" if isinstance(form.get("id"), str) else what
+    given = checks.mapping(f"{what}: the form is an object with named fields", form, InvalidForm)
     possible = (*required, *optional)
-    for name in form:
-        if name not in possible:
+    for name in given:
+        if not isinstance(name, str) or name not in possible:
             listed = ", ".join(map(repr, possible))
-            raise InvalidForm(f"{label}: unknown field {name!r}; possible are {listed}")
+            label = _label(what, given.get("id"))
+            raise InvalidForm(f"{label}: unknown field {shown(name)}; possible are {listed}")
     for name in required:
-        if name not in form:
-            raise InvalidForm(f"{label}: field {name!r} is missing")
-    return {name: form[name] for name in form if name in required or form[name] is not None}
+        if name not in given:
+            raise InvalidForm(f"{_label(what, given.get('id'))}: field {name!r} is missing")
+    return {name: given[name] for name in given if name in required or given[name] is not None}

@@ -64,7 +64,7 @@ def _event(text: str) -> Event:
     """Read the JSON form of an event; without `attributes`, it is these."""
     try:
         form = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidForm(f"the event is no JSON: {error}") from None
     if isinstance(form, dict) and "attributes" not in form:
         form = {"id": "event", "published_at": 0, "attributes": form}

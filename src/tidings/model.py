@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, TypeVar
 
 from tidings import checks
-from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError
-from tidings.language import parse, parse_predicate, render, render_predicate
+from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError, shown
+from tidings.language import check_condition, parse, parse_predicate, render, render_predicate
+from tidings.limits import TRUSTED, Limits
 from tidings.predicate import Condition, Predicate, TokenMap
 from tidings.values import (
     SECOND_US,
@@ -48,18 +49,18 @@ class Event:
     published_us: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        checks.name("an event's id", self.id, InvalidEvent)
+        _set(self, id=checks.name("an event's id", self.id, InvalidEvent))
         if self.sequence is not None:
             label = f"event {self.id}: sequence"
-            checks.count(label, self.sequence, InvalidEvent, low=0, high=LAST_SEQUENCE)
+            number = checks.count(label, self.sequence, InvalidEvent, low=0, high=LAST_SEQUENCE)
+            _set(self, sequence=number)
         us = self._read("published_at", lambda: parse_time_us(self.published_at))
-        if not isinstance(self.attributes, Mapping):
-            raise InvalidEvent(f"event {self.id}: attributes are a mapping of names to values")
-        values = {name: self._value(name, value) for name, value in self.attributes.items()}
-        _set(self, attributes=values, published_us=us)
-        self._check_probabilities()
-        if isinstance(self.published_at, bool) or not isinstance(self.published_at, int | float):
-            _set(self, published_at=us / SECOND_US)
+        label = f"event {self.id}: attributes are a mapping of names to values"
+        given = checks.mapping(label, self.attributes, InvalidEvent)
+        values = dict(self._value(name, value) for name, value in given.items())
+        _set(self, attributes=values, published_us=us, published_at=_seconds(self.published_at, us))
+        if type(self.probabilities) is not dict or self.probabilities:
+            _set(self, probabilities=self._read_probabilities())
 
     @cached_property
     def tokens(self) -> TokenMap:
@@ -82,16 +83,23 @@ class Event:
         )
         return made
 
-    def _check_probabilities(self) -> None:
-        for name, probability in self.probabilities.items():
+    def _read_probabilities(self) -> dict[str, float]:
+        label = f"event {self.id}: probabilities are a mapping of attributes to numbers"
+        found = dict[str, float]()
+        for given, value in checks.mapping(label, self.probabilities, InvalidEvent).items():
+            name = checks.name(f"event {self.id}: an attribute's name", given, InvalidEvent)
             if name not in self.attributes:
-                raise InvalidEvent(f"event {self.id}: there is no attribute {name!r} to be sure of")
+                raise InvalidEvent(
+                    f"event {self.id}: there is no attribute {shown(name)} to be sure of"
+                )
             label = f"event {self.id}: the probability of {name}"
-            checks.number(label, probability, InvalidEvent, high=1)
+            number = checks.number(label, value, InvalidEvent, high=1)
+            found[name] = value if type(value) is int else number
+        return found
 
-    def _value(self, name: object, value: object) -> Value:
-        checks.name(f"event {self.id}: an attribute's name", name, InvalidEvent)
-        return self._read(f"attribute {name}", lambda: attribute_value(value))
+    def _value(self, given: object, value: object) -> tuple[str, Value]:
+        name = checks.name(f"event {self.id}: an attribute's name", given, InvalidEvent)
+        return name, self._read(f"attribute {name}", lambda: attribute_value(value))
 
     def _read(self, what: str, read: Callable[[], T]) -> T:
         try:
@@ -127,6 +135,15 @@ class Event:
         return twin
 
 
+def _seconds(given: object, us: int) -> float:
+    """Return a publication time as it is kept: a number as it was given, all else in seconds."""
+    if type(given) is int or type(given) is float:
+        return given
+    if isinstance(given, int) and not isinstance(given, bool):
+        return int.__int__(given)
+    return float.__float__(given) if isinstance(given, float) else us / SECOND_US
+
+
 def newest_first(event: Event) -> tuple[int, str]:
     """Give the order of ties between events: newer publication time, then smaller id."""
     return (-event.published_us, event.id)
@@ -143,6 +160,8 @@ class Weighted:
     def __post_init__(self) -> None:
         _set(self, weight=_scaled("the weight", self.weight, 1 / _MOST))
         checks.choice("the state", self.state, STATES, InvalidSubscription)
+        if not isinstance(self.predicate, Predicate):
+            raise InvalidSubscription(f"{shown(self.predicate)} is no predicate")
 
     def to_dict(self) -> list[Any]:
         """Give the JSON form: `[condition, weight]`, and the state where it is not active."""
@@ -154,7 +173,8 @@ class Weighted:
 class Subscription:
     """A standing interest: a condition (`where`), or weighted predicates (`any`).
 
-    `prefrank` serves the preference scorer (PREF Def. 3), `score` the exact one (RPS).
+    `prefrank` serves the preference scorer (PREF Def. 3), `score` the exact one (RPS). What is
+    larger than the `limits` allow is refused; they are not kept.
 
     >>> Subscription("s1", "addison", where="genre = 'drama'", prefrank=0.8).to_dict()["where"]
     "genre = 'drama'"
@@ -166,11 +186,13 @@ class Subscription:
     any: Sequence[Weighted | Sequence[Any]] | None = None
     prefrank: float | None = None
     score: float | None = None
+    limits: InitVar[Limits] = TRUSTED
 
-    def __post_init__(self) -> None:
-        checks.name("a subscription's id", self.id, InvalidSubscription)
+    def __post_init__(self, limits: Limits) -> None:
+        _set(self, id=checks.name("a subscription's id", self.id, InvalidSubscription))
         label = f"subscription {self.id}"
-        checks.name(f"{label}: subscriber", self.subscriber, InvalidSubscription)
+        owner = checks.name(f"{label}: subscriber", self.subscriber, InvalidSubscription)
+        _set(self, subscriber=owner)
         if (self.where is None) == (self.any is None):
             raise InvalidSubscription(f"{label}: give either `where` or `any`")
         if self.prefrank is not None:
@@ -179,10 +201,13 @@ class Subscription:
         if self.score is not None:
             _set(self, score=_scaled(f"{label}: score", self.score))
         try:
-            if self.where is not None and not isinstance(self.where, Condition):
-                _set(self, where=parse(self.where))
+            if isinstance(self.where, Condition):
+                check_condition(self.where, limits)
+            elif self.where is not None:
+                _set(self, where=parse(self.where, limits))
             if self.any is not None:
-                _set(self, any=tuple(map(_weighted, _entries(self.any))))
+                entries = _entries(self.any, limits)
+                _set(self, any=tuple(_weighted(entry, limits) for entry in entries))
         except TidingsError as error:
             raise InvalidSubscription(f"{label}: {error}") from None
         if not self.groups:
@@ -228,10 +253,25 @@ class Subscription:
         return form | {name: value for name, value in given.items() if value is not None}
 
 
-def _entries(given: Any) -> Sequence[Any]:
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise InvalidSubscription(f"`any` is a list of [condition, weight], not {given!r}")
-    return given
+def _entries(given: Any, limits: Limits) -> Sequence[Any]:
+    entries = _listed(given)
+    if entries is None:
+        raise InvalidSubscription(f"`any` is a list of [condition, weight], not {shown(given)}")
+    what = "the number of predicates of `any`"
+    limits.check("any_predicates", len(entries), what, InvalidSubscription)
+    return entries
+
+
+def _listed(given: object) -> Sequence[Any] | None:
+    """Return a sequence, but no text, as a plain one; None for anything else."""
+    if isinstance(given, list | tuple):
+        return given
+    if isinstance(given, str | bytes | bytearray | memoryview) or not isinstance(given, Sequence):
+        return None
+    try:
+        return list(given)
+    except Exception:  # noqa: BLE001 - the methods of a foreign class
+        return None
 
 
 def _scaled(what: str, value: object, least: float = 0.0) -> float:
@@ -239,22 +279,24 @@ def _scaled(what: str, value: object, least: float = 0.0) -> float:
     found = checks.number(what, value, InvalidSubscription)
     if found and not least <= found <= _MOST:
         limits = f"0 or between {least:g} and {_MOST:g}" if least else f"at most {_MOST:g}"
-        raise InvalidSubscription(f"{what} is {limits}, not {value!r}")
+        raise InvalidSubscription(f"{what} is {limits}, not {shown(value)}")
     return found
 
 
-def _weighted(entry: Any) -> Weighted:
+def _weighted(given: Any, limits: Limits) -> Weighted:
     """Read `[condition, weight]` or `[condition, weight, state]`."""
-    if isinstance(entry, Weighted):
-        return entry
-    if isinstance(entry, str) or not isinstance(entry, Sequence) or len(entry) not in (2, 3):
-        raise InvalidSubscription(f"{entry!r} is no weighted predicate; write [condition, weight]")
+    if isinstance(given, Weighted):
+        return given
+    entry = _listed(given)
+    if entry is None or len(entry) not in (2, 3):
+        what = shown(given)
+        raise InvalidSubscription(f"{what} is no weighted predicate; write [condition, weight]")
     text, weight, state = (*entry, "active")[:3]
-    part = parse_predicate(text)
+    part = parse_predicate(text, limits)
     try:
         return Weighted(part, weight, state)
     except InvalidSubscription as error:
-        raise InvalidSubscription(f"{text!r}: {error}") from None
+        raise InvalidSubscription(f"{shown(text)}: {error}") from None
 
 
 @dataclass(frozen=True)

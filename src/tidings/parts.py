@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, TypeVar
 
-from tidings.errors import InvalidPolicy
+from tidings import checks
+from tidings.errors import InvalidPolicy, TidingsError, shown
 
 P = TypeVar("P")
 
@@ -20,12 +21,15 @@ def read(registry: Mapping[str, type[P]], what: str, spec: object) -> P:
     for kind in registry.values():
         if isinstance(spec, kind):
             return spec
-    form = {"name": spec} if isinstance(spec, str) else spec
-    if not isinstance(form, Mapping) or not isinstance(form.get("name"), str):
-        raise InvalidPolicy(f"a {what} is a name or a form with a name, not {spec!r}")
-    if form["name"] not in registry:
-        raise InvalidPolicy(f"{form['name']!r} is no {what}; there are {', '.join(registry)}")
-    return _make(registry[form["name"]], what, form)
+    rule = f"a {what} is a name or a form with a name"
+    form = checks.mapping(rule, {"name": spec} if isinstance(spec, str) else spec, InvalidPolicy)
+    name = form.get("name")
+    if not isinstance(name, str):
+        raise InvalidPolicy(f"{rule}, not {shown(spec)}")
+    name = checks.plain_text(name)
+    if name not in registry:
+        raise InvalidPolicy(f"{shown(name)} is no {what}; there are {', '.join(registry)}")
+    return _make(registry[name], what, form | {"name": name})
 
 
 def _make(kind: type[P], what: str, form: Mapping[str, Any]) -> P:
@@ -33,15 +37,24 @@ def _make(kind: type[P], what: str, form: Mapping[str, Any]) -> P:
     for name in form:
         if name != "name" and name not in known:
             allowed = ", ".join(known) or "none"
-            raise InvalidPolicy(f"{what} {form['name']}: no parameter {name!r}; it has: {allowed}")
+            raise InvalidPolicy(
+                f"{what} {form['name']}: no parameter {shown(name)}; it has: {allowed}"
+            )
     for name, each in known.items():
         if _required(each) and name not in form:
             raise InvalidPolicy(f"{what} {form['name']} needs {name!r}")
-    given = {each.name: form[name] for name, each in known.items() if name in form}
+    values = {each.name: form[name] for name, each in known.items() if name in form}
     try:
-        return kind(**given)
-    except InvalidPolicy as error:
+        made = kind(**values)
+        hash(made)
+        return made
+    except TidingsError as error:
         raise InvalidPolicy(f"{what} {form['name']}: {error}") from None
+    except Exception as error:  # noqa: BLE001 - a part that does not foresee such a value
+        listed = ", ".join(f"{name} = {shown(value)}" for name, value in form.items())
+        raise InvalidPolicy(
+            f"{what} {form['name']}: {listed} cannot be its parameters ({shown(error)})"
+        ) from None
 
 
 def form(part: Any) -> str | dict[str, Any]:
@@ -53,7 +66,7 @@ def form(part: Any) -> str | dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if callable(value):
-        raise InvalidPolicy(f"{value!r} is a function, which has no written form")
+        raise InvalidPolicy(f"{shown(value)} is a function, which has no written form")
     if hasattr(value, "to_form"):
         return value.to_form()
     if is_dataclass(value):

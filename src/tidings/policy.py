@@ -1,13 +1,13 @@
 """Policies and the subscribers that hold them: scorer x decay x window x diversifier x k."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import InitVar, dataclass
 from typing import Any
 
 from tidings import checks, parts
 from tidings.diversify import DIVERSIFIERS, Diversifier
 from tidings.diversify.none import NoDiversity
-from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError
+from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError, shown
 from tidings.limits import TRUSTED, Limits
 from tidings.score import DECAYS, SCORERS, Decay, Scorer
 from tidings.score.freshness import NoDecay
@@ -58,23 +58,26 @@ class Policy:
 class Subscriber:
     """Somebody with a policy, and with preferences between subscriptions (PREF Def. 2).
 
-    `prefers` holds pairs (s_i, s_j): s_i over s_j. A cycle is refused, and named.
+    `prefers` holds pairs (s_i, s_j): s_i over s_j. A cycle is refused, and named. More preferences
+    than the `limits` allow are refused; they are not kept.
     """
 
     id: str
     policy: Policy = Policy()
     prefers: Sequence[tuple[str, str]] = ()
+    limits: InitVar[Limits] = TRUSTED
 
-    def __post_init__(self) -> None:
-        checks.name("a subscriber's id", self.id, InvalidSubscription)
+    def __post_init__(self, limits: Limits) -> None:
+        name = checks.name("a subscriber's id", self.id, InvalidSubscription)
+        object.__setattr__(self, "id", name)
         if not isinstance(self.policy, Policy):
-            raise InvalidSubscription(f"subscriber {self.id}: {self.policy!r} is no policy")
-        pairs = tuple(_pair(self.id, pair) for pair in self.prefers)
+            raise InvalidSubscription(f"subscriber {name}: {shown(self.policy)} is no policy")
+        pairs = _pairs(name, self.prefers, limits)
         object.__setattr__(self, "prefers", pairs)
         try:
-            winnow({name for pair in pairs for name in pair}, pairs)
+            winnow({each for pair in pairs for each in pair}, pairs)
         except TidingsError as error:
-            raise InvalidSubscription(f"subscriber {self.id}: {error}") from None
+            raise InvalidSubscription(f"subscriber {name}: {error}") from None
 
     def to_dict(self) -> dict[str, Any]:
         """Give the JSON form."""
@@ -82,11 +85,24 @@ class Subscriber:
         return form | ({"prefers": [list(pair) for pair in self.prefers]} if self.prefers else {})
 
 
+def _pairs(subscriber: str, prefers: object, limits: Limits) -> tuple[tuple[str, str], ...]:
+    if isinstance(prefers, str) or not isinstance(prefers, Collection):
+        what = shown(prefers)
+        raise InvalidSubscription(
+            f"subscriber {subscriber}: `prefers` is a list of [better, worse] pairs, not {what}"
+        )
+    what = f"subscriber {subscriber}: the number of preferences"
+    limits.check("prefers", len(prefers), what, InvalidSubscription)
+    return tuple(_pair(subscriber, pair) for pair in prefers)
+
+
 def _pair(subscriber: str, pair: Any) -> tuple[str, str]:
     if isinstance(pair, list | tuple) and len(pair) == 2:
         better, worse = pair
         if isinstance(better, str) and isinstance(worse, str):
-            return (better, worse)
+            what = f"subscriber {subscriber}: the id of a preferred subscription"
+            names = [checks.name(what, each, InvalidSubscription) for each in (better, worse)]
+            return (names[0], names[1])
     raise InvalidSubscription(
-        f"subscriber {subscriber}: {pair!r} is no preference; write [better, worse]"
+        f"subscriber {subscriber}: {shown(pair)} is no preference; write [better, worse]"
     )

@@ -16,8 +16,8 @@ from typing import Any, Final, Literal, Union
 
 import numpy as np
 
-from tidings.checks import encodable
-from tidings.errors import InvalidValue, TidingsError
+from tidings.checks import encodable, plain_text
+from tidings.errors import InvalidValue, TidingsError, shown
 
 Family = Literal["number", "string", "boolean", "time"]
 Scalar = Union[bool, int, float, str, datetime, "Range"]
@@ -69,15 +69,22 @@ class Range:
     span: tuple[float, float] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        (family, low), (other, high) = (token(scalar(bound)) for bound in (self.low, self.high))
+        bounds = [_bound(bound) for bound in (self.low, self.high)]
+        (family, low), (other, high) = map(token, bounds)
         if family != other or not isinstance(low, float) or not isinstance(high, float):
-            raise InvalidValue(f"a range goes from a number or time to another, not {self!r}")
+            what = f"{shown(self.low)} and {shown(self.high)}"
+            raise InvalidValue(f"a range goes from a number or time to another, not between {what}")
         if low > high:
-            raise InvalidValue(f"the range's low {self.low} is above its high {self.high}")
-        if self.mode not in ("overlaps", "contained"):
-            raise InvalidValue(f"a range's mode is 'overlaps' or 'contained', not {self.mode!r}")
-        object.__setattr__(self, "family", family)
-        object.__setattr__(self, "span", (low, high))
+            raise InvalidValue(f"the range's low {bounds[0]} is above its high {bounds[1]}")
+        given: object = self.mode
+        mode = plain_text(given) if isinstance(given, str) else None
+        if mode not in ("overlaps", "contained"):
+            what = shown(self.mode)
+            raise InvalidValue(f"a range's mode is 'overlaps' or 'contained', not {what}")
+        # The bounds are kept as scalars, which can be hashed, compared and written in JSON.
+        kept = {"low": bounds[0], "high": bounds[1], "mode": mode, "family": family}
+        for name, value in (kept | {"span": (low, high)}).items():
+            object.__setattr__(self, name, value)
 
     def satisfies(self, operator: str, operand: Any) -> bool:
         """Tell whether some, or every, value satisfies `between`, `in` or `!=`."""
@@ -93,7 +100,7 @@ class Range:
 
     def to_form(self) -> dict[str, Any]:
         """Give the JSON form."""
-        form = {"range": [plain(scalar(self.low)), plain(scalar(self.high))]}
+        form = {"range": [plain(self.low), plain(self.high)]}
         return form if self.mode == "overlaps" else form | {"mode": self.mode}
 
 
@@ -106,11 +113,30 @@ def scalar(value: object) -> Scalar:
     Traceback (most recent call last):
     tidings.errors.InvalidValue: nan is not a finite number
     """
+    kind = type(value)
+    if kind is int or kind is float:
+        return _finite(value)  # type: ignore[arg-type]
+    if kind is str and value.isascii():  # type: ignore[attr-defined]
+        return value  # type: ignore[return-value]
+    try:
+        return _converted(value)
+    except TidingsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the methods of a foreign class
+        why = f"it fails with {shown(error)}"
+        raise InvalidValue(f"{shown(value)} cannot be read as a value: {why}") from None
+
+
+def _converted(value: object) -> Scalar:
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value[()]
     if isinstance(value, np.generic):
         value = _unboxed(value)
-    if isinstance(value, str) and not encodable(value):
-        raise InvalidValue(f"{value!r} holds half a surrogate pair, which UTF-8 cannot hold")
-    if isinstance(value, bool | str | Range):
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _finite(int.__int__(value))  # type: ignore[arg-type]
+    if isinstance(value, str):
+        return _text(plain_text(value))
+    if isinstance(value, bool | Range):
         return value
     if isinstance(value, datetime):
         return _utc(value)
@@ -119,19 +145,34 @@ def scalar(value: object) -> Scalar:
     if isinstance(value, Real | Decimal):
         return _finite(value)
     if isinstance(value, Mapping):
-        return _tagged(value)
+        return _tagged(dict(value.items()))
     raise _no_value(value)
+
+
+def _text(text: str) -> str:
+    if not encodable(text):
+        raise InvalidValue(f"{shown(text)} holds half a surrogate pair, which UTF-8 cannot hold")
+    return text
+
+
+def _bound(value: object) -> Scalar:
+    """Read a bound of a range, which is no range itself, in whatever form."""
+    if isinstance(value, Range) or (isinstance(value, Mapping) and "range" in value):
+        raise InvalidValue(f"a range goes from a number or time to another, not {shown(value)}")
+    return scalar(value)
 
 
 def _tagged(form: Mapping[str, Any]) -> Scalar:
     """Read `{"time": ...}` or `{"range": [low, high], "mode": ...}`."""
     if set(form) == {"time"}:
+        if isinstance(form["time"], Mapping):
+            raise _no_value(form)
         return moment(parse_time_us(form["time"]))
     if "range" not in form or not set(form) <= {"range", "mode"}:
         raise _no_value(form)
     bounds = form["range"]
     if not isinstance(bounds, list | tuple) or len(bounds) != 2:
-        raise InvalidValue(f"a range has a low and a high, not {bounds!r}")
+        raise InvalidValue(f"a range has a low and a high, not {shown(bounds)}")
     return Range(bounds[0], bounds[1], form.get("mode", "overlaps"))
 
 
@@ -139,7 +180,7 @@ def _no_value(value: object) -> InvalidValue:
     if value is None:
         return InvalidValue("null is no value; leave the attribute out")
     kind = type(value).__name__
-    return InvalidValue(f"{value!r} is a {kind}; a value is a number, string, boolean or time")
+    return InvalidValue(f"{shown(value)} is a {kind}; a value is a number, string, boolean or time")
 
 
 def _unboxed(value: np.generic) -> object:
@@ -159,6 +200,10 @@ def _utc(when: datetime) -> datetime:
         raise InvalidValue(f"{when} is no time within the years 1 to 9999") from None
 
 
+def _shown_number(value: object) -> str:
+    return str(value) if isinstance(value, float | Decimal) else shown(value)
+
+
 def _finite(value: Real | Decimal) -> int | float:
     try:
         number = float(value)
@@ -167,18 +212,30 @@ def _finite(value: Real | Decimal) -> int | float:
     except ValueError:  # a signalling NaN
         number = math.nan
     if not math.isfinite(number):
-        raise InvalidValue(f"{value} is not a finite number")
+        raise InvalidValue(f"{_shown_number(value)} is not a finite number")
     return int(value) if isinstance(value, Integral) else number
 
 
 def attribute_value(value: object) -> Value:
     """Give a scalar or a list of scalars as a value; a list stands for its elements."""
+    kind = type(value)
+    if kind is str or kind is int or kind is float:
+        return scalar(value)
+    try:
+        elements = _elements(value)
+    except Exception as error:  # noqa: BLE001 - the methods of a foreign class
+        why = f"it fails with {shown(error)}"
+        raise InvalidValue(f"{shown(value)} cannot be read as a list: {why}") from None
+    return scalar(value) if elements is None else tuple(map(scalar, elements))
+
+
+def _elements(value: object) -> list[object] | None:
+    """Return the elements of a list, an array or a set; None if it is none of these."""
     if isinstance(value, np.ndarray):
-        value = list(value) if value.ndim else value[()]
-    if isinstance(value, list | tuple | set | frozenset):
-        elements = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-        return tuple(scalar(element) for element in elements)
-    return scalar(value)
+        return list(value) if value.ndim else None
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    return list(value) if isinstance(value, list | tuple) else None
 
 
 def token(value: Scalar) -> Token:
@@ -243,20 +300,23 @@ def parse_time_us(value: object) -> int:
     if value is None:
         raise InvalidValue("null is no time; write RFC 3339, or epoch seconds as a number")
     if isinstance(value, str):
+        text = plain_text(value)
         try:
-            value = datetime.fromisoformat(value)
+            value = datetime.fromisoformat(text)
         except ValueError:
             raise InvalidValue(
-                f"{value!r} is no time; write RFC 3339 (2026-11-15T20:05:00Z), or epoch seconds as "
-                "a number"
+                f"{shown(text)} is no time; write RFC 3339 (2026-11-15T20:05:00Z), or epoch "
+                "seconds as a number"
             ) from None
     found = scalar(value)
     if isinstance(found, datetime):
         return time_us(found)
     if isinstance(found, bool | str | Range):
-        raise InvalidValue(f"{value!r} is no time; write RFC 3339, or epoch seconds as a number")
+        raise InvalidValue(
+            f"{shown(value)} is no time; write RFC 3339, or epoch seconds as a number"
+        )
     if not EARLIEST <= found <= LATEST:
-        raise InvalidValue(f"{value!r} is outside the years 1 to 9999; give epoch *seconds*")
+        raise InvalidValue(f"{shown(value)} is outside the years 1 to 9999; give epoch *seconds*")
     return round(found * SECOND_US)
 
 
@@ -295,7 +355,7 @@ def parse_duration_us(value: object) -> int:
         iso = _ISO_DURATION.fullmatch(text)
         if iso and any(iso.groups()):
             return _iso_us(group or "0" for group in iso.groups())
-    raise InvalidValue(f"{value!r} is no duration; write 30m, 1h30m, 2d or ISO 8601 (PT30M)")
+    raise InvalidValue(f"{shown(value)} is no duration; write 30m, 1h30m, 2d or ISO 8601 (PT30M)")
 
 
 def _iso_us(numbers: Iterable[str]) -> int:

@@ -10,14 +10,15 @@ import typer
 from tidings import parts
 from tidings.cli.app import AsJson, app, print_json
 from tidings.cli.gather import gathered
+from tidings.errors import clipped
 from tidings.score import SCORERS
 
 
 def _scorer(text: str) -> Any:
     try:
         return parts.read(SCORERS, "scorer", json.loads(text) if text.startswith("{") else text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(clipped(str(error))) from None
 
 
 def _file(path: Path | None) -> Path | None:

@@ -21,6 +21,9 @@ AGGREGATES: Final[dict[str, Callable[[Sequence[float]], float]]] = {
     "sum": lambda ranks: rounded(math.fsum(ranks)),
 }
 
+_NAMED: Final = 8
+"""How many of a long cycle are named at its either end."""
+
 
 @dataclass(frozen=True)
 class Preference:
@@ -39,8 +42,12 @@ class Preference:
         if self.aggregate in ("weighted sum", "weighted-sum", "weighted_sum"):
             object.__setattr__(self, "aggregate", "sum")
         checks.choice("aggregate", self.aggregate, AGGREGATES)
-        for subscription, weight in self.weights.items():
+        rule = "weights are a mapping of ids of subscriptions to numbers"
+        weights = checks.mapping(rule, self.weights, InvalidPolicy)
+        for subscription, weight in weights.items():
+            checks.name("the id of a subscription with a weight", subscription, InvalidPolicy)
             checks.number(f"the weight of {subscription}", weight)
+        object.__setattr__(self, "weights", weights)
         if self.weights and self.aggregate != "sum":
             raise InvalidPolicy(f"weights go with the aggregate sum, not {self.aggregate}")
 
@@ -119,17 +126,28 @@ def all_prefranks(subscriptions: Sequence[Subscription], prefers: Prefers) -> di
 def winnow(items: Iterable[str], prefers: Prefers) -> list[set[str]]:
     """Give the winnow levels (PREF 3.1): level 1 are the undominated, level 2 those after, ...
 
+    An item is on the level after the last of those that dominate it; linear in the preferences.
+
     >>> [sorted(level) for level in winnow("abc", [("a", "b"), ("b", "c")])]
     [['a'], ['b'], ['c']]
     """
-    left, levels = set(items), []
-    while left:
-        dominated = {worse for better, worse in prefers if better in left}
-        level = left - dominated
-        if not level:
-            raise InvalidSubscription(f"preferences form a cycle: {_cycle(left, prefers)}")
+    left = set(items)
+    worse, dominating = defaultdict[str, list[str]](list), dict.fromkeys(left, 0)
+    for high, low in set(prefers):
+        if high in left and low in left:
+            worse[high].append(low)
+            dominating[low] += 1
+    levels = list[set[str]]()
+    level = {item for item in left if not dominating[item]}
+    while level:
         levels.append(level)
         left -= level
+        dominated = [low for high in level for low in worse[high]]
+        for low in dominated:
+            dominating[low] -= 1
+        level = {low for low in dominated if not dominating[low]}
+    if left:
+        raise InvalidSubscription(f"preferences form a cycle: {_cycle(left, prefers)}")
     return levels
 
 
@@ -152,7 +170,11 @@ def _cycle(items: set[str], prefers: Prefers) -> str:
     for high, low in prefers:
         if high in items:
             better[low].append(high)
-    path = [min(items)]
-    while path[-1] not in path[:-1]:
-        path.append(min(better[path[-1]]))
-    return " > ".join(reversed(path[path.index(path[-1]) :]))
+    path, item = dict[str, None](), min(items)
+    while item not in path:
+        path[item] = None
+        item = min(better[item])
+    walked = list(path)
+    cycle = [item, *reversed(walked[walked.index(item) :])]
+    shortened = [*cycle[:_NAMED], "...", *cycle[-_NAMED:]] if len(cycle) > 2 * _NAMED else cycle
+    return " > ".join(shortened)
