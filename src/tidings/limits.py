@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from sys import maxsize
 from typing import Any, Final, Self
 
-from tidings.errors import InvalidForm, TidingsError
+from tidings.errors import InvalidForm, TidingsError, shown
 
 DAY_US: Final = 86_400_000_000
 UNLIMITED: Final = maxsize
@@ -47,9 +47,9 @@ class Limits:
     list_values: int = 1_000_000
     """Values of one list attribute."""
     condition_bytes: int = 1_000_000
-    """Bytes of the text of one condition."""
+    """Bytes of the text of one condition, as written and in disjunctive normal form."""
     predicates: int = 10_000
-    """Predicates of one condition in disjunctive normal form."""
+    """Different predicates of one condition; its normal form may have 4 times as many."""
     conjunction_predicates: int = 10_000
     """Predicates of one conjunction of it."""
     conjunctions: int = 1_024
@@ -84,7 +84,7 @@ class Limits:
             value, most = getattr(self, each.name), _CEILINGS.get(each.name, UNLIMITED)
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
                 bound = "at least 1" if most == UNLIMITED else f"between 1 and {most:,}"
-                raise TidingsError(f"the limit {each.name} must be {bound}, not {value!r}")
+                raise TidingsError(f"the limit {each.name} must be {bound}, not {shown(value)}")
 
     @classmethod
     def trusted(cls) -> Self:
@@ -122,7 +122,9 @@ class Limits:
         """Refuse a value above the limit of this name; `what` names the value in the error."""
         limit = getattr(self, name)
         if value > limit:
-            raise error(f"{what} is {value:,}, above the limit {name} = {limit:,}")
+            # Python refuses to print integers of more than 4,300 digits.
+            number = f"{value:,}" if value <= UNLIMITED else shown(value)
+            raise error(f"{what} is {number}, above the limit {name} = {limit:,}")
 
     def check_record(
         self, record: object, what: str, error: type[TidingsError] = InvalidForm

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.errors import InvalidPolicy
+from tidings.errors import InvalidPolicy, InvalidSubscription
 from tidings.language import render_predicate
 from tidings.model import Event, Subscription
 from tidings.score.graph import Graph, space
@@ -177,3 +177,9 @@ def test_the_order_of_the_subscriptions_does_not_matter(spaces: list[Any]) -> No
 def test_parameters_that_mean_nothing_are_refused(arguments: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidPolicy, match=why):
         Graph(**arguments)
+
+
+def test_a_space_of_too_many_pairs_is_refused_before_it_is_built() -> None:
+    many = Subscription("s", "bob", any=[[f"x = {number}", 1] for number in range(2_000)])
+    with pytest.raises(InvalidSubscription, match="1,999,000 pairs of this subscriber"):
+        space([many])

@@ -197,3 +197,17 @@ def test_the_rank_aggregates_the_most_specific_matching_subscriptions(
 def test_parameters_that_mean_nothing_are_refused(arguments: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidPolicy, match=why):
         Preference(**arguments)
+
+
+def test_long_preferences_are_levelled_and_a_long_cycle_is_named_in_short() -> None:
+    steps = [(f"s{number}", f"s{number + 1}") for number in range(50_000)]
+    assert len(winnow({name for pair in steps for name in pair}, steps)) == 50_001
+    with pytest.raises(InvalidSubscription, match=r"form a cycle: s0 > s1 > .* > s0") as caught:
+        winnow({name for pair in steps for name in pair}, [*steps, ("s50000", "s0")])
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("weights", [[1], "a", 5, None, {1: 2}, {"s": "x"}])
+def test_weights_of_the_wrong_shape_are_refused(weights: object) -> None:
+    with pytest.raises(InvalidPolicy):
+        Preference("sum", weights)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import ClassVar, Final
 
 from tidings import checks
+from tidings.errors import InvalidSubscription
 from tidings.model import Event, Subscription, Weighted
 from tidings.predicate import Predicate
 from tidings.score.protocol import Prefers
@@ -21,6 +22,8 @@ AGGREGATES: Final[dict[str, Callable[[Sequence[float]], float]]] = {
     "mean": lambda weights: math.fsum(weights) / len(weights) if weights else 0.0,
     "sum": math.fsum,
 }
+MOST_PAIRS: Final = 1_000_000
+"""Pairs of predicates of one subscriber: those of one subscription with 1,414 predicates."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +91,17 @@ def space(subscriptions: Iterable[Subscription]) -> Space:
     """
     preferences: dict[Predicate, float] = {}
     edges: dict[Edge, float] = {}
+    pairs = 0
     for subscription in subscriptions:
         local: dict[Predicate, float] = {}
         for part in _active(subscription):
             local[part.predicate] = max(part.weight, local.get(part.predicate, 0.0))
+        pairs += len(local) * (len(local) - 1) // 2
+        if pairs > MOST_PAIRS:
+            raise InvalidSubscription(
+                f"subscription {subscription.id}: the scorer graph relates every two predicates, "
+                f"{pairs:,} pairs of this subscriber; at most {MOST_PAIRS:,} are allowed"
+            )
         for node, preference in local.items():
             preferences[node] = max(preference, preferences.get(node, 0.0))
         for edge, weight in _relations(local):
