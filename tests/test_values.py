@@ -4,6 +4,7 @@ import math
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import InvalidValue
+from tidings.model import Event
 from tidings.values import (
+    Range,
     attribute_value,
     format_duration,
     format_time,
+    moment,
     parse_duration_us,
     parse_time_us,
     plain,
@@ -216,3 +220,49 @@ def test_rounding_hides_the_order_of_additions() -> None:
     assert one != other
     assert rounded(one) == rounded(other)
     assert (rounded(6e-13), rounded(4e-13)) == (1e-12, 0)
+
+
+TIMES_RANGE = {"range": [{"time": 1}, {"time": 2}]}
+
+
+def test_a_range_keeps_its_bounds_as_scalars() -> None:
+    found = scalar(TIMES_RANGE)
+    assert isinstance(found, Range)
+    assert hash(found) == hash(Range(moment(1_000_000), moment(2_000_000)))
+    assert scalar(found.to_form()) == found
+    assert Event("e", {"t": [TIMES_RANGE, 3]}, 0).tokens["t"] == tokens((found, 3))
+
+
+def nested(levels: int) -> object:
+    form: object = 1
+    for _ in range(levels):
+        form = {"range": [form, 2]}
+    return form
+
+
+class Failing(list[object]):
+    """A list whose elements cannot be read."""
+
+    def __iter__(self) -> Any:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        nested(2),
+        nested(5_000),
+        {"range": [1, {"time": 2}]},
+        {"range": [1, 2], "mode": []},
+        {"time": {"time": 1}},
+        10**5_000,
+        Fraction(10**5_000),
+        b"bytes",
+        Failing([1]),
+        [Failing([1])],
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_odd_value_is_refused_by_an_error_of_our_own(value: object) -> None:
+    with pytest.raises(InvalidValue):
+        attribute_value(value)
