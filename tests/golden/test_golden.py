@@ -12,6 +12,7 @@ come of it.
 import json
 from contextlib import suppress
 from pathlib import Path
+from shutil import copytree
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -239,3 +240,23 @@ def test_index_files_answer_as_a_scan_does(place: Path, newest: bool) -> None:
     [shelf] = folder.edition(folder.newest()).shelves
     assert len(shelf.changes) == 1
     assert len(current(place, shelf)) == len(work.subscribers)
+
+
+def test_index_files_of_version_1_are_refused_with_the_way_out_and_made_again(
+    tmp_path: Path,
+) -> None:
+    """They were pickles: nothing in them is looked at."""
+    place, work = tmp_path / "index", read(HERE / NOW)
+    copytree(HERE / "index-1", place)
+    folder = Folder(place)
+    with pytest.raises(TidingsError, match=r"version 1, .* makes it anew from the store"):
+        serve(folder, folder.newest())
+    with (
+        open_store(tmp_path / "s.db") as store,
+        Publisher(place, store.history) as publisher,
+    ):
+        store.catalogue.put(*work.subscribers, *work.subscriptions)
+        version = publisher.publish()
+    assert version > 2
+    assert serve(folder, version).wanted(work.events).owners.size
+    assert not [*place.glob("0000000[12]-0-*.sealed")]

@@ -1,105 +1,207 @@
-"""Sealed files come back as they were, are shared until written to, and tell of damage."""
+"""Index files come back as they were, are shared until written to, and tell of damage."""
 
 import errno
+import json
 import os
-import pickle
-from collections import Counter
+import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidings.arrays import Reader, Writer
 from tidings.kernels import access_find, fanout
 from tidings.sealed import file
 from tidings.sealed.base import seal
+from tidings.sealed.bases import read_sealed, shelf_of, write_sealed
 from tidings.sealed.file import Damaged, NoRoom
 from tidings.sealed.member import members
 from tidings.sealed.people import People, hashes_of
 from tidings.sealed.served import Served
-from tidings.sealed.texts import Texts
 from tidings.testing import workload
 
-TREE: dict[str, Any] = {
+ARRAYS: dict[str, Any] = {
     "numbers": np.arange(1000, dtype=np.int32),
     "records": np.zeros(7, fanout.ROW),
     "none": np.empty(0, np.float64),
-    "grid": np.arange(6.0).reshape(2, 3),
-    "names": Texts.of(["ann", "", "böb"]),
-    "small": (Counter(a=2), {"x"}, None, 1.5, "text"),
+    "codes": np.arange(6, dtype=np.uint8),
 }
+SMALL = {"size": 3, "text": "ä", "list": [1, None, True]}
+HEAD = struct.Struct("<14sHIQQ")
 
 
-def test_a_tree_comes_back(tmp_path):
-    size = file.write(tmp_path / "tree", TREE)
-    found = file.read(tmp_path / "tree")
-    assert size == (tmp_path / "tree").stat().st_size
-    for name in ("numbers", "records", "none", "grid"):
-        assert found[name].dtype == TREE[name].dtype
-        assert found[name].tolist() == TREE[name].tolist()
-        assert found[name].flags.writeable
-        assert found[name].flags.aligned
-    assert list(found["names"]) == ["ann", "", "böb"]
-    assert found["small"] == TREE["small"]
-    assert [each.name for each in tmp_path.iterdir()] == ["tree"]
+def written(path: Path) -> int:
+    """Write a file of a few arrays."""
+    writer = Writer()
+    for name, each in SMALL.items():
+        writer.within("small").value(name, each)
+    for name, array in ARRAYS.items():
+        writer.array(name, array)
+    writer.texts("names", ["ann", "", "böb"])
+    return file.write(path, file.INDEX, writer)
+
+
+def read(path: Path) -> Reader:
+    return file.read(path, file.INDEX)
+
+
+def forged(path: Path, change: Callable[[Any], Any]) -> None:
+    """Change the header of a file, and make length and checksum right again."""
+    whole = path.read_bytes()
+    mark, version, _, _, size = HEAD.unpack(whole[: HEAD.size])
+    header = json.loads(whole[HEAD.size : HEAD.size + size])
+    found = change(header)
+    text = found if isinstance(found, bytes) else json.dumps(found or header).encode()
+    arrays = whole[file._aligned(HEAD.size + size) :]
+    body = text + bytes(file._aligned(HEAD.size + len(text)) - HEAD.size - len(text)) + arrays
+    head = HEAD.pack(mark, version, 0, HEAD.size + len(body), len(text))
+    checksum = crc32(body, crc32(head))
+    path.write_bytes(HEAD.pack(mark, version, checksum, HEAD.size + len(body), len(text)) + body)
+
+
+def test_arrays_and_values_come_back(tmp_path):
+    size = written(tmp_path / "made")
+    found = read(tmp_path / "made")
+    assert size == (tmp_path / "made").stat().st_size
+    for name, array in ARRAYS.items():
+        same = found.array(name, array.dtype, len(array))
+        assert same.dtype == array.dtype
+        assert same.tolist() == array.tolist()
+        assert same.flags.writeable
+        assert same.flags.aligned
+        assert same.ctypes.data % file.ALIGNED == 0
+    assert found.texts("names", 3).strings().to_pylist() == ["ann", "", "böb"]
+    assert {name: found.within("small").value(name) for name in SMALL} == SMALL
+    assert found.within("small").count("size") == 3
+    assert [each.name for each in tmp_path.iterdir()] == ["made"]
 
 
 def test_what_one_reader_writes_no_other_sees(tmp_path):
-    file.write(tmp_path / "tree", TREE)
-    one, other = (file.read(tmp_path / "tree")["numbers"] for _ in range(2))
+    written(tmp_path / "made")
+    one, other = (read(tmp_path / "made").array("numbers", np.int32) for _ in range(2))
     one[:] = -1
-    assert other.tolist() == file.read(tmp_path / "tree")["numbers"].tolist() == list(range(1000))
+    again = read(tmp_path / "made").array("numbers", np.int32)
+    assert other.tolist() == again.tolist() == list(range(1000))
 
 
 @pytest.mark.parametrize("at", [0, 15, 20, 30, 60, 300, -5])
 def test_a_changed_byte_is_noticed(tmp_path, at):
-    path: Path = tmp_path / "tree"
-    file.write(path, TREE)
+    path: Path = tmp_path / "made"
+    written(path)
     changed = bytearray(path.read_bytes())
     changed[at] ^= 1
     path.write_bytes(changed)
-    with pytest.raises(Damaged, match=r"tree .*makes it anew"):
-        file.read(path)
+    with pytest.raises(Damaged, match=r"made .*makes it anew"):
+        read(path)
 
 
-@pytest.mark.parametrize("size", [0, 10, 47, 200, 4000])
+@pytest.mark.parametrize("size", [0, 10, 35, 200, 4000])
 def test_a_file_cut_short_is_noticed(tmp_path, size):
-    path: Path = tmp_path / "tree"
-    file.write(path, TREE)
+    path: Path = tmp_path / "made"
+    written(path)
     os.truncate(path, size)
-    with pytest.raises(Damaged, match=r"tree .*makes it anew"):
-        file.read(path)
+    with pytest.raises(Damaged, match=r"made .*makes it anew"):
+        read(path)
 
 
 def test_a_missing_file_is_told(tmp_path):
     with pytest.raises(Damaged, match="cannot be read"):
-        file.read(tmp_path / "missing")
+        read(tmp_path / "missing")
+    with pytest.raises(Damaged, match="cannot be read"):
+        read(tmp_path)
 
 
-class Harmful:
-    def __reduce__(self):
-        return (os.getenv, ("HOME",))
+FORGERIES: dict[str, Callable[[Any], Any]] = {
+    "not JSON": lambda _: b"cos\nsystem\n(S'true'\ntR.",
+    "deep": lambda _: b"[" * 100_000,
+    "huge number": lambda _: b"1" * 5_000,
+    "not UTF-8": lambda _: b"\xff\xfe",
+    "a list": lambda _: [1],
+    "another kind": lambda header: header | {"kind": "people"},
+    "a field more": lambda header: header | {"class": "subprocess.Popen"},
+    "arrays are no list": lambda header: header | {"arrays": {}},
+    "values are no object": lambda header: header | {"values": [1]},
+    "an array is no list": lambda header: header["arrays"].append("x"),
+    "an array without a name": lambda header: header["arrays"].append([None, "|u1", [0], 0]),
+    "an array twice": lambda header: header["arrays"].append(header["arrays"][0]),
+    "negative size": lambda header: header["arrays"][0].__setitem__(3, -64),
+    "a size that is true": lambda header: header["arrays"][-1].__setitem__(3, True),
+    "huge size": lambda header: header["arrays"][0].__setitem__(3, 2**80),
+    "one array less": lambda header: header["arrays"].pop(),
+}
 
 
-class Foreign:
-    pass
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_forged_header_is_refused_though_its_checksum_is_right(tmp_path, forgery):
+    path: Path = tmp_path / "made"
+    written(path)
+    forged(path, FORGERIES[forgery])
+    with pytest.raises(Damaged, match=r"made is damaged: .*makes it anew"):
+        read(path)
 
 
-@pytest.mark.parametrize("tree", [Harmful(), Foreign(), hashes_of])
-def test_nothing_but_arrays_and_objects_of_tidings_is_made(tmp_path, tree):
-    file.write(tmp_path / "tree", tree)
-    with pytest.raises(Damaged, match="holds no"):
-        file.read(tmp_path / "tree")
+SHAPES: dict[str, Callable[[Any], Any]] = {
+    "another dtype": lambda array: array.__setitem__(1, "<f4"),
+    "an object": lambda array: array.__setitem__(1, "|O"),
+    "no dtype": lambda array: array.__setitem__(1, None),
+    "two dimensions": lambda array: array.__setitem__(2, [10, 100]),
+    "too many": lambda array: array.__setitem__(2, [1001]),
+    "no shape": lambda array: array.__setitem__(2, "1000"),
+    "another name": lambda array: array.__setitem__(0, "other"),
+}
+
+
+@pytest.mark.parametrize("forgery", SHAPES)
+def test_an_array_that_is_not_what_is_expected_is_refused(tmp_path, forgery):
+    path: Path = tmp_path / "made"
+    written(path)
+    forged(path, lambda header: SHAPES[forgery](header["arrays"][0]))
+    with pytest.raises(Damaged, match=r"made is damaged: numbers"):
+        read(path).array("numbers", np.int32)
+
+
+@pytest.mark.parametrize(
+    ("starts", "letters"),
+    [
+        ([0, 2, 1], b"ab"),
+        ([0, 1, 9], b"ab"),
+        ([1, 1, 2], b"ab"),
+        ([0, 1, 2], b"\xc3("),
+        ([0, -(2**60), 2], b"ab"),
+        ([], b""),
+    ],
+)
+def test_texts_that_are_none_are_refused(tmp_path, starts, letters):
+    writer = Writer()
+    writer.array("names.starts", np.array(starts, np.int64))
+    writer.array("names.letters", np.frombuffer(letters, np.uint8))
+    file.write(tmp_path / "made", file.INDEX, writer)
+    with pytest.raises(Damaged, match=r"made is damaged: names"):
+        read(tmp_path / "made").texts("names")
+
+
+@pytest.mark.parametrize("size", [-1, 2**31, True, None, "3", 1.0, 10**400])
+def test_a_count_that_is_none_is_refused(tmp_path, size):
+    writer = Writer()
+    writer.value("size", size)
+    file.write(tmp_path / "made", file.INDEX, writer)
+    with pytest.raises(Damaged, match=r"made is damaged: size"):
+        read(tmp_path / "made").count("size")
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
-    with pytest.raises((pickle.PicklingError, AttributeError)):
-        file.write(tmp_path / "tree", lambda: None)
+    writer = Writer()
+    writer.value("function", test_a_missing_file_is_told)
+    with pytest.raises(TypeError):
+        file.write(tmp_path / "made", file.INDEX, writer)
     (tmp_path / "taken").mkdir()
     with pytest.raises(OSError, match="taken"):
-        file.write(tmp_path / "taken", TREE)
+        written(tmp_path / "taken")
     assert [each.name for each in tmp_path.iterdir()] == ["taken"]
 
 
@@ -109,20 +211,20 @@ def test_a_folder_without_room_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", fails)
     with pytest.raises(NoRoom, match=rf"{tmp_path} has no room left: No space left on device"):
-        file.write(tmp_path / "tree", TREE)
+        written(tmp_path / "made")
     assert not list(tmp_path.iterdir())
 
 
 def test_mapped_arrays_need_no_other_kernels(tmp_path):
     given = workload(seed=5, events=5)
     sealed = seal(members(given.subscribers, given.subscriptions))
-    file.write(tmp_path / "base", sealed)
+    write_sealed(tmp_path, shelf_of(1, 0), sealed)
     Served(sealed).wanted(given.events)
     if not hasattr(access_find.find_many, "signatures"):
         pytest.skip("kernels are not compiled")
     kernels: list[Any] = [access_find.find_many, fanout.rank_events]
     compiled = [list(each.signatures) for each in kernels]
-    Served(file.read(tmp_path / "base")).wanted(given.events)
+    Served(read_sealed(tmp_path, shelf_of(1, 0))).wanted(given.events)
     assert [list(each.signatures) for each in kernels] == compiled
 
 

@@ -7,9 +7,8 @@ import pytest
 from tests.sealed.test_publisher import NAMES, wants, who
 
 from tidings.errors import TidingsError
-from tidings.sealed import file
 from tidings.sealed import publisher as publishers
-from tidings.sealed.bases import write_base
+from tidings.sealed.bases import is_sound, write_base
 from tidings.sealed.file import NoRoom
 from tidings.sealed.folder import Folder
 from tidings.sealed.publisher import Publisher
@@ -48,7 +47,7 @@ def test_whatever_is_damaged_a_publisher_that_starts_makes_anew(store, tmp_path,
         assert [Roster(folder, newest).policy(name) is not None for name in NAMES] == 4 * [True]
         for version in seen:
             for shelf in folder.edition(version).shelves:
-                assert all(file.is_whole(folder.path / name) for name in shelf.files)
+                assert all(is_sound(folder.path, shelf, name) for name in shelf.files)
 
 
 def test_what_cannot_be_mended_for_want_of_room_stays_and_is_tried_again(

@@ -17,9 +17,8 @@ from tidings.score import SCORERS as PARTS
 from tidings.score.exact import Exact
 from tidings.score.preference import Preference
 from tidings.score.relaxed import Relaxed
-from tidings.sealed import file
 from tidings.sealed.base import Sealed, seal
-from tidings.sealed.bases import seal_folder
+from tidings.sealed.bases import read_sealed, seal_folder, shelf_of, write_sealed
 from tidings.sealed.member import Member, members
 from tidings.sealed.served import Served, served
 from tidings.testing import workload
@@ -56,10 +55,8 @@ groups = st.lists(st.sampled_from(["ann", "bob", "cy", "dee"]), unique=True).fla
 def mapped(sealed: Sealed) -> Sealed:
     """Take a base through a file."""
     with TemporaryDirectory() as folder:
-        path = Path(folder) / "base"
-        file.write(path, sealed)
-        found: Sealed = file.read(path)
-        return found
+        write_sealed(Path(folder), shelf_of(1, 0), sealed)
+        return read_sealed(Path(folder), shelf_of(1, 0))
 
 
 def scan(given: dict[str, Member]) -> Matcher:

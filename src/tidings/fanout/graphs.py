@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.fanout.ledger import EPOCHS, Layout, Ledger
+from tidings.arrays import MOST, Reader, Writer
+from tidings.fanout.ledger import EPOCHS, MOST_WORTH, Layout, Ledger
 from tidings.fanout.spans import Spans, room
 from tidings.fanout.wanted import Wanted
-from tidings.fanout.way import Asked, Owner
+from tidings.fanout.way import Asked, Extent, Owner
+from tidings.kernels.access_valid import nodes_valid
 from tidings.kernels.exact_sum import PARTS
 from tidings.kernels.spaces import EDGE, NODE, SPACE, Scored, Spaces, Work, score_events
 from tidings.model import Subscription
@@ -32,6 +34,68 @@ class SatisfiedGraph:
         self._parts = Spans(np.int32)
         self._nodes, self._edges = Spans(NODE), Spans(EDGE)
         self._epoch = np.zeros(1, np.int32)
+
+    def write(self, writer: Writer, numbers: int, owners: int) -> None:
+        """Add all spaces to a file, without stamps."""
+        self._ledger.write(writer, numbers, owners)
+        held = np.full(numbers, -1, np.int32)
+        held[: len(self._owners)] = self._owners[:numbers]
+        writer.array("whose", held)
+        people, known = np.zeros(owners, SPACE), self._people[:owners]
+        for name in ("share", "adds"):
+            people[name][: len(known)] = known[name]
+        writer.array("people", people)
+        self._parts.write(writer.within("parts"), numbers)
+        self._nodes.write(writer.within("nodes"), owners)
+        self._edges.write(writer.within("edges"), owners)
+        writer.arrays[f"{writer.prefix}nodes.values"]["stamp"] = 0
+
+    @classmethod
+    def read(cls, reader: Reader, extent: Extent) -> "SatisfiedGraph":
+        """Return the spaces of a file; see `Ledger.read` for what is said of stamps."""
+        made = cls()
+        made._ledger = Ledger.read(reader, extent.numbers, extent.owners)
+        made._owners = reader.array("whose", np.int32, extent.numbers)
+        same = np.array_equal(made._owners, made._ledger.owners)
+        reader.require(same, "whose", "differ from the owners of the rows")
+        made._people = reader.array("people", SPACE, extent.owners)
+        reader.finite("people", made._people["share"], 1.0)
+        reader.within_bounds("people", made._people["adds"], 2)
+        unstamped = not (made._people["stamp"].any() or made._people["place"].any())
+        reader.require(unstamped, "people", "are stamped")
+        made._read_graphs(reader, extent)
+        return made
+
+    def _read_graphs(self, reader: Reader, extent: Extent) -> None:
+        """Read nodes and edges, and which predicates are which nodes."""
+        self._parts = Spans.read(reader.within("parts"), np.int32, extent.numbers)
+        self._nodes = Spans.read(reader.within("nodes"), NODE, extent.owners)
+        self._edges = Spans.read(reader.within("edges"), EDGE, extent.owners)
+        owned = self._owners >= 0
+        fits = extent.most_parts[owned] < self._parts.sizes[owned]
+        there = self._parts.firsts[owned] >= 0
+        reader.require(fits.all() and there.all(), "parts.sizes", "are smaller than is needed")
+        whose = np.repeat(self._owners, self._parts.sizes)
+        nodes, sizes = self._parts.values, np.append(self._nodes.sizes, 0)
+        right = (nodes >= -1) & ((nodes < sizes[whose]) | (whose < 0))
+        reader.require(right.all(), "parts.values", "lead to no node")
+        checked = nodes_valid(extent.posed, np.where(owned, self._parts.firsts, -1), nodes)
+        reader.require(checked, "parts.values", "lead to no node")
+        known = self._owners[owned]
+        there = (self._nodes.firsts[known] >= 0) & (self._edges.firsts[known] >= 0)
+        reader.require(there.all(), "nodes.firsts", "are missing for some owner")
+        self._check_edges(reader)
+
+    def _check_edges(self, reader: Reader) -> None:
+        nodes, edges = self._nodes.values, self._edges.values
+        room = np.repeat(self._edges.sizes, self._nodes.sizes)
+        reader.within_bounds("nodes.values", nodes["first"], MOST)
+        reader.within_bounds("nodes.values", nodes["size"], MOST)
+        ends = nodes["first"].astype(np.int64) + nodes["size"]
+        reader.require((ends <= room).all(), "nodes.values", "lead to no edge")
+        reader.require(not nodes["stamp"].any(), "nodes.values", "are stamped")
+        reader.finite("nodes.values", nodes["preference"], MOST_WORTH)
+        reader.finite("edges.values", edges["weight"], MOST_WORTH)
 
     def takes(self, scorer: Scorer) -> bool:
         """Take the graph scorer."""

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidings.arrays import Reader, Writer
 from tidings.fanout.spans import room
 from tidings.fanout.wanted import Wanted
 from tidings.kernels.fanout import (
@@ -25,6 +26,8 @@ from tidings.kernels.fanout import (
 )
 
 AGGREGATES: Final = {"max": MAX, "mean": MEAN, "min": MIN, "sum": SUM}
+MOST_WORTH: Final = 1e101
+"""No worth is larger: scores of the model end at 1e100, and rounding may add a little."""
 EPOCHS: Final = 2_000_000_000
 NOTHING: Final[Floats] = np.empty(0)
 
@@ -99,6 +102,54 @@ class Ledger:
         matched = out.matched[: ends[-1] if size else 0]
         ends = np.concatenate([[0], ends])
         return Wanted(out.starts, out.owners[:size], out.ranks[:size], ends, matched)
+
+    def write(self, writer: Writer, numbers: int, owners: int) -> None:
+        """Add the records of so many subscriptions and owners to a file, without stamps."""
+        rows, held = _fresh_rows(numbers), self._rows[:numbers]
+        for name in ("worth", "owner", "size"):
+            rows[name][: len(held)] = held[name]
+        sizes = rows["size"].astype(np.int64)
+        ends = np.cumsum(sizes)
+        first = np.zeros(numbers, np.int64)
+        first[: len(held)] = held["first"]
+        old = np.repeat(first - (ends - sizes), sizes) + np.arange(sizes.sum())
+        rows["first"] = ends - sizes
+        people, known = np.zeros(owners, PERSON), self._people[:owners]
+        people["aggregate"][: len(known)] = known["aggregate"]
+        writer.array("rows", rows)
+        writer.array("covered", self._covered[old])
+        writer.array("owners", people)
+
+    @classmethod
+    def read(cls, reader: Reader, numbers: int, owners: int) -> "Ledger":
+        """Return the records of so many subscriptions and owners from a file.
+
+        A stamp of an epoch to come would make kernels follow places that nobody wrote; so all
+        stamps must be 0, as must the epoch.
+        """
+        made = cls()
+        rows, people = reader.array("rows", ROW, numbers), reader.array("owners", PERSON, owners)
+        covered = reader.numbers("covered", None, numbers)
+        reader.within_bounds("rows", rows["owner"], owners, -1)
+        reader.finite("rows", rows["worth"], MOST_WORTH)
+        sizes = rows["size"].astype(np.int64)
+        tiled = not len(sizes) or (
+            sizes.min() >= 0 and np.array_equal(rows["first"], np.cumsum(sizes) - sizes)
+        )
+        right = tiled and int(sizes.sum()) == len(covered)
+        reader.require(right, "rows", "do not split the covered ones among them")
+        reader.within_bounds("owners", people["aggregate"], len(AGGREGATES))
+        unstamped = not (rows["stamp"].any() or people["stamp"].any() or people["place"].any())
+        reader.require(unstamped, "rows", "are stamped")
+        made._rows, made._covered, made._people = rows, covered, people
+        made._used = len(covered)
+        return made
+
+    @property
+    def owners(self) -> Shorts:
+        """The owner of each subscription, or -1."""
+        found: Shorts = self._rows["owner"]
+        return found
 
     @property
     def nbytes(self) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tidings.arrays import Reader, Writer
 from tidings.kernels.weighing import Ints, Pool
 
 
@@ -35,6 +36,46 @@ class Spans:
         """Give all spans, by numbers below a limit at least."""
         self._make_room(numbers)
         return Pool(self._firsts, self._values)
+
+    def write(self, writer: Writer, numbers: int) -> None:
+        """Add the spans of so many numbers to a file, one behind the other."""
+        self._make_room(numbers)
+        firsts, sizes = self._firsts[:numbers], self._sizes[:numbers]
+        ends = np.cumsum(sizes)
+        old = np.repeat(firsts - (ends - sizes), sizes) + np.arange(sizes.sum())
+        writer.array("firsts", np.where(firsts < 0, -1, ends - sizes))
+        writer.array("sizes", sizes)
+        writer.array("values", self._values[old])
+
+    @classmethod
+    def read(cls, reader: Reader, dtype: Any, numbers: int) -> "Spans":
+        """Return the spans of so many numbers from a file; what the values are is not checked."""
+        made = cls(dtype)
+        made._firsts = reader.array("firsts", np.int64, numbers)
+        made._sizes = reader.array("sizes", np.int64, numbers)
+        made._values = reader.array("values", dtype)
+        made._used = len(made._values)
+        reader.within_bounds("sizes", made._sizes, made._used + 1)
+        none = (made._firsts == -1) & (made._sizes == 0)
+        tiled = none | (made._firsts == np.cumsum(made._sizes) - made._sizes)
+        right = tiled.all() and int(made._sizes.sum()) == made._used
+        reader.require(right, "firsts", "do not split the values among them")
+        return made
+
+    @property
+    def firsts(self) -> Ints:
+        """Where the span of each number begins, or -1."""
+        return self._firsts
+
+    @property
+    def sizes(self) -> Ints:
+        """How long the span of each number is."""
+        return self._sizes
+
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """The values of all spans."""
+        return self._values
 
     @property
     def nbytes(self) -> int:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tidings.arrays import Reader, Writer
 from tidings.covered import strictly_covered
 from tidings.fanout.ledger import Layout, Ledger
 from tidings.fanout.wanted import Wanted
-from tidings.fanout.way import Asked, Owner
+from tidings.fanout.way import Asked, Extent, Owner
 from tidings.score import Scorer
 from tidings.score.exact import Exact
 from tidings.score.preference import Preference
@@ -24,6 +25,17 @@ class MostSpecific:
 
     def __init__(self) -> None:
         self._ledger = Ledger()
+
+    def write(self, writer: Writer, numbers: int, owners: int) -> None:
+        """Add all records to a file."""
+        self._ledger.write(writer, numbers, owners)
+
+    @classmethod
+    def read(cls, reader: Reader, extent: Extent) -> "MostSpecific":
+        """Return the records of a file."""
+        made = cls()
+        made._ledger = Ledger.read(reader, extent.numbers, extent.owners)
+        return made
 
     def takes(self, scorer: Scorer) -> bool:
         """Take preferences, with every aggregate, and own scores."""

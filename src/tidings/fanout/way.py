@@ -3,7 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from tidings.fanout.wanted import Wanted
+from tidings.kernels.access import Shorts
+from tidings.kernels.access_valid import Posed, most_parts
 from tidings.kernels.weighing import Held
 from tidings.model import Event, Subscription
 from tidings.policy import Subscriber
@@ -30,6 +34,22 @@ class Asked(NamedTuple):
     events: Sequence[Event]
     held: Held  # without parts, if all of them hold
     subscriptions: Sequence[Subscription | None]  # by number
+
+
+class Extent(NamedTuple):
+    """What arrays by number have to fit: the subscriptions and owners of an index."""
+
+    numbers: int
+    owners: int
+    posed: Posed  # which predicates the records of the index check
+    most_parts: Shorts  # by number of a subscription: the largest of them, or -1
+
+    @classmethod
+    def of(cls, owners: int, posed: Posed) -> "Extent":
+        """Return the extent of an index with so many owners."""
+        most = np.full(len(posed.numbers), -1, np.int32)
+        most_parts(posed.part, posed.numbers, posed.firsts, most)
+        return cls(len(most), owners, posed, most)
 
 
 class Way(Protocol):

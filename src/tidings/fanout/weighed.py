@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidings.fanout.ledger import Layout, Ledger
+from tidings.arrays import MOST, Reader, Writer
+from tidings.fanout.ledger import MOST_WORTH, Layout, Ledger
 from tidings.fanout.spans import Spans
 from tidings.fanout.wanted import Wanted
-from tidings.fanout.way import Asked, Owner
+from tidings.fanout.way import Asked, Extent, Owner
 from tidings.kernels.exact_sum import PARTS
 from tidings.kernels.weighing import PART, Floats, Pool, weigh_hits
 from tidings.model import Subscription
@@ -23,6 +24,27 @@ class HeaviestGroup:
     def __init__(self) -> None:
         self._ledger, self._parts = Ledger(), Spans(PART)
         self._attributes: dict[str, int] = {}
+
+    def write(self, writer: Writer, numbers: int, owners: int) -> None:
+        """Add all records to a file."""
+        self._ledger.write(writer, numbers, owners)
+        self._parts.write(writer.within("parts"), numbers)
+        writer.texts("attributes", self._attributes)
+
+    @classmethod
+    def read(cls, reader: Reader, extent: Extent) -> "HeaviestGroup":
+        """Return the records of a file."""
+        made, within = cls(), reader.within("parts")
+        made._ledger = Ledger.read(reader, extent.numbers, extent.owners)
+        made._parts = Spans.read(within, PART, extent.numbers)
+        names = reader.texts("attributes").strings().to_pylist()
+        made._attributes = {name: at for at, name in enumerate(names)}
+        within.finite("values", made._parts.values["weight"], MOST_WORTH)
+        within.within_bounds("values", made._parts.values["attribute"], len(names))
+        within.within_bounds("values", made._parts.values["group"], MOST)
+        fits = (made._parts.firsts < 0) | (extent.most_parts < made._parts.sizes)
+        within.require(fits.all(), "sizes", "are smaller than the records of the index need")
+        return made
 
     def takes(self, scorer: Scorer) -> bool:
         """Take the relaxed scorer where it adds."""

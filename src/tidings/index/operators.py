@@ -6,7 +6,7 @@ once; whoever keeps a list interns its predicates.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -20,6 +20,9 @@ class Operands(Protocol[T]):
 
     def add(self, operand: Any, item: T) -> None:
         """Put in an operand that is not there."""
+
+    def fill(self, operands: Sequence[Any], items: Sequence[T]) -> None:
+        """Put in all operands at once, where none is."""
 
     def remove(self, operand: Any) -> None:
         """Take out an operand."""
@@ -65,6 +68,9 @@ class Equal(Generic[T]):
     def add(self, operand: Any, item: T) -> None:
         self._items[operand] = item
 
+    def fill(self, operands: Sequence[Any], items: Sequence[T]) -> None:
+        self._items = dict(zip(operands, items, strict=True))
+
     def remove(self, operand: Any) -> None:
         del self._items[operand]
 
@@ -92,6 +98,10 @@ class Members(Generic[T]):
         for member in operand:
             self._items.setdefault(member, {})[operand] = item
 
+    def fill(self, operands: Sequence[frozenset[Any]], items: Sequence[T]) -> None:
+        for operand, item in zip(operands, items, strict=True):
+            self.add(operand, item)
+
     def remove(self, operand: frozenset[Any]) -> None:
         for member in operand:
             del self._items[member][operand]
@@ -116,6 +126,11 @@ class _Sorted(Generic[T]):
         at = bisect_left(self._operands, operand)
         self._operands.insert(at, operand)
         self._items.insert(at, item)
+
+    def fill(self, operands: Sequence[Any], items: Sequence[T]) -> None:
+        order = sorted(range(len(operands)), key=operands.__getitem__)
+        self._operands = [operands[at] for at in order]
+        self._items = [items[at] for at in order]
 
     def remove(self, operand: Any) -> None:
         at = bisect_left(self._operands, operand)
@@ -165,6 +180,11 @@ class Between(Generic[T]):
         self._lows.insert(at, operand[0])
         self._rest.insert(at, (operand[1], item))
 
+    def fill(self, operands: Sequence[tuple[Any, Any]], items: Sequence[T]) -> None:
+        order = sorted(range(len(operands)), key=lambda at: operands[at][0])
+        self._lows = [operands[at][0] for at in order]
+        self._rest = [(operands[at][1], items[at]) for at in order]
+
     def remove(self, operand: tuple[Any, Any]) -> None:
         at = bisect_left(self._lows, operand[0])
         while self._rest[at][0] != operand[1]:
@@ -188,6 +208,10 @@ class _Parts(Generic[T]):
     def add(self, operand: str, item: T) -> None:
         self._items[operand] = item
         self._lengths[len(operand)] += 1
+
+    def fill(self, operands: Sequence[str], items: Sequence[T]) -> None:
+        self._items = dict(zip(operands, items, strict=True))
+        self._lengths = Counter(map(len, self._items))
 
     def remove(self, operand: str) -> None:
         del self._items[operand]

@@ -1,15 +1,17 @@
 """A matcher without an object for each subscription: arrays that can be mapped from a file."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from tidings.arrays import Reader, Writer
 from tidings.errors import InvalidPolicy
 from tidings.fanout import Wanted
 from tidings.fanout.fanout import rank_all
-from tidings.fanout.way import Way
+from tidings.fanout.way import Extent, Way
+from tidings.fanout.written import read_ways, write_ways
 from tidings.index.access.ask import Found, Holding, Question, Scored
 from tidings.index.access.desk import Desk
 from tidings.index.access.index import Access
@@ -17,6 +19,7 @@ from tidings.index.access.segment import Segment
 from tidings.index.access.state import State
 from tidings.index.access.tail import Tail
 from tidings.index.access.vocabulary import Vocabulary
+from tidings.kernels.access_valid import Posed
 from tidings.matching import Matcher
 from tidings.model import Event
 from tidings.score import Scorer
@@ -28,6 +31,10 @@ from tidings.sealed.texts import Texts
 
 Shorts = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
+
+
+NOTHING_POSED: Final = Posed(np.empty(0, np.uint8), np.empty(0, np.int32), np.zeros(1, np.int32))
+"""What an index without a segment checks."""
 
 
 class Owned(NamedTuple):
@@ -68,9 +75,41 @@ class Base:
         self._state = State(vocabulary, table, segments, Tail(), 0, 0)
         self._desk = Desk()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        state = self._state
-        return (Base, (state.vocabulary, state.segments, self.ids, self._ways, self._owned))
+    def write(self, writer: Writer) -> None:
+        """Add everything to a file; who was dropped is there again."""
+        state, people = self._state, len(self._owned.starts) - 1
+        writer.value("people", people)
+        writer.texts("ids", self.ids.column)
+        writer.array("owned.starts", self._owned.starts)
+        writer.array("owned.ranks", self._owned.ranks)
+        state.vocabulary.write(writer.within("vocabulary"))
+        writer.value("segments", len(state.segments))
+        for each in state.segments:
+            each.write(writer.within("segment"))
+        write_ways(writer.within("ways"), self._ways, len(self.ids), people)
+
+    @classmethod
+    def read(cls, reader: Reader) -> "Base":
+        """Return the base of a file, after all that kernels will follow in it was checked."""
+        ids, people = Texts(reader.texts("ids")), reader.count("people")
+        size = len(ids)
+        ranks = reader.numbers("owned.ranks", size, max(1, size))
+        reader.permutation("owned.ranks", ranks, size)
+        owned = Owned(reader.starts("owned.starts", people, size), ranks)
+        vocabulary = Vocabulary.read(reader.within("vocabulary"))
+        segments, posed = tuple[Segment, ...](), NOTHING_POSED
+        if reader.count("segments", 1):
+            within = reader.within("segment")
+            segment, posed = Segment.read(within, vocabulary.entries, vocabulary.slots)
+            segments = (segment,)
+        reader.require(len(posed.numbers) == size, "ids", "are not those of the segment")
+        ways = read_ways(reader.within("ways"), Extent.of(people, posed))
+        return cls(vocabulary, segments, ids, ways, owned)
+
+    @property
+    def people(self) -> int:
+        """How many people it has numbers for."""
+        return len(self._owned.starts) - 1
 
     def drop(self, owners: Iterable[int]) -> None:
         """Match for some people no longer. O(what they own)."""

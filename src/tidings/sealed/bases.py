@@ -4,10 +4,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from tidings.sealed import archive, file
-from tidings.sealed.base import Sealed, seal
+from tidings.arrays import Damaged, Writer
+from tidings.sealed import file
+from tidings.sealed.archive import read_members, write_members
+from tidings.sealed.base import Base, Sealed, seal
 from tidings.sealed.folder import Edition, Folder, Shelf, part_of
 from tidings.sealed.member import Member, counting, mark_of
+from tidings.sealed.people import People
 from tidings.sealed.roll import Roll
 from tidings.sealed.served import Served
 
@@ -20,33 +23,86 @@ def shelf_of(serial: int, part: int) -> Shelf:
 
 def write_base(path: Path, shelf: Shelf, given: Iterable[Member]) -> Shelf:
     """Write the files of a base of members, whose names are in order."""
-    everybody = list(given)
-    sealed = seal(everybody)
-    file.write(path / shelf.index, (sealed.base, sealed.others))
-    others = [Member(each.name, each.subscriber) for each in sealed.others]
-    file.write(path / shelf.people, (sealed.people, others))
-    file.write(path / shelf.archive, archive.chunks(everybody))
+    everybody, archive = list(given), Writer()
+    write_sealed(path, shelf, seal(everybody))
+    write_members(archive, everybody)
+    file.write(path / shelf.archive, file.ARCHIVE, archive)
     return replace(shelf, size=len(everybody), counting=counting(everybody))
+
+
+def write_sealed(path: Path, shelf: Shelf, sealed: Sealed) -> None:
+    """Write the two files of a base that are mapped."""
+    index, people = Writer(), Writer()
+    sealed.base.write(index)
+    write_members(index.within("others"), sealed.others)
+    sealed.people.write(people)
+    others = [Member(each.name, each.subscriber) for each in sealed.others]
+    write_members(people.within("others"), others)
+    file.write(path / shelf.index, file.INDEX, index)
+    file.write(path / shelf.people, file.PEOPLE, people)
 
 
 def read_base(path: Path, shelf: Shelf) -> Served:
     """Give what a base answers."""
-    base, others = file.read(path / shelf.index)
-    people, _ = file.read(path / shelf.people)
-    return Served(Sealed(base, people, others))
+    return Served(read_sealed(path, shelf))
+
+
+def read_sealed(path: Path, shelf: Shelf) -> Sealed:
+    """Return the base of two files, which must be of the same people."""
+    index, people = file.read(path / shelf.index, file.INDEX), path / shelf.people
+    base, others = Base.read(index), list(read_members(index.within("others")))
+    everybody = People.read(file.read(people, file.PEOPLE))
+    if base.people != len(everybody):
+        index.refuse(f"it is of {base.people} people, and {people} has {len(everybody)}")
+    return Sealed(base, everybody, others)
 
 
 def read_roll(path: Path, shelf: Shelf) -> Roll:
     """Give who is in a base; its index is not touched."""
-    return Roll(*file.read(path / shelf.people))
+    reader = file.read(path / shelf.people, file.PEOPLE)
+    return Roll(People.read(reader), list(read_members(reader.within("others"))))
+
+
+def write_change(path: Path, members: Iterable[Member]) -> None:
+    """Write a file of members that changed."""
+    change = Writer()
+    write_members(change, members)
+    file.write(path, file.CHANGE, change)
+
+
+def read_change(path: Path) -> list[Member]:
+    """Return the members of a file of changes."""
+    return list(read_members(file.read(path, file.CHANGE)))
 
 
 def current(path: Path, shelf: Shelf) -> list[Member]:
     """Give the members of a shelf with all its changes, in order of their names."""
-    found = {each.name: each for each in archive.unpacked(file.read(path / shelf.archive))}
+    whole = read_members(file.read(path / shelf.archive, file.ARCHIVE))
+    found = {each.name: each for each in whole}
     for change in shelf.changes:
-        found |= {each.name: each for each in file.read(path / change.file)}
+        found |= {each.name: each for each in read_change(path / change.file)}
     return [each for _, each in sorted(found.items()) if each.subscriber or each.subscriptions]
+
+
+def is_sound(path: Path, shelf: Shelf, name: str) -> bool:
+    """Tell whether one of the files of a shelf is there and can be used; it is read once.
+
+    Of an archive only the checksum is looked at: whoever makes the next base reads it.
+    """
+    try:
+        if name == shelf.index:
+            index = file.read(path / name, file.INDEX)
+            Base.read(index)
+            list(read_members(index.within("others")))
+        elif name == shelf.people:
+            read_roll(path, shelf)
+        elif name == shelf.archive:
+            file.read(path / name, file.ARCHIVE)
+        else:
+            read_change(path / name)
+    except Damaged:
+        return False
+    return True
 
 
 def by_part(given: Iterable[Member], parts: int) -> dict[int, list[Member]]:

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 
 from tidings.errors import VersionGone
-from tidings.sealed import file
+from tidings.sealed.bases import is_sound
 from tidings.sealed.file import Damaged
 from tidings.sealed.folder import Edition, Folder, Shelf
 
@@ -33,7 +32,7 @@ class _Mending:
 
     def __init__(self, folder: Folder, make: Make) -> None:
         self._folder, self._make = folder, make
-        self._is_whole = cache(lambda name: file.is_whole(folder.path / name))
+        self._sound: dict[str, bool] = {}
         self._made: dict[str, tuple[int, Shelf]] = {}
 
     def mend(self, edition: Edition) -> None:
@@ -44,10 +43,15 @@ class _Mending:
     def _mended(self, edition: Edition, part: int) -> Shelf:
         """Give a shelf that is whole: a new base behind what is damaged, and the changes since."""
         shelf = edition.shelves[part]
-        damaged = [name for name in shelf.files if not self._is_whole(name)]
+        damaged = [name for name in shelf.files if not self._is_sound(shelf, name)]
         if not damaged:
             return shelf
         if damaged[-1] not in self._made:
             self._made[damaged[-1]] = edition.source, self._make(edition, part)
         source, base = self._made[damaged[-1]]
         return replace(base, changes=tuple(each for each in shelf.changes if each.source > source))
+
+    def _is_sound(self, shelf: Shelf, name: str) -> bool:
+        if name not in self._sound:
+            self._sound[name] = is_sound(self._folder.path, shelf, name)
+        return self._sound[name]

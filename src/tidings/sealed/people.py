@@ -1,13 +1,16 @@
 """Who is in a sealed base, by number: names, hashes and policies."""
 
+import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple, Never
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
+from tidings.arrays import Reader, Writer, parsed
+from tidings.errors import InvalidPolicy, TidingsError
 from tidings.forms import loads_policy
 from tidings.policy import Policy, Subscriber
 from tidings.sealed.texts import Texts
@@ -20,11 +23,29 @@ NOBODY = -1
 """The policy of a name that has subscriptions and no subscriber."""
 
 
+def _refuse(why: str) -> Never:
+    raise InvalidPolicy(why)
+
+
+class Forms(NamedTuple):
+    """Policies as JSON text, and who refuses those that are none."""
+
+    texts: Sequence[str]
+    refuse: Callable[[str], Never] = _refuse
+
+    def policies(self) -> list[Policy]:
+        """Return the policies."""
+        try:
+            return [loads_policy(parsed(text.encode())) for text in self.texts]
+        except (TidingsError, ValueError) as error:
+            self.refuse(f"a policy cannot be read: {error}")
+
+
 class People:
     """Names in order, each with its hash and the number of its policy. Nothing changes."""
 
     def __init__(
-        self, names: Texts, hashes: Hashes, by_hash: Shorts, held: Shorts, forms: Sequence[Any]
+        self, names: Texts, hashes: Hashes, by_hash: Shorts, held: Shorts, forms: Forms
     ) -> None:
         self.names, self.hashes, self.held = names, hashes, held
         self._by_hash, self._forms = by_hash, forms
@@ -40,12 +61,26 @@ class People:
             hashes,
             np.argsort(hashes, kind="stable").astype(np.int32),
             np.array(held + [NOBODY] * (len(names) - len(held)), np.int32),
-            [each.to_dict() for each in numbers],
+            Forms([json.dumps(each.to_dict()) for each in numbers]),
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        parts = (self.names, self.hashes, self._by_hash, self.held, self._forms)
-        return (People, parts)
+    def write(self, writer: Writer) -> None:
+        """Add everybody to a file."""
+        writer.texts("names", self.names.column)
+        writer.array("hashes", self.hashes)
+        writer.array("by_hash", self._by_hash)
+        writer.array("held", self.held)
+        writer.texts("policies", self._forms.texts)
+
+    @classmethod
+    def read(cls, reader: Reader) -> "People":
+        """Return the people of a file; a policy is read when it is first asked for."""
+        names = Texts(reader.texts("names"))
+        hashes = reader.array("hashes", np.uint32, len(names))
+        by_hash = reader.numbers("by_hash", len(names), len(names))
+        forms = Forms(reader.texts("policies").strings().to_pylist(), reader.refuse)
+        held = reader.numbers("held", len(names), len(forms.texts), NOBODY)
+        return cls(names, hashes, by_hash, held, forms)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -53,7 +88,7 @@ class People:
     @cached_property
     def policies(self) -> list[Policy]:
         """The distinct policies, by number."""
-        return [loads_policy(form) for form in self._forms]
+        return self._forms.policies()
 
     def flags(self, test: Callable[[Policy], bool]) -> Flags:
         """Tell of each person whether its policy passes a test; nobody's does not."""

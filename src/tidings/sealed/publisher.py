@@ -10,8 +10,7 @@ from typing import Any, Final, Protocol, Self
 from tidings import checks
 from tidings.errors import TidingsError, VersionGone
 from tidings.rows import DeadLetter
-from tidings.sealed import file
-from tidings.sealed.bases import by_part, shelf_of, write_base
+from tidings.sealed.bases import by_part, shelf_of, write_base, write_change
 from tidings.sealed.builder import Builder
 from tidings.sealed.defaults import Defaults
 from tidings.sealed.failures import Failures
@@ -190,6 +189,8 @@ class Publisher:
             self.folder.put(self._begun(upto))
         for version in lost:
             self.folder.remove(version)
+        if lost:
+            self.folder.clean(self._builder.making)
         self._mended = True
 
     def _changed(self, edition: Edition, names: list[str], upto: int) -> Edition:
@@ -200,7 +201,7 @@ class Publisher:
         shelves = list(edition.shelves)
         for part, changed in by_part(found.values(), self._parts).items():
             name = self._next(part).index.replace("index", "change")
-            file.write(self.folder.path / name, changed)
+            write_change(self.folder.path / name, changed)
             change = Change(name, len(changed), counting(changed), upto)
             shelves[part] = replace(shelves[part], changes=(*shelves[part].changes, change))
         return Edition(self.folder.next(), upto, tuple(shelves), self._mark)

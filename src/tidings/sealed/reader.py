@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from tidings.policy import Policy
-from tidings.sealed import file
-from tidings.sealed.bases import read_base, read_roll
+from tidings.sealed.bases import read_base, read_change, read_roll
 from tidings.sealed.folder import Change, Folder, Shelf, part_of
 from tidings.sealed.member import Member
 from tidings.sealed.roll import Roll
@@ -46,7 +45,7 @@ class Reader(Generic[T]):
         if held is None or self._index != shelf.index or done != shelf.changes[: len(done)]:
             held, done = self._begin(self._folder.path, shelf), ()
         for change in shelf.changes[len(done) :]:
-            held.apply(file.read(self._folder.path / change.file))
+            held.apply(read_change(self._folder.path / change.file))
         self._index, self._done, self._held = shelf.index, shelf.changes, held
         return held
 
@@ -59,7 +58,7 @@ def _servers(folder: Folder, part: int) -> Reader[Served]:
 @lru_cache(MOST)
 def _names(path: Path) -> frozenset[str]:
     """Give who is in a file of changes."""
-    return frozenset(each.name for each in file.read(path))
+    return frozenset(each.name for each in read_change(path))
 
 
 @lru_cache(MOST)

@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidings.arrays import TextColumn
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -18,22 +20,14 @@ class Texts(Sequence[str]):
     ('bob', ['bob', 'ann'])
     """
 
-    def __init__(self, starts: Ints, letters: npt.NDArray[np.uint8]) -> None:
-        self._starts, self._letters = starts, letters
-        buffers = map(pa.py_buffer, (starts, letters))
-        self._texts = pa.LargeStringArray.from_buffers(len(starts) - 1, *buffers)
+    def __init__(self, column: TextColumn) -> None:
+        self.column = column
+        self._texts = column.strings()
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "Texts":
         """Lay texts down."""
-        made = pa.array(texts, pa.large_string())
-        _, starts, letters = made.buffers()
-        size = len(made)
-        ends = np.frombuffer(starts, np.int64, size + 1) if size else np.zeros(1, np.int64)
-        return cls(ends, np.frombuffer(letters or b"", np.uint8, int(ends[-1])))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Texts, (self._starts, self._letters))
+        return cls(TextColumn.of(texts))
 
     def __len__(self) -> int:
         return len(self._texts)

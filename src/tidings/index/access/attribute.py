@@ -1,6 +1,7 @@
 """What is known of one attribute: who asks for which of its values, in numbers."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Any, Final, NamedTuple
@@ -36,6 +37,14 @@ class Side:
         if shape not in self.lists:
             self.lists[shape] = OPERANDS[shape]()
         self.lists[shape].add(operand, entry)
+
+    def fill(self, shape: str, operands: Sequence[Any], entries: Sequence[int]) -> None:
+        """Put in all predicates of a shape that has none, other than `=`."""
+        self.others |= {
+            (shape, operand): entry for operand, entry in zip(operands, entries, strict=True)
+        }
+        self.lists[shape] = OPERANDS[shape]()
+        self.lists[shape].fill(operands, entries)
 
     def entries(self, key: Key) -> list[int]:
         """Give the entries that a value stamps."""

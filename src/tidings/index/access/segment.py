@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from tidings.arrays import MOST, Reader, Writer
 from tidings.index.access.encoded import Encoded, spans
 from tidings.index.access.lists import Grid, chances_of, lists_of, posts_of
 from tidings.index.access.vocabulary import Vocabulary
@@ -27,6 +28,24 @@ from tidings.kernels.access import (
 )
 from tidings.kernels.access_find import Part
 from tidings.kernels.access_lists import UNKNOWN, Lists, check_places, sort_checks
+from tidings.kernels.access_valid import (
+    ACCESS,
+    EVERY,
+    Places,
+    Posed,
+    Sizes,
+    access_valid,
+    every_valid,
+    heads_valid,
+    keys_valid,
+    records_valid,
+    trees_valid,
+)
+
+MOST_SCORE: Final = 1e100
+"""No score or weight of the model is larger, so that no sum of them overflows."""
+NARROW: Final = {"uint8": np.uint8, "uint16": np.uint16, "int32": np.int32}
+"""The dtypes that numbers of predicates may have: the narrowest that holds them."""
 
 
 class Segment:
@@ -54,12 +73,54 @@ class Segment:
         self.weights = Weights(ranked.part, ranked.weight, place[order])
         self._slots = len(grid.cells)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: each for name, each in self.__dict__.items() if name != "_lock"}
+    def write(self, writer: Writer) -> None:
+        """Add the arrays of this segment to a file; deaths are not among them."""
+        notes = self.rows.notes.copy()
+        notes[1::2] = NEVER
+        writer.array("scores", self.scores)
+        writer.array("words", self.rows.words)
+        writer.array("offsets", self.rows.offsets)
+        writer.array("notes", notes)
+        writer.value("part", self.weights.part.dtype.name)
+        for name, each in self.weights._asdict().items():
+            writer.array(name, each)
+        _write_lists(writer.within("lists"), self.lists)
+        writer.value("partial", self._partial is not None)
+        if self._partial is not None:
+            _write_lists(writer.within("every"), self._partial)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state
-        self._lock = Lock()
+    @classmethod
+    def read(cls, reader: Reader, entries: int, slots: int) -> "tuple[Segment, Posed]":
+        """Return the segment of a file, in a vocabulary of so many entries and slots.
+
+        With it comes which predicates its records check, for those who keep arrays of them.
+
+        Whatever a kernel will follow is checked: O(n), once.
+        """
+        made = cls.__new__(cls)
+        made.serial, made.dead = -1, 0
+        made._lock, made._partial = Lock(), None  # noqa: SLF001
+        made.scores = reader.array("scores", np.float64)
+        reader.finite("scores", made.scores, MOST_SCORE)
+        size = len(made.scores)
+        made.rows = Rows(
+            reader.array("words", np.int32),
+            reader.array("offsets", np.int32, size + 1),
+            reader.array("notes", np.int32, 2 * size),
+        )
+        reader.permutation("notes", made.numbers, size)
+        made.weights = _read_weights(reader, size)
+        sizes = Sizes(size, entries, slots, len(made.weights.part))
+        places = _read_places(reader, made.rows, sizes)
+        made.lists = _read_lists(reader.within("lists"), sizes, ACCESS)
+        right = access_valid(made.lists, places.begins, sizes)
+        reader.require(right, "lists.entries", "leads to no record")
+        made._slots = len(made.lists.cells)  # noqa: SLF001
+        if reader.value("partial") is True:
+            every = _read_every(reader, made.rows, places, sizes, made.lists)
+            made._partial = every  # noqa: SLF001
+        numbers = np.ascontiguousarray(made.numbers)
+        return made, Posed(made.weights.part, numbers, places.firsts)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -227,3 +288,67 @@ def _every(given: Encoded, rows: Rows, slots: int) -> Lists:
     span = np.where(posts.single, grid.span[posts.check], 1)
     entries = np.stack([row[posts.check], place[posts.check], posts.check, span], axis=1)
     return lists_of(posts, entries, grid)
+
+
+def _write_lists(writer: Writer, lists: Lists) -> None:
+    for name, each in lists._asdict().items():
+        if name != "mask":
+            writer.array(name, each)
+    writer.value("places", lists.mask + 1)
+
+
+def _read_weights(reader: Reader, size: int) -> Weights:
+    name = reader.value("part")
+    reader.require(isinstance(name, str) and name in NARROW, "part", "has an unknown dtype")
+    part = reader.array("part", NARROW[name])
+    reader.within_bounds("part", part, MOST)
+    weight = reader.array("weight", np.float64)
+    reader.require(len(weight) in (0, len(part)), "weight", f"has {len(weight)} values")
+    reader.finite("weight", weight, MOST_SCORE)
+    return Weights(part, weight, reader.numbers("order", size, size))
+
+
+def _read_places(reader: Reader, rows: Rows, sizes: Sizes) -> Places:
+    places = Places(
+        np.zeros(len(rows.words), np.bool_),
+        np.empty(sizes.checks, np.int32),
+        np.empty(sizes.checks, np.int32),
+        np.empty(sizes.ranks + 1, np.int32),
+    )
+    right = records_valid(rows, sizes, places)
+    reader.require(right, "words", "are no records in order of rank")
+    return places
+
+
+def _read_lists(reader: Reader, sizes: Sizes, width: int) -> Lists:
+    places, slots = reader.count("places"), len(reader.array("cells", np.int32))
+    heads = reader.array("heads", np.int32)
+    power = places > 0 and places & (places - 1) == 0
+    reader.require(power and slots <= sizes.slots, "places", "do not fit")
+    reader.require(len(heads) % 3 == 0 and len(heads) // 3 > places, "heads", "are too few")
+    found = Lists(
+        heads,
+        reader.array("entries", np.int32),
+        places - 1,
+        reader.array("cells", np.int32, slots),
+        reader.array("nodes", np.int32, slots),
+        reader.array("edges_from", np.int32, slots),
+        reader.array("edges", np.int64),
+    )
+    reader.require(len(found.entries) % width == 0, "entries", "are no whole postings")
+    reader.require(trees_valid(found), "nodes", "are not where they must be")
+    right = heads_valid(found, width, sizes.entries)
+    reader.require(right, "heads", "lead outside of the postings")
+    reader.require(keys_valid(found), "heads", "cannot be found by their keys")
+    return found
+
+
+def _read_every(reader: Reader, rows: Rows, places: Places, sizes: Sizes, access: Lists) -> Lists:
+    """Return the lists of every check; room for what they lead to is made by the other lists."""
+    found = _read_lists(reader.within("every"), sizes, EVERY)
+    same = np.array_equal(found.cells, access.cells)
+    reader.require(same, "every.cells", "differ from lists.cells")
+    seen = np.zeros(sizes.checks, np.bool_)
+    right = every_valid(found, rows.words, places, seen)
+    reader.require(right, "every.entries", "are not the checks of the records")
+    return found

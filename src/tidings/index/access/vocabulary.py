@@ -7,6 +7,7 @@ Numbers are given once: a vocabulary only grows, so that who reads an older stat
 still understands it. A new vocabulary is made when most of one is no longer used.
 """
 
+from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 from sys import getsizeof
 from threading import Lock
@@ -15,6 +16,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidings.arrays import MOST, Reader, Writer
+from tidings.errors import shown
 from tidings.index.access.attribute import NUMBER, UNNAMED, Attribute, Ear, Side
 from tidings.index.access.phrases import Book, doubled
 from tidings.index.operators import kind
@@ -34,8 +37,11 @@ Without either, it is an `in`, and the members are the entries of its values. A 
 asks for a value that differs from the low one.
 """
 
-_PASSING: Final = ("ears", "lock", "book")
-"""What a vocabulary does not take along to another process."""
+FAMILIES: Final = ("number", "string", "boolean", "time")
+"""The families of values, by their numbers in files."""
+
+SHAPES: Final = ("<", "<=", ">", ">=", "between", "prefix", "suffix", "substring")
+"""The lists of operands of strings, other than `=`, by their numbers in files."""
 
 STAMPED: Final = (-1, 0.0, 0.0, ())
 """What follows the entry of a predicate that is stamped."""
@@ -61,12 +67,71 @@ class Vocabulary:
         self._slot_uses = np.zeros(16, np.int32)
         self._slot_born = np.zeros(16, np.int64)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: each for name, each in self.__dict__.items() if name not in _PASSING}
+    def write(self, writer: Writer) -> None:
+        """Add all predicates to a file; how often they held is not written."""
+        sides = [
+            (name, family, side)
+            for name, attribute in self.attributes.items()
+            for family, side in attribute.items()
+        ]
+        writer.texts("attributes", [name for name, _, _ in sides])
+        families = [FAMILIES.index(family) for _, family, _ in sides]
+        writer.array("families", np.array(families, np.int32))
+        writer.array("slots", np.array([side.slot for _, _, side in sides], np.int32))
+        equal = [(family, side.equal) for _, family, side in sides]
+        writer.array("entries", _values([each for _, each in equal], np.int32))
+        _write_keys(writer.within("equal"), equal)
+        named = [(family, side.codes) for _, family, side in sides]
+        writer.array("codes", _values([each for _, each in named], np.float64))
+        _write_keys(writer.within("named"), named)
+        _write_others(writer.within("others"), [side.others for _, _, side in sides])
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state
-        self.ears, self.lock, self.book = {}, Lock(), Book()
+    @classmethod
+    def read(cls, reader: Reader) -> "Vocabulary":
+        """Return the vocabulary of a file, which has seen no events. O(predicates).
+
+        Entries and slots have each number once, so their numbers are below their counts.
+        """
+        made = cls()
+        names = reader.texts("attributes").strings().to_pylist()
+        families = reader.numbers("families", len(names), len(FAMILIES)).tolist()
+        slots = reader.array("slots", np.int32, len(names))
+        reader.within_bounds("slots", slots, MOST, -1)
+        used = slots[slots >= 0]
+        reader.permutation("slots", used, len(used))
+        sides = [Side(slot=slot) for slot in slots.tolist()]
+        kinds = [FAMILIES[each] for each in families]
+        entries = reader.array("entries", np.int32)
+        for side, equal in zip(
+            sides, _read_keys(reader.within("equal"), kinds, entries), strict=True
+        ):
+            side.equal = equal
+        codes = reader.array("codes", np.float64)
+        reader.finite("codes", codes, MOST)
+        for side, named in zip(
+            sides, _read_keys(reader.within("named"), kinds, codes), strict=True
+        ):
+            side.codes = named
+        more = _read_others(reader.within("others"), sides, kinds)
+        everything = np.concatenate([entries, more])
+        reader.permutation("entries", everything, len(everything))
+        for name, family, side in zip(names, kinds, sides, strict=True):
+            attribute = made.attributes.setdefault(name, {})
+            reader.require(family not in attribute, "families", f"has {shown(name)} twice")
+            attribute[family] = side
+        made._make_room(len(everything), len(used))
+        made._codes = int(codes.max(initial=-1)) + 1
+        return made
+
+    def _make_room(self, entries: int, slots: int) -> None:
+        """Count so many entries and slots as known, of which nothing was seen."""
+        self.entries, self.slots = entries, slots
+        room, slot_room = max(64, entries), max(16, slots)
+        self.hits = Hits(np.zeros(room, np.int32), np.zeros(slot_room, np.int32))
+        self._uses, self._guess = np.zeros(room, np.int32), np.zeros(room, np.float32)
+        self._born = np.zeros(room, np.int64)
+        self._slot_uses = np.zeros(slot_room, np.int32)
+        self._slot_born = np.zeros(slot_room, np.int64)
 
     def use(self, part: Predicate) -> Check:
         """Give the check of a predicate, which is learnt if it is new."""
@@ -255,3 +320,82 @@ def ordered(values: Any) -> Ints:
     bits = (np.atleast_1d(np.asarray(values, np.float64)) + 0.0).view(np.int64)
     found: Ints = np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
     return found
+
+
+Keyed = tuple[str, Mapping[Any, Any]]
+"""A family, and something by keys of it."""
+
+
+def _values(given: Sequence[Mapping[Any, Any]], dtype: Any) -> npt.NDArray[Any]:
+    return np.array([value for each in given for value in each.values()], dtype)
+
+
+def _write_keys(writer: Writer, given: Sequence[Keyed]) -> None:
+    """Write the keys of dicts, one behind the other: texts, and numbers for all other families."""
+    writer.array("sizes", np.array([len(each) for _, each in given], np.int32))
+    writer.texts("texts", [key for of, each in given if of == "string" for key in each])
+    numbers = [float(key) for of, each in given if of != "string" for key in each]
+    writer.array("numbers", np.array(numbers, np.float64))
+
+
+def _read_keys(
+    reader: Reader, families: Sequence[str], values: npt.NDArray[Any]
+) -> Iterator[dict[Any, Any]]:
+    """Return a dict for each family given, with its keys and the next of the values."""
+    sizes = reader.numbers("sizes", len(families), MOST).tolist()
+    texts = reader.texts("texts").strings().to_pylist()
+    numbers = reader.array("numbers", np.float64)
+    right = not np.isnan(numbers).any()
+    reader.require(right, "numbers", "are not all numbers")
+    wanted = sum(size for size, family in zip(sizes, families, strict=True) if family == "string")
+    fits = (wanted, sum(sizes) - wanted) == (len(texts), len(numbers))
+    reader.require(fits and sum(sizes) == len(values), "sizes", "do not add up")
+    text = number = at = 0
+    for size, family in zip(sizes, families, strict=True):
+        if family == "string":
+            keys, text = texts[text : text + size], text + size
+        else:
+            keys = numbers[number : number + size].tolist()
+            keys, number = [*map(bool, keys)] if family == "boolean" else keys, number + size
+        found = dict(zip(keys, values[at : at + size].tolist(), strict=True))
+        reader.require(len(found) == size, "sizes", "count some key twice")
+        yield found
+        at += size
+
+
+def _write_others(writer: Writer, given: Sequence[Mapping[tuple[str, Any], int]]) -> None:
+    """Write operands of strings by shape; an interval has its high end in the other column."""
+    found = [
+        (number, SHAPES.index(shape), operand, entry)
+        for number, each in enumerate(given)
+        for (shape, operand), entry in each.items()
+    ]
+    pairs = [each if isinstance(each, tuple) else (each, "") for _, _, each, _ in found]
+    writer.array("sides", np.array([each for each, _, _, _ in found], np.int32))
+    writer.array("shapes", np.array([each for _, each, _, _ in found], np.int32))
+    writer.texts("operands", [low for low, _ in pairs])
+    writer.texts("highs", [high for _, high in pairs])
+    writer.array("entries", np.array([each for _, _, _, each in found], np.int32))
+
+
+def _read_others(reader: Reader, sides: Sequence[Side], families: Sequence[str]) -> Shorts:
+    """Put the operands of strings into their sides; return their entries."""
+    entries = reader.array("entries", np.int32)
+    size = len(entries)
+    owners = reader.numbers("sides", size, len(sides))
+    shapes = reader.numbers("shapes", size, len(SHAPES))
+    operands = reader.texts("operands", size).strings().to_pylist()
+    highs = reader.texts("highs", size).strings().to_pylist()
+    for shape in np.unique(shapes).tolist() if size else ():
+        chosen = np.flatnonzero(shapes == shape)
+        chosen = chosen[np.argsort(owners[chosen], kind="stable")]
+        of, firsts = np.unique(owners[chosen], return_index=True)
+        for side, group in zip(of.tolist(), np.split(chosen, firsts[1:]), strict=True):
+            reader.require(families[side] == "string", "sides", "are not all of strings")
+            keys = [operands[at] for at in group.tolist()]
+            if SHAPES[shape] == "between":
+                keys = [(low, highs[at]) for low, at in zip(keys, group.tolist(), strict=True)]
+            sides[side].fill(SHAPES[shape], keys, entries[group].tolist())
+    known = sum(len(side.others) for side in sides)
+    reader.require(known == size, "operands", "has an operand twice")
+    return entries
