@@ -6,19 +6,22 @@ behind it. No file changes once it is there; the newest version is the one with 
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from shutil import rmtree
 from tempfile import NamedTemporaryFile
 from time import time
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote
 
-from tidings.errors import TidingsError
-from tidings.sealed.file import Damaged, room_in
+from tidings import checks
+from tidings.arrays import Damaged, parsed
+from tidings.errors import TidingsError, shown
+from tidings.sealed.file import room_in
 from tidings.sealed.hold import held, hold
+from tidings.sealed.names import file_name, is_file_name, older_name
 from tidings.sealed.people import hash_of
 
 KEPT: Final = 8
@@ -31,6 +34,9 @@ _ABANDONED_S: Final = 3600
 """A file that is so old and still has no name was left by a process that is gone."""
 
 _NEW: Final = ".new-"
+_VERSION: Final = re.compile(r"version-([0-9]{12,18})\.json")
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
+_MOST: Final = 2**64
 
 
 class Change(NamedTuple):
@@ -65,6 +71,9 @@ class Shelf:
     def files(self) -> list[str]:
         """All of its files."""
         return [self.index, self.people, self.archive, *(each.file for each in self.changes)]
+
+
+_FIELDS: Final = {each.name for each in fields(Shelf)}
 
 
 class Edition(NamedTuple):
@@ -103,15 +112,14 @@ class Folder:
 
     def edition(self, version: int) -> Edition:
         """Read a version."""
+        path = self._version(version)
         try:
-            found = json.loads(self._version(version).read_text())
+            return _edition(version, parsed(path.read_bytes()))
         except (OSError, ValueError) as error:
             raise Damaged(
-                f"version {version} in {self.path} cannot be read: {error}; let its publisher "
-                "start again, and begin with a new checkpoint if this is still said then"
+                f"version {version} in {self.path} cannot be read: {path.name}: {error}; let its "
+                "publisher start again, and begin with a new checkpoint if this is still said then"
             ) from None
-        shelves = tuple(map(_shelf, found["shelves"]))
-        return Edition(found["version"], found["source"], shelves, found.get("mark", 0))
 
     def put(self, edition: Edition) -> None:
         """Add a version, whole or not at all."""
@@ -129,12 +137,17 @@ class Folder:
         Of several who ask at once, one decides for all.
         """
         pins = self._pins(query)
-        pin = pins / f"{batch:020d}"
+        pin = pins / f"{checks.count('a batch', batch, TidingsError, low=0):020d}"
         while not pin.exists():
             pins.mkdir(parents=True, exist_ok=True)
             with suppress(FileNotFoundError, FileExistsError):  # just unpinned, or just pinned
                 self._link(pin, self._some())
-        return int(pin.read_text())
+        version = _read_pin(pin)
+        if version is None:
+            raise Damaged(
+                f"{pin} is damaged: it names no version; remove it, and the batch sees the newest"
+            )
+        return version
 
     def unpin(self, query: str) -> None:
         """Let go of all pins of a query that will not come back."""
@@ -154,13 +167,14 @@ class Folder:
         Files that are being made for a version to come are spared. Gives what is removed.
         """
         versions, needed = sorted(self._versions()), self.needed()
-        files = {*making}
-        for version in versions:
-            if version in needed:
-                files |= {name for each in self.edition(version).shelves for name in each.files}
         doomed = [self._version(each) for each in versions if each not in needed]
-        doomed += [each for each in self.path.glob("*.sealed") if each.name not in files]
+        with suppress(Damaged):  # then nobody knows which files are needed: all of them stay
+            files = {*making}
+            for version in needed.intersection(versions):
+                files |= {name for each in self.edition(version).shelves for name in each.files}
+            doomed += [each for each in self.path.glob("*.sealed") if each.name not in files]
         doomed += [each for each in self.path.glob(f"**/{_NEW}*") if _older(each, _ABANDONED_S)]
+        doomed = [each for each in doomed if each.is_file()]
         for each in doomed:
             each.unlink(missing_ok=True)
         return sorted(each.name for each in doomed)
@@ -211,15 +225,23 @@ class Folder:
             yield from filter(None, map(_read_pin, {*pins} - {*last[:-KEPT]}))
 
     def _versions(self) -> Iterator[int]:
-        return (
-            int(each.stem.removeprefix("version-")) for each in self.path.glob("version-*.json")
-        )
+        for each in self.path.iterdir() if self.path.is_dir() else ():
+            found = _VERSION.fullmatch(each.name)
+            if found and each.is_file():
+                yield int(found[1])
 
     def _version(self, version: int) -> Path:
         return self.path / f"version-{version:012d}.json"
 
     def _pins(self, query: str) -> Path:
-        return self.path / "pins" / quote(query, safe="")
+        """Return where the pins of a query are; those of an earlier release are moved there."""
+        checks.name("a query's id", query, TidingsError)
+        pins = self.path / "pins"
+        found = pins / file_name(query)
+        if (former := older_name(pins, query)) is not None:
+            with suppress(OSError):  # another process moved them, or they are there
+                former.rename(found)
+        return found
 
     def _written(self, where: Path, text: str) -> Path:
         with (
@@ -242,11 +264,12 @@ def part_of(name: str, parts: int) -> int:
 
 
 def _read_pin(path: Path) -> int | None:
-    """Give the version of a pin; None if it is gone, or not written yet."""
+    """Return the version of a pin; None if it is gone, not written yet, or no pin."""
     try:
-        return int(path.read_text() or 0)
-    except FileNotFoundError:
+        text = path.read_text()
+    except (OSError, ValueError):
         return None
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def _older(path: Path, seconds: float) -> bool:
@@ -257,6 +280,55 @@ def _older(path: Path, seconds: float) -> bool:
         return False
 
 
-def _shelf(form: dict[str, Any]) -> Shelf:
-    changes = tuple(Change(*each) for each in form.pop("changes"))
-    return Shelf(**form, changes=changes)
+def _edition(version: int, form: Any) -> Edition:
+    """Return the edition of a manifest; whatever is wrong with it is a `ValueError`."""
+    if not isinstance(form, dict) or form.get("version") != version:
+        raise ValueError("it is not the manifest of this version")
+    shelves = form.get("shelves")
+    if not isinstance(shelves, list) or not shelves:
+        raise ValueError("it names no shelves")
+    source, mark = (_whole(form.get(name, 0), name) for name in ("source", "mark"))
+    return Edition(version, source, tuple(map(_shelf, shelves)), mark)
+
+
+def _shelf(form: Any) -> Shelf:
+    if not isinstance(form, dict) or not form.keys() <= _FIELDS:
+        raise ValueError(f"a shelf has the fields {', '.join(sorted(_FIELDS))}")
+    changes, source = form.get("changes"), form.get("source")
+    if not isinstance(changes, list) or not all(isinstance(each, list) for each in changes):
+        raise ValueError("the changes of a shelf are lists")
+    return Shelf(
+        index=_file(form.get("index")),
+        people=_file(form.get("people")),
+        archive=_file(form.get("archive")),
+        size=_whole(form.get("size", 0), "size"),
+        counting=_flag(form.get("counting", False)),
+        source=None if source is None else _whole(source, "source"),
+        changes=tuple(_change(*each) for each in changes),
+    )
+
+
+def _change(
+    name: Any = None, members: Any = None, counts: Any = False, source: Any = 0, *more: Any
+) -> Change:
+    if more:
+        raise ValueError("a change is a file, members, counting and source")
+    return Change(_file(name), _whole(members, "members"), _flag(counts), _whole(source, "source"))
+
+
+def _file(name: Any) -> str:
+    if not is_file_name(name):
+        raise ValueError(f"{shown(name)} is no file of this folder")
+    return str(name)
+
+
+def _whole(value: Any, name: str) -> int:
+    if type(value) is not int or not 0 <= value < _MOST:
+        raise ValueError(f"{name} is a number from 0 to below 2**64, not {shown(value)}")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"counting is true or false, not {shown(value)}")
+    return value

@@ -6,6 +6,7 @@ however it ends, so a hold never outlives it.
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from uuid import uuid4
 
 _HOLDS: Final = "holds"
 _NEW: Final = ".new-"
+_HOLD: Final = re.compile(r"([0-9]{1,18})-[0-9a-f]{32}")
 
 
 @cache
@@ -32,8 +34,11 @@ def hold(folder: Path, version: int) -> int:
 def held(folder: Path) -> Iterator[int]:
     """Give the versions that processes hold, and remove what those that are gone have left."""
     for path in (folder / _HOLDS).glob("[0-9]*-*"):
+        found = _HOLD.fullmatch(path.name)
+        if found is None or path.is_dir():  # not ours
+            continue
         if _locked(path):
-            yield int(path.name.partition("-")[0])
+            yield int(found[1])
         else:
             path.unlink(missing_ok=True)
 

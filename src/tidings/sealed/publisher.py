@@ -1,7 +1,9 @@
 """Who writes the versions of a folder: follows the changes of a store, and makes new bases."""
 
 import fcntl
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -27,6 +29,16 @@ MOST: Final = 256
 than MOST files."""
 
 _PUBLISHING: Final = "publishing"
+_SERIAL: Final = re.compile(r"([0-9]{8,18})-")
+
+
+@contextmanager
+def _written_to(path: Path) -> Iterator[None]:
+    """Tell which folder cannot be written to."""
+    try:
+        yield
+    except OSError as error:
+        raise TidingsError(f"{path} cannot be written to: {error}; name another folder") from None
 
 
 class Source(Protocol):
@@ -58,7 +70,8 @@ class Publisher:
         fewest: int = FEWEST,
         defaults: Defaults | None = None,
     ) -> None:
-        path.mkdir(parents=True, exist_ok=True)
+        with _written_to(path):
+            path.mkdir(parents=True, exist_ok=True)
         self.folder = Folder(path.resolve())
         self._source, self._parts = source, checks.count("parts", parts)
         self._fewest, self._defaults = fewest, defaults or Defaults()
@@ -68,7 +81,8 @@ class Publisher:
         self._builder = Builder(self.folder, self._lock, self._take, self._failures)
         self._follower: Thread | None = None
         self._mended, self._mark = False, 0
-        self._alone = (path / "publisher.lock").open("w")
+        with _written_to(path):
+            self._alone = (path / "publisher.lock").open("w")
         try:
             fcntl.flock(self._alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -76,8 +90,8 @@ class Publisher:
             raise TidingsError(
                 f"another publisher writes to {path}; stop it first, or name another folder"
             ) from None
-        serials = (int(each.name.split("-")[0]) for each in path.glob("*.sealed"))
-        self._serial = max(serials, default=0)
+        serials = (_SERIAL.match(each.name) for each in path.glob("*.sealed"))
+        self._serial = max((int(each[1]) for each in serials if each), default=0)
 
     @property
     def refused(self) -> Mapping[str, DeadLetter]:

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from tidings.sealed.folder import Folder
+from tidings.sealed.names import file_name
 from tidings.sealed.publisher import Publisher
 from tidings.store import Store
 
@@ -86,7 +87,7 @@ def _place(store: str, wish: Wish) -> Path:
     """Give a folder by a name that a process after this one finds again, or a temporary one."""
     if wish.below is None or not wish.lasting:
         return temporary_folder(wish.below)
-    return Path(wish.below) / f"tidings-store-{store}-{wish.parts}"
+    return Path(wish.below) / f"tidings-store-{file_name(store)}-{wish.parts}"
 
 
 def _publisher(path: Path, store: Store, wish: Wish) -> Publisher:
