@@ -17,7 +17,7 @@ from tidings.rows import BadRecord, attempt
 from tidings.sealed.bases import seal_folder
 from tidings.sealed.folder import Folder
 from tidings.sealed.member import Member, members
-from tidings.spark.filed import Filed, FiledRoster, file_members
+from tidings.spark.filed import THRESHOLD, Carried, carry
 from tidings.spark.followed import Wish, followed, temporary_folder
 from tidings.spark.matchers import PinnedRoster, Versions
 from tidings.spark.roster import Roster
@@ -41,7 +41,7 @@ def matchers(
     parts: int = 1,
     *,
     seal: bool = True,
-) -> Versions | Filed:
+) -> Versions | Carried:
     """Make what the workers match with.
 
     That is the folder of a publisher, if one is given, or one that follows a store: in a stream,
@@ -62,18 +62,20 @@ def matchers(
             subscriptions = _followed(publications, subscriptions, checks.count("parts", parts))
         version = None if publications.isStreaming else subscriptions.hold()
         return Versions(subscriptions, version)
-    given, path = _members(subscriptions, subscribers), temporary_folder(_below(publications))
+    given = _members(subscriptions, subscribers)
+    threshold = publications.sparkSession.conf.get(THRESHOLD, None)
     if not seal:
-        return file_members(path, given)
+        return carry(given, threshold)
+    path = temporary_folder(_below(publications))
     try:
         return Versions(seal_folder(path, given, checks.count("parts", parts)), 1)
     except InvalidPolicy:  # a policy that cannot be written: a function of the user
-        return file_members(path, given)
+        return carry(given, threshold)
 
 
-def roster(found: Versions | Filed) -> Roster:
+def roster(found: Versions | Carried) -> Roster:
     """Give who has which policy, as the state stage asks."""
-    return PinnedRoster(found) if isinstance(found, Versions) else FiledRoster(found.path)
+    return PinnedRoster(found) if isinstance(found, Versions) else found.roster()
 
 
 def _below(publications: DataFrame) -> str | None:
