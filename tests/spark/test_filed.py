@@ -20,7 +20,7 @@ def doubled(k: int = 2) -> Policy:
 
 
 def travelled(found: Any) -> Any:
-    return pickle.loads(cloudpickle.dumps(found))  # type: ignore[no-untyped-call]
+    return pickle.loads(cloudpickle.dumps(found))
 
 
 def test_members_that_travel_answer_as_they_do():
