@@ -5,6 +5,7 @@
 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
+from numbers import Real
 from typing import Any, TypeVar
 
 from tidings import checks
@@ -71,7 +72,11 @@ def _plain(value: Any) -> Any:
         return value.to_form()
     if is_dataclass(value):
         return form(value)
-    return dict(value) if isinstance(value, Mapping) else value
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, Real) and not isinstance(value, int | float):
+        return float(value)  # a fraction or a number of numpy, which JSON does not know
+    return value
 
 
 def _parameters(kind: type) -> list[Field[Any]]:

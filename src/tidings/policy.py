@@ -5,6 +5,7 @@ from dataclasses import InitVar, dataclass
 from typing import Any
 
 from tidings import checks, parts
+from tidings.bounds import check_window, within_limits
 from tidings.diversify import DIVERSIFIERS, Diversifier
 from tidings.diversify.none import NoDiversity
 from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError, shown
@@ -35,12 +36,14 @@ class Policy:
 
     def __post_init__(self, limits: Limits) -> None:
         limits.check("k", checks.count("k", self.k), "k", InvalidPolicy)
-        read = {
+        read: dict[str, Any] = {
             "scorer": parts.read(SCORERS, "scorer", self.scorer),
             "decay": parts.read(DECAYS, "decay", self.decay),
             "window": parts.read(WINDOWS, "window", self.window),
             "diversify": parts.read(DIVERSIFIERS, "diversifier", self.diversify),
         }
+        check_window(read["window"], limits)
+        read["diversify"] = within_limits(read["diversify"], self.k, read["window"], limits)
         for name, part in read.items():
             object.__setattr__(self, name, part)
 

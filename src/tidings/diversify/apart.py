@@ -6,6 +6,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from tidings.diversify.dense import check_dense
+from tidings.diversify.distance import measure
 from tidings.diversify.protocol import Distance, Floats, Ints
 from tidings.diversify.tokens import Rows, hashed, known
 from tidings.kernels.distances import Source, counted_matrix, weighed_matrix
@@ -45,6 +47,7 @@ def from_events(events: Sequence[Event], distance: Distance) -> Source:
     """Give the distances between events without writing all of them down."""
     rows = hashed(events, distance)
     if len(rows.weights):
+        check_dense("a distance with weights", len(events))
         return from_matrix(_weighted(rows))
     return (_NO_MATRIX, _NONE, _lists(rows))
 
@@ -69,7 +72,7 @@ def matrix_of(rows: Rows) -> Floats:
 def _asked(events: Sequence[Event], distance: Distance) -> Floats:
     found = np.zeros((len(events), len(events)))
     for i, j in combinations(range(len(events)), 2):
-        found[i, j] = found[j, i] = distance.between(events[i], events[j])
+        found[i, j] = found[j, i] = measure(distance, events[i], events[j])
     return found
 
 

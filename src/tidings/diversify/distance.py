@@ -8,10 +8,13 @@ from typing import ClassVar, Final
 
 from tidings import checks, parts
 from tidings.diversify.protocol import Candidate, Distance
-from tidings.errors import InvalidPolicy
+from tidings.errors import InvalidPolicy, TidingsError, shown
 from tidings.model import Event
 from tidings.predicate import TokenMap
 from tidings.values import rounded
+
+HEAVIEST: Final = 1e250
+"""Sums of so many weights or distances as there is memory for stay finite."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +29,11 @@ class Overlap:
 
     def __post_init__(self) -> None:
         if not isinstance(self.weights, Mapping):
-            raise InvalidPolicy(f"weights maps attributes to numbers, not {self.weights!r}")
+            raise InvalidPolicy(f"weights maps attributes to numbers, not {shown(self.weights)}")
         for attribute, weight in self.weights.items():
-            checks.number(f"the weight of {attribute}", weight)
+            if not isinstance(attribute, str):
+                raise InvalidPolicy(f"weights maps attributes to numbers, not {shown(attribute)}")
+            finite(f"the weight of {attribute}", weight, InvalidPolicy)
 
     def between(self, one: Event, other: Event) -> float:
         """Give the distance; 0 where no attribute has any weight."""
@@ -75,13 +80,29 @@ def read_distance(owner: object) -> None:
     object.__setattr__(owner, "distance", found)
 
 
+def finite(what: str, value: object, kind: type[TidingsError] = TidingsError) -> float:
+    """Check a number of at least 0 whose sums stay finite, however many are added."""
+    found = checks.number(what, value, kind)
+    if found > HEAVIEST:
+        raise kind(f"{what} is at most {HEAVIEST:g}, not {shown(value)}")
+    return found
+
+
+def measure(distance: Distance, one: Event, other: Event) -> float:
+    """Return the distance of two events, also by a distance of somebody's own, which is checked."""
+    found = distance.between(one, other)
+    if type(found) is float and 0.0 <= found <= HEAVIEST:
+        return found
+    return finite(f"the distance {distance.name} of {one.id} and {other.id}", found)
+
+
 def diversity(events: Sequence[Event], distance: Distance) -> float:
     """Give div(L), the mean pairwise distance (PREF Def. 8); of one event, 0."""
     return rounded(_mean_distance(events, distance))
 
 
 def _mean_distance(events: Sequence[Event], distance: Distance) -> float:
-    apart = [distance.between(one, other) for one, other in combinations(events, 2)]
+    apart = [measure(distance, one, other) for one, other in combinations(events, 2)]
     return math.fsum(apart) / len(apart) if apart else 0.0
 
 

@@ -19,6 +19,7 @@ from tidings.model import Event
 
 _TABLES: Final = 20
 _ROWS: Final = 5
+_LARGEST_SEED: Final = 2**128 - 1
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class MaxDivRelLsh:
             tables, rows = (_TABLES if self.tables is None else self.tables, self.rows)
             object.__setattr__(self, "tables", checks.count("tables", tables))
             object.__setattr__(self, "rows", checks.count("rows", _ROWS if rows is None else rows))
-        checks.count("seed", self.seed, low=0)
+        checks.count("seed", self.seed, low=0, high=_LARGEST_SEED)
         _ = self.shape
         read_distance(self)
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from tidings import checks
 from tidings.diversify.apart import Apart, among, distances
+from tidings.diversify.dense import check_dense
 from tidings.diversify.distance import Overlap, read_distance
 from tidings.diversify.order import best_places, by_rank, order_of, ranks_and_keys
-from tidings.diversify.plain.registry import PLAIN
 from tidings.diversify.protocol import Candidate, Diversifier, Floats, Ints, Order
-from tidings.diversify.tokens import known, starting
+from tidings.diversify.tokens import starting
 from tidings.kernels.cover import Near, count_near, cover, fitting_cover, list_near
 from tidings.values import rounded
 
@@ -52,8 +52,7 @@ def check_alpha(alpha: float | None) -> None:
 
 def choose_cover(part: Diversifier, candidates: Sequence[Candidate], k: int) -> list[int]:
     """Cover all candidates, then keep the k most relevant of the cover; O(n²) distances."""
-    if not known(part.distance):
-        return PLAIN[part.name](part, candidates, k)
+    check_dense(part.name, len(candidates))
     events = [each.event for each in candidates]
     found = part.pick(
         *ranks_and_keys(candidates), order_of(events), distances(events, part.distance), k

@@ -1,38 +1,51 @@
 """The set of largest divrank (PREF Def. 10 and 11): the judge of the heuristics."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tidings import checks
 from tidings.diversify.apart import Apart, among, distances
+from tidings.diversify.dense import check_dense
 from tidings.diversify.distance import Overlap, read_distance
 from tidings.diversify.growth import Growth
 from tidings.diversify.order import by_rank, order_of, ranks_and_keys
-from tidings.diversify.plain.registry import PLAIN
 from tidings.diversify.protocol import Candidate, Floats, Ints, Order
-from tidings.diversify.tokens import known
+from tidings.errors import TidingsError
 from tidings.kernels.grow import SUM
 from tidings.kernels.optimal import best_set
+from tidings.limits import TRUSTED
 
 
 @dataclass(frozen=True)
 class Optimal:
-    """Look at all sets of k but those that a bound rules out; for windows of some dozens."""
+    """Look at all sets of k but those that a bound rules out; for windows of some dozens.
+
+    A choice from more than `most_sets` sets is refused.
+    """
 
     sigma: float = 0.5
     distance: Any = Overlap()
+    most_sets: int = field(default=TRUSTED.optimal_sets, init=False, repr=False, compare=False)
     name: ClassVar[str] = "optimal"
 
     def __post_init__(self) -> None:
         checks.number("sigma", self.sigma, high=1)
         read_distance(self)
 
+    def bounded(self, most_sets: int) -> "Optimal":
+        """Return the same diversifier with another bound on the sets of one choice."""
+        if most_sets == self.most_sets:
+            return self
+        found = replace(self)
+        object.__setattr__(found, "most_sets", most_sets)
+        return found
+
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
-        if not known(self.distance):
-            return PLAIN[self.name](self, candidates, k)
+        check_sets(len(candidates), k, self.most_sets)
+        check_dense(self.name, len(candidates))
         events = [each.event for each in candidates]
         ranks, keys = ranks_and_keys(candidates)
         apart = distances(events, self.distance)
@@ -43,6 +56,7 @@ class Optimal:
         """Choose from arrays; at worst n over k sets, of which a bound leaves few."""
         if len(ranks) <= k:
             return by_rank(keys, order.newest)
+        check_sets(len(ranks), k, self.most_sets)
         found = self._best(ranks, keys, order, apart, k)
         return found[by_rank(keys[found], order.newest[found])]
 
@@ -66,3 +80,20 @@ class Optimal:
         pairs = max(k * (k - 1) // 2, 1)
         most = self.sigma * ranks[:, None] / k + (1 - self.sigma) * sums / (2 * pairs)
         return np.ascontiguousarray(most.T)
+
+
+def check_sets(count: int, k: int, most: int, error: type[TidingsError] = TidingsError) -> None:
+    """Refuse to compare all sets of k of so many candidates if they are more than `most`.
+
+    >>> check_sets(40, 8, most=100)
+    Traceback (most recent call last):
+    tidings.errors.TidingsError: the sets of 8 of 40 events are more than the limit optimal_sets = 100
+    """
+    sets, others = 1, min(k, count - k)
+    for chosen in range(others):
+        sets = sets * (count - chosen) // (chosen + 1)
+        if sets > most:  # sets are at least 2 ** chosen, so that this ends soon
+            raise error(
+                f"the sets of {k:,} of {count:,} events are more than the limit "
+                f"optimal_sets = {most:,}"
+            )

@@ -1,17 +1,25 @@
 """One choice, without a stream around it."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tidings import checks, parts
+from tidings.diversify.distance import finite
+from tidings.diversify.lsh import MaxDivRelLsh
+from tidings.diversify.optimal import Optimal
 from tidings.diversify.protocol import Candidate
 from tidings.diversify.registry import DIVERSIFIERS
-from tidings.errors import TidingsError
+from tidings.errors import InvalidPolicy, TidingsError, shown
+from tidings.limits import TRUSTED, Limits
 from tidings.model import Event
 
 
 def select(
-    events: Sequence[Event], ranks: Sequence[float], k: int, diversify: object = "none"
+    events: Sequence[Event],
+    ranks: Sequence[float],
+    k: int,
+    diversify: object = "none",
+    *,
+    limits: Limits = TRUSTED,
 ) -> list[Event]:
     """Choose at most k of `events`, in order of choice, by a diversifier or its form.
 
@@ -19,11 +27,31 @@ def select(
     >>> [each.id for each in select(e, [0.9, 0.8, 0.7], 2, {"name": "divrank", "sigma": 0.5})]
     ['a', 'c']
     """
-    checks.count("k", k)
+    limits.check("k", checks.count("k", k), "k", InvalidPolicy)
+    candidates = _candidates(_listed("events", events), _listed("ranks", ranks))
+    part = parts.read(DIVERSIFIERS, "diversifier", diversify)
+    if isinstance(part, MaxDivRelLsh):
+        tables, rows = part.shape
+        limits.check("lsh_cells", tables * rows, "tables times rows", InvalidPolicy)
+    if isinstance(part, Optimal):
+        limits.check("optimal_events", len(candidates), "the events of optimal", InvalidPolicy)
+        part = part.bounded(limits.optimal_sets)
+    return [candidates[i].event for i in part.choose(candidates, k)] if candidates else []
+
+
+def _listed(what: str, values: object) -> list[object]:
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes):
+        raise TidingsError(f"{what} must be a sequence, not {shown(values)}")
+    return list(values)
+
+
+def _candidates(events: list[object], ranks: list[object]) -> list[Candidate]:
     if len(events) != len(ranks):
         raise TidingsError(f"{len(events)} events have {len(ranks)} ranks")
-    for event, rank in zip(events, ranks, strict=True):
-        checks.number(f"the rank of {event.id}", rank, TidingsError, high=math.inf)
-    part = parts.read(DIVERSIFIERS, "diversifier", diversify)
-    candidates = [Candidate(event, rank, rank) for event, rank in zip(events, ranks, strict=True)]
-    return [events[i] for i in part.choose(candidates, k)] if candidates else []
+    found = []
+    for event, given in zip(events, ranks, strict=True):
+        if not isinstance(event, Event):
+            raise TidingsError(f"select expects events, not {shown(event)}")
+        rank = finite(f"the rank of {event.id}", given)
+        found.append(Candidate(event, rank, rank))
+    return found

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tidings import checks
-from tidings.errors import InvalidPolicy, InvalidValue
+from tidings.errors import InvalidPolicy, InvalidValue, shown
 from tidings.values import SECOND_US, format_duration, parse_duration_us
 
-_LONGEST_US: Final = 36_525 * 86_400 * SECOND_US
+_LONGEST_US: Final = 1_000 * 366 * 86_400 * SECOND_US
 COUNTS: Final = ("matching", "published")
 
 
@@ -35,10 +35,10 @@ def length(what: str, value: Any) -> Length:
         return Length(count=checks.count(what, value))
     try:
         us = parse_duration_us(value)
-    except InvalidValue as error:
+    except (InvalidValue, OverflowError) as error:
         raise InvalidPolicy(f"{what} is a count of events or a duration: {error}") from None
     if not 0 < us <= _LONGEST_US:
-        raise InvalidPolicy(f"{what} is above 0 and at most a hundred years, not {value!r}")
+        raise InvalidPolicy(f"{what} is above 0 and at most a thousand years, not {shown(value)}")
     return Length(us=us)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
+from tidings.diversify.distance import measure
 from tidings.diversify.protocol import Candidate, Distance, best_first, ranked
 from tidings.values import rounded
 
@@ -46,7 +47,7 @@ def distances(candidates: Sequence[Candidate], distance: Distance) -> Apart:
     """Give the distance of every pair, both ways round."""
     apart = {}
     for i, j in combinations(range(len(candidates)), 2):
-        apart[i, j] = apart[j, i] = distance.between(candidates[i].event, candidates[j].event)
+        apart[i, j] = apart[j, i] = measure(distance, candidates[i].event, candidates[j].event)
     return apart
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from tidings.diversify.distance import measure
 from tidings.diversify.protocol import Candidate, Distance, Diversifier, ranked
 from tidings.model import newest_first
 from tidings.values import rounded
@@ -30,7 +31,7 @@ def pair_rank(sigma: float, distance: Distance) -> PairValue:
 
     def value(one: Candidate, other: Candidate) -> float:
         mean = (one.rank + other.rank) / 2
-        return sigma * mean + (1 - sigma) * distance.between(one.event, other.event)
+        return sigma * mean + (1 - sigma) * measure(distance, one.event, other.event)
 
     return value
 
@@ -88,7 +89,7 @@ def divrank(part: Diversifier, candidates: Sequence[Candidate], k: int) -> list[
     O(n²) distances for the pair, O(n) more for each next one.
     """
     rule = Rule(
-        link=lambda one, other: float(part.distance.between(one.event, other.event)),
+        link=lambda one, other: measure(part.distance, one.event, other.event),
         combine=min,
         value=lambda each, nearest, _: part.sigma * each.rank + (1 - part.sigma) * nearest,
     )
