@@ -43,10 +43,6 @@ OPTIMAL: dict[str, Any] = {"diversify": "optimal"}
             {"k": 5_000, "window": {"name": "periodic", "length": 9_999}} | OPTIMAL,
             "the sets of 5,000 of 9,999 events are more than the limit optimal_sets",
         ),
-        (
-            {"k": 3, "window": {"name": "sliding", "length": 20_000}, "diversify": "disc"},
-            "disc compares all pairs of at most 10,000 candidates, not 20,000",
-        ),
     ],
 )
 def test_what_would_take_the_memory_or_never_end_is_refused(form: dict[str, Any], why: str) -> None:

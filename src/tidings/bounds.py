@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from tidings.diversify.dense import check_dense, is_dense
 from tidings.diversify.lsh import MaxDivRelLsh
 from tidings.diversify.optimal import Optimal, check_sets
 from tidings.errors import InvalidPolicy
@@ -48,15 +47,11 @@ def within_limits(diversify: Any, k: int, window: Any, limits: Limits) -> Any:
     if isinstance(diversify, MaxDivRelLsh):
         tables, rows = diversify.shape
         limits.check("lsh_cells", tables * rows, "tables times rows", InvalidPolicy)
+    if not isinstance(diversify, Optimal):
+        return diversify
     if window.name != "history":  # which swaps single events, and never chooses sets
-        most = most_held(window, k)
-        if is_dense(diversify) and most is not None:
-            check_dense(diversify.name, most)
-        if isinstance(diversify, Optimal):
-            _check_optimal(k, most, limits)
-    if isinstance(diversify, Optimal):
-        return diversify.bounded(limits.optimal_sets)
-    return diversify
+        _check_optimal(k, most_held(window, k), limits)
+    return diversify.bounded(limits.optimal_sets)
 
 
 def _check_optimal(k: int, most: int | None, limits: Limits) -> None:

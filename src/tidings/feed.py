@@ -1,12 +1,19 @@
 """One subscriber's feed: freshness, window and diversity wired into deliveries."""
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from tidings.diversify import Candidate, best_first, keep
+from tidings.diversify import DIVERSIFIERS, Candidate, best_first, keep
+from tidings.diversify.distance import finite
+from tidings.errors import TidingsError, shown
 from tidings.model import Delivery, Match
 from tidings.policy import Policy, Subscriber
+from tidings.score import DECAYS
 from tidings.window import Moment, Pick
+from tidings.window.recent import sequence_of
+
+_OURS: Final = frozenset({*DECAYS.values(), *DIVERSIFIERS.values()})
 
 
 class PolicyChooser:
@@ -16,12 +23,16 @@ class PolicyChooser:
         self._policy = policy
         self.k = policy.k
         self.best_only = policy.diversify.name == "none"
+        self.steady = self.best_only or policy.decay.name == "none"
         self._keeper = keep(policy.diversify)
+        self._foreign = not {type(policy.decay), type(policy.diversify)} <= _OURS
 
     def choose(self, matches: Sequence[Match], now_us: int) -> list[tuple[Match, float]]:
         """Choose at most k, in order of choice."""
         candidates = self._candidates(matches, now_us)
         chosen = self._keeper.choose(candidates, self.k)
+        if self._foreign:
+            chosen = _checked(self._policy.diversify.name, chosen, len(candidates), self.k)
         return [(matches[i], candidates[i].rank) for i in chosen]
 
     def ranked(self, matches: Sequence[Match], now_us: int) -> list[tuple[Match, float]]:
@@ -36,7 +47,7 @@ class PolicyChooser:
 
     def _candidates(self, matches: Sequence[Match], now_us: int) -> list[Candidate]:
         decay = self._policy.decay
-        return [
+        found = [
             Candidate(
                 each.event,
                 decay.fresh(each.score, each.event.published_us, now_us),
@@ -44,6 +55,28 @@ class PolicyChooser:
             )
             for each in matches
         ]
+        if self._foreign:
+            for each in found:
+                finite(f"the fresh rank of {each.event.id} by {decay.name}", each.rank)
+                _check_key(f"the key of {each.event.id} by {decay.name}", each.key)
+        return found
+
+
+def _check_key(what: str, key: Any) -> None:
+    """Refuse a key that cannot be compared; it may be infinite."""
+    if not isinstance(key, int | float) or math.isnan(key):
+        raise TidingsError(f"{what} must be a number, not {shown(key)}")
+
+
+def _checked(name: str, chosen: Sequence[Any], count: int, k: int) -> list[int]:
+    """Return a choice of somebody's own, if it is at most k different ones of the candidates."""
+    found = [each for each in chosen if isinstance(each, int) and 0 <= each < count]
+    if len(found) != len(chosen) or len(set(found)) != len(found) or len(found) > k:
+        raise TidingsError(
+            f"diversifier {name} must choose at most {k} different indexes below {count}, "
+            f"not {shown(chosen)}"
+        )
+    return found
 
 
 class Feed:
@@ -56,6 +89,12 @@ class Feed:
         self.subscriber = subscriber
         self._window = subscriber.policy.window.open(PolicyChooser(subscriber.policy))
         self._delivered = 0
+        self._numbered = getattr(subscriber.policy.window, "count", None) == "published"
+
+    def check(self, match: Match) -> None:
+        """Refuse a match that the window has no place for, before anything has changed."""
+        if self._numbered:
+            sequence_of(match)
 
     def offer(self, match: Match, now: Moment) -> list[Delivery]:
         """Take a match published at `now`."""

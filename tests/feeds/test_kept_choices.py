@@ -59,8 +59,7 @@ def held(window: Any, seen: list[tuple[Event, float]]) -> list[tuple[Event, floa
 
 
 def kept_events(table: TableFeeds, cohort: DiverseCohort) -> list[str]:
-    places = cohort.places[0, : cohort.head[0, seats.KEPT]]
-    slots = cohort.window(0, 0)[places]
+    slots = cohort.window(0, 0)[cohort.kept_places(0)]
     return [table.names.events.event(int(slot)).id for slot in slots]
 
 
@@ -138,10 +137,10 @@ def test_a_choice_that_stands_is_not_touched(name: str) -> None:
 
 def test_those_before_the_one_that_leaves_stand() -> None:
     table, cohort = full(4, "divrank")
-    last = int(cohort.places[0, 3])
+    last = int(cohort.kept_places(0)[3])
     third = kept_events(table, cohort)[:3]
-    cohort.worths[0, 1] += 5  # as if the pair could not be beaten: it is not looked at again
+    cohort.worths[1] += 5  # as if the pair could not be beaten: it is not looked at again
     cohort.head[0, seats.KEPT] = 3
     offer(table, Event("low", {"a": 1}, 50, 8), 0.0)
     assert kept_events(table, cohort)[:3] == third
-    assert int(cohort.places[0, 3]) == last
+    assert int(cohort.kept_places(0)[3]) == last

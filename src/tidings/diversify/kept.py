@@ -15,6 +15,7 @@ from tidings.diversify.lsh import MaxDivRelLsh
 from tidings.diversify.order import order_of, ranks_and_keys
 from tidings.diversify.plain.registry import PLAIN
 from tidings.diversify.protocol import Candidate, Diversifier, Ints
+from tidings.diversify.registry import DIVERSIFIERS
 from tidings.diversify.tokens import known
 from tidings.values import rounded
 
@@ -22,6 +23,7 @@ FEW: Final = 8
 """Up to so many candidates, the plain form is as quick, and no kernel has to be loaded for it."""
 SLACK: Final = 16
 """How many events more than twice the last choice are kept."""
+_OURS: Final = frozenset(DIVERSIFIERS.values())
 
 
 class Keeper(Protocol):
@@ -36,9 +38,9 @@ class Keeper(Protocol):
 
 def keep(part: Diversifier) -> Keeper:
     """Give what a window asks in the place of a diversifier."""
-    if isinstance(part, MaxDivRelLsh):
+    if type(part) is MaxDivRelLsh:
         return KeptVotes(part)
-    if part.name == "none" or not known(part.distance):
+    if part.name == "none" or type(part) not in _OURS or not known(part.distance):
         return Anew(part)
     return KeptDistances(part)
 

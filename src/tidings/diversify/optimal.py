@@ -85,9 +85,9 @@ class Optimal:
 def check_sets(count: int, k: int, most: int, error: type[TidingsError] = TidingsError) -> None:
     """Refuse to compare all sets of k of so many candidates if they are more than `most`.
 
-    >>> check_sets(40, 8, most=100)
+    >>> check_sets(9, 3, most=5)
     Traceback (most recent call last):
-    tidings.errors.TidingsError: the sets of 8 of 40 events are more than the limit optimal_sets = 100
+    tidings.errors.TidingsError: the sets of 3 of 9 events are more than the limit optimal_sets = 5
     """
     sets, others = 1, min(k, count - k)
     for chosen in range(others):

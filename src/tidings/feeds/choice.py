@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidings.diversify.dense import DENSE, check_dense, is_dense
 from tidings.diversify.protocol import Floats, Ints
 from tidings.feeds import plan as plans
 from tidings.feeds.cohort import Found, Sink, drive, longer, spread, taken
@@ -40,6 +41,10 @@ KERNELS: Final[dict[int, Callable[..., None]]] = {
 }
 _FIRST: Final = 16
 _NARROW: Final = 4
+_SQUARE: Final = 256
+"""Up to so many members of a history, all distances are written down."""
+_FEW: Final = 64
+"""Up to this k, each row has room for k kept choices; else for as many as its slab has places."""
 RULES: Final = {
     "divrank": seats.NEAREST,
     "maxmin": seats.LEAST,
@@ -68,21 +73,29 @@ class DiverseCohort:
         voted = self.chooser[seats.RULE] == seats.VOTES
         measured = self.plan[at.WINDOW] == at.HISTORY or not voted
         self.traits = traits.of(policy.diversify, bool(measured))
-        sizes = plans.ladder(plans.longest(self.plan), _NARROW)
+        self._dense = is_dense(policy.diversify) and self.plan[at.WINDOW] != at.HISTORY
+        sizes = self._sizes()
         self.room = np.stack([sizes, np.full(len(sizes), -1)], axis=1)
         self.used = np.zeros(1, np.int64)
         self.head, self.numbers = np.zeros((0, seats.HEAD_WIDTH), np.int64), np.zeros(0, np.int32)
         self.slot, self.handle, self.score, self.born = (
             np.zeros(0, kind) for kind in POOLS.values()
         )
-        keeps = self.chooser[seats.KEEPS] > 0
+        keeps = self.chooser[seats.KEEPS] != 0
         self.votes, self._voted = np.zeros(0, np.int32), bool(keeps and voted)
-        self._kept = policy.k if keeps and not voted else 0
-        self.places, self.worths = np.zeros((0, self._kept), np.int32), np.zeros((0, self._kept))
+        self._width = int(self.chooser[seats.KEEPS]) if keeps and not voted else 0
+        self.places, self.worths = np.zeros(0, np.int32), np.zeros(0)
         self.events, self._sink = EventTable(), Sink()
         self._free: list[int] = []
         self._asleep = np.zeros(0, np.bool_)
         self._bench = self._made_bench(_FIRST)
+
+    def _sizes(self) -> list[int]:
+        """Return the sizes of slabs; one is that beyond which pairs are too many to compare."""
+        sizes = plans.ladder(plans.longest(self.plan), _NARROW)
+        if self._dense and DENSE not in sizes and sizes[-1] > DENSE:
+            sizes = sorted([*sizes, DENSE])
+        return sizes
 
     def __len__(self) -> int:
         return len(self.head) - len(self._free)
@@ -105,10 +118,9 @@ class DiverseCohort:
         return (self.seats, kept, events, self.traits.measures, plan, self._bench)
 
     def _made_bench(self, size: int) -> tuple[Any, ...]:
-        k, history = self.policy.k, self.plan[at.WINDOW] == at.HISTORY
-        side = k + 1 if history else 0
+        side = min(size, _SQUARE) if self.plan[at.WINDOW] == at.HISTORY else 0
         floats, ints = (np.zeros(size), np.zeros(size)), (np.zeros(size, np.int64),) * 2
-        chosen, worths = np.zeros(k + 1, np.int32), np.zeros(k + 1)
+        chosen, worths = np.zeros(size + 1, np.int32), np.zeros(size + 1)
         room = (np.zeros((5, PARTS)), np.zeros((side, side)))
         winners = np.zeros(self.traits.bands.shape[1], np.int64)
         return (*floats, ints[0], ints[1].copy(), chosen, worths, *room, winners)
@@ -126,17 +138,25 @@ class DiverseCohort:
         return rows
 
     def _add_rows(self, more: int) -> None:
+        """Add free rows. The head, which says how many rows there are, grows last."""
         old, size = len(self.head), len(self.head) + more
-        for name in ("head", "numbers", "places", "worths", "_asleep"):
-            setattr(self, name, longer(getattr(self, name), size))
+        free, width = range(size - 1, old - 1, -1), max(self._width, 0)
+        for name, each in (("numbers", 1), ("_asleep", 1), ("places", width), ("worths", width)):
+            if each:
+                setattr(self, name, longer(getattr(self, name), size * each))
+        self.head = longer(self.head, size)
         self.head[old:] = EMPTY
-        self._free += range(size - 1, old - 1, -1)
+        self._free += free
 
     def drop(self, row: int) -> None:
         """Give a row back."""
+        self.reset(row)
+        self._free.append(row)
+
+    def reset(self, row: int) -> None:
+        """Empty the window of a row."""
         seats.free_seat(self.seats, row)
         self.head[row], self._asleep[row] = EMPTY, False
-        self._free.append(row)
 
     def offer(self, events: EventTable, offers: tuple[Any, ...]) -> Found:
         """Offer matches, as rows, slots, scores, handles and numbers of the stream."""
@@ -154,7 +174,7 @@ class DiverseCohort:
         return self._drive(rows, lambda sink: many(self._world(), sink, rows, us, sequence))
 
     def _drive(self, rows: Ids, run: Callable[..., None]) -> Found:
-        return drive(self._sink, rows, run, self._make_room)
+        return drive(self._sink, rows, run, self)
 
     def peek(self, row: int, span: tuple[int, int], now_us: int, least: int) -> tuple[Choice, Ints]:
         """Choose from a span of the axis, and change nothing; none from fewer than `least`.
@@ -179,23 +199,44 @@ class DiverseCohort:
         pool: npt.NDArray[Any] = self.seats[1 + column]
         return pool[base : base + size]
 
-    def _make_room(self, row: int, used: int) -> None:
+    def kept_places(self, row: int) -> Ids:
+        """Return the places of a window that were chosen last and still stand."""
+        first = row * self._width if self._width > 0 else int(self.head[row, seats.BASE])
+        return self.places[first : first + int(self.head[row, seats.KEPT])]
+
+    def make_room(self, row: int, used: int) -> None:
         """See to it that the kernel can take at least one step from this row on."""
         self._sink.make_room(used, int(self.head[row, seats.HELD]) + 1)
         last, grade = len(self.room) - 1, int(self.head[row, seats.GRADE])
         wanted = int(self.room[min(grade + 1, last), seats.CAP])
-        if len(self._bench[0]) < wanted:
-            self._bench = self._made_bench(wanted)
+        self._check_pairs(row)
+        benched = min(wanted, DENSE) if self._dense else wanted
+        if len(self._bench[0]) < benched:
+            self._bench = self._made_bench(benched)
         if self.used[0] + wanted > len(self.slot):
             order = np.argsort(self.head[:, seats.BASE], kind="stable")
-            seats.pack_seats(self.seats, self.votes, order)
+            seats.pack_seats(self.seats, self._kept_in_slabs(), order)
             self._lengthen(int(self.used[0]) + wanted)
+
+    def _check_pairs(self, row: int) -> None:
+        """Refuse to let a window grow to where all pairs of its events are too many to compare."""
+        held, grade = int(self.head[row, seats.HELD]), int(self.head[row, seats.GRADE])
+        cap = int(self.room[grade, seats.CAP]) if grade >= 0 else 0
+        if self._dense and (cap > DENSE or held >= cap == DENSE):
+            check_dense(self.policy.diversify.name, max(held, DENSE) + 1)
+
+    def _kept_in_slabs(self) -> tuple[Any, ...]:
+        """Return what is kept of the places of slabs, and nothing in the place of the rest."""
+        if self._width < 0:
+            return (self.places, self.worths, self.votes)
+        return (self.places[:0], self.worths[:0], self.votes)
 
     def _lengthen(self, least: int) -> None:
         """Let pools have an eighth more than the least that they need."""
         size = least + least // 8
         if size > len(self.slot):
-            for name in (*POOLS, *(["votes"] if self._voted else [])):
+            kept = ["places", "worths"] if self._width < 0 else ["votes"] if self._voted else []
+            for name in (*kept, *reversed(POOLS)):  # by the slots, kernels know how long pools are
                 setattr(self, name, longer(getattr(self, name), size))
 
     def part(self, found: Found) -> Part:
@@ -276,4 +317,5 @@ def _chooser(policy: Policy, plan: Ints) -> Floats:
     slides = plan[at.WINDOW] in (at.SLIDING, at.CONTINUOUS, at.BEST) and not plan[at.LEAVE]
     grows = rule <= seats.MEAN and policy.decay.name == "none" and policy.k > 1
     keeps = slides and (grows or rule == seats.VOTES)
-    return np.array([rule, part.sigma, -1.0 if alpha is None else rounded(alpha), keeps])
+    width = (policy.k if policy.k <= _FEW else -1) if keeps else 0
+    return np.array([rule, part.sigma, -1.0 if alpha is None else rounded(alpha), width])

@@ -1,15 +1,18 @@
 """All subscribers with an equal policy: one set of arrays, and one kernel that drives them."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from tidings.errors import TidingsError
 from tidings.feeds import plan as plans
+from tidings.feeds.aside import reason
 from tidings.feeds.deliveries import Part
 from tidings.feeds.events import EventTable
 from tidings.kernels import window_layout as at
+from tidings.kernels.exact_sum import PARTS
 from tidings.kernels.fresh import keys_many
 from tidings.kernels.window_history import better_many
 from tidings.kernels.window_periods import advance_many, offer_many_in_periods
@@ -34,11 +37,15 @@ _LARGEST: Final = 1 << 16
 
 
 class Found(NamedTuple):
-    """What a cohort delivers: the columns of `window_layout`, the ranks, and the ends it set."""
+    """What a cohort delivers: the columns of `window_layout`, the ranks, and the ends it set.
+
+    `failed` holds the rows whose windows could not go on, and why; they are empty again.
+    """
 
     columns: Ints
     ranks: Floats
     ends: Ints
+    failed: dict[int, str]
 
 
 class Sink:
@@ -57,25 +64,44 @@ class Sink:
         size = len(self.ranks)
         if size < least or (2 * used > size and size < _LARGEST):
             size = max(2 * size, least)
-            self.columns = np.zeros((size, at.OUT_WIDTH), np.int64)
-            self.ranks = np.zeros(size, np.float64)
+            columns, ranks = np.zeros((size, at.OUT_WIDTH), np.int64), np.zeros(size, np.float64)
+            self.columns, self.ranks = columns, ranks
 
 
-def drive(
-    sink: Sink, rows: Ids, run: Callable[..., None], make_room: Callable[[int, int], None]
-) -> Found:
-    """Run a kernel to its end; where it stops for want of room at a row, make room."""
+class Growing(Protocol):
+    """Windows that a kernel drives: some row may need more room, or be emptied."""
+
+    def make_room(self, row: int, used: int) -> None: ...
+    def reset(self, row: int) -> None: ...
+
+
+def drive(sink: Sink, rows: Ids, run: Callable[..., None], windows: Growing) -> Found:
+    """Run a kernel to its end; where it stops for want of room at a row, make room.
+
+    A row that cannot have more is emptied and goes on delivering nothing, and the others go on.
+    """
     ends, progress = np.empty((len(rows), 2), np.int64), np.zeros(3, np.int64)
-    parts = [sink.take(0)]
+    parts, failed = [sink.take(0)], dict[int, tuple[int, str]]()
     while progress[at.NEXT] < len(rows):
         run((sink.columns, sink.ranks, ends, progress))
         used = int(progress[at.OUT])
         parts.append(sink.take(used))
         progress[at.OUT] = 0
         if progress[at.NEXT] < len(rows):
-            make_room(int(rows[progress[at.NEXT]]), used)
+            row = int(rows[progress[at.NEXT]])
+            try:
+                windows.make_room(row, used)
+            except (MemoryError, TidingsError) as error:
+                windows.reset(row)
+                failed.setdefault(row, (int(progress[at.NEXT]), reason(error)))
+                progress[at.NEXT] += 1
     columns, ranks = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return Found(columns, ranks, ends[: progress[at.ENDS]])
+    for row, (place, _) in failed.items():
+        windows.reset(row)
+        kept = (columns[:, at.ROW] != row) | (columns[:, at.AT] < place)
+        columns, ranks = columns[kept], ranks[kept]
+    whys = {row: why for row, (_, why) in failed.items()}
+    return Found(columns, ranks, ends[: progress[at.ENDS]], whys)
 
 
 class Cohort:
@@ -85,7 +111,7 @@ class Cohort:
         self.policy = policy
         self._sink = sink
         self.plan = plans.numbers(policy)
-        self.decay, self._scratch = plans.decay(policy), plans.scratch(policy)
+        self.decay, self._scratch = plans.decay(policy), plans.scratch(_FIRST)
         self.rings = plans.has_ring(self.plan)
         self.waits_for = plans.waits_for(self.plan)
         self.head = np.zeros((0, at.HEAD_WIDTH), np.int64)
@@ -128,18 +154,27 @@ class Cohort:
 
     def drop(self, row: int) -> None:
         """Give a row back."""
-        free_row(self.book, row)
-        self._clear(slice(row, row + 1))
+        self.reset(row)
         self._free.append(row)
 
+    def reset(self, row: int) -> None:
+        """Empty the window of a row."""
+        free_row(self.book, row)
+        self._clear(slice(row, row + 1))
+        if len(self) == 1:
+            self.used[at.DISORDER] = 0
+
     def _find_rows(self, wanted: int) -> None:
+        """See that rows are free. The head, which says how many rows there are, grows last."""
         if len(self._free) >= wanted:
             return
         old = len(self.head)
         size = old + max(wanted, _FIRST, old // 4)
-        self.head, self.numbers = longer(self.head, size), longer(self.numbers, size)
+        more = range(size - 1, old - 1, -1)
+        self.numbers = longer(self.numbers, size)
+        self.head = longer(self.head, size)
         self._clear(slice(old, size))
-        self._free += range(size - 1, old - 1, -1)
+        self._free += more
 
     def _clear(self, rows: slice) -> None:
         self.head[rows] = 0
@@ -227,14 +262,18 @@ class Cohort:
     def _drive(self, events: EventTable, rows: Ids, run: Callable[..., None]) -> Found:
         """Run a kernel to its end."""
         tables = (events.us, events.sequence, events.tie)
-        plan = (self.plan, self.decay, self._scratch)
-        return drive(
-            self._sink, rows, lambda sink: run((self.book, tables, plan), sink), self._make_room
-        )
 
-    def _make_room(self, row: int, used: int) -> None:
+        def plan() -> tuple[Any, ...]:
+            return (self.plan, self.decay, self._scratch)
+
+        return drive(self._sink, rows, lambda sink: run((self.book, tables, plan()), sink), self)
+
+    def make_room(self, row: int, used: int) -> None:
         """See to it that the kernel can take at least one step from this row on."""
-        self._sink.make_room(used, int(self.head[row, at.SIZE]) + 1)
+        size = int(self.head[row, at.SIZE])
+        self._sink.make_room(used, size + 1)
+        if self.plan[at.WINDOW] == at.HISTORY and len(self._scratch) <= PARTS + size:
+            self._scratch = plans.scratch(size + size // 4)
         last = len(self.room) - 1
         wanted = int(self.room[min(self.head[row, at.LIST_CLASS] + 1, last), at.LIST_CAP])
         if self.used[at.LIST_USED] + wanted > len(self.who):

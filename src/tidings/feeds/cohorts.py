@@ -2,15 +2,23 @@
 
 import json
 from collections.abc import Iterator
+from typing import Final
 
+from tidings.bounds import most_held
+from tidings.diversify import DIVERSIFIERS
+from tidings.diversify.optimal import Optimal
 from tidings.diversify.tokens import known
+from tidings.errors import InvalidPolicy
 from tidings.feeds.choice import DiverseCohort
 from tidings.feeds.cohort import Cohort, Sink
 from tidings.feeds.objects import ObjectCohort
 from tidings.feeds.policies import kept
 from tidings.feeds.traits import AllTraits
 from tidings.policy import Policy
+from tidings.score import DECAYS
+from tidings.window import WINDOWS
 
+_OURS: Final = frozenset({*DECAYS.values(), *WINDOWS.values(), *DIVERSIFIERS.values()})
 AnyCohort = Cohort | DiverseCohort | ObjectCohort
 
 
@@ -42,21 +50,29 @@ class Cohorts:
             return self._latest[1]
         key = _key(policy)
         if key not in self._known:
-            self._known[key] = self._next
             self._made[self._next] = self._new(policy)
+            self._known[key] = self._next
             self._next += 1
         self._latest = (policy, self._known[key])
         return self._known[key]
 
     def leave(self, number: int, row: int) -> bool:
         """Give a row back; tell whether the cohort is gone with it."""
-        cohort = self._made[number]
-        cohort.drop(row)
-        if len(cohort):
+        self._made[number].drop(row)
+        return self.discard(number)
+
+    def discard(self, number: int) -> bool:
+        """Forget a cohort that nobody is in, if there is one; tell whether there was."""
+        cohort = self._made.get(number)
+        if cohort is None or len(cohort):
             return False
         del self._made[number], self._known[_key(cohort.policy)]
         self._latest = (None, -1)
         return True
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of all cohorts."""
+        return list(self._made)
 
     def objects(self) -> Iterator[ObjectCohort]:
         """Give those whose windows are objects."""
@@ -67,12 +83,26 @@ class Cohorts:
         return (each for each in self if not isinstance(each, ObjectCohort))
 
     def _new(self, policy: Policy) -> AnyCohort:
+        if not compiled(policy):
+            return ObjectCohort(policy)
         if policy.diversify.name == "none":
             return Cohort(policy, self._sink)
-        if known(policy.diversify.distance):
-            return DiverseCohort(policy, self._traits)
-        return ObjectCohort(policy)
+        return DiverseCohort(policy, self._traits)
+
+
+def compiled(policy: Policy) -> bool:
+    """Tell whether kernels know all parts of a policy, and can choose from any window of it."""
+    kinds = {type(policy.decay), type(policy.window), type(policy.diversify)}
+    if not kinds <= _OURS:
+        return False
+    if isinstance(policy.diversify, Optimal) and policy.window.name != "history":
+        # How many sets there are is then known before the first choice.
+        return most_held(policy.window, policy.k) is not None and known(policy.diversify.distance)
+    return policy.diversify.name == "none" or known(policy.diversify.distance)
 
 
 def _key(policy: Policy) -> str:
-    return json.dumps(kept(policy), sort_keys=True)
+    try:
+        return json.dumps(kept(policy), sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise InvalidPolicy(f"the policy has no JSON form: {error}") from None

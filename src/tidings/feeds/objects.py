@@ -1,18 +1,20 @@
 """Cohorts whose distance kernels do not know: an object a subscriber, asked by `Feed`."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tidings.feed import Feed
+from tidings.feeds.aside import reason
 from tidings.model import Delivery, Match
 from tidings.policy import Policy, Subscriber
 from tidings.window import Moment
 
 Ids = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
+T = TypeVar("T")
 
 
 class ObjectCohort:
@@ -21,6 +23,7 @@ class ObjectCohort:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.feeds: dict[int, Feed] = {}
+        self.failed: dict[int, str] = {}
         self.timed = policy.window.name in ("periodic", "jumping")
 
     def __len__(self) -> int:
@@ -32,27 +35,50 @@ class ObjectCohort:
         return number
 
     def enrol_many(self, numbers: Ints, subscribers: Sequence[str]) -> Ids:
-        """Open many."""
+        """Open many, or none if one fails."""
         pairs = zip(numbers.tolist(), subscribers, strict=True)
-        return np.array([self.enrol(*pair) for pair in pairs], np.int32)
+        self.feeds.update({n: Feed(Subscriber(name, self.policy)) for n, name in pairs})
+        return np.asarray(numbers, np.int32)
 
     def drop(self, row: int) -> None:
         """Close a feed."""
         del self.feeds[row]
+        self.failed.pop(row, None)
+
+    def reset(self, row: int) -> None:
+        """Empty a feed."""
+        self.feeds[row] = Feed(self.feeds[row].subscriber)
 
     def offer(self, row: int, match: Match, now: Moment) -> list[Delivery]:
         """Offer a match to one of them."""
-        return self.feeds[row].offer(match, now)
+        return self._asked(row, lambda feed: feed.offer(match, now), [])
 
     def advance(self, now: Moment) -> Iterator[tuple[int, list[Delivery]]]:
         """Give what is due by `now`, if these windows do anything as time passes."""
-        for number, feed in self.feeds.items() if self.timed else ():
-            yield number, feed.advance(now)
+        for number in list(self.feeds) if self.timed else ():
+            yield number, self._asked(number, lambda feed: feed.advance(now), [])
+
+    def current(self, row: int, now: Moment) -> list[Delivery]:
+        """Return the list of one of them as it stands."""
+        return self._asked(row, lambda feed: feed.current(now), [])
 
     def snapshot(self, numbers: Ints) -> dict[str, Any]:
         """Give the state of some as JSON, by the ids of the subscribers."""
-        some = (self.feeds[number] for number in numbers.tolist())
-        return {feed.subscriber.id: feed.snapshot() for feed in some}
+        found = {}
+        for number in numbers.tolist():
+            state = self._asked(number, lambda feed: feed.snapshot(), None)
+            feed = self.feeds[number]
+            found[feed.subscriber.id] = feed.snapshot() if state is None else state
+        return found
+
+    def _asked(self, row: int, ask: Callable[[Feed], T], otherwise: T) -> T:
+        """Ask a feed; one whose policy fails is emptied, and noted in `failed`."""
+        try:
+            return ask(self.feeds[row])
+        except Exception as error:  # noqa: BLE001 - parts of somebody's own may raise anything
+            self.failed[row] = reason(error)
+            self.reset(row)
+            return otherwise
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot of some, once they are enrolled."""

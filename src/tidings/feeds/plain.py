@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from tidings.errors import InvalidSubscription
 from tidings.feed import Feed
+from tidings.feeds.aside import note, reason
 from tidings.feeds.frame import pack, unpack
 from tidings.feeds.policies import kept
 from tidings.feeds.protocol import Offer
@@ -20,6 +21,7 @@ class PlainFeeds:
 
     def __init__(self) -> None:
         self._feeds: dict[str, Feed] = {}
+        self.set_aside: dict[str, str] = {}
 
     def __contains__(self, subscriber: str) -> bool:
         return subscriber in self._feeds
@@ -29,34 +31,59 @@ class PlainFeeds:
 
     def enrol(self, subscriber: Subscriber) -> None:
         self._feeds[subscriber.id] = Feed(subscriber)
+        self.set_aside.pop(subscriber.id, None)
 
     def drop(self, subscriber: str) -> None:
         self._feed(subscriber)
         del self._feeds[subscriber]
+        self.set_aside.pop(subscriber, None)
 
     def offer_many(self, offers: Sequence[Offer]) -> list[Delivery]:
-        return [
-            delivery
-            for match, now in offers
-            for delivery in self._feed(match.subscriber).offer(match, now)
-        ]
+        for match, _ in offers:
+            self._feed(match.subscriber).check(match)
+        found: list[Delivery] = []
+        for match, now in offers:
+            if match.subscriber not in self.set_aside:
+                try:
+                    found += self._feeds[match.subscriber].offer(match, now)
+                except Exception as error:  # noqa: BLE001 - parts of somebody's own
+                    self._put_aside(match.subscriber, error)
+        return found
 
     def advance(self, now: Moment) -> list[Delivery]:
-        return [delivery for feed in self._feeds.values() for delivery in feed.advance(now)]
+        found: list[Delivery] = []
+        for name, feed in list(self._feeds.items()):
+            try:
+                found += feed.advance(now)
+            except Exception as error:  # noqa: BLE001 - parts of somebody's own
+                self._put_aside(name, error)
+        return found
 
     def current(self, subscriber: str, now: Moment) -> list[Delivery]:
-        return self._feed(subscriber).current(now)
+        feed = self._feed(subscriber)
+        try:
+            return [] if subscriber in self.set_aside else feed.current(now)
+        except Exception as error:  # noqa: BLE001 - parts of somebody's own
+            self._put_aside(subscriber, error)
+            return []
 
     def snapshot(self) -> bytes:
-        feeds = [
-            [name, kept(feed.subscriber.policy), feed.snapshot()]
-            for name, feed in self._feeds.items()
-        ]
+        feeds = []
+        for name, feed in list(self._feeds.items()):
+            try:
+                feeds.append([name, kept(feed.subscriber.policy), feed.snapshot()])
+            except Exception as error:  # noqa: BLE001 - parts of somebody's own
+                self._put_aside(name, error)
         return pack(self.name, {"feeds": feeds}, {})
+
+    def _put_aside(self, subscriber: str, error: Exception) -> None:
+        """Set a subscriber aside: its window is empty, and no match reaches it."""
+        self._feeds[subscriber] = Feed(self._feeds[subscriber].subscriber)
+        note(self.set_aside, subscriber, reason(error))
 
     def restore(self, state: bytes) -> None:
         header, _ = unpack(self.name, state)
-        self._feeds = {}
+        self._feeds, self.set_aside = {}, {}
         for name, policy, feed in header["feeds"]:
             self.enrol(Subscriber(name, Policy(**policy)))
             self._feeds[name].restore(feed)

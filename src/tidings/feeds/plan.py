@@ -73,9 +73,9 @@ def decay(policy: Policy) -> Floats:
     return np.array([kind, value, getattr(policy.decay, "landmark", 0.0)], np.float64)
 
 
-def scratch(policy: Policy) -> Floats:
-    """Give room for partial sums and for the ranks of a history."""
-    return np.zeros(PARTS + policy.k + 1, np.float64)
+def scratch(members: int) -> Floats:
+    """Return room for partial sums and for the ranks of so many members of a history."""
+    return np.zeros(PARTS + members + 1, np.float64)
 
 
 def room(plan: Ints) -> Ints:

@@ -19,6 +19,9 @@ class Feeds(Protocol):
     """
 
     name: ClassVar[str]
+    set_aside: dict[str, str]
+    """Subscribers whose own policy failed, and why. No match reaches them, and nothing is due to
+    them, until they are enrolled again; the others get what they would get without them."""
 
     def __contains__(self, subscriber: str) -> bool:
         """Tell whether a subscriber is enrolled."""
@@ -27,7 +30,10 @@ class Feeds(Protocol):
         """Give how many are enrolled."""
 
     def enrol(self, subscriber: Subscriber) -> None:
-        """Open an empty feed, also in the place of the one that the subscriber has."""
+        """Open an empty feed, also in the place of the one that the subscriber has.
+
+        If that fails, nothing has changed.
+        """
 
     def drop(self, subscriber: str) -> None:
         """Close a feed and forget it."""

@@ -45,8 +45,8 @@ class Subscribers:
             self.generation += 1
         else:
             number = len(self.names)
+            self._make_room(number + 1)
             self.names.append(subscriber)
-            self._make_room()
         self._numbers[subscriber] = number
         self.order[number] = self._enrolled
         self._enrolled += 1
@@ -57,8 +57,8 @@ class Subscribers:
         if self._free:
             return np.array([self.add(each) for each in subscribers], np.int64)
         numbers = np.arange(len(self.names), len(self.names) + len(subscribers))
+        self._make_room(len(self.names) + len(subscribers))
         self.names += subscribers
-        self._make_room()
         self._numbers.update(zip(subscribers, numbers.tolist(), strict=True))
         self.order[numbers] = self._enrolled + np.arange(len(subscribers))
         self._enrolled += len(subscribers)
@@ -79,8 +79,9 @@ class Subscribers:
         numbers = np.fromiter(self._numbers.values(), np.int64, len(self._numbers))
         return numbers[np.argsort(self.order[numbers])]
 
-    def _make_room(self) -> None:
-        if len(self.names) > len(self.cohort):
-            size = max(len(self.names), len(self.cohort) + len(self.cohort) // 4)
-            for column in (self.cohort, self.row, self.order):
+    def _make_room(self, wanted: int) -> None:
+        """Let all columns hold so many; that which says how many there are grows last."""
+        if wanted > len(self.cohort):
+            size = max(wanted, len(self.cohort) + len(self.cohort) // 4)
+            for column in (self.row, self.order, self.cohort):
                 column.resize(size, refcheck=False)

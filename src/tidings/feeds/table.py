@@ -1,13 +1,15 @@
 """The feeds of all subscribers in arrays: for millions of them."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tidings.errors import InvalidEvent, InvalidSubscription
+from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError
+from tidings.feeds.aside import note, reason
 from tidings.feeds.choice import DiverseCohort
+from tidings.feeds.cohort import Cohort
 from tidings.feeds.cohorts import AnyCohort, Cohorts
 from tidings.feeds.deliveries import Deliveries, Names, Part, made_already
 from tidings.feeds.ends import Ends
@@ -41,6 +43,7 @@ class TableFeeds:
     def __init__(self) -> None:
         self.names = Names(Subscribers(), EventTable(), MatchedSets())
         self.cohorts = Cohorts()
+        self.set_aside: dict[str, str] = {}
         self._ends = {at.TIME: Ends(), at.PUBLISHED: Ends()}
 
     def __contains__(self, subscriber: str) -> bool:
@@ -50,29 +53,73 @@ class TableFeeds:
         return len(self.names.subscribers)
 
     def enrol(self, subscriber: Subscriber) -> None:
-        people = self.names.subscribers
-        if subscriber.id in people:
-            number = people.number(subscriber.id)
-            self._leave(number)
-        else:
-            number = people.add(subscriber.id)
+        people, name = self.names.subscribers, subscriber.id
         index = self.cohort(subscriber.policy)
-        people.seat(number, index, self.cohorts[index].enrol(number, subscriber.id))
+        if name in people:
+            self._move(people.number(name), index, name)
+        else:
+            self._add(index, name)
+        self.set_aside.pop(name, None)
+
+    def _add(self, index: int, name: str) -> None:
+        """Seat a new subscriber in a cohort, or change nothing."""
+        people = self.names.subscribers
+        try:
+            number = people.add(name)
+            people.seat(number, index, self.cohorts[index].enrol(number, name))
+        except BaseException:
+            if name in people:
+                people.remove(name)
+            self.cohorts.discard(index)
+            raise
+
+    def _move(self, number: int, index: int, name: str) -> None:
+        """Give a subscriber an empty window in a cohort in place of its own, or change nothing."""
+        people = self.names.subscribers
+        if people.cohort[number] == index:
+            self.cohorts[index].reset(int(people.row[number]))
+            return
+        try:
+            row = self.cohorts[index].enrol(number, name)
+        except BaseException:
+            self.cohorts.discard(index)
+            raise
+        self._leave(number)
+        people.seat(number, index, row)
 
     def enrol_many(
         self, subscribers: Sequence[str], policies: Sequence[Policy], seats: Ids
     ) -> None:
-        """Open empty feeds of new subscribers; `policies[seats[i]]` is the policy of the i-th."""
-        people = self.names.subscribers
+        """Open empty feeds of new subscribers; `policies[seats[i]]` is the policy of the i-th.
+
+        If one of them cannot be opened, none is.
+        """
+        people, done = self.names.subscribers, list[tuple[int, Ids]]()
         numbers, names = people.add_many(subscribers), np.array([*subscribers, None], object)
-        cohorts = np.array([self.cohort(policy) for policy in policies], np.int32)
-        for index, mine in _grouped(cohorts[seats]):
-            rows = self.cohorts[index].enrol_many(numbers[mine], names[mine].tolist())
-            people.cohort[numbers[mine]], people.row[numbers[mine]] = index, rows
+        try:
+            cohorts = np.array([self.cohort(policy) for policy in policies], np.int32)
+            for index, mine in _grouped(cohorts[seats]):
+                rows = self.cohorts[index].enrol_many(numbers[mine], names[mine].tolist())
+                done.append((index, rows))
+                people.cohort[numbers[mine]], people.row[numbers[mine]] = index, rows
+        except BaseException:
+            self._take_back(subscribers, done)
+            raise
+
+    def _take_back(self, subscribers: Sequence[str], done: Sequence[tuple[int, Ids]]) -> None:
+        """Undo what was done of opening feeds."""
+        for index, rows in done:
+            for row in rows.tolist():
+                self.cohorts[index].drop(row)
+        for name in reversed(subscribers):
+            self.names.subscribers.remove(name)
+        for index in self.cohorts.numbers():
+            self.cohorts.discard(index)
 
     def drop(self, subscriber: str) -> None:
         self._leave(self.names.subscribers.number(subscriber))
         self.names.subscribers.remove(subscriber)
+        self.set_aside.pop(subscriber, None)
 
     def number(self, subscriber: str) -> int:
         """Give the number of a subscriber, for `Rows`; it stays its own until it is dropped."""
@@ -134,16 +181,33 @@ class TableFeeds:
             for axis, bound in ((at.TIME, now.us), (at.PUBLISHED, now.sequence))
             for index, numbers in self._ends[axis].due(bound).items()
         ]
-        return parts + [self._advance_objects(cohort, now) for cohort in self.cohorts.objects()]
+        return parts + [
+            self._advance_objects(index, now)
+            for index in self.cohorts.numbers()
+            if isinstance(self.cohorts[index], ObjectCohort)
+        ]
 
     def current(self, subscriber: str, now: Moment) -> list[Delivery]:
-        people, events = self.names.subscribers, self.names.events
+        people = self.names.subscribers
         number = people.number(subscriber)
-        cohort, row = self.cohorts[people.cohort[number]], int(people.row[number])
-        if isinstance(cohort, ObjectCohort):
-            return cohort.feeds[row].current(now)
-        if isinstance(cohort, DiverseCohort):
-            return self._current_diverse(cohort, row, now)
+        if subscriber in self.set_aside:
+            return []
+        index, row = int(people.cohort[number]), int(people.row[number])
+        cohort = self.cohorts[index]
+        try:
+            if isinstance(cohort, ObjectCohort):
+                return cohort.current(row, now)
+            if isinstance(cohort, DiverseCohort):
+                return self._current_diverse(cohort, row, now)
+            return self._current(cohort, row, now)
+        except (MemoryError, TidingsError) as error:
+            self._put_aside(index, {row: reason(error)})
+            return []
+        finally:
+            self._put_failed_aside(index)
+
+    def _current(self, cohort: Cohort, row: int, now: Moment) -> list[Delivery]:
+        number, events = int(cohort.numbers[row]), self.names.events
         chosen, extent = current(cohort, events, row, now)
         found = []
         for position, place in enumerate(chosen.tolist(), start=1):
@@ -166,13 +230,19 @@ class TableFeeds:
         return found
 
     def snapshot(self) -> bytes:
-        return dump(self.name, self, self.names.subscribers.in_order())
+        return self._dumped(self.names.subscribers.in_order())
 
     def snapshot_of(self, subscribers: Collection[str]) -> bytes:
         """Give the state of some subscribers; it costs them and what cohorts share, not all."""
         people = self.names.subscribers
         mine = np.array([people.number(each) for each in subscribers], np.int64)
-        return dump(self.name, self, mine[np.argsort(people.order[mine])])
+        return self._dumped(mine[np.argsort(people.order[mine])])
+
+    def _dumped(self, numbers: Ints) -> bytes:
+        state = dump(self.name, self, numbers)
+        for index in self.cohorts.numbers():
+            self._put_failed_aside(index)
+        return state
 
     def restore(self, state: bytes, policy: PolicyOf = lambda _: None) -> None:
         """Go on from a snapshot; a policy without a form has to be given, by its subscriber."""
@@ -208,7 +278,14 @@ class TableFeeds:
         indexes = self.names.subscribers.cohort[rows.subscriber]
         if len(indexes) and indexes.min() < 0:
             raise InvalidSubscription("a match is for a subscriber that is not there any more")
-        return _grouped(indexes)
+        if not self.set_aside:
+            yield from _grouped(indexes)
+            return
+        aside = [self.number(each) for each in self.set_aside]
+        served = ~np.isin(rows.subscriber, aside)
+        for index, where in _grouped(indexes):
+            if served[where].any():
+                yield index, where[served[where]]
 
     def _check_numbered(self, cohort: AnyCohort, slots: Ids) -> None:
         bare = self.names.events.sequence[slots] == UNNUMBERED
@@ -219,11 +296,17 @@ class TableFeeds:
     def _offer(self, index: int, where: Ints, rows: Rows, handles: Ids) -> Part:
         cohort, people = self.cohorts[index], self.names.subscribers
         if isinstance(cohort, ObjectCohort):
-            return made_already(list(self._offer_objects(cohort, where, rows, handles)))
+            part = made_already(list(self._offer_objects(cohort, where, rows, handles)))
+            self._put_failed_aside(index)
+            return part
         seats = people.row[rows.subscriber[where]]
         columns = (rows.event[where], rows.score[where], handles[where], rows.sequence[where])
-        found = cohort.offer(self.names.events, (seats, *columns))
+        try:
+            found = cohort.offer(self.names.events, (seats, *columns))
+        except MemoryError as error:
+            return self._all_failed(index, seats, error)
         self.note_ends(index, found.ends)
+        self._put_aside(index, found.failed)
         found.columns[:, at.AT] = where[found.columns[:, at.AT]]
         return cohort.part(found)
 
@@ -234,6 +317,8 @@ class TableFeeds:
         for place in where.tolist():
             number, event = int(rows.subscriber[place]), names.events.event(rows.event[place])
             matched, score = names.matched.ids(int(handles[place])), float(rows.score[place])
+            if number in cohort.failed:
+                continue
             match = Match(names.subscribers.names[number], event, score, matched)
             now = Moment(event.published_us, int(rows.sequence[place]))
             for delivery in cohort.offer(number, match, now):
@@ -242,17 +327,43 @@ class TableFeeds:
     def _advance(self, index: int, rows: Ints, now: Moment) -> Part:
         cohort = self.cohorts[index]
         assert not isinstance(cohort, ObjectCohort)
-        found = cohort.advance(self.names.events, rows.astype(np.int32), now.us, now.sequence)
+        seats = rows.astype(np.int32)
+        try:
+            found = cohort.advance(self.names.events, seats, now.us, now.sequence)
+        except MemoryError as error:
+            return self._all_failed(index, seats, error)
         self.note_ends(index, found.ends)
+        self._put_aside(index, found.failed)
         part = cohort.part(found)
         part.columns[:, at.AT] = self.names.subscribers.order[part.subscriber]
         return part
 
-    def _advance_objects(self, cohort: ObjectCohort, now: Moment) -> Part:
-        order = self.names.subscribers.order
-        return made_already(
-            [(int(order[n]), each) for n, due in cohort.advance(now) for each in due]
-        )
+    def _advance_objects(self, index: int, now: Moment) -> Part:
+        order, cohort = self.names.subscribers.order, self.cohorts[index]
+        assert isinstance(cohort, ObjectCohort)
+        due = [(int(order[n]), each) for n, due in cohort.advance(now) for each in due]
+        self._put_failed_aside(index)
+        return made_already(due)
+
+    def _all_failed(self, index: int, rows: Ids, error: MemoryError) -> Part:
+        """Set all rows aside that a call was about, of which nobody knows how far it came."""
+        self._put_aside(index, dict.fromkeys(np.unique(rows).tolist(), reason(error)))
+        return made_already([])
+
+    def _put_failed_aside(self, index: int) -> None:
+        """Set those aside whose objects have failed."""
+        cohort = self.cohorts[index]
+        if isinstance(cohort, ObjectCohort) and cohort.failed:
+            self._put_aside(index, cohort.failed)
+            cohort.failed = {}
+
+    def _put_aside(self, index: int, failed: Mapping[int, str]) -> None:
+        """Set rows of a cohort aside: their windows are empty, and no match reaches them."""
+        cohort = self.cohorts[index]
+        for row, why in failed.items():
+            cohort.reset(row)
+            number = row if isinstance(cohort, ObjectCohort) else int(cohort.numbers[row])
+            note(self.set_aside, self.names.subscribers.names[number], why)
 
     def _mark(self, alive: Ids) -> None:
         for cohort in self.cohorts.arrays():

@@ -40,14 +40,16 @@ class Traits:
         self._make_room(len(events.us))
         every = ((slot, events.event(slot)) for slot in np.unique(slots).tolist())
         new = {slot: event for slot, event in every if self._events[slot] is not event}
+        if not new:
+            return
+        if isinstance(self._part, MaxDivRelLsh):
+            self.bands[[*new]] = self._part.bands([*new.values()])
+        members = self.crowd.add_many([*new.values()]) if self.crowd is not None else 0
         for slot, event in new.items():
             self._forget(slot)
             self._events[slot] = event
             insert_id(self._ids, (event.id, slot), self.names)
-        if new and self.crowd is not None:
-            self.members[[*new]] = self.crowd.add_many([*new.values()])
-        if new and isinstance(self._part, MaxDivRelLsh):
-            self.bands[[*new]] = self._part.bands([*new.values()])
+        self.members[[*new]] = members
 
     def _forget(self, slot: int) -> None:
         before = self._events[slot]

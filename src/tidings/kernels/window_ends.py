@@ -1,5 +1,6 @@
 """Periods and steps of windows that diversify: chosen from when they end."""
 
+from tidings.kernels.fresh import KIND, NONE
 from tidings.kernels.numbers import int64
 from tidings.kernels.policy import kernel, nested, nested_inlined, nested_inner
 from tidings.kernels.window_choice import Span, choose_span
@@ -16,9 +17,12 @@ from tidings.kernels.window_held import (
 )
 from tidings.kernels.window_layout import (
     AXIS,
+    DONE,
     ENDS,
     JUMPING,
+    LEAVE,
     LENGTH,
+    MATCHING,
     NEVER,
     NEXT,
     ORIGIN,
@@ -31,11 +35,12 @@ from tidings.kernels.window_layout import (
     Offers,
     Sink,
 )
-from tidings.kernels.window_ring import axis_end, has_passed
+from tidings.kernels.window_ring import axis_end, has_passed, next_step
 from tidings.kernels.window_seats import (
     BASE,
     CAP,
     END,
+    FAR,
     GRADE,
     HELD,
     SEEN,
@@ -44,6 +49,7 @@ from tidings.kernels.window_seats import (
     Ints,
     World,
     seat_put,
+    stands_at,
 )
 
 
@@ -72,12 +78,59 @@ def ends(world: World, row: int, now: tuple[int, int]) -> tuple[Span, Extent]:
 
 
 @nested_inner
-def close(world: World, row: int, span: Span) -> None:
+def settled(world: World, row: int, sent: int) -> bool:
+    """Tell whether a window that was chosen from has nothing more to deliver of the same matches.
+
+    What leaves when it is delivered makes room for others. Otherwise the same matches give the same
+    choice while their ranks stay; and nothing new once all are delivered, or are too few.
+    """
+    head, born, room, numbers = world[0][0], world[0][4], world[0][5], world[4][0]
+    if numbers[LEAVE] > 0:
+        return sent == 0
+    if world[4][1][KIND] == NONE or waits(head, numbers, row):
+        return True
+    base = head[row, BASE]
+    for place in range(base, base + room[head[row, GRADE], CAP]):
+        if born[place] > 0 and not born[place] & DONE:
+            return False
+    return True
+
+
+@nested_inner
+def oldest_place(world: World, row: int) -> int:
+    """Return where the oldest match of a window stands on its axis."""
+    head, slots, born, room = world[0][0], world[0][1], world[0][4], world[0][5]
+    base, oldest = head[row, BASE], int64(FAR)
+    for place in range(base, base + room[head[row, GRADE], CAP]):
+        if born[place] > 0:
+            on = stands_at(world[2], int64(world[4][0][AXIS]), slots[place], born[place])
+            oldest = min(oldest, on)
+    return oldest
+
+
+@nested_inner
+def step_on(world: World, row: int, now: tuple[int, int], sent: int) -> None:
+    """Set the next step of a window that was chosen from: the next that can deliver something."""
+    head, numbers = world[0][0], world[4][0]
+    end, step, axis = int64(head[row, END]), int64(numbers[STEP]), int64(numbers[AXIS])
+    if head[row, HELD] == 0:
+        head[row, END] = NEVER
+        return
+    head[row, END] = end + step
+    if axis != numbers[STEP_AXIS] or axis == MATCHING or not settled(world, row, sent):
+        return
+    span = (end, step, int64(numbers[LENGTH]))
+    passed = int64(now[0] if axis == TIME else now[1])
+    head[row, END] = next_step(span, oldest_place(world, row), passed)
+
+
+@nested_inner
+def close(world: World, row: int, span: Span, now: tuple[int, int], sent: int) -> None:
     """Let go what a period held, or what a step leaves behind; set the next end."""
     head, born, room, numbers = world[0][0], world[0][4], world[0][5], world[4][0]
     if numbers[WINDOW] == JUMPING:
         drop_below(world, row, span[1])
-        head[row, END] = head[row, END] + numbers[STEP] if head[row, HELD] > 0 else NEVER
+        step_on(world, row, now, sent)
         return
     base = head[row, BASE]
     head[row, END] = NEVER
@@ -92,10 +145,11 @@ def end_what_passed(world: World, sink: Sink, row: int, at: int, now: tuple[int,
     """Close the period, or take the steps, that now is past."""
     while due(world[0][0], world[4][0], row, now):
         span, extent = ends(world, row, now)
+        before = sink[3][OUT]
         if extent[2] > 0:
             size = choose_span(world, row, span, extent[3], fewest(world[4][0]))
             emit(world, sink, row, at, world[5][4][:size], extent)
-        close(world, row, span)
+        close(world, row, span, now, int64(sink[3][OUT] - before))
 
 
 @nested_inner

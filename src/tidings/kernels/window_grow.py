@@ -22,7 +22,18 @@ from tidings.kernels.numbers import int64
 from tidings.kernels.policy import nested_inlined, nested_inner
 from tidings.kernels.rounding import rounded
 from tidings.kernels.window_layout import K
-from tidings.kernels.window_seats import BASE, HELD, KEPT, RULE, SIGMA, Floats, Ids, Traits, World
+from tidings.kernels.window_seats import (
+    BASE,
+    HELD,
+    KEPT,
+    RULE,
+    SIGMA,
+    Floats,
+    Ids,
+    Traits,
+    World,
+    kept_from,
+)
 
 Pair = tuple[float, int, int]
 """What the best pair so far is worth, and its places; -1 where there is none."""
@@ -218,7 +229,8 @@ def wins_at(world: World, row: int, new: int, stand: int, chosen: Ids, values: F
 @nested_inner
 def stand_against(world: World, row: int, cap: int, new: int) -> int:
     """Give how many of those that stand still do, the new match among them if it wins."""
-    head, chosen, values = world[0][0], world[1][0][row], world[1][1][row]
+    head, first = world[0][0], kept_from(world, row)
+    chosen, values = world[1][0][first:], world[1][1][first:]
     ranks, sigma, stand = world[5][0], world[4][2][SIGMA], int64(head[row, KEPT])
     if stand == 0 or new < 0:
         return stand
@@ -244,7 +256,8 @@ def choose_kept(world: World, row: int, cap: int, new: int) -> bool:
 
     Without decay. Tells whether the choice is another one.
     """
-    head, chosen, values = world[0][0], world[1][0][row], world[1][1][row]
+    head, first = world[0][0], kept_from(world, row)
+    chosen, values = world[1][0][first:], world[1][1][first:]
     stood = int64(head[row, KEPT])
     stand = stand_against(world, row, cap, new)
     size = min(int64(world[4][0][K]), int64(head[row, HELD]))
@@ -293,7 +306,7 @@ def lay_all(world: World, row: int, cap: int) -> None:
 @nested_inlined
 def forget_step(world: World, row: int, place: int) -> None:
     """Note that a place is given up: those chosen from it on do not stand any more."""
-    head, kept = world[0][0], world[1][0]
+    head, kept, first = world[0][0], world[1][0], kept_from(world, row)
     for step in range(head[row, KEPT]):
-        if kept[row, step] == place:
+        if kept[first + step] == place:
             head[row, KEPT] = step if step >= 2 else 0

@@ -155,6 +155,8 @@ def better_many(world: World, sink: Sink, offers: Offers) -> None:
         expect(book, rows, at)
         if not list_ready(book, row) or progress[OUT] + book[0][row, SIZE] + 1 > room:
             return
+        if PARTS + book[0][row, SIZE] + 1 > len(world[2][2]):
+            return
         match = (slots[at], scores[at], handles[at], sequences[at])
         better(world, sink, row, at, match)
     progress[NEXT] = len(rows)

@@ -14,6 +14,7 @@ from tidings.kernels.window_layout import (
     FIRST,
     HELD,
     JUMPING,
+    LEAVE,
     LENGTH,
     MATCHING,
     NEVER,
@@ -40,7 +41,9 @@ from tidings.kernels.window_list import list_ready
 from tidings.kernels.window_ring import (
     axis_end,
     has_passed,
+    next_step,
     place_of,
+    ring_cell,
     ring_expire,
     ring_newest_us,
     ring_push,
@@ -77,10 +80,17 @@ def take_steps(world: World, sink: Sink, row: int, at: int, now: tuple[int, int]
         end = head[row, END]
         stop = end if axis == step_axis else axis_end(axis, head[row, SEEN], now[0], now[1])
         ring_expire(world, row, stop - numbers[LENGTH])
-        if head[row, HELD] > 0:
-            when = end if step_axis == TIME else ring_newest_us(book, events, row)
-            choose(world, sink, row, at, when)
-        head[row, END] = end + numbers[STEP] if head[row, HELD] > 0 else NEVER
+        if head[row, HELD] == 0:
+            head[row, END] = NEVER
+            continue
+        when = end if step_axis == TIME else ring_newest_us(book, events, row)
+        chosen = choose(world, sink, row, at, when)
+        head[row, END] = end + numbers[STEP]
+        if axis == step_axis and axis != MATCHING and not (chosen and numbers[LEAVE]):
+            # The same choice from the same matches brings nothing new.
+            oldest = place_of(events, axis, book[4][ring_cell(book, row, 0)])
+            span = (end, numbers[STEP], numbers[LENGTH])
+            head[row, END] = next_step(span, oldest, axis_end(axis, 0, now[0] - 1, now[1]))
 
 
 @inlined

@@ -87,6 +87,19 @@ def has_passed(axis: int, end: int, seen: int, us: int, sequence: int) -> bool:
 
 
 @inlined
+def next_step(span: tuple[int, int, int], oldest: int, now: int) -> int:
+    """Return the next step at which a window that was chosen from changes, or the first after now.
+
+    `span` is the step that has ended, how far steps are apart, and the length of the window. No
+    match comes in between, so the next change is that the oldest place is left behind.
+    """
+    end, step, length = span
+    leaving = (oldest + length - end) // step + 1
+    passed = (now - end) // step + 1
+    return end + step * max(1, min(leaving, passed))
+
+
+@inlined
 def ring_push(book: Book, events: Events, row: int, slot: int, axis: int) -> bool:
     """Add the newest match; tell whether its place is last, which numbers need not be."""
     head, ring, used = book[0], book[4], book[6]

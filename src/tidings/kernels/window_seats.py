@@ -24,7 +24,8 @@ Seats = tuple[Ints, Ids, Ids, Floats, Ints, Ints, Ints]
 """head; of each place the event slot, handle, score and born; room; used. Born is twice the number
 of the match, plus 1 where it is delivered, or passed over."""
 Kept = tuple[Ids, Floats, Ids]
-"""Of each row the places that were chosen and what they were worth; of each place its votes."""
+"""The places that were chosen and what they were worth, from `kept_from` of a row on; and of each
+place its votes."""
 Events = tuple[Ints, Ints, Ints]
 """Of each event slot: published_us, sequence, and a number that sorts as its id does."""
 Traits = tuple[Rows, Ints, Any]
@@ -46,8 +47,8 @@ FAR: Final = 1 << 62
 NEAREST, LEAST, SUM, MEAN, COUNTED, RELEVANT, VOTES, OPTIMAL = range(8)
 """How to choose: the rules of `grow`, then covers by counts and by ranks, votes, all sets."""
 RULE, SIGMA, ALPHA, KEEPS = range(4)
-"""The diversifier: `ALPHA` is negative if it is left open; `KEEPS` if a choice starts from the
-last one."""
+"""The diversifier: `ALPHA` is negative if it is left open. `KEEPS` is 0 unless a choice starts from
+the last one; then it is how many choices each row has room for, or -1 if as many as its slab."""
 
 
 @nested_inlined
@@ -63,6 +64,13 @@ def stands_at(events: Events, axis: int, slot: int, born: int) -> int:
     if axis == TIME:
         return int64(events[0][slot])
     return (born >> 1) - 1 if axis == MATCHING else int64(events[1][slot]) - 1
+
+
+@nested_inlined
+def kept_from(world: World, row: int) -> int:
+    """Return where the choice that a row keeps begins."""
+    width = int64(world[4][2][KEEPS])
+    return row * width if width > 0 else int64(world[0][0][row, BASE])
 
 
 @nested_inlined
@@ -154,25 +162,31 @@ def free_seat(seats: Seats, row: int) -> None:
 
 
 @nested_inner
-def shift(seats: Seats, votes: Ids, source: int, target: int) -> None:
-    """Copy a place of the pools to another."""
+def shift(seats: Seats, kept: Kept, source: int, target: int) -> None:
+    """Copy a place of the pools to another, with what is kept of it."""
     slots, handles, scores, born = seats[1], seats[2], seats[3], seats[4]
     slots[target], handles[target] = slots[source], handles[source]
     scores[target], born[target] = scores[source], born[source]
+    places, worths, votes = kept
+    if len(places) > 0:
+        places[target], worths[target] = places[source], worths[source]
     if len(votes) > 0:
         votes[target] = votes[source]
 
 
 @kernel
-def pack_seats(seats: Seats, votes: Ids, order: Ints) -> None:
-    """Move the slabs together, given the rows in the order of their slabs."""
+def pack_seats(seats: Seats, kept: Kept, order: Ints) -> None:
+    """Move the slabs together, given the rows in the order of their slabs.
+
+    Of what is kept, those parts that have no place in the slabs are empty.
+    """
     head, room, used = seats[0], seats[5], seats[6]
     target = 0
     for row in order:
         grade = head[row, GRADE]
         if grade >= 0:
             for at in range(room[grade, CAP]):
-                shift(seats, votes, head[row, BASE] + at, target + at)
+                shift(seats, kept, head[row, BASE] + at, target + at)
             head[row, BASE] = target
             target += room[grade, CAP]
     used[0] = target

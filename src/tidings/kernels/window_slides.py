@@ -40,6 +40,7 @@ from tidings.kernels.window_seats import (
     VOTES,
     Ints,
     World,
+    kept_from,
     seat_put,
 )
 from tidings.kernels.window_votes import choose_voted, vote_anew, vote_in
@@ -83,7 +84,7 @@ def choose_again(world: World, sink: Sink, row: int, at: int, new: int, now_us: 
         cap = int64(room[head[row, GRADE], CAP])
         if not choose_kept(world, row, cap, new):
             return
-        size, chosen = int64(head[row, KEPT]), world[1][0][row]
+        size, chosen = int64(head[row, KEPT]), world[1][0][kept_from(world, row) :]
     due = 0
     for nth in range(size):
         due += 1 - (born[head[row, BASE] + chosen[nth]] & DONE)

@@ -23,28 +23,51 @@ def sum_without(parts: Floats, kind: int, size: int, gone: Floats) -> float:
 
 @nested_inner
 def measure_all(world: World, size: int) -> tuple[int, int]:
-    """Write all distances, and add up ranks and distances; give how many parts the sums have."""
+    """Add up ranks and distances, and write the distances down if the square has room for them.
+
+    Gives how many parts the sums have.
+    """
     ranks, members, parts, square = world[5][0], world[5][2], world[5][6], world[5][7]
-    high, far = 0, 0
+    high, far, written = 0, 0, size <= len(square)
     for one in range(size):
         high = sum_add(parts[RANKS], high, ranks[one])
-        square[one, one] = 0.0
+        if written:
+            square[one, one] = 0.0
         for other in range(one):
             away = apart(world[3], members[one], members[other], parts)
-            square[one, other] = square[other, one] = away
+            if written:
+                square[one, other] = square[other, one] = away
             far = sum_add(parts[PAIRS], far, away)
     return (high, far)
 
 
 @nested_inner
+def measure_from(world: World, one: int, size: int, out: Floats) -> None:
+    """Write the distances of one place to all of the first."""
+    members, parts = world[5][2], world[5][6]
+    for other in range(size):
+        away = apart(world[3], members[one], members[other], parts)
+        out[other] = away if other != one else 0.0
+
+
+@nested_inner
 def swap_values(world: World, size: int, values: Floats) -> None:
-    """Write the divrank (PREF Def. 10) of all of the first places but each; O(size²)."""
+    """Write the divrank (PREF Def. 10) of all of the first places but each; O(size²).
+
+    Distances that the square has no room for are taken again, so that memory stays O(size).
+    """
     ranks, parts, square, sigma = world[5][0], world[5][6], world[5][7], world[4][2][SIGMA]
+    row = world[5][5]
     high, far = measure_all(world, size)
     pairs = (size - 1) * (size - 2) // 2
     for out in range(size):
         mean = sum_without(parts, RANKS, high, ranks[out : out + 1]) / (size - 1)
-        away = sum_without(parts, PAIRS, far, square[out, :size]) / pairs if pairs > 0 else 0.0
+        away = 0.0
+        if pairs > 0 and size <= len(square):
+            away = sum_without(parts, PAIRS, far, square[out, :size]) / pairs
+        elif pairs > 0:
+            measure_from(world, out, size, row)
+            away = sum_without(parts, PAIRS, far, row[:size]) / pairs
         values[out] = rounded(sigma * mean + (1 - sigma) * away)
 
 

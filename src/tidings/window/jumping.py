@@ -52,6 +52,8 @@ class JumpingWindow:
         self._recent = Recent(part.length, part.count)
         self._steps = Axis(part.step, part.count)
         self._once = OnceOnly(part, chooser)
+        axis = Axis(part.length, part.count)
+        self._aligned, self._size = axis.kind == self._steps.kind, axis.size
         self._end: int | None = None
 
     def offer(self, match: Match, now: Moment) -> list[Pick]:
@@ -67,16 +69,29 @@ class JumpingWindow:
         """Choose at every step that the stream has passed since the window last held something."""
         due: list[Pick] = []
         while self._end is not None and self._steps.passed(self._end, now, self._recent.seen):
-            due += self._choose(self._end, now)
-            self._end = self._end + self._steps.size if self._recent.matches else None
+            chosen = self._choose(self._end, now)
+            due += chosen
+            held = self._recent.matches
+            self._end = self._next(self._end, now, held, bool(chosen)) if held else None
         return due
 
+    def _next(self, end: int, now: Moment, held: list[Match], chosen: bool) -> int:
+        """Return the next step that can deliver something, or else the first after `now`.
+
+        While nothing comes, the held matches change only where the oldest is left behind.
+        """
+        step = self._steps.size
+        if not self._aligned or not self._once.settled(held, chosen):
+            return end + step
+        leaving = (self._recent.oldest() + self._size - end) // step + 1
+        last = now.us if self._steps.kind == "time" else self._steps.end(now, self._recent.seen)
+        return end + step * max(1, min(leaving, (last - end) // step + 1))
+
     def _choose(self, end: int, now: Moment) -> list[Pick]:
-        aligned = self._recent.axis is not None and self._recent.axis.kind == self._steps.kind
-        held = self._recent.until(end) if aligned else self._recent.at(now)
+        held = self._recent.until(end) if self._aligned else self._recent.at(now)
         at_us = end if self._steps.kind == "time" else newest_us(held) if held else now.us
         due = self._once.deliver(held, at_us)
-        if aligned:
+        if self._aligned:
             self._recent.expire_until(end)
         else:
             self._recent.expire(now)

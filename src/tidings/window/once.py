@@ -41,12 +41,30 @@ class OnceOnly:
 
     def current(self, matches: Sequence[Match], now_us: int) -> list[Pick]:
         """Choose, and change nothing."""
-        gone = self._delivered if self._part.delivered == "leave" else ()
-        candidates = [match for match in matches if match.event.id not in gone]
-        if not candidates or (self._part.wait and len(candidates) < self._chooser.k):
+        candidates = self._candidates(matches)
+        if self._too_few(candidates):
             return []
         chosen = self._chooser.choose(candidates, now_us)
         return picks(chosen, extent(self._part.name, matches, now_us), now_us)
+
+    def settled(self, matches: Sequence[Match], delivered: bool) -> bool:
+        """Tell whether a later choice from the same matches would bring nothing new.
+
+        `delivered` says whether the last choice brought something.
+        """
+        candidates = self._candidates(matches)
+        if self._too_few(candidates):
+            return True
+        if self._part.delivered == "leave":
+            return self._chooser.steady and not delivered
+        return self._chooser.steady or ids_of(candidates) <= self._delivered
+
+    def _candidates(self, matches: Sequence[Match]) -> list[Match]:
+        gone = self._delivered if self._part.delivered == "leave" else ()
+        return [match for match in matches if match.event.id not in gone]
+
+    def _too_few(self, candidates: Sequence[Match]) -> bool:
+        return not candidates or (self._part.wait and len(candidates) < self._chooser.k)
 
     def forget(self, matches: Sequence[Match]) -> None:
         """Forget what no later window holds: only `matches` may come again."""

@@ -34,6 +34,10 @@ class Chooser(Protocol):
     def best_only(self) -> bool:
         """Whether rank alone decides, so that only the k best can ever matter."""
 
+    @property
+    def steady(self) -> bool:
+        """Whether the choice from the same matches stays the same as time passes."""
+
     def choose(self, matches: Sequence[Match], now_us: int) -> list[tuple[Match, float]]:
         """Choose at most k, in order of choice, with their fresh ranks."""
 

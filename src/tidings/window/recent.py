@@ -83,6 +83,12 @@ class Recent:
         if axis:
             self._entries = [e for e in self._entries if axis.place(e) >= end - axis.size]
 
+    def oldest(self) -> int:
+        """Return the first place that is taken on the axis of the window, which holds something."""
+        if self.axis is None:
+            raise LookupError("a window without a length has no axis")
+        return min(map(self.axis.place, self._entries))
+
     def keep(self, matches: Sequence[Match]) -> None:
         """Drop all but these."""
         ids = ids_of(matches)
