@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from tidings.diversify.dense import check_sets
 from tidings.diversify.lsh import MaxDivRelLsh
-from tidings.diversify.optimal import Optimal, check_sets
+from tidings.diversify.optimal import Optimal
 from tidings.errors import InvalidPolicy
 from tidings.limits import UNLIMITED, Limits
 from tidings.values import format_duration

@@ -21,6 +21,8 @@ from tidings.values import rounded
 
 FEW: Final = 8
 """Up to so many candidates, the plain form is as quick, and no kernel has to be loaded for it."""
+MOST: Final = 4_000
+"""From more candidates nothing is kept, since the distances of all pairs would take a GB."""
 SLACK: Final = 16
 """How many events more than twice the last choice are kept."""
 _OURS: Final = frozenset(DIVERSIFIERS.values())
@@ -78,6 +80,8 @@ class KeptDistances:
         """Choose by the matrix that is kept; O(n) distances for each new candidate."""
         if len(candidates) <= FEW:
             return PLAIN[self._part.name](self._part, candidates, k)
+        if len(candidates) > MOST:
+            return self._part.choose(candidates, k)
         slots = self._admit(candidates)
         ranks, keys = ranks_and_keys(candidates)
         order = order_of([each.event for each in candidates])
@@ -87,7 +91,7 @@ class KeptDistances:
 
     def divrank(self, candidates: Sequence[Candidate]) -> float:
         """Give the divrank of a set by the matrix that is kept."""
-        if len(candidates) <= FEW:
+        if len(candidates) <= FEW or len(candidates) > MOST:
             return set_divrank(candidates, self._part.sigma, self._part.distance)
         slots, sigma = self._admit(candidates), self._part.sigma
         mean = math.fsum(each.rank for each in candidates) / len(candidates)

@@ -72,6 +72,7 @@ class Covering:
         """Choose from arrays; without an alpha, a cover for each different distance at worst."""
         if len(ranks) < k:
             return by_rank(keys, order.newest)
+        check_dense("maxdivrel" if self.relevant else "disc", len(ranks))
         worth = (ranks, best_places(keys, order.newest), self.relevant)
         members, chosen = np.arange(len(ranks)), np.empty(len(ranks), np.int64)
         if self.alpha is None:

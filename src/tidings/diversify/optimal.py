@@ -8,12 +8,11 @@ import numpy as np
 
 from tidings import checks
 from tidings.diversify.apart import Apart, among, distances
-from tidings.diversify.dense import check_dense
+from tidings.diversify.dense import check_dense, check_sets
 from tidings.diversify.distance import Overlap, read_distance
 from tidings.diversify.growth import Growth
 from tidings.diversify.order import by_rank, order_of, ranks_and_keys
 from tidings.diversify.protocol import Candidate, Floats, Ints, Order
-from tidings.errors import TidingsError
 from tidings.kernels.grow import SUM
 from tidings.kernels.optimal import best_set
 from tidings.limits import TRUSTED
@@ -80,20 +79,3 @@ class Optimal:
         pairs = max(k * (k - 1) // 2, 1)
         most = self.sigma * ranks[:, None] / k + (1 - self.sigma) * sums / (2 * pairs)
         return np.ascontiguousarray(most.T)
-
-
-def check_sets(count: int, k: int, most: int, error: type[TidingsError] = TidingsError) -> None:
-    """Refuse to compare all sets of k of so many candidates if they are more than `most`.
-
-    >>> check_sets(9, 3, most=5)
-    Traceback (most recent call last):
-    tidings.errors.TidingsError: the sets of 3 of 9 events are more than the limit optimal_sets = 5
-    """
-    sets, others = 1, min(k, count - k)
-    for chosen in range(others):
-        sets = sets * (count - chosen) // (chosen + 1)
-        if sets > most:  # sets are at least 2 ** chosen, so that this ends soon
-            raise error(
-                f"the sets of {k:,} of {count:,} events are more than the limit "
-                f"optimal_sets = {most:,}"
-            )

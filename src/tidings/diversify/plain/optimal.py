@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
+from tidings.diversify.dense import check_sets
 from tidings.diversify.distance import set_divrank
 from tidings.diversify.protocol import Candidate, Diversifier, best_first
 
 
-def optimal(part: Diversifier, candidates: Sequence[Candidate], k: int) -> list[int]:
+def optimal(part: Any, candidates: Sequence[Candidate], k: int) -> list[int]:
     """Give the best set, its members by rank.
 
     Of ties (PREF Def. 12): the larger sum of publication times, then the newer members, then
     the smaller ids.
     """
+    check_sets(len(candidates), k, part.most_sets)
     best = min(
         combinations(range(len(candidates)), min(k, len(candidates))),
         key=lambda indexes: _order(part, [candidates[i] for i in indexes]),
