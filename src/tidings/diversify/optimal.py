@@ -1,7 +1,8 @@
 """The set of largest divrank (PREF Def. 10 and 11): the judge of the heuristics."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,8 +28,8 @@ class Optimal:
 
     sigma: float = 0.5
     distance: Any = Overlap()
-    most_sets: int = field(default=TRUSTED.optimal_sets, init=False, repr=False, compare=False)
     name: ClassVar[str] = "optimal"
+    most_sets: ClassVar[int] = TRUSTED.optimal_sets
 
     def __post_init__(self) -> None:
         checks.number("sigma", self.sigma, high=1)
@@ -38,7 +39,7 @@ class Optimal:
         """Return the same diversifier with another bound on the sets of one choice."""
         if most_sets == self.most_sets:
             return self
-        found = replace(self)
+        found = copy(self)
         object.__setattr__(found, "most_sets", most_sets)
         return found
 

@@ -39,11 +39,14 @@ from tidings.kernels.window_ring import axis_end, has_passed, next_step
 from tidings.kernels.window_seats import (
     BASE,
     CAP,
+    COUNTED,
     END,
     FAR,
     GRADE,
     HELD,
+    RULE,
     SEEN,
+    VOTES,
     Events,
     Ids,
     Ints,
@@ -82,12 +85,16 @@ def settled(world: World, row: int, sent: int) -> bool:
     """Tell whether a window that was chosen from has nothing more to deliver of the same matches.
 
     What leaves when it is delivered makes room for others. Otherwise the same matches give the same
-    choice while their ranks stay; and nothing new once all are delivered, or are too few.
+    choice while their ranks stay, or if only their order counts; and nothing new once all are
+    delivered, or are too few.
     """
     head, born, room, numbers = world[0][0], world[0][4], world[0][5], world[4][0]
     if numbers[LEAVE] > 0:
         return sent == 0
-    if world[4][1][KIND] == NONE or waits(head, numbers, row):
+    rule = world[4][2][RULE]
+    if world[4][1][KIND] == NONE or rule in (COUNTED, VOTES):
+        return True
+    if waits(head, numbers, row):
         return True
     base = head[row, BASE]
     for place in range(base, base + room[head[row, GRADE], CAP]):
