@@ -177,7 +177,7 @@ BAD: list[tuple[Any, str]] = [
     (GOOD | {"attributes": {"year": {"a": {1}}}}, "is a dict"),
     (GOOD | {"attributes": None}, "attributes are a mapping"),
     (GOOD | {"genre": "comedy"}, "event e2: unknown field 'genre'"),
-    ({"id": "e2", "attributes": {}}, "event e2: field 'published_at' is missing"),
+    ({"id": "e2", "published_at": 1}, "event e2: field 'attributes' is missing"),
     (GOOD | {"published_at": "noon"}, "'noon' is no time"),
     (GOOD | {"published_at": None}, "null is no time"),
     (GOOD | {"sequence": -1}, "sequence is a whole number of at least 0, not -1"),

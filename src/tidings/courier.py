@@ -1,6 +1,6 @@
 """From events in order to what feeds deliver because of them: match, score, offer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -29,14 +29,18 @@ class Step(NamedTuple):
 class Courier(Protocol):
     """Carries events from the matcher to the feeds; the ways differ, the deliveries do not."""
 
-    def carry(self, steps: Sequence[Step]) -> Iterator[list[Delivery]]:
-        """Give for each event, in order, what is delivered when it is offered.
-
-        All are matched at once, and each is offered when its deliveries are asked for.
-        """
+    def match(self, events: Sequence[Event]) -> "Matched":
+        """Match events at once; no feed changes."""
 
     def forget(self, subscriber: str) -> None:
-        """Hear that a subscriber has left."""
+        """Forget a subscriber that is about to leave."""
+
+
+class Matched(Protocol):
+    """Events that were matched, to be offered in their order."""
+
+    def offer(self, at: int, now: Moment) -> list[Delivery]:
+        """Offer the event at a place to the feeds, and return what they deliver at once."""
 
 
 def courier(matcher: Matcher, feeds: Feeds, quality: Quality) -> Courier:
@@ -52,13 +56,15 @@ class PlainCourier:
     def __init__(self, matcher: Matcher, feeds: Feeds, quality: Quality) -> None:
         self._matcher, self._feeds, self._quality = matcher, feeds, quality
 
-    def carry(self, steps: Sequence[Step]) -> Iterator[list[Delivery]]:
-        """Match and offer one event after the other."""
-        for event, now in steps:
-            if event is not None:
-                matches = self._matcher.matches(event)
-                self._quality.matched(matches)
-                yield self._feeds.offer_many([(match, now) for match in matches])
+    def match(self, events: Sequence[Event]) -> Matched:
+        """Return the events as they are; each is matched when it is offered."""
+        return PlainMatched(self, events)
+
+    def offer(self, event: Event, now: Moment) -> list[Delivery]:
+        """Match one event and offer it."""
+        matches = self._matcher.matches(event)
+        self._quality.matched(matches)
+        return self._feeds.offer_many([(match, now) for match in matches])
 
     def forget(self, subscriber: str) -> None:
         """Keep nothing of subscribers."""
@@ -94,17 +100,17 @@ class ArrayCourier:
         self._subscriptions[numbers] = -1
 
     def forget(self, subscriber: str) -> None:
-        """Forget what the feeds called people: one of them has left."""
-        self._people[:] = -1
+        """Forget the number that the feeds have for a subscriber, which is about to leave."""
+        number = self._fanout.number(subscriber)
+        if number is not None and number < len(self._people):
+            self._people[number] = -1
 
-    def carry(self, steps: Sequence[Step]) -> Iterator[list[Delivery]]:
-        """Match all events in compiled passes, and offer one after the other."""
-        present = [(event, now) for event, now in steps if event is not None]
-        wanted = self._fanout.rank([event for event, _ in present])
-        for at, (event, now) in enumerate(present):
-            yield self._offer(wanted, at, event, now)
+    def match(self, events: Sequence[Event]) -> Matched:
+        """Match all events in compiled passes."""
+        return ArrayMatched(self, events, self._fanout.rank(events))
 
-    def _offer(self, wanted: Wanted, at: int, event: Event, now: Moment) -> list[Delivery]:
+    def offer(self, wanted: Wanted, at: int, event: Event, now: Moment) -> list[Delivery]:
+        """Offer the event at a place of what is wanted."""
         first, last = int(wanted.starts[at]), int(wanted.starts[at + 1])
         if first == last:
             return []
@@ -136,6 +142,29 @@ class ArrayCourier:
             self._subscriptions[number] = self._feeds.names.matched.hold(self._ids[number])
         self._quality.wanted(self._ids[number] for number in new)
         return self._subscriptions[matched]
+
+
+class PlainMatched(NamedTuple):
+    """Events that are matched one by one."""
+
+    courier: PlainCourier
+    events: Sequence[Event]
+
+    def offer(self, at: int, now: Moment) -> list[Delivery]:
+        """Match the event at a place, and offer it."""
+        return self.courier.offer(self.events[at], now)
+
+
+class ArrayMatched(NamedTuple):
+    """Events with their matches in arrays."""
+
+    courier: ArrayCourier
+    events: Sequence[Event]
+    wanted: Wanted
+
+    def offer(self, at: int, now: Moment) -> list[Delivery]:
+        """Offer the event at a place."""
+        return self.courier.offer(self.wanted, at, self.events[at], now)
 
 
 def _longer(numbers: Ids, size: int) -> Ids:

@@ -52,6 +52,17 @@ def shown(value: object) -> str:
     return _SHOWN.repr(value)
 
 
+def described(error: BaseException) -> str:
+    """Return what an error says in one line; the type comes first unless the error is ours."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the error of a user's code may not even print
+        text = ""
+    if isinstance(error, TidingsError) and text:
+        return text
+    return clipped(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
 class InvalidValue(TidingsError):
     """A value that no event, subscription or policy may carry: NaN, null, an unknown type."""
 

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from tidings import checks
-from tidings.errors import InvalidSubscription, TidingsError
+from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError, described, shown
 from tidings.fanout import Fanout, Wanted
+from tidings.fanout.way import checked_rank
 from tidings.index import INDEXES, Index
 from tidings.index.access import Access
 from tidings.model import Event, Match, Subscription
@@ -18,6 +19,8 @@ from tidings.score.relaxed import Relaxed
 AUTO: Final = "auto"
 MANY: Final = 1000
 """With so many subscriptions, compiled kernels are worth the time that they take to load."""
+PREPARED: Final = 8
+"""Scorers that are kept prepared for one subscriber."""
 Refusal = tuple[Subscription, InvalidSubscription]
 
 
@@ -25,7 +28,8 @@ class Matcher:
     """Subscribers with their subscriptions, in an index, ready to rank events.
 
     A subscription may come before its subscriber; it is silent until then. The index `auto` is a
-    scan for few subscriptions, and `access` from the first time that there are many.
+    scan for few subscriptions, and `access` from the first time that there are many. A subscriber
+    whose scorer fails is set aside: it gets no matches until it is subscribed anew.
     """
 
     def __init__(
@@ -39,8 +43,10 @@ class Matcher:
         self._use(INDEXES["scan" if index == AUTO else index]())
         self.subscribers: dict[str, Subscriber] = {}
         self.subscriptions: dict[str, Subscription] = {}
-        self._owned: dict[str, dict[str, Subscription]] = defaultdict(dict)
-        self._rankers: dict[str, dict[Scorer, Ranker]] = defaultdict(dict)
+        self.set_aside: dict[str, str] = {}
+        """Subscribers whose scorers raised an error, with what it said."""
+        self._owned: dict[str, dict[str, Subscription]] = {}
+        self._rankers: dict[str, dict[Scorer, Ranker]] = {}
         for subscriber in subscribers:
             self.subscribe(subscriber)
         for _, error in self.add_many(subscriptions):
@@ -54,36 +60,43 @@ class Matcher:
     def _use(self, index: Index) -> None:
         self._index = index
         self._access = index if isinstance(index, Access) else None
-        self._fanout = None if self._access is None else Fanout(self._access)
+        self._fanout = None if self._access is None else Fanout(self._access, self._set_aside)
 
     def _grow(self) -> None:
-        """Go on with an index that does not look at all."""
+        """Go on with an index that does not look at all subscriptions."""
         self._use(Access(self.subscriptions.values()))
         for each in self.subscribers.values():
             if self._fanout:
                 self._fanout.subscribe(each)
+        self.set_aside.clear()  # who still fails will be set aside again
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Add a subscriber, or replace it."""
         self.subscribers[subscriber.id] = subscriber
         self._rankers.pop(subscriber.id, None)
+        self.set_aside.pop(subscriber.id, None)
         if self._fanout:
             self._fanout.subscribe(subscriber)
 
     def unsubscribe(self, subscriber: str) -> None:
         """Remove a subscriber with all its subscriptions."""
         if subscriber not in self.subscribers:
-            raise InvalidSubscription(f"there is no subscriber {subscriber!r}")
+            raise InvalidSubscription(f"there is no subscriber {shown(subscriber)}")
         del self.subscribers[subscriber]
+        self.set_aside.pop(subscriber, None)
+        self._rankers.pop(subscriber, None)
         if self._fanout:
             self._fanout.unsubscribe(subscriber)
-        for name in list(self._owned[subscriber]):
-            self.remove(name)
+        self._remove(list(self._owned.get(subscriber, ())))
 
     def add(self, subscription: Subscription) -> None:
         """Add a subscription; an id that is there already is refused."""
         self._note(subscription)
-        self._index_all([subscription])
+        try:
+            self._index_all([subscription])
+        except BaseException:
+            self._forget(subscription.id)
+            raise
 
     def add_many(self, subscriptions: Iterable[Subscription]) -> list[Refusal]:
         """Add all whose ids are new, at once; give the others, with the reasons."""
@@ -94,8 +107,31 @@ class Matcher:
                 noted.append(each)
             except InvalidSubscription as error:
                 refused.append((each, error))
-        self._index_all(noted)
+        try:
+            self._index_all(noted)
+        except BaseException:
+            for each in noted:
+                self._forget(each.id)
+            raise
         return refused
+
+    def replace(self, subscription: Subscription) -> None:
+        """Put a subscription in the place of the one with its id; if that fails, nothing changes.
+
+        An index other than `access` has no such change: the old one is added again.
+        """
+        old = self._there(subscription.id)
+        if self._access is not None:
+            self._access.replace(subscription)
+        else:
+            self._index.remove(old.id)
+            try:
+                self._index.add(subscription)
+            except BaseException:
+                self._index.add(old)
+                raise
+        self._forget(old.id)
+        self._note(subscription)
 
     def _index_all(self, subscriptions: Sequence[Subscription]) -> None:
         if self._access is None and self.index == AUTO and len(self.subscriptions) >= MANY:
@@ -109,24 +145,43 @@ class Matcher:
     def _note(self, subscription: Subscription) -> None:
         if subscription.id in self.subscriptions:
             raise InvalidSubscription(
-                f"subscription {subscription.id!r} is there already; replace it instead"
+                f"subscription {shown(subscription.id)} is there already; replace it instead"
             )
         self.subscriptions[subscription.id] = subscription
-        self._owned[subscription.subscriber][subscription.id] = subscription
+        self._owned.setdefault(subscription.subscriber, {})[subscription.id] = subscription
         self._rankers.pop(subscription.subscriber, None)
+
+    def _there(self, subscription: str) -> Subscription:
+        if subscription not in self.subscriptions:
+            raise InvalidSubscription(f"there is no subscription {shown(subscription)}")
+        return self.subscriptions[subscription]
+
+    def _forget(self, subscription: str) -> None:
+        """Take back what was noted of a subscription."""
+        gone = self.subscriptions.pop(subscription)
+        owned = self._owned[gone.subscriber]
+        del owned[subscription]
+        if not owned:
+            del self._owned[gone.subscriber]
+        self._rankers.pop(gone.subscriber, None)
 
     def remove(self, subscription: str) -> None:
         """Remove a subscription by id."""
-        if subscription not in self.subscriptions:
-            raise InvalidSubscription(f"there is no subscription {subscription!r}")
-        gone = self.subscriptions.pop(subscription)
-        del self._owned[gone.subscriber][subscription]
-        self._index.remove(subscription)
-        self._rankers.pop(gone.subscriber, None)
+        self._there(subscription)
+        self._remove([subscription])
+
+    def _remove(self, subscriptions: Sequence[str]) -> None:
+        if self._access is not None:
+            self._access.remove_many(subscriptions)
+        else:
+            for each in subscriptions:
+                self._index.remove(each)
+        for each in subscriptions:
+            self._forget(each)
 
     def subscriptions_of(self, subscriber: str) -> list[Subscription]:
         """Give the subscriptions of one subscriber, in order of their ids."""
-        return [each for _, each in sorted(self._owned[subscriber].items())]
+        return [each for _, each in sorted(self._owned.get(subscriber, {}).items())]
 
     def matches(self, event: Event) -> list[Match]:
         """Give a match for every subscriber that wants the event, in order of their ids."""
@@ -158,16 +213,32 @@ class Matcher:
             return self._index.top(event, k)
         if isinstance(scorer, Relaxed) and scorer.aggregate == "sum":
             return self._index.top_relaxed(event, k)
-        return self._index.top(
-            event, k, lambda e, hit: self.ranker(hit.subscriber, scorer).score(e, hit)
+        try:
+            return self._index.top(
+                event,
+                k,
+                lambda e, hit: checked_rank(self.ranker(hit.subscriber, scorer).score(e, hit)),
+            )
+        except TidingsError:
+            raise
+        except Exception as error:  # a scorer may call any function of a user
+            raise InvalidPolicy(f"the scorer failed: {described(error)}") from error
+
+    def answers_beside_changes(self, scorer: Scorer) -> bool:
+        """Tell whether `top` may be asked by one thread while another changes the matcher."""
+        by_index = isinstance(scorer, Exact) or (
+            isinstance(scorer, Relaxed) and scorer.aggregate == "sum"
         )
+        return by_index and self._access is not None
 
     def ranker(self, subscriber: str, scorer: Scorer) -> Ranker:
         """Give the scorer, prepared for what the subscriber has now."""
-        prepared = self._rankers[subscriber]
+        prepared = self._rankers.setdefault(subscriber, {})
         if scorer not in prepared:
+            if len(prepared) >= PREPARED:
+                prepared.clear()
             owner = self.subscribers.get(subscriber)
-            owned = list(self._owned[subscriber].values())
+            owned = list(self._owned.get(subscriber, {}).values())
             prepared[scorer] = scorer.prepare(owned, owner.prefers if owner else ())
         return prepared[scorer]
 
@@ -183,11 +254,20 @@ class Matcher:
         self, subscriber: Subscriber, event: Event, hits: dict[str, list[Subscription]]
     ) -> Match | None:
         own = hits.get(subscriber.id)
-        if not own:
+        if not own or subscriber.id in self.set_aside:
             return None
-        rank = self.ranker(subscriber.id, subscriber.policy.scorer).rank(event, own)
+        try:
+            ranker = self.ranker(subscriber.id, subscriber.policy.scorer)
+            rank = checked_rank(ranker.rank(event, own))
+        except Exception as error:  # noqa: BLE001 - a scorer may call any function of a user
+            self._set_aside(subscriber.id, error)
+            return None
         ids = tuple(hit.id for hit in own)
         return None if rank is None else Match(subscriber.id, event, rank, ids)
+
+    def _set_aside(self, subscriber: str, error: Exception) -> None:
+        """Note who gets no matches any more; a fan-out has stopped to rank for it."""
+        self.set_aside[subscriber] = f"its scorer failed: {described(error)}"
 
 
 def _named(index: Access, fanout: Fanout, event: Event) -> list[Match]:

@@ -5,7 +5,7 @@ these numbers, made beforehand, turn them into a rank for each subscriber.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -21,6 +21,8 @@ from tidings.model import Event, Subscription
 from tidings.policy import Subscriber
 
 NO_PARTS: Final = np.empty(0, np.int32)
+SetAside = Callable[[str, Exception], None]
+"""What is called with a subscriber that is ranked for no longer, and with the reason."""
 
 
 class Asks(Protocol):
@@ -40,11 +42,14 @@ class Fanout:
     """Every subscriber's rank of events: exactly what its own scorer says.
 
     Covers, weights and graphs are found again for a subscriber whose subscriptions or preferences
-    have changed, before the next event is ranked.
+    have changed, before the next event is ranked. A subscriber whose scorer fails is set aside: it
+    is not ranked for until it is subscribed anew, and `set_aside` is called with the error.
     """
 
-    def __init__(self, index: Numbered) -> None:
+    def __init__(self, index: Numbered, set_aside: SetAside | None = None) -> None:
         self._index = index
+        self._tell = set_aside or _raise
+        self._aside: set[str] = set()
         self._ways: tuple[Way, ...] = (
             MostSpecific(),
             HeaviestGroup(),
@@ -56,8 +61,9 @@ class Fanout:
         self._users: Counter[Way] = Counter()
         self.names: list[str] = []
         self._number: dict[str, int] = {}
+        self._free: list[int] = []
         self._people: dict[str, Subscriber] = {}
-        self._owned: dict[str, dict[int, Subscription]] = defaultdict(dict)
+        self._owned: dict[str, dict[int, Subscription]] = {}
         self._owner: dict[int, str] = {}
         self._stale: set[str] = set()
         index.listen(self)
@@ -65,7 +71,7 @@ class Fanout:
     def came(self, numbers: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
         """Hear of new subscriptions."""
         for number, each in zip(numbers, subscriptions, strict=True):
-            self._owned[each.subscriber][number] = each
+            self._owned.setdefault(each.subscriber, {})[number] = each
             self._owner[number] = each.subscriber
             self._stale.add(each.subscriber)
 
@@ -75,25 +81,50 @@ class Fanout:
             way.clear(numbers)
         for number in numbers:
             owner = self._owner.pop(number)
-            del self._owned[owner][number]
+            owned = self._owned[owner]
+            del owned[number]
             self._stale.add(owner)
+            if not owned:
+                del self._owned[owner]
+                if owner not in self._people:
+                    self._stale.discard(owner)
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Take a subscriber in, or what it has become."""
         if subscriber.id not in self._number:
-            self._number[subscriber.id] = len(self.names)
-            self.names.append(subscriber.id)
+            self._number[subscriber.id] = self._next(subscriber.id)
         self._people[subscriber.id] = subscriber
         self._stale.add(subscriber.id)
+        self._aside.discard(subscriber.id)
 
     def unsubscribe(self, subscriber: str) -> None:
-        """Rank for a subscriber no longer; its number stays its own."""
+        """Stop ranking for a subscriber; its number is given to one who comes later."""
         del self._people[subscriber]
         self._silence(subscriber)
+        self._aside.discard(subscriber)
+        self._stale.discard(subscriber)
+        self._free.append(self._number.pop(subscriber))
+
+    def number(self, subscriber: str) -> int | None:
+        """Return the number of a subscriber, while it is there."""
+        return self._number.get(subscriber)
+
+    def _next(self, subscriber: str) -> int:
+        if self._free:
+            number = self._free.pop()
+            self.names[number] = subscriber
+            return number
+        self.names.append(subscriber)
+        return len(self.names) - 1
 
     def rank(self, events: Sequence[Event]) -> Wanted:
         """Rank events for all who want them; subscribers are numbers of `names`."""
-        return rank_all(self._index, self.ways(), events)
+        found = rank_all(self._index, self.ways(), events)
+        for way in self._ways:
+            if isinstance(way, OneByOne) and way.failed:
+                for owner, error in [*way.failed.items()]:
+                    self._set_aside(self.names[owner], error)
+        return found
 
     def ways(self) -> list[Way]:
         """Give the ways in use, with all that changed laid."""
@@ -108,8 +139,8 @@ class Fanout:
     def _refresh(self) -> None:
         """Lay what has changed since the last event, way by way."""
         changed = defaultdict[Way, list[Owner]](list)
-        for name in sorted(self._stale & self._people.keys()):
-            owner = Owner(self._number[name], self._people[name], self._owned[name])
+        for name in sorted((self._stale & self._people.keys()) - self._aside):
+            owner = Owner(self._number[name], self._people[name], self._owned.get(name, {}))
             way = next(each for each in self._ways if each.takes(owner.scorer))
             if self._way.get(name) is not way:
                 self._silence(name)
@@ -117,15 +148,36 @@ class Fanout:
                 self._users[way] += 1
             changed[way].append(owner)
         for way, owners in changed.items():
-            way.lay(owners)
+            self._lay(way, owners)
         self._stale.clear()
+
+    def _lay(self, way: Way, owners: list[Owner]) -> None:
+        """Lay owners together; if that fails, one by one, to find the one that it is about."""
+        try:
+            way.lay(owners)
+        except Exception as error:  # noqa: BLE001 - a scorer may call any function of a user
+            if len(owners) == 1:
+                self._set_aside(owners[0].subscriber.id, error)
+            else:
+                for owner in owners:
+                    self._lay(way, [owner])
+
+    def _set_aside(self, subscriber: str, error: Exception) -> None:
+        self._aside.add(subscriber)
+        self._silence(subscriber)
+        self._tell(subscriber, error)
 
     def _silence(self, subscriber: str) -> None:
         """Take what a subscriber has out of the way that ranked it."""
         way = self._way.pop(subscriber, None)
         if way:
             self._users[way] -= 1
-            way.clear(list(self._owned[subscriber]))
+            way.clear(list(self._owned.get(subscriber, ())))
+            way.forget(self._number[subscriber])
+
+
+def _raise(_subscriber: str, error: Exception) -> None:
+    raise error
 
 
 def rank_all(index: Asks, ways: Sequence[Way], events: Sequence[Event]) -> Wanted:

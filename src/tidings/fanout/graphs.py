@@ -132,6 +132,11 @@ class SatisfiedGraph:
         self._parts.drop(known)
         self._ledger.clear(numbers)
 
+    def forget(self, owner: int) -> None:
+        """Give back the space of an owner."""
+        self._nodes.drop([owner])
+        self._edges.drop([owner])
+
     def rank(self, asked: Asked) -> Wanted:
         """Score the satisfied part of each space that an event touches."""
         held = asked.held

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tidings.fanout.wanted import Wanted
-from tidings.fanout.way import Asked, Owner
-from tidings.model import Subscription
+from tidings.fanout.way import Asked, Owner, checked_rank
+from tidings.model import Event, Subscription
 from tidings.score import Ranker, Scorer
 
 Match = tuple[int, float, list[int]]
@@ -20,6 +20,8 @@ class OneByOne:
         self.partial = partial
         self._rankers: dict[int, Ranker] = {}
         self._owner: dict[int, int] = {}
+        self.failed: dict[int, Exception] = {}
+        """The owners whose scorers raised an error; they get no ranks until they are laid anew."""
 
     def takes(self, scorer: Scorer) -> bool:
         """Take any scorer that asks the index the same."""
@@ -30,12 +32,18 @@ class OneByOne:
         for owner in owners:
             owned, prefers = list(owner.owned.values()), owner.subscriber.prefers
             self._rankers[owner.number] = owner.scorer.prepare(owned, prefers)
+            self.failed.pop(owner.number, None)
             self._owner |= dict.fromkeys(owner.owned, owner.number)
 
     def clear(self, numbers: Sequence[int]) -> None:
         """Forget subscriptions."""
         for number in numbers:
             self._owner.pop(number, None)
+
+    def forget(self, owner: int) -> None:
+        """Forget the ranker of an owner."""
+        self._rankers.pop(owner, None)
+        self.failed.pop(owner, None)
 
     def rank(self, asked: Asked) -> Wanted:
         """Rank each event for each owner of something that was found."""
@@ -55,9 +63,19 @@ class OneByOne:
             if number in self._owner:
                 hits[self._owner[number]][number] = asked.subscriptions[number]
         for owner, own in hits.items():
-            rank = self._rankers[owner].rank(asked.events[event], list(own.values()))
+            rank = self._rank(owner, asked.events[event], list(own.values()))
             if rank is not None:
                 yield owner, rank, list(own)
+
+    def _rank(self, owner: int, event: Event, hits: list[Subscription]) -> float | None:
+        """Return what an owner's ranker says; one that fails is not asked again."""
+        if owner in self.failed:
+            return None
+        try:
+            return checked_rank(self._rankers[owner].rank(event, hits))
+        except Exception as error:  # noqa: BLE001 - a scorer may call any function of a user
+            self.failed[owner] = error
+            return None
 
     @property
     def nbytes(self) -> int:

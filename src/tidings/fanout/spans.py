@@ -1,13 +1,15 @@
 """Spans of values by number, in one array that grows at its end and gives back what is unused."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from tidings.arrays import Reader, Writer
 from tidings.kernels.weighing import Ints, Pool
+
+NOTHING: Final = np.empty(0)
 
 
 class Spans:
@@ -26,6 +28,11 @@ class Spans:
             self._firsts[number] = self._reserve(number, len(values))
         first, self._sizes[number] = self._firsts[number], len(values)
         self._values[first : first + len(values)] = values
+
+    def get(self, number: int) -> npt.NDArray[Any]:
+        """Return the span of a number; it is empty where there is none."""
+        first = int(self._firsts[number]) if number < len(self._firsts) else -1
+        return self._values[first : first + int(self._sizes[number])] if first >= 0 else NOTHING
 
     def drop(self, numbers: Sequence[int]) -> None:
         """Forget the spans of numbers."""

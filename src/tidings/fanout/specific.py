@@ -55,6 +55,9 @@ class MostSpecific:
         """Forget subscriptions."""
         self._ledger.clear(numbers)
 
+    def forget(self, owner: int) -> None:
+        """Keep what the next owner of the number overwrites."""
+
     def rank(self, asked: Asked) -> Wanted:
         """Rank in one pass over the matches."""
         return self._ledger.rank(asked.held.numbers, asked.held.starts)

@@ -1,10 +1,12 @@
 """What a way of ranking at fan-out is, and what it is asked."""
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from tidings.errors import InvalidPolicy, shown
 from tidings.fanout.wanted import Wanted
 from tidings.kernels.access import Shorts
 from tidings.kernels.access_valid import Posed, most_parts
@@ -26,6 +28,13 @@ class Owner(NamedTuple):
         """How the subscriber ranks."""
         scorer: Scorer = self.subscriber.policy.scorer
         return scorer
+
+
+def checked_rank(rank: float | None) -> float | None:
+    """Return a rank that a scorer gave; refuse one that could not be compared with others."""
+    if rank is None or 0 <= rank < inf:
+        return rank
+    raise InvalidPolicy(f"a scorer must give a finite rank of at least 0, not {shown(rank)}")
 
 
 class Asked(NamedTuple):
@@ -69,6 +78,9 @@ class Way(Protocol):
 
     def clear(self, numbers: Sequence[int]) -> None:
         """Forget subscriptions; their numbers may come again."""
+
+    def forget(self, owner: int) -> None:
+        """Forget an owner whose subscriptions were cleared; its number may come again."""
 
     def rank(self, asked: Asked) -> Wanted:
         """Rank events for the owners of what was found."""

@@ -16,6 +16,52 @@ from tidings.score import Scorer
 from tidings.score.relaxed import Relaxed
 
 
+class Attributes:
+    """Numbers of attribute names, with how many predicates use each; unused ones are given again.
+
+    >>> names = Attributes()
+    >>> names.take("year"), names.take("genre"), names.take("year")
+    (0, 1, 0)
+    >>> names.release([0, 0])
+    >>> names.find("year"), names.take("title")
+    (-1, 0)
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._names: list[str] = []
+        self._uses: list[int] = []
+        self._free: list[int] = []
+
+    def take(self, name: str) -> int:
+        """Return the number of a name, used once more."""
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = self._next()
+            self._names[number] = name
+        self._uses[number] += 1
+        return number
+
+    def find(self, name: str) -> int:
+        """Return the number of a name, or -1 if no predicate uses it."""
+        return self._numbers.get(name, -1)
+
+    def release(self, numbers: Sequence[int]) -> None:
+        """Count one use less of each number."""
+        for number in numbers:
+            self._uses[number] -= 1
+            if not self._uses[number]:
+                del self._numbers[self._names[number]]
+                self._free.append(number)
+
+    def _next(self) -> int:
+        if self._free:
+            return self._free.pop()
+        self._names.append("")
+        self._uses.append(0)
+        return len(self._names) - 1
+
+
 class HeaviestGroup:
     """The best sum of weights of predicates that hold, over the groups of all subscriptions."""
 
@@ -23,7 +69,7 @@ class HeaviestGroup:
 
     def __init__(self) -> None:
         self._ledger, self._parts = Ledger(), Spans(PART)
-        self._attributes: dict[str, int] = {}
+        self._attributes = Attributes()
 
     def write(self, writer: Writer, numbers: int, owners: int) -> None:
         """Add all records to a file."""
@@ -58,12 +104,18 @@ class HeaviestGroup:
         for owner in owners:
             self._ledger.aggregate(owner.number, "max")
             for number, each in owner.owned.items():
+                self._release(number)
                 self._parts.put(number, np.array(self._weights(each), PART))
 
     def clear(self, numbers: Sequence[int]) -> None:
         """Forget subscriptions."""
         self._ledger.clear(numbers)
+        for number in numbers:
+            self._release(number)
         self._parts.drop(numbers)
+
+    def forget(self, owner: int) -> None:
+        """Keep what the next owner of the number overwrites."""
 
     def rank(self, asked: Asked) -> Wanted:
         """Weigh what holds of each subscription; the best counts for its owner."""
@@ -79,12 +131,17 @@ class HeaviestGroup:
 
     def _weights(self, subscription: Subscription) -> list[tuple[float, int, int]]:
         """Give of each predicate the weight, and the numbers of its group and its attribute."""
-        known = self._attributes
         return [
-            (part.weight, at, known.setdefault(part.predicate.attribute, len(known)))
+            (part.weight, at, self._attributes.take(part.predicate.attribute))
             for at, group in enumerate(subscription.groups)
             for part in group
         ]
+
+    def _release(self, number: int) -> None:
+        """Give back the attributes of a subscription that is written anew or dropped."""
+        held = self._parts.get(number)
+        if len(held):
+            self._attributes.release(held["attribute"].tolist())
 
     def _sureness(self, asked: Asked, pool: Pool) -> Floats:
         """Give the probability of each predicate that holds; nothing, if all are certain."""
@@ -98,6 +155,6 @@ class HeaviestGroup:
         ends = held.part_starts[held.starts]
         for event, begin, end in zip(asked.events, ends[:-1], ends[1:], strict=True):
             for name, sure in event.probabilities.items():
-                of = self._attributes.get(name, -1)
+                of = self._attributes.find(name)
                 found[begin:end][(named[begin:end] == of) & (of >= 0)] = sure
         return found

@@ -5,7 +5,7 @@ Running sums, a few operations a match or delivery: cheap enough to be always on
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from tidings.values import SECOND_US
 
 Floats = npt.NDArray[np.float64]
 Lookup = Callable[[str], Event | None]
+_STRAY: Final = 64
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class Quality:
         self._scores, self._ranks, self._ages = (Mean() for _ in range(3))
         self._matched: set[str] = set()
         self._served: set[str] = set()
+        self._gone_matched = self._gone_served = 0
 
     def matched(self, matches: Iterable[Match]) -> None:
         """Take matches in."""
@@ -111,16 +113,29 @@ class Quality:
                 self._sets.add(each.subscriber, event)
         self._ranks.add(sums[0], int(sums[1]))
         self._ages.add(sums[2] / SECOND_US, int(sums[3]))
+        if len(self._served) > 2 * len(self._matched) + _STRAY:
+            self._served &= self._matched  # windows may deliver what a removed subscription matched
 
     def forget(self, subscriber: str) -> None:
         """Forget the last deliveries of somebody who left."""
         self._sets.forget(subscriber)
 
+    def removed(self, subscriptions: Iterable[str]) -> None:
+        """Count subscriptions that are gone, in place of their ids."""
+        for name in subscriptions:
+            if name in self._matched:
+                self._matched.remove(name)
+                self._gone_matched += 1
+            if name in self._served:
+                self._served.remove(name)
+                self._gone_served += 1
+
     def report(self) -> Report:
         """Tell what was measured so far."""
         matches, delivered = self._scores.count, self._ranks.count
         apart, pairs = self._sets.total()
-        wanted = len(self._matched)
+        wanted = len(self._matched) + self._gone_matched
+        served = len(self._served) + self._gone_served
         return Report(
             matches=matches,
             delivered=delivered,
@@ -129,5 +144,5 @@ class Quality:
             mean_rank=self._ranks.value,
             mean_age_s=self._ages.value,
             diversity=apart / pairs if pairs else None,
-            coverage=min(1.0, len(self._served) / wanted) if wanted else None,
+            coverage=min(1.0, served / wanted) if wanted else None,
         )
