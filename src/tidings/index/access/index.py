@@ -34,6 +34,7 @@ class Access:
         self._writer = Writer(waiting)
         self._desks: list[Desk] = []
         self._made: list[Desk] = []
+        self._looked = [0, 0]  # at desks that are gone
         self.add_many(subscriptions)
 
     def __len__(self) -> int:
@@ -134,7 +135,7 @@ class Access:
     def counters(self) -> dict[str, int]:
         """Give how many predicates and subscriptions were looked at so far."""
         predicates, subscriptions = (
-            sum(int(desk.looked[at]) for desk in self._made) for at in (0, 1)
+            self._looked[at] + sum(int(desk.looked[at]) for desk in self._made) for at in (0, 1)
         )
         return {"predicates": predicates, "subscriptions": subscriptions}
 
@@ -168,9 +169,16 @@ class Access:
         except IndexError:
             desk = Desk()
             self._made.append(desk)
-        yield Question(self._writer.state, events, desk)
-        if not desk.worn:
-            self._desks.append(desk)
+        fit = False
+        try:
+            yield Question(self._writer.state, events, desk)
+            fit = not desk.worn
+        finally:
+            if fit:
+                self._desks.append(desk)
+            else:  # of no use any more, also if a question failed half-way
+                self._made.remove(desk)
+                self._looked = [self._looked[at] + int(desk.looked[at]) for at in (0, 1)]
 
 
 def _id(subscription: Subscription) -> str:

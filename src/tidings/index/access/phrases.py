@@ -23,15 +23,16 @@ class Book:
             np.zeros(1024, np.int64),
         )
         self.longest = 0
-        self._size, self._entries = 1, 0
+        self._size, self._entries, self._asked = 1, 0, 0
 
     @property
     def full(self) -> bool:
         """Tell whether it is time for a new book."""
-        return self._size > MOST_PHRASES or self._entries > MOST_ENTRIES
+        return self._asked > MOST_PHRASES or self._entries > MOST_ENTRIES
 
     def add(self, entries: Sequence[int], slot: int, code: int) -> int:
-        """Put in a phrase; give its number."""
+        """Put in a phrase; give its number. One that says nothing is counted, as it is kept too."""
+        self._asked += 1
         if not entries and slot < 0:
             return 0
         number, end = self._size, self._entries + len(entries)

@@ -28,6 +28,8 @@ from tidings.predicate import Predicate
 TRUST: Final = 50  # events that must be seen before they outweigh the guess
 GUESSES: Final = {"=": 0.0, "prefix": 0.005, "suffix": 0.005, "substring": 0.01}
 GUESS: Final = 0.025
+LONG: Final = 1024
+"""What longer texts say is not remembered, so that the memory that this takes is bounded."""
 
 
 Check = tuple[int, int, float, float, tuple[int, ...]]
@@ -171,7 +173,7 @@ class Vocabulary:
             side = self.attributes[name].get("string", Side())
             code = int(ordered(side.codes.get(text, UNNAMED))[0])
             number = self.book.add(side.entries(text), side.slot, code)
-            if name in self.ears:
+            if name in self.ears and len(text) <= LONG:
                 self.ears[name].words[text] = number
             return number
 

@@ -29,6 +29,10 @@ FEW: Final = 64
 """Up to so many subscriptions go to the tail, one by one; more are a segment of their own."""
 
 
+NUMBERS: Final = 1024
+"""So many numbers may be left over, beyond as many as there are subscriptions."""
+
+
 class Writer:
     """Makes new states out of changes, and swaps them in."""
 
@@ -54,11 +58,18 @@ class Writer:
         with self._lock:
             dead = self._found(gone)
             self._refuse(gone, come)
+            few = len(come) <= FEW
+            # What may fail comes first: nothing has changed by then.
+            rows = [rows_of(each, self.state.vocabulary) for each in come] if few else []
             self._bury(gone, dead)
             numbers = self.state.table.take(come)
             self._names.put([each.id for each in come], numbers, self.state.table.ids)
-            few = len(come) <= FEW
-            state = self._few(come, numbers) if few else self._with(come, numbers)
+            try:
+                state = self._few(come, numbers, rows) if few else self._with(come, numbers)
+            except BaseException:
+                for each in come:
+                    self._names.pop(each.id, self.state.table.ids)
+                raise
             self._publish(state, dead, numbers)
 
     def rescore(self, scores: Mapping[str, float]) -> None:
@@ -195,10 +206,12 @@ class Writer:
         home = self._homes.get(int(table.home[number]), self.state.tail)
         return rows_in(home, int(table.place[number]))
 
-    def _few(self, come: Sequence[Subscription], numbers: list[int]) -> State:
+    def _few(
+        self, come: Sequence[Subscription], numbers: list[int], rows: list[list[Row]]
+    ) -> State:
         state = self.state
-        for number, each in zip(numbers, come, strict=True):
-            state = self._put(state, number, own_score(each), rows_of(each, state.vocabulary))
+        for number, each, found in zip(numbers, come, rows, strict=True):
+            state = self._put(state, number, own_score(each), found)
         return state
 
     def _put(self, state: State, number: int, score: float, rows: list[Row]) -> State:
@@ -282,7 +295,9 @@ class Writer:
         state = self.state
         dead = sum(each.dead for each in state.segments)
         total = sum(map(len, state.segments))
-        everything = 2 * dead > total
+        # Subscriptions that came and went within the tail left no dead behind, but their numbers.
+        numbers = len(state.table.ids) - len(state.table.free)
+        everything = 2 * dead > total or numbers > 2 * len(self._names) + NUMBERS
         busy = self._job.segments if self._job else ()
         if everything and not busy:
             self.state = state = self._flushed(state, state.version)
