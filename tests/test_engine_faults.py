@@ -223,7 +223,7 @@ def test_a_change_that_fails_changes_nothing(
         for command in (engine.subscribe, engine.replace):
             name = "bob" if command == engine.subscribe else "ann"
             with pytest.raises(TidingsError, match="MemoryError"):
-                command(Subscriber(name, Policy(k=1)))  # type: ignore[operator]
+                command(Subscriber(name, Policy(k=1)))
     with monkeypatch.context() as patch:
         patch.setattr(inside.matcher, "_index_all", fail)
         with pytest.raises(TidingsError, match="MemoryError"):
@@ -306,6 +306,7 @@ def test_no_argument_raises_a_foreign_error(call: Any) -> None:
 
 def test_the_latest_are_a_sequence() -> None:
     latest = Latest(3, range(5))
-    assert (latest, latest[0], latest[1:], len(latest)) == ([2, 3, 4], 2, [3, 4], 3)
+    assert [*latest] == [2, 3, 4]
+    assert (latest[0], latest[1:], len(latest)) == (2, [3, 4], 3)
     assert latest != "234"
     assert repr(latest) == "[2, 3, 4]"
