@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -26,14 +27,16 @@ from tidings.columns import (
     read_events,
     read_subscribers,
     read_subscriptions,
+    read_valid_events,
     subscribers_to_table,
     subscriptions_to_table,
 )
 from tidings.errors import InvalidForm
 from tidings.forms import loads_subscriber
+from tidings.limits import Limits
 from tidings.model import Delivery, Event, Match, Subscription
 from tidings.policy import Policy, Subscriber
-from tidings.rows import BadRecord
+from tidings.rows import BadRecord, attempt
 from tidings.window.sliding import Sliding
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -513,3 +516,94 @@ def test_times_of_any_zone_are_the_same_time():
     there = Event("e1", {"seen": datetime(2026, 1, 1, 2, tzinfo=zone)}, 0)
     here = Event("e1", {"seen": datetime(2026, 1, 1, tzinfo=UTC)}, 0)
     assert compared(read_events(events_to_table([there]))) == compared([here])
+
+
+def bad_text(*cells: bytes) -> pa.Array:
+    """Give texts as they come from Spark, which does not look at their bytes."""
+    return pa.array(cells, pa.binary()).view(pa.string())
+
+
+def test_text_that_is_no_utf8_is_a_bad_record_beside_the_others():
+    table = pa.table(
+        {
+            "id": bad_text(b"e1", b"e\xff", b"e3"),
+            "published_at": pa.array([0, 1, 2]),
+            "genre": bad_text(b"drama", b"drama", b"\xc3("),
+        }
+    )
+    first, second, third = read_valid_events(table)
+    assert first == Event("e1", {"genre": "drama"}, 0)
+    assert isinstance(second, BadRecord)
+    assert second.position == 2
+    assert second.reason.startswith("UnicodeDecodeError: ")
+    assert second.record == {
+        "id": "e\N{REPLACEMENT CHARACTER}",
+        "published_at": 1,
+        "genre": "drama",
+    }
+    assert isinstance(third, BadRecord)
+    assert third.record["id"] == "e3"
+    with pytest.raises(InvalidForm, match=r"the Arrow columns are damaged.*UTF8"):
+        read_events(table)
+
+
+def test_only_an_exhausted_memory_is_not_the_fault_of_a_record():
+    def raising(error: Exception) -> Any:
+        def read(_: object) -> None:
+            raise error
+
+        return lambda: attempt(read, {"a": 1}, 7, dict)
+
+    for error in (TypeError("odd"), KeyError("odd"), OSError("odd"), AssertionError("odd")):
+        found = raising(error)()
+        assert found == BadRecord({"a": 1}, f"{type(error).__name__}: {error}", 7)
+    assert raising(InvalidForm("as it is"))().reason == "as it is"
+    with pytest.raises(MemoryError):
+        raising(MemoryError())()
+
+
+def test_a_record_that_cannot_be_shown_is_still_a_bad_record():
+    class Broken:
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    deep: list[Any] = []
+    for _ in range(5_000):
+        deep = [deep]
+    for value in (Broken(), deep):
+        letter = BadRecord({"a": value}, "broken", 1).to_dict()
+        assert json.loads(json.dumps(letter))["reason"] == "broken"
+
+
+def test_a_row_above_the_limits_is_a_bad_record():
+    table = pa.table({"id": ["e1", "e2"], "published_at": [0, 0], "title": ["x" * 9_000, "x"]})
+    big, small = read_events(table, limits=Limits.public())
+    assert isinstance(big, BadRecord)
+    assert "string_bytes = 8,000" in big.reason
+    assert isinstance(small, Event)
+    lists = pa.table({"id": ["e1", "e2"], "published_at": [0, 0], "n": [[1] * 1_001, [1]]})
+    long, short = read_events(lists, limits=Limits.public())
+    assert isinstance(long, BadRecord)
+    assert "list_values = 1,000" in long.reason
+    assert isinstance(short, Event)
+
+
+def test_views_that_share_one_long_list_are_decoded_row_by_row():
+    rows, size = 300, 100_000
+    views = pa.ListViewArray.from_arrays(
+        pa.array([0] * rows, pa.int32()),
+        pa.array([size] * rows, pa.int32()),
+        pa.array(np.zeros(size, np.int8)),
+    )
+    ids, times = pa.array([f"e{at}" for at in range(rows)]), pa.array([0] * rows)
+    table = pa.table({"id": ids, "published_at": times, "n": views})
+    assert isinstance(next(read_events(table)), Event)
+    found = list(read_events(table, limits=Limits.public()))
+    assert len(found) == rows
+    assert all(isinstance(each, BadRecord) for each in found)
+
+
+@pytest.mark.parametrize("given", [None, "events", 7, [{"id": "e1"}]])
+def test_what_is_no_table_is_refused(given):
+    with pytest.raises(InvalidForm, match="an Arrow table or record batch"):
+        read_events(given)

@@ -8,11 +8,13 @@ into the attributes that its keys name.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
-from tidings.errors import InvalidForm
+from tidings.errors import InvalidForm, shown
+from tidings.limits import TRUSTED, Limits
 from tidings.model import Delivery, Event, Match, Subscription
 from tidings.quick import quick_events
 from tidings.rows import (
@@ -20,11 +22,14 @@ from tidings.rows import (
     BadRecord,
     Cell,
     Column,
+    Failure,
+    Reading,
     as_read,
     attribute_columns,
     check_columns,
     check_policies,
     check_times,
+    guarded,
     read_rows,
 )
 from tidings.values import Family, Range, Value, parse_time_us, time_us
@@ -134,19 +139,45 @@ def _encoding(
 
 
 def read_events(
-    table: pa.Table | pa.RecordBatch, cell: Cell = as_read
+    table: pa.Table | pa.RecordBatch, cell: Cell = as_read, *, limits: Limits = TRUSTED
 ) -> Iterator[Event | BadRecord]:
     """Give the event of each row, or the row and why it is refused.
 
     `published_at` may hold timestamps, dates, RFC 3339 text or epoch seconds. `cell` may read a
     cell anew, given its column's name and its value. A table that lacks `id` or `published_at`,
-    or has a column of a type that no attribute can have, is refused as a whole.
+    or has a column of a type that no attribute can have, is refused as a whole, and so is one with
+    arrays that are damaged. A row above the limits is a bad record.
+    """
+    return read_valid_events(validated(table), cell, limits=limits)
+
+
+def read_valid_events(
+    table: pa.Table | pa.RecordBatch, cell: Cell = as_read, *, limits: Limits = TRUSTED
+) -> Iterator[Event | BadRecord]:
+    """Do the same for arrays that come from a trusted process, as those of Spark do.
+
+    Their offsets and indices are not validated again; text that is no UTF-8 is a bad record.
     """
     check_columns(table.schema, required=("id", "published_at"), text=("id",))
     if cell is as_read:
         check_times(table.schema)
     quick = quick_events if cell is as_read else None
-    return read_rows(table, attribute_columns(table.schema), lambda row: _event(row, cell), quick)
+    columns = attribute_columns(table.schema)
+    return read_rows(table, Reading(columns, lambda row: _event(row, cell), quick, limits))
+
+
+def validated(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
+    """Return a table as it is, or refuse one whose arrays are damaged.
+
+    Offsets, indices and UTF-8 are checked in full, O(its bytes): kernels trust them blindly.
+    """
+    if not isinstance(table, pa.Table | pa.RecordBatch):
+        raise InvalidForm(f"columns are an Arrow table or record batch, not {shown(table)}")
+    try:
+        table.validate(full=True)
+    except pa.ArrowException as error:
+        raise InvalidForm(f"the Arrow columns are damaged: {error}") from None
+    return table
 
 
 def _event(row: Mapping[str, Any], cell: Cell) -> Event:
@@ -169,10 +200,9 @@ def _reread(row: Mapping[str, Any], cell: Cell, required: Iterable[str]) -> dict
 
 def pandas_to_events(frame: "pd.DataFrame") -> Iterator[Event | BadRecord]:
     """Give the event of each row as `read_events` does; None, NaN and NaT are missing."""
-    try:
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-    except pa.ArrowException as error:
-        raise InvalidForm(f"the DataFrame has a column of mixed types: {error}") from None
+    table = guarded(partial(pa.Table.from_pandas, preserve_index=False), frame)
+    if isinstance(table, Failure):
+        raise InvalidForm(f"the DataFrame has a column of mixed types: {table.reason}")
     return read_events(table)
 
 
@@ -192,15 +222,17 @@ def subscriptions_to_table(subscriptions: Iterable[Subscription]) -> pa.Table:
 
 
 def read_subscriptions(
-    table: pa.Table | pa.RecordBatch, cell: Cell = as_read
+    table: pa.Table | pa.RecordBatch, cell: Cell = as_read, *, limits: Limits = TRUSTED
 ) -> Iterator[Subscription | BadRecord]:
     """Give the subscription of each row, or the row and why it is refused.
 
     Columns other than SUBSCRIPTIONS are refused; only `id` and `subscriber` must be there.
     """
+    validated(table)
     check_columns(table.schema, required=("id", "subscriber"), text=("id", "subscriber", "where"))
     columns = _only(SUBSCRIPTIONS, table.schema)
-    return read_rows(table, columns, lambda row: _subscription(row, cell))
+    how = Reading(columns, lambda row: _subscription(row, cell), limits=limits)
+    return read_rows(table, how)
 
 
 def _only(possible: pa.Schema, schema: pa.Schema) -> list[Column]:
@@ -243,16 +275,22 @@ def subscribers_to_table(forms: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 
 def read_subscribers(
-    table: pa.Table | pa.RecordBatch, loads: Callable[[dict[str, Any]], T], cell: Cell = as_read
+    table: pa.Table | pa.RecordBatch,
+    loads: Callable[[dict[str, Any]], T],
+    cell: Cell = as_read,
+    *,
+    limits: Limits = TRUSTED,
 ) -> Iterator[T | BadRecord]:
     """Give what `loads` makes of each row as a form, or the row and why it is refused.
 
     Only `id` must be there. A policy is JSON text or a struct, whose null fields are left out.
     """
+    validated(table)
     check_columns(table.schema, required=("id",), text=("id",))
     check_policies(table.schema)
     columns = _only(SUBSCRIBERS, table.schema)
-    return read_rows(table, columns, lambda row: loads(_subscriber(row, cell)))
+    how = Reading(columns, lambda row: loads(_subscriber(row, cell)), limits=limits)
+    return read_rows(table, how)
 
 
 def _subscriber(row: Mapping[str, Any], cell: Cell) -> dict[str, Any]:

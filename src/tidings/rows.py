@@ -1,14 +1,17 @@
 """Arrow tables row by row: cells as Python values, and the refused rows apart from the others."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
-from tidings.errors import InvalidForm, InvalidValue
+from tidings.errors import InvalidForm, InvalidValue, TidingsError, clipped, shown
+from tidings.limits import TRUSTED, Limits
 from tidings.values import SECOND_US, moment, printable
 
 R = TypeVar("R")
@@ -19,6 +22,8 @@ Quick = Callable[[pa.RecordBatch], list[T] | None]
 
 EVENT_COLUMNS: Final = ("id", "published_at", "sequence")
 _BATCH_ROWS: Final = 4096
+_BATCH_VALUES: Final = 1_000_000
+"""Values of lists and maps that are decoded at once; views of lists may share theirs."""
 _DAY: Final = (86_400 * SECOND_US, 1)
 TICK: Final = {"s": (SECOND_US, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 _TEXT_TYPES: Final = (types.is_string, types.is_large_string, types.is_string_view)
@@ -46,7 +51,7 @@ class BadRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """Give the JSON form; what JSON cannot hold is printed."""
-        record = printable(self.record)
+        record = written(self.record)
         return {"record": record, "reason": self.reason, "position": self.position}
 
 
@@ -59,17 +64,54 @@ class DeadLetter:
 
     def to_dict(self) -> dict[str, Any]:
         """Give the JSON form."""
-        return {"record": printable(self.record), "reason": self.reason}
+        return {"record": written(self.record), "reason": self.reason}
+
+
+class Failure(NamedTuple):
+    """What a computation raised in the place of what it returns."""
+
+    error: Exception
+
+    @property
+    def reason(self) -> str:
+        """The message, in at most 1 kB; an error that is not ours is named by its type."""
+        name, message = type(self.error).__name__, guarded(str, self.error)
+        if isinstance(message, Failure):
+            return name
+        return clipped(message if isinstance(self.error, TidingsError) else f"{name}: {message}")
+
+
+def guarded(work: Callable[..., T], *given: Any) -> T | Failure:
+    """Return what `work` returns, or what it raises; an exhausted memory is raised."""
+    try:
+        return work(*given)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - nobody can foresee what a record may cause
+        return Failure(error)
+
+
+def written(record: object) -> Any:
+    """Return a record as JSON can hold it; of one that cannot be printed, a short text."""
+    found = guarded(printable, record)
+    return {"text": clipped(shown(record))} if isinstance(found, Failure) else found
 
 
 def attempt(
     read: Callable[[R], T], raw: R, position: int, show: Callable[[R], Mapping[str, Any]]
 ) -> T | BadRecord:
-    """Give what `read` makes of `raw`, or a bad record that shows it with the reason."""
-    try:
-        return read(raw)
-    except (ValueError, OverflowError, RecursionError) as error:
-        return BadRecord(show(raw), str(error), position)
+    """Return what `read` makes of `raw`, or a bad record that shows it with the reason.
+
+    Reading is a computation on one record, so whatever it raises is the record's fault; only an
+    exhausted memory is not.
+    """
+    found = guarded(read, raw)
+    if not isinstance(found, Failure):
+        return found
+    displayed = guarded(show, raw)
+    if isinstance(displayed, Failure):
+        displayed = {"text": clipped(shown(raw))}
+    return BadRecord(displayed, found.reason, position)
 
 
 class Column(NamedTuple):
@@ -81,36 +123,130 @@ class Column(NamedTuple):
     unfolds: bool = False
 
 
-def read_rows(
-    table: pa.Table | pa.RecordBatch,
-    columns: Sequence[Column],
-    build: Callable[[dict[str, Any]], T],
-    quick: Quick[T] | None = None,
-) -> Iterator[T | BadRecord]:
-    """Build an object of each row, a dict without its null cells; refused rows come out as bad.
+class Reading(NamedTuple):
+    """How the rows of a table become objects.
 
-    `quick` may build all rows of a batch at once, where none has to be looked at.
+    `build` makes one of a row, a dict without its null cells. `quick` may build all rows of a batch
+    at once, where none has to be looked at.
     """
+
+    columns: Sequence[Column]
+    build: Callable[[dict[str, Any]], Any]
+    quick: Quick[Any] | None = None
+    limits: Limits = TRUSTED
+
+
+def read_rows(table: pa.Table | pa.RecordBatch, how: Reading) -> Iterator[Any]:
+    """Build an object of each row; refused rows come out as bad records."""
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
-    taken = frozenset(EVENT_COLUMNS).union(c.name for c in columns if not c.unfolds)
     position = 0
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
-        made = quick(batch) if quick else None
-        if made is not None:
-            position += batch.num_rows
-            yield from made
-            continue
-        arrays = zip(columns, batch.columns, strict=True)
-        cells = [array.cast(column.kind).to_pylist() for column, array in arrays]
-        for row in zip(*cells, strict=True):
-            position += 1
-            yield attempt(
-                lambda row: build(_unfold(columns, row, taken)),
-                row,
-                position,
-                partial(_show, columns),
-            )
+        made = _made_at_once(batch, how)
+        yield from _made_by_row(batch, how, position) if made is None else made
+        position += batch.num_rows
+
+
+def _made_at_once(batch: pa.RecordBatch, how: Reading) -> list[Any] | None:
+    """Return the objects of all rows; None if each row has to be looked at."""
+    if how.quick is None or not _within(batch, how.limits):
+        return None
+    made = guarded(how.quick, batch)
+    # If some row cannot be read, looking at each of them tells which.
+    return None if isinstance(made, Failure) else made
+
+
+def _within(batch: pa.RecordBatch, limits: Limits) -> bool:
+    """Tell whether no row of a batch can be above the limits, without looking at any row."""
+    if batch.nbytes > min(limits.record_bytes, limits.string_bytes):
+        return False
+    if batch.num_columns > limits.attributes:
+        return False
+    return _expanded(batch) <= min(limits.list_values, limits.attributes)
+
+
+def _expanded(batch: pa.RecordBatch) -> int:
+    """Return how many values the lists and maps of a batch have, those that are shared counted."""
+    return sum(map(_values_in, batch.columns))
+
+
+def _values_in(column: pa.Array) -> int:
+    if types.is_map(column.type):
+        offsets = column.offsets
+        return int(offsets[-1].as_py() - offsets[0].as_py()) if len(offsets) else 0
+    if not any(test(column.type) for test in LIST_TYPES):
+        return 0
+    return int(pc.sum(pc.list_value_length(column)).as_py() or 0)
+
+
+def _made_by_row(batch: pa.RecordBatch, how: Reading, position: int) -> Iterator[Any]:
+    taken = frozenset(EVENT_COLUMNS).union(c.name for c in how.columns if not c.unfolds)
+
+    def build(row: Iterable[Any]) -> Any:
+        found = _unfold(how.columns, row, taken)
+        how.limits.check_record(found, "the row")
+        how.limits.check("attributes", len(found), "the row: its attributes", InvalidForm)
+        return how.build(found)
+
+    for place, row in enumerate(_rows_of(batch, how), start=position + 1):
+        if isinstance(row, BadRecord):
+            yield BadRecord(row.record, row.reason, place)
+        else:
+            yield attempt(build, row, place, partial(_show, how.columns))
+
+
+def _rows_of(batch: pa.RecordBatch, how: Reading) -> Iterator[tuple[Any, ...] | BadRecord]:
+    """Decode the cells of each row; a row that cannot be decoded is a bad record."""
+    if _expanded(batch) <= _BATCH_VALUES:
+        cells = guarded(_cells, how, batch)
+        if not isinstance(cells, Failure):
+            yield from zip(*cells, strict=True)
+            return
+    for place in range(batch.num_rows):
+        yield attempt(partial(_row, how), batch.slice(place, 1), 0, partial(_printed, how))
+
+
+def _row(how: Reading, batch: pa.RecordBatch) -> tuple[Any, ...]:
+    how.limits.check("list_values", _expanded(batch), "the row: the size of a list", InvalidForm)
+    return tuple(cells[0] for cells in _cells(how, batch))
+
+
+def _cells(how: Reading, batch: pa.RecordBatch) -> list[list[Any]]:
+    """Return the cells of each column."""
+    return [_decoded(*pair) for pair in zip(how.columns, batch.columns, strict=True)]
+
+
+def _decoded(column: Column, array: pa.Array) -> list[Any]:
+    if types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    found: list[Any] = array.cast(column.kind).to_pylist()
+    return found
+
+
+def _printed(how: Reading, batch: pa.RecordBatch) -> dict[str, Any]:
+    """Return a row of which some cells cannot be decoded, for the dead letters."""
+    found = {}
+    for column, array in zip(how.columns, batch.columns, strict=True):
+        cell = guarded(_cell, column, array)
+        if isinstance(cell, Failure):
+            found[column.name] = _raw(array)
+        elif cell is not None:
+            found[column.name] = cell
+    return found
+
+
+def _cell(column: Column, array: pa.Array) -> Any:
+    if _values_in(array) > _BATCH_VALUES:
+        raise InvalidForm("the cell is too large to be shown")
+    return _decoded(column, array)[0]
+
+
+def _raw(array: pa.Array) -> str:
+    """Return a cell as text; of text that is no UTF-8, what can be read of it."""
+    if not any(test(array.type) for test in _TEXT_TYPES):
+        return f"a cell of {array.type} that cannot be read"
+    body: bytes = array.cast(pa.large_binary())[0].as_py()
+    return clipped(body.decode(errors="replace"))
 
 
 def _unfold(columns: Iterable[Column], row: Iterable[Any], taken: frozenset[str]) -> dict[str, Any]:
@@ -141,8 +277,8 @@ def _show(columns: Iterable[Column], row: Iterable[Any]) -> dict[str, Any]:
 
 def check_columns(schema: pa.Schema, required: Iterable[str], text: Iterable[str]) -> None:
     """Check that no column is there twice, the required ones are, and those of text hold text."""
-    for name in schema.names:
-        if schema.names.count(name) > 1:
+    for name, count in Counter(schema.names).items():
+        if count > 1:
             raise InvalidForm(f"there are several columns {name}; rename them")
     for name in required:
         if name not in schema.names:

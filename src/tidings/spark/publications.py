@@ -60,7 +60,7 @@ def event_reader(publications: DataFrame) -> ReadEvents:
     if publications.columns in _LINES:
         return read_lines
     columns.read_events(to_arrow_schema(publications.schema, timezone="UTC").empty_table())
-    return columns.read_events
+    return columns.read_valid_events
 
 
 def check_sequences(publications: DataFrame, found: Matchers) -> None:
