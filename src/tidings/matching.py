@@ -7,7 +7,7 @@ from typing import Any, Final
 from tidings import checks
 from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError, described, shown
 from tidings.fanout import Fanout, Wanted
-from tidings.fanout.way import checked_rank
+from tidings.fanout.way import Unranked, checked_rank
 from tidings.index import INDEXES, Index
 from tidings.index.access import Access
 from tidings.model import Event, Match, Subscription
@@ -201,11 +201,14 @@ class Matcher:
             return None
         return self._access, self._fanout
 
-    def wanted(self, events: Sequence[Event]) -> Wanted:
-        """Give the same for many events in numbers, without an object for each match."""
+    def wanted(self, events: Sequence[Event], unranked: list[Unranked] | None = None) -> Wanted:
+        """Give the same for many events in numbers, without an object for each match.
+
+        Where `unranked` is given, a scorer that fails is noted there, and nobody is set aside.
+        """
         if self._fanout is None:
             raise TidingsError(f"the index {self.index!r} has no numbers; 'access' has")
-        return self._fanout.rank(events)
+        return self._fanout.rank(events, unranked)
 
     def top(self, event: Event, k: int, scorer: Scorer) -> list[tuple[str, float]]:
         """Give the k best subscriptions for the event and their scores, ties by smaller id."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from tidings.errors import InvalidForm, InvalidValue, TidingsError, clipped, shown
+from tidings.errors import InvalidForm, InvalidValue, clipped, shown
 from tidings.limits import TRUSTED, Limits
 from tidings.values import SECOND_US, moment, printable
 
@@ -67,6 +67,10 @@ class DeadLetter:
         return {"record": written(self.record), "reason": self.reason}
 
 
+_FORESEEN: Final = (ValueError, OverflowError, RecursionError)
+"""What a record may cause: all of our errors are of the first kind."""
+
+
 class Failure(NamedTuple):
     """What a computation raised in the place of what it returns."""
 
@@ -74,11 +78,11 @@ class Failure(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The message, in at most 1 kB; an error that is not ours is named by its type."""
+        """The message, in at most 1 kB; an error that nobody foresaw is named by its type."""
         name, message = type(self.error).__name__, guarded(str, self.error)
         if isinstance(message, Failure):
             return name
-        return clipped(message if isinstance(self.error, TidingsError) else f"{name}: {message}")
+        return clipped(message if isinstance(self.error, _FORESEEN) else f"{name}: {message}")
 
 
 def guarded(work: Callable[..., T], *given: Any) -> T | Failure:

@@ -45,7 +45,7 @@ def expected(matcher: Matcher, events: list[Event]) -> Found:
 @given(groups, groups, st.integers(1, 4))
 def test_parcels_have_all_matches_in_the_buckets_of_their_subscribers(first, later, buckets):
     server = Served(seal(first), later)
-    sent, _ = addressed(server, EVENTS, buckets)
+    sent = addressed(server, EVENTS, buckets).parcels
     found = [(b, each) for b, p in sent.items() for each in opened(Parcel.unpack(p.pack()))]
     assert all(bucket_of(name, buckets) == bucket for bucket, (_, name, _, _) in found)
     present = {each.name: each for each in [*first, *later]}
@@ -87,12 +87,12 @@ def test_forms_go_to_who_compares_events(policy):
 def test_a_workload_with_every_policy_is_addressed():
     work = workload(seed=9, events=50, subscribers=40)
     server = Served(seal(members(work.subscribers, work.subscriptions)))
-    sent, _ = addressed(server, work.events, 8)
+    sent = addressed(server, work.events, 8).parcels
     matches = [each for parcel in sent.values() for each in opened(Parcel.unpack(parcel.pack()))]
     matcher = Matcher(work.subscribers, work.subscriptions, index="scan")
     assert sorted(matches) == sorted(expected(matcher, work.events))
 
 
 def test_nothing_is_sent_where_nothing_matches():
-    assert addressed(served([]), EVENTS, 3) == ({}, [])
-    assert addressed(served([]), [], 3) == ({}, [])
+    assert addressed(served([]), EVENTS, 3) == ({}, [], [])
+    assert addressed(served([]), [], 3) == ({}, [], [])

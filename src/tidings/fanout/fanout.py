@@ -14,7 +14,7 @@ from tidings.fanout.graphs import SatisfiedGraph
 from tidings.fanout.plainly import OneByOne
 from tidings.fanout.specific import MostSpecific
 from tidings.fanout.wanted import Wanted, joined
-from tidings.fanout.way import Asked, Owner, Way
+from tidings.fanout.way import Asked, Owner, Unranked, Way
 from tidings.fanout.weighed import HeaviestGroup
 from tidings.kernels.weighing import Held
 from tidings.model import Event, Subscription
@@ -117,9 +117,12 @@ class Fanout:
         self.names.append(subscriber)
         return len(self.names) - 1
 
-    def rank(self, events: Sequence[Event]) -> Wanted:
-        """Rank events for all who want them; subscribers are numbers of `names`."""
-        found = rank_all(self._index, self.ways(), events)
+    def rank(self, events: Sequence[Event], unranked: list[Unranked] | None = None) -> Wanted:
+        """Rank events for all who want them; subscribers are numbers of `names`.
+
+        Where `unranked` is given, a scorer that fails is noted there, and nobody is set aside.
+        """
+        found = rank_all(self._index, self.ways(), events, unranked)
         for way in self._ways:
             if isinstance(way, OneByOne) and way.failed:
                 for owner, error in [*way.failed.items()]:
@@ -180,9 +183,17 @@ def _raise(_subscriber: str, error: Exception) -> None:
     raise error
 
 
-def rank_all(index: Asks, ways: Sequence[Way], events: Sequence[Event]) -> Wanted:
+def rank_all(
+    index: Asks,
+    ways: Sequence[Way],
+    events: Sequence[Event],
+    unranked: list[Unranked] | None = None,
+) -> Wanted:
     """Rank events in some ways, by what an index finds."""
-    asked = {look: _ask(index, events, look) for look in {way.partial for way in ways}}
+    asked = {
+        look: _ask(index, events, look)._replace(unranked=unranked)
+        for look in {way.partial for way in ways}
+    }
     found = [way.rank(asked[way.partial]) for way in ways]
     return joined(found) if found else _nothing(len(events))
 

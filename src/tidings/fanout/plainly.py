@@ -2,15 +2,32 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from tidings.fanout.wanted import Wanted
-from tidings.fanout.way import Asked, Owner, checked_rank
+from tidings.fanout.way import Asked, Owner, Unranked, checked_rank
 from tidings.model import Event, Subscription
+from tidings.rows import Failure, guarded
 from tidings.score import Ranker, Scorer
 
 Match = tuple[int, float, list[int]]
+
+
+@dataclass(frozen=True)
+class Unprepared:
+    """Stands for a scorer that could not be prepared: it fails for what its owner matches only."""
+
+    error: Exception
+
+    def rank(self, event: Event, hits: Sequence[Subscription]) -> float | None:
+        """Raise what was raised."""
+        raise self.error
+
+    def score(self, event: Event, hit: Subscription) -> float:
+        """Raise what was raised."""
+        raise self.error
 
 
 class OneByOne:
@@ -31,7 +48,10 @@ class OneByOne:
         """Prepare the scorers."""
         for owner in owners:
             owned, prefers = list(owner.owned.values()), owner.subscriber.prefers
-            self._rankers[owner.number] = owner.scorer.prepare(owned, prefers)
+            ranker: Ranker | Failure = guarded(owner.scorer.prepare, owned, prefers)
+            if isinstance(ranker, Failure):
+                ranker = Unprepared(ranker.error)
+            self._rankers[owner.number] = ranker
             self.failed.pop(owner.number, None)
             self._owner |= dict.fromkeys(owner.owned, owner.number)
 
@@ -63,19 +83,24 @@ class OneByOne:
             if number in self._owner:
                 hits[self._owner[number]][number] = asked.subscriptions[number]
         for owner, own in hits.items():
-            rank = self._rank(owner, asked.events[event], list(own.values()))
+            rank = self._rank(asked, event, owner, list(own.values()))
             if rank is not None:
                 yield owner, rank, list(own)
 
-    def _rank(self, owner: int, event: Event, hits: list[Subscription]) -> float | None:
-        """Return what an owner's ranker says; one that fails is not asked again."""
+    def _rank(self, asked: Asked, event: int, owner: int, hits: list[Subscription]) -> float | None:
+        """Return what an owner's ranker says; None if it fails."""
         if owner in self.failed:
             return None
-        try:
-            return checked_rank(self._rankers[owner].rank(event, hits))
-        except Exception as error:  # noqa: BLE001 - a scorer may call any function of a user
-            self.failed[owner] = error
-            return None
+        rank = guarded(self._rankers[owner].rank, asked.events[event], hits)
+        if not isinstance(rank, Failure):
+            rank = guarded(checked_rank, rank)
+        if not isinstance(rank, Failure):
+            return rank
+        if asked.unranked is None:
+            self.failed[owner] = rank.error
+        else:
+            asked.unranked.append(Unranked(event, owner, rank.reason))
+        return None
 
     @property
     def nbytes(self) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from math import inf
+from numbers import Real
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -30,19 +31,34 @@ class Owner(NamedTuple):
         return scorer
 
 
-def checked_rank(rank: float | None) -> float | None:
+def checked_rank(rank: object) -> float | None:
     """Return a rank that a scorer gave; refuse one that could not be compared with others."""
-    if rank is None or 0 <= rank < inf:
-        return rank
+    if rank is None:
+        return None
+    if isinstance(rank, Real) and 0 <= rank < inf:
+        return float(rank)
     raise InvalidPolicy(f"a scorer must give a finite rank of at least 0, not {shown(rank)}")
 
 
+class Unranked(NamedTuple):
+    """An event that a subscriber's scorer failed to rank: its place, the subscriber, and why."""
+
+    event: int
+    owner: int
+    reason: str
+
+
 class Asked(NamedTuple):
-    """Events, and what an index found for each: what covers it, or what it touches and how."""
+    """Events, and what an index found for each: what covers it, or what it touches and how.
+
+    An owner whose scorer fails is not ranked for again. Where `unranked` is a list, the event is
+    noted there instead and the owner stays, so that the answer for an event depends on no other.
+    """
 
     events: Sequence[Event]
     held: Held  # without parts, if all of them hold
     subscriptions: Sequence[Subscription | None]  # by number
+    unranked: list[Unranked] | None = None
 
 
 class Extent(NamedTuple):

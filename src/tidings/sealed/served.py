@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidings.errors import TidingsError
 from tidings.fanout import Wanted
 from tidings.fanout.wanted import joined
+from tidings.fanout.way import Unranked
 from tidings.index.access.ask import Scored, best_first
 from tidings.kernels.addressing import sort_spans
 from tidings.matching import Matcher
@@ -78,15 +79,19 @@ class Served:
         """Give the policy of a subscriber; None if there is no such subscriber."""
         return self._roll.policy(name)
 
-    def wanted(self, events: Sequence[Event]) -> Wanted:
+    def wanted(self, events: Sequence[Event], unranked: list[Unranked] | None = None) -> Wanted:
         """Give who wants which events: people by `names`, subscriptions by `ids`, those in order.
 
-        The subscriptions of a match are in the order of their ids.
+        The subscriptions of a match are in the order of their ids. Where `unranked` is given, a
+        scorer that fails is noted there, with the number of its owner, and the others go on.
         """
         old = self._base.wanted(events)
         if not len(self._young.subscriptions):
             return _in_order(old, old.matched)
-        young = self._young.wanted(events)
+        failed: list[Unranked] = []
+        young = self._young.wanted(events, None if unranked is None else failed)
+        if unranked is not None:
+            unranked += (each._replace(owner=each.owner + len(self._people)) for each in failed)
         young = _in_order(young, self._order[young.matched])
         people, ids = len(self._people), len(self._base.ids)
         shifted = young._replace(owners=young.owners + people, matched=young.matched + ids)

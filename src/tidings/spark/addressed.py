@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings.fanout import Wanted
+from tidings.fanout.way import Unranked
 from tidings.feeds.events import UNNUMBERED
 from tidings.feeds.policies import counts_published
 from tidings.kernels.addressing import (
@@ -27,21 +28,37 @@ from tidings.spark.parcel import Ints, Parcel, Shorts
 from tidings.spark.pruning import pruned
 
 
-class Addressed(NamedTuple):
-    """The parcels of the buckets that have matches, and events that somebody cannot get.
+class Lost(NamedTuple):
+    """A match that a subscriber does not get, since its own scorer failed, and why."""
 
-    Who counts all publications gets none that has no number; the others do.
+    event: Event
+    subscriber: str
+    reason: str
+
+
+class Addressed(NamedTuple):
+    """The parcels of the buckets that have matches, and what somebody cannot get.
+
+    Who counts all publications gets no event that has no number (`refused`); the others do. Nor
+    does anybody get what its scorer could not rank (`lost`).
     """
 
     parcels: dict[int, Parcel]
     refused: list[Event]
+    lost: list[Lost]
+
+    @property
+    def matches(self) -> int:
+        """How many matches there are."""
+        return sum(len(each.ranks) for each in self.parcels.values())
 
 
 def addressed(
     served: Served, events: Sequence[Event], buckets: int, *, prune: bool = False
 ) -> Addressed:
     """Match events and split the matches; with `prune`, those that cannot win are left out."""
-    wanted, refused = _countable(served, events, served.wanted(events))
+    unranked: list[Unranked] = []
+    wanted, refused = _countable(served, events, served.wanted(events, unranked))
     if prune:
         wanted = pruned(served, events, wanted)
     given = Given(*wanted, (served.hashes % buckets).astype(np.int32))
@@ -54,7 +71,12 @@ def addressed(
     parcels = _Parcels(served, events, split)
     filled = np.flatnonzero(counts[:, MATCHES]).tolist()
     found = {bucket: parcels.of(firsts[bucket], done[bucket]) for bucket in filled}
-    return Addressed(found, refused)
+    return Addressed(found, refused, [_lost(served, events, each) for each in unranked])
+
+
+def _lost(served: Served, events: Sequence[Event], unranked: Unranked) -> Lost:
+    name = served.names.take(np.array([unranked.owner])).to_pylist()[0]
+    return Lost(events[unranked.event], name, unranked.reason)
 
 
 def _countable(

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ from tidings.rows import BadRecord
 from tidings.score import Scorer
 from tidings.sealed.served import Names, Served
 from tidings.spark.flow import by_part
+from tidings.spark.isolation import Culprit, Done, isolated
 from tidings.spark.matchers import Matchers
 from tidings.spark.pace import Pace
 
@@ -44,20 +46,24 @@ def letter_batches(read: ReadEvents, batches: Iterable[pa.RecordBatch]) -> Itera
 def match_batches(
     matchers: Matchers, read: ReadEvents, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Give the matches of publications as rows of MATCHES; bad records give none."""
+    """Give the matches of publications as rows of MATCHES; bad records give none.
+
+    Nor do events for which matching fails, and matches that a subscriber's own scorer cannot rank.
+    """
     pace = Pace()
     for part, rows in by_part(batches):
         events = [event for event in read(rows) if isinstance(event, Event)]
         served = matchers.serve(part)
         for some in pace.cut(part, served, events):
-            found = matches_of(served, some)
-            pace.note(part, len(some), found.num_rows)
-            yield found
+            for done in isolated(partial(matches_of, served), some):
+                if isinstance(done, Done):
+                    pace.note(part, len(done.events), done.made.num_rows)
+                    yield done.made
 
 
 def matches_of(served: Served, events: Sequence[Event]) -> pa.RecordBatch:
     """Give the matches of events, one after the other."""
-    wanted = served.wanted(events)
+    wanted = served.wanted(events, [])
     event = np.repeat(np.arange(len(events)), np.diff(wanted.starts))
     us = np.array([each.published_us for each in events], np.int64)
     ids = pa.array([each.id for each in events], pa.string())
@@ -98,11 +104,17 @@ class Targets:
             yield self._found(served, good, telling)
 
     def _found(self, served: Served, good: list[Any], telling: bool) -> pa.RecordBatch:
-        tops = served.top_many([event for _, event in good], self.k, self.scorer)
-        rows = [
-            {"event": event.id, "position": place, "subscription": name, "score": score, ROW: row}
-            for (row, event), best in zip(good, tops, strict=True)
-            for place, (name, score) in enumerate(best, start=1)
-        ]
+        events, numbers = [event for _, event in good], iter([row for row, _ in good])
+        rows = []
+        for done in isolated(lambda some: served.top_many(some, self.k, self.scorer), events):
+            if isinstance(done, Culprit):
+                next(numbers)
+                continue
+            for event, best, row in zip(done.events, done.made, numbers, strict=False):
+                rows += [
+                    {"event": event.id, "position": place, "subscription": name, "score": score}
+                    | {ROW: row}
+                    for place, (name, score) in enumerate(best, start=1)
+                ]
         schema = TARGETS.append(pa.field(ROW, pa.int64())) if telling else TARGETS
         return pa.RecordBatch.from_pylist(rows, schema)

@@ -9,28 +9,37 @@ needed.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, zip_longest
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from tidings.columns import ReadEvents
-from tidings.errors import InvalidPolicy
+from tidings.errors import InvalidForm, InvalidPolicy, clipped, shown
 from tidings.files import read_event_line
+from tidings.limits import TRUSTED, Limits
 from tidings.model import Event
-from tidings.rows import BadRecord
+from tidings.rows import BadRecord, Failure, guarded
 from tidings.sealed.people import hash_of
-from tidings.spark.addressed import addressed
+from tidings.sealed.served import Served
+from tidings.spark.addressed import Addressed, Lost, addressed
+from tidings.spark.isolation import Culprit, Done, isolated
 from tidings.spark.late import pack_rows
 from tidings.spark.matchers import Matchers
 from tidings.spark.pace import Pace
 from tidings.spark.parcel import Parcel
+from tidings.values import SECOND_US, format_time
 
 TOGETHER: Final = 4096
 """Rows that are read at once, at most."""
 
 PART: Final = "tidings_part"
 """The column that tells which part of the subscribers a row is for, where there are several."""
+
+NOW: Final = "tidings_now"
+"""The column with the time of the micro-batch in microseconds, where a stream has a clock."""
 
 FLOW: Final = pa.schema(
     {
@@ -47,7 +56,9 @@ FLOW: Final = pa.schema(
 class Flow:
     """The match stage: reads events, matches them, and addresses the matches to buckets.
 
-    The buckets of a part are those whose number is the part, modulo the number of parts.
+    The buckets of a part are those whose number is the part, modulo the number of parts. An event
+    that is further ahead of the clock than `future_us` is a dead letter and moves no watermark;
+    the clock is the column NOW, which is the same when a batch is replayed.
     """
 
     matchers: Matchers
@@ -55,6 +66,7 @@ class Flow:
     buckets: int
     prune: bool = False
     streams: bool = False
+    future_us: int | None = None
 
     def __post_init__(self) -> None:
         if self.buckets % self.matchers.parts:
@@ -66,20 +78,58 @@ class Flow:
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take record batches of publications; the function that Spark is given."""
         pace = Pace()
-        for part, rows in by_part(batches):
+        for part, given in by_part(batches):
             served = self.matchers.serve(part)
-            found = list(self.read(rows))
-            bad = [_dead(each) for each in found if isinstance(each, BadRecord) and part == 0]
-            if bad:
-                yield pa.RecordBatch.from_pylist(bad, FLOW)
-            events = [each for each in found if isinstance(each, Event)]
+            events, bad, rows = self._read(given)
+            if bad and part == 0:
+                yield pa.RecordBatch.from_pylist([_dead(each) for each in bad], FLOW)
             if events and self.streams and part == 0:
                 yield pa.RecordBatch.from_pylist([self._kept(events, rows)], FLOW)
             for some in pace.cut(part, served, events):
-                parcels, refused = addressed(served, some, self.buckets, prune=self.prune)
-                pace.note(part, len(some), sum(len(each.ranks) for each in parcels.values()))
-                sent = self._rows(some, parcels, part) + [_unnumbered(each) for each in refused]
-                yield pa.RecordBatch.from_pylist(sent, FLOW)
+                for done in isolated(partial(self._addressed, served), some):
+                    if isinstance(done, Culprit):
+                        yield pa.RecordBatch.from_pylist([_unmatched(done)], FLOW)
+                        continue
+                    pace.note(part, len(done.events), done.made.matches)
+                    yield pa.RecordBatch.from_pylist(self._sent(done, part), FLOW)
+
+    def _read(self, rows: pa.RecordBatch) -> tuple[list[Event], list[BadRecord], pa.RecordBatch]:
+        """Return the events of rows, what is refused of them, and the rows that may be late."""
+        now_us = None
+        if NOW in rows.schema.names:
+            now_us = rows.column(NOW)[0].as_py() if rows.num_rows else None
+            rows = rows.drop_columns([NOW])
+        found = list(self.read(rows))
+        events = [each for each in found if isinstance(each, Event)]
+        bad = [each for each in found if isinstance(each, BadRecord)]
+        if now_us is None or self.future_us is None or not events:
+            return events, bad, rows
+        latest_us = now_us + self.future_us
+        if max(event.published_us for event in events) <= latest_us:
+            return events, bad, rows
+        ahead = [isinstance(e, Event) and e.published_us > latest_us for e in found]
+        bad += [
+            BadRecord(_form(each), self._ahead(each, now_us), place)
+            for place, (each, is_ahead) in enumerate(zip(found, ahead, strict=True), start=1)
+            if is_ahead and isinstance(each, Event)
+        ]
+        events = [each for each in events if each.published_us <= latest_us]
+        return events, bad, rows.filter(pa.array([not each for each in ahead]))
+
+    def _ahead(self, event: Event, now_us: int) -> str:
+        seconds = (self.future_us or 0) / SECOND_US
+        return (
+            f"published_at {format_time(event.published_us)} is more than {seconds:g} s ahead of "
+            f"the clock, which says {format_time(now_us)}; the option `future` sets how much"
+        )
+
+    def _addressed(self, served: Served, events: Sequence[Event]) -> Addressed:
+        return addressed(served, events, self.buckets, prune=self.prune)
+
+    def _sent(self, done: Done[Addressed], part: int) -> list[dict[str, Any]]:
+        rows = self._rows(done.events, done.made.parcels, part)
+        letters = (map(_unnumbered, done.made.refused), map(_unranked, done.made.lost))
+        return [*rows, *chain.from_iterable(letters)]
 
     def _kept(self, events: Sequence[Event], rows: pa.RecordBatch) -> dict[str, Any]:
         """Give the row that holds what was read."""
@@ -133,7 +183,26 @@ def _unnumbered(event: Event) -> dict[str, Any]:
         "the event has no sequence, so subscribers whose windows count published events "
         '(count="published") did not get it; all others did'
     )
-    return _dead(BadRecord(event.to_dict(), reason, 0), event=event.id)
+    return _dead(BadRecord(_form(event), reason, 0), event=event.id)
+
+
+def _unmatched(culprit: Culprit) -> dict[str, Any]:
+    """Return the letter of an event that cannot be matched; each part may tell of it."""
+    reason = clipped(f"the event cannot be matched: {culprit.reason}")
+    return _dead(BadRecord(_form(culprit.event), reason, 0), event=culprit.event.id)
+
+
+def _unranked(lost: Lost) -> dict[str, Any]:
+    """Return the letter of a match that a subscriber does not get because of its own scorer."""
+    name, event = shown(lost.subscriber), shown(lost.event.id)
+    reason = f"subscriber {name} did not get event {event}: its scorer failed: {lost.reason}"
+    record = {"subscriber": lost.subscriber, "event": lost.event.id}
+    return _dead(BadRecord(record, clipped(reason), 0), event=lost.event.id)
+
+
+def _form(event: Event) -> Mapping[str, Any]:
+    form = guarded(event.to_dict)
+    return {"id": event.id} if isinstance(form, Failure) else form
 
 
 def bucket_of(subscriber: str, buckets: int) -> int:
@@ -141,13 +210,61 @@ def bucket_of(subscriber: str, buckets: int) -> int:
     return hash_of(subscriber) % buckets
 
 
-def read_lines(batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
-    """Read events from text lines, each the JSON form of one (the column `value`).
+@dataclass(frozen=True)
+class ReadLines:
+    """Reads events from text lines, each the JSON form of one (the column `value`).
 
-    A line that was refused before has its `reason` with it.
+    A line that was refused before has its `reason` with it. One that is above the limits, is null
+    or is no UTF-8 is a bad record.
     """
-    for position, row in enumerate(batch.to_pylist(), start=1):
-        if row.get("reason"):
-            yield BadRecord(json.loads(row["value"]), row["reason"], position)
-        else:
-            yield read_event_line(row["value"], position)
+
+    limits: Limits = TRUSTED
+
+    def __call__(self, batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
+        """Read the lines of a batch."""
+        reasons = _texts(batch.column("reason")) if "reason" in batch.schema.names else []
+        pairs = zip_longest(_texts(batch.column("value")), reasons)
+        for position, (line, reason) in enumerate(pairs, start=1):
+            if reason:
+                yield BadRecord(_record(line), str(reason), position)
+            else:
+                yield self._event(line, position)
+
+    def _event(self, line: str | bytes | None, position: int) -> Event | BadRecord:
+        if line is None:
+            return BadRecord({}, "the line is null", position)
+        if isinstance(line, bytes):
+            return BadRecord(_record(line), "the line is not UTF-8", position)
+        checked = guarded(self._check, line)
+        if isinstance(checked, Failure):
+            return BadRecord(_record(line), checked.reason, position)
+        return read_event_line(line, position)
+
+    def _check(self, line: str) -> None:
+        self.limits.check("record_bytes", len(line), "the line: its size in bytes", InvalidForm)
+        if self.limits != TRUSTED:
+            self.limits.check_record(json.loads(line), "the event")
+
+
+read_lines: Final = ReadLines()
+
+
+def _texts(column: pa.Array) -> list[Any]:
+    """Return texts; those that are no UTF-8 are bytes. Spark does not look at what it reads."""
+    texts: list[Any] | Failure = guarded(column.to_pylist)
+    if not isinstance(texts, Failure):
+        return texts
+    cells = [guarded(column.slice(place, 1).to_pylist) for place in range(len(column))]
+    raw = column.cast(pa.large_binary()).to_pylist()
+    pairs = zip(cells, raw, strict=True)
+    return [body if isinstance(cell, Failure) else cell[0] for cell, body in pairs]
+
+
+def _record(line: object) -> Mapping[str, Any]:
+    """Return what a refused line held, or its text."""
+    if isinstance(line, bytes):
+        return {"text": line.decode(errors="replace")}
+    form = guarded(json.loads, line)
+    if isinstance(form, Failure):
+        return {"text": line}
+    return form if isinstance(form, dict) else {"value": form}

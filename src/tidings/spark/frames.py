@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from tidings import checks, columns, files
 from tidings.errors import InvalidForm, InvalidPolicy, InvalidSubscription
 from tidings.forms import loads_subscriber, loads_subscription
+from tidings.limits import TRUSTED, Limits
 from tidings.model import Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.rows import BadRecord, attempt
@@ -41,6 +42,7 @@ def matchers(
     parts: int = 1,
     *,
     seal: bool = True,
+    limits: Limits = TRUSTED,
 ) -> Versions | Carried:
     """Make what the workers match with.
 
@@ -62,7 +64,7 @@ def matchers(
             subscriptions = _followed(publications, subscriptions, checks.count("parts", parts))
         version = None if publications.isStreaming else subscriptions.hold()
         return Versions(subscriptions, version)
-    given = _members(subscriptions, subscribers)
+    given = _members(subscriptions, subscribers, limits)
     threshold = publications.sparkSession.conf.get(THRESHOLD, None)
     if not seal:
         return carry(given, threshold)
@@ -96,30 +98,31 @@ def _followed(publications: DataFrame, store: Store, parts: int) -> Folder:
     return found.folder(store, wish)
 
 
-def _members(subscriptions: Given, subscribers: Subscribers) -> list[Member]:
-    wanted = _all_good("subscription", _subscriptions(subscriptions))
+def _members(subscriptions: Given, subscribers: Subscribers, limits: Limits) -> list[Member]:
+    """Read who wants what; records that cannot be used are refused together, with the reasons."""
+    wanted = _all_good("subscription", _subscriptions(subscriptions, limits))
     owners = sorted({each.subscriber for each in wanted})
     if twice := [name for name, count in Counter(each.id for each in wanted).items() if count > 1]:
         raise InvalidSubscription(f"subscription {twice[0]!r} is there twice")
     if subscribers is None or isinstance(subscribers, Policy):
         return members([Subscriber(name, subscribers or Policy()) for name in owners], wanted)
-    people = _all_good("subscriber", _subscribers(subscribers))
+    people = _all_good("subscriber", _subscribers(subscribers, limits))
     if missing := sorted({*owners} - {each.id for each in people}):
         raise InvalidForm(f"subscriptions have subscribers that are not there: {missing[:_SHOWN]}")
     return members(people, wanted)
 
 
-def _subscriptions(given: Given) -> Iterator[Any]:
+def _subscriptions(given: Given, limits: Limits) -> Iterator[Any]:
     if isinstance(given, DataFrame):
-        return columns.read_subscriptions(given.toArrow())
+        return columns.read_subscriptions(given.toArrow(), limits=limits)
     if isinstance(given, str | Path):
         return files.read_subscriptions(given)
     return _objects(Subscription, loads_subscription, given)
 
 
-def _subscribers(given: Any) -> Iterator[Any]:
+def _subscribers(given: Any, limits: Limits) -> Iterator[Any]:
     if isinstance(given, DataFrame):
-        return columns.read_subscribers(given.toArrow(), loads_subscriber)
+        return columns.read_subscribers(given.toArrow(), loads_subscriber, limits=limits)
     if isinstance(given, str | Path):
         return files.read_subscribers(given)
     if isinstance(given, Mapping):

@@ -5,10 +5,13 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from tidings import checks
+from tidings.errors import InvalidPolicy, shown
+from tidings.limits import TRUSTED, Limits
 from tidings.spark.bucket import Terms
 from tidings.values import parse_duration_us
 
 BUCKETS: Final = 8
+FUTURE: Final = "5m"
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,11 @@ class Options:
     says up to which time periods are closed at the end. `clock` (streams only) is how often time
     passes by itself, so that periods end where nothing is published; then what is published must
     carry the time of day, since it is late beside the clock as well. `state` is where a query with
-    a new checkpoint begins: what `rebucket` has read from another one.
+    a new checkpoint begins: what `rebucket` has read from another one. `future` (streams only) is
+    how far ahead of the clock an event may be published: one that is further ahead is a dead letter
+    and moves no watermark, so one wrong date cannot make all later events late. The clock is that
+    of the micro-batch, which is the same when Spark replays it; None, for replays of events whose
+    times are not those of the day, judges none. A record above the `limits` is a dead letter.
     """
 
     lateness: object = "0s"
@@ -35,6 +42,13 @@ class Options:
     until: object = None
     clock: object = None
     state: Any = None
+    future: object = FUTURE
+    limits: Limits = TRUSTED
+
+    @property
+    def future_us(self) -> int | None:
+        """How far ahead of the clock an event may be; None: as far as it likes."""
+        return None if self.future is None else parse_duration_us(self.future)
 
     @property
     def terms(self) -> Terms:
@@ -52,4 +66,12 @@ def read_options(given: Mapping[str, Any]) -> Options:
     """Give the options of these names; an unknown one is refused."""
     for name in given:
         checks.choice("an option", name, [each.name for each in fields(Options)])
+    check_limits(given.get("limits", TRUSTED))
     return Options(**given)
+
+
+def check_limits(given: object) -> Limits:
+    """Return limits as they are; anything else is refused."""
+    if not isinstance(given, Limits):
+        raise InvalidPolicy(f"limits are a tidings.Limits, not {shown(given)}")
+    return given

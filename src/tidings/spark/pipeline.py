@@ -11,11 +11,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from tidings import checks, parts
 from tidings.columns import DELIVERIES, MATCHES
 from tidings.errors import InvalidPolicy
+from tidings.limits import TRUSTED, Limits
 from tidings.score import SCORERS
 from tidings.sealed.base import ranked_by_index
 from tidings.spark.answers import LETTERS, ROW, TARGETS, Targets, letter_batches, match_batches
 from tidings.spark.clock import with_time
-from tidings.spark.flow import FLOW, PART, Flow
+from tidings.spark.flow import FLOW, NOW, PART, Flow
 from tidings.spark.frames import Subscribers, Subscriptions, matchers, roster
 from tidings.spark.matchers import Matchers
 from tidings.spark.options import read_options
@@ -30,23 +31,25 @@ def match(
     subscribers: Subscribers = None,
     *,
     parts: int = 1,
+    limits: Limits = TRUSTED,
 ) -> DataFrame:
     """Give every subscriber's matches: subscriber, event, published_at, score, matched.
 
-    `parts` splits the subscribers, where an index of all is more than a worker should hold.
+    `parts` splits the subscribers, where an index of all is more than a worker should hold. Rows
+    above the `limits` are passed over like others that cannot be read.
     """
-    rows, read = readable(publications)
-    found = matchers(publications, subscriptions, subscribers, parts)
+    rows, read = readable(publications, limits=limits)
+    found = matchers(publications, subscriptions, subscribers, parts, limits=limits)
     work = partial(match_batches, found, read)
     return sent_to_parts(rows, found).mapInArrow(work, from_arrow_schema(MATCHES))
 
 
-def dead_letters(publications: DataFrame) -> DataFrame:
+def dead_letters(publications: DataFrame, *, limits: Limits = TRUSTED) -> DataFrame:
     """Give the rows that cannot be read as publications, as JSON, and why: record, reason.
 
     `match` and `target` pass over these rows; `outcomes` has them with all else.
     """
-    rows, read = readable(publications)
+    rows, read = readable(publications, limits=limits)
     return rows.mapInArrow(partial(letter_batches, read), from_arrow_schema(LETTERS))
 
 
@@ -73,19 +76,27 @@ def outcomes(
     """Give deliveries, late events and dead letters in one DataFrame, told apart by `kind`.
 
     `options` are those of `Options`: lateness, remember, buckets, parts, prune,
-    until, clock, state.
+    until, clock, state, future, limits. A dead letter is a row that cannot be read, an event for
+    which matching fails, or a subscriber who is set aside because its own policy fails; the
+    reason tells, and everything else goes on.
     """
     chosen = read_options(options)
-    rows, read = readable(publications)
+    rows, read = readable(publications, limits=chosen.limits)
     terms = chosen.terms if rows.isStreaming else chosen.batch_terms
     check_session(rows, terms.buckets)
-    found = matchers(publications, subscriptions, subscribers, chosen.parts)
+    found = matchers(publications, subscriptions, subscribers, chosen.parts, limits=chosen.limits)
     check_sequences(publications, found)
-    stage = Flow(found, read, terms.buckets, chosen.prune, rows.isStreaming)
-    sent = sent_to_parts(rows, found)
+    future_us = chosen.future_us if rows.isStreaming else None
+    stage = Flow(found, read, terms.buckets, chosen.prune, rows.isStreaming, future_us)
+    sent = sent_to_parts(rows if future_us is None else with_now(rows), found)
     flow = sent.mapInArrow(stage.batches, from_arrow_schema(FLOW))
     timed = with_time(flow, terms.buckets, chosen.until, chosen.clock)
     return run_buckets(timed, roster(found), terms, chosen.state, read)
+
+
+def with_now(publications: DataFrame) -> DataFrame:
+    """Add the time of the micro-batch: Spark logs it, so that a replayed batch has the same."""
+    return publications.withColumn(NOW, f.unix_micros(f.current_timestamp()))
 
 
 def sent_to_parts(publications: DataFrame, found: Matchers) -> DataFrame:
@@ -97,7 +108,7 @@ def sent_to_parts(publications: DataFrame, found: Matchers) -> DataFrame:
     return sent.repartition(found.parts, PART)
 
 
-def target(
+def target(  # noqa: PLR0913
     events: DataFrame,
     subscriptions: Subscriptions,
     k: int = 20,
@@ -105,6 +116,7 @@ def target(
     *,
     subscribers: Subscribers = None,
     parts: int = 1,
+    limits: Limits = TRUSTED,
 ) -> DataFrame:
     """Give the k best subscriptions of each event: event, position, subscription, score.
 
@@ -112,8 +124,10 @@ def target(
     of each are put together, which a stream cannot do.
     """
     part, most = read_scorer(scorer), checks.count("k", k)
-    rows, read = readable(events)
-    found = matchers(events, subscriptions, subscribers, parts, seal=ranked_by_index(part))
+    rows, read = readable(events, limits=limits)
+    found = matchers(
+        events, subscriptions, subscribers, parts, seal=ranked_by_index(part), limits=limits
+    )
     work = Targets(found, read, most, part)
     if found.parts == 1:
         return rows.mapInArrow(work.batches, from_arrow_schema(TARGETS))

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -12,10 +13,12 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from tidings import columns
 from tidings.columns import ReadEvents
 from tidings.errors import InvalidForm, InvalidPolicy
+from tidings.limits import TRUSTED, Limits
 from tidings.model import Event
 from tidings.rows import BadRecord
-from tidings.spark.flow import read_lines
+from tidings.spark.flow import ReadLines
 from tidings.spark.matchers import Matchers
+from tidings.spark.options import check_limits
 
 _LINES: Final = (["value"], ["value", "reason"])
 
@@ -32,7 +35,9 @@ class Renamed:
         return self.read(batch.rename_columns([self.names.get(n, n) for n in batch.schema.names]))
 
 
-def readable(publications: DataFrame, *others: str) -> tuple[DataFrame, ReadEvents]:
+def readable(
+    publications: DataFrame, *others: str, limits: Limits = TRUSTED
+) -> tuple[DataFrame, ReadEvents]:
     """Give publications as Python can get them, and what reads their rows there.
 
     `others` are columns that are not read. A schema that holds no publications is refused. Spark
@@ -42,7 +47,7 @@ def readable(publications: DataFrame, *others: str) -> tuple[DataFrame, ReadEven
     if not isinstance(publications, DataFrame):
         given = type(publications).__name__
         raise InvalidForm(f"publications are a DataFrame of Spark, not {given}")
-    read = event_reader(publications.drop(*others))
+    read = event_reader(publications.drop(*others), check_limits(limits))
     dotted = [name for name in publications.columns if {".", "`"} & {*name}]
     if not dotted:
         return publications, read
@@ -51,16 +56,16 @@ def readable(publications: DataFrame, *others: str) -> tuple[DataFrame, ReadEven
     return frame, Renamed(read, {short: name for name, short in safe.items()})
 
 
-def event_reader(publications: DataFrame) -> ReadEvents:
+def event_reader(publications: DataFrame, limits: Limits = TRUSTED) -> ReadEvents:
     """Tell how the rows of a DataFrame are read, and refuse a schema that holds no publications.
 
     A DataFrame with the one column `value` (`spark.read.text`) holds the JSON form of an event a
     line; it may also have a column `reason`, for lines that another reader refused.
     """
     if publications.columns in _LINES:
-        return read_lines
+        return ReadLines(limits)
     columns.read_events(to_arrow_schema(publications.schema, timezone="UTC").empty_table())
-    return columns.read_valid_events
+    return partial(columns.read_valid_events, limits=limits)
 
 
 def check_sequences(publications: DataFrame, found: Matchers) -> None:
