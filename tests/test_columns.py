@@ -607,3 +607,20 @@ def test_views_that_share_one_long_list_are_decoded_row_by_row():
 def test_what_is_no_table_is_refused(given):
     with pytest.raises(InvalidForm, match="an Arrow table or record batch"):
         read_events(given)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.list_view(pa.list_view(pa.null())),  # Arrow aborts where it decodes such a column
+        pa.map_(pa.string(), pa.string()),
+        pa.binary(),
+        pa.duration("s"),
+        pa.run_end_encoded(pa.int32(), pa.string()),
+        pa.struct([("a", pa.list_(pa.binary()))]),
+    ],
+)
+def test_columns_that_no_form_is_made_of_are_refused(kind):
+    empty = pa.schema({"id": pa.string(), "subscriber": pa.string(), "any": kind}).empty_table()
+    with pytest.raises(InvalidForm, match="column any holds "):
+        read_subscriptions(empty)

@@ -27,6 +27,7 @@ from tidings.rows import (
     as_read,
     attribute_columns,
     check_columns,
+    check_nested,
     check_policies,
     check_times,
     guarded,
@@ -240,6 +241,7 @@ def _only(possible: pa.Schema, schema: pa.Schema) -> list[Column]:
         if name not in possible.names:
             listed = ", ".join(possible.names)
             raise InvalidForm(f"unknown column {name}; possible are {listed}")
+    check_nested(schema)
     return [Column(column.name, column.type, lambda value: value) for column in schema]
 
 

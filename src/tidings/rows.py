@@ -311,6 +311,31 @@ def check_policies(schema: pa.Schema) -> None:
         raise InvalidForm(f"column policy holds {kind}; a policy is JSON text or a struct")
 
 
+def check_nested(schema: pa.Schema) -> None:
+    """Check that columns hold what forms are made of: plain values, times, lists and structs.
+
+    Other types are refused before a cell is decoded: Arrow ends the process for some of them, as
+    it does for views of views.
+    """
+    for column in schema:
+        if not _is_form(column.type):
+            raise InvalidForm(
+                f"column {column.name} holds {column.type}; a form is made of text, numbers, "
+                "booleans, times, lists and structs"
+            )
+
+
+def _is_form(kind: pa.DataType) -> bool:
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _is_form(kind.value_type)
+    if types.is_struct(kind):
+        return all(_is_form(field.type) for field in kind)
+    timed = types.is_timestamp(kind) or types.is_date(kind)
+    return timed or any(test(kind) for test in _PLAIN_TYPES)
+
+
 def _is_text(kind: pa.DataType) -> bool:
     if types.is_dictionary(kind):
         return _is_text(kind.value_type)
