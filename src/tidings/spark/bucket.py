@@ -18,6 +18,7 @@ from tidings.feeds.table import TableFeeds
 from tidings.frame import Frame
 from tidings.kernels.window_seats import FAR
 from tidings.policy import Policy, Subscriber
+from tidings.sealed.member import mark_of
 from tidings.sealed.roll import needs_attributes
 from tidings.spark import outcome
 from tidings.spark.parcel import Ints, Parcel
@@ -29,6 +30,7 @@ from tidings.spark.parcels import (
     of_subscribers,
     repeats,
     select,
+    without_events,
 )
 from tidings.spark.pulse import Pulse
 from tidings.spark.roster import Roster, roster
@@ -48,8 +50,18 @@ class Terms(NamedTuple):
     buckets: int = 1
 
 
+class Aside(NamedTuple):
+    """A subscriber who gets nothing more, since its own policy failed: which policy, and why."""
+
+    policy: int
+    reason: str
+
+
 class Bucket:
-    """The feeds of some subscribers, opened when they get their first match."""
+    """The feeds of some subscribers, opened when they get their first match.
+
+    Who is in `aside` gets no matches until its policy is another one.
+    """
 
     def __init__(
         self, people: Roster | Mapping[str, Subscriber], terms: Terms | None = None
@@ -60,6 +72,7 @@ class Bucket:
         self.waiting = empty()
         self.watermark_us: int | None = None
         self.ticks = Ticks()
+        self.aside: dict[str, Aside] = {}
 
     def run(
         self, parcels: Sequence[Parcel], ticks: Sequence[Tick], letters: Sequence[str | bytes] = ()
@@ -75,6 +88,8 @@ class Bucket:
         taken = self._present(self._released(new))
         found = [outcome.dead(letters), *refused, *self._offered(taken)]
         found.append(outcome.accounts(taken.subscribers, taken.owners, taken.ranks))
+        if failed := dict(getattr(self.feeds, "set_aside", ())):
+            found.append(self.set_aside(failed))
         if self.watermark_us is not None:
             self.seen.forget(self.watermark_us)
         return pa.concat_tables(found)
@@ -111,12 +126,47 @@ class Bucket:
     def _present(self, parcel: Parcel) -> Parcel:
         """Enrol who gets a first match; leave out the matches of those who are gone."""
         unknown = [name for name in parcel.subscribers if name not in self.feeds]
-        found = {name: self._roster.policy(name) for name in unknown}
+        found = {name: self.policy(name) for name in unknown}
         enrol(self.feeds, {name: policy for name, policy in found.items() if policy is not None})
         if None not in found.values():
             return parcel
         there = [name in self.feeds for name in parcel.subscribers]
         return of_subscribers(parcel, np.array(there, np.bool_))
+
+    def policy(self, name: str) -> Policy | None:
+        """Return the policy of a subscriber; None if it is gone, or set aside with this policy."""
+        policy = self._roster.policy(name)
+        if policy is None or name not in self.aside:
+            return policy
+        if self.aside[name].policy == _mark(name, policy):
+            return None
+        del self.aside[name]
+        return policy
+
+    def set_aside(self, reasons: Mapping[str, str]) -> pa.Table:
+        """Close the feeds of subscribers whose policies failed; return a letter for each."""
+        for name, reason in reasons.items():
+            if name in self.feeds:
+                self.feeds.drop(name)
+            if policy := self._roster.policy(name):
+                self.aside[name] = Aside(_mark(name, policy), reason)
+            getattr(self.feeds, "set_aside", {}).pop(name, None)
+        there = [name not in reasons for name in self.waiting.subscribers]
+        if not all(there):
+            self.waiting = of_subscribers(self.waiting, np.array(there, np.bool_))
+        return outcome.set_aside(reasons)
+
+    def keep_only(self, names: AbstractSet[str]) -> None:
+        """Forget everybody else, for a trial."""
+        for name in [each for each in self.feeds.names.subscribers.names if each not in names]:
+            if name in self.feeds:
+                self.feeds.drop(name)
+        there = np.array([name in names for name in self.waiting.subscribers], np.bool_)
+        self.waiting = of_subscribers(self.waiting, there)
+
+    def drop_events(self, events: AbstractSet[str]) -> None:
+        """Forget events that wait."""
+        self.waiting = without_events(self.waiting, events)
 
     def _offered(self, parcel: Parcel) -> list[pa.Table]:
         """Take matches in order through the feeds, and let time pass; give deliveries."""
@@ -156,7 +206,9 @@ class Bucket:
 
     def pack(self) -> bytes:
         """Give the whole state as bytes, but for the pulse."""
-        header = {"buckets": self._terms.buckets, "roster": self._roster.version}
+        header: dict[str, Any] = {"buckets": self._terms.buckets, "roster": self._roster.version}
+        if self.aside:
+            header["aside"] = dict(sorted(self.aside.items()))
         return packed(header, self.feeds, self.waiting, self.seen.columns())
 
     def unpack(self, blob: bytes, pulse: Pulse) -> None:
@@ -170,6 +222,7 @@ class Bucket:
         self.feeds.restore(columns["feeds"].tobytes(), self._roster.policy)
         self.waiting = Parcel.unpack(columns["waiting"].tobytes())
         self.seen.restore(columns)
+        self.aside = {name: Aside(*each) for name, each in header.get("aside", {}).items()}
         self.watermark_us = pulse.watermark_us
         self.ticks = Ticks(pulse.ticks, pulse.sequence)
         if header["roster"] != self._roster.version:
@@ -218,6 +271,10 @@ def packed(
     blobs = {"feeds": feeds.snapshot(), "waiting": waiting.pack()}
     columns = {name: np.frombuffer(blob, np.uint8) for name, blob in blobs.items()}
     return FRAME.pack(header, {**columns, **seen})
+
+
+def _mark(name: str, policy: Policy) -> int:
+    return mark_of([Subscriber(name, policy)])
 
 
 def enrol(feeds: TableFeeds, people: Mapping[str, Policy]) -> None:

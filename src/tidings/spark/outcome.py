@@ -10,9 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.errors import clipped, shown
 from tidings.feeds.deliveries import Deliveries, Names
 from tidings.kernels import window_layout as at
 from tidings.model import Delivery, Event
+from tidings.rows import written
 from tidings.spark.parcel import Floats, Ints, Parcel, Shorts
 from tidings.values import LATEST_US, format_time, moment
 
@@ -124,7 +126,7 @@ def late(events: Sequence[Event], watermark_us: int) -> pa.Table:
     gaps = [(watermark_us - event.published_us) / 1e6 for event in events]
     found = {
         "event": [event.id for event in events],
-        "record": [json.dumps(event.to_dict()) for event in events],
+        "record": [json.dumps(written(event)) for event in events],
         "reason": [f"published {gap:g} s before the watermark" for gap in gaps],
     }
     return _table("late", len(events), found)
@@ -146,6 +148,31 @@ def dead(letters: Sequence[str | bytes]) -> pa.Table:
         "reason": [form["reason"] for form in forms],
     }
     return _table("dead", len(forms), found)
+
+
+def set_aside(reasons: Mapping[str, str]) -> pa.Table:
+    """Give subscribers who get nothing more because their own policies failed, and why."""
+    names = sorted(reasons)
+    told = [f"subscriber {shown(name)} is set aside: {reasons[name]}" for name in names]
+    found = {
+        "record": [json.dumps({"subscriber": name}) for name in names],
+        "reason": [clipped(each) for each in told],
+    }
+    return _table("dead", len(names), found)
+
+
+def unusable(parcel: Parcel, reasons: Mapping[str, str]) -> pa.Table:
+    """Give events that the windows of a bucket cannot take, and why."""
+    forms = dict(zip(parcel.events, records(parcel), strict=True))
+    found = {
+        "event": [*reasons],
+        "record": [forms[event] for event in reasons],
+        "reason": [
+            clipped(f"the event cannot be compared with others: {each}")
+            for each in reasons.values()
+        ],
+    }
+    return _table("dead", len(reasons), found)
 
 
 def records(parcel: Parcel) -> list[str]:

@@ -1,6 +1,7 @@
 """Parcels together: many made one, and some events of one, all in arrays."""
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, Final
 
@@ -62,6 +63,12 @@ def select(parcel: Parcel, events: Ints) -> Parcel:
         starts=_starts([sizes]),
         **_of_matches(parcel, spread(parcel.starts[events], sizes)),
     )
+
+
+def without_events(parcel: Parcel, events: AbstractSet[str]) -> Parcel:
+    """Return a parcel without some events."""
+    kept = [place for place, each in enumerate(parcel.events) if each not in events]
+    return parcel if len(kept) == len(parcel.events) else select(parcel, np.array(kept, np.int64))
 
 
 def of_subscribers(parcel: Parcel, wanted: npt.NDArray[np.bool_]) -> Parcel:

@@ -67,7 +67,10 @@ def rebucketed(
     if not olds:
         return {}, pulse
     versions = {old.header["roster"] for old in olds}
-    header = {"buckets": buckets, "roster": versions.pop() if len(versions) == 1 else None}
+    version = versions.pop() if len(versions) == 1 else None
+    header: dict[str, Any] = {"buckets": buckets, "roster": version}
+    if aside := {name: each for old in olds for name, each in old.header.get("aside", {}).items()}:
+        header["aside"] = aside
     feeds, waiting = _parted(olds, buckets), merge([old.waiting for old in olds])
     homes = np.array([bucket_of(name, buckets) for name in waiting.subscribers], np.int64)
     seen, found = _seen(olds), dict[int, bytes]()

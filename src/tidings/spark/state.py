@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -12,9 +12,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from tidings.columns import ReadEvents, read_events
 from tidings.policy import Subscriber
 from tidings.spark import outcome
-from tidings.spark.bucket import Bucket, Terms
+from tidings.spark.bucket import Terms
 from tidings.spark.late import Batch, late_rows
 from tidings.spark.parcel import Parcel
+from tidings.spark.poison import Opening, Sent, run_isolated
 from tidings.spark.pulse import Pulse
 from tidings.spark.roster import Roster, roster
 from tidings.spark.ticks import Tick
@@ -62,20 +63,20 @@ class BucketProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Run one bucket over its rows of this batch."""
-        parcels, ticks, letters, batches = read_rows(rows)
+        sent = read_rows(rows)
         known = self._pulse.get()
         pulse = Pulse.unpack(bytes(known[0])) if known else Pulse()
-        late = late_rows(batches, pulse.watermark_us, self.read)
+        late = late_rows(sent.batches, pulse.watermark_us, self.read)
         if late.num_rows:
             yield late.to_pandas(integer_object_nulls=True)
-        rested = None if parcels or letters else pulse.after(ticks, self.terms.lateness_us)
+        busy = sent.parcels or sent.letters
+        rested = None if busy else pulse.after(sent.ticks, self.terms.lateness_us)
         if rested is not None:
             self._pulse.update((rested.pack(),))
             return
-        bucket = Bucket(self.people, self.terms)
-        if state := self._blob.get():
-            bucket.unpack(bytes(state[0]), pulse)
-        found = bucket.run(parcels, ticks, letters)
+        state = self._blob.get()
+        blob = bytes(state[0]) if state else None
+        bucket, found = run_isolated(Opening(self.people, self.terms, blob, pulse), sent)
         self._blob.update((bucket.pack(),))
         self._pulse.update((bucket.pulse.pack(),))
         yield found.to_pandas(integer_object_nulls=True)
@@ -94,17 +95,8 @@ class BucketProcessor(StatefulProcessor):
         """Hold nothing open."""
 
 
-class Sent(NamedTuple):
-    """What a bucket is sent in a micro-batch; each parcel is a tick as well."""
-
-    parcels: list[Parcel]
-    ticks: list[Tick]
-    letters: list[bytes]
-    batches: list[Batch]
-
-
 def read_rows(frames: Iterator[pd.DataFrame]) -> Sent:
-    """Read rows of FLOW."""
+    """Read rows of FLOW; each parcel is a tick as well."""
     sent = Sent([], [], [], [])
     for frame in frames:
         columns = (frame[name] for name in ("kind", "published_us", "sequence", "body"))
