@@ -624,3 +624,16 @@ def test_columns_that_no_form_is_made_of_are_refused(kind):
     empty = pa.schema({"id": pa.string(), "subscriber": pa.string(), "any": kind}).empty_table()
     with pytest.raises(InvalidForm, match="column any holds "):
         read_subscriptions(empty)
+
+
+def test_slices_of_structs_of_nulls_are_read():
+    """Arrow ends the process where such a slice is cast."""
+    kind = pa.struct([("name", pa.string()), ("origin", pa.null())])
+    policy = pa.struct([("k", pa.int64()), ("window", kind), ("decay", pa.null())])
+    cells = [{"k": 3, "window": {"name": "continuous", "origin": None}, "decay": None}] * 5
+    table = pa.table({"id": list("abcde"), "policy": pa.array(cells, policy)})
+    found = list(read_subscribers(table.slice(3), loads_subscriber))
+    assert [each.id for each in found if isinstance(each, Subscriber)] == ["d", "e"]
+    nulls = pa.array([[None], None, [], [None, None]], pa.list_(pa.null()))
+    events = pa.table({"id": list("abcd"), "published_at": [0] * 4, "n": nulls})
+    assert len(list(read_events(events.slice(1)))) == 3

@@ -223,7 +223,12 @@ def _cells(how: Reading, batch: pa.RecordBatch) -> list[list[Any]]:
 def _decoded(column: Column, array: pa.Array) -> list[Any]:
     if types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    found: list[Any] = array.cast(column.kind).to_pylist()
+    if array.type != column.kind:
+        if types.is_nested(array.type):
+            # Arrow aborts where it casts a slice of lists or structs that hold only nulls.
+            array = array.take(pa.array(range(len(array)), pa.int64()))
+        array = array.cast(column.kind)
+    found: list[Any] = array.to_pylist()
     return found
 
 
