@@ -223,10 +223,7 @@ def _cells(how: Reading, batch: pa.RecordBatch) -> list[list[Any]]:
 def _decoded(column: Column, array: pa.Array) -> list[Any]:
     if types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    if array.type != column.kind:
-        if types.is_nested(array.type):
-            # Arrow aborts where it casts a slice of lists or structs that hold only nulls.
-            array = array.take(pa.array(range(len(array)), pa.int64()))
+    if array.type != column.kind:  # Arrow aborts where it casts slices of structs of nulls
         array = array.cast(column.kind)
     found: list[Any] = array.to_pylist()
     return found
@@ -358,6 +355,8 @@ def _column(name: str, kind: pa.DataType) -> Column:
     if not _is_text(kind.key_type):
         raise InvalidForm(f"column {name} is a map with keys of {kind.key_type}; keys are strings")
     item, decode = _values(name, kind.item_type)
+    if types.is_null(item):
+        return Column(name, kind, decode, unfolds=True)
     return Column(name, pa.map_(pa.string(), item), decode, unfolds=True)
 
 
@@ -365,6 +364,8 @@ def _values(name: str, kind: pa.DataType) -> tuple[pa.DataType, Decode]:
     if not any(test(kind) for test in LIST_TYPES):
         return _scalars(name, kind)
     element, decode = _scalars(name, kind.value_type)
+    if types.is_null(element):  # Arrow loses nulls where it casts or takes lists of nulls
+        return kind, partial(_decode_list, decode)
     return pa.list_(element), partial(_decode_list, decode)
 
 
