@@ -365,6 +365,8 @@ def _values(name: str, kind: pa.DataType) -> tuple[pa.DataType, Decode]:
         return _scalars(name, kind)
     element, decode = _scalars(name, kind.value_type)
     if types.is_null(element):  # Arrow loses nulls where it casts or takes lists of nulls
+        if any(test(kind) for test in LIST_TYPES[3:]):  # and ends the process for views of them
+            raise InvalidForm(f"column {name} holds {kind}; cast it to a list")
         return kind, partial(_decode_list, decode)
     return pa.list_(element), partial(_decode_list, decode)
 

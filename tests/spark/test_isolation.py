@@ -158,8 +158,8 @@ def test_a_scorer_that_fails_costs_its_owner_that_event_and_nobody_else():
             "ZeroDivisionError: odd weights"
         ),
         (
-            "subscriber 'quin' did not get event 'e03': its scorer failed: the scorer returned inf, "
-            "which is not a finite number"
+            "subscriber 'quin' did not get event 'e03': its scorer failed: the scorer returned "
+            "inf, which is not a finite number"
         ),
     ]
     assert {each["record"]["subscriber"] for each in dead} == {"pat", "quin"}

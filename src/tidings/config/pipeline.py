@@ -23,6 +23,8 @@ from tidings.values import parse_duration_us
 ENGINES: Final = ("spark", "local")
 DEFAULT: Final = "default"
 AVAILABLE_NOW: Final = "available-now"
+OFF: Final = "off"
+_STREAM: Final = ("lateness", "future", "buckets", "trigger", "checkpoint", "master")
 _OPTIONAL: Final = ("engine", "subscribers", "policies", "stream", "spark", "metrics")
 
 
@@ -46,6 +48,7 @@ class Config:
     policies: Mapping[str, Policy] = field(default_factory=dict)
     engine: str = "spark"
     lateness: str = "0s"
+    future: str | None = None
     buckets: int = 8
     trigger: str = AVAILABLE_NOW
     checkpoint: str | None = None
@@ -61,6 +64,17 @@ class Config:
         """
         fallback = Policy() if self.listed is None else None
         return self.policies.get(subscriber, self.policies.get(DEFAULT, fallback))
+
+    @property
+    def allowed_future(self) -> str | None:
+        """How far ahead of the clock events may be; None: as far as they like.
+
+        Without a word about it, that is 5 minutes for a run that goes on until it is stopped. One
+        that takes what there is and ends may be a replay, and is not judged by the clock.
+        """
+        if self.future is None:
+            return "5m" if self.endless else None
+        return None if self.future == OFF else self.future
 
     @property
     def endless(self) -> bool:
@@ -150,17 +164,24 @@ def _policy(name: str, form: Form) -> Policy:
 
 
 def _stream(form: Form, base: Path) -> Form:
-    found = fields(form, "[stream]", (), ("lateness", "buckets", "trigger", "checkpoint", "master"))
+    found = fields(form, "[stream]", (), _STREAM)
     with naming("[stream] "):
         checks.count("buckets", found.get("buckets", 1), InvalidForm)
         with naming("lateness: "):
             parse_duration_us(found.get("lateness", "0s"))
+        _check_future(found.get("future", OFF))
         _check_trigger(found.get("trigger", AVAILABLE_NOW))
         for name in ("checkpoint", "master"):
             checks.name(name, found.get(name, name), InvalidForm)
     if "checkpoint" in found and "://" not in found["checkpoint"]:
         found["checkpoint"] = str((base / found["checkpoint"]).resolve())
     return found
+
+
+def _check_future(value: object) -> None:
+    if value != OFF:
+        with naming(f"future is {OFF!r} or a duration: "):
+            parse_duration_us(value)
 
 
 def _check_trigger(value: object) -> None:

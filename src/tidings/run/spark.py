@@ -130,6 +130,7 @@ def _outcomes(plan: Plan, publications: Any, wanted: Wanted) -> Any:
         publications,
         *wanted,
         lateness=plan.config.lateness,
+        future=plan.config.allowed_future,
         buckets=plan.config.buckets,
     )
 

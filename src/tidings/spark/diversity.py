@@ -21,7 +21,7 @@ from tidings.columns import ReadEvents
 from tidings.diversify import DIVERSIFIERS, Candidate, Diversifier
 from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
 from tidings.diversify.lsh import MaxDivRelLsh
-from tidings.errors import InvalidForm, InvalidPolicy
+from tidings.errors import InvalidForm, InvalidPolicy, shown
 from tidings.rows import BadRecord
 from tidings.spark.election import (
     BALLOTS,
@@ -34,7 +34,7 @@ from tidings.spark.election import (
     packed,
     summed,
 )
-from tidings.spark.publications import readable
+from tidings.spark.publications import check_frame, readable
 
 RANK: Final = "rank"
 CHOSEN: Final = pa.schema(
@@ -115,11 +115,12 @@ def _diversifier(given: object) -> Diversifier:
 
 
 def _read(candidates: DataFrame, by: str | Sequence[str]) -> tuple[DataFrame, Crowd]:
-    groups = (by,) if isinstance(by, str) else tuple(by)
-    if missing := [name for name in (RANK, *groups) if name not in candidates.columns]:
-        raise InvalidForm(f"candidates lack the columns {missing}")
+    groups = (by,) if isinstance(by, str) else by
+    if not isinstance(groups, tuple | list) or not all(isinstance(name, str) for name in groups):
+        raise InvalidForm(f"by is the name of a column or a list of names, not {shown(by)}")
+    check_frame("candidates", candidates, (RANK, *groups))
     rows, read = readable(candidates, RANK, *groups)
-    return rows, Crowd(rows.schema, groups, read)
+    return rows, Crowd(rows.schema, tuple(groups), read)
 
 
 def _candidate(found: Any, rank: Any) -> Candidate:

@@ -1,7 +1,7 @@
 """Publications as a user has them: which DataFrames can be read, and how their rows are."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -44,9 +44,7 @@ def readable(
     takes a dot in the name of a column for a field of a struct when it hands rows to Python, so
     such columns travel under another name.
     """
-    if not isinstance(publications, DataFrame):
-        given = type(publications).__name__
-        raise InvalidForm(f"publications are a DataFrame of Spark, not {given}")
+    check_frame("publications", publications)
     read = event_reader(publications.drop(*others), check_limits(limits))
     dotted = [name for name in publications.columns if {".", "`"} & {*name}]
     if not dotted:
@@ -54,6 +52,14 @@ def readable(
     safe = {name: f"tidings_name_{place}" for place, name in enumerate(dotted)}
     frame = publications.toDF(*(safe.get(name, name) for name in publications.columns))
     return frame, Renamed(read, {short: name for name, short in safe.items()})
+
+
+def check_frame(what: str, given: object, columns: Iterable[str] = ()) -> None:
+    """Refuse what is no DataFrame, or lacks some columns."""
+    if not isinstance(given, DataFrame):
+        raise InvalidForm(f"{what} are a DataFrame of Spark, not {type(given).__name__}")
+    if missing := [name for name in columns if name not in given.columns]:
+        raise InvalidForm(f"{what} lack the columns {missing}")
 
 
 def event_reader(publications: DataFrame, limits: Limits = TRUSTED) -> ReadEvents:

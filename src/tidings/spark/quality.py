@@ -11,14 +11,15 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidings import checks
-from tidings.columns import ReadEvents
+from tidings.columns import MATCHES, ReadEvents
 from tidings.diversify.distance import Overlap
 from tidings.model import Event
 from tidings.quality import SPAN, set_diversity
-from tidings.spark.publications import readable
+from tidings.spark.publications import check_frame, readable
 from tidings.values import SECOND_US
 
 APART: Final = pa.schema({"subscriber": pa.string(), "apart": pa.float64(), "pairs": pa.int64()})
+_DELIVERED: Final = ("subscriber", "event", "rank", "matched", "delivered_at")
 WHO: Final = "_subscriber"
 TURN: Final = "_turn"
 _SUMS: Final = ("matches", "scores", "wanted", "delivered", "ranks", "aged", "ages", "served")
@@ -40,6 +41,8 @@ def evaluate(
     """
     checks.choice("by", by or "subscriber", ("subscriber",))
     checks.count("span", span, low=2)
+    check_frame("deliveries", deliveries, _DELIVERED)
+    check_frame("matches", matches, MATCHES.names)
     found = _sums(deliveries, matches)
     if publications is None:
         found = found.withColumns({"apart": f.lit(None), "pairs": f.lit(None)})
