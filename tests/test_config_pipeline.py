@@ -242,3 +242,21 @@ def test_what_needs_spark_is_refused_in_one_process(folder, parts, key):
         check_engine(load(folder, **parts))
     said = f"{folder}/run.toml: {key} needs Spark, and the engine is 'local'"
     assert str(error.value) == said
+
+
+@pytest.mark.parametrize(
+    ("rest", "future"),
+    [
+        ("", None),
+        ("[stream]\ntrigger = '2s'\n", "5m"),
+        ("[stream]\nfuture = '1h'\n", "1h"),
+        ("[stream]\ntrigger = '2s'\nfuture = 'off'\n", None),
+    ],
+)
+def test_a_run_that_does_not_end_is_judged_by_the_clock(folder, rest, future):
+    assert load(folder, rest=rest).allowed_future == future
+
+
+def test_a_future_that_is_no_duration_is_refused(folder):
+    with pytest.raises(InvalidForm, match="future is 'off' or a duration"):
+        load(folder, rest="[stream]\nfuture = 'soon'\n")
