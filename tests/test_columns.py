@@ -637,3 +637,20 @@ def test_slices_of_structs_of_nulls_are_read():
     nulls = pa.array([[None], None, [], [None, None]], pa.list_(pa.null()))
     events = pa.table({"id": list("abcd"), "published_at": [0] * 4, "n": nulls})
     assert len(list(read_events(events.slice(1)))) == 3
+
+
+@pytest.mark.parametrize("view", [pa.list_view, pa.large_list_view])
+def test_views_of_lists_are_read_as_lists_are(view):
+    """Arrow gives wrong values where it casts them to lists."""
+    cells = [[10**15], None, [-1, 7], [], [0]]
+    columns = {"id": list("abcde"), "published_at": [0] * 5}
+    for kind in (pa.timestamp("us", "UTC"), pa.int64(), pa.timestamp("ms")):
+        wanted, found = (
+            pa.table(columns | {"n": pa.array(cells, pa.list_(pa.int64())).cast(made(kind))})
+            if made is pa.list_
+            else pa.table(columns | {"n": pa.array(cells, made(kind))})
+            for made in (pa.list_, view)
+        )
+        for begin in range(5):
+            one, other = (list(read_events(table.slice(begin))) for table in (wanted, found))
+            assert [each.to_dict() for each in one] == [each.to_dict() for each in other]

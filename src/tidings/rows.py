@@ -29,12 +29,12 @@ TICK: Final = {"s": (SECOND_US, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_
 _TEXT_TYPES: Final = (types.is_string, types.is_large_string, types.is_string_view)
 _NUMBER_TYPES: Final = (types.is_integer, types.is_floating, types.is_decimal)
 _PLAIN_TYPES: Final = (*_TEXT_TYPES, *_NUMBER_TYPES, types.is_boolean, types.is_null)
+_VIEW_TYPES: Final = (types.is_list_view, types.is_large_list_view)
 LIST_TYPES: Final = (
     types.is_list,
     types.is_large_list,
     types.is_fixed_size_list,
-    types.is_list_view,
-    types.is_large_list_view,
+    *_VIEW_TYPES,
 )
 
 
@@ -223,10 +223,22 @@ def _cells(how: Reading, batch: pa.RecordBatch) -> list[list[Any]]:
 def _decoded(column: Column, array: pa.Array) -> list[Any]:
     if types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if any(test(array.type) for test in _VIEW_TYPES):
+        return _viewed(column, array)
     if array.type != column.kind:  # Arrow aborts where it casts slices of structs of nulls
         array = array.cast(column.kind)
     found: list[Any] = array.to_pylist()
     return found
+
+
+def _viewed(column: Column, array: pa.Array) -> list[Any]:
+    """Decode views of lists one by one: Arrow gives wrong values where it casts them to lists."""
+    spans = zip(array.is_valid(), array.offsets, array.sizes, strict=True)
+    element, values = column.kind.value_type, array.values
+    return [
+        values.slice(start.as_py(), size.as_py()).cast(element).to_pylist() if there else None
+        for there, start, size in ((bool(valid.as_py()), *span) for valid, *span in spans)
+    ]
 
 
 def _printed(how: Reading, batch: pa.RecordBatch) -> dict[str, Any]:
@@ -365,8 +377,6 @@ def _values(name: str, kind: pa.DataType) -> tuple[pa.DataType, Decode]:
         return _scalars(name, kind)
     element, decode = _scalars(name, kind.value_type)
     if types.is_null(element):  # Arrow loses nulls where it casts or takes lists of nulls
-        if any(test(kind) for test in LIST_TYPES[3:]):  # and ends the process for views of them
-            raise InvalidForm(f"column {name} holds {kind}; cast it to a list")
         return kind, partial(_decode_list, decode)
     return pa.list_(element), partial(_decode_list, decode)
 
