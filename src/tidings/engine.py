@@ -2,7 +2,7 @@
 
 import logging
 import time
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,13 +10,14 @@ from itertools import islice
 from threading import RLock
 from typing import Any, Final
 
-from tidings import checks, parts
+from tidings import checks, parts, snapshot
 from tidings.courier import Matched, Step
 from tidings.errors import InvalidForm, InvalidSubscription, TidingsError, shown
 from tidings.explain import Explanation, Memory, Placement, explain, explain_target
 from tidings.feeds import FEEDS
 from tidings.feeds.policies import same_feed
 from tidings.forms import loads_subscriber, loads_subscription
+from tidings.frame import reading
 from tidings.intake import Intake, Latest, Terms
 from tidings.limits import TRUSTED, Limits
 from tidings.matching import Matcher
@@ -266,18 +267,26 @@ class Engine:
                 "intake": self._intake.snapshot(),
             }
             owed = [each.to_dict() for each in self._owed]
-            return state | ({"owed": owed} if owed else {})
+            return snapshot.sealed(state | ({"owed": owed} if owed else {}))
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a snapshot, whatever was here before; one that is refused changes nothing."""
+        """Go on from a snapshot, whatever was here before.
+
+        One that is damaged or of another version is refused, and the engine stays as it was.
+        """
         with self._turn():
-            people = [loads_subscriber(form) for form in state["subscribers"]]
-            wanted = [loads_subscription(form) for form in state["subscriptions"]]
-            feeds = FEEDS[state["feeds"]["kind"]]()
-            feeds.restore(b64decode(state["feeds"]["state"]))
-            stages = Stages(Matcher(people, wanted, self._stages.matcher.index), feeds)
-            intake = Intake.restored(state["intake"], self._intake.terms)
-            owed = [_delivery(form) for form in state.get("owed", ())]
+            limits = self._intake.terms.limits
+            with reading(snapshot.NAME):
+                found = snapshot.opened(state)
+                people = [loads_subscriber(form, limits) for form in found.subscribers]
+                wanted = [loads_subscription(form, limits) for form in found.subscriptions]
+                checks.choice("the kind of feeds", found.kind, FEEDS)
+                feeds = FEEDS[found.kind]()
+                feeds.restore(found.feeds)
+                snapshot.check_same([each.id for each in people], feeds)
+                stages = Stages(Matcher(people, wanted, self._stages.matcher.index), feeds)
+                intake = Intake.restored(found.intake, self._intake.terms)
+                owed = [_delivery(form) for form in found.owed]
             self._stages, self._intake, self._owed = stages, intake, owed
             self._steps.clear()
 

@@ -99,5 +99,9 @@ class VersionGone(StoreError):
     """A version of the catalogue whose history was compacted; read everything anew."""
 
 
+class StateError(TidingsError):
+    """A snapshot, or the state of a query, that is damaged or of another version."""
+
+
 class SourceError(TidingsError):
     """A source of events that cannot be read as asked; the next start goes on where it stopped."""

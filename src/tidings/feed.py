@@ -14,7 +14,7 @@ from tidings.model import Delivery, Match
 from tidings.policy import Policy, Subscriber
 from tidings.score import DECAYS
 from tidings.score.freshness import NoDecay
-from tidings.window import Moment, Pick
+from tidings.window import Moment, Pick, saved
 from tidings.window.recent import sequence_of
 
 _OURS: Final = frozenset({*DECAYS.values(), *DIVERSIFIERS.values()})
@@ -120,8 +120,9 @@ class Feed:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot."""
-        self._delivered = state["delivered"]
-        self._window.restore(state["window"])
+        delivered, window = saved.whole(state, "delivered"), saved.field(state, "window")
+        self._window.restore(window)
+        self._delivered = delivered
 
     def _deliver(self, picks: list[Pick]) -> list[Delivery]:
         first = self._delivered + 1

@@ -1,28 +1,74 @@
-"""State as bytes: a mark, a version, a JSON header, and columns of numbers or texts behind it.
+"""State as bytes: a mark, a version, a checksum, a JSON header, and columns of numbers or texts.
 
-Bytes cut short and a damaged header are noticed here. A bit that flips within a column is not:
-what keeps the bytes has checksums (`docs/exactly-once.md`), and a second one would cost each batch.
+Nothing in the bytes is trusted: a column has one of a few types, its length is checked against the
+bytes that there are, texts are validated, and no header takes many times its bytes when it is
+decompressed. Whatever is wrong is a `StateError`.
 """
 
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.errors import TidingsError
+from tidings.errors import StateError, TidingsError, shown
 
 Array = npt.NDArray[Any]
 Column = Array | Sequence[str] | Any
-"""Numbers, or texts: as a list, or as a whole `pyarrow.LargeStringArray`."""
+"""Numbers; or texts, as a list or as a whole `pyarrow.LargeStringArray`; or the bytes of a frame,
+which the checksum leaves out since they have their own."""
 
 _TEXTS: Final = "texts"
+_FRAME: Final = "frame"
+_DTYPES: Final = {"|b1", "|i1", "|u1"} | {f"<{kind}{size}" for kind in "iu" for size in (2, 4, 8)}
+_NUMBERS: Final = _DTYPES | {"<f4", "<f8"}
+_CHECKSUM: Final = 4
 _SIZE: Final = 8
+_DIMENSIONS: Final = 2
+_EXPANSION: Final = 32
+"""A header is at most so many times as long as its compressed bytes, besides `_SPARE`."""
+_SPARE: Final = 1 << 20
+WAY_OUT: Final = "start from an earlier snapshot or checkpoint, or begin anew"
+
+
+def damaged(name: str, why: object) -> StateError:
+    """Return the error for bytes that are damaged."""
+    return StateError(f"{name} is damaged: {why}; {WAY_OUT}")
+
+
+def check(holds: object, name: str, why: str) -> None:
+    """Refuse something as damaged unless a condition holds."""
+    if not holds:
+        raise damaged(name, why)
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Turn whatever goes wrong while state is read into a `StateError` that names the state."""
+    try:
+        yield
+    except StateError:
+        raise
+    except TidingsError as error:
+        raise StateError(f"{name} cannot be read: {error}; {WAY_OUT}") from None
+    except Exception as error:  # noqa: BLE001 - bytes of a stranger fail in ways nobody foresaw
+        why = f"field {error} is missing" if isinstance(error, KeyError) else shown(error)
+        raise damaged(name, why) from None
+
+
+class Shape(NamedTuple):
+    """One column as the header lists it, and how many bytes it takes."""
+
+    name: str
+    dtype: str
+    lengths: Sequence[int]
+    size: int
 
 
 @dataclass(frozen=True)
@@ -41,15 +87,18 @@ class Frame:
 
     def pack(self, header: Mapping[str, Any], columns: Mapping[str, Column]) -> bytes:
         """Write it; the header is compressed, the columns lie as they are."""
-        shapes, parts = list[Any](), list[Any]()
+        shapes, parts, covered = list[Any](), list[Any](), list[Any]()
         for name, column in columns.items():
             shape, found = _written(column)
             shapes.append([name, *shape])
             parts += found
-        text = json.dumps({"columns": shapes, "header": header}, separators=(",", ":"))
-        squeezed = zlib.compress(text.encode(), level=1)
+            covered += found if shape[0] != _FRAME else []
+        text = json.dumps({"columns": shapes, "header": header}, separators=(",", ":")).encode()
+        # Padding keeps headers that compress well within the bound that readers put on all.
+        squeezed = zlib.compress(text, level=1).ljust(len(text) // _EXPANSION, b"\0")
         size = len(squeezed).to_bytes(_SIZE, "little")
-        return b"".join([self.mark, bytes([self.version]), size, squeezed, *parts])
+        checksum = _checksum([size, squeezed, *covered]).to_bytes(_CHECKSUM, "little")
+        return b"".join([self.mark, bytes([self.version]), checksum, size, squeezed, *parts])
 
     def unpack(self, state: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
         """Read it; arrays are read-only views.
@@ -57,33 +106,100 @@ class Frame:
         Bytes of another kind or version are refused, and those that are cut short or damaged.
         """
         start = len(self.mark)
-        if state[:start] != self.mark or len(state) <= start + _SIZE:
-            raise TidingsError(f"these bytes are not {self.name}")
+        if state[:start] != self.mark or len(state) <= start + _CHECKSUM + _SIZE:
+            raise StateError(f"these bytes are not {self.name}")
         if state[start] != self.version:
-            raise TidingsError(
+            raise StateError(
                 f"{self.name} has version {state[start]}, and this is version {self.version}; "
-                "take it over with the release that wrote it"
+                "take it over with the release that wrote it, or begin anew"
             )
-        first = start + 1 + _SIZE
-        at = first + int.from_bytes(state[start + 1 : first], "little")
-        try:
-            about = json.loads(zlib.decompress(state[first:at]))
-        except (zlib.error, ValueError) as error:
-            raise TidingsError(f"{self.name} is damaged: {error}") from None
-        columns = dict(self._columns(about["columns"], state, at))
-        return about["header"], columns
+        with reading(self.name):
+            return self._opened(memoryview(state), start + 1)
 
-    def _columns(self, shapes: Sequence[Any], state: bytes, at: int) -> Iterator[tuple[str, Any]]:
-        wanted = at + sum(_size(dtype, shape) for _, dtype, shape in shapes)
+    def _opened(self, state: memoryview, at: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        checksum = int.from_bytes(state[at : at + _CHECKSUM], "little")
+        begin = at + _CHECKSUM
+        first = begin + _SIZE
+        at = first + int.from_bytes(state[begin:first], "little")
+        check(at <= len(state), self.name, f"{len(state)} bytes are too few for its header")
+        about = _decoded(state[first:at])
+        check(isinstance(about, dict) and about.keys() == {"columns", "header"}, *self._header)
+        check(isinstance(about["header"], dict), *self._header)
+        shapes = self._shapes(about["columns"], len(state))
+        wanted = at + sum(shape.size for shape in shapes)
         if wanted != len(state):
-            raise TidingsError(f"{self.name} should have {wanted} bytes, and has {len(state)}")
-        for name, dtype, shape in shapes:
-            yield name, _read(dtype, shape, memoryview(state)[at:])
-            at += _size(dtype, shape)
+            raise StateError(
+                f"{self.name} should have {wanted} bytes, and has {len(state)}; {WAY_OUT}"
+            )
+        parts = list[memoryview]()
+        for shape in shapes:
+            parts.append(state[at : at + shape.size])
+            at += shape.size
+        pairs = list(zip(shapes, parts, strict=True))
+        covered = [part for shape, part in pairs if shape.dtype != _FRAME]
+        found = _checksum([state[begin : wanted - sum(s.size for s in shapes)], *covered])
+        check(found == checksum, self.name, "its checksum is not that of its bytes")
+        return about["header"], {shape.name: self._read(shape, part) for shape, part in pairs}
+
+    @property
+    def _header(self) -> tuple[str, str]:
+        return self.name, "its header does not list columns as it should"
+
+    def _shapes(self, listed: object, most: int) -> list[Shape]:
+        """Return the columns that a header lists; no length of one is above `most`."""
+        check(isinstance(listed, list), *self._header)
+        assert isinstance(listed, list)
+        shapes = [_shape(each, most) for each in listed]
+        names = {shape.name for shape in shapes if shape is not None}
+        check(len(names) == len(listed), *self._header)
+        return [shape for shape in shapes if shape is not None]
+
+    def _read(self, shape: Shape, part: memoryview) -> Any:
+        if shape.dtype == _FRAME:
+            return bytes(part)
+        if shape.dtype == _TEXTS:
+            return _read_texts(shape, part)
+        return np.frombuffer(part, shape.dtype).reshape(shape.lengths)
+
+
+def _checksum(parts: Sequence[Any]) -> int:
+    found = 0
+    for part in parts:
+        found = zlib.crc32(part, found)
+    return found
+
+
+def _decoded(squeezed: memoryview) -> Any:
+    """Return what a compressed header says; one that is too long for its bytes is refused."""
+    reader = zlib.decompressobj()
+    text = reader.decompress(squeezed, _EXPANSION * len(squeezed) + _SPARE)
+    if not reader.eof:
+        raise ValueError("its header is cut short, or longer than its bytes account for")
+    return json.loads(text)
+
+
+def _shape(listed: object, most: int) -> Shape | None:
+    """Return a column as the header lists it; none if that is no column."""
+    if not isinstance(listed, list) or len(listed) != 3:
+        return None
+    name, dtype, lengths = listed
+    if not (isinstance(name, str) and isinstance(dtype, str) and isinstance(lengths, list)):
+        return None
+    if not all(type(each) is int and 0 <= each <= most for each in lengths):
+        return None
+    if dtype == _TEXTS and len(lengths) == 2:
+        return Shape(name, dtype, lengths, 8 * (lengths[0] + 1) + lengths[1])
+    if dtype == _FRAME and len(lengths) == 1:
+        return Shape(name, dtype, lengths, lengths[0])
+    if dtype in _NUMBERS and 1 <= len(lengths) <= _DIMENSIONS:
+        return Shape(name, dtype, lengths, prod(lengths) * np.dtype(dtype).itemsize)
+    return None
 
 
 def _written(column: Column) -> tuple[tuple[str, list[int]], list[Any]]:
-    """Give the type and shape of a column, and its bytes."""
+    """Return the type and shape of a column, and its bytes."""
+    if isinstance(column, bytes):
+        return (_FRAME, [len(column)]), [column]
     if isinstance(column, np.ndarray):
         return (column.dtype.str, list(column.shape)), [np.ascontiguousarray(column).tobytes()]
     laid = isinstance(column, pa.LargeStringArray)
@@ -96,17 +212,14 @@ def _written(column: Column) -> tuple[tuple[str, list[int]], list[Any]]:
     return (_TEXTS, [len(column), size]), [ends.tobytes(), (letters or b"")[:size]]
 
 
-def _size(dtype: str, shape: Sequence[int]) -> int:
-    if dtype == _TEXTS:
-        return 8 * (shape[0] + 1) + shape[1]
-    return prod(shape) * np.dtype(dtype).itemsize
-
-
-def _read(dtype: str, shape: Sequence[int], state: memoryview) -> Any:
-    if dtype != _TEXTS:
-        return np.frombuffer(state, dtype, prod(shape)).reshape(shape)
-    buffer = pa.py_buffer(state)
-    ends = 8 * (shape[0] + 1)
-    letters = buffer.slice(ends, shape[1])
-    texts = pa.LargeStringArray.from_buffers(shape[0], buffer.slice(0, ends), letters)
-    return texts.to_pylist()
+def _read_texts(shape: Shape, part: memoryview) -> list[str]:
+    """Return texts; offsets that lead elsewhere, and what is not UTF-8, are refused."""
+    count, size = shape.lengths
+    buffer, ends = pa.py_buffer(part), 8 * (count + 1)
+    offsets = np.frombuffer(part[:ends], np.int64)
+    if offsets[0] != 0 or offsets[-1] != size or (offsets[1:] < offsets[:-1]).any():
+        raise ValueError(f"the texts of column {shape.name} lie outside it")
+    texts = pa.LargeStringArray.from_buffers(count, buffer.slice(0, ends), buffer.slice(ends, size))
+    texts.validate(full=True)
+    found: list[str] = texts.to_pylist()
+    return found

@@ -12,7 +12,7 @@ from tidings.limits import TRUSTED, Limits
 from tidings.model import Event
 from tidings.rows import DeadLetter
 from tidings.values import format_duration, moment, parse_duration_us, parse_time_us
-from tidings.window import Arrivals, Late, Moment
+from tidings.window import Arrivals, Late, Moment, saved
 
 T = TypeVar("T")
 _FEW: Final = 1024
@@ -184,7 +184,7 @@ class Intake:
 
     def snapshot(self) -> dict[str, Any]:
         """Give the state as JSON."""
-        dropped = [self.late.dropped, self.dead_letters.dropped]
+        dropped = {"late": self.late.dropped, "dead": self.dead_letters.dropped}
         return {
             "lateness_us": self._arrivals.lateness_us,
             "horizon_us": self._horizon_us,
@@ -193,21 +193,21 @@ class Intake:
             "sequence": self._sequence,
             "late": [event.to_dict() for event in self.late],
             "dead_letters": [_letter_form(each) for each in self.dead_letters],
-        } | ({"dropped": dropped} if any(dropped) else {})
+        } | ({"dropped": dropped} if any(dropped.values()) else {})
 
     @classmethod
     def restored(cls, state: Mapping[str, Any], terms: Terms | None = None) -> "Intake":
         """Give one that goes on from a snapshot."""
-        made = cls(state["lateness_us"], terms=terms)
-        made._horizon_us = state["horizon_us"]
-        made._arrivals.restore(state["arrivals"], Event.from_dict)
-        made._published = dict(state["published"])
-        made._sequence = state["sequence"]
-        most, dropped = made.terms.limits.kept_letters, state.get("dropped", (0, 0))
-        late = [Event.from_dict(form) for form in state["late"]]
-        made.late = Latest(most, late, dropped[0])
-        dead = [DeadLetter(**letter) for letter in state["dead_letters"]]
-        made.dead_letters = Latest(most, dead, dropped[1])
+        made = cls(saved.whole(state, "lateness_us"), terms=terms)
+        made._horizon_us = saved.whole(state, "horizon_us", missing=True)
+        made._arrivals.restore(saved.field(state, "arrivals"), saved.read_event)
+        made._published = saved.numbers(state, "published", -saved.FAR, saved.FAR)
+        made._sequence = saved.whole(state, "sequence")
+        most, dropped = made.terms.limits.kept_letters, state.get("dropped", {})
+        late = [saved.read_event(form) for form in saved.items(state, "late")]
+        made.late = Latest(most, late, saved.whole(dropped, "late") if dropped else 0)
+        dead = [_read_letter(form) for form in saved.items(state, "dead_letters")]
+        made.dead_letters = Latest(most, dead, saved.whole(dropped, "dead") if dropped else 0)
         return made
 
     def _steps(self, released: list[Event]) -> list[Step]:
@@ -243,3 +243,8 @@ def _letter_form(letter: DeadLetter) -> dict[str, Any]:
         return letter.to_dict()
     except Exception:  # noqa: BLE001 - a record may hold objects of a user's own
         return {"record": shown(letter.record), "reason": letter.reason}
+
+
+def _read_letter(form: object) -> DeadLetter:
+    reason = saved.field(form, "reason")
+    return DeadLetter(saved.field(form, "record"), str(reason))

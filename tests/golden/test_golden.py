@@ -198,7 +198,7 @@ def opened(frame: Frame, blob: bytes) -> Any:
     header, columns = frame.unpack(blob)
     inside = {"feeds": feeds_frame.FRAME, "waiting": parcel_frame.FRAME}
     found = {
-        name: opened(inside[name], each.tobytes())
+        name: opened(inside[name], each)
         if name in inside and frame is bucket_frame.FRAME
         else (each.dtype.str, each.tolist())
         if isinstance(each, np.ndarray)

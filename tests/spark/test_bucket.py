@@ -258,7 +258,7 @@ def test_a_distance_of_ones_own_is_asked_for_in_the_roster() -> None:
 def test_state_of_another_version_is_refused() -> None:
     blob, at = bytearray(Bucket({}).pack()), len(FRAME.mark)
     blob[at] = 99
-    with pytest.raises(TidingsError, match="has version 99, and this is version 2"):
+    with pytest.raises(TidingsError, match=f"has version 99, and this is version {FRAME.version}"):
         Bucket({}).unpack(bytes(blob), Pulse())
     with pytest.raises(TidingsError, match="not the state of a bucket"):
         Bucket({}).unpack(b"x\\x9c", Pulse())

@@ -12,7 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.frame import reading
 from tidings.model import Event
+from tidings.window.saved import read_event
 
 Ids = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]
@@ -176,7 +178,8 @@ class EventTable:
 @lru_cache(maxsize=_READ)
 def read_form(form: str) -> Event:
     """Give the event of a JSON text; the tables of a process hold the same ones again and again."""
-    return Event.from_dict(json.loads(form))
+    with reading("an event in the state of feeds"):
+        return read_event(json.loads(form))
 
 
 def _in_order(ids: Sequence[str], us: Ints) -> Ints:

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
-from tidings.errors import TidingsError
-from tidings.frame import Column, Frame
+from tidings.errors import StateError, shown
+from tidings.frame import Column, Frame, check
 
 Arrays = dict[str, npt.NDArray[Any]]
-FRAME: Final = Frame(b"tidings-feeds", 3, "a snapshot of feeds")
+FRAME: Final = Frame(b"tidings-feeds", 4, "a snapshot of feeds")
 
 
 def pack(kind: str, header: Mapping[str, Any], columns: Mapping[str, Column]) -> bytes:
@@ -20,6 +20,9 @@ def pack(kind: str, header: Mapping[str, Any], columns: Mapping[str, Column]) ->
 def unpack(kind: str, state: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read a snapshot of the same kind of feeds; any other is refused."""
     about, columns = FRAME.unpack(state)
+    check({"kind", "header"} <= about.keys(), FRAME.name, "its header names no kind of feeds")
     if about["kind"] != kind:
-        raise TidingsError(f"the snapshot is of {about['kind']} feeds, and these are {kind}")
+        found = about["kind"] if isinstance(about["kind"], str) else shown(about["kind"])
+        raise StateError(f"the snapshot is of {found} feeds, and these are {kind}")
+    check(isinstance(about["header"], dict), FRAME.name, "its header is no object")
     return about["header"], columns

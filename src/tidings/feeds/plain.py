@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tidings.errors import InvalidSubscription
+from tidings.errors import InvalidSubscription, shown
 from tidings.feed import Feed
 from tidings.feeds.aside import note, reason
-from tidings.feeds.frame import pack, unpack
-from tidings.feeds.policies import kept
+from tidings.feeds.frame import FRAME, pack, unpack
+from tidings.feeds.policies import kept, read_kept
 from tidings.feeds.protocol import Offer
+from tidings.frame import check, reading
 from tidings.model import Delivery
-from tidings.policy import Policy, Subscriber
-from tidings.window import Moment
+from tidings.policy import Subscriber
+from tidings.window import Moment, saved
 
 
 class PlainFeeds:
@@ -83,10 +84,14 @@ class PlainFeeds:
 
     def restore(self, state: bytes) -> None:
         header, _ = unpack(self.name, state)
-        self._feeds, self.set_aside = {}, {}
-        for name, policy, feed in header["feeds"]:
-            self.enrol(Subscriber(name, Policy(**policy)))
-            self._feeds[name].restore(feed)
+        feeds = dict[str, Feed]()
+        with reading(FRAME.name):
+            for name, form, saved_feed in saved.items(header, "feeds", width=3):
+                subscriber = Subscriber(name, read_kept(form))
+                check(name not in feeds, FRAME.name, f"subscriber {shown(name)} is there twice")
+                feeds[name] = Feed(subscriber)
+                feeds[name].restore(saved_feed)
+        self._feeds, self.set_aside = feeds, {}
 
     def _feed(self, subscriber: str) -> Feed:
         if subscriber not in self._feeds:

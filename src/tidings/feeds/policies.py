@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from tidings import parts
+from tidings.errors import InvalidForm, shown
 from tidings.policy import Policy
 
 _DECIDING: Final = ("decay", "window", "diversify")
@@ -11,6 +12,13 @@ _DECIDING: Final = ("decay", "window", "diversify")
 def kept(policy: Policy) -> dict[str, Any]:
     """Give the JSON form of what decides over deliveries once a match has its score."""
     return {"k": policy.k} | {name: parts.form(getattr(policy, name)) for name in _DECIDING}
+
+
+def read_kept(form: object) -> Policy:
+    """Return the policy of a form that `kept` has given; it ranks by the default scorer."""
+    if not isinstance(form, dict) or form.keys() != {"k", *_DECIDING}:
+        raise InvalidForm(f"a policy has k, {', '.join(_DECIDING)}; not {shown(form)}")
+    return Policy(**form)
 
 
 def same_feed(one: Policy, other: Policy) -> bool:

@@ -18,10 +18,18 @@ from tidings.feeds.choice import DiverseCohort
 from tidings.feeds.cohort import Cohort
 from tidings.feeds.cohorts import Cohorts
 from tidings.feeds.deliveries import Names
-from tidings.feeds.frame import Arrays, pack, unpack
+from tidings.feeds.frame import FRAME, Arrays, pack, unpack
 from tidings.feeds.objects import ObjectCohort
-from tidings.feeds.policies import kept
-from tidings.frame import Column
+from tidings.feeds.policies import kept, read_kept
+from tidings.feeds.snapshot_check import (
+    Counts,
+    check_apart,
+    check_diverse,
+    check_part,
+    check_ranked,
+    check_shared,
+)
+from tidings.frame import Column, check, reading
 from tidings.kernels import window_layout as at
 from tidings.policy import Policy
 
@@ -179,11 +187,19 @@ def load(kind: str, tables: Tables, states: Sequence[bytes], policy: PolicyOf) -
     `policy` gives the policy of a subscriber, if it is known.
     """
     read = [unpack(kind, state) for state in states]
+    with reading(FRAME.name):
+        for header, columns in read:
+            check_shared(header, columns)
+        check_apart([columns for _, columns in read])
+        _load(tables, read, policy)
+
+
+def _load(tables: Tables, read: Sequence[Read], policy: PolicyOf) -> None:
     places = _enrol(tables, read, policy)
     _enter(tables, [columns for _, columns in read])
     parts: dict[int, list[Arrays]] = {}
     for (header, columns), mine in zip(read, places, strict=True):
-        for place, part in _given(tables, columns).items():
+        for place, part in _given(tables, columns, mine).items():
             parts.setdefault(mine[place], []).append(part)
         for index in mine:
             cohort = tables.cohorts[index]
@@ -203,6 +219,7 @@ def _enrol(tables: Tables, read: Sequence[Read], policy: PolicyOf) -> list[list[
         seats.append(len(policies) + columns["seats"].astype(np.int32))
         mine = [_policy(form, policy(columns["subscribers"][first])) for form, first in pairs]
         places.append([tables.cohort(each) for each in mine])
+        check(len(set(places[-1])) == len(mine), FRAME.name, "a policy is there twice")
         policies += mine
     order = np.array([index for mine in places for index in mine], np.int32)
     names = list(chain.from_iterable(columns["subscribers"] for _, columns in read))
@@ -219,6 +236,7 @@ def _enter(tables: Tables, states: Sequence[Columns]) -> None:
         columns = ("us", "events", "sequence")
         rows = {row for each in states for row in zip(*(each[n] for n in columns), strict=True)}
         found = sorted(rows)
+        check(len({row[1] for row in found}) == len(found), FRAME.name, "an event has two times")
         us, sequence = (np.array([row[at] for row in found], np.int64) for at in (0, 2))
         tables.slots([row[1] for row in found], us, sequence)
     for each in states:
@@ -229,22 +247,37 @@ def _enter(tables: Tables, states: Sequence[Columns]) -> None:
 
 def _policy(form: dict[str, Any], found: Policy | None) -> Policy:
     """Give the policy of a form; a distance of somebody's own is only in the policy itself."""
-    return found if found is not None and kept(found) == form else Policy(**form)
+    return found if found is not None and kept(found) == form else read_kept(form)
 
 
-def _given(tables: Tables, columns: Columns) -> dict[int, Arrays]:
+def _given(tables: Tables, columns: Columns, mine: Sequence[int]) -> dict[int, Arrays]:
     """Give the columns of each cohort with the slots and numbers that the tables have given."""
     slots = tables.slots(columns["events"], columns["us"], columns["sequence"])
     numbers = tables.names.matched.number_many(columns["subscriptions"])
-    parts: dict[int, Arrays] = {}
+    counts, rows = Counts(len(slots), len(numbers)), np.bincount(columns["seats"]).tolist()
+    parts, found = _parts(columns), dict[int, Arrays]()
+    for place, index in enumerate(mine):
+        cohort = tables.cohorts[index]
+        if isinstance(cohort, ObjectCohort):
+            continue
+        check(str(place) in parts, FRAME.name, f"the columns of policy {place} are missing")
+        part = parts.pop(str(place))
+        check_part(cohort, part, rows[place], counts)
+        for name in {"slot", "ring"} & part.keys():
+            part[name] = slots[part[name]]
+        found[place] = _read(part | {"members": numbers[part["members"]]})
+    check(not parts, FRAME.name, "it has columns that belong to no policy")
+    return found
+
+
+def _parts(columns: Columns) -> dict[str, Arrays]:
+    """Give the columns of each cohort, by the place of its policy as the columns name it."""
+    parts: dict[str, Arrays] = {}
     for full, column in columns.items():
         name, dash, number = full.partition("-")
         if dash:
-            parts.setdefault(int(number), {})[name] = column
-    for place, part in parts.items():
-        for name in {"slot", "ring"} & part.keys():
-            part[name] = slots[part[name]]
-        parts[place] = _read(part | {"members": numbers[part["members"]]})
+            check(isinstance(column, np.ndarray), FRAME.name, f"column {full} holds no numbers")
+            parts.setdefault(number, {})[name] = column
     return parts
 
 
@@ -258,7 +291,9 @@ def _fill(tables: Tables, index: int, some: Sequence[Arrays]) -> None:
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
     handles = tables.names.matched.handles(starts, part["members"], tables.copy_sets)
     if isinstance(cohort, DiverseCohort):
+        check_diverse(cohort, tables.names.events, part)
         cohort.fill(tables.names.events, part, handles)
     else:
+        check_ranked(cohort, tables.names.events, part)
         cohort.fill(tables.names.events, COUNTERS, part, handles)
     tables.note_ends(index, cohort.open_ends())

@@ -13,7 +13,7 @@ from tidings.feeds.cohort import Cohort
 from tidings.feeds.cohorts import AnyCohort, Cohorts
 from tidings.feeds.deliveries import Deliveries, Names, Part, made_already
 from tidings.feeds.ends import Ends
-from tidings.feeds.events import UNNUMBERED, EventTable
+from tidings.feeds.events import UNNUMBERED, EventTable, read_form
 from tidings.feeds.look import current, current_diverse
 from tidings.feeds.matched import MatchedSets
 from tidings.feeds.objects import ObjectCohort
@@ -245,8 +245,17 @@ class TableFeeds:
         return state
 
     def restore(self, state: bytes, policy: PolicyOf = lambda _: None) -> None:
-        """Go on from a snapshot; a policy without a form has to be given, by its subscriber."""
-        self.restore_many([state], policy)
+        """Go on from a snapshot; a policy without a form has to be given, by its subscriber.
+
+        All events are read, so that a damaged one is noticed here; `restore_many` reads those of a
+        window when it is touched.
+        """
+        fresh = TableFeeds()
+        load(self.name, fresh, [state], policy)
+        for form in fresh.names.events.forms:
+            if form:
+                read_form(form)
+        vars(self).update(vars(fresh))
 
     def restore_many(self, states: Sequence[bytes], policy: PolicyOf = lambda _: None) -> None:
         """Go on from snapshots of different subscribers, as if they had always been together."""

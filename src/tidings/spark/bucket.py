@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tidings.errors import TidingsError
+from tidings.errors import StateError
 from tidings.feeds.rows import Rows
 from tidings.feeds.table import TableFeeds
-from tidings.frame import Frame
+from tidings.frame import Frame, check, reading
 from tidings.kernels.window_seats import FAR
 from tidings.policy import Policy, Subscriber
 from tidings.sealed.member import mark_of
@@ -36,9 +36,9 @@ from tidings.spark.pulse import Pulse
 from tidings.spark.roster import Roster, roster
 from tidings.spark.seen import Seen, hashed
 from tidings.spark.ticks import Tick, Ticks
-from tidings.window import Moment
+from tidings.window import Moment, saved
 
-FRAME: Final = Frame(b"tidings-bucket", 2, "the state of a bucket")
+FRAME: Final = Frame(b"tidings-bucket", 3, "the state of a bucket")
 WEEK_US: Final = 7 * 86_400_000_000
 
 
@@ -213,14 +213,14 @@ class Bucket:
 
     def unpack(self, blob: bytes, pulse: Pulse) -> None:
         """Go on from packed bytes; those of another version or number of buckets are refused."""
-        header, columns = FRAME.unpack(blob)
+        header, columns = opened(blob)
         if header["buckets"] != self._terms.buckets:
-            raise TidingsError(
+            raise StateError(
                 f"the checkpoint was begun with {header['buckets']} buckets, and this is "
                 f"{self._terms.buckets}; take it over with tidings.spark.rebucket"
             )
-        self.feeds.restore(columns["feeds"].tobytes(), self._roster.policy)
-        self.waiting = Parcel.unpack(columns["waiting"].tobytes())
+        self.feeds.restore_many([columns["feeds"]], self._roster.policy)
+        self.waiting = Parcel.unpack(columns["waiting"])
         self.seen.restore(columns)
         self.aside = {name: Aside(*each) for name, each in header.get("aside", {}).items()}
         self.watermark_us = pulse.watermark_us
@@ -268,9 +268,20 @@ def packed(
     header: Mapping[str, Any], feeds: TableFeeds, waiting: Parcel, seen: Mapping[str, Any]
 ) -> bytes:
     """Give the state of a bucket as bytes."""
-    blobs = {"feeds": feeds.snapshot(), "waiting": waiting.pack()}
-    columns = {name: np.frombuffer(blob, np.uint8) for name, blob in blobs.items()}
-    return FRAME.pack(header, {**columns, **seen})
+    return FRAME.pack(header, {"feeds": feeds.snapshot(), "waiting": waiting.pack(), **seen})
+
+
+def opened(blob: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the header and the columns of the state of a bucket."""
+    header, columns = FRAME.unpack(blob)
+    with reading(FRAME.name):
+        saved.whole(header, "buckets")
+        saved.whole(header, "roster", -(1 << 64), 1 << 64, missing=True)
+        for name in ("feeds", "waiting"):
+            check(isinstance(columns[name], bytes), FRAME.name, f"column {name} holds no bytes")
+        for name in ("low", "high", "us"):
+            check(name in columns, FRAME.name, f"column {name} is missing")
+    return header, columns
 
 
 def _mark(name: str, policy: Policy) -> int:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from tidings.columns import ReadEvents
+from tidings.frame import reading
 from tidings.model import Event
 from tidings.spark import outcome
 
@@ -33,12 +34,21 @@ def pack_rows(rows: pa.RecordBatch) -> bytes:
     return found
 
 
+def _unpacked(body: bytes) -> list[pa.RecordBatch]:
+    """Return rows that were written down; they are validated in full before anything reads them."""
+    with reading("a batch of rows for the late table"):
+        found = list(pa.ipc.open_stream(body))
+        for rows in found:
+            rows.validate(full=True)
+        return found
+
+
 def late_rows(batches: Iterable[Batch], watermark_us: int | None, read: ReadEvents) -> pa.Table:
     """Give, as outcomes, the events that are before the watermark."""
     late = list[Event]()
     for oldest_us, body in batches:
         if watermark_us is not None and oldest_us < watermark_us:
-            for rows in pa.ipc.open_stream(body):
+            for rows in _unpacked(body):
                 every = (each for each in read(rows) if isinstance(each, Event))
                 late += [each for each in every if each.published_us < watermark_us]
     return outcome.late(late, watermark_us or 0)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from tidings.errors import clipped, shown
 from tidings.feeds.deliveries import Deliveries, Names
+from tidings.frame import check, reading
 from tidings.kernels import window_layout as at
 from tidings.model import Delivery, Event
 from tidings.rows import written
@@ -141,7 +142,8 @@ def repeated(parcel: Parcel) -> pa.Table:
 
 def dead(letters: Sequence[str | bytes]) -> pa.Table:
     """Give dead letters, which came as JSON; with their event where others may tell the same."""
-    forms: list[Mapping[str, Any]] = [json.loads(letter) for letter in letters]
+    with reading("a dead letter of the stream"):
+        forms = [_read_letter(letter) for letter in letters]
     found = {
         "event": [form.get("event") for form in forms],
         "record": [json.dumps(form["record"]) for form in forms],
@@ -173,6 +175,12 @@ def unusable(parcel: Parcel, reasons: Mapping[str, str]) -> pa.Table:
         ],
     }
     return _table("dead", len(reasons), found)
+def _read_letter(letter: str | bytes) -> Mapping[str, Any]:
+    form: dict[str, Any] = json.loads(letter)
+    event = form.get("event")
+    fits = isinstance(form["reason"], str) and isinstance(event, str | None)
+    check(fits and "record" in form, "a dead letter", "a field has another type")
+    return form
 
 
 def records(parcel: Parcel) -> list[str]:

@@ -4,9 +4,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tidings.errors import TidingsError
+from tidings.errors import StateError, TidingsError, shown
+from tidings.frame import WAY_OUT
 from tidings.spark.ticks import Tick, Ticks
-from tidings.window import Moment
+from tidings.window import Moment, saved
+from tidings.window.saved import FAR
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,17 @@ class Pulse:
         """Read it again; what is damaged, or of another release, is refused."""
         try:
             form = json.loads(state)
-            return cls(**form | {"ticks": tuple(Tick(*each) for each in form["ticks"])})
-        except (ValueError, TypeError, KeyError) as error:
-            raise TidingsError(
-                f"the pulse of a bucket is damaged, or of another version of Tidings: {error}"
+            saved.whole(form, "watermark_us", -FAR, FAR, missing=True)
+            for name in ("due_us", "due_sequence"):
+                saved.whole(form, name, -FAR, FAR)
+            saved.whole(form, "sequence")
+            ticks = saved.items(form, "ticks", width=2)
+            for us, sequence in ticks:
+                saved.number("the time of a tick", us, -FAR, FAR)
+                saved.number("the number of a tick", sequence)
+            return cls(**form | {"ticks": tuple(Tick(*each) for each in ticks)})
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise StateError(
+                "the pulse of a bucket is damaged, or of another version of Tidings: "
+                f"{shown(error) if not isinstance(error, TidingsError) else error}; {WAY_OUT}"
             ) from None

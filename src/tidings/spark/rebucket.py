@@ -12,11 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from tidings import checks
 from tidings.feeds.table import TableFeeds
 from tidings.kernels.window_seats import FAR
-from tidings.spark.bucket import FRAME, packed
+from tidings.spark.bucket import opened, packed
 from tidings.spark.flow import bucket_of
 from tidings.spark.parcel import Parcel
 from tidings.spark.parcels import joined, merge, of_subscribers
 from tidings.spark.pulse import Pulse
+from tidings.spark.seen import Seen
 from tidings.spark.ticks import Ticks
 
 STATE: Final = "bucket int, blob binary, pulse binary"
@@ -83,10 +84,11 @@ def rebucketed(
 
 
 def _opened(blob: bytes) -> Old:
-    header, columns = FRAME.unpack(blob)
-    feeds = TableFeeds()
-    feeds.restore(columns["feeds"].tobytes())
-    return Old(header, feeds, Parcel.unpack(columns["waiting"].tobytes()), columns)
+    header, columns = opened(blob)
+    feeds, seen = TableFeeds(), Seen(0)
+    feeds.restore_many([columns["feeds"]])
+    seen.restore(columns)
+    return Old(header, feeds, Parcel.unpack(columns["waiting"]), seen.columns())
 
 
 def _parted(olds: Sequence[Old], buckets: int) -> list[list[bytes]]:

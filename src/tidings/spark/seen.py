@@ -7,8 +7,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tidings.frame import check
+
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
+_NAME: Final = "the list of ids that a bucket has seen"
 MOST: Final = 1 << 15
 """How many ids are remembered at most, besides those that are not before the watermark."""
 
@@ -60,9 +63,14 @@ class Seen:
         """Give the state as columns."""
         return {"low": self.low, "high": self.high, "us": self.us}
 
-    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from columns."""
-        self.low, self.high, self.us = (state[name].copy() for name in ("low", "high", "us"))
+        low, high, us = (state[name] for name in ("low", "high", "us"))
+        for column, kind in ((low, np.uint64), (high, np.uint64), (us, np.int64)):
+            fits = isinstance(column, np.ndarray) and column.dtype == kind
+            check(fits and column.shape == (len(low),), _NAME, "a column is missing")
+        check((low[1:] >= low[:-1]).all(), _NAME, "they are not in order")
+        self.low, self.high, self.us = low.copy(), high.copy(), us.copy()
 
 
 def hashed(ids: Sequence[str]) -> Hashes:

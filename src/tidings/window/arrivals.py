@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
-from tidings.errors import TidingsError
+from tidings.errors import InvalidForm, TidingsError
+from tidings.window import saved
+from tidings.window.saved import FAR
 
 T = TypeVar("T")
 
@@ -52,5 +55,13 @@ class Arrivals(Generic[T]):
 
     def restore(self, state: Mapping[str, Any], load: Callable[[Any], T]) -> None:
         """Go on from a snapshot."""
-        self.watermark_us, self._count = state["watermark_us"], state["count"]
-        self._waiting = [(us, n, count, load(item)) for us, n, count, item in state["waiting"]]
+        mark = saved.whole(state, "watermark_us", -FAR, FAR, missing=True)
+        count, waiting = saved.whole(state, "count"), list[tuple[int, int, int, T]]()
+        for us, number, nth, item in saved.items(state, "waiting", width=4):
+            saved.number("the time of an arrival", us, -FAR if mark is None else mark + 1, FAR)
+            saved.number("the number of an arrival", number)
+            saved.number("the place of an arrival", nth, 0, count - 1)
+            waiting.append((us, number, nth, load(item)))
+        if any(one[:3] >= other[:3] for one, other in pairwise(waiting)):
+            raise InvalidForm("field 'waiting' is in order of time, number and arrival")
+        self.watermark_us, self._count, self._waiting = mark, count, waiting

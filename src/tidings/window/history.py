@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from tidings import checks
 from tidings.model import Match, newest_first
+from tidings.window import saved
 from tidings.window.length import check_count, read_lengths
 from tidings.window.protocol import Chooser, Moment, Pick
 from tidings.window.recent import Recent, extent, picks
@@ -99,4 +100,4 @@ class HistoryWindow:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot."""
         self._recent.restore(state)
-        self._held = set(state["held"])
+        self._held = set(saved.texts(state, "held"))

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tidings import checks
-from tidings.errors import InvalidPolicy
+from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.model import Match
+from tidings.window import saved
 from tidings.window.length import check_count, read_lengths
 from tidings.window.once import DELIVERED, OnceOnly
 from tidings.window.protocol import Chooser, Moment, Pick
 from tidings.window.recent import Axis, Recent, newest_us
+from tidings.window.saved import FAR
 
 
 @dataclass(frozen=True)
@@ -110,4 +112,11 @@ class JumpingWindow:
         """Go on from a snapshot."""
         self._recent.restore(state)
         self._once.restore(state)
-        self._end = state["end"]
+        self._end = end = saved.whole(state, "end", -FAR, FAR, missing=True)
+        if (end is None) == bool(self._recent.matches):
+            raise InvalidForm("field 'end' is there if the window holds matches, and only then")
+        # Steps up to now are taken one by one, so they must start where the matches are.
+        last, length = self._recent.last_place(self._steps), self._recent.axis
+        farthest = last + self._steps.size + (length.size if length else 0)
+        if end is not None and not last < end <= farthest:
+            raise InvalidForm(f"field 'end' is above {last} and at most {farthest}, not {end}")

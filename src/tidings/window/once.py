@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Protocol
 
 from tidings.model import Match
+from tidings.window import saved
 from tidings.window.protocol import Chooser, Pick
 from tidings.window.recent import extent, ids_of, picks
 
@@ -76,4 +77,4 @@ class OnceOnly:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot."""
-        self._delivered = set(state["delivered"])
+        self._delivered = set(saved.texts(state, "delivered"))

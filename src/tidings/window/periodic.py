@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tidings import checks
-from tidings.errors import InvalidPolicy, InvalidValue
+from tidings.errors import InvalidForm, InvalidPolicy, InvalidValue
 from tidings.model import Match
 from tidings.values import format_time, parse_time_us
+from tidings.window import saved
 from tidings.window.length import check_count, read_lengths
 from tidings.window.protocol import Chooser, Moment, Pick
 from tidings.window.recent import Axis, Recent, extent, newest_us, picks
+from tidings.window.saved import FAR
 
 
 @dataclass(frozen=True)
@@ -94,4 +96,6 @@ class PeriodicWindow:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot."""
         self._recent.restore(state)
-        self._end = state["end"]
+        self._end = saved.whole(state, "end", -FAR, FAR, missing=True)
+        if self._end is not None and not self._recent.matches:
+            raise InvalidForm("field 'end' is null in a window without matches")

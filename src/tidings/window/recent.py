@@ -6,6 +6,7 @@ from typing import Any
 from tidings.errors import InvalidEvent
 from tidings.model import Match
 from tidings.values import format_time
+from tidings.window import saved
 from tidings.window.length import Length
 from tidings.window.protocol import Moment, Pick
 
@@ -101,8 +102,18 @@ class Recent:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot."""
-        self.seen = state["seen"]
-        self._entries = [(number, Match.from_dict(form)) for number, form in state["entries"]]
+        seen, last = saved.whole(state, "seen"), 0
+        entries = list[Entry]()
+        for number, form in saved.items(state, "entries", width=2):
+            last = saved.number("the number of a match", number, last + 1, seen)
+            entries.append((last, saved.read_match(form)))
+        self.seen, self._entries = seen, entries
+
+    def last_place(self, axis: "Axis") -> int:
+        """Return the last place on an axis that the matches seen so far have reached."""
+        if axis.kind == "matching":
+            return self.seen
+        return max((axis.place(entry) for entry in self._entries), default=0)
 
 
 def sequence_of(match: Match) -> int:
