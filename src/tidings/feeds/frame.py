@@ -22,7 +22,7 @@ def unpack(kind: str, state: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     about, columns = FRAME.unpack(state)
     check({"kind", "header"} <= about.keys(), FRAME.name, "its header names no kind of feeds")
     if about["kind"] != kind:
-        found = about["kind"] if isinstance(about["kind"], str) else shown(about["kind"])
+        found = shown(about["kind"]).strip("'")
         raise StateError(f"the snapshot is of {found} feeds, and these are {kind}")
     check(isinstance(about["header"], dict), FRAME.name, "its header is no object")
     return about["header"], columns
