@@ -1,6 +1,7 @@
 """The stateful operator: a blob and a pulse for each bucket in Spark's state store."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from tidings.columns import ReadEvents, read_events
+from tidings.errors import StateError
 from tidings.policy import Subscriber
 from tidings.spark import outcome
 from tidings.spark.bucket import Terms
@@ -63,10 +65,11 @@ class BucketProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Run one bucket over its rows of this batch."""
-        sent = read_rows(rows)
-        known = self._pulse.get()
-        pulse = Pulse.unpack(bytes(known[0])) if known else Pulse()
-        late = late_rows(sent.batches, pulse.watermark_us, self.read)
+        with of_bucket(key):
+            sent = read_rows(rows)
+            known = self._pulse.get()
+            pulse = Pulse.unpack(bytes(known[0])) if known else Pulse()
+            late = late_rows(sent.batches, pulse.watermark_us, self.read)
         if late.num_rows:
             yield late.to_pandas(integer_object_nulls=True)
         busy = sent.parcels or sent.letters
@@ -76,7 +79,8 @@ class BucketProcessor(StatefulProcessor):
             return
         state = self._blob.get()
         blob = bytes(state[0]) if state else None
-        bucket, found = run_isolated(Opening(self.people, self.terms, blob, pulse), sent)
+        with of_bucket(key):
+            bucket, found = run_isolated(Opening(self.people, self.terms, blob, pulse), sent)
         self._blob.update((bucket.pack(),))
         self._pulse.update((bucket.pulse.pack(),))
         yield found.to_pandas(integer_object_nulls=True)
@@ -93,6 +97,15 @@ class BucketProcessor(StatefulProcessor):
 
     def close(self) -> None:
         """Hold nothing open."""
+
+
+@contextmanager
+def of_bucket(key: Any) -> Iterator[None]:
+    """Name the bucket in errors about its state."""
+    try:
+        yield
+    except StateError as error:
+        raise StateError(f"bucket {key[0]}: {error}") from None
 
 
 def read_rows(frames: Iterator[pd.DataFrame]) -> Sent:
