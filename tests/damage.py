@@ -131,7 +131,8 @@ def hostile_column(rng: Random, column: Any) -> Any:
         if len(flat):
             at = slice(None) if change == "all" else rng.randrange(len(flat))
             values = FLOATS if made.dtype.kind == "f" else NUMBERS
-            near = flat[at] + rng.choice([-3, -2, -1, 1, 1, 2, 3, 7])
+            with np.errstate(over="ignore"):
+                near = flat[at] + rng.choice([-3, -2, -1, 1, 1, 2, 3, 7])
             flat[at] = near if change == "step" else rng.choice(values)
     return made
 

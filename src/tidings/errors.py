@@ -11,7 +11,9 @@ class TidingsError(ValueError):
     """Anything that Tidings refuses. The message names the value and the rule."""
 
     def __init__(self, message: object = "") -> None:
-        super().__init__(clipped(str(message)))
+        # Half a surrogate pair, which no file or terminal takes, is shown escaped.
+        text = str(message).encode(errors="backslashreplace").decode()
+        super().__init__(clipped(text))
 
 
 def clipped(text: str, size: int = MESSAGE_BYTES) -> str:
