@@ -106,7 +106,7 @@ def test_the_address_of_a_store_never_shows_a_password(folder):
     assert isinstance(config.subscriptions, Address)
     assert config.subscriptions.url == url
     assert "secret" not in f"{config.subscriptions} {config}"
-    assert str(config.subscriptions) == "postgresql:host:5433/news"
+    assert str(config.subscriptions) == "postgresql://host/news"
 
 
 def test_a_path_with_signs_that_addresses_use_is_found_again(folder):
@@ -176,13 +176,13 @@ KAFKA = '[source]\nformat = "kafka"\n'
         ),
         (
             {"source": "[source]\nformat = 'tidings-table'\noptions = { url = 'a.db' }\n"},
-            "[source] options url is sqlite:///file.db or postgresql://user@host/database, no",
+            "[source] options url cannot be read; write sqlite:///path, or postgresql://user@host/",
         ),
         ({"source": f"{FILES}unreadable = 'skip'\n"}, "[source] unreadable is one of 'stop', 'd"),
         ({"wishes": "[subscriptions]\n"}, "[subscriptions]: give the path of a file, or a store"),
         (
             {"wishes": "[subscriptions]\nstore = 'people.db'\n"},
-            "[subscriptions] store is sqlite:///file.db or postgresql://user@host/database, not 'p",
+            "[subscriptions] store cannot be read; write sqlite:///path, or postgresql://user@host",
         ),
         (
             {"wishes": "[subscriptions]\nstore = 'sqlite:///none.db'\n"},
@@ -204,7 +204,7 @@ KAFKA = '[source]\nformat = "kafka"\n'
             {"sink": f"{OUT}format = 'jsonl'\nstore = 'sqlite:///a.db'\n"},
             "[sink] store goes with format = 'store', not 'jsonl'",
         ),
-        ({"sink": f"{OUT}store = 'a.db'\n"}, "[sink] store is sqlite:///file.db or postgresql:"),
+        ({"sink": f"{OUT}store = 'a.db'\n"}, "[sink] store cannot be read; write sqlite:///path"),
         ({"sink": f"{OUT}options = {{}}\n"}, "[sink] options goes with a format of Spark, not 'pa"),
         ({"sink": f"{OUT}format = 'kafka'\n"}, "or one of Spark with [sink.options], not 'kafka'"),
         ({"sink": f"{OUT}format = 'x'\noptions = {{}}\nselect = 3\n"}, "[sink] select is a non-em"),

@@ -13,6 +13,7 @@ from tidings.errors import InvalidForm
 from tidings.files import SUFFIXES, read_events
 from tidings.model import Event
 from tidings.rows import BadRecord
+from tidings.secrets import shown_safely
 
 UNREADABLE: Final = ("stop", "dead-letter")
 KAFKA: Final = "tidings-kafka"
@@ -94,12 +95,19 @@ def find_source(base: Path, path: str, form: str | None = None, files_per_batch:
     """
     if form is not None:
         checks.choice("format", form, [suffix[1:] for suffix in SUFFIXES], InvalidForm)
-    folder, pattern = _split(base, path)
-    suffix = f".{form}" if form else _suffix(path, _files(folder, pattern))
-    if pattern == "":
-        pattern = f"*{suffix}"
-    if not _files(folder, pattern):
-        raise InvalidForm(f"path: no file is at {path!r} in {base}")
+    try:
+        folder, pattern = _split(base, path)
+        suffix = f".{form}" if form else _suffix(path, _files(folder, pattern))
+        if pattern == "":
+            pattern = f"*{suffix}"
+        found = _files(folder, pattern)
+    except InvalidForm:
+        raise
+    except (OSError, ValueError, NotImplementedError):
+        # A name that is too long, a folder that cannot be listed, a pattern that means nothing.
+        found = []
+    if not found:
+        raise InvalidForm(f"path: no file is at {shown_safely(path)} in {base}")
     return Source(folder, pattern, suffix, files_per_batch)
 
 
@@ -111,7 +119,8 @@ def _split(base: Path, path: str) -> tuple[Path, str]:
     if whole.is_file():
         return whole.parent, f"{escape(whole.name[:-1])}[{whole.name[-1]}]"
     if "**" in path:
-        raise InvalidForm(f"path: ** is not possible, in {path!r}; name each folder, or write *")
+        given = shown_safely(path)
+        raise InvalidForm(f"path: ** is not possible, in {given}; name each folder, or write *")
     parts = Path(path).parts
     fixed = list(takewhile(lambda part: not _WILD.search(part), parts))
     return base.joinpath(*fixed), "/".join(parts[len(fixed) :])
@@ -127,7 +136,8 @@ def _files(folder: Path, pattern: str) -> list[Path]:
 def _suffix(path: str, files: list[Path]) -> str:
     found = sorted({file.suffix.lower() for file in files})
     if len(found) > 1:
-        raise InvalidForm(f"path: {path!r} holds {' and '.join(found)} files; give a format")
+        given = shown_safely(path)
+        raise InvalidForm(f"path: {given} holds {' and '.join(found)} files; give a format")
     if found and found[0] not in SUFFIXES:
         listed = ", ".join(suffix[1:] for suffix in SUFFIXES)
         raise InvalidForm(f"path: {files[0].name} has no known suffix; give a format: {listed}")

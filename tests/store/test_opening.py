@@ -24,7 +24,9 @@ def test_every_spelling_of_a_path_opens_the_same_store(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["mysql://host/db", "sqlite://host", "http://x"])
 def test_other_addresses_are_refused(address: str) -> None:
-    with pytest.raises(StoreError, match="is no address of a store; write a path, sqlite:///path"):
+    with pytest.raises(
+        StoreError, match="the address of a store cannot be read; write a path, sqlite:///path"
+    ):
         open_store(address)
 
 

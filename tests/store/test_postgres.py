@@ -138,7 +138,7 @@ def test_letters_that_a_lost_answer_took_are_handed_out(
     ("change", "says"),
     [
         (("/postgres?", "/nowhere?"), 'database "nowhere" does not exist'),
-        (("//postgres:", "//nobody:"), 'role "nobody" does not exist'),
+        (("//postgres:", "//nobody:"), 'role "***" does not exist'),
     ],
 )
 def test_what_time_does_not_mend_is_said_at_once(
@@ -152,13 +152,13 @@ def test_what_time_does_not_mend_is_said_at_once(
 
 
 def test_an_address_that_is_none_is_refused() -> None:
-    with pytest.raises(StoreError, match="this is no address of PostgreSQL"):
+    with pytest.raises(StoreError, match="the address of a store cannot be read"):
         open_store("postgresql://host/db?colour=red")
 
 
 def test_errors_do_not_show_passwords() -> None:
     address = "postgresql://addison:secret@127.0.0.1:1/db"
-    with pytest.raises(StoreError, match=r"^postgresql://127\.0\.0\.1:1/db: ") as refused:
+    with pytest.raises(StoreError, match=r"^postgresql://127\.0\.0\.1/db: ") as refused:
         open_store(address, patience_s=0)
     assert "secret" not in str(refused.value)
 

@@ -1,6 +1,5 @@
 """The config of a run: a TOML file, read strictly. docs/pipeline.md tells of every key."""
 
-from tidings.config.address import Address
 from tidings.config.pipeline import (
     AVAILABLE_NOW,
     DEFAULT,
@@ -10,6 +9,7 @@ from tidings.config.pipeline import (
     load_config,
 )
 from tidings.config.sink import FOLDERS, STORE, Sink
+from tidings.store.address import Address
 
 __all__ = [
     "AVAILABLE_NOW",

@@ -1,23 +1,26 @@
 """The whole of a config.
 
 `[source]`, `[subscriptions]` and `[sink]` must be there; `[subscribers]`, `[policies.NAME]`,
-`[stream]`, `[spark]`, `[metrics]` and `engine` may be. Paths are seen from the folder of the file.
+`[stream]`, `[spark]`, `[metrics]`, `[limits]` and `engine` may be. Paths are
+seen from the folder of the file.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 from tidings import checks
-from tidings.config.address import Address, read_address
-from tidings.config.reading import Form, naming, read_toml, settings
+from tidings.config.reading import Form, naming, read_toml, settings, store_address, table
 from tidings.config.sink import Sink, read_sink
-from tidings.config.source import read_source
-from tidings.errors import InvalidForm
-from tidings.forms import fields, loads_policy
+from tidings.config.source import read_source, text_of
+from tidings.errors import InvalidForm, shown
+from tidings.forms import loads_policy
+from tidings.limits import TRUSTED, Limits
 from tidings.policy import Policy
+from tidings.secrets import shown_safely
 from tidings.source import Source, SparkSource
+from tidings.store.address import Address
 from tidings.values import parse_duration_us
 
 ENGINES: Final = ("spark", "local")
@@ -25,7 +28,8 @@ DEFAULT: Final = "default"
 AVAILABLE_NOW: Final = "available-now"
 OFF: Final = "off"
 _STREAM: Final = ("lateness", "future", "buckets", "trigger", "checkpoint", "master")
-_OPTIONAL: Final = ("engine", "subscribers", "policies", "stream", "spark", "metrics")
+PRESETS: Final = {"trusted": Limits.trusted(), "public": Limits.public()}
+_OPTIONAL: Final = ("engine", "subscribers", "policies", "stream", "spark", "metrics", "limits")
 
 
 @dataclass(frozen=True)
@@ -53,8 +57,9 @@ class Config:
     trigger: str = AVAILABLE_NOW
     checkpoint: str | None = None
     master: str | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     metrics: Metrics = Metrics()
+    limits: Limits = TRUSTED
 
     def policy(self, subscriber: str) -> Policy | None:
         """Give the policy of somebody who is not among the subscribers; None: there is none.
@@ -109,10 +114,10 @@ def check_engine(config: Config) -> None:
 
 
 def _config(form: Form, path: Path) -> Config:
-    found = fields(form, "config", ("source", "subscriptions", "sink"), _OPTIONAL)
+    found = table(form, "config", ("source", "subscriptions", "sink"), _OPTIONAL)
     engine = found.get("engine", "spark")
     checks.choice("engine", engine, ENGINES, InvalidForm)
-    base = path.parent
+    base, limits = path.parent, _limits(found.get("limits", {}))
     subscriptions = _subscriptions(found["subscriptions"], base)
     people = found.get("subscribers")
     if people is not None and isinstance(subscriptions, Address):
@@ -123,7 +128,8 @@ def _config(form: Form, path: Path) -> Config:
         subscriptions=subscriptions,
         sink=read_sink(found["sink"], base),
         subscribers=_file("[subscribers]", people, base) if people is not None else None,
-        policies=_policies(found.get("policies", {})),
+        policies=_policies(found.get("policies", {}), limits),
+        limits=limits,
         engine=engine,
         settings=_settings(found.get("spark", {})),
         metrics=_metrics(found.get("metrics", {}), base),
@@ -133,38 +139,57 @@ def _config(form: Form, path: Path) -> Config:
 
 def _subscriptions(form: Any, base: Path) -> Path | Address:
     if isinstance(form, Mapping) and "store" in form:
-        found = fields(form, "[subscriptions]", ("store",))
-        address = read_address("[subscriptions] store", found["store"], base)
-        if address.file is not None and not address.file.exists():
+        found = table(form, "[subscriptions]", ("store",))
+        address = store_address("[subscriptions] store", found["store"], base)
+        if address.file is not None and not _exists(address.file):
             raise InvalidForm(f"[subscriptions] store: there is no file {address}")
         return address
     if isinstance(form, Mapping) and "path" not in form:
-        fields(form, "[subscriptions]", (), ("path", "store"))
+        table(form, "[subscriptions]", (), ("path", "store"))
         raise InvalidForm("[subscriptions]: give the path of a file, or a store")
     return _file("[subscriptions]", form, base)
 
 
 def _file(label: str, form: Form, base: Path) -> Path:
-    found = fields(form, label, ("path",))
-    path = base / checks.name(f"{label} path", found["path"], InvalidForm)
-    if not path.exists():
-        raise InvalidForm(f"{label} path: there is no file {found['path']!r} in {base}")
+    found = table(form, label, ("path",))
+    path = base / text_of(f"{label} path", found["path"])
+    if not _exists(path):
+        given = shown_safely(found["path"])
+        raise InvalidForm(f"{label} path: there is no file {given} in {base}")
     return path
 
 
-def _policies(form: Form) -> dict[str, Policy]:
+def _exists(path: Path) -> bool:
+    """Tell whether there is such a file; a name that no file can have is that of none."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _limits(form: object) -> Limits:
+    """Read `[limits]`: a preset, and each limit that differs from it by its name."""
+    names = [each.name for each in fields(Limits)]
+    found = table(form, "[limits]", (), ("preset", *names))
+    with naming("[limits] "):
+        preset = found.pop("preset", "trusted")
+        checks.choice("preset", preset, PRESETS, InvalidForm)
+        return replace(PRESETS[preset], **found)
+
+
+def _policies(form: Form, limits: Limits) -> dict[str, Policy]:
     if not isinstance(form, dict):
-        raise InvalidForm(f"[policies.NAME] is a table for each name; policies is {form!r}")
-    return {name: _policy(name, each) for name, each in form.items()}
+        raise InvalidForm(f"[policies.NAME] is a table for each name; policies is {shown(form)}")
+    return {name: _policy(name, each, limits) for name, each in form.items()}
 
 
-def _policy(name: str, form: Form) -> Policy:
+def _policy(name: str, form: Form, limits: Limits) -> Policy:
     with naming(f"[policies.{name}] "):
-        return loads_policy(form)
+        return loads_policy(form, limits)
 
 
 def _stream(form: Form, base: Path) -> Form:
-    found = fields(form, "[stream]", (), _STREAM)
+    found = table(form, "[stream]", (), _STREAM)
     with naming("[stream] "):
         checks.count("buckets", found.get("buckets", 1), InvalidForm)
         with naming("lateness: "):
@@ -172,7 +197,7 @@ def _stream(form: Form, base: Path) -> Form:
         _check_future(found.get("future", OFF))
         _check_trigger(found.get("trigger", AVAILABLE_NOW))
         for name in ("checkpoint", "master"):
-            checks.name(name, found.get(name, name), InvalidForm)
+            text_of(name, found.get(name, name))
     if "checkpoint" in found and "://" not in found["checkpoint"]:
         found["checkpoint"] = str((base / found["checkpoint"]).resolve())
     return found
@@ -197,9 +222,6 @@ def _settings(form: Form) -> dict[str, str]:
 
 
 def _metrics(form: Form, base: Path) -> Metrics:
-    found = fields(form, "[metrics]", (), ("prometheus", "jsonl"))
-    places = {
-        name: base / checks.name(f"[metrics] {name}", each, InvalidForm)
-        for name, each in found.items()
-    }
+    found = table(form, "[metrics]", (), ("prometheus", "jsonl"))
+    places = {name: base / text_of(f"[metrics] {name}", each) for name, each in found.items()}
     return Metrics(**places)

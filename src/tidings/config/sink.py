@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tidings import checks
-from tidings.config.address import Address, read_address
-from tidings.config.reading import Form, naming, settings
-from tidings.config.source import seen_from
+from tidings.config.reading import Form, naming, settings, store_address, table
+from tidings.config.source import format_name, seen_from, text_of
 from tidings.errors import InvalidForm
-from tidings.forms import fields
+from tidings.secrets import shown_safely
+from tidings.store.address import Address
 
 FOLDERS: Final = ("parquet", "jsonl")
 STORE: Final = "store"
@@ -28,7 +27,7 @@ class Sink:
     path: Path
     format: str = FOLDERS[0]
     store: Address | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
     select: str | None = None
 
     @property
@@ -46,19 +45,19 @@ class Sink:
 
 def read_sink(form: Form, base: Path) -> Sink:
     """Read `[sink]`; with a `store` that is its format."""
-    found = fields(form, "[sink]", ("path",), ("format", "store", "options", "select"))
+    found = table(form, "[sink]", ("path",), ("format", "store", "options", "select"))
     with naming("[sink] "):
-        path = base / checks.name("path", found["path"], InvalidForm)
+        path = base / text_of("path", found["path"])
         if path.exists() and not path.is_dir():
-            raise InvalidForm(f"path is a folder, and {found['path']!r} is a file")
+            raise InvalidForm(f"path is a folder, and {shown_safely(found['path'])} is a file")
         default = STORE if "store" in found else FOLDERS[0]
-        kind = checks.name("format", found.get("format", default), InvalidForm)
+        kind = format_name(found.get("format", default))
         _check_keys(kind, found)
-        store = read_address("store", found["store"], base) if kind == STORE else None
+        store = store_address("store", found["store"], base) if kind == STORE else None
         options = seen_from(base, settings("options", found.get("options", {})))
         select = found.get("select", _KAFKA if kind == "kafka" else None)
         if select is not None:
-            checks.name("select", select, InvalidForm)
+            text_of("select", select)
         return Sink(path, kind, store, options, select)
 
 

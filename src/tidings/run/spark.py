@@ -14,6 +14,8 @@ from tidings.run.sinks import open_sink
 from tidings.run.stop import Stop
 from tidings.sealed.defaults import Defaults
 from tidings.sealed.publisher import Publisher
+from tidings.secrets import Hide, hider, is_secret
+from tidings.source import SparkSource
 from tidings.spark import outcomes, session
 from tidings.spark.frames import Subscribers, Subscriptions
 from tidings.spark.listener import Export, Ledger, json_file, prometheus_file
@@ -63,7 +65,7 @@ def _run(plan: Plan, wanted: Wanted, stop: Stop) -> Iterator[Batch]:
             found.writeStream.queryName(plan.folder.query), gate, plan.folder.checkpoint, every
         )
         sums = Sums()
-        for progress in follow(running):
+        for progress in follow(running, hider_of_config(config)):
             ledger.tell(plan.folder.query, progress)
             counted = tallies.pop(progress.batch)
             sums.add(counted)
@@ -118,7 +120,18 @@ def sketch(plan: Plan) -> Sketch:
     publications = read_stream(_session(plan.config), plan.config.source)
     found = _outcomes(plan, publications, (plan.subscriptions, plan.subscribers))
     columns = tuple((each.name, each.dataType.simpleString()) for each in publications.schema)
-    return Sketch(columns, logical_plan(found))
+    return Sketch(columns, hider_of_config(plan.config)(logical_plan(found)))
+
+
+def hider_of_config(config: Config) -> Hide:
+    """Return a function that hides all secrets of a config in a text."""
+    source = config.source.options if isinstance(config.source, SparkSource) else {}
+    options = (source, config.sink.options, config.settings)
+    found = [value for each in options for key, value in each.items() if is_secret(key)]
+    addresses = (config.subscriptions, config.sink.store)
+    for address in addresses:
+        found += address.secrets if isinstance(address, Address) else ()
+    return hider(found)
 
 
 def _session(config: Config) -> Any:

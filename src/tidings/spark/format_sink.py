@@ -6,7 +6,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from tidings.columns import DELIVERIES
+from tidings.secrets import hider_of
 from tidings.spark.sink import Written
+from tidings.spark.trouble import TROUBLES, SparkTrouble, said
 
 _TABLE = "deliveries"
 
@@ -27,10 +29,21 @@ def format_sink(
             if select is not None:
                 rows.createOrReplaceTempView(_TABLE)
                 rows = batch.sparkSession.sql(select)
-            rows.write.format(form).options(**options).mode("append").save()
+            _save(rows, form, options)
             if written:
                 written(number, batch)
         finally:
             batch.unpersist()
 
     return write
+
+
+def _save(rows: DataFrame, form: str, options: Mapping[str, str]) -> None:
+    try:
+        rows.write.format(form).options(**options).mode("append").save()
+    except TROUBLES as error:
+        words = said(error)
+    else:
+        return
+    # Raised here, it has no context: Spark's error may show options.
+    raise SparkTrouble(f"[sink] format = {form!r}: {hider_of(options)(words)}")

@@ -8,14 +8,22 @@ stop the batch, and Spark tries it again. An interrupt is no `Exception`, and st
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from tidings.errors import SourceError, StoreError
+from tidings.errors import SourceError, StateError, StoreError
 from tidings.model import Event
 from tidings.rows import Failure, guarded
 from tidings.sealed.file import Damaged
 
 T = TypeVar("T")
 
-STOPS: Final = (MemoryError, OSError, ImportError, Damaged, StoreError, SourceError)
+STOPS: Final = (
+    MemoryError,
+    OSError,
+    ImportError,
+    Damaged,
+    StateError,
+    StoreError,
+    SourceError,
+)
 """Errors that are nobody's record."""
 
 

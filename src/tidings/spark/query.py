@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidings.errors import TidingsError
+from tidings.secrets import Hide
 from tidings.spark.checkpoint import clear_unborn
 from tidings.spark.progress import Progress, read_progress
 from tidings.spark.trouble import said, told
@@ -71,16 +72,16 @@ def start(
         return Running(writer.start(), gate)
 
 
-def follow(running: Running) -> Iterator[Progress]:
+def follow(running: Running, hide: Hide = str) -> Iterator[Progress]:
     """Give the progress of each batch when it is done, to the end or until the wish to stop.
 
-    What stops the query otherwise is an error that says why.
+    What stops the query otherwise is an error that says why; `hide` keeps secrets out of it.
     """
     query, gate = running.query, running.gate
     last, ended = -1, False
     try:
         while not ended:
-            ended = _wait(query, gate)
+            ended = _wait(query, gate, hide)
             for progress in _since(query, last):
                 last = progress.batch
                 yield progress
@@ -88,17 +89,26 @@ def follow(running: Running) -> Iterator[Progress]:
         query.stop()
 
 
-def _wait(query: StreamingQuery, gate: Gate) -> bool:
+def _wait(query: StreamingQuery, gate: Gate, hide: Hide) -> bool:
     """Wait a moment; tell whether the query has ended."""
     asked = gate.wish.is_set()
     try:
         ended = bool(query.awaitTermination(_LOOK_EVERY_S))  # type: ignore[arg-type]
     except StreamingQueryException as error:
-        if isinstance(gate.trouble, Stopped):
-            return True
-        why = gate.trouble if isinstance(gate.trouble, TidingsError) else error
-        raise TidingsError(f"the stream stopped: {said(why)}") from error
-    if asked and not ended and not query.status["isTriggerActive"]:
+        stopped = error
+    else:
+        return _halted(query, ended=ended) if asked else ended
+    if isinstance(gate.trouble, Stopped):
+        return True
+    why = gate.trouble if isinstance(gate.trouble, TidingsError) else stopped
+    # Spark's error is the cause only if it shows no secret.
+    cause = stopped if hide(str(stopped)) == str(stopped) else None
+    raise TidingsError(f"the stream stopped: {hide(said(why))}") from cause
+
+
+def _halted(query: StreamingQuery, *, ended: bool) -> bool:
+    """Stop a query that is asked to and does nothing; tell whether it had ended before."""
+    if not ended and not query.status["isTriggerActive"]:
         query.stop()
     return ended
 

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from tidings.errors import TidingsError
 from tidings.rows import BadRecord
+from tidings.secrets import hider_of
 from tidings.source import Source, SparkSource, read_file
 from tidings.spark.progress import watch_events
 from tidings.spark.trouble import TROUBLES, said
@@ -46,7 +47,9 @@ def _read_spark(spark: SparkSession, source: SparkSource) -> DataFrame:
             return rows.select(*(f.expr(each).alias(name) for name, each in source.columns.items()))
         return rows
     except TROUBLES as error:
-        raise TidingsError(f"[source] format = {source.format!r}: {said(error)}") from error
+        words, hide = said(error), hider_of(source.options)
+    # Raised here, it has no context: Spark's error may show options.
+    raise TidingsError(f"[source] format = {source.format!r}: {hide(words)}")
 
 
 def _read_files(spark: SparkSession, source: Source) -> DataFrame:

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
-from urllib.parse import unquote
+from typing import Self
 
 from tidings.errors import StoreError
+from tidings.store.address import Address, read_address
 from tidings.store.catalogue import Catalogue
 from tidings.store.history import History
 from tidings.store.letters import Letters
@@ -14,9 +14,6 @@ from tidings.store.notifications import Notifications
 from tidings.store.protocol import Database
 from tidings.store.schema import migrate
 from tidings.store.sqlite import SqliteDatabase
-
-_POSSIBLE: Final = "a path, sqlite:///path, or postgresql://user@host/database"
-_READ_ONLY: Final = "?mode=ro"
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ def open_store(address: str | Path, *, patience_s: float = 30.0) -> Store:
 
     The address is a path or `sqlite:///path` (`sqlite:////path` from the root; with `?mode=ro`
     only to read), or `postgresql://user@host/database`. A database that is busy or away is waited
-    for up to `patience_s`.
+    for up to `patience_s`. Nothing of an address but its host and database is ever shown.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, open_store(f"{folder}/tidings.db") as store:
@@ -78,29 +75,13 @@ def open_database(address: str | Path, *, patience_s: float = 30.0) -> Database:
 
 
 def _database(address: str | Path, patience_s: float, *, ours: bool = True) -> Database:
-    if isinstance(address, Path):
-        return SqliteDatabase(address, patience_s, read_only=not ours)
-    scheme, mark, rest = address.partition("://")
-    if not mark:
-        return _sqlite(address, address, patience_s, read_only=not ours)
-    if scheme == "sqlite" and rest.startswith("/"):
-        path = unquote(rest[1:].removesuffix(_READ_ONLY))
-        read_only = rest.endswith(_READ_ONLY) or not ours
-        return _sqlite(address, path, patience_s, read_only=read_only)
-    if scheme in ("postgresql", "postgres"):
-        return _postgres(address, patience_s, ours=ours)
-    raise StoreError(f"{address!r} is no address of a store; write {_POSSIBLE}")
+    found = read_address(address)
+    if found.file is not None:
+        return SqliteDatabase(found.file, patience_s, read_only=found.read_only or not ours)
+    return _postgres(found, patience_s, ours=ours)
 
 
-def _sqlite(
-    address: str, path: str, patience_s: float, *, read_only: bool = False
-) -> SqliteDatabase:
-    if not path or path == ":memory:":
-        raise StoreError(f"{address!r} names no file; a store survives: write {_POSSIBLE}")
-    return SqliteDatabase(Path(path), patience_s, read_only=read_only)
-
-
-def _postgres(address: str, patience_s: float, *, ours: bool) -> Database:
+def _postgres(address: Address, patience_s: float, *, ours: bool) -> Database:
     try:
         from tidings.store.postgres import PostgresDatabase
     except ImportError as error:

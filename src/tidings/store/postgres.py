@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.string import StrDumper, TextLoader
 
 from tidings.errors import StoreError
+from tidings.store.address import Address
 from tidings.store.connections import Connections
 from tidings.store.protocol import Cell, Row, Session, Staging
 
@@ -94,14 +95,12 @@ class PostgresDatabase:
 
     dialect = "postgres"
 
-    def __init__(self, address: str, patience_s: float = 30.0, *, ours: bool = True) -> None:
-        try:
-            given = conninfo_to_dict(address)
-        except psycopg.Error as error:
-            raise StoreError(f"this is no address of PostgreSQL: {error}") from None
-        self.name = _shown(given)
+    def __init__(self, address: Address, patience_s: float = 30.0, *, ours: bool = True) -> None:
+        self.name = address.shown
+        self._hide = address.hide
+        given = _conninfo(address)
         options = f"{given.get('options') or ''} {_SCHEMA if ours else _READ_ONLY}"
-        self._address = make_conninfo(address, **_filled(given), options=options)
+        self._address = make_conninfo(address.url, **_filled(given), options=options)
         self._ours = ours
         self._patience_s = patience_s
         self._connections = Connections(self.name, self._connect)
@@ -124,16 +123,20 @@ class PostgresDatabase:
                     return work(PostgresSession(connection))
             except psycopg.Error as error:
                 self._connections.drop()
-                self._judge(error, lasting=time.monotonic() + pause_s > deadline)
-                if time.monotonic() >= tell_at:
+                refusal = self._refusal(error, lasting=time.monotonic() + pause_s > deadline)
+                if refusal is None and time.monotonic() >= tell_at:
                     self._tell(error, deadline - time.monotonic())
                     tell_at = time.monotonic() + _TELL_EVERY_S
+            if refusal is not None:
+                # Raised here, it has no context: the driver's error may show parts of the address.
+                raise refusal
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _tell(self, error: psycopg.Error, left_s: float) -> None:
         """Log what is waited for, and for how much longer."""
-        _LOG.warning("%s: waiting up to %.0f s for PostgreSQL: %s", self.name, left_s, _said(error))
+        words = self._hide(_said(error))
+        _LOG.warning("%s: waiting up to %.0f s for PostgreSQL: %s", self.name, left_s, words)
 
     def _connect(self) -> psycopg.Connection[Row]:
         connection = psycopg.connect(self._address, autocommit=True)
@@ -142,17 +145,30 @@ class PostgresDatabase:
             connection.adapters.register_loader("text", _Text)
         return connection
 
-    def _judge(self, error: psycopg.Error, *, lasting: bool) -> None:
-        """Raise what trying again cannot mend, or has not mended for long enough."""
+    def _refusal(self, error: psycopg.Error, *, lasting: bool) -> StoreError | None:
+        """Return what to raise; None where the error may pass, and has not lasted long enough."""
         said = _said(error)
+        words = self._hide(said)
         if not _passing(error, said):
-            raise StoreError(f"{self.name}: PostgreSQL refuses: {said}") from error
+            return StoreError(f"{self.name}: PostgreSQL refuses: {words}")
         if lasting:
-            raise StoreError(
+            return StoreError(
                 f"{self.name}: PostgreSQL has not answered for {self._patience_s:g} s; see that it "
                 f"runs and can be reached, and do it again: what was not written is not there, and "
-                f"no batch is written twice ({said})"
-            ) from error
+                f"no batch is written twice ({words})"
+            )
+        return None
+
+
+def _conninfo(address: Address) -> Mapping[str, Any]:
+    """Read an address as the driver does; what it refuses is not shown, as it may be secret."""
+    try:
+        return conninfo_to_dict(address.url)
+    except (psycopg.Error, ValueError, UnicodeError):
+        refused = StoreError(
+            f"{address.shown}: PostgreSQL does not take the parameters of this address"
+        )
+    raise refused
 
 
 def _said(error: psycopg.Error) -> str:
@@ -171,9 +187,3 @@ def _passing(error: psycopg.Error, said: str) -> bool:
 def _filled(given: Mapping[str, Any]) -> dict[str, str]:
     """Give the defaults for what an address leaves out."""
     return {name: value for name, value in _DEFAULTS.items() if name not in given}
-
-
-def _shown(given: Mapping[str, Any]) -> str:
-    place = given.get("host") or given.get("hostaddr") or "localhost"
-    port = f":{given['port']}" if given.get("port") else ""
-    return f"postgresql://{place}{port}/{given.get('dbname') or ''}"

@@ -22,6 +22,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from tidings.errors import SourceError
+from tidings.secrets import Hide, shown_safely
 from tidings.source import KAFKA
 from tidings.spark.sources.kafka_options import EARLIEST, LATEST, PLACES, KafkaOptions
 from tidings.spark.sources.offsets import Offsets, Partition, Span, lost
@@ -49,11 +50,12 @@ _END: Final = KafkaError._PARTITION_EOF  # noqa: SLF001
 class Trouble:
     """The last thing that the client complained of, which it may still get over."""
 
+    hide: Hide = str
     words: str = "it said nothing"
 
     def __call__(self, error: KafkaError) -> None:
         """Keep it."""
-        self.words = error.str()
+        self.words = self.hide(error.str())
 
 
 class Broker:
@@ -61,10 +63,10 @@ class Broker:
 
     def __init__(self, wanted: KafkaOptions) -> None:
         self._wanted = wanted
-        self._trouble = Trouble()
+        self._trouble = Trouble(wanted.hide)
         self._level = _level(wanted)
         client = {**_DEFAULTS, **wanted.client, "error_cb": self._trouble}
-        self._client = _made(AdminClient, client)
+        self._client = _made(AdminClient, client, wanted.hide)
 
     def partitions(self) -> list[Partition]:
         """Give the chosen partitions that there are."""
@@ -89,8 +91,9 @@ class Broker:
         Offsets that Kafka has no record at, in compacted topics and between transactions, are
         passed.
         """
-        trouble = Trouble()
-        consumer = _made(Consumer, _settings(wanted) | {"error_cb": trouble})
+        trouble = Trouble(wanted.hide)
+        settings = _settings(wanted) | {"error_cb": trouble}
+        consumer = _made(Consumer, settings, wanted.hide)
         try:
             consumer.assign([TopicPartition(span.topic, span.partition, span.start)])
             for messages in _polled(consumer, Reading(wanted, span, span.start), trouble):
@@ -109,7 +112,8 @@ class Broker:
         partitions, errors = found
         for topic, error in errors.items():
             raise SourceError(
-                f"{KAFKA}: {self._wanted.servers} does not tell of topic {topic!r}: {error.str()}; "
+                f"{KAFKA}: {self._wanted.servers} does not tell of topic {topic!r}: "
+                f"{self._wanted.hide(error.str())}; "
                 f"it was waited for up to {self._wanted.patience_s:g} s"
             )
         return partitions
@@ -157,7 +161,7 @@ class Broker:
     def _away(self, error: KafkaException) -> SourceError:
         self._client.poll(0)
         return SourceError(
-            f"{KAFKA}: no answer from {self._wanted.servers}: {_said(error)} "
+            f"{KAFKA}: no answer from {self._wanted.servers}: {self._wanted.hide(_said(error))} "
             f"({self._trouble.words}); it was waited for up to {self._wanted.patience_s:g} s"
         )
 
@@ -214,7 +218,8 @@ class Reading:
 
     def _refused(self, error: KafkaError) -> SourceError:
         if error.code() not in _GONE:
-            return SourceError(f"{KAFKA}: partition {self.span.name}: {error.str()}")
+            said = self.wanted.hide(error.str())
+            return SourceError(f"{KAFKA}: partition {self.span.name}: {said}")
         return lost(f"partition {self.span.name} no longer has offset {self.position}")
 
 
@@ -258,17 +263,20 @@ def _level(wanted: KafkaOptions) -> IsolationLevel:
     name = {**_DEFAULTS, **wanted.client}[_ISOLATION]
     if name not in _LEVELS:
         raise SourceError(
-            f"{KAFKA}: kafka.{_ISOLATION} is one of {', '.join(_LEVELS)}, not {name!r}"
+            f"{KAFKA}: kafka.{_ISOLATION} is one of {', '.join(_LEVELS)}, not {shown_safely(name)}"
         )
     return _LEVELS[name]
 
 
-def _made(kind: Any, settings: dict[str, Any]) -> Any:
+def _made(kind: Any, settings: dict[str, Any], hide: Hide) -> Any:
     """Make a client; its log goes to Python's, where nobody reads it unless asked to."""
     try:
         return kind(settings, logger=_LOG)
-    except KafkaException as error:
-        raise SourceError(f"{KAFKA}: options kafka.*: {_said(error)}") from None
+    except (KafkaException, TypeError, ValueError) as error:
+        said = _said(error) if isinstance(error, KafkaException) else "a value is of no use"
+        refused = SourceError(f"{KAFKA}: options kafka.*: {hide(said)}")
+    # Raised here, it has no context: the client's error may show values of the options.
+    raise refused
 
 
 def _said(error: KafkaException) -> str:

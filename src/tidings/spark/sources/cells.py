@@ -7,10 +7,10 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from tidings.errors import SourceError
+from tidings.errors import SourceError, shown
 from tidings.source import TABLE
 
-_FAULTS: Final = (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError)
+_FAULTS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 def as_batch(table: str, rows: Sequence[tuple[Any, ...]], schema: StructType) -> pa.RecordBatch:
@@ -44,8 +44,8 @@ def _misfit(table: str, field: pa.Field, keys: Sequence[int], cells: Sequence[An
         (key, cell) for key, cell in zip(keys, cells, strict=True) if not _fits(cell, field.type)
     )
     return (
-        f"{TABLE}: {table}, row {key}: column {field.name} is {field.type}, and {cell!r} does not "
-        "fit; mend the row, or give a schema in which the column is a string"
+        f"{TABLE}: {table}, row {key}: column {field.name} is {field.type}, and {shown(cell)} does "
+        "not fit; mend the row, or give a schema in which the column is a string"
     )
 
 

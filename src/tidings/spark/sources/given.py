@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from tidings import checks
-from tidings.errors import SourceError
+from tidings.errors import SourceError, shown
 
 Given = Mapping[str, str]
 _FLAGS: Final = {"true": True, "false": False}
@@ -35,7 +35,9 @@ def whole(given: Given, name: str, low: int = 1) -> int | None:
     try:
         return checks.count(name, int(text), SourceError, low=low)
     except ValueError:
-        raise SourceError(f"{name} is a whole number of at least {low:,}, not {text!r}") from None
+        raise SourceError(
+            f"{name} is a whole number of at least {low:,}, not {shown(text)}"
+        ) from None
 
 
 def flag(given: Given, name: str, *, default: bool) -> bool:
@@ -51,4 +53,7 @@ def needed(source: str, given: Given, name: str, example: str) -> str:
     """Read a text that must be there."""
     if name.lower() not in given:
         raise SourceError(f"{source}: option {name!r} is missing, such as {example}")
-    return checks.name(name, given[name.lower()], SourceError)
+    value = given[name.lower()]
+    if not value:
+        raise SourceError(f"{source}: option {name!r} is empty, and is needed, such as {example}")
+    return value

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tidings.errors import SourceError
+from tidings.errors import SourceError, shown
+from tidings.secrets import Hide, hider_of
 from tidings.source import KAFKA
 from tidings.spark.sources.given import Given, check_known, flag, lowered, needed, whole
 from tidings.spark.sources.offsets import Offsets, Partition, from_form
@@ -36,6 +37,8 @@ _OURS: Final = (
     "value.deserializer",
 )
 _SERVERS: Final = "bootstrap.servers"
+_BROKER: Final = r"(?:[A-Za-z_]+://)?(?:[\w.\-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
+_BROKERS: Final = re.compile(rf"\s*{_BROKER}(?:\s*,\s*{_BROKER})*\s*,?\s*")
 _PATIENCE_MS: Final = 120_000
 
 
@@ -90,6 +93,11 @@ class KafkaOptions:
         """Where the brokers are."""
         return self.client[_SERVERS]
 
+    @property
+    def hide(self) -> Hide:
+        """Return a function that hides the secrets among the options in a text."""
+        return hider_of(self.client)
+
 
 def read_options(given: Given) -> KafkaOptions:
     """Read the options; what starts with `kafka.` is for the client, the rest is checked here."""
@@ -101,6 +109,9 @@ def read_options(given: Given) -> KafkaOptions:
     }
     rest = {name: each for name, each in given.items() if not name.lower().startswith(_CLIENT)}
     check_known(KAFKA, rest, _KNOWN)
+    if not _BROKERS.fullmatch(client[_SERVERS]):
+        # What stands there instead may be an address with a password, and is not shown.
+        raise SourceError(f"{KAFKA}: {servers} lists brokers such as 'node1:9092,node2:9092'")
     for name in _OURS:
         if name in client:
             raise SourceError(
@@ -132,15 +143,16 @@ def _choice(given: Given) -> Choice:
         return Choice(pattern=_pattern(text))
     topics = tuple(each.strip() for each in text.split(",") if each.strip())
     if not topics:
-        raise SourceError(f"{KAFKA}: subscribe names topics, parted by commas, not {text!r}")
+        raise SourceError(f"{KAFKA}: subscribe names topics, parted by commas, not {shown(text)}")
     return Choice(topics)
 
 
 def _pattern(text: str) -> str:
     try:
         re.compile(text)
-    except re.error as error:
-        raise SourceError(f"{KAFKA}: subscribePattern {text!r} is no pattern: {error}") from None
+    except (re.error, RecursionError, OverflowError) as error:
+        given = shown(text)
+        raise SourceError(f"{KAFKA}: subscribePattern {given} is no pattern: {error}") from None
     return text
 
 
@@ -148,9 +160,10 @@ def _listed(text: str) -> tuple[Partition, ...]:
     form = _json("assign", text)
     try:
         return tuple((topic, int(each)) for topic, ids in form.items() for each in ids)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SourceError(
-            f'{KAFKA}: assign lists partitions by topic, such as {{"films":[0,1]}}, not {text!r}'
+            f'{KAFKA}: assign lists partitions by topic, such as {{"films":[0,1]}}, not '
+            f"{shown(text)}"
         ) from None
 
 
@@ -162,7 +175,8 @@ def _place(given: Given, name: str) -> str | Offsets | None:
     if not all(isinstance(each, dict) and _are_offsets(each) for each in form.values()):
         raise SourceError(
             f"{KAFKA}: {name} is {EARLIEST!r}, {LATEST!r} or offsets by topic and partition, such "
-            f'as {{"films":{{"0":23,"1":-2}}}} where -2 is earliest and -1 latest, not {text!r}'
+            f'as {{"films":{{"0":23,"1":-2}}}} where -2 is earliest and -1 latest, not '
+            f"{shown(text)}"
         )
     return from_form(form)
 
@@ -176,8 +190,8 @@ def _are_offsets(form: dict[str, Any]) -> bool:
 def _json(name: str, text: str) -> dict[str, Any]:
     try:
         form = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         form = None
     if not isinstance(form, dict):
-        raise SourceError(f"{KAFKA}: {name} is a JSON object by topic, not {text!r}")
+        raise SourceError(f"{KAFKA}: {name} is a JSON object by topic, not {shown(text)}")
     return form

@@ -1,0 +1,147 @@
+"""Addresses of stores: how they are written, and the little of them that is ever shown.
+
+An address may hold a user, a password and options of the driver. Only its host and its database
+are shown. An address whose parts cannot be told apart with certainty, such as one with a bare `/`
+or `@` in its password, is refused, and nothing of it is shown.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from tidings.errors import StoreError, TidingsError
+from tidings.secrets import Hide, hider, may_hide_password
+
+POSSIBLE: Final = "a path, sqlite:///path, or postgresql://user@host/database"
+ENCODED: Final = "the signs / # ? @ : % [ ] and spaces of a password as %2F %23 %3F %40 %3A %25 ..."
+_SQLITE: Final = "sqlite:///"
+_READ_ONLY: Final = "?mode=ro"
+_NO_FILE: Final = ("", ":memory:", _SQLITE, f"{_SQLITE}:memory:")
+_ESCAPE: Final = r"%[0-9A-Fa-f]{2}"
+_WORD: Final = rf"(?:[^\s:@/?#%\[\]]|{_ESCAPE})*"
+_PASSWORD: Final = rf"(?:[^\s@/?#%\[\]]|{_ESCAPE})*"
+_HOST: Final = rf"(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9_.\-]|{_ESCAPE})*)(?::[0-9]{{1,5}})?"
+_POSTGRES: Final = re.compile(
+    rf"postgres(?:ql)?://(?:(?P<user>{_WORD})(?::(?P<password>{_PASSWORD}))?@)?"
+    rf"(?P<hosts>{_HOST}(?:,{_HOST})*)"
+    rf"(?P<path>/(?P<database>{_WORD}))?(?:\?(?P<parameters>(?:[^\s@?#%\[\]]|{_ESCAPE})*))?"
+)
+_PORT: Final = re.compile(r":[0-9]+$")
+# The parameters of libpq; the name of an unknown one may be a piece of a password.
+# fmt: off
+_PARAMETERS: Final = frozenset((
+    "host", "hostaddr", "port", "dbname", "user", "password", "passfile", "require_auth",
+    "channel_binding", "connect_timeout", "client_encoding", "options", "application_name",
+    "fallback_application_name", "keepalives", "keepalives_idle", "keepalives_interval",
+    "keepalives_count", "tcp_user_timeout", "replication", "gssencmode", "sslmode", "requiressl",
+    "sslnegotiation", "sslcompression", "sslcert", "sslkey", "sslkeylogfile", "sslpassword",
+    "sslcertmode", "sslrootcert", "sslcrl", "sslcrldir", "sslsni", "requirepeer",
+    "ssl_min_protocol_version", "ssl_max_protocol_version", "min_protocol_version",
+    "max_protocol_version", "krbsrvname", "gsslib", "gssdelegation", "scram_client_key",
+    "scram_server_key", "service", "servicefile", "target_session_attrs", "load_balance_hosts",
+    "oauth_issuer", "oauth_client_id", "oauth_client_secret", "oauth_scope",
+))
+# fmt: on
+_SHOWN: Final = ("host", "dbname")
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a store is: `url` for `open_store`, and `shown` for people.
+
+    `file` is that of SQLite. `secrets` are the parts that are never shown.
+    """
+
+    url: str = field(repr=False)
+    shown: str
+    file: Path | None = None
+    read_only: bool = False
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        return self.shown
+
+    @property
+    def hide(self) -> Hide:
+        """Return a function that hides all that is secret about this address in a text."""
+        return hider(self.secrets)
+
+
+def read_address(
+    value: object,
+    *,
+    base: Path | None = None,
+    what: str = "the address of a store",
+    error: type[TidingsError] = StoreError,
+) -> Address:
+    """Read an address: a path, or `sqlite:///path`, or `postgresql://user@host/database`.
+
+    A path is seen from the folder `base`. With a `base`, as in a config, a bare path is refused.
+    """
+    possible = POSSIBLE if base is None else POSSIBLE.removeprefix("a path, ")
+    refusal = f"{what} cannot be read; write {possible}, with {ENCODED}"
+    if isinstance(value, Path) and base is None:
+        return _of_file(value, read_only=False)
+    if not isinstance(value, str) or not value.isprintable():
+        raise error(refusal)
+    if value in _NO_FILE:
+        raise error(f"{what} names no file; a store survives: write {possible}")
+    found = None
+    if value.startswith(_SQLITE):
+        found = _sqlite(value, base or Path())
+    elif value.startswith(("postgresql://", "postgres://")):
+        found = _postgres(value, named=base is not None)
+    elif base is None and not may_hide_password(value):
+        found = _of_file(Path(value), read_only=False) if value else None
+    if found is None:
+        raise error(refusal)
+    return found
+
+
+def _sqlite(text: str, base: Path) -> Address | None:
+    """Read the address of a file; one with `user:password@` in it was meant for a server."""
+    rest = text.removeprefix(_SQLITE)
+    path = unquote(rest.removesuffix(_READ_ONLY))
+    suspicious = "?" in rest.removesuffix(_READ_ONLY) or "\0" in path or re.search(":.*@", path)
+    if not path or path == ":memory:" or suspicious or not path.isprintable():
+        return None
+    return _of_file(base / path, read_only=rest.endswith(_READ_ONLY))
+
+
+def _of_file(path: Path, *, read_only: bool) -> Address:
+    url = f"{_SQLITE}{path.resolve()}".replace("%", "%25").replace("?", "%3F")
+    return Address(f"{url}{_READ_ONLY if read_only else ''}", str(path), path, read_only)
+
+
+def _postgres(text: str, *, named: bool) -> Address | None:
+    found = _POSTGRES.fullmatch(text)
+    if found is None or (named and found["path"] is None):
+        return None
+    parameters = _parameters(found["parameters"] or "")
+    if parameters is None:
+        return None
+    database = unquote(found["database"] or "") or parameters.get("dbname", "")
+    hosts = [_PORT.sub("", host) for host in found["hosts"].split(",")]
+    host = unquote(",".join(hosts)) or parameters.get("host", "") or "localhost"
+    # The driver reads a database that looks like an address as one.
+    if "=" in database or "://" in database or not f"{host}{database}".isprintable():
+        return None
+    hidden = [value for name, value in parameters.items() if name not in _SHOWN]
+    secrets = (found["user"], found["password"], *hidden)
+    return Address(
+        text, f"postgresql://{host}/{database}", secrets=tuple(each for each in secrets if each)
+    )
+
+
+def _parameters(text: str) -> Mapping[str, str] | None:
+    """Return the parameters of an address; None where one is unknown or has no value."""
+    found = {}
+    for part in text.split("&") if text else ():
+        name, mark, value = part.partition("=")
+        if name not in _PARAMETERS or not mark or "=" in value:
+            return None
+        found[name] = unquote(value)
+    return found
