@@ -176,14 +176,14 @@ def test_a_bad_line_keeps_its_number_and_does_not_hide_the_others(tmp_path):
     assert bad[1].record == {"value": [1]}
     assert bad[2].record == {"id": "e2"}
     assert bad[2].reason == "event e2: field 'published_at' is missing"
-    assert "utf-8" in bad[3].reason
+    assert "not UTF-8: byte 79" in bad[3].reason
 
 
 def test_json_values_that_no_event_has_are_bad(tmp_path):
     path = tmp_path / "events.json"
     path.write_text('[{"id": "e1", "published_at": 0, "attributes": {"a": NaN}}, 7]')
     first, second = listed(read_events(path))
-    assert first.reason == "event e1: attribute a: nan is not a finite number"
+    assert first.reason == "NaN is no number of JSON"
     assert (second.record, second.position) == ({"value": 7}, 2)
 
 
@@ -284,7 +284,7 @@ def test_suffixes_may_be_capital(tmp_path):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_missing_file_is_noticed_at_once(tmp_path, suffix):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(InvalidForm, match="the file cannot be read: No such file"):
         read_events(tmp_path / f"events{suffix}")
 
 
@@ -293,7 +293,7 @@ def test_a_missing_file_is_noticed_at_once(tmp_path, suffix):
     [
         ("events.json", b'[{"id": "e1"}, ', "events.json: Expecting value"),
         ("events.json", b'{"id": "e1"}', "events.json: the file holds no JSON array"),
-        ("events.json", b'["\xff"]', "events.json: .*utf-8"),
+        ("events.json", b'["\xff"]', "events.json: it is not UTF-8: byte 3"),
         ("events.csv", b"", "events.csv: Empty CSV file"),
         ("events.csv", b"name,published_at\ne1,0\n", "events.csv: there is no column id"),
         ("events.csv", b"id,published_at,t\ne1,0,\xff\n", "events.csv: column t is not UTF-8"),

@@ -2,6 +2,8 @@
 
 JSON and JSON Lines hold the forms; CSV, Parquet and Arrow (Feather) hold the columns. A record
 that cannot be read comes out as a BadRecord; only a file that cannot be read at all is an error.
+Files are not trusted: columns are validated in full before a cell of them is looked at, what a file
+claims to hold is compared with its size, and no line is read that is longer than a record may be.
 """
 
 import json
@@ -9,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, BinaryIO, Final, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 from pyarrow import feather, parquet
@@ -17,6 +19,8 @@ from pyarrow import feather, parquet
 from tidings import columns, csvfile
 from tidings.errors import InvalidForm
 from tidings.forms import loads_event, loads_subscriber, loads_subscription
+from tidings.jsontext import Line, array_texts, read_json, read_lines
+from tidings.limits import TRUSTED, Limits
 from tidings.model import Delivery, Event, Subscription
 from tidings.policy import Subscriber
 from tidings.rows import BadRecord, Cell, as_read, attempt
@@ -31,6 +35,24 @@ class Record(Protocol):
     def to_dict(self) -> Form: ...
 
 
+# Whatever a reader of others raises over the bytes of a file; none of it names the file.
+_FOREIGN: Final = (
+    ArithmeticError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    pa.ArrowException,
+)
+# A row of a real table takes at least a byte, and a byte of a Parquet file stands for at most some
+# values: a tiny file may claim any number of rows, and a reader would make them.
+_FEW_ROWS: Final = 10_000
+_VALUES_PER_BYTE: Final = 100
+_BEGINNING: Final = 200
+
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 R = TypeVar("R", bound=Record)
@@ -40,19 +62,23 @@ R = TypeVar("R", bound=Record)
 class _Kind(Generic[T_co]):
     """How a kind of record is read: from a form, from a table, and from known cells of CSV."""
 
-    loads: Callable[[Form], T_co]
+    loads: Callable[[Form, Limits], T_co]
     from_table: Callable[[pa.Table, Cell], Iterator[T_co | BadRecord]]
     known: csvfile.Known
 
 
-def read_events(path: PathName, suffix: str | None = None) -> Iterator[Event | BadRecord]:
+def read_events(
+    path: PathName, suffix: str | None = None, *, limits: Limits = TRUSTED
+) -> Iterator[Event | BadRecord]:
     """Read the events of a file, and its bad records; `suffix` may name another format."""
-    return _read(path, _EVENTS, suffix)
+    return _read(path, _EVENTS, limits, suffix)
 
 
-def read_event_line(line: str, position: int) -> Event | BadRecord:
+def read_event_line(
+    line: str | bytes, position: int, *, limits: Limits = TRUSTED
+) -> Event | BadRecord:
     """Read the event of one line of JSON Lines, or the line and why it is refused."""
-    return _from_line(line.encode(), position, _EVENTS)
+    return _from_text(line, position, _EVENTS, limits)
 
 
 def write_events(events: Iterable[Event], path: PathName) -> None:
@@ -60,14 +86,18 @@ def write_events(events: Iterable[Event], path: PathName) -> None:
     _write(events, path, columns.events_to_table)
 
 
-def read_subscriptions(path: PathName) -> Iterator[Subscription | BadRecord]:
+def read_subscriptions(
+    path: PathName, *, limits: Limits = TRUSTED
+) -> Iterator[Subscription | BadRecord]:
     """Read the subscriptions of a file, and its bad records."""
-    return _read(path, _SUBSCRIPTIONS)
+    return _read(path, _SUBSCRIPTIONS, limits)
 
 
-def read_subscription_line(line: str, position: int) -> Subscription | BadRecord:
+def read_subscription_line(
+    line: str | bytes, position: int, *, limits: Limits = TRUSTED
+) -> Subscription | BadRecord:
     """Read the subscription of one line of JSON Lines, or the line and why it is refused."""
-    return _from_line(line.encode(), position, _SUBSCRIPTIONS)
+    return _from_text(line, position, _SUBSCRIPTIONS, limits)
 
 
 def write_subscriptions(subscriptions: Iterable[Subscription], path: PathName) -> None:
@@ -75,9 +105,11 @@ def write_subscriptions(subscriptions: Iterable[Subscription], path: PathName) -
     _write(subscriptions, path, columns.subscriptions_to_table)
 
 
-def read_subscribers(path: PathName) -> Iterator[Subscriber | BadRecord]:
+def read_subscribers(
+    path: PathName, *, limits: Limits = TRUSTED
+) -> Iterator[Subscriber | BadRecord]:
     """Read the subscribers of a file, and its bad records."""
-    return _read(path, _SUBSCRIBERS)
+    return _read(path, _SUBSCRIBERS, limits)
 
 
 def write_subscribers(subscribers: Iterable[Subscriber], path: PathName) -> None:
@@ -90,13 +122,38 @@ def write_deliveries(deliveries: Iterable[Delivery], path: PathName) -> None:
     _write(deliveries, path, columns.deliveries_to_table)
 
 
-def _read(path: PathName, kind: _Kind[T], suffix: str | None = None) -> Iterator[T | BadRecord]:
+def _read(
+    path: PathName, kind: _Kind[T], limits: Limits, suffix: str | None = None
+) -> Iterator[T | BadRecord]:
     """Read a file; what concerns all of it is refused at once."""
     read = _READERS[suffix] if suffix else _by_suffix(_READERS, path)
     try:
-        return read(Path(path).resolve(strict=True), kind)
-    except (ValueError, RecursionError, pa.ArrowException) as error:
-        raise InvalidForm(f"{path}: {error}") from None
+        found = read(Path(path).resolve(strict=True), kind, limits)
+    except _FOREIGN as error:
+        raise InvalidForm(f"{path}: {_said(error)}") from None
+    return _guarded(path, found)
+
+
+def _guarded(path: PathName, records: Iterator[T]) -> Iterator[T]:
+    """Give records; what stops the reader between them is an error that names the file."""
+    while True:
+        try:
+            record = next(records, None)
+        except _FOREIGN as error:
+            raise InvalidForm(f"{path}: {_said(error)}") from None
+        if record is None:
+            return
+        yield record
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"the file cannot be read: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return "the file claims to hold more than the memory does"
+    if isinstance(error, RecursionError):
+        return "its values nest too deeply"
+    return str(error) or type(error).__name__
 
 
 def _write(items: Iterable[R], path: PathName, to_table: Callable[[Iterable[R]], pa.Table]) -> None:
@@ -118,55 +175,122 @@ def _by_suffix(formats: Mapping[str, T], path: PathName) -> T:
     return found
 
 
-def _read_lines(path: Path, kind: _Kind[T]) -> Iterator[T | BadRecord]:
-    with path.open("rb") as lines:
-        for position, line in enumerate(lines, 1):
-            if line.strip():
-                yield _from_line(line, position, kind)
+def _read_lines(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
+    return _from_lines(path.open("rb"), kind, limits)
 
 
-def _from_line(line: bytes, position: int, kind: _Kind[T]) -> T | BadRecord:
-    form = attempt(json.loads, line, position, _text)
-    return form if isinstance(form, BadRecord) else _from_form(form, position, kind)
+def _from_lines(file: BinaryIO, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
+    with file:
+        for line in read_lines(file, limits.record_bytes):
+            yield _from_line(line, kind, limits)
 
 
-def _text(line: bytes) -> Form:
-    return {"text": line.decode(errors="replace")}
+def _from_line(line: Line, kind: _Kind[T], limits: Limits) -> T | BadRecord:
+    """Read a record of a line, or give the line and why it is refused."""
+    if line.whole:
+        return _from_text(line.text, line.position, kind, limits)
+    return _too_long(line.text, line.position, limits)
 
 
-def _from_form(form: Any, position: int, kind: _Kind[T]) -> T | BadRecord:
-    return attempt(kind.loads, form, position, lambda f: f if isinstance(f, dict) else {"value": f})
+def _too_long(text: str | bytes, position: int, limits: Limits) -> BadRecord:
+    beginning = text[:_BEGINNING]
+    if isinstance(beginning, bytes):
+        beginning = beginning.decode(errors="replace")
+    reason = f"the record is longer than the limit record_bytes = {limits.record_bytes:,}"
+    return BadRecord({"beginning": beginning}, reason, position)
 
 
-def _read_array(path: Path, kind: _Kind[T]) -> Iterator[T | BadRecord]:
-    forms = json.loads(path.read_bytes())
-    if not isinstance(forms, list):
+def _from_text(line: str | bytes, position: int, kind: _Kind[T], limits: Limits) -> T | BadRecord:
+    if len(line) > limits.record_bytes + 2:  # the end of a line does not count
+        return _too_long(line, position, limits)
+    form = attempt(read_json, line, position, _text)
+    return form if isinstance(form, BadRecord) else _from_form(form, position, kind, limits)
+
+
+def _text(line: str | bytes) -> Form:
+    return {"text": line if isinstance(line, str) else line.decode(errors="replace")}
+
+
+def _from_form(form: Any, position: int, kind: _Kind[T], limits: Limits) -> T | BadRecord:
+    def shows(refused: Any) -> Form:
+        return refused if isinstance(refused, dict) else {"value": refused}
+
+    return attempt(lambda each: kind.loads(each, limits), form, position, shows)
+
+
+def _read_array(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
+    texts = array_texts(path.read_bytes())
+    if texts is None:
         raise InvalidForm("the file holds no JSON array; JSON Lines have the suffix .jsonl")
-    return (_from_form(form, position, kind) for position, form in enumerate(forms, 1))
+    return (_from_text(text, position, kind, limits) for position, text in enumerate(texts, 1))
 
 
-def _read_csv(path: Path, kind: _Kind[T]) -> Iterator[T | BadRecord]:
-    return csvfile.read_csv(path, kind.known, kind.from_table)
+def _read_csv(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
+    found = csvfile.read_csv(path, kind.known, kind.from_table, limits.record_bytes)
+    return _within(limits, kind, found)
 
 
-def _read_parquet(path: Path, kind: _Kind[T]) -> Iterator[T | BadRecord]:
+def _read_parquet(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
     """Read a Parquet file, or a directory of them, whose partitions are columns too."""
     partitioning = "hive" if path.is_dir() else None
-    return kind.from_table(parquet.read_table(path, partitioning=partitioning), as_read)
+    for file in sorted(path.rglob("*.parquet")) if path.is_dir() else [path]:
+        _check_claims(file)
+    return _from_columns(parquet.read_table(path, partitioning=partitioning), kind, limits)
 
 
-def _read_arrow(path: Path, kind: _Kind[T]) -> Iterator[T | BadRecord]:
-    return kind.from_table(feather.read_table(path), as_read)
+def _read_arrow(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
+    return _from_columns(feather.read_table(path), kind, limits)
+
+
+def _check_claims(file: Path) -> None:
+    """Refuse a Parquet file that claims more values than its bytes can stand for."""
+    about, size = parquet.read_metadata(file), file.stat().st_size
+    most = max(_FEW_ROWS, _VALUES_PER_BYTE * size)
+    for number in range(about.num_row_groups):
+        group = about.row_group(number)
+        values = (group.column(place).num_values for place in range(group.num_columns))
+        claimed = max(group.num_rows, *values, 0)
+        if claimed > most or min(group.num_rows, about.num_rows) < 0:
+            raise InvalidForm(f"the file claims {claimed:,} values in {size:,} bytes")
+
+
+def _from_columns(table: pa.Table, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
+    """Read the rows of a table from outside, all of whose offsets and codes are checked first."""
+    table.validate(full=True)
+    if table.num_rows > max(_FEW_ROWS, table.nbytes):
+        raise InvalidForm(f"the file claims {table.num_rows:,} rows in {table.nbytes:,} bytes")
+    return _within(limits, kind, kind.from_table(table, as_read))
+
+
+def _within(
+    limits: Limits, kind: _Kind[T], records: Iterator[T | BadRecord]
+) -> Iterator[T | BadRecord]:
+    """Refuse records of columns that are above other limits than those that all rows keep."""
+    return records if limits == TRUSTED else _checked(limits, kind, records)
+
+
+def _checked(
+    limits: Limits, kind: _Kind[T], records: Iterator[T | BadRecord]
+) -> Iterator[T | BadRecord]:
+    for position, record in enumerate(records, 1):
+        if isinstance(record, BadRecord):
+            yield record
+            continue
+        form = record.to_dict()  # type: ignore[attr-defined]
+        refused = _from_form(form, position, kind, limits)
+        yield refused if isinstance(refused, BadRecord) else record
 
 
 def write_lines(forms: Iterable[Form], path: Path) -> None:
     """Write forms of whatever kind as JSON Lines."""
-    with path.open("w", encoding="utf-8", newline="\n") as lines:
+    # Half a surrogate pair, in the id of a bad record perhaps, is written as JSON escapes it.
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as lines:
         lines.writelines(json.dumps(form, ensure_ascii=False) + "\n" for form in forms)
 
 
 def _write_array(forms: Iterable[Form], path: Path) -> None:
-    path.write_text(json.dumps(list(forms), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(list(forms), ensure_ascii=False, indent=1)
+    path.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
 
 _EVENTS: Final = _Kind(
@@ -186,7 +310,7 @@ _SUBSCRIBERS: Final = _Kind(
     lambda table, cell: columns.read_subscribers(table, loads_subscriber, cell),
     {"id": str, "policy": str, "prefers": csvfile.array},
 )
-_READERS: Final[dict[str, Callable[[Path, _Kind[Any]], Iterator[Any]]]] = {
+_READERS: Final[dict[str, Callable[[Path, _Kind[Any], Limits], Iterator[Any]]]] = {
     ".jsonl": _read_lines,
     ".ndjson": _read_lines,
     ".json": _read_array,

@@ -1,9 +1,9 @@
 """Events against subscriptions, in either direction: what `tidings match` and `explain` do."""
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +13,8 @@ from tidings.errors import InvalidEvent, InvalidForm
 from tidings.explain import Explanation, Placement
 from tidings.files import read_event_line, read_events, read_subscription_line
 from tidings.forms import loads_event
+from tidings.jsontext import read_json, read_lines
+from tidings.limits import TRUSTED
 from tidings.matching import Matcher
 from tidings.model import Event
 from tidings.policy import Subscriber
@@ -55,16 +57,17 @@ def read_asked(events: Path | None, event: str | None) -> Iterator[Event | BadRe
     return read_events(events)
 
 
-def _lines(read: Callable[[str, int], Any]) -> Iterator[Any]:
-    numbered = enumerate(sys.stdin, 1)
-    return (read(line, number) for number, line in numbered if line.strip())
+def _lines(read: Callable[[bytes, int], Any]) -> Iterator[Any]:
+    """Read standard input line by line; of one that is too long, only the beginning."""
+    source = getattr(sys.stdin, "buffer", None) or BytesIO(sys.stdin.read().encode())
+    return (read(line.text, line.position) for line in read_lines(source, TRUSTED.record_bytes))
 
 
 def _event(text: str) -> Event:
     """Read the JSON form of an event; without `attributes`, it is these."""
     try:
-        form = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        form = read_json(text)
+    except InvalidForm as error:
         raise InvalidForm(f"the event is no JSON: {error}") from None
     if isinstance(form, dict) and "attributes" not in form:
         form = {"id": "event", "published_at": 0, "attributes": form}

@@ -11,6 +11,7 @@ from typing import Final
 from tidings import checks
 from tidings.errors import InvalidForm
 from tidings.files import SUFFIXES, read_events
+from tidings.limits import TRUSTED, Limits
 from tidings.model import Event
 from tidings.rows import BadRecord
 from tidings.secrets import shown_safely
@@ -80,10 +81,12 @@ class SparkSource:
         return f"a stream of {self.format}"
 
 
-def read_file(path: str | Path, suffix: str) -> Iterator[Event | BadRecord]:
-    """Read the events of a file; one that cannot be read at all is a bad record in itself."""
+def read_file(
+    path: str | Path, suffix: str, *, limits: Limits = TRUSTED
+) -> Iterator[Event | BadRecord]:
+    """Read the events of a file; one that cannot be read to its end is a bad record in itself."""
     try:
-        yield from read_events(path, suffix)
+        yield from read_events(path, suffix, limits=limits)
     except InvalidForm as error:
         yield BadRecord({"file": str(path)}, str(error), 1)
 

@@ -20,6 +20,15 @@ MARKS: Final = {
     "subscribers": {"policy", "prefers", "id"},
 }
 _LOOKED_AT: Final = 100
+_FOREIGN: Final = (
+    ValueError,
+    RecursionError,
+    OSError,
+    LookupError,
+    MemoryError,
+    csv.Error,
+    pa.ArrowException,
+)
 
 
 def kind_of(path: Path) -> str:
@@ -29,8 +38,8 @@ def kind_of(path: Path) -> str:
         raise InvalidForm(f"the suffix of a file is one of .toml, {', '.join(SUFFIXES)}")
     try:
         names = set(peek(path))
-    except (ValueError, RecursionError, csv.Error, pa.ArrowException) as error:
-        raise InvalidForm(str(error)) from None
+    except _FOREIGN as error:
+        raise InvalidForm(str(error) or type(error).__name__) from None
     for kind, marks in MARKS.items():
         if names & marks:
             return kind

@@ -6,6 +6,7 @@ from pathlib import Path
 from tidings.audit.records import Audit
 from tidings.config import Address, Config
 from tidings.errors import TidingsError
+from tidings.limits import Limits
 from tidings.policy import Subscriber
 from tidings.rows import BadRecord
 from tidings.store import Entry, open_store
@@ -14,9 +15,9 @@ from tidings.store.entry import Record
 
 def read_people(config: Config) -> Audit:
     """Read the subscribers and subscriptions of a config; bad ones, and those of nobody, apart."""
-    found = Audit()
+    found = Audit(config.limits)
     if isinstance(config.subscriptions, Address):
-        _read_store(config.subscriptions, found)
+        _read_store(config.subscriptions, found, config.limits)
     else:
         if config.subscribers is not None:
             found.read(config.subscribers, "subscribers")
@@ -26,20 +27,20 @@ def read_people(config: Config) -> Audit:
     return found
 
 
-def _read_store(address: Address, found: Audit) -> None:
+def _read_store(address: Address, found: Audit, limits: Limits) -> None:
     """Read all of one version of a store."""
     kinds: dict[str, list[Entry]] = {"subscriber": [], "subscription": []}
     with open_store(address.url) as store:
         for entry in store.history.as_of():
             kinds[entry.kind].append(entry)
     for kind, entries in kinds.items():
-        found.read(Path(address.shown), f"{kind}s", _records(entries))
+        found.read(Path(address.shown), f"{kind}s", _records(entries, limits))
 
 
-def _records(entries: Iterable[Entry]) -> Iterator[Record | BadRecord]:
+def _records(entries: Iterable[Entry], limits: Limits) -> Iterator[Record | BadRecord]:
     for number, entry in enumerate(entries, start=1):
         try:
-            record = entry.record
+            record = entry.load(limits)
         except TidingsError as error:
             yield BadRecord(entry.form or {}, str(error), number)
         else:

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from tidings import files
 from tidings.errors import TidingsError
+from tidings.limits import TRUSTED, Limits
 from tidings.model import Subscription
 from tidings.policy import Subscriber
 from tidings.rows import BadRecord
 
-READERS: Final[dict[str, Callable[[Path], Iterator[Any]]]] = {
+READERS: Final[dict[str, Callable[..., Iterator[Any]]]] = {
     "events": files.read_events,
     "subscriptions": files.read_subscriptions,
     "subscribers": files.read_subscribers,
@@ -79,7 +80,8 @@ def place(path: Path, line: int | None) -> str:
 class Audit:
     """Reads files that belong together, keeps what is good, and notes what is not."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = TRUSTED) -> None:
+        self._limits = limits
         self.problems: list[Problem] = []
         self.checked: list[Checked] = []
         self._items: dict[str, dict[str, Item]] = {kind: {} for kind in READERS}
@@ -99,7 +101,7 @@ class Audit:
         """Read a file, or `records` as if they were its; an id that is there already is refused."""
         number = 0
         try:
-            found = READERS[kind](path) if records is None else records
+            found = READERS[kind](path, limits=self._limits) if records is None else records
             for line, record in _numbered(path, found):
                 number += 1
                 self._take(path, kind, line, record)

@@ -1,7 +1,8 @@
 """What `tidings check` looks at: configs with all that they name, and the other files together."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,15 @@ def _review_config(path: Path, found: Review) -> None:
     audit.problems.extend(_idle_policies(config, audit))
     if isinstance(config.source, Source):
         for file in config.source.files():
-            audit.read(file, "events", read_events(file, config.source.suffix))
+            events = partial(read_events, suffix=config.source.suffix, limits=config.limits)
+            audit.read(file, "events", _late(events, file))
     found.checked.append(Checked(path, "config"))
     found.include(audit)
+
+
+def _late(read: Callable[[Path], Iterator[Any]], file: Path) -> Iterator[Any]:
+    """Open a file only where it is read: one that cannot be opened is a problem of its own."""
+    yield from read(file)
 
 
 def _idle_policies(config: Config, audit: Audit) -> Iterable[Problem]:

@@ -1,6 +1,5 @@
 """What files hold: `check`, `match` and `explain`."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -11,13 +10,14 @@ from tidings import parts
 from tidings.cli.app import AsJson, app, print_json
 from tidings.cli.gather import gathered
 from tidings.errors import clipped
+from tidings.jsontext import read_json
 from tidings.score import SCORERS
 
 
 def _scorer(text: str) -> Any:
     try:
-        return parts.read(SCORERS, "scorer", json.loads(text) if text.startswith("{") else text)
-    except (ValueError, RecursionError) as error:
+        return parts.read(SCORERS, "scorer", read_json(text) if text.startswith("{") else text)
+    except (ValueError, TypeError, RecursionError) as error:
         raise typer.BadParameter(clipped(str(error))) from None
 
 

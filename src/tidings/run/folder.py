@@ -6,6 +6,7 @@ or into a sink of Spark, it holds what these do not.
 """
 
 import json
+import re
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,8 +18,9 @@ from pyarrow import parquet
 
 from tidings.audit import Problem
 from tidings.config import FOLDERS, Config
-from tidings.errors import TidingsError
+from tidings.errors import TidingsError, shown
 from tidings.files import write_deliveries, write_lines
+from tidings.jsontext import read_json
 from tidings.model import Delivery
 
 CHECKPOINT: Final = "checkpoint"
@@ -28,6 +30,9 @@ _OURS: Final = (*_KINDS, "accounts", CHECKPOINT, INDEX)
 _MARK: Final = "tidings.json"
 _REFUSED: Final = "refused.jsonl"
 _QUERY: Final = "query"
+_WAY_OUT: Final = "start anew with --fresh, or name another folder in [sink]"
+# The query becomes a part of paths, and a label: no separators, and nothing that is hidden.
+_NAME: Final = re.compile(r"[^/\\\0\n]*[^/\\\0\n.][^/\\\0\n]*")
 Form = dict[str, Any]
 
 
@@ -73,21 +78,44 @@ class Folder:
 
     def check(self, *, fresh: bool = False) -> Form | None:
         """Give how an earlier run was begun, if there was one; refuse what does not go with it."""
-        if not (self.path / _MARK).exists():
-            if self.path.exists() and any(self.path.iterdir()):
-                raise TidingsError(
-                    f"{self._name} is not empty, and no run made it; name another folder in [sink]"
-                )
+        if not self._is_begun():
+            return None
+        if fresh:
             return None
         before = self._read_mark()
         ours = {name: before.get(name) for name in self._mark}
-        if not fresh and before["engine"] != "local" and ours != self._mark:
+        if before["engine"] != "local" and ours != self._mark:
             raise TidingsError(_difference(self._name, before, self._mark))
         return before
 
+    def _is_begun(self) -> bool:
+        """Tell whether a run made the folder; refuse one that somebody else made."""
+        try:
+            if (self.path / _MARK).exists():
+                return True
+            filled = self.path.exists() and any(self.path.iterdir())
+        except OSError as error:
+            raise TidingsError(f"{self._name} cannot be read: {error.strerror or error}") from None
+        if filled:
+            raise TidingsError(
+                f"{self._name} is not empty, and no run made it; name another folder in [sink]"
+            )
+        return False
+
     def _read_mark(self) -> Form:
-        found: Form = json.loads((self.path / _MARK).read_text(encoding="utf-8"))
-        return {_QUERY: self._stem, **found}
+        mark = self.path / _MARK
+        try:
+            found = read_json(mark.read_bytes())
+        except OSError as error:
+            raise TidingsError(f"{mark} cannot be read: {error.strerror or error}") from None
+        except TidingsError as error:
+            raise TidingsError(f"{mark} is damaged: {error}; {_WAY_OUT}") from None
+        if not isinstance(found, dict) or not isinstance(found.get("engine"), str):
+            raise TidingsError(f"{mark} is damaged: it names no engine; {_WAY_OUT}")
+        query = found.get(_QUERY, self._stem)
+        if not isinstance(query, str) or not _NAME.fullmatch(query):
+            raise TidingsError(f"{mark} is damaged: it names no query; {_WAY_OUT}")
+        return {**found, _QUERY: query}
 
     def _clear(self) -> None:
         for name in _OURS:
@@ -109,7 +137,7 @@ class Folder:
         if letters and self.format != "parquet":
             write_lines(letters, self._file(kind, number))
         elif letters:
-            rows = [{**each, "record": json.dumps(each["record"])} for each in letters]
+            rows = [_columns(each) for each in letters]
             parquet.write_table(pa.Table.from_pylist(rows), self._file(kind, number))
 
     def _file(self, kind: str, number: int) -> Path:
@@ -122,6 +150,15 @@ class Folder:
         return batch / "part-00000.parquet"
 
 
+def _columns(letter: Form) -> Form:
+    """Return a letter as columns of text; half a surrogate pair is written as JSON escapes it."""
+    texts = {name: json.dumps(each) if name == "record" else each for name, each in letter.items()}
+    return {
+        name: each.encode(errors="backslashreplace").decode() if isinstance(each, str) else each
+        for name, each in texts.items()
+    }
+
+
 def _mark(config: Config) -> Form:
     """Tell what must stay the same as long as a folder is written to."""
     mark: Form = {"engine": config.engine, "format": config.sink.format}
@@ -131,7 +168,7 @@ def _mark(config: Config) -> Form:
 def _difference(path: Path, before: Form, now: Form) -> str:
     name = next(name for name in now if before.get(name) != now[name])
     return (
-        f"{path} was begun with {name} = {before.get(name)!r}, and now it is {now[name]!r}; "
+        f"{path} was begun with {name} = {shown(before.get(name))}, and now it is {now[name]!r}; "
         "name another folder in [sink], or start anew with --fresh"
     )
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from tidings.audit import Problem
 from tidings.engine import Engine
-from tidings.errors import InvalidForm
+from tidings.errors import InvalidForm, TidingsError
 from tidings.interrupt import interrupts
 from tidings.model import Delivery, Event
 from tidings.rows import BadRecord, DeadLetter
@@ -33,24 +34,38 @@ Write = Callable[[int, Outcome], None]
 def run_local(plan: Plan, stop: Stop | None = None) -> Iterator[Batch]:
     """Run all batches of files; give what came of each when it is written."""
     engine, stop, source = _engine(plan), stop or Stop(), plan.config.source
+    limits = plan.config.limits
     if not isinstance(source, Source):
         raise InvalidForm(f"the local engine reads files, not {source.label}")
     with _output(plan) as write, interrupts(stop.heard, stop.at_once) as asked:
         for number, paths in enumerate(source.batches()):
             if asked.is_set():
                 return
-            records = [record for path in paths for record in read_file(path, source.suffix)]
+            records = [
+                record for path in paths for record in read_file(path, source.suffix, limits=limits)
+            ]
             found = _publish(engine, records)
             write(number, found)
             yield replace(_batch(number, len(records), found), quality=engine.quality().to_dict())
 
 
 def _engine(plan: Plan) -> Engine:
+    """Make the engine of a plan; who it does not take is refused, and the others are served."""
     engine = Engine(plan.config.lateness)
+    refused = list[Problem]()
     for subscriber in plan.subscribers:
-        engine.subscribe(subscriber)
+        try:
+            engine.subscribe(subscriber)
+        except TidingsError as error:
+            refused.append(Problem(plan.config.path, str(error), id=subscriber.id))
     for subscription in plan.subscriptions:
-        engine.add(subscription)
+        try:
+            engine.add(subscription)
+        except TidingsError as error:
+            refused.append(Problem(plan.config.path, str(error), id=subscription.id))
+    if refused:
+        plan.refused.extend(refused)
+        plan.folder.write_refused(plan.refused)
     return engine
 
 

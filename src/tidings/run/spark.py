@@ -47,7 +47,7 @@ def run_spark(plan: Plan, stop: Stop | None = None) -> Iterator[Batch]:
 
 def _run(plan: Plan, wanted: Wanted, stop: Stop) -> Iterator[Batch]:
     spark, config = _session(plan.config), plan.config
-    found = watch_outcomes(_outcomes(plan, read_stream(spark, config.source), wanted))
+    found = watch_outcomes(_outcomes(plan, _publications(spark, config), wanted))
     tallies: dict[int, Tally] = {}
 
     def note(number: int, batch: Any) -> None:
@@ -117,7 +117,7 @@ class Sums:
 
 def sketch(plan: Plan) -> Sketch:
     """Read the schema of the source and make Spark's plan; no query is started."""
-    publications = read_stream(_session(plan.config), plan.config.source)
+    publications = _publications(_session(plan.config), plan.config)
     found = _outcomes(plan, publications, (plan.subscriptions, plan.subscribers))
     columns = tuple((each.name, each.dataType.simpleString()) for each in publications.schema)
     return Sketch(columns, hider_of_config(plan.config)(logical_plan(found)))
@@ -132,6 +132,10 @@ def hider_of_config(config: Config) -> Hide:
     for address in addresses:
         found += address.secrets if isinstance(address, Address) else ()
     return hider(found)
+
+
+def _publications(spark: Any, config: Config) -> Any:
+    return read_stream(spark, config.source, limits=config.limits)
 
 
 def _session(config: Config) -> Any:

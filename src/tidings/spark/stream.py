@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidings.errors import TidingsError
+from tidings.limits import TRUSTED, Limits
 from tidings.rows import BadRecord
 from tidings.secrets import hider_of
 from tidings.source import Source, SparkSource, read_file
@@ -28,11 +29,13 @@ _LINES: Final = pa.schema({"value": pa.string(), "reason": pa.string()})
 _ANY_AGE: Final = "36500d"
 
 
-def read_stream(spark: SparkSession, source: Source | SparkSource) -> DataFrame:
+def read_stream(
+    spark: SparkSession, source: Source | SparkSource, *, limits: Limits = TRUSTED
+) -> DataFrame:
     """Give the events of a source, also those that come later, as a streaming DataFrame."""
     if isinstance(source, SparkSource):
         return watch_events(_read_spark(spark, source))
-    return watch_events(_read_files(spark, source))
+    return watch_events(_read_files(spark, source, limits))
 
 
 def _read_spark(spark: SparkSession, source: SparkSource) -> DataFrame:
@@ -52,7 +55,7 @@ def _read_spark(spark: SparkSession, source: SparkSource) -> DataFrame:
     raise TidingsError(f"[source] format = {source.format!r}: {hide(words)}")
 
 
-def _read_files(spark: SparkSession, source: Source) -> DataFrame:
+def _read_files(spark: SparkSession, source: Source, limits: Limits) -> DataFrame:
     """Give the events of files.
 
     Spark takes files in order of their age; files of the very same age come in no order. JSON
@@ -67,7 +70,8 @@ def _read_files(spark: SparkSession, source: Source) -> DataFrame:
     if source.suffix == ".parquet" and source.unreadable == "stop":
         return reader.schema(_schema(spark, source)).parquet(files)
     found = reader.format("binaryFile").schema(_FILES).load(files).select("path")
-    return found.mapInArrow(partial(read_files, source.suffix), from_arrow_schema(_LINES))
+    read = partial(read_files, source.suffix, limits=limits)
+    return found.mapInArrow(read, from_arrow_schema(_LINES))
 
 
 def _schema(spark: SparkSession, source: Source) -> StructType:
@@ -91,16 +95,21 @@ def _escaped(path: Path) -> str:
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path.resolve()))
 
 
-def read_files(suffix: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def read_files(
+    suffix: str, batches: Iterable[pa.RecordBatch], *, limits: Limits = TRUSTED
+) -> Iterator[pa.RecordBatch]:
     """Read whole files: an event a line, or a bad record with the reason."""
     for batch in batches:
         for uri in batch.column("path").to_pylist():
-            rows = [_line(each) for each in read_file(unquote(urlsplit(uri).path), suffix)]
+            records = read_file(unquote(urlsplit(uri).path), suffix, limits=limits)
+            rows = [_line(each) for each in records]
             yield pa.RecordBatch.from_pylist(rows, _LINES)
 
 
 def _line(record: Any) -> dict[str, str]:
     if isinstance(record, BadRecord):
         bad = record.to_dict()
-        return {"value": json.dumps(bad["record"]), "reason": bad["reason"]}
+        # Half a surrogate pair, in the id of a bad record perhaps, is no text to Arrow.
+        reason = bad["reason"].encode(errors="backslashreplace").decode()
+        return {"value": json.dumps(bad["record"]), "reason": reason}
     return {"value": json.dumps(record.to_dict())}

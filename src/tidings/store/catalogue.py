@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, Final, Literal
 
 from tidings.errors import InvalidSubscription
-from tidings.store.entry import SUBSCRIBER, Draft, Entry, Record, draft, kind_of, read_entry
+from tidings.store.entry import SUBSCRIBER, Draft, Entry, Record, draft, kind_of, read_entries
 from tidings.store.protocol import FOREVER, Database, Row, Session, Staging, whole
 
 Given = Record | Mapping[str, Any]
@@ -68,7 +68,7 @@ class Catalogue:
         """Give a record as it is now."""
         question = f"{_SELECT} kind = ? AND id = ?"
         found = self._rows(question, kind_of(kind), name)
-        return read_entry(*found[0]) if found else None
+        return next(read_entries(found), None)
 
     def page(
         self, kind: str, subscriber: str | None = None, after: str = "", limit: int = 100
@@ -77,11 +77,11 @@ class Catalogue:
         owned, values = ("", ()) if subscriber is None else ("subscriber = ? AND ", (subscriber,))
         question = f"{_SELECT} {owned}kind = ? AND id > ? ORDER BY id LIMIT ?"
         values = (*values, kind_of(kind), after)
-        return [read_entry(*row) for row in self._rows(question, *values, whole("limit", limit, 1))]
+        return [*read_entries(self._rows(question, *values, whole("limit", limit, 1)))]
 
     def version(self) -> int:
         """Give the version of the last change; 0 before the first."""
-        return int(self._rows("SELECT version FROM catalogue")[0][0])
+        return self._database.read(_version)
 
     def _rows(self, question: str, *values: str | int) -> list[Row]:
         return self._database.read(lambda session: session.rows(question, *values))
@@ -127,7 +127,7 @@ def _check(each: Draft, state: str, expect: Expect) -> None:
 
 def _write(session: Session) -> int:
     """End the records that staged changes replace or remove, and begin the new ones."""
-    version = int(session.rows("SELECT version FROM catalogue")[0][0])
+    version = _version(session)
     session.run(
         f"UPDATE records AS r SET until = ? + i.number FROM {_NUMBERED} i WHERE {_NOW}", version
     )
@@ -139,6 +139,10 @@ def _write(session: Session) -> int:
     changed = session.rows("SELECT count(*) FROM incoming_changes")[0][0]
     session.run("UPDATE catalogue SET version = ?", version + changed)
     return version + int(changed)
+
+
+def _version(session: Session) -> int:
+    return int(session.rows("SELECT version FROM catalogue")[0][0])
 
 
 def _remove(session: Session, kind: str, name: str) -> bool:

@@ -1,11 +1,11 @@
 """What changed in the catalogue since a version, and how it was at one."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
 from tidings.errors import StoreError, VersionGone
-from tidings.store.entry import Entry, read_entry
+from tidings.store.entry import Entry, read_entries
 from tidings.store.protocol import FOREVER, Database, Row, Session, limited, whole
 
 _PAGE: Final = 10_000
@@ -47,7 +47,7 @@ class History:
         The version of the last entry is where to go on; no entry: nothing changed.
         """
         work = partial(_changes, since=whole("a version", since), limit=whole("limit", limit, 1))
-        return [read_entry(*row) for row in self._database.read(work)]
+        return [*read_entries(self._database.read(work))]
 
     def as_of(self, version: int | None = None) -> Iterator[Entry]:
         """Give everything as it was at a version, or is now: subscribers first, then by id.
@@ -59,8 +59,8 @@ class History:
         last: tuple[str, str] | None = ("", "")
         while last:
             rows = self._database.read(partial(_as_of, version=version, after=last))
-            last = rows[-1][1:3] if len(rows) == _PAGE else None
-            yield from (read_entry(*row) for row in rows)
+            last = _next(self._database.name, last, rows)
+            yield from read_entries(rows)
 
     def touched(self, since: int, upto: int) -> list[str]:
         """Give the subscribers of which something changed after one version, up to another."""
@@ -73,7 +73,7 @@ class History:
         for at in range(0, len(names), _TOGETHER):
             some = names[at : at + _TOGETHER]
             rows = self._database.read(partial(_owned, names=some, version=version))
-            yield from (read_entry(*row) for row in rows)
+            yield from read_entries(rows)
 
     def newest(self) -> int:
         """Give the version of the last change; 0 before the first."""
@@ -102,6 +102,16 @@ class History:
     def unpin(self, query: str) -> None:
         """Release the pin of a query that will not come back."""
         self._database.write(lambda session: session.run("DELETE FROM pins WHERE query = ?", query))
+
+
+def _next(name: str, after: tuple[str, str], rows: Sequence[Row]) -> tuple[str, str] | None:
+    """Return where the next page begins; None: this was the last one."""
+    if len(rows) < _PAGE:
+        return None
+    kind, key = rows[-1][1:3]
+    if not isinstance(kind, str) or not isinstance(key, str) or (kind, key) <= after:
+        raise StoreError(f"{name}: it is damaged: its records do not come in order")
+    return kind, key
 
 
 def _versions(session: Session) -> tuple[int, int]:

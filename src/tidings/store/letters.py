@@ -8,7 +8,8 @@ from typing import Any, Final
 from uuid import uuid4
 
 from tidings import checks
-from tidings.errors import StoreError
+from tidings.errors import InvalidForm, StoreError, shown
+from tidings.jsontext import read_json
 from tidings.model import Event
 from tidings.rows import BadRecord, DeadLetter
 from tidings.store.protocol import Database, Row, Session, Staging, whole
@@ -121,7 +122,9 @@ def insert(session: Session, writings: Sequence[Writing], query: str, batch: int
 
 
 def _written(letter: DeadLetter | BadRecord) -> tuple[str, str]:
-    return json.dumps(printable(letter.record)), letter.reason
+    # Half a surrogate pair, in the id of a bad record perhaps, fits into no database.
+    reason = letter.reason.encode(errors="backslashreplace").decode()
+    return json.dumps(printable(letter.record)), reason
 
 
 def _take(session: Session, at_us: int, ticket: str, kind: str, limit: int) -> list[Row]:
@@ -137,7 +140,11 @@ def _give_back(session: Session, rows: Sequence[tuple[int]]) -> int:
 
 def _letter(row: Row) -> Letter:
     number, kind, record, *rest = row
-    return Letter(number, kind, json.loads(record), *rest)
+    try:
+        found = read_json(record)
+    except (InvalidForm, TypeError, AttributeError):
+        found = {"damaged": shown(record)}
+    return Letter(number, kind, found, *rest)
 
 
 def _kind(value: str) -> str:

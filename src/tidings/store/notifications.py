@@ -1,5 +1,6 @@
 """What was delivered: written once, numbered for each subscriber, kept for a time."""
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -7,14 +8,15 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidings.errors import StoreError
+from tidings.errors import StoreError, shown
 from tidings.model import Delivery, Event
 from tidings.rows import BadRecord, DeadLetter
 from tidings.store.append import Append, Appended
 from tidings.store.arrow import append_of, read_delivery
-from tidings.store.protocol import Database, Session, whole
+from tidings.store.protocol import Database, Row, Session, whole
 from tidings.values import parse_duration_us, parse_time_us
 
+_LOG: Final = logging.getLogger(__name__)
 BATCHES_KEPT: Final = 1_000
 
 _SELECT: Final = (
@@ -113,9 +115,19 @@ class Notifications:
         return self._database.write(partial(_prune, before_us=before_us, forget_us=forget_us))
 
     def _deliveries(self, question: str, *cells: str | int) -> list[Delivery]:
-        return [
-            read_delivery(row) for row in self._database.read(lambda s: s.rows(question, *cells))
-        ]
+        rows = self._database.read(lambda session: session.rows(question, *cells))
+        return [each for each in map(_delivery, rows) if each is not None]
+
+
+def _delivery(row: Row) -> Delivery | None:
+    """Make the delivery of a row; None, and a warning, where the row is damaged."""
+    try:
+        found = read_delivery(row)
+        found.to_dict()
+    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
+        _LOG.warning("a damaged delivery of a store is passed over: %s (%s)", shown(row), error)
+        return None
+    return found
 
 
 def _inbox(session: Session, subscriber: str) -> Inbox:

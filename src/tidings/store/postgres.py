@@ -10,10 +10,10 @@ from psycopg.adapt import Buffer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.string import StrDumper, TextLoader
 
-from tidings.errors import StoreError
+from tidings.errors import StoreError, TidingsError
 from tidings.store.address import Address
 from tidings.store.connections import Connections
-from tidings.store.protocol import Cell, Row, Session, Staging
+from tidings.store.protocol import DAMAGE, Cell, Row, Session, Staging, damaged
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ class PostgresDatabase:
         while True:
             try:
                 with self._connections.transaction(begin) as connection:
-                    return work(PostgresSession(connection))
+                    return self._done(work, PostgresSession(connection))
             except psycopg.Error as error:
                 self._connections.drop()
                 refusal = self._refusal(error, lasting=time.monotonic() + pause_s > deadline)
@@ -132,6 +132,15 @@ class PostgresDatabase:
                 raise refusal
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _done(self, work: Callable[[Session], T], session: Session) -> T:
+        """Do work; cells of types that no store has are said to be damage."""
+        try:
+            return work(session)
+        except (TidingsError, psycopg.Error):
+            raise
+        except DAMAGE as error:
+            raise damaged(self.name, error) from error
 
     def _tell(self, error: psycopg.Error, left_s: float) -> None:
         """Log what is waited for, and for how much longer."""

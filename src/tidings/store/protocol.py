@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
 from tidings import checks
-from tidings.errors import StoreError
+from tidings.errors import StoreError, shown
 
 T = TypeVar("T")
 Cell = str | int | float | None
 Row = tuple[Any, ...]
 
+DAMAGE: Final = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
+"""What work raises over cells that are of another type than the schema says, or missing."""
 FOREVER: Final = 2**63 - 1
 MOST_ID_BYTES: Final = 1_000
 
@@ -71,6 +73,15 @@ class Database(Protocol):
         """Give all connections back; nothing can be done after it."""
 
 
+def damaged(name: str, error: BaseException) -> StoreError:
+    """Return the error of a store whose cells are not what its schema says."""
+    kind = type(error).__name__
+    return StoreError(
+        f"{name}: it is damaged, or no store of Tidings, or cannot hold what was given "
+        f"({kind}: {error})"
+    )
+
+
 def whole(what: str, value: object, low: int = 0) -> int:
     """Check a whole number that a database can hold."""
     return checks.count(what, value, StoreError, low=low, high=FOREVER)
@@ -80,5 +91,7 @@ def limited(what: str, value: object) -> str:
     """Check an id that every database can hold in its indexes."""
     found = checks.name(what, value, StoreError)
     if len(found.encode()) > MOST_ID_BYTES:
-        raise StoreError(f"{what} is at most {MOST_ID_BYTES} bytes long, not {found[:40]!r}...")
+        raise StoreError(
+            f"{what} is at most {MOST_ID_BYTES} bytes long, not {shown(found[:40])}..."
+        )
     return found

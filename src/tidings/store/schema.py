@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from tidings.errors import StoreError
-from tidings.store.protocol import Database, Session
+from tidings.store.protocol import Database, Session, whole
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ def migrate(database: Database) -> None:
 def _version(session: Session) -> int:
     if not session.has_table("migrations"):
         return 0
-    return int(session.rows("SELECT max(number) FROM migrations")[0][0])
+    found = session.rows("SELECT max(number) FROM migrations")[0][0]
+    return whole("the schema of a store", found)
 
 
 def _behind(database: Database, steps: list[Migration], version: int) -> bool:

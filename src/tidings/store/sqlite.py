@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
-from tidings.errors import StoreError
+from tidings.errors import StoreError, TidingsError, shown
 from tidings.store.connections import Connections
-from tidings.store.protocol import Cell, Row, Session, Staging
+from tidings.store.protocol import DAMAGE, Cell, Row, Session, Staging, damaged
 
 T = TypeVar("T")
 
@@ -18,6 +18,8 @@ _PRAGMAS: Final = (
     "PRAGMA foreign_keys = ON",
     "PRAGMA synchronous = FULL",
     "PRAGMA temp_store = MEMORY",
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA cell_size_check = ON",
 )
 _MEANINGS: Final = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space and do it again",
@@ -28,6 +30,10 @@ _MEANINGS: Final = {
     sqlite3.SQLITE_CORRUPT: "the file is damaged; restore it from a copy",
     sqlite3.SQLITE_IOERR: "the disk refuses to read or write; look after it and do it again",
 }
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", errors="surrogateescape")
 
 
 class SqliteSession:
@@ -71,7 +77,7 @@ class SqliteDatabase:
                 f"{sqlite3.sqlite_version}; use another Python, or PostgreSQL"
             )
         self.name = str(path)
-        self._address = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+        self._address = f"{_resolved(path).as_uri()}?mode={'ro' if read_only else 'rwc'}"
         self._patience_s = patience_s
         self._connections = Connections(self.name, self._connect)
         if not read_only:
@@ -98,6 +104,8 @@ class SqliteDatabase:
             isolation_level=None,
             check_same_thread=False,
         )
+        # A damaged file may hold text that is no UTF-8, and views that call functions.
+        connection.text_factory = _text
         for pragma in _PRAGMAS:
             connection.execute(pragma)
         return connection
@@ -119,9 +127,20 @@ class SqliteDatabase:
         try:
             yield
         except sqlite3.Error as error:
-            primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
             meaning = _MEANINGS.get(primary, "it cannot do this")
             raise StoreError(f"{self.name}: {meaning} (SQLite says: {error})") from error
+        except TidingsError:
+            raise
+        except DAMAGE as error:
+            raise damaged(self.name, error) from error
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise StoreError(f"{shown(str(path))} is no name of a file: {error}") from None
 
 
 def _has_log(connection: sqlite3.Connection, until: float) -> bool:
