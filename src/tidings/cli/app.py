@@ -6,7 +6,6 @@ from io import TextIOWrapper
 from typing import Annotated, Any, Final
 
 import typer
-from click import ClickException
 from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
@@ -30,10 +29,11 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (BrokenPipeError, ClickException, typer.Exit, typer.Abort):
+        except (BrokenPipeError, typer.Abort):
             raise
         except Exception as error:
-            if ctx.params.get("debug"):
+            # What says its own status is wrong use, or an end in order.
+            if ctx.params.get("debug") or hasattr(error, "exit_code"):
                 raise
             _show_error(_words(error))
         raise typer.Exit(1)
