@@ -7,9 +7,9 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any, Final
 
-from tidings.errors import InvalidForm, TidingsError, clipped, shown
+from tidings.errors import InvalidForm, TidingsError, clipped
 from tidings.forms import fields
-from tidings.secrets import HIDDEN, is_secret
+from tidings.secrets import HIDDEN, is_secret, shown_safely
 from tidings.store.address import Address, read_address
 
 Form = dict[str, Any]
@@ -99,7 +99,7 @@ def _flat(label: str, form: Mapping[str, Any], before: str) -> Iterator[tuple[st
         elif isinstance(each, str | int | float):
             yield f"{before}{name}", str(each)
         else:
-            what = HIDDEN if is_secret(f"{before}{name}") else shown(each)
+            what = HIDDEN if is_secret(f"{before}{name}") else shown_safely(each)
             raise InvalidForm(
                 f"{label} {before}{name} is a text, a number, true or false, not {what}"
             )

@@ -1,0 +1,248 @@
+"""No part of an address but its host and database is shown: not by any door, in no spelling."""
+
+import json
+import logging
+import re
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from typer.testing import CliRunner
+
+from tidings.cli import app
+from tidings.config import load_config
+from tidings.errors import TidingsError
+from tidings.secrets import hider, is_secret, masked
+from tidings.source import KAFKA, TABLE
+from tidings.spark.sources import kafka_options, table
+from tidings.store import open_database, open_store
+from tidings.store.address import read_address
+
+# Each holds the word `Sw0rdfish` or other marks, cut by the signs that addresses use.
+PASSWORDS = (
+    "Sw0rdfish",
+    "Sw0rd/fishy",
+    "Sw0rd#fishy",
+    "Sw0rd?fishy",
+    "Sw0rd@fishy",
+    "Sw0rd:fishy",
+    "Sw0rd fishy",
+    "Sw0rd[fishy]",
+    "Sw0rd%fishy",
+    "Sw0rd%2Ffishy",
+    "Sw0rd=fishy",
+    "Sw0rd&fishy",
+    "1234/Sw0rdfish",
+    "1234?Sw0rdfish=1",
+    "Sw0rdfishé漢",
+    "Sw0rd'fishy\"",
+    "Sw0rd\\fishy",
+    "//Sw0rdfish@@",
+)
+SHAPES = (
+    "postgresql://ann:{}@127.0.0.1:1/db",
+    "postgres://ann:{}@127.0.0.1:1/db?sslmode=disable",
+    "postgresql://ann:{}@127.0.0.1:port/db",
+    "postgresql://ann:{}@127.0.0.1:1",
+    "postgresql://:{}@127.0.0.1:1/db",
+    "postgresql://{}@127.0.0.1:1/db",
+    "postgresql://127.0.0.1:1/db?user=ann&password={}",
+    "postgresql://127.0.0.1:1/db?passwort={}",
+    "postgresql://127.0.0.1:1/db?sslmode={}",
+    "postgresql://ann:{}@[::1/db",
+    "postgresql+psycopg://ann:{}@host/db",
+    "Postgresql://ann:{}@host/db",
+    " postgresql://ann:{}@host/db",
+    "postgresql:/ann:{}@host/db",
+    "postgresql:ann:{}@host/db",
+    "postgresql//ann:{}@host/db",
+    "://ann:{}@host/db",
+    "//ann:{}@host/db",
+    "ann:{}@host/db",
+    "jdbc:postgresql://host/db?user=ann&password={}",
+    "host=127.0.0.1 port=1 user=ann password={} dbname=db",
+    "sqlite://ann:{}@host/db",
+    "sqlite:///ann:{}@host/db",
+    "sqlite:///none/file.db?key={}",
+    "mysql://ann:{}@host/db",
+    "postgresql://ann:{}@host\n/db",
+    "postgresql://ann:{}@host/db\0",
+)
+ADDRESSES = [shape.format(password) for shape in SHAPES for password in PASSWORDS]
+MARKS = ("Sw0rd", "fishy", "1234", "漢")
+
+
+def leaks(text: str) -> list[str]:
+    """Give the marks of a password that a text shows."""
+    spelled = set(MARKS) | {quote(mark) for mark in MARKS}
+    return [mark for mark in spelled if mark in text]
+
+
+def refusal(door: Callable[[], Any]) -> str:
+    """Give all that is raised at a door, with causes and contexts; what opens raises nothing."""
+    try:
+        opened = door()
+    except TidingsError as error:
+        whole, found = "".join(traceback.format_exception(error)), [str(error), repr(error)]
+        below = error.__cause__ or error.__context__
+        while below is not None:
+            found += [str(below), repr(below)]
+            below = below.__cause__ or below.__context__
+        return "\n".join([*_values_only(whole), *found])
+    return f"{opened!r} {opened} {getattr(getattr(opened, 'database', opened), 'name', '')}"
+
+
+def _values_only(trace: str) -> Iterator[str]:
+    """Leave out the lines of source, which are those of this file, too."""
+    return (line for line in trace.splitlines() if not line.startswith("    "))
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_address_shows_its_password_where_a_store_is_opened(
+    shape: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    for password in PASSWORDS:
+        address = shape.format(password)
+        for door in (open_store, open_database):
+            shown = refusal(lambda door=door, address=address: door(address, patience_s=0))
+            assert not leaks(shown), (address, shown)
+    assert not leaks(caplog.text)
+    assert not leaks(str([*tmp_path.rglob("*")]))
+
+
+@pytest.mark.parametrize("password", PASSWORDS)
+def test_a_password_that_is_encoded_is_read_and_not_shown(password: str) -> None:
+    address = read_address(f"postgresql://ann:{quote(password, safe='')}@host:1/news")
+    assert (str(address), address.file) == ("postgresql://host/news", None)
+    assert not leaks(repr(address))
+    assert not leaks(address.hide(f'no user "ann" with {password} or {quote(password, safe="")}'))
+
+
+CONFIG = """
+engine = "{engine}"
+{source}
+{subscriptions}
+{sink}
+"""
+PARTS = {
+    "engine": "local",
+    "source": '[source]\npath = "events.jsonl"',
+    "subscriptions": '[subscriptions]\npath = "subscriptions.jsonl"',
+    "sink": '[sink]\npath = "out"',
+}
+DOORS = {
+    "subscriptions store": {"subscriptions": "[subscriptions]\nstore = {}"},
+    "subscriptions": {"subscriptions": "subscriptions = {}"},
+    "subscriptions path": {"subscriptions": "[subscriptions]\npath = {}"},
+    "subscriptions list": {"subscriptions": "[subscriptions]\nstore = [{}]"},
+    "sink store": {"sink": '[sink]\npath = "out"\nstore = {}'},
+    "sink path": {"sink": "[sink]\npath = {}\nformat = 3"},
+    "sink format": {"sink": '[sink]\npath = "out"\nformat = {}\noptions = {{}}'},
+    "sink options": {
+        "engine": "spark",
+        "sink": '[sink]\npath = "out"\nformat = "jdbc"\n'
+        'options = {{ url = {0}, password = {0}, dbtable = "d", more = [{0}] }}',
+    },
+    "source path": {"source": "[source]\npath = {}"},
+    "source": {"source": "source = {}"},
+    "source format": {"source": "[source]\nformat = {}\noptions = {{}}"},
+    "source url": {
+        "engine": "spark",
+        "source": '[source]\nformat = "tidings-table"\n'
+        'options = {{ url = {}, table = "t", key = "id" }}',
+    },
+    "kafka": {
+        "source": '[source]\nformat = "tidings-kafka"\noptions = {{ "kafka.sasl.password" = {} }}'
+    },
+}
+
+
+def toml(text: str) -> str:
+    """Give a text as TOML writes it."""
+    return json.dumps(text, ensure_ascii=True).replace("\\/", "/")
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_no_config_shows_a_password(door: str, tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text("")
+    (tmp_path / "subscriptions.jsonl").write_text(
+        '{"id": "s", "subscriber": "ann", "where": "a = 1"}\n'
+    )
+    path = tmp_path / "pipeline.toml"
+    for number, address in enumerate(ADDRESSES):
+        parts = PARTS | {name: each.format(toml(address)) for name, each in DOORS[door].items()}
+        path.write_text(CONFIG.format(**parts))
+        shown = refusal(lambda: load_config(path))
+        assert not leaks(shown), (address, shown)
+        if number % 60 == 0 and not re.search(r"127|\[::", address):
+            _check_commands(path, tmp_path)
+
+
+def _check_commands(path: Path, folder: Path) -> None:
+    for arguments in (
+        ["check", str(path)],
+        ["check", str(path), "--json"],
+        ["run", str(path), "--engine", "local"],
+        ["run", str(path), "--engine", "local", "--dry-run", "--json"],
+    ):
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code in (0, 1), result.output
+        assert not leaks(result.output), result.output
+    for file in folder.rglob("*"):
+        assert not leaks(file.name)
+        if file.is_file() and file != path:
+            assert not leaks(file.read_text(errors="replace"))
+
+
+@pytest.mark.parametrize("address", ADDRESSES[:: len(PASSWORDS) - 1])
+def test_no_source_of_spark_shows_a_password(address: str) -> None:
+    options = table.read_options({"url": address, "table": "t", "key": "id"})
+    assert not leaks(repr(options))
+    given = {"subscribe": "films", "kafka.bootstrap.servers": address}
+    assert not leaks(refusal(lambda: kafka_options.read_options(given)))
+    given = {"subscribe": "films", "kafka.bootstrap.servers": "a:1", "kafka.sasl.password": address}
+    found = kafka_options.read_options(given)
+    assert not leaks(repr(found))
+    assert not leaks(found.hide(f"Invalid value {address}"))
+
+
+def test_a_client_of_kafka_does_not_show_values_of_options() -> None:
+    broker = pytest.importorskip("tidings.spark.sources.broker")
+    given = {
+        "subscribe": "films",
+        "kafka.bootstrap.servers": "127.0.0.1:1",
+        "kafka.sasl.jaas.config": 'password="Sw0rdfish"',
+        "kafka.sasl.oauthbearer.token.endpoint.url": "Sw0rdfish",
+    }
+    wanted = kafka_options.read_options(given)
+    assert not leaks(refusal(lambda: broker.Broker(wanted)))
+
+
+def test_options_are_secret_by_their_names() -> None:
+    given = {"sasl.password": "x", "ssl.key.password": "y", "aws.secret.access.key": "z"}
+    assert set(masked(given).values()) == {"***"}
+    assert masked({"subscribe": "films", "key": "id"}) == {"subscribe": "films", "key": "id"}
+    assert is_secret("fs.s3a.session.token")
+    assert not is_secret("maxRowsPerTrigger")
+
+
+def test_short_secrets_are_hidden_where_they_are_quoted() -> None:
+    hide = hider(["ab", "word"])
+    assert (
+        hide('user "ab" is absent; a word, but no sword')
+        == 'user "***" is absent; a ***, but no sword'
+    )
+    assert hider([])("as it is") == "as it is"
+
+
+def test_sources_are_named_as_their_modules_say() -> None:
+    assert (KAFKA, TABLE) == ("tidings-kafka", "tidings-table")
