@@ -5,6 +5,7 @@ import logging
 import re
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -113,7 +114,7 @@ def test_no_address_shows_its_password_where_a_store_is_opened(
     for password in PASSWORDS:
         address = shape.format(password)
         for door in (open_store, open_database):
-            shown = refusal(lambda door=door, address=address: door(address, patience_s=0))
+            shown = refusal(partial(door, address, patience_s=0))
             assert not leaks(shown), (address, shown)
     assert not leaks(caplog.text)
     assert not leaks(str([*tmp_path.rglob("*")]))
