@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from tests.fuzz import cases
 from tests.mutation import try_all
+
 from tidings.errors import StoreError, TidingsError
 from tidings.model import Delivery
 from tidings.store import Growing, open_database, open_store

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from importlib import resources
 
-from tidings.errors import StoreError
-from tidings.store.protocol import Database, Session, whole
+from tidings.errors import StoreError, shown
+from tidings.store.protocol import Database, Session
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,9 @@ def _version(session: Session) -> int:
     if not session.has_table("migrations"):
         return 0
     found = session.rows("SELECT max(number) FROM migrations")[0][0]
-    return whole("the schema of a store", found)
+    if not isinstance(found, int) or found < 0:
+        raise TypeError(f"the number of its schema is {shown(found)}")
+    return found
 
 
 def _behind(database: Database, steps: list[Migration], version: int) -> bool:
