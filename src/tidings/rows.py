@@ -366,8 +366,10 @@ def _column(name: str, kind: pa.DataType) -> Column:
         return Column(name, *_values(name, kind))
     if not _is_text(kind.key_type):
         raise InvalidForm(f"column {name} is a map with keys of {kind.key_type}; keys are strings")
+    if any(test(kind.item_type) for test in _VIEW_TYPES):  # Arrow cannot decode them safely
+        raise InvalidForm(f"column {name} is a map of views of lists; cast them to lists")
     item, decode = _values(name, kind.item_type)
-    if types.is_null(item):
+    if types.is_null(item) or (types.is_nested(item) and types.is_null(item.value_type)):
         return Column(name, kind, decode, unfolds=True)
     return Column(name, pa.map_(pa.string(), item), decode, unfolds=True)
 
