@@ -107,6 +107,10 @@ def test_any_form_is_read_and_written_back_or_refused() -> None:
             written = json.loads(json.dumps(found.to_dict()))
         except TidingsError:  # a function has no written form
             continue
+        except ValueError:  # nor has an integer of too many digits, which windows may hold
+            if reader in (loads_event, loads_subscription):
+                raise
+            continue
         assert reader(written) == found, seed
 
 

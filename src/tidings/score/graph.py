@@ -43,7 +43,7 @@ class Graph:
     def __post_init__(self) -> None:
         checks.number("lambda", self.lambda_, high=1)
         checks.choice("aggregate", self.aggregate, AGGREGATES)
-        checks.count("threshold", self.threshold, low=0)
+        checks.count("threshold", self.threshold, low=0, high=2**31 - 1)
 
     def prepare(self, subscriptions: Sequence[Subscription], prefers: Prefers) -> "GraphRanker":
         """Merge the predicates of all subscriptions into one graph."""
