@@ -35,7 +35,7 @@ def checked_rank(rank: object) -> float | None:
     """Return a rank that a scorer gave; refuse one that could not be compared with others."""
     if rank is None:
         return None
-    if isinstance(rank, Real) and 0 <= rank < inf:
+    if isinstance(rank, Real) and 0 <= float(rank) < inf:
         return float(rank)
     raise InvalidPolicy(f"a scorer must give a finite rank of at least 0, not {shown(rank)}")
 

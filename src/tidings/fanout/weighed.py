@@ -33,6 +33,19 @@ class Attributes:
         self._uses: list[int] = []
         self._free: list[int] = []
 
+    @classmethod
+    def of(cls, names: Sequence[str], uses: Sequence[int]) -> "Attributes":
+        """Return attributes by number, each with its uses; an unused one may have any name."""
+        made = cls()
+        made._names, made._uses = list(names), list(uses)
+        made._numbers = {name: at for at, name in enumerate(names) if uses[at]}
+        made._free = [at for at, count in enumerate(uses) if not count]
+        return made
+
+    def names(self) -> list[str]:
+        """Return the names by number; that of a number without uses is empty."""
+        return [name if used else "" for name, used in zip(self._names, self._uses, strict=True)]
+
     def take(self, name: str) -> int:
         """Return the number of a name, used once more."""
         number = self._numbers.get(name)
@@ -75,7 +88,7 @@ class HeaviestGroup:
         """Add all records to a file."""
         self._ledger.write(writer, numbers, owners)
         self._parts.write(writer.within("parts"), numbers)
-        writer.texts("attributes", self._attributes)
+        writer.texts("attributes", self._attributes.names())
 
     @classmethod
     def read(cls, reader: Reader, extent: Extent) -> "HeaviestGroup":
@@ -84,9 +97,12 @@ class HeaviestGroup:
         made._ledger = Ledger.read(reader, extent.numbers, extent.owners)
         made._parts = Spans.read(within, PART, extent.numbers)
         names = reader.texts("attributes").strings().to_pylist()
-        made._attributes = {name: at for at, name in enumerate(names)}
+        attributes = made._parts.values["attribute"]
         within.finite("values", made._parts.values["weight"], MOST_WORTH)
-        within.within_bounds("values", made._parts.values["attribute"], len(names))
+        within.within_bounds("values", attributes, len(names))
+        made._attributes = Attributes.of(
+            names, np.bincount(attributes, minlength=len(names)).tolist()
+        )
         within.within_bounds("values", made._parts.values["group"], MOST)
         fits = (made._parts.firsts < 0) | (extent.most_parts < made._parts.sizes)
         within.require(fits.all(), "sizes", "are smaller than the records of the index need")

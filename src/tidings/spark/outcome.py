@@ -175,6 +175,8 @@ def unusable(parcel: Parcel, reasons: Mapping[str, str]) -> pa.Table:
         ],
     }
     return _table("dead", len(reasons), found)
+
+
 def _read_letter(letter: str | bytes) -> Mapping[str, Any]:
     form: dict[str, Any] = json.loads(letter)
     event = form.get("event")
