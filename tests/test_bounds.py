@@ -10,6 +10,7 @@ from tidings.errors import InvalidPolicy
 from tidings.limits import Limits
 from tidings.policy import Policy
 
+FINE = {"name": "jumping", "length": "30d", "step": "3s"}
 OPTIMAL: dict[str, Any] = {"diversify": "optimal"}
 
 
@@ -31,6 +32,10 @@ OPTIMAL: dict[str, Any] = {"diversify": "optimal"}
             "length / step is 3,153,600,000,000,000, above the limit window_steps = 1,000,000",
         ),
         ({"window": {"name": "jumping", "length": 10**7, "step": 1}}, "window_steps"),
+        (
+            {"window": FINE, "decay": "logarithmic", "diversify": "divrank"},
+            "length / step with a decay is 864,000, above the limit decayed_steps = 1,000",
+        ),
         (
             {"diversify": {"name": "maxdivrel-lsh", "tables": 2**20, "rows": 2**10}},
             "tables times rows is 1,073,741,824, above the limit lsh_cells = 100,000",
@@ -123,3 +128,20 @@ def test_the_sets_of_a_choice_are_those_of_the_limits_of_the_policy() -> None:
 def test_distances_of_any_form_are_refused_by_our_own_errors(name: str, distance: Any) -> None:
     with pytest.raises(InvalidPolicy):
         Policy(diversify={"name": name, "distance": distance})
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"window": FINE, "diversify": "divrank"},
+        {"window": FINE, "decay": "logarithmic"},
+        {"window": FINE, "decay": "logarithmic", "diversify": "disc"},
+        {
+            "window": {"name": "jumping", "length": 100_000, "step": 10},
+            "decay": "logarithmic",
+            "diversify": "divrank",
+        },
+    ],
+)
+def test_many_steps_are_fine_where_time_alone_changes_no_choice(form: dict[str, Any]) -> None:
+    Policy(**form)

@@ -1,18 +1,32 @@
 """What the limits say of a policy's window and diversifier, checked where the policy is made."""
 
-from typing import Any
+from typing import Any, Final
 
 from tidings.diversify.dense import check_sets
 from tidings.diversify.lsh import MaxDivRelLsh
+from tidings.diversify.neighbourhood import Disc
+from tidings.diversify.none import NoDiversity
 from tidings.diversify.optimal import Optimal
 from tidings.errors import InvalidPolicy
 from tidings.limits import UNLIMITED, Limits
+from tidings.score.freshness import NoDecay
 from tidings.values import format_duration
 from tidings.window.length import Length
 
+_BY_ORDER: Final = frozenset({NoDiversity, Disc, MaxDivRelLsh})
+"""Diversifiers for which only the order of ranks counts, which no decay changes."""
 
-def check_window(window: Any, limits: Limits) -> None:
-    """Refuse a window that is longer, or that is chosen from more often, than the limits allow."""
+
+def is_steady(decay: Any, diversify: Any) -> bool:
+    """Tell whether the same events give the same choice, however much time passes."""
+    return type(decay) is NoDecay or type(diversify) in _BY_ORDER
+
+
+def check_window(window: Any, limits: Limits, *, steady: bool = True) -> None:
+    """Refuse a window that is longer, or that is chosen from more often, than the limits allow.
+
+    A steady choice is made anew only where the events change, whatever the number of steps.
+    """
     for name in ("length", "expires", "step"):
         size = getattr(window, name, None)
         if isinstance(size, Length):
@@ -22,6 +36,9 @@ def check_window(window: Any, limits: Limits) -> None:
     if window.name == "jumping":
         _check_period("jumping: step", window.step, limits)
         _check_steps(window.length, window.step, limits)
+        if not steady and window.step.us is not None:
+            steps = -(-window.length.us // window.step.us)
+            limits.check("decayed_steps", steps, "length / step with a decay", InvalidPolicy)
 
 
 def _check_length(what: str, size: Length, limits: Limits) -> None:

@@ -4,22 +4,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from tidings.bounds import is_steady
 from tidings.diversify import DIVERSIFIERS, Candidate, best_first, keep
 from tidings.diversify.distance import finite
-from tidings.diversify.lsh import MaxDivRelLsh
-from tidings.diversify.neighbourhood import Disc
-from tidings.diversify.none import NoDiversity
 from tidings.errors import TidingsError, shown
 from tidings.model import Delivery, Match
 from tidings.policy import Policy, Subscriber
 from tidings.score import DECAYS
-from tidings.score.freshness import NoDecay
 from tidings.window import Moment, Pick, saved
 from tidings.window.recent import sequence_of
 
 _OURS: Final = frozenset({*DECAYS.values(), *DIVERSIFIERS.values()})
-_BY_ORDER: Final = frozenset({NoDiversity, Disc, MaxDivRelLsh})
-"""Only the order of ranks counts for them, which no decay changes."""
 
 
 class PolicyChooser:
@@ -29,7 +24,7 @@ class PolicyChooser:
         self._policy = policy
         self.k = policy.k
         self.best_only = policy.diversify.name == "none"
-        self.steady = type(policy.decay) is NoDecay or type(policy.diversify) in _BY_ORDER
+        self.steady = is_steady(policy.decay, policy.diversify)
         self._keeper = keep(policy.diversify)
         self._foreign = not {type(policy.decay), type(policy.diversify)} <= _OURS
 

@@ -68,6 +68,8 @@ class Limits:
     """Length or step of a window of time, in microseconds: 100 years."""
     window_steps: int = 1_000_000
     """How many times the step of a jumping window fits into its length."""
+    decayed_steps: int = 1_000
+    """The same for steps of time with a decay and a diversifier by distance: each may differ."""
     period_us: int = 1
     """The shortest period or step of time, in microseconds."""
     lsh_cells: int = 100_000
@@ -123,7 +125,7 @@ class Limits:
         limit = getattr(self, name)
         if value > limit:
             # Python refuses to print integers of more than 4,300 digits.
-            number = f"{value:,}" if value <= UNLIMITED else shown(value)
+            number = f"{value:,}" if value.bit_length() <= 128 else shown(value)
             raise error(f"{what} is {number}, above the limit {name} = {limit:,}")
 
     def check_record(

@@ -5,7 +5,7 @@ from dataclasses import InitVar, dataclass
 from typing import Any
 
 from tidings import checks, parts
-from tidings.bounds import check_window, within_limits
+from tidings.bounds import check_window, is_steady, within_limits
 from tidings.diversify import DIVERSIFIERS, Diversifier
 from tidings.diversify.none import NoDiversity
 from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError, shown
@@ -42,7 +42,8 @@ class Policy:
             "window": parts.read(WINDOWS, "window", self.window),
             "diversify": parts.read(DIVERSIFIERS, "diversifier", self.diversify),
         }
-        check_window(read["window"], limits)
+        steady = is_steady(read["decay"], read["diversify"])
+        check_window(read["window"], limits, steady=steady)
         read["diversify"] = within_limits(read["diversify"], self.k, read["window"], limits)
         for name, part in read.items():
             object.__setattr__(self, name, part)

@@ -138,19 +138,6 @@ def drive(policy: Policy, pick: random.Random) -> None:
         feeds.snapshot()
 
 
-def many_choices(policy: Policy) -> bool:
-    """Tell whether each of many steps may bring another choice, as ranks fade against distances.
-
-    Such a window is chosen from up to a million times while its matches last; that takes a while.
-    """
-    window: Any = policy.window
-    if window.name != "jumping" or policy.decay.name == "none":
-        return False
-    pairs = ((window.length.us, window.step.us), (window.length.count, window.step.count))
-    steps = max((whole // step for whole, step in pairs if whole and step), default=0)
-    return policy.diversify.name not in ("none", "disc", "maxdivrel-lsh") and steps > 1_000
-
-
 def same(found: list[Any]) -> None:
     assert all(each == found[0] for each in found), found
 
@@ -180,8 +167,6 @@ def try_cases(seed: int, first: int, last: int) -> int:
         try:
             policy = loads_policy(form)
         except TidingsError:
-            continue
-        if many_choices(policy):
             continue
         drive(policy, pick)
         accepted += 1
