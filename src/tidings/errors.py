@@ -62,7 +62,8 @@ def described(error: BaseException) -> str:
         text = ""
     if isinstance(error, TidingsError) and text:
         return text
-    return clipped(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+    name = type(error).__name__
+    return clipped(" ".join(f"{name}: {text}".split()) if text else name)
 
 
 class InvalidValue(TidingsError):

@@ -6,9 +6,8 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tidings.errors import TidingsError
+from tidings.errors import TidingsError, described
 from tidings.feeds import plan as plans
-from tidings.feeds.aside import reason
 from tidings.feeds.deliveries import Part
 from tidings.feeds.events import EventTable
 from tidings.kernels import window_layout as at
@@ -93,7 +92,7 @@ def drive(sink: Sink, rows: Ids, run: Callable[..., None], windows: Growing) -> 
                 windows.make_room(row, used)
             except (MemoryError, TidingsError) as error:
                 windows.reset(row)
-                failed.setdefault(row, (int(progress[at.NEXT]), reason(error)))
+                failed.setdefault(row, (int(progress[at.NEXT]), described(error)))
                 progress[at.NEXT] += 1
     columns, ranks = (np.concatenate(each) for each in zip(*parts, strict=True))
     for row, (place, _) in failed.items():

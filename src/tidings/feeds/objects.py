@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tidings.errors import described
 from tidings.feed import Feed
-from tidings.feeds.aside import reason
 from tidings.model import Delivery, Match
 from tidings.policy import Policy, Subscriber
 from tidings.window import Moment
@@ -76,7 +76,7 @@ class ObjectCohort:
         try:
             return ask(self.feeds[row])
         except Exception as error:  # noqa: BLE001 - parts of somebody's own may raise anything
-            self.failed[row] = reason(error)
+            self.failed[row] = described(error)
             self.reset(row)
             return otherwise
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tidings.errors import InvalidSubscription, shown
+from tidings.errors import InvalidSubscription, described, shown
 from tidings.feed import Feed
-from tidings.feeds.aside import note, reason
+from tidings.feeds.aside import note
 from tidings.feeds.frame import FRAME, pack, unpack
 from tidings.feeds.policies import kept, read_kept
 from tidings.feeds.protocol import Offer
@@ -80,7 +80,7 @@ class PlainFeeds:
     def _put_aside(self, subscriber: str, error: Exception) -> None:
         """Set a subscriber aside: its window is empty, and no match reaches it."""
         self._feeds[subscriber] = Feed(self._feeds[subscriber].subscriber)
-        note(self.set_aside, subscriber, reason(error))
+        note(self.set_aside, subscriber, described(error))
 
     def restore(self, state: bytes) -> None:
         header, _ = unpack(self.name, state)

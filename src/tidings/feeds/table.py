@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError
-from tidings.feeds.aside import note, reason
+from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError, described
+from tidings.feeds.aside import note
 from tidings.feeds.choice import DiverseCohort
 from tidings.feeds.cohort import Cohort
 from tidings.feeds.cohorts import AnyCohort, Cohorts
@@ -201,7 +201,7 @@ class TableFeeds:
                 return self._current_diverse(cohort, row, now)
             return self._current(cohort, row, now)
         except (MemoryError, TidingsError) as error:
-            self._put_aside(index, {row: reason(error)})
+            self._put_aside(index, {row: described(error)})
             return []
         finally:
             self._put_failed_aside(index)
@@ -356,7 +356,7 @@ class TableFeeds:
 
     def _all_failed(self, index: int, rows: Ids, error: MemoryError) -> Part:
         """Set all rows aside that a call was about, of which nobody knows how far it came."""
-        self._put_aside(index, dict.fromkeys(np.unique(rows).tolist(), reason(error)))
+        self._put_aside(index, dict.fromkeys(np.unique(rows).tolist(), described(error)))
         return made_already([])
 
     def _put_failed_aside(self, index: int) -> None:
