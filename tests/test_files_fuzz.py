@@ -200,7 +200,6 @@ def test_a_row_of_csv_that_is_too_long_is_bad_and_the_others_keep_their_numbers(
     assert [each.id for each in found if isinstance(each, Event)] == ["e1", "e4"]
 
 
-@pytest.mark.skip("forms do not look at limits yet")
 def test_limits_hold_for_columns_too(tmp_path: Path) -> None:
     path = tmp_path / "events.parquet"
     write_events([Event("e1", {"t": "x" * 100}, 0), Event("e2", {"t": "y"}, 0)], path)

@@ -39,7 +39,7 @@ class Written:
         return self.text
 
 
-REGISTRY: dict[str, type[Any]] = {"plain": Plain, "mixed": Mixed}
+REGISTRY: dict[str, type[Any]] = parts.registry({"plain": Plain, "mixed": Mixed})
 
 
 def read(spec: object) -> Any:

@@ -232,7 +232,7 @@ def read_subscriptions(
     validated(table)
     check_columns(table.schema, required=("id", "subscriber"), text=("id", "subscriber", "where"))
     columns = _only(SUBSCRIPTIONS, table.schema)
-    how = Reading(columns, lambda row: _subscription(row, cell), limits=limits)
+    how = Reading(columns, lambda row: _subscription(row, cell, limits), limits=limits)
     return read_rows(table, how)
 
 
@@ -245,13 +245,14 @@ def _only(possible: pa.Schema, schema: pa.Schema) -> list[Column]:
     return [Column(column.name, column.type, lambda value: value) for column in schema]
 
 
-def _subscription(row: Mapping[str, Any], cell: Cell) -> Subscription:
+def _subscription(row: Mapping[str, Any], cell: Cell, limits: Limits) -> Subscription:
     found = _reread(row, cell, required=("id", "subscriber"))
     if isinstance(found.get("any"), str):
         found["any"] = _json(f"subscription {found['id']}: any", found["any"])
     if isinstance(found.get("any"), list):
         found["any"] = list(map(_weighted, found["any"]))
-    return Subscription(**{name: _undecimal(value) for name, value in found.items()})
+    values = {name: _undecimal(value) for name, value in found.items()}
+    return Subscription(**values, limits=limits)
 
 
 def _weighted(part: Any) -> Any:

@@ -212,9 +212,9 @@ class Matcher:
 
     def top(self, event: Event, k: int, scorer: Scorer) -> list[tuple[str, float]]:
         """Give the k best subscriptions for the event and their scores, ties by smaller id."""
-        if isinstance(scorer, Exact):
+        if type(scorer) is Exact:
             return self._index.top(event, k)
-        if isinstance(scorer, Relaxed) and scorer.aggregate == "sum":
+        if type(scorer) is Relaxed and scorer.aggregate == "sum":
             return self._index.top_relaxed(event, k)
         try:
             return self._index.top(
@@ -229,9 +229,7 @@ class Matcher:
 
     def answers_beside_changes(self, scorer: Scorer) -> bool:
         """Tell whether `top` may be asked by one thread while another changes the matcher."""
-        by_index = isinstance(scorer, Exact) or (
-            isinstance(scorer, Relaxed) and scorer.aggregate == "sum"
-        )
+        by_index = type(scorer) is Exact or (type(scorer) is Relaxed and scorer.aggregate == "sum")
         return by_index and self._access is not None
 
     def ranker(self, subscriber: str, scorer: Scorer) -> Ranker:

@@ -6,12 +6,27 @@
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from tidings import checks
 from tidings.errors import InvalidPolicy, TidingsError, shown
 
 P = TypeVar("P")
+
+_REGISTRIES: Final[list[Mapping[str, type]]] = []
+_CLASS: Final = "class"
+
+
+def registry(kinds: dict[str, type[P]]) -> dict[str, type[P]]:
+    """Return the classes of a kind of part by name; those that are in it later count as well."""
+    _REGISTRIES.append(kinds)
+    return kinds
+
+
+def is_registered(part: object) -> bool:
+    """Tell whether a part is of a registered class itself, and not of one derived from it."""
+    name = getattr(part, "name", None)
+    return any(each.get(name) is type(part) for each in _REGISTRIES if isinstance(name, str))
 
 
 def read(registry: Mapping[str, type[P]], what: str, spec: object) -> P:
@@ -35,6 +50,11 @@ def read(registry: Mapping[str, type[P]], what: str, spec: object) -> P:
 
 def _make(kind: type[P], what: str, form: Mapping[str, Any]) -> P:
     known = {_outside(each): each for each in _parameters(kind)}
+    if _CLASS in form and _CLASS not in known:
+        raise InvalidPolicy(
+            f"{what} {form['name']}: only the policy itself has the class {shown(form[_CLASS])}, "
+            "which is not registered"
+        )
     for name in form:
         if name != "name" and name not in known:
             allowed = ", ".join(known) or "none"
@@ -58,22 +78,33 @@ def _make(kind: type[P], what: str, form: Mapping[str, Any]) -> P:
         ) from None
 
 
-def form(part: Any) -> str | dict[str, Any]:
-    """Give the form of a part: its bare name where all parameters are at their defaults."""
+def form(part: Any, *, classes: bool = False) -> str | dict[str, Any]:
+    """Return the form of a part: its bare name where all parameters are at their defaults.
+
+    A part of a class that is not registered, such as one derived from a built-in class, has no
+    written form. With `classes`, it has one that names its class, which `read` refuses.
+    """
     values = {each: getattr(part, each.name) for each in _parameters(type(part))}
-    changed = {_outside(each): _plain(v) for each, v in values.items() if v != _default(each)}
+    changed = {
+        _outside(each): _plain(v, classes) for each, v in values.items() if v != _default(each)
+    }
+    if not is_registered(part):
+        kind = f"{type(part).__module__}.{type(part).__qualname__}"
+        if not classes:
+            raise InvalidPolicy(f"{shown(kind)} is not registered, so it has no written form")
+        changed[_CLASS] = kind
     return {"name": part.name, **changed} if changed else str(part.name)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, classes: bool) -> Any:
     if callable(value):
         raise InvalidPolicy(f"{shown(value)} is a function, which has no written form")
     if hasattr(value, "to_form"):
         return value.to_form()
     if is_dataclass(value):
-        return form(value)
+        return form(value, classes=classes)
     if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _plain(each, classes) for name, each in value.items()}
     if isinstance(value, Real) and not isinstance(value, int | float):
         return float(value)  # a fraction or a number of numpy, which JSON does not know
     return value

@@ -3,8 +3,11 @@
 import itertools
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -13,15 +16,18 @@ from tests.spark.test_flow import batches, matches, sent
 
 from tidings import Event, Policy, Subscriber, Subscription
 from tidings.columns import read_valid_events
-from tidings.errors import StoreError
+from tidings.errors import InvalidPolicy, StoreError
 from tidings.files import read_event_line
 from tidings.limits import Limits
 from tidings.matching import Matcher
 from tidings.rows import BadRecord
 from tidings.score.exact import Exact
+from tidings.score.preference import Preference
 from tidings.score.relaxed import Relaxed
+from tidings.sealed.base import ranked_by_index, seal
 from tidings.sealed.file import Damaged
-from tidings.sealed.member import members
+from tidings.sealed.member import Member, members
+from tidings.sealed.served import Served
 from tidings.spark.addressed import addressed
 from tidings.spark.answers import Targets, match_batches
 from tidings.spark.flow import NOW, Flow, ReadLines
@@ -158,8 +164,8 @@ def test_a_scorer_that_fails_costs_its_owner_that_event_and_nobody_else():
             "ZeroDivisionError: odd weights"
         ),
         (
-            "subscriber 'quin' did not get event 'e03': its scorer failed: the scorer returned "
-            "inf, which is not a finite number"
+            "subscriber 'quin' did not get event 'e03': its scorer failed: a scorer must give a "
+            "finite rank of at least 0, not inf"
         ),
     ]
     assert {each["record"]["subscriber"] for each in dead} == {"pat", "quin"}
@@ -267,11 +273,88 @@ def test_lines_above_the_limits_are_bad_records():
     assert isinstance(good, Event)
 
 
-def test_matchers_of_the_engine_still_raise():
+def test_matchers_of_the_engine_set_their_owners_aside():
     matcher = Matcher(index="access")
     for member in with_poison():
         assert member.subscriber
         matcher.subscribe(member.subscriber)
         matcher.add_many(member.subscriptions)
-    with pytest.raises(ZeroDivisionError):
-        matcher.wanted(EVENTS)
+    matcher.wanted(EVENTS)
+    assert matcher.set_aside.keys() == {"pat", "quin"}
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_an_owner_that_cannot_be_laid_is_ranked_by_its_own_scorer(
+    sealed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That neither stops the batch nor costs anybody a match without a letter."""
+    wanted = [Subscription(f"s{name}", name, "n >= 3", prefrank=0.5) for name in ("ann", "bob")]
+    given = members([Subscriber("ann"), Subscriber("bob")], wanted)
+    expected = ranks(served_of(given, sealed=sealed))
+    worths = Preference.worths
+
+    def failing(self: Preference, subscriptions: Any, prefers: Any) -> list[float]:
+        if any(each.subscriber == "bob" for each in subscriptions):
+            raise LookupError("no such worth")
+        return worths(self, subscriptions, prefers)
+
+    def unprepared(*_: object) -> Any:
+        raise LookupError("no such cover")
+
+    monkeypatch.setattr(Preference, "worths", failing)
+    assert ranks(served_of(given, sealed=sealed)) == expected
+    monkeypatch.setattr(Preference, "prepare", unprepared)
+    served = served_of(given, sealed=sealed)
+    for _ in range(2):  # a second batch names them as well
+        found = addressed(served, EVENTS, 1)
+        assert {(each.subscriber, each.reason) for each in found.lost} == {
+            ("bob", "LookupError: no such cover")
+        }
+        assert [each.event for each in found.lost] == EVENTS[3:]
+    assert ranks(served) == {key: rank for key, rank in expected.items() if key[0] == "ann"}
+
+
+def served_of(given: Sequence[Member], *, sealed: bool) -> Served:
+    return Served(seal(given)) if sealed else Served(seal([]), given)
+
+
+def ranks(served: Served) -> dict[tuple[str, str], float]:
+    parcel = addressed(served, EVENTS, 1).parcels[0]
+    events = [parcel.events[at] for at in range(len(parcel.events))]
+    whose = np.repeat(np.arange(len(events)), np.diff(parcel.starts)).tolist()
+    names = [str(each) for each in parcel.subscribers]
+    rows = zip(whose, parcel.owners.tolist(), parcel.ranks.tolist(), strict=True)
+    return {(names[owner], events[event]): rank for event, owner, rank in rows}
+
+
+def derived_scorer() -> Any:
+    """Return a scorer that looks like a built-in one, and gives other ranks."""
+
+    @dataclass(frozen=True)
+    class Halved(Exact):
+        def prepare(self, subscriptions: Any, prefers: Any) -> Any:
+            inner = super().prepare(subscriptions, prefers)
+            return SimpleNamespace(
+                rank=lambda event, hits: inner.rank(event, hits) / 2,
+                score=lambda event, hit: inner.score(event, hit) / 2,
+            )
+
+    return Halved()
+
+
+def test_a_scorer_derived_from_a_built_in_one_is_never_taken_for_it() -> None:
+    wanted = [Subscription(f"s{name}", name, "n >= 3", score=0.5) for name in ("ann", "bob")]
+    people = [
+        Subscriber("ann", Policy(scorer=Exact())),
+        Subscriber("bob", Policy(scorer=derived_scorer())),
+    ]
+    given = members(people, wanted)
+    with pytest.raises(
+        InvalidPolicy, match=r"subscriber bob cannot be sealed: .*Halved.* registered"
+    ):
+        seal(given)
+    found = ranks(served_of(given, sealed=False))
+    assert {name: found[name, "e07"] for name in ("ann", "bob")} == {"ann": 0.5, "bob": 0.25}
+    matcher = Matcher(people, wanted, index="access")
+    assert matcher.top(EVENTS[7], 1, derived_scorer()) == [("sann", 0.25)]
+    assert not ranked_by_index(derived_scorer())

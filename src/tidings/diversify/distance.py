@@ -71,7 +71,9 @@ def attribute_tokens(event: Event) -> frozenset[tuple[str, object]]:
     return frozenset((name, each) for name, values in event.tokens.items() for each in values)
 
 
-DISTANCES: Final[dict[str, type[Distance]]] = {"overlap": Overlap, "jaccard": Jaccard}
+DISTANCES: Final[dict[str, type[Distance]]] = parts.registry(
+    {"overlap": Overlap, "jaccard": Jaccard}
+)
 
 
 def read_distance(owner: object) -> None:

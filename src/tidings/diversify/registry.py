@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tidings import parts
 from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
 from tidings.diversify.divrank import DivRank
 from tidings.diversify.lsh import MaxDivRelLsh
@@ -11,14 +12,16 @@ from tidings.diversify.none import NoDiversity
 from tidings.diversify.optimal import Optimal
 from tidings.diversify.protocol import Diversifier
 
-DIVERSIFIERS: Final[dict[str, type[Diversifier]]] = {
-    "none": NoDiversity,
-    "divrank": DivRank,
-    "optimal": Optimal,
-    "maxmin": MaxMin,
-    "maxsum": MaxSum,
-    "maxavg": MaxAvg,
-    "disc": Disc,
-    "maxdivrel": MaxDivRel,
-    "maxdivrel-lsh": MaxDivRelLsh,
-}
+DIVERSIFIERS: Final[dict[str, type[Diversifier]]] = parts.registry(
+    {
+        "none": NoDiversity,
+        "divrank": DivRank,
+        "optimal": Optimal,
+        "maxmin": MaxMin,
+        "maxsum": MaxSum,
+        "maxavg": MaxAvg,
+        "disc": Disc,
+        "maxdivrel": MaxDivRel,
+        "maxdivrel-lsh": MaxDivRelLsh,
+    }
+)

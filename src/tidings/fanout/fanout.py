@@ -23,6 +23,8 @@ from tidings.policy import Subscriber
 NO_PARTS: Final = np.empty(0, np.int32)
 SetAside = Callable[[str, Exception], None]
 """What is called with a subscriber that is ranked for no longer, and with the reason."""
+Otherwise = Callable[[Owner, Exception], None]
+"""What is called with an owner that cannot be laid, and with the reason."""
 
 
 class Asks(Protocol):
@@ -50,12 +52,12 @@ class Fanout:
         self._index = index
         self._tell = set_aside or _raise
         self._aside: set[str] = set()
+        self._one_by_one = [OneByOne(partial=partial) for partial in (False, True)]
         self._ways: tuple[Way, ...] = (
             MostSpecific(),
             HeaviestGroup(),
             SatisfiedGraph(),
-            OneByOne(partial=False),
-            OneByOne(partial=True),
+            *self._one_by_one,
         )
         self._way: dict[str, Way] = {}
         self._users: Counter[Way] = Counter()
@@ -122,16 +124,19 @@ class Fanout:
 
         Where `unranked` is given, a scorer that fails is noted there, and nobody is set aside.
         """
-        found = rank_all(self._index, self.ways(), events, unranked)
-        for way in self._ways:
-            if isinstance(way, OneByOne) and way.failed:
-                for owner, error in [*way.failed.items()]:
-                    self._set_aside(self.names[owner], error)
+        self._refresh(falls_back=unranked is not None)
+        found = rank_all(self._index, self._used(), events, unranked)
+        for way in self._one_by_one:
+            for owner, error in [*way.failed.items()]:
+                self._set_aside(self.names[owner], error)
         return found
 
     def ways(self) -> list[Way]:
         """Give the ways in use, with all that changed laid."""
         self._refresh()
+        return self._used()
+
+    def _used(self) -> list[Way]:
         return [way for way in self._ways if self._users[way]]
 
     @property
@@ -139,8 +144,13 @@ class Fanout:
         """Bytes of all records."""
         return sum(way.nbytes for way in self._ways)
 
-    def _refresh(self) -> None:
-        """Lay what has changed since the last event, way by way."""
+    def _refresh(self, *, falls_back: bool = False) -> None:
+        """Lay what has changed since the last event, way by way.
+
+        An owner that cannot be laid is set aside. If it falls back, it is asked one by one instead:
+        if its scorer fails there as well, then for each of its matches.
+        """
+        otherwise = self._fall_back if falls_back else self._set_owner_aside
         changed = defaultdict[Way, list[Owner]](list)
         for name in sorted((self._stale & self._people.keys()) - self._aside):
             owner = Owner(self._number[name], self._people[name], self._owned.get(name, {}))
@@ -151,19 +161,31 @@ class Fanout:
                 self._users[way] += 1
             changed[way].append(owner)
         for way, owners in changed.items():
-            self._lay(way, owners)
+            self._lay(way, owners, otherwise)
         self._stale.clear()
 
-    def _lay(self, way: Way, owners: list[Owner]) -> None:
+    def _lay(self, way: Way, owners: list[Owner], otherwise: Otherwise) -> None:
         """Lay owners together; if that fails, one by one, to find the one that it is about."""
         try:
             way.lay(owners)
         except Exception as error:  # noqa: BLE001 - a scorer may call any function of a user
             if len(owners) == 1:
-                self._set_aside(owners[0].subscriber.id, error)
+                otherwise(owners[0], error)
             else:
                 for owner in owners:
-                    self._lay(way, [owner])
+                    self._lay(way, [owner], otherwise)
+
+    def _fall_back(self, owner: Owner, error: Exception) -> None:
+        if isinstance(error, MemoryError):
+            raise error
+        name = owner.subscriber.id
+        self._silence(name)
+        self._way[name] = self._one_by_one[owner.scorer.partial]
+        self._users[self._way[name]] += 1
+        self._way[name].lay([owner])
+
+    def _set_owner_aside(self, owner: Owner, error: Exception) -> None:
+        self._set_aside(owner.subscriber.id, error)
 
     def _set_aside(self, subscriber: str, error: Exception) -> None:
         self._aside.add(subscriber)

@@ -99,7 +99,7 @@ class SatisfiedGraph:
 
     def takes(self, scorer: Scorer) -> bool:
         """Take the graph scorer."""
-        return isinstance(scorer, Graph)
+        return type(scorer) is Graph
 
     def lay(self, owners: Sequence[Owner]) -> None:
         """Write spaces anew, in their places where they fit."""

@@ -39,7 +39,7 @@ class MostSpecific:
 
     def takes(self, scorer: Scorer) -> bool:
         """Take preferences, with every aggregate, and own scores."""
-        return isinstance(scorer, Preference | Exact)
+        return type(scorer) in (Preference, Exact)
 
     def lay(self, owners: Sequence[Owner]) -> None:
         """Find worths and covers; a few instructions for most pairs of one owner."""

@@ -110,7 +110,7 @@ class HeaviestGroup:
 
     def takes(self, scorer: Scorer) -> bool:
         """Take the relaxed scorer where it adds."""
-        return isinstance(scorer, Relaxed) and scorer.aggregate == "sum"
+        return type(scorer) is Relaxed and scorer.aggregate == "sum"
 
     def lay(self, owners: Sequence[Owner]) -> None:
         """Write down the weights of all predicates, and to which groups they belong."""

@@ -12,7 +12,7 @@ from tidings.errors import InvalidPolicy
 from tidings.feeds.choice import DiverseCohort
 from tidings.feeds.cohort import Cohort, Sink
 from tidings.feeds.objects import ObjectCohort
-from tidings.feeds.policies import kept
+from tidings.feeds.policies import kept, unregistered
 from tidings.feeds.traits import AllTraits
 from tidings.policy import Policy
 from tidings.score import DECAYS
@@ -102,7 +102,9 @@ def compiled(policy: Policy) -> bool:
 
 
 def _key(policy: Policy) -> str:
+    # Different classes of somebody's own may have the same name.
+    foreign = [id(each) for each in unregistered(policy)]
     try:
-        return json.dumps(kept(policy), sort_keys=True)
+        return json.dumps([kept(policy), foreign], sort_keys=True)
     except (TypeError, ValueError) as error:
         raise InvalidPolicy(f"the policy has no JSON form: {error}") from None

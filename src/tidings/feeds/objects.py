@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tidings import parts
 from tidings.errors import described
 from tidings.feed import Feed
 from tidings.model import Delivery, Match
@@ -24,7 +25,8 @@ class ObjectCohort:
         self.policy = policy
         self.feeds: dict[int, Feed] = {}
         self.failed: dict[int, str] = {}
-        self.timed = policy.window.name in ("periodic", "jumping")
+        timed = policy.window.name in ("periodic", "jumping")
+        self.timed = timed or not parts.is_registered(policy.window)
 
     def __len__(self) -> int:
         return len(self.feeds)

@@ -10,8 +10,22 @@ _DECIDING: Final = ("decay", "window", "diversify")
 
 
 def kept(policy: Policy) -> dict[str, Any]:
-    """Give the JSON form of what decides over deliveries once a match has its score."""
-    return {"k": policy.k} | {name: parts.form(getattr(policy, name)) for name in _DECIDING}
+    """Return the JSON form of what decides over deliveries once a match has its score.
+
+    A part of a class that is not registered is in it with the name of its class.
+    """
+    deciding = {name: getattr(policy, name) for name in _DECIDING}
+    return {"k": policy.k} | {
+        name: parts.form(part, classes=True) for name, part in deciding.items()
+    }
+
+
+def unregistered(policy: Policy) -> list[type]:
+    """Return the classes of those parts that decide over deliveries and are not registered."""
+    deciding = [getattr(policy, name) for name in _DECIDING]
+    distance = getattr(policy.diversify, "distance", None)
+    every = deciding if distance is None else [*deciding, distance]
+    return [type(each) for each in every if not parts.is_registered(each)]
 
 
 def read_kept(form: object) -> Policy:

@@ -149,6 +149,7 @@ def _outcomes(plan: Plan, publications: Any, wanted: Wanted) -> Any:
         lateness=plan.config.lateness,
         future=plan.config.allowed_future,
         buckets=plan.config.buckets,
+        limits=plan.config.limits,
     )
 
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tidings import parts
 from tidings.score.exact import Exact
 from tidings.score.freshness import Exponential, Logarithmic, NoDecay, Polynomial
 from tidings.score.graph import Graph
@@ -9,15 +10,19 @@ from tidings.score.preference import Preference
 from tidings.score.protocol import Decay, Scorer
 from tidings.score.relaxed import Relaxed
 
-SCORERS: Final[dict[str, type[Scorer]]] = {
-    "preference": Preference,
-    "exact": Exact,
-    "relaxed": Relaxed,
-    "graph": Graph,
-}
-DECAYS: Final[dict[str, type[Decay]]] = {
-    "none": NoDecay,
-    "exponential": Exponential,
-    "polynomial": Polynomial,
-    "logarithmic": Logarithmic,
-}
+SCORERS: Final[dict[str, type[Scorer]]] = parts.registry(
+    {
+        "preference": Preference,
+        "exact": Exact,
+        "relaxed": Relaxed,
+        "graph": Graph,
+    }
+)
+DECAYS: Final[dict[str, type[Decay]]] = parts.registry(
+    {
+        "none": NoDecay,
+        "exponential": Exponential,
+        "polynomial": Polynomial,
+        "logarithmic": Logarithmic,
+    }
+)

@@ -1,6 +1,7 @@
 """A matcher without an object for each subscription: arrays that can be mapped from a file."""
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -158,11 +159,11 @@ def seal(given: Iterable[Member]) -> Sealed:
 
     A policy without a written form is refused.
     """
+    everybody = list(given)
+    _check_written(everybody)
     compiled, others = list[Member](), list[Member]()
-    for each in given:
+    for each in everybody:
         (others if _one_by_one(each) else compiled).append(each)
-    for each in others:
-        _check_written(each)
     compiled.sort(key=lambda each: (each.subscriber is None, each.name))
     people = [each.subscriber for each in compiled if each.subscriber]
     wanted = [(each, at) for at, member in enumerate(compiled) for each in member.subscriptions]
@@ -174,6 +175,8 @@ def seal(given: Iterable[Member]) -> Sealed:
     if index.state.size or len(index.state.segments) > 1:
         index.settle()
     ways = fanout.ways()
+    if failed := matcher.set_aside.keys():
+        return _with_others(everybody, failed)
     if any(way.partial for way in ways):
         for segment in index.state.segments:
             segment.partial(index.state.version)
@@ -193,11 +196,25 @@ def _one_by_one(member: Member) -> bool:
     return isinstance(scorer, Relaxed) and scorer.aggregate != "sum"
 
 
-def _check_written(member: Member) -> None:
-    try:
-        _ = member.subscriber and member.subscriber.to_dict()
-    except InvalidPolicy as error:
-        raise InvalidPolicy(f"subscriber {member.name} cannot be sealed: {error}") from None
+def _with_others(everybody: Sequence[Member], failed: AbstractSet[str]) -> Sealed:
+    """Make a base without those who have no compiled form although their scorer has one."""
+    sealed = seal(each for each in everybody if each.name not in failed)
+    others = [*sealed.others, *(each for each in everybody if each.name in failed)]
+    return sealed._replace(others=sorted(others, key=lambda each: each.name))
+
+
+def _check_written(members: Iterable[Member]) -> None:
+    """Refuse policies without a written form; equal objects are looked at once."""
+    known = set[int]()
+    for each in members:
+        policy = each.subscriber.policy if each.subscriber else None
+        if policy is None or id(policy) in known:
+            continue
+        known.add(id(policy))
+        try:
+            policy.to_dict()
+        except InvalidPolicy as error:
+            raise InvalidPolicy(f"subscriber {each.name} cannot be sealed: {error}") from None
 
 
 def _owned(index: Access, owners: Shorts, people: int) -> Owned:
@@ -209,4 +226,4 @@ def _owned(index: Access, owners: Shorts, people: int) -> Owned:
 
 def ranked_by_index(scorer: Scorer) -> bool:
     """Tell whether an index finds the best subscriptions by this scorer without looking at all."""
-    return isinstance(scorer, Exact) or (isinstance(scorer, Relaxed) and scorer.aggregate == "sum")
+    return type(scorer) is Exact or (type(scorer) is Relaxed and scorer.aggregate == "sum")

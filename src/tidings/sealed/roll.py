@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tidings import parts
 from tidings.policy import Policy
 from tidings.sealed.member import Member
 from tidings.sealed.people import People
@@ -27,4 +28,6 @@ class Roll:
 
 def needs_attributes(policy: Policy) -> bool:
     """Tell whether a policy compares events with each other, and so needs more than their ids."""
-    return bool(policy.diversify.name != "none" or policy.window.name == "history")
+    if policy.diversify.name != "none" or policy.window.name == "history":
+        return True
+    return not (parts.is_registered(policy.diversify) and parts.is_registered(policy.window))

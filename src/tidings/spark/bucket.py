@@ -88,7 +88,7 @@ class Bucket:
         taken = self._present(self._released(new))
         found = [outcome.dead(letters), *refused, *self._offered(taken)]
         found.append(outcome.accounts(taken.subscribers, taken.owners, taken.ranks))
-        if failed := dict(getattr(self.feeds, "set_aside", ())):
+        if failed := dict(self.feeds.set_aside):
             found.append(self.set_aside(failed))
         if self.watermark_us is not None:
             self.seen.forget(self.watermark_us)
@@ -150,7 +150,6 @@ class Bucket:
                 self.feeds.drop(name)
             if policy := self._roster.policy(name):
                 self.aside[name] = Aside(_mark(name, policy), reason)
-            getattr(self.feeds, "set_aside", {}).pop(name, None)
         there = [name not in reasons for name in self.waiting.subscribers]
         if not all(there):
             self.waiting = of_subscribers(self.waiting, np.array(there, np.bool_))

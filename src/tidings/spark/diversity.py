@@ -21,6 +21,7 @@ from tidings.columns import ReadEvents
 from tidings.diversify import DIVERSIFIERS, Candidate, Diversifier
 from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
 from tidings.diversify.lsh import MaxDivRelLsh
+from tidings.diversify.tokens import known
 from tidings.errors import InvalidForm, InvalidPolicy, shown
 from tidings.rows import BadRecord
 from tidings.spark.election import (
@@ -62,7 +63,7 @@ def diversify(
     """
     (candidates, crowd), part = _read(candidates, by), _diversifier(diversifier)
     checks.count("k", k)
-    if isinstance(part, MaxDivRelLsh):
+    if type(part) is MaxDivRelLsh and known(part.distance):
         return _elected(crowd, candidates, part, k)
     return _chosen(crowd, candidates, part, k)
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.columns import ReadEvents
-from tidings.errors import InvalidForm, InvalidPolicy, clipped, shown
+from tidings.errors import InvalidPolicy, clipped, shown
 from tidings.files import read_event_line
 from tidings.limits import TRUSTED, Limits
 from tidings.model import Event
@@ -235,15 +235,7 @@ class ReadLines:
             return BadRecord({}, "the line is null", position)
         if isinstance(line, bytes):
             return BadRecord(_record(line), "the line is not UTF-8", position)
-        checked = guarded(self._check, line)
-        if isinstance(checked, Failure):
-            return BadRecord(_record(line), checked.reason, position)
-        return read_event_line(line, position)
-
-    def _check(self, line: str) -> None:
-        self.limits.check("record_bytes", len(line), "the line: its size in bytes", InvalidForm)
-        if self.limits != TRUSTED:
-            self.limits.check_record(json.loads(line), "the event")
+        return read_event_line(line, position, limits=self.limits)
 
 
 read_lines: Final = ReadLines()

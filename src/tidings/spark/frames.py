@@ -3,6 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -116,25 +117,26 @@ def _subscriptions(given: Given, limits: Limits) -> Iterator[Any]:
     if isinstance(given, DataFrame):
         return columns.read_subscriptions(given.toArrow(), limits=limits)
     if isinstance(given, str | Path):
-        return files.read_subscriptions(given)
-    return _objects(Subscription, loads_subscription, given)
+        return files.read_subscriptions(given, limits=limits)
+    return _objects(Subscription, partial(loads_subscription, limits=limits), given)
 
 
 def _subscribers(given: Any, limits: Limits) -> Iterator[Any]:
     if isinstance(given, DataFrame):
-        return columns.read_subscribers(given.toArrow(), loads_subscriber, limits=limits)
+        loads = partial(loads_subscriber, limits=limits)
+        return columns.read_subscribers(given.toArrow(), loads, limits=limits)
     if isinstance(given, str | Path):
-        return files.read_subscribers(given)
+        return files.read_subscribers(given, limits=limits)
     if isinstance(given, Mapping):
         given = [{"id": name, "policy": policy} for name, policy in given.items()]
-    return _objects(Subscriber, _subscriber, given)
+    return _objects(Subscriber, partial(_subscriber, limits=limits), given)
 
 
-def _subscriber(form: Form) -> Subscriber:
+def _subscriber(form: Form, limits: Limits) -> Subscriber:
     """Read the form of a subscriber, whose policy may be an object."""
     if isinstance(form.get("policy"), Policy):
-        return Subscriber(**form)
-    return loads_subscriber(form)
+        return Subscriber(**form, limits=limits)
+    return loads_subscriber(form, limits)
 
 
 def _objects(kind: type[T], loads: Callable[[Form], T], given: Any) -> Iterator[T | BadRecord]:

@@ -3,6 +3,9 @@
 The state of a bucket is packed between batches, so a run that fails has changed nothing that is
 kept: trials begin from the packed state, as often as it takes. Where nothing fails, there are none.
 Trials depend on the state and on the micro-batch only, so a replayed batch finds the same culprits.
+Feeds set a subscriber aside themselves where its policy fails for a match or as time passes
+(`TableFeeds.set_aside`). Trials find events that cannot be compared, and policies for which no feed
+can be opened.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tidings.diversify.tokens import known
+from tidings.feeds.policies import unregistered
 from tidings.policy import Policy, Subscriber
 from tidings.rows import Failure
 from tidings.spark import outcome
@@ -178,9 +181,8 @@ def _halved(failing: Failing, members: Sequence[Any]) -> dict[Any, str]:
 
 
 def _built_in(policy: Policy) -> bool:
-    """Tell whether all that chooses events is ours; a distance of the user is its own risk."""
-    part: Any = policy.diversify
-    return part.name == "none" or known(part.distance)
+    """Tell whether all that chooses events is ours; a part of the user is its own risk."""
+    return not unregistered(policy)
 
 
 def _probe(name: str) -> Parcel:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.fanout import Wanted
+from tidings.feeds.policies import unregistered
 from tidings.kernels.skyband import mark_beaten
 from tidings.model import Event
 from tidings.policy import Policy
@@ -35,7 +36,7 @@ class Period(NamedTuple):
         window: Any = policy.window if policy else None
         if policy is None or window.name != "periodic" or policy.diversify.name != "none":
             return cls()
-        if window.length.us is None:
+        if window.length.us is None or unregistered(policy):
             return cls()
         return cls(policy.k, window.length.us, parse_time_us(window.origin))
 

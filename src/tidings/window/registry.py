@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tidings import parts
 from tidings.window.continuous import Continuous
 from tidings.window.history import History
 from tidings.window.jumping import Jumping
@@ -9,10 +10,12 @@ from tidings.window.periodic import Periodic
 from tidings.window.protocol import WindowPart
 from tidings.window.sliding import Sliding
 
-WINDOWS: Final[dict[str, type[WindowPart]]] = {
-    "continuous": Continuous,
-    "periodic": Periodic,
-    "sliding": Sliding,
-    "jumping": Jumping,
-    "history": History,
-}
+WINDOWS: Final[dict[str, type[WindowPart]]] = parts.registry(
+    {
+        "continuous": Continuous,
+        "periodic": Periodic,
+        "sliding": Sliding,
+        "jumping": Jumping,
+        "history": History,
+    }
+)
