@@ -5,16 +5,21 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import tidings.spark as ts
-from tidings import Policy, Sliding, Subscriber, Subscription, TidingsError
+from tidings import Policy, Sliding, Subscriber, Subscription, TidingsError, columns
 from tidings.columns import subscriptions_to_table
+from tidings.errors import InvalidForm
+from tidings.limits import TRUSTED, Limits
+from tidings.rows import BadRecord
 from tidings.score.relaxed import Relaxed
 from tidings.sealed.folder import KEPT
 from tidings.sealed.publisher import Publisher
+from tidings.spark import frames
 from tidings.spark.session import STATE_STORE
 from tidings.store import open_store
 
@@ -289,3 +294,26 @@ def test_streams_of_files_with_a_schema_deliver_what_a_batch_does(
     batch = ts.feed(rows, wanted, **terms).select(columns).orderBy("sequence").collect()
     assert got == batch
     assert len(got) > 5
+
+
+@pytest.mark.parametrize("as_file", [False, True])
+def test_limits_hold_for_subscriptions_and_subscribers(tmp_path: Path, as_file: bool) -> None:
+    wanted: Any = [{"id": "s", "subscriber": "ann", "where": "a = 1 and b = 2 and c = 3"}]
+    people: Any = [{"id": "ann", "policy": {"k": 7}}]
+    if as_file:
+        for name, forms in {"wanted": wanted, "people": people}.items():
+            (tmp_path / f"{name}.jsonl").write_text("".join(map(json.dumps, forms)) + "\n")
+        wanted, people = tmp_path / "wanted.jsonl", tmp_path / "people.jsonl"
+    assert len(frames._members(wanted, people, TRUSTED)) == 1
+    with pytest.raises(InvalidForm, match="conjunction_predicates = 2"):
+        frames._members(wanted, people, Limits(conjunction_predicates=2))
+    with pytest.raises(InvalidForm, match="k = 5"):
+        frames._members(wanted, people, Limits(k=5))
+
+
+def test_limits_hold_for_columns_of_subscriptions() -> None:
+    row = {"id": "s", "subscriber": "ann", "where": "a = 1 and b = 2 and c = 3"}
+    table = pa.Table.from_pylist([row])
+    [bad] = columns.read_subscriptions(table, limits=Limits(conjunction_predicates=2))
+    assert isinstance(bad, BadRecord)
+    assert "conjunction_predicates = 2" in bad.reason

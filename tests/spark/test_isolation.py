@@ -273,6 +273,14 @@ def test_lines_above_the_limits_are_bad_records():
     assert isinstance(good, Event)
 
 
+def test_limits_decide_what_a_line_may_hold():
+    many = json.dumps({"id": "e", "published_at": 0, "attributes": dict.fromkeys("abc", 1)})
+    bad, good = ReadLines(Limits(attributes=2))(lines(many.encode(), GOOD))
+    assert isinstance(bad, BadRecord)
+    assert "attributes = 2" in bad.reason
+    assert isinstance(good, Event)
+
+
 def test_matchers_of_the_engine_set_their_owners_aside():
     matcher = Matcher(index="access")
     for member in with_poison():
@@ -333,7 +341,7 @@ def derived_scorer() -> Any:
     @dataclass(frozen=True)
     class Halved(Exact):
         def prepare(self, subscriptions: Any, prefers: Any) -> Any:
-            inner = super().prepare(subscriptions, prefers)
+            inner: Any = super().prepare(subscriptions, prefers)
             return SimpleNamespace(
                 rank=lambda event, hits: inner.rank(event, hits) / 2,
                 score=lambda event, hit: inner.score(event, hit) / 2,

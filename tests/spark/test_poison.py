@@ -10,12 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from tests.fuzz import cases
 from tests.spark.parcels import deliveries, rows, sent
 
 from tidings import DivRank, Engine, Event, Policy, Sliding, Subscriber, Subscription
 from tidings.diversify.crowd import Crowd
 from tidings.diversify.distance import Overlap
+from tidings.errors import InvalidPolicy
 from tidings.matching import Matcher
 from tidings.score.relaxed import Relaxed
 from tidings.spark import outcomes
@@ -39,6 +43,28 @@ def brittle_distance() -> Any:
     return Brittle()
 
 
+def other_distance() -> Any:
+    """Return a distance by which all events are equally far apart, also called Brittle."""
+
+    @dataclass(frozen=True)
+    class Brittle(Overlap):
+        def between(self, one: Event, other: Event) -> float:
+            return 0.25
+
+    return Brittle()
+
+
+def closed_window() -> Any:
+    """Return a window of a user that cannot be opened."""
+
+    @dataclass(frozen=True)
+    class Closed(Sliding):
+        def open(self, *given: Any) -> Any:
+            raise LookupError("no window")
+
+    return Closed(4)
+
+
 def brittle_aggregate() -> Any:
     """Return an aggregate of a user that fails where both predicates hold."""
 
@@ -57,6 +83,7 @@ GOOD = [
     Subscriber("cat", Policy(k=3, window={"name": "periodic", "length": "5s"})),
 ]
 BRITTLE = DivRank(distance=brittle_distance())
+OTHER = DivRank(distance=other_distance())
 POISON = [
     Subscriber("dan", Policy(k=2, window=Sliding(4), diversify=BRITTLE)),
     Subscriber("eve", Policy(k=2, window=Sliding(4), diversify=BRITTLE)),
@@ -82,7 +109,10 @@ def by_engine(names: Sequence[str], events: Sequence[Event]) -> dict[str, Any]:
 
 
 def run(
-    events: Sequence[Event], cuts: Sequence[int], people: dict[str, Subscriber] | None = None
+    events: Sequence[Event],
+    cuts: Sequence[int],
+    people: dict[str, Subscriber] | None = None,
+    terms: Terms | None = None,
 ) -> list[pa.Table]:
     """Run a bucket over micro-batches, packed in between, with a replay of each."""
     matcher = Matcher(PEOPLE.values(), WANTED)
@@ -92,7 +122,7 @@ def run(
         if begin == end:
             continue
         parcels, ticks = sent(matcher, events[begin:end], PEOPLE)
-        opening = Opening(roster(people or PEOPLE), Terms(), blob, pulse)
+        opening = Opening(roster(people or PEOPLE), terms or Terms(), blob, pulse)
         ran, again = (run_isolated(opening, Sent(parcels, ticks, [], [])) for _ in range(2))
         assert ran.outcomes.equals(again.outcomes)
         blob, pulse = ran.bucket.pack(), Pulse.unpack(ran.bucket.pulse.pack())
@@ -118,6 +148,70 @@ def test_a_subscriber_whose_distance_fails_is_set_aside_and_the_others_go_on(see
     assert "'dan' is set aside" in reason
     assert "ZeroDivisionError: a distance of zero" in reason
     assert all(each["event"] < "e06" for each in got.get("dan", []))
+
+
+@settings(max_examples=cases(25), deadline=None)
+@given(st.lists(st.integers(0, 24), max_size=8), st.integers(0, 6))
+def test_any_split_into_batches_delivers_the_same_and_names_the_same(
+    cuts: list[int], lateness: int
+) -> None:
+    terms = Terms(lateness_us=lateness)
+    found, whole = (run(EVENTS, some, terms=terms) for some in (cuts, []))
+    fine = ["ann", "bob", "cat", "eve"]
+    got, expected = deliveries(found), deliveries(whole)
+    assert {name: got.get(name) for name in fine} == {name: expected.get(name) for name in fine}
+    assert sorted(map(str, letters(found))) == sorted(map(str, letters(whole)))
+    assert len(letters(found)) == 1
+
+
+def test_a_distance_derived_from_a_built_in_one_is_never_taken_for_it() -> None:
+    """Both have the same name and parameters, so that only their classes tell them apart."""
+    same = {
+        name: Subscriber(name, Policy(k=2, window=Sliding(4), diversify=part))
+        for name, part in {"ann": DivRank(), "dan": BRITTLE, "eve": OTHER}.items()
+    }
+    blob, pulse, found = None, Pulse(), list[pa.Table]()
+    matcher = Matcher(same.values(), [each for each in WANTED if each.subscriber in same])
+    for some in (EVENTS[:10], EVENTS[10:]):
+        opening = Opening(roster(same), Terms(), blob, pulse)
+        ran = run_isolated(opening, Sent(*sent(matcher, some, same), [], []))
+        blob, pulse = ran.bucket.pack(), Pulse.unpack(ran.bucket.pulse.pack())
+        found.append(ran.outcomes)
+    assert [record for record, _ in letters(found)] == [{"subscriber": "dan"}]
+    engine = Engine()
+    for each in same.values():
+        engine.subscribe(each)
+        engine.add(next(wish for wish in WANTED if wish.subscriber == each.id))
+    expected: dict[str, Any] = {}
+    for delivery in engine.publish_many(EVENTS):
+        expected.setdefault(delivery.subscriber, []).append(delivery.to_dict())
+    got = deliveries(found)
+    assert {name: got[name] for name in ("ann", "eve")} == {
+        name: expected[name] for name in ("ann", "eve")
+    }
+    with pytest.raises(InvalidPolicy, match=r"Brittle' is not registered, so it has no written"):
+        same["dan"].policy.to_dict()
+
+
+def test_who_has_a_policy_that_opens_no_feed_is_set_aside() -> None:
+    people = PEOPLE | {"dan": Subscriber("dan", Policy(window=closed_window()))}
+    found = run(EVENTS, [5, 9], people)
+    [(record, reason)] = letters(found)
+    assert record == {"subscriber": "dan"}
+    assert "LookupError: no window" in reason
+    got, fine = deliveries(found), ["ann", "bob", "cat", "eve"]
+    assert {name: got.get(name) for name in fine} == by_engine(fine, EVENTS)
+
+
+def test_who_is_gone_is_not_remembered_as_set_aside() -> None:
+    matcher = Matcher(PEOPLE.values(), WANTED)
+    sends = [Sent(*sent(matcher, some, PEOPLE), [], []) for some in (EVENTS[:12], EVENTS[12:])]
+    ran = run_isolated(Opening(roster(PEOPLE), Terms(), None, Pulse()), sends[0])
+    assert ran.bucket.aside.keys() == {"dan"}
+    fewer = {name: each for name, each in PEOPLE.items() if name != "dan"}
+    pulse = Pulse.unpack(ran.bucket.pulse.pack())
+    later = run_isolated(Opening(roster(fewer), Terms(), ran.bucket.pack(), pulse), sends[1])
+    assert not later.bucket.aside
 
 
 def test_who_is_set_aside_comes_back_with_another_policy() -> None:

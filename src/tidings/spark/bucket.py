@@ -244,6 +244,9 @@ class Bucket:
             elif self.feeds.cohort(policy) != people.cohort[number]:
                 self.feeds.enrol(Subscriber(name, policy))
         self.waiting = self._comparable(self.waiting, changed)
+        self.aside = {
+            name: each for name, each in self.aside.items() if self._roster.policy(name) is not None
+        }
 
     def _comparable(self, parcel: Parcel, changed: AbstractSet[str] | None) -> Parcel:
         """Leave out, for those who compare events now, matches that came when they did not.
