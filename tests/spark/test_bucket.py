@@ -12,12 +12,14 @@ from tests.feeds.streams import DIVERSIFIERS, WINDOWS, plain_or_diverse, policie
 from tests.spark.parcels import deliveries, parcel, rows, sent
 
 from tidings import Delivery, Engine, Event, TidingsError
+from tidings.errors import StateError
 from tidings.matching import Matcher
 from tidings.model import Match, Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.spark.bucket import FRAME, Bucket, Terms
 from tidings.spark.flow import bucket_of
 from tidings.spark.pulse import Pulse
+from tidings.spark.roster import Listed
 from tidings.spark.ticks import Tick
 from tidings.testing import Workload, workload
 
@@ -271,3 +273,19 @@ def test_state_of_another_number_of_buckets_is_refused() -> None:
 
 def test_a_bucket_is_the_same_in_every_process() -> None:
     assert [bucket_of(name, 8) for name in ("addison", "carson", "bob")] == [1, 3, 0]
+
+
+def test_a_state_has_the_version_of_any_roster() -> None:
+    """That of a store is a mark of 64 bits in front of a version."""
+    people = {"ann": Subscriber("ann")}
+    for version in (0, 1, (1 << 64) - 1, 1 << 64, (1 << 128) - 1):
+        blob = Bucket(Listed(people, version)).pack()
+        Bucket(Listed(people, 1)).unpack(blob, Pulse())
+
+
+@pytest.mark.parametrize("aside", [{"ann": [1]}, {"ann": ["1", "why"]}, {"ann": [1, 2]}])
+def test_a_state_with_a_damaged_reason_is_refused(aside: dict[str, Any]) -> None:
+    header, columns = FRAME.unpack(Bucket({"ann": Subscriber("ann")}).pack())
+    blob = FRAME.pack(header | {"aside": aside}, columns)
+    with pytest.raises(StateError, match="why 'ann' is set aside"):
+        Bucket({"ann": Subscriber("ann")}).unpack(blob, Pulse())

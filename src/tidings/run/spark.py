@@ -81,7 +81,7 @@ def wanted_by(plan: Plan) -> Iterator[Wanted]:
         return
     with open_store(address.url) as store:
         path = plan.folder.path / INDEX
-        defaults = Defaults(config.policies, config.policy(DEFAULT))
+        defaults = Defaults(config.policies, config.policy(DEFAULT), config.limits)
         with Publisher(path, store.history, defaults=defaults) as publisher:
             publisher.publish()
             publisher.follow()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from tidings.errors import TidingsError
+from tidings.errors import InvalidForm, TidingsError
 from tidings.forms import loads_subscriber, loads_subscription
 from tidings.model import Subscription
 from tidings.policy import Subscriber
@@ -37,13 +37,15 @@ class Records:
         A condition takes some 20 us, 0.3 ms where it needs a parser.
         """
         people, owned, refused = list[Subscriber](), list[Subscription](), dict[str, DeadLetter]()
-        for form in (each.form or {} for each in entries):
+        for entry in entries:
+            form = entry.form or {}
             if wanted(_owner(form)):
                 try:
+                    _check_whole(entry)
                     if "subscriber" in form:
-                        owned.append(loads_subscription(form))
+                        owned.append(loads_subscription(form, self._defaults.limits))
                     else:
-                        people.append(loads_subscriber(form))
+                        people.append(loads_subscriber(form, self._defaults.limits))
                 except TidingsError as error:
                     refused[str(form.get("id"))] = DeadLetter(form, str(error))
         self._note(refused, wanted)
@@ -64,6 +66,13 @@ class Records:
         if policy is None:
             return member
         return replace(member, subscriber=Subscriber(member.name, policy))
+
+
+def _check_whole(entry: Entry) -> None:
+    """Refuse an entry whose form is a stand-in for what its source cannot read."""
+    damage = getattr(entry, "damage", None)
+    if damage is not None:
+        raise InvalidForm(f"what the store holds of it {damage}")
 
 
 def _owner(form: Form) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tidings.errors import StateError
+from tidings.errors import StateError, shown
 from tidings.feeds.rows import Rows
 from tidings.feeds.table import TableFeeds
 from tidings.frame import Frame, check, reading
@@ -39,6 +39,8 @@ from tidings.spark.ticks import Tick, Ticks
 from tidings.window import Moment, saved
 
 FRAME: Final = Frame(b"tidings-bucket", 3, "the state of a bucket")
+_VERSIONS: Final = 1 << 128
+"""Versions of rosters are below: a mark of 64 bits, and the version of a source."""
 WEEK_US: Final = 7 * 86_400_000_000
 
 
@@ -278,7 +280,10 @@ def opened(blob: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     header, columns = FRAME.unpack(blob)
     with reading(FRAME.name):
         saved.whole(header, "buckets")
-        saved.whole(header, "roster", -(1 << 64), 1 << 64, missing=True)
+        saved.whole(header, "roster", 0, _VERSIONS, missing=True)
+        for name, each in header.get("aside", {}).items():
+            fine = len(each) == len(Aside._fields) and all(map(isinstance, each, (int, str)))
+            check(fine, FRAME.name, f"why {shown(name)} is set aside is no mark and reason")
         for name in ("feeds", "waiting"):
             check(isinstance(columns[name], bytes), FRAME.name, f"column {name} holds no bytes")
         for name in ("low", "high", "us"):
