@@ -2,13 +2,15 @@
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.dataset
 import pytest
 
-from tidings import Event
+from tidings import Event, Policy, Subscriber, Subscription
 from tidings.config import Sink, load_config
 from tidings.errors import TidingsError
 from tidings.files import read_events, write_events
@@ -19,6 +21,7 @@ from tidings.run.spark import run_spark
 from tidings.source import find_source
 from tidings.spark.query import Gate, follow, start
 from tidings.spark.stream import read_stream
+from tidings.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "movies" / "pipeline.toml"
@@ -141,3 +144,55 @@ def test_a_stream_that_breaks_says_why(spark, tmp_path):
 
     with pytest.raises(TidingsError, match="the stream stopped: the disk is full"):
         batches(publications, fail, tmp_path)
+
+
+BAD_LINES = {
+    "nests too deeply": b"[" * 50_000,
+    "is not UTF-8": b'{"id": "\xff", "published_at": 1, "attributes": {}}',
+    "4300 digits": b'{"id": "big", "published_at": 1, "attributes": {"n": ' + b"9" * 5_000 + b"}}",
+    "that UTF-8 can hold": b'{"id": "\\ud800", "published_at": 1, "attributes": {}}',
+    "string_bytes = 50": json.dumps(
+        {"id": "long", "published_at": 1, "attributes": {"t": "x" * 100}}
+    ).encode(),
+}
+PIPELINE = """
+engine = "spark"
+[source]
+path = "events/*.jsonl"
+[subscriptions]
+store = "sqlite:///catalogue.db"
+[sink]
+format = "jsonl"
+path = "out"
+[limits]
+string_bytes = 50
+conjunction_predicates = 2
+"""
+
+
+def test_poison_in_a_store_and_in_files_stops_nobody_else(tmp_path):
+    """Each of the two files is a batch, so that the second goes on from the state of the first."""
+    with open_store(f"sqlite:///{tmp_path}/catalogue.db") as store:
+        store.catalogue.put(Subscriber("ann", Policy(k=2, diversify="divrank")))
+        store.catalogue.put(Subscription("fine", "ann", "n >= 0", prefrank=0.5))
+        store.catalogue.put(Subscription("poison", "ann", "n = 1", prefrank=1))
+        store.catalogue.put(Subscription("large", "ann", "n > 0 and n < 9 and n != 5", prefrank=1))
+    with closing(sqlite3.connect(tmp_path / "catalogue.db")) as database, database:
+        database.execute("UPDATE records SET form = replace(form, 'n = 1', 'n = = ((')")
+    (tmp_path / "events").mkdir()
+    events = [Event(f"e{at}", {"n": at}, at, at + 1) for at in range(8)]
+    for part in range(2):
+        good = [json.dumps(each.to_dict()).encode() for each in events[4 * part : 4 * part + 4]]
+        path = tmp_path / "events" / f"{part}.jsonl"
+        path.write_bytes(b"\n".join([*BAD_LINES.values(), *good]) + b"\n")
+        os.utime(path, (part, part))
+    (tmp_path / "pipeline.toml").write_text(PIPELINE)
+    found = run(run_spark, load_config(tmp_path / "pipeline.toml"))
+    assert found.delivered == {"ann": 8}
+    assert {tuple(each["matched"]) for each in lines(tmp_path / "out", "deliveries")} == {("fine",)}
+    reasons = [each["reason"] for each in lines(tmp_path / "out", "dead_letters")]
+    for why in BAD_LINES:
+        assert len([reason for reason in reasons if why in reason]) == 2
+    assert len(reasons) == 2 * len(BAD_LINES)
+    refused = (tmp_path / "out" / "refused.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["id"] for line in refused) == ["large", "poison"]
