@@ -21,8 +21,12 @@ JOINS = st.sampled_from([" and ", " AND ", "\nand\t", " or ", "and", " and and "
 
 @st.composite
 def terms(draw: st.DrawFn) -> str:
-    """Draw a comparison or a range, of which many cannot be read."""
+    """Draw a comparison, a range or a list, of which many cannot be read."""
     name, space = draw(NAMES), draw(SPACES)
+    if draw(st.integers(0, 3)) == 0:
+        members = draw(st.lists(VALUES, max_size=4))
+        comma = draw(st.sampled_from([", ", ",", " ,\n", " "]))
+        return f"{name} in{space}({space}{comma.join(members)}){draw(SPACES)}"
     if draw(st.booleans()):
         return f"{name}{space}{draw(OPERATORS)}{draw(SPACES)}{draw(VALUES)}{draw(SPACES)}"
     word = draw(st.sampled_from(["between", "BETWEEN", "not between", "in"]))
@@ -72,6 +76,10 @@ def test_the_language_is_the_same_with_it(text: str) -> None:
         "genre = 'drama' AND year >= 2003",
         "year between -1 and 2.5 and good = TRUE and x <> 'a b'",
         "x > 1 and x < 5 and x >= 2",
+        "x in (1, 2)",
+        "x IN('a' ,'b') and y = 1 and z in ( true )",
+        "x in (3, -1.5, 3, 1)  ",
+        "x in (1)and y = 1",
     ],
 )
 def test_the_simplest_conditions_are_read(text: str) -> None:
@@ -93,7 +101,16 @@ def test_the_simplest_conditions_are_read(text: str) -> None:
         "x = 1_000",
         "x = 1and y = 2",
         "1 = x",
-        "x in (1, 2)",
+        "x in ()",
+        "x in (1,)",
+        "x in (1, 'a')",
+        "x in (1 2)",
+        "x in ('a' 'b')",
+        "x in ('it''s')",
+        "x in (1) or y = 1",
+        "x in (1, (2))",
+        "x not in (1, 2)",
+        "x in (1, 2",
         "x between 7 and 3",
         "x > 5 and x < 3",
         "good < true",

@@ -112,7 +112,8 @@ def parse(text: object, limits: Limits = TRUSTED) -> Condition:
     if len(text) * 4 > limits.condition_bytes:
         size = len(text.encode(errors="replace"))
         limits.check("condition_bytes", size, "the size of the condition", InvalidCondition)
-    simple = read_simple(text, _plain_name)
+    # A list that may be too long is left to the parser, which counts its values as written.
+    simple = None if text.count(",") >= limits.in_values else read_simple(text, _plain_name)
     if simple and len(text) <= limits.conjunction_predicates:
         return simple  # a predicate takes more than a character, so this is within all limits
     condition = simple or parse_any(text, limits)

@@ -1,4 +1,4 @@
-"""Conditions of the simplest form, read without a parser: comparisons and ranges joined by `and`.
+"""Conditions of the simplest form, read without a parser: comparisons, ranges and lists by `and`.
 
 Most conditions are like that, and a million of them are read in the time that the parser takes for
 some ten thousand. What is not of this form, or is refused, is left to `tidings.language`, which
@@ -7,17 +7,21 @@ reads everything and says what is wrong; of what both can read, both give the sa
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from tidings.errors import TidingsError
 from tidings.predicate import Condition, Predicate, predicate
 
-_VALUE: Final = r"('[^'\\]*'|-?[0-9]+(?:\.[0-9]+)?|true|false)(?=\s|$)"
+_LITERAL: Final = r"('[^'\\]*'|-?[0-9]+(?:\.[0-9]+)?|true|false)"
+_VALUE: Final = rf"{_LITERAL}(?=\s|$)"
 _TERM: Final = re.compile(
     rf"\s*([a-z_][a-z0-9_]*)(?:\s*(<=|>=|!=|<>|=|<|>)\s*{_VALUE}"
     rf"|\s+between\s+{_VALUE}\s+and\s+{_VALUE})\s*(and\s|$)",
     re.ASCII | re.IGNORECASE,
 )
+_LIST: Final = re.compile(r"\s*([a-z_][a-z0-9_]*)\s+in\s*\(", re.ASCII | re.IGNORECASE)
+_MEMBER: Final = re.compile(rf"\s*{_LITERAL}\s*([,)])", re.ASCII | re.IGNORECASE)
+_LIST_END: Final = re.compile(r"\s*(and\s|$)", re.ASCII | re.IGNORECASE)
 _DIGITS: Final = 320
 _BOOLEANS: Final = {"true": True, "false": False}
 
@@ -36,13 +40,43 @@ def read_simple(text: str, plain_name: Callable[[str], bool]) -> Condition | Non
     try:
         while more:
             term = _TERM.match(text, at)
-            if term is None or not plain_name(term[1]):
+            if term is None:
+                found = _read_list(text, at, plain_name)
+                if found is None:
+                    return None
+                part, at, more = found
+            elif plain_name(term[1]):
+                part, at, more = _predicate(term), term.end(), bool(term[6])
+            else:
                 return None
-            parts.append(_predicate(term))
-            at, more = term.end(), bool(term[6])
+            parts.append(part)
         return Condition((tuple(parts),))
     except TidingsError:
         return None
+
+
+class _Term(NamedTuple):
+    """A term that was read, where the next one begins, and whether there is one."""
+
+    part: Predicate
+    end: int
+    more: bool
+
+
+def _read_list(text: str, at: int, plain_name: Callable[[str], bool]) -> _Term | None:
+    """Read `name in (value, ...)`, of which the parser would take some 20 us a value."""
+    start = _LIST.match(text, at)
+    if start is None or not plain_name(start[1]):
+        return None
+    at, members = start.end(), list[object]()
+    while member := _MEMBER.match(text, at):
+        members.append(_value(member[1]))
+        at = member.end()
+        if member[2] == ")":
+            end = _LIST_END.match(text, at)
+            part = predicate(start[1], "in", members)
+            return _Term(part, end.end(), bool(end[1])) if end else None
+    return None
 
 
 def _predicate(term: re.Match[str]) -> Predicate:

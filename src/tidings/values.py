@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
+from itertools import islice
 from numbers import Integral, Real
-from typing import Any, Final, Literal, Union
+from typing import Any, Final, Literal, NamedTuple, Union
 
 import numpy as np
 
 from tidings.checks import encodable, plain_text
-from tidings.errors import InvalidValue, TidingsError, shown
+from tidings.errors import MESSAGE_BYTES, InvalidValue, TidingsError, clipped, shown
 
 Family = Literal["number", "string", "boolean", "time"]
 Scalar = Union[bool, int, float, str, datetime, "Range"]
@@ -26,6 +27,12 @@ Key = Union[bool, float, str, "Range"]
 Token = tuple[Family, Key]
 
 SECOND_US: Final = 1_000_000
+PRINTED_BYTES: Final = 16_000_000
+"""About as much of one value is printed in a dead letter; a larger one is shown in short."""
+PRINTED_LEVELS: Final = 100
+"""Levels of a value that are printed, which writers and readers of JSON take on any stack."""
+_PRINTED_BITS: Final = 14_000
+_SCALAR_BYTES: Final = 8
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST: Final = -62_135_596_800
 LATEST: Final = 253_402_300_799
@@ -265,20 +272,86 @@ def plain(value: Value) -> Any:
     return value.to_form() if isinstance(value, Range) else value
 
 
+class _Place(NamedTuple):
+    """A value that is still to be printed, and where its form goes."""
+
+    value: Any
+    into: Any
+    key: Any
+    depth: int
+
+
 def printable(value: object) -> Any:
-    """Give anything as JSON: what has a form as its form, what JSON cannot hold as it prints."""
+    """Return anything as JSON: what has a form as its form, what JSON cannot hold as text.
+
+    Whatever it is given, it ends, does not fail, and the form is bounded: what nests deeper than
+    `PRINTED_LEVELS`, as loops do, is shown in short there, and so is a value of more than
+    `PRINTED_BYTES` as a whole.
+    """
+    found: list[Any] = [None]
+    size, waiting = 0, [_Place(value, found, 0, 0)]
+    while waiting:
+        place = waiting.pop()
+        try:
+            form, cost, inner = _printed(place, PRINTED_BYTES - size)
+        except Exception:  # noqa: BLE001 - the methods of a foreign class
+            form, cost, inner = clipped(shown(place.value)), 0, []
+        place.into[place.key] = form
+        waiting += inner
+        size += cost
+        if size > PRINTED_BYTES:
+            return clipped(shown(value))
+    return found[0]
+
+
+def _printed(place: _Place, most: int) -> tuple[Any, int, list[_Place]]:
+    """Return the form of one value without what it holds, its size, and what it holds."""
+    value, depth = place.value, place.depth + 1
+    if isinstance(value, str):
+        text = _utf8(plain_text(value))
+        return text, len(text), []
+    if value is None or isinstance(value, int | float):
+        return _printed_number(value), _SCALAR_BYTES, []
+    if depth > PRINTED_LEVELS:
+        return clipped(shown(value)), 0, []
     if hasattr(value, "to_dict"):
         try:
-            return printable(value.to_dict())
+            return None, 0, [_Place(value.to_dict(), place.into, place.key, depth)]
         except TidingsError:  # a policy that holds a function has no written form
-            return repr(value)
+            return clipped(_utf8(repr(value))), _SCALAR_BYTES, []
+    # One more than fits is enough to see that the value is too large, however much it holds.
+    room = max(most, 0) // _SCALAR_BYTES + 1
     if isinstance(value, Mapping):
-        return {str(name): printable(inner) for name, inner in value.items()}
+        form = {_name(name): inner for name, inner in islice(value.items(), room)}
+        size = sum(len(name) + _SCALAR_BYTES for name in form)
+        return form, size, [_Place(inner, form, name, depth) for name, inner in form.items()]
     if isinstance(value, list | tuple):
-        return [printable(inner) for inner in value]
+        held = list(islice(value, room))
+        places = [_Place(inner, held, at, depth) for at, inner in enumerate(held)]
+        return held, len(held) * _SCALAR_BYTES, places
+    return _other(value), _SCALAR_BYTES, []
+
+
+def _printed_number(value: float | None) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
-    return value if isinstance(value, str | bool | int | None) else str(value)
+    # Python neither prints nor reads integers of more than 4,300 digits.
+    return shown(value) if value is not None and value.bit_length() > _PRINTED_BITS else value
+
+
+def _other(value: object) -> str:
+    if isinstance(value, bytes | bytearray | set | frozenset) and len(value) > MESSAGE_BYTES:
+        return clipped(shown(value))
+    return clipped(_utf8(str(value)))
+
+
+def _name(value: object) -> str:
+    return _utf8(plain_text(value)) if isinstance(value, str) else _other(value)
+
+
+def _utf8(text: str) -> str:
+    """Return a text with half surrogate pairs, which no file or database takes, escaped."""
+    return text if encodable(text) else text.encode(errors="backslashreplace").decode()
 
 
 def time_us(when: datetime) -> int:

@@ -89,7 +89,8 @@ def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
         ("nowhere", "id", "there is no table 'nowhere'"),
         ("outbox", "number", "has no column 'number', only ['id', 'name'"),
         ("outbox", "name", "key 'name' of table 'outbox' is a column of whole numbers that is"),
-        ('out"box', "id", "has none of \"?% in it, as 'out\"box'"),
+        ('out"box', "id", "has none of '\"?%\\x00' in it, as 'out\"box'"),
+        ("out\0box", "id", "in it, as 'out\\x00box'"),
         ("", "id", "the name of a table or column is a non-empty string"),
     ],
 )

@@ -13,7 +13,7 @@ from tidings.store.telling import Telling
 T = TypeVar("T")
 
 _TELLING: Final[dict[str, Telling]] = {"sqlite": growing_sqlite, "postgres": growing_postgres}
-_SIGNS: Final = '"?%'
+_SIGNS: Final = '"?%\0'
 
 
 class Column(NamedTuple):
@@ -108,5 +108,5 @@ class Growing:
 def _quoted(name: str) -> str:
     checks.name("the name of a table or column", name, StoreError)
     if any(sign in name for sign in _SIGNS):
-        raise StoreError(f"the name of a table or column has none of {_SIGNS} in it, as {name!r}")
+        raise StoreError(f"the name of a table or column has none of {_SIGNS!r} in it, as {name!r}")
     return f'"{name}"'

@@ -11,9 +11,9 @@ from tidings import checks
 from tidings.errors import InvalidForm, StoreError, shown
 from tidings.jsontext import read_json
 from tidings.model import Event
-from tidings.rows import BadRecord, DeadLetter
+from tidings.rows import BadRecord, DeadLetter, written
 from tidings.store.protocol import Database, Row, Session, Staging, whole
-from tidings.values import format_time, parse_time_us, printable
+from tidings.values import format_time, parse_time_us
 
 LATE: Final = "late"
 DEAD: Final = "dead"
@@ -124,7 +124,7 @@ def insert(session: Session, writings: Sequence[Writing], query: str, batch: int
 def _written(letter: DeadLetter | BadRecord) -> tuple[str, str]:
     # Half a surrogate pair, in the id of a bad record perhaps, fits into no database.
     reason = letter.reason.encode(errors="backslashreplace").decode()
-    return json.dumps(printable(letter.record)), reason
+    return json.dumps(written(letter.record)), reason
 
 
 def _take(session: Session, at_us: int, ticket: str, kind: str, limit: int) -> list[Row]:
