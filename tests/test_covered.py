@@ -111,7 +111,7 @@ def test_few_pairs_are_compared_exactly(monkeypatch: pytest.MonkeyPatch) -> None
     """Of the pairs that one owner has, only those with the same attributes and values."""
     judged: list[tuple[Any, Any]] = []
 
-    def judge(wide: Any, narrow: Any) -> bool:
+    def judge(wide: Any, narrow: Any, _work: Any) -> bool:
         judged.append((wide, narrow))
         return strictly_covers(wide, narrow)
 

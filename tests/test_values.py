@@ -1,5 +1,6 @@
 """Values: four families that never mix, refusals that say why, times and durations."""
 
+import json
 import math
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -11,9 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.errors import InvalidValue
+from tidings.engine import Engine
+from tidings.errors import InvalidValue, TidingsError
 from tidings.model import Event
+from tidings.rows import DeadLetter
+from tidings.store.letters import dead_letter
 from tidings.values import (
+    PRINTED_BYTES,
     Range,
     attribute_value,
     format_duration,
@@ -22,6 +27,7 @@ from tidings.values import (
     parse_duration_us,
     parse_time_us,
     plain,
+    printable,
     rounded,
     scalar,
     token,
@@ -266,3 +272,61 @@ class Failing(list[object]):
 def test_an_odd_value_is_refused_by_an_error_of_our_own(value: object) -> None:
     with pytest.raises(InvalidValue):
         attribute_value(value)
+
+
+def looped(branches: int) -> list[Any]:
+    found: list[Any] = []
+    found += [found] * branches
+    return found
+
+
+def deep(levels: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        10**5_000,
+        {10**5_000: 1, ("a" * 9_000,): 2, b"k": 3, "\ud800": 4},
+        "\ud800",
+        deep(100_000),
+        looped(1),
+        looped(2),
+        [float("nan"), -math.inf, 1j, len, object(), Fraction(1, 3)],
+        b"\xff" * 1_000_000,
+        set(range(100_000)),
+        "y" * (PRINTED_BYTES + 1),
+        [[1] * 1_000] * 100_000,
+        Failing([1]),
+        Event,
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_anything_is_printed_within_bounds(value: object) -> None:
+    for letter in (DeadLetter(value, "why"), DeadLetter({"id": "e", "x": value}, "why")):
+        text = json.dumps(letter.to_dict(), ensure_ascii=False)
+        assert len(text.encode()) < 2 * PRINTED_BYTES
+        assert json.loads(text) == letter.to_dict()
+        assert json.loads(dead_letter(letter)[1]) == letter.to_dict()["record"]
+
+
+def test_dead_letters_of_any_kind_are_restored() -> None:
+    engine = Engine()
+    for value in (10**5_000, "\ud800", deep(100_000), looped(1), b"\xff", float("nan"), {1, 2}):
+        with pytest.raises(TidingsError):
+            engine.add({"id": "s", "subscriber": value})
+    restored = Engine()
+    restored.restore(json.loads(json.dumps(engine.snapshot())))
+    letters = [each.to_dict() for each in engine.dead_letters]
+    assert len(letters) == 7
+    assert [each.to_dict() for each in restored.dead_letters] == letters
+
+
+def test_a_record_within_bounds_is_printed_as_it_is() -> None:
+    record = {"id": "e", "x": [1, 2.5, True, None, "é", {"y": []}], "n": 10**4_000}
+    assert printable(record) == record
+    assert list(printable(record)) == list(record)

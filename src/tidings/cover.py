@@ -8,9 +8,11 @@ domain, so one inclusion test serves them all. Domains: float64 numbers and time
 
 import math
 import sys
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from tidings.errors import InvalidSubscription
 from tidings.predicate import LIMITS, Predicate
 
 Conjunctions = tuple[tuple[Predicate, ...], ...]
@@ -25,23 +27,65 @@ _DOMAIN: Final[dict[str, Span]] = {
 }
 _UNORDERED: Final = ("suffix", "substring")
 _PLAIN: Final = ("=", "between")
+_FEW_PAIRS: Final = 16
+"""So many pairs of predicates are compared as they are; of more, only those of one attribute."""
+_FEW_SPANS: Final = 8
+COMPARISONS: Final = 5_000_000
+"""Steps that the subscriptions of one subscriber may take; more take many seconds and gigabytes."""
 
 
-def covers(general: Conjunctions, special: Conjunctions) -> bool:
+class Work:
+    """How much may still be compared; one step is about one comparison of two predicates."""
+
+    def __init__(self, steps: int) -> None:
+        self._left = steps
+
+    def take(self, steps: int) -> None:
+        """Count steps; more than there are left are refused."""
+        self._left -= steps
+        if self._left < 0:
+            raise InvalidSubscription(
+                "the scorer preference compares every two subscriptions of a subscriber; those of "
+                f"this one take more than {COMPARISONS:,} comparisons of predicates"
+            )
+
+
+def covers(general: Conjunctions, special: Conjunctions, work: Work | None = None) -> bool:
     """Tell whether each predicate of `general` is implied by a single predicate of `special`.
 
     Of disjunctions, each conjunction of `special` needs a conjunction of `general` over it.
     """
-    return all(any(_covers(wide, narrow) for wide in general) for narrow in special)
+    return all(any(_covers(wide, narrow, work) for wide in general) for narrow in special)
 
 
-def strictly_covers(general: Conjunctions, special: Conjunctions) -> bool:
+def strictly_covers(general: Conjunctions, special: Conjunctions, work: Work | None = None) -> bool:
     """Tell whether `general` covers `special` without being covered back."""
-    return covers(general, special) and not covers(special, general)
+    if len(general) == len(special) == 1 and len(general[0]) == len(special[0]) == 1:
+        wide, narrow = general[0][0], special[0][0]
+        return implies(narrow, wide) and not implies(wide, narrow)
+    return covers(general, special, work) and not covers(special, general, work)
 
 
-def _covers(wide: tuple[Predicate, ...], narrow: tuple[Predicate, ...]) -> bool:
-    return all(any(implies(part, wanted) for part in narrow) for wanted in wide)
+def _covers(wide: tuple[Predicate, ...], narrow: tuple[Predicate, ...], work: Work | None) -> bool:
+    if len(wide) * len(narrow) <= _FEW_PAIRS:
+        if work:
+            work.take(1)
+        return all(any(implies(part, wanted) for part in narrow) for wanted in wide)
+    if work:
+        work.take(1 + (len(wide) + len(narrow)) // 2)
+    known, parts = set(narrow), dict[str, list[Predicate]]()
+    for part in narrow:
+        parts.setdefault(part.attribute, []).append(part)
+    return all(
+        wanted in known or _implied(wanted, parts.get(wanted.attribute, []), work)
+        for wanted in wide
+    )
+
+
+def _implied(wanted: Predicate, parts: Sequence[Predicate], work: Work | None) -> bool:
+    if work:
+        work.take(len(parts))
+    return any(implies(part, wanted) for part in parts)
 
 
 def implies(p: Predicate, q: Predicate) -> bool:
@@ -57,6 +101,8 @@ def implies(p: Predicate, q: Predicate) -> bool:
         return False
     if p.operator == q.operator and p.operator in _PLAIN:
         return _plainly_implies(p, q)
+    if p.operator == q.operator == "in" and p.family == "string":
+        return bool(p.operand <= q.operand)
     if p.operator in _UNORDERED and q.operator in _UNORDERED:
         return _pattern_implies(p, q)
     if p.operator in _UNORDERED:
@@ -159,8 +205,11 @@ def _gaps(spans: list[Span], family: str) -> list[Span]:
 
 
 def within(inner: Sequence[Span], outer: Sequence[Span]) -> bool:
-    """Tell whether every span of `inner` lies in one of `outer`."""
-    return all(any(low <= a and b <= high for low, high in outer) for a, b in inner)
+    """Tell whether every span of `inner` lies in one of `outer`, which are sorted and apart."""
+    if len(outer) <= _FEW_SPANS:
+        return all(any(low <= a and b <= high for low, high in outer) for a, b in inner)
+    lows = [low for low, _ in outer]
+    return all((at := bisect_right(lows, a)) and b <= outer[at - 1][1] for a, b in inner)
 
 
 def _few(low: Text, high: Text) -> Iterator[str] | None:

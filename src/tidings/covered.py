@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tidings.cover import Conjunctions, strictly_covers
+from tidings.cover import COMPARISONS, Conjunctions, Work, strictly_covers
 from tidings.predicate import PATTERNS, Predicate
 
 Ints = npt.NDArray[np.int32]
@@ -64,16 +64,53 @@ def strictly_covered(conditions: Sequence[Conjunctions], owners: Sequence[Any]) 
     [[1, 2], [], [1], []]
     """
     signatures = _signatures(conditions)
+    allowance = _Allowance(conditions, np.asarray(owners))
+    small = [
+        len(each) == 1 and len(each[0]) == 1 and each[0][0].operator != "in" for each in conditions
+    ]
     pairs = [
         (wide, narrow)
         for one, other in _neighbours(np.asarray(owners))
         for first, second in ((one, other), (other, one))
-        for wide, narrow in _possible(signatures, first, second)
-        if strictly_covers(conditions[wide], conditions[narrow])
+        for wide, narrow in _possible(signatures, first, second, allowance)
+        if strictly_covers(
+            conditions[wide],
+            conditions[narrow],
+            None if small[wide] and small[narrow] else allowance.work(wide, narrow),
+        )
     ]
     found = np.array(sorted(pairs), np.int32).reshape(-1, 2)
     starts = np.searchsorted(found[:, 0], np.arange(len(conditions) + 1))
     return Covered(starts.astype(np.int32), np.ascontiguousarray(found[:, 1]))
+
+
+class _Allowance:
+    """How much the conditions of each owner may still be compared with each other."""
+
+    def __init__(self, conditions: Sequence[Conjunctions], owners: npt.NDArray[Any]) -> None:
+        _, self._owner, counts = np.unique(owners, return_inverse=True, return_counts=True)
+        # Signatures tell pairs apart, some hundred in the time of one comparison.
+        self._steps = counts.astype(np.int64) ** 2 // 200
+        self._work = [Work(COMPARISONS) for _ in counts]
+        self._members = [_members(condition) for condition in conditions]
+
+    def check(self, wide: npt.NDArray[Any]) -> None:
+        """Count pairs that are compared next, by their first conditions."""
+        self._steps += np.bincount(self._owner[wide], minlength=len(self._steps))
+        if self._steps.max(initial=0) > COMPARISONS:
+            Work(0).take(1)
+
+    def work(self, one: int, other: int) -> Work:
+        """Return what is left for the owner of two conditions that take more than one step."""
+        work = self._work[self._owner[one]]
+        work.take(self._members[one] + self._members[other])
+        return work
+
+
+def _members(condition: Conjunctions) -> int:
+    """Return the number of values of lists in a condition."""
+    parts = (part for conjunction in condition for part in conjunction)
+    return sum(len(part.operand) for part in parts if part.operator == "in")
 
 
 def _neighbours(owners: npt.NDArray[Any]) -> Iterator[tuple[Any, Any]]:
@@ -89,11 +126,14 @@ def _neighbours(owners: npt.NDArray[Any]) -> Iterator[tuple[Any, Any]]:
         yield order[places], order[places + distance]
 
 
-def _possible(signatures: _Signatures, wide: Any, narrow: Any) -> Iterator[tuple[int, int]]:
+def _possible(
+    signatures: _Signatures, wide: Any, narrow: Any, allowance: _Allowance
+) -> Iterator[tuple[int, int]]:
     """Give the pairs of which the first may cover the second, by their signatures."""
     extra = signatures.attributes[wide] & ~signatures.attributes[narrow]
     extra |= signatures.needs[wide] & ~signatures.has[narrow]
     maybe = extra == 0
+    allowance.check(wide[maybe])
     return zip(wide[maybe].tolist(), narrow[maybe].tolist(), strict=True)
 
 

@@ -33,6 +33,8 @@ PRINTED_LEVELS: Final = 100
 """Levels of a value that are printed, which writers and readers of JSON take on any stack."""
 _PRINTED_BITS: Final = 14_000
 _SCALAR_BYTES: Final = 8
+_CONTAINER_BYTES: Final = 56
+"""What a list takes in memory: lists that hold each other grow beyond all bounds soon."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST: Final = -62_135_596_800
 LATEST: Final = 253_402_300_799
@@ -285,8 +287,8 @@ def printable(value: object) -> Any:
     """Return anything as JSON: what has a form as its form, what JSON cannot hold as text.
 
     Whatever it is given, it ends, does not fail, and the form is bounded: what nests deeper than
-    `PRINTED_LEVELS`, as loops do, is shown in short there, and so is a value of more than
-    `PRINTED_BYTES` as a whole.
+    `PRINTED_LEVELS`, as loops do, is left out, and a value of more than `PRINTED_BYTES` is shown
+    in short.
     """
     found: list[Any] = [None]
     size, waiting = 0, [_Place(value, found, 0, 0)]
@@ -313,7 +315,7 @@ def _printed(place: _Place, most: int) -> tuple[Any, int, list[_Place]]:
     if value is None or isinstance(value, int | float):
         return _printed_number(value), _SCALAR_BYTES, []
     if depth > PRINTED_LEVELS:
-        return clipped(shown(value)), 0, []
+        return "...", _SCALAR_BYTES, []
     if hasattr(value, "to_dict"):
         try:
             return None, 0, [_Place(value.to_dict(), place.into, place.key, depth)]
@@ -323,12 +325,12 @@ def _printed(place: _Place, most: int) -> tuple[Any, int, list[_Place]]:
     room = max(most, 0) // _SCALAR_BYTES + 1
     if isinstance(value, Mapping):
         form = {_name(name): inner for name, inner in islice(value.items(), room)}
-        size = sum(len(name) + _SCALAR_BYTES for name in form)
+        size = _CONTAINER_BYTES + sum(len(name) + _SCALAR_BYTES for name in form)
         return form, size, [_Place(inner, form, name, depth) for name, inner in form.items()]
     if isinstance(value, list | tuple):
         held = list(islice(value, room))
         places = [_Place(inner, held, at, depth) for at, inner in enumerate(held)]
-        return held, len(held) * _SCALAR_BYTES, places
+        return held, _CONTAINER_BYTES + len(held) * _SCALAR_BYTES, places
     return _other(value), _SCALAR_BYTES, []
 
 
@@ -342,7 +344,7 @@ def _printed_number(value: float | None) -> Any:
 def _other(value: object) -> str:
     if isinstance(value, bytes | bytearray | set | frozenset) and len(value) > MESSAGE_BYTES:
         return clipped(shown(value))
-    return clipped(_utf8(str(value)))
+    return clipped(_utf8(str(_printed_number(value) if isinstance(value, int) else value)))
 
 
 def _name(value: object) -> str:
