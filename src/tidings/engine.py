@@ -384,7 +384,7 @@ def _id(what: str, given: object) -> str:
     """Return an id; refuse what cannot be one."""
     if not isinstance(given, str):
         raise InvalidSubscription(f"{what} is named by a string, not {shown(given)}")
-    return given
+    return checks.plain_text(given)
 
 
 def _iterated(given: Any) -> Iterable[Any]:

@@ -51,7 +51,10 @@ _SHOWN: Final = _Shown()
 
 def shown(value: object) -> str:
     """Return a short `repr` of any value, for messages."""
-    return _SHOWN.repr(value)
+    try:
+        return _SHOWN.repr(value)
+    except Exception:  # noqa: BLE001 - not even the class of an object need be readable
+        return f"<an object of the class {type(value).__name__}>"
 
 
 def described(error: BaseException) -> str:

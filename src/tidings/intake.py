@@ -120,6 +120,14 @@ class Intake:
 
     def read(self, record: Any) -> Event:
         """Read a record; one without a time gets that of the clock, not before the watermark."""
+        try:
+            return self._read(record)
+        except TidingsError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a record may hold objects of a user's own
+            raise InvalidEvent(f"the event cannot be read: {described(error)}") from None
+
+    def _read(self, record: Any) -> Event:
         limits = self.terms.limits
         if isinstance(record, Event):
             limits.check("attributes", len(record.attributes), "the attributes", InvalidEvent)

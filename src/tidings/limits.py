@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from sys import maxsize
 from typing import Any, Final, Self
 
-from tidings.errors import InvalidForm, TidingsError, shown
+from tidings.errors import InvalidForm, TidingsError, described, shown
 
 DAY_US: Final = 86_400_000_000
 UNLIMITED: Final = maxsize
@@ -132,6 +132,14 @@ class Limits:
         self, record: object, what: str, error: type[TidingsError] = InvalidForm
     ) -> None:
         """Refuse a record that is too large or nests too deeply. O(its size), without recursion."""
+        try:
+            self._check_size(record, what, error)
+        except TidingsError:
+            raise
+        except Exception as failure:  # noqa: BLE001 - the methods of a foreign class
+            raise error(f"{what} cannot be read: {described(failure)}") from None
+
+    def _check_size(self, record: object, what: str, error: type[TidingsError]) -> None:
         size, waiting = 0, [(record, 1)]
         while waiting:
             value, depth = waiting.pop()

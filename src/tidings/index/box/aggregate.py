@@ -6,11 +6,12 @@ the score. `scan` and `threshold` take any; the compiled indexes know `sum` and 
 """
 
 from collections.abc import Callable
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
-from tidings.errors import TidingsError
+from tidings.errors import TidingsError, described, shown
 from tidings.index.box.protocol import Floats
 
 Aggregate = Callable[[Floats], Floats]
@@ -33,14 +34,27 @@ def greatest(contributions: Floats) -> Floats:
 AGGREGATES: Final[dict[str, Aggregate]] = {"sum": total, "max": greatest}
 
 
-def aggregate_of(wanted: str | Aggregate) -> Aggregate:
+def aggregate_of(wanted: Any) -> Aggregate:
     """Give the aggregate of a name, or the one that was given."""
     if callable(wanted):
-        return wanted
-    if wanted not in AGGREGATES:
+        return partial(_checked, wanted)
+    if not isinstance(wanted, str) or wanted not in AGGREGATES:
         known = ", ".join(AGGREGATES)
-        raise TidingsError(f"{wanted!r} is no aggregate; there are {known}, or pass a function")
+        raise TidingsError(
+            f"{shown(wanted)} is no aggregate; there are {known}, or pass a function"
+        )
     return AGGREGATES[wanted]
+
+
+def _checked(function: Aggregate, contributions: Floats) -> Floats:
+    """Return what a function of a user gives; refuse what is not a number for each row."""
+    try:
+        found = np.asarray(function(contributions), np.float64)
+    except Exception as error:
+        raise TidingsError(f"the aggregate failed: {described(error)}") from error
+    if found.shape != (len(contributions),) or np.isnan(found).any():
+        raise TidingsError("the aggregate did not give a number for each row of contributions")
+    return found
 
 
 def named_aggregate(wanted: str | Aggregate, index: str) -> str:

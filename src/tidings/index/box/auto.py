@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar, Final
 
-from tidings.index.box.aggregate import AGGREGATES, Aggregate
+from tidings.index.box.aggregate import Aggregate
 from tidings.index.box.exact_blocks import ExactBlocks
 from tidings.index.box.protocol import Answer, Answers, Boxes, BoxIndex
 from tidings.index.box.relaxed_blocks import MOST, RelaxedBlocks
@@ -20,7 +20,7 @@ def exact_auto(boxes: Boxes) -> "Auto":
 
 def relaxed_auto(boxes: Boxes, aggregate: str | Aggregate = "sum") -> "Auto":
     """Choose for relaxed matching by the aggregate and by the share of constrained attributes."""
-    if aggregate not in AGGREGATES:
+    if callable(aggregate):
         return Auto(Threshold(boxes, aggregate), "only it takes any monotone function")
     fill = float(boxes.constrained().mean()) if len(boxes) else 0.0
     share = f"{fill:.1%} of the attributes are constrained"

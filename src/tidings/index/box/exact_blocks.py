@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from tidings.index import given
 from tidings.index.box.codes import asked_of, cuts_of
 from tidings.index.box.fast import EVERYBODY, Ids, bytes_of, empty_found, one_answer
 from tidings.index.box.protocol import (
@@ -12,7 +13,6 @@ from tidings.index.box.protocol import (
     Answers,
     Boxes,
     Ints,
-    checked,
     event_of,
     events_of,
 )
@@ -73,13 +73,15 @@ class ExactBlocks:
 
     def top(self, row: Any, k: int) -> Answer:
         """Give the k best: a batch of one."""
-        return one_answer(self.top_many(event_of(self.attributes, row), k))
+        most = min(given.count("k", k), len(self._boxes))
+        return one_answer(self.top_many(event_of(self.attributes, row), most))
 
     def top_many(self, rows: Any, k: int) -> Answers:
         """Answer all events, directory by directory; ranks are in order and need no heap."""
-        asked = asked_of(self.cuts, events_of(self.attributes, rows))
-        best, counts, self._counters = self.ranked(asked, checked(k), EVERYBODY)
-        scores, ids, _ = empty_found(len(best), k)
+        events = events_of(self.attributes, rows)
+        asked, most = asked_of(self.cuts, events), given.width(k, len(events))
+        best, counts, self._counters = self.ranked(asked, most, EVERYBODY)
+        scores, ids, _ = empty_found(len(best), most)
         used = np.arange(best.shape[1]) < counts[:, None]
         found = self._blocks[3][best[used]]
         ids[:, : best.shape[1]][used] = self._names[found]

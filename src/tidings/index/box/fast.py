@@ -4,8 +4,9 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from tidings.index import given
 from tidings.index.box.codes import asked_of
-from tidings.index.box.protocol import Answers, Boxes, Floats, Ints, checked, events_of
+from tidings.index.box.protocol import Answers, Boxes, Floats, Ints, events_of
 from tidings.kernels.best import Found, sort_found
 from tidings.kernels.codes import Alive, Asked, Cuts
 
@@ -37,7 +38,7 @@ class Fast(Protocol):
 def answered(index: Fast, rows: Any, k: int) -> tuple[Answers, Ints]:
     """Answer all events with an index of which everybody lives; give the counters, too."""
     events = events_of(index.attributes, rows)
-    found = empty_found(len(events), checked(k))
+    found = empty_found(len(events), given.width(k, len(events)))
     counters = index.search(asked_of(index.cuts, events), found, EVERYBODY)
     return sorted_found(found), counters
 

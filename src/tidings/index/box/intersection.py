@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tidings.index import given
 from tidings.index.box.protocol import (
     Answer,
     Answers,
     Boxes,
     Events,
     Ints,
-    checked,
     event_of,
     events_of,
     one_by_one,
@@ -57,13 +57,13 @@ class Intersection:
 
     def top(self, row: Any, k: int) -> Answer:
         """Give the first k that all iterators have in common."""
-        checked(k)
+        most = given.count("k", k)
         self._sorted = 0
         event = event_of(self._boxes.attributes, row)
         if event.ranged:
-            return self._scan.top(event, k)
+            return self._scan.top(event, most)
         iterators = [self._iterate(at, value) for at, value in enumerate(event.below[0])]
-        ids = np.array(list(islice(self._common(iterators), k)), np.int64)
+        ids = np.array(list(islice(self._common(iterators), min(most, len(self._boxes)))), np.int64)
         return ids, self._boxes.worth[ids]
 
     def _iterate(self, attribute: int, value: float) -> Iterator[int]:

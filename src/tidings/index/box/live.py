@@ -5,7 +5,8 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from tidings.errors import TidingsError
+from tidings.errors import TidingsError, shown
+from tidings.index import given
 from tidings.index.box.aggregate import named_aggregate
 from tidings.index.box.exact_blocks import ExactBlocks
 from tidings.index.box.fast import Fast, empty_found, one_answer, sorted_found
@@ -29,7 +30,6 @@ from tidings.index.box.protocol import (
     Boxes,
     Ints,
     boxes_of,
-    checked,
     event_of,
     events_of,
 )
@@ -63,8 +63,7 @@ class Live:
     def __init__(
         self, boxes: Boxes, aggregate: Any = "sum", over: str = "auto", bound: int = LEAST
     ) -> None:
-        if bound < 0:
-            raise TidingsError(f"bound = {bound} is below 0")
+        given.count("bound", bound)
         self._how = how_of(boxes, named_aggregate(aggregate, self.name))
         self._make = maker(boxes, aggregate, over)
         self._bound, self._matching, self.attributes = bound, boxes.matching, boxes.attributes
@@ -92,12 +91,13 @@ class Live:
 
     def top(self, row: Any, k: int) -> Answer:
         """Give the k best: a batch of one."""
-        return one_answer(self.top_many(event_of(self.attributes, row), k))
+        most = min(given.count("k", k), self._given)
+        return one_answer(self.top_many(event_of(self.attributes, row), most))
 
     def top_many(self, rows: Any, k: int) -> Answers:
         """Answer all events from one state."""
         state, events = self._state, events_of(self.attributes, rows)
-        found = empty_found(len(events), checked(k))
+        found = empty_found(len(events), given.width(k, len(events)))
         state.search(events, self._how, found)
         return sorted_found(found)
 
@@ -296,16 +296,16 @@ def first_to_join(state: State) -> int:
 
 def distinct(ids: Any) -> Ints:
     """Give ids, if none is given twice."""
-    wanted = np.ascontiguousarray(ids, np.int64)
-    if wanted.ndim != 1 or len(np.unique(wanted)) < len(wanted):
+    wanted = given.ids_of("subscription", ids)
+    if len(np.unique(wanted)) < len(wanted):
         raise TidingsError("an id is given twice; a change takes each once")
     return wanted
 
 
-def maker(boxes: Boxes, aggregate: Any, over: str) -> Make:
+def maker(boxes: Boxes, aggregate: Any, over: Any) -> Make:
     """Give what builds a run; `auto` chooses lists where few attributes are constrained."""
-    if over not in ("auto", "blocks", "sparse"):
-        raise TidingsError(f"over is 'auto', 'blocks' or 'sparse', not {over!r}")
+    if not isinstance(over, str) or over not in ("auto", "blocks", "sparse"):
+        raise TidingsError(f"over is 'auto', 'blocks' or 'sparse', not {shown(over)}")
     if boxes.matching == "exact":
         return ExactBlocks
     fill = float(boxes.constrained().mean()) if len(boxes) else 1.0

@@ -18,7 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tidings.errors import TidingsError
+from tidings.errors import TidingsError, shown
+from tidings.index import given
 from tidings.values import Range
 
 Floats = npt.NDArray[np.float64]
@@ -102,9 +103,8 @@ def boxes_of(low: Any, high: Any, worth: Any) -> Boxes:
 
     Arrays of float64 in C order are kept as they are, not copied: do not change them.
     """
-    lows, highs, worths = (
-        np.ascontiguousarray(each, dtype=np.float64) for each in (low, high, worth)
-    )
+    lows, highs = given.numbers("low", low), given.numbers("high", high)
+    worths = given.numbers("worth", worth)
     shapes = f"{lows.shape}, {highs.shape} and {worths.shape}"
     if lows.ndim != 2 or highs.shape != lows.shape or lows.shape[1] == 0:
         raise TidingsError(f"low and high have one shape (n, d) with d at least 1, not {shapes}")
@@ -175,11 +175,23 @@ def range_events(rows: Any, probabilities: Any = 1.0) -> Events:
     >>> one.below.tolist(), one.above.tolist(), one.share.tolist()
     ([[30.0, 5.0, nan]], [[20.0, 5.0, nan]], [[0.5, 1.0, 1.0]])
     """
-    sides = np.array([[_sides(value) for value in row] for row in rows], np.float64)
+    what = "events are rows of at least one number or range"
+    try:
+        sides = given.numbers(what, [[_sides(value) for value in row] for row in rows])
+    except TidingsError:
+        raise
+    except Exception:  # noqa: BLE001 - the methods of a foreign class
+        raise TidingsError(f"{what}, not {shown(rows)}") from None
     if sides.ndim != 3:
-        raise TidingsError(f"events are rows of at least one number or range, not {rows!r}")
+        raise TidingsError(f"{what}, not {shown(rows)}")
     below, above = (np.ascontiguousarray(sides[:, :, side]) for side in range(2))
-    share = np.ascontiguousarray(np.broadcast_to(np.asarray(probabilities, float), below.shape))
+    chances = given.numbers("probabilities", probabilities)
+    try:
+        share = np.ascontiguousarray(np.broadcast_to(chances, below.shape))
+    except ValueError:
+        raise TidingsError(
+            f"probabilities of shape {chances.shape} do not fit events of shape {below.shape}"
+        ) from None
     if (bad := ~((share >= 0) & (share <= 1))).any():
         at = _first(bad)
         raise TidingsError(
@@ -199,14 +211,24 @@ def _sides(value: Any) -> tuple[float, float]:
 def events_of(attributes: int, rows: Any) -> Events:
     """Give rows of numbers as events, and events as they are, if they have so many attributes."""
     if isinstance(rows, Events):
-        events = rows
+        events = _checked_events(rows)
     else:
-        numbers = np.ascontiguousarray(rows, np.float64)
+        numbers = given.numbers("events", rows)
         events = Events(numbers, numbers, np.ones(numbers.shape))
     if events.below.ndim != 2 or events.attributes != attributes:
         raise TidingsError(
             f"events of shape {events.below.shape}: rows of {attributes} numbers are wanted"
         )
+    return events
+
+
+def _checked_events(events: Events) -> Events:
+    """Refuse events whose arrays are not as `range_events` makes them."""
+    arrays: list[Any] = [events.below, events.above, events.share]
+    for each in arrays:
+        right = isinstance(each, np.ndarray) and each.dtype == np.float64
+        if not right or each.shape != arrays[0].shape or not each.flags.c_contiguous:
+            raise TidingsError("events are three arrays of float64 of one shape; use range_events")
     return events
 
 
@@ -216,13 +238,6 @@ def event_of(attributes: int, row: Any) -> Events:
     if len(events) != 1:
         raise TidingsError(f"{len(events)} events; one is wanted, or ask for many")
     return events
-
-
-def checked(k: int) -> int:
-    """Give k, if it can be one."""
-    if k < 0:
-        raise TidingsError(f"k = {k} is below 0")
-    return k
 
 
 def filled(answers: list[Answer], k: int) -> Answers:
@@ -237,4 +252,5 @@ def filled(answers: list[Answer], k: int) -> Answers:
 
 def one_by_one(top: Callable[[Events, int], Answer], events: Events, k: int) -> Answers:
     """Answer one event after the other."""
-    return filled([top(events[at : at + 1], k) for at in range(len(events))], checked(k))
+    most = given.width(k, len(events))
+    return filled([top(events[at : at + 1], most) for at in range(len(events))], most)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final, Literal, overload
 
 from tidings.errors import TidingsError
+from tidings.index import given
 from tidings.index.box.auto import exact_auto, relaxed_auto
 from tidings.index.box.exact_blocks import ExactBlocks
 from tidings.index.box.intersection import Intersection
@@ -45,10 +46,10 @@ def box_index(name: str, low: Any, high: Any, worth: Any, **options: Any) -> Box
     interval index. `auto` takes blocks, or `sparse` where few attributes are constrained, or
     `threshold` for an aggregate that is a function. `live` takes changes while it is asked.
     """
-    if name not in BOX_INDEXES:
-        raise TidingsError(f"{name!r} is no index; there are {', '.join(BOX_INDEXES)}")
+    known = given.known("index", name, BOX_INDEXES)
     boxes = boxes_of(low, high, worth)
-    if boxes.matching not in BOX_INDEXES[name]:
+    if boxes.matching not in BOX_INDEXES[known]:
         able = [each for each, kinds in BOX_INDEXES.items() if boxes.matching in kinds]
-        raise TidingsError(f"{name} does not match {boxes.matching}; there are {', '.join(able)}")
-    return BOX_INDEXES[name][boxes.matching](boxes, **options)
+        raise TidingsError(f"{known} does not match {boxes.matching}; there are {', '.join(able)}")
+    made: BoxIndex = given.built(known, BOX_INDEXES[known][boxes.matching], boxes, options)
+    return made

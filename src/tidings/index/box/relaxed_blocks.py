@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from tidings.errors import TidingsError
+from tidings.index import given
 from tidings.index.box.aggregate import named_aggregate
 from tidings.index.box.codes import cuts_of
 from tidings.index.box.fast import Ids, answered, bytes_of, inverse, one_answer, unpacked
@@ -78,7 +79,8 @@ class RelaxedBlocks:
 
     def top(self, row: Any, k: int) -> Answer:
         """Give the k best: a batch of one."""
-        return one_answer(self.top_many(event_of(self.attributes, row), k))
+        most = min(given.count("k", k), len(self._order))
+        return one_answer(self.top_many(event_of(self.attributes, row), most))
 
     def top_many(self, rows: Any, k: int) -> Answers:
         """Answer all events, directory by directory."""

@@ -4,12 +4,12 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from tidings.index import given
 from tidings.index.box.aggregate import Aggregate, aggregate_of
 from tidings.index.box.protocol import (
     Answer,
     Answers,
     Boxes,
-    checked,
     event_of,
     events_of,
     one_by_one,
@@ -41,7 +41,7 @@ class ExactScan:
             free = (low == -np.inf) & (high == np.inf)
             matches &= ((low <= below) & (above <= high)) | free
         ids = np.flatnonzero(matches)
-        best = ids[np.lexsort((ids, -boxes.worth[ids]))][: checked(k)]
+        best = ids[np.lexsort((ids, -boxes.worth[ids]))][: given.count("k", k)]
         return best, boxes.worth[best]
 
     def top_many(self, rows: Any, k: int) -> Answers:
@@ -77,12 +77,13 @@ class RelaxedScan:
         holds = (boxes.low <= event.below) & (event.above <= boxes.high) & boxes.constrained()
         ids = np.flatnonzero(holds.any(axis=1))
         scores = self._aggregate(np.where(holds[ids], boxes.worth[ids] * event.share, 0.0))
-        if 0 < checked(k) < len(ids):  # round only what can be among the best: it is slow
-            worst = np.partition(scores, -k)[-k]
+        most = given.count("k", k)
+        if 0 < most < len(ids):  # round only what can be among the best: it is slow
+            worst = np.partition(scores, -most)[-most]
             near = scores >= worst - NEAR * (1 + worst)
             ids, scores = ids[near], scores[near]
         scores = np.array([round(score, 12) for score in scores.tolist()])
-        best = np.lexsort((ids, -scores))[:k]
+        best = np.lexsort((ids, -scores))[:most]
         return ids[best], scores[best]
 
     def top_many(self, rows: Any, k: int) -> Answers:

@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tidings.index import given
 from tidings.index.box.aggregate import named_aggregate
 from tidings.index.box.codes import cuts_of
 from tidings.index.box.fast import Ids, answered, bytes_of, inverse, one_answer
@@ -61,7 +62,8 @@ class Sparse:
 
     def top(self, row: Any, k: int) -> Answer:
         """Give the k best: a batch of one."""
-        return one_answer(self.top_many(event_of(self.attributes, row), k))
+        most = min(given.count("k", k), len(self._order))
+        return one_answer(self.top_many(event_of(self.attributes, row), most))
 
     def top_many(self, rows: Any, k: int) -> Answers:
         """Answer all events, tile by tile."""

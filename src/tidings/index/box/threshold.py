@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tidings.index import given
 from tidings.index.box.aggregate import Aggregate, aggregate_of
 from tidings.index.box.protocol import (
     Answer,
@@ -14,7 +15,6 @@ from tidings.index.box.protocol import (
     Events,
     Floats,
     Ints,
-    checked,
     event_of,
     events_of,
     one_by_one,
@@ -62,9 +62,10 @@ class Threshold:
         """Give the k best, from a heap of the k best so far."""
         self._accesses = {"sorted": 0, "random": 0}
         asked = event_of(self._boxes.attributes, row)
+        most = given.count("k", k)
         if not asked.plain:
-            return self._scan.top(asked, k)
-        best = self._search(asked.below[0], k) if checked(k) > 0 else []
+            return self._scan.top(asked, most)
+        best = self._search(asked.below[0], most) if most > 0 else []
         best.sort(reverse=True)
         ids = np.array([-minus for _, minus in best], np.int64)
         return ids, np.array([score for score, _ in best], np.float64)

@@ -6,7 +6,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from tidings.errors import TidingsError
+from tidings import checks
+from tidings.errors import TidingsError, shown
 from tidings.index.interval.ir import IrTree
 from tidings.index.interval.live import Live
 from tidings.index.interval.protocol import Floats, IntervalIndex, IntervalRanges, Ints, Ranked
@@ -27,8 +28,12 @@ class Wanted:
     budget: float = 64.0
 
     def __post_init__(self) -> None:
-        if self.k < 1 or self.updates_per_query < 0 or self.budget < 0:
-            raise TidingsError(f"{self}: k is at least 1, the others are not below 0")
+        try:
+            checks.count("k", self.k)
+            checks.number("updates_per_query", self.updates_per_query)
+            checks.number("budget", self.budget)
+        except TidingsError as error:
+            raise TidingsError(f"{error}; k is at least 1, the others are not below 0") from None
 
 
 @dataclass(frozen=True)
@@ -105,13 +110,21 @@ class Auto:
 
     name: ClassVar[str] = "auto"
 
-    def __init__(self, intervals: Ranked, use: str | None = None, **wanted: Any) -> None:
-        self.wanted = Wanted(**wanted)
+    def __init__(
+        self,
+        intervals: Ranked,
+        use: Any = None,
+        *,
+        k: int = 20,
+        updates_per_query: float = 0.0,
+        budget: float = 64.0,
+    ) -> None:
+        self.wanted = Wanted(k, updates_per_query, budget)
         self.facts = facts_of(intervals, max(DEPTH, self.wanted.k))
         self.choice = choose(self.facts, self.wanted)
         if use is not None:
-            if use not in CHOICES:
-                raise TidingsError(f"auto cannot use {use!r}; it can {', '.join(CHOICES)}")
+            if not isinstance(use, str) or use not in CHOICES:
+                raise TidingsError(f"auto cannot use {shown(use)}; it can {', '.join(CHOICES)}")
             self.choice = Choice(use, {}, "it was asked for")
         self.chosen = CHOICES[self.choice.name](intervals, **self.choice.options)
 

@@ -5,7 +5,6 @@ from typing import Final
 
 import numpy as np
 
-from tidings.errors import TidingsError
 from tidings.index.interval.protocol import Ints
 
 FIRST: Final = 64
@@ -22,10 +21,3 @@ def in_chunks(fetch: Callable[[Ints], int], size: int) -> Iterator[int]:
         if count < chunk:
             return
         chunk = max(FIRST, min(2 * chunk, size))
-
-
-def checked(k: int) -> int:
-    """Give k, if it can be one."""
-    if k < 0:
-        raise TidingsError(f"k = {k} is below 0")
-    return k

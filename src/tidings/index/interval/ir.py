@@ -6,7 +6,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from tidings.errors import TidingsError
+from tidings.errors import TidingsError, shown
+from tidings.index import given
 from tidings.index.interval.ir_room import compact_store, empty_store, ensure_room, slots_in_use
 from tidings.index.interval.protocol import Floats, Ints, Ranked, rank_intervals
 from tidings.index.interval.ranges import ByScore, Ranges, scored
@@ -88,11 +89,9 @@ class IrTree:
 
     def insert(self, low: float, high: float, score: float) -> int:
         """Insert an interval; give its id."""
-        check_score(score)
-        if not low <= high:
-            raise TidingsError(f"interval {self._given}: low {low} is above high {high}")
+        bounds, worth = checked_bounds(f"interval {self._given}", low, high), checked_score(score)
         self._expect(1)
-        self._put(self._given, (float(low), float(high)), score)
+        self._put(self._given, bounds, worth)
         self._given += 1
         return self._given - 1
 
@@ -109,12 +108,12 @@ class IrTree:
 
     def delete(self, id: int) -> None:
         """Delete an interval by id; memory is given back once three quarters are unused."""
-        self._take(id)
+        self._take(given.id_of("interval", id))
         self._give_back()
 
     def delete_many(self, ids: Any) -> None:
         """Delete intervals by id, until one is not there."""
-        wanted = np.ascontiguousarray(ids, np.int64)
+        wanted = given.ids_of("interval", ids)
         known = (wanted >= 0) & (wanted < self._given)
         good = wanted if known.all() else wanted[: int(np.argmin(known))]
         done = ir_remove_many(self._store(), self._known, good, self._path)
@@ -125,26 +124,25 @@ class IrTree:
 
     def rescore(self, id: int, score: float) -> None:
         """Give an interval another score."""
-        check_score(score)
-        self._take(id)
-        self._put(id, (float(self._known[0][id]), float(self._known[1][id])), score)
+        name, worth = given.id_of("interval", id), checked_score(score)
+        self._take(name)
+        self._put(name, (float(self._known[0][name]), float(self._known[1][name])), worth)
 
     def replace(self, id: int, low: float, high: float, score: float) -> None:
         """Give an interval other bounds and another score."""
-        check_score(score)
-        if not low <= high:
-            raise TidingsError(f"interval {id}: low {low} is above high {high}")
-        self._take(id)
-        self._put(id, (float(low), float(high)), score)
+        name, worth = given.id_of("interval", id), checked_score(score)
+        bounds = checked_bounds(f"interval {name}", low, high)
+        self._take(name)
+        self._put(name, bounds, worth)
 
     def _put(self, id: int, bounds: tuple[float, float], score: float) -> None:
-        while not ir_add(self._store(), self._known, id, bounds, float(score)):
+        while not ir_add(self._store(), self._known, id, bounds, score):
             self._walked.tree = ensure_room(self._store())
         self._counted(1)
 
     def _take(self, id: int) -> None:
         there = 0 <= id < self._given
-        if not there or not ir_remove(self._store(), self._known, int(id), self._path):
+        if not there or not ir_remove(self._store(), self._known, id, self._path):
             raise TidingsError(f"there is no interval {id}")
         self._counted(-1)
 
@@ -191,10 +189,20 @@ class IrTree:
         return self._walked.tree
 
 
-def check_score(score: float) -> None:
-    """Refuse what is no score."""
-    if not 0 <= score < math.inf:
-        raise TidingsError(f"score {score} is not a finite number >= 0")
+def checked_score(score: Any) -> float:
+    """Return a score; refuse what is none."""
+    found = given.number("the score", score)
+    if not 0 <= found < math.inf:
+        raise TidingsError(f"score {shown(score)} is not a finite number >= 0")
+    return found
+
+
+def checked_bounds(what: str, low: Any, high: Any) -> tuple[float, float]:
+    """Return the bounds of an interval that is not empty."""
+    start, end = given.number(f"{what}: low", low), given.number(f"{what}: high", high)
+    if not start <= end:
+        raise TidingsError(f"{what}: low {shown(low)} is above high {shown(high)}")
+    return start, end
 
 
 def keys_of(scores: Floats) -> Ints:

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from tidings.errors import TidingsError
-from tidings.index.interval.chunks import checked
-from tidings.index.interval.ir import check_score, keys_of
+from tidings.index import given
+from tidings.index.interval.ir import checked_bounds, checked_score, keys_of
 from tidings.index.interval.live_grid import with_room
 from tidings.index.interval.live_read import State, iterate_over, top_many_of, top_of, within
 from tidings.index.interval.live_rebuild import Fresh, fresh_with, rebuilt
@@ -58,9 +58,7 @@ class Live:
     _bare: int  # more dead than these are left out of the run
 
     def __init__(self, intervals: Ranked, bound: int | None = None) -> None:
-        if bound is not None and bound < 0:
-            raise TidingsError(f"bound = {bound} is below 0")
-        self._bound = bound
+        self._bound = None if bound is None else given.count("bound", bound)
         self._rebuild = Rebuild()
         self._lock = self._rebuild.lock
         self._given = self._count = len(intervals)
@@ -92,7 +90,9 @@ class Live:
 
     def top(self, q: float, k: int) -> Ints:
         """Give the ids of the k best intervals that `q` stabs; fewer, if there are fewer."""
-        found, self._looked = top_of(self._state, float(q), checked(k))
+        found, self._looked = top_of(
+            self._state, given.number("the query", q), min(given.count("k", k), self._given)
+        )
         return found
 
     def top_many(self, qs: Floats, k: int) -> tuple[Ints, Ints]:
@@ -100,11 +100,12 @@ class Live:
 
         All rows are of one state.
         """
-        return top_many_of(self._state, np.ascontiguousarray(qs, np.float64), checked(k))
+        points = given.points("queries", qs)
+        return top_many_of(self._state, points, given.width(k, len(points)))
 
     def iterate(self, q: float) -> Iterator[int]:
         """Give all stabbed ids in order, of the state at this moment."""
-        return iterate_over(self._state, float(q))
+        return iterate_over(self._state, given.number("the query", q))
 
     def counters(self) -> dict[str, int]:
         """Give what the last `top` looked at in the run, and how many rebuilds there were."""
@@ -124,13 +125,11 @@ class Live:
 
     def insert(self, low: float, high: float, score: float) -> int:
         """Insert an interval; give its id."""
-        check_score(score)
-        if not low <= high:
-            raise TidingsError(f"interval {self._given}: low {low} is above high {high}")
+        new = (*checked_bounds(f"interval {self._given}", low, high), checked_score(score))
         with self._paced():
             self._rebuild.writable()
             _, _, grid, version = self._state
-            entry = (float(low), float(high), float(score), self._given)
+            entry = (*new, self._given)
             while not live_add(grid, self._young, entry, version + 1):
                 grid = self._widened(grid)
             self._given, self._count = self._given + 1, self._count + 1
@@ -153,18 +152,19 @@ class Live:
 
     def delete(self, id: int) -> None:
         """Delete an interval by id."""
+        name = given.id_of("interval", id)
         with self._paced():
             self._rebuild.writable()
             main, _, grid, version = self._state
-            came = live_kill(main.old, grid, self._young, int(id), version + 1)
+            came = live_kill(main.old, grid, self._young, name, version + 1)
             if came == MISSING:
-                raise TidingsError(f"there is no interval {id}")
+                raise TidingsError(f"there is no interval {name}")
             self._count -= 1
-            self._publish(grid, 1, (id,), came == OLD)
+            self._publish(grid, 1, (name,), came == OLD)
 
     def delete_many(self, ids: Any) -> None:
         """Delete intervals by id, until one is not there; seen all at once."""
-        wanted = np.ascontiguousarray(ids, np.int64)
+        wanted = given.ids_of("interval", ids)
         with self._paced():
             self._rebuild.writable()
             main, _, grid, version = self._state
@@ -176,10 +176,9 @@ class Live:
 
     def replace(self, id: int, low: float, high: float, score: float) -> None:
         """Give an interval other bounds and another score."""
-        check_score(score)
-        if not low <= high:
-            raise TidingsError(f"interval {id}: low {low} is above high {high}")
-        self._change((float(low), float(high), float(score), int(id)))
+        name = given.id_of("interval", id)
+        bounds = checked_bounds(f"interval {name}", low, high)
+        self._change((*bounds, checked_score(score), name))
 
     def replace_many(self, ids: Any, low: Any, high: Any, score: Any) -> None:
         """Give intervals, all different, other bounds and scores; seen all at once.
@@ -190,8 +189,7 @@ class Live:
 
     def rescore(self, id: int, score: float) -> None:
         """Give an interval another score."""
-        check_score(score)
-        self._change((KEPT, KEPT, float(score), int(id)))
+        self._change((KEPT, KEPT, checked_score(score), given.id_of("interval", id)))
 
     def rescore_many(self, ids: Any, scores: Any) -> None:
         """Give intervals, all different, other scores, until one is not there; seen all at once."""

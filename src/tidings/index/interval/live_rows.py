@@ -5,6 +5,7 @@ from typing import Any, Final
 import numpy as np
 
 from tidings.errors import TidingsError
+from tidings.index import given
 from tidings.index.interval.protocol import Floats, Ints
 
 KEPT: Final = np.nan
@@ -13,7 +14,7 @@ KEPT: Final = np.nan
 
 def kept_bounds(scores: Any) -> Floats:
     """Give rows (low, high, score) that change nothing but the scores."""
-    new = np.ascontiguousarray(scores, np.float64)
+    new = given.numbers("scores", scores)
     if new.ndim != 1:
         raise TidingsError(f"scores are an array of one dimension, not of shape {new.shape}")
     if (bad := ~((new >= 0) & (new < np.inf))).any():
@@ -23,7 +24,7 @@ def kept_bounds(scores: Any) -> Floats:
 
 def one_each(ids: Any, rows: Floats) -> Ints:
     """Give ids, if they are as many as the rows and all different."""
-    wanted = np.ascontiguousarray(ids, np.int64)
+    wanted = given.ids_of("interval", ids)
     if wanted.shape != rows.shape[1:]:
         raise TidingsError(f"{wanted.shape} ids and {rows.shape[1:]} changes are not as many")
     if len(np.unique(wanted)) < len(wanted):

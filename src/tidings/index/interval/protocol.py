@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import TidingsError
+from tidings.index import given
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -78,9 +79,8 @@ class Ranked:
 
 def checked_columns(low: Any, high: Any, score: Any) -> tuple[Floats, Floats, Floats]:
     """Give the arrays as float64; NaN and an empty interval are refused by place."""
-    lows, highs, scores = (
-        np.ascontiguousarray(each, dtype=np.float64) for each in (low, high, score)
-    )
+    lows, highs = given.numbers("low", low), given.numbers("high", high)
+    scores = given.numbers("score", score)
     if not lows.ndim == highs.ndim == scores.ndim == 1 or not len(lows) == len(highs) == len(
         scores
     ):

@@ -1,5 +1,6 @@
 """Events that are ranges (RPS, future work): the k best intervals that overlap or contain one."""
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,8 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from tidings import checks
 from tidings.errors import TidingsError
-from tidings.index.interval.chunks import checked, in_chunks
+from tidings.index import given
+from tidings.index.interval.chunks import in_chunks
 from tidings.index.interval.protocol import Floats, Ints, Ranked, filled
 from tidings.index.interval.rtree import rtree_over
 from tidings.kernels.rows import fill_rest
@@ -36,34 +39,35 @@ class Ranges:
 
     def top(self, low: float, high: float, k: int, mode: str = "overlaps") -> Ints:
         """Give the ids of the k best intervals; fewer, if there are fewer."""
-        window = window_of(float(low), float(high), mode)
-        return np.array(list(islice(self.within(window), checked(k))), np.int64)
+        window, most = window_of(low, high, mode), min(given.count("k", k), sys.maxsize)
+        return np.array(list(islice(self.within(window), most)), np.int64)
 
     def top_many(self, lows: Any, highs: Any, k: int, mode: str = "overlaps") -> tuple[Ints, Ints]:
         """Give a row of ids for each range, filled up with -1, and how many each has."""
         windows = windows_of(lows, highs, mode)
+        most = given.width(k, len(windows))
         if self.many is not None:
-            return self.many(windows, checked(k))
-        rows = (islice(self.within((row[0], row[1])), checked(k)) for row in windows.tolist())
-        return filled([np.array(list(row), np.int64) for row in rows], k)
+            return self.many(windows, most)
+        rows = (islice(self.within((row[0], row[1])), most) for row in windows.tolist())
+        return filled([np.array(list(row), np.int64) for row in rows], most)
 
     def iterate(self, low: float, high: float, mode: str = "overlaps") -> Iterator[int]:
         """Give the ids of all such intervals in order."""
-        return self.within(window_of(float(low), float(high), mode))
+        return self.within(window_of(low, high, mode))
 
 
 def window_of(low: float, high: float, mode: str) -> Window:
     """Give what the low of an interval must not be above, and its high not below."""
-    if mode not in MODES:
-        raise TidingsError(f"a range's mode is 'overlaps' or 'contained', not {mode!r}")
-    if not low <= high:
-        raise TidingsError(f"the range's low {low} is above its high {high}")
-    return (high, low) if mode == "overlaps" else (low, high)
+    checks.choice("a range's mode", mode, MODES, TidingsError)
+    start, end = given.number("the range's low", low), given.number("the range's high", high)
+    if not start <= end:
+        raise TidingsError(f"the range's low {start} is above its high {end}")
+    return (end, start) if mode == "overlaps" else (start, end)
 
 
 def windows_of(lows: Any, highs: Any, mode: str) -> Floats:
     """Give a row for each range; refused by place."""
-    low, high = (np.ascontiguousarray(each, np.float64) for each in (lows, highs))
+    low, high = given.numbers("lows", lows), given.numbers("highs", highs)
     if low.shape != high.shape or low.ndim != 1:
         raise TidingsError(f"{low.shape} lows and {high.shape} highs are not as many")
     if (bad := ~(low <= high)).any():

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final, Literal, overload
 
-from tidings.errors import TidingsError
+from tidings.index import given
 from tidings.index.interval.auto import Auto
 from tidings.index.interval.interval import interval
 from tidings.index.interval.interval_endpoint import interval_endpoint
@@ -59,6 +59,7 @@ def interval_index(name: str, low: Any, high: Any, score: Any, **options: Any) -
     after which it is rebuilt (a sixteenth, at least 4,096); `auto` takes `k`,
     `updates_per_query`, `budget` (bytes an interval) and `use`, the name of an index.
     """
-    if name not in INTERVAL_INDEXES:
-        raise TidingsError(f"{name!r} is no index; there are {', '.join(INTERVAL_INDEXES)}")
-    return INTERVAL_INDEXES[name](rank_intervals(low, high, score), **options)
+    known = given.known("index", name, INTERVAL_INDEXES)
+    intervals = rank_intervals(low, high, score)
+    made: IntervalIndex = given.built(known, INTERVAL_INDEXES[known], intervals, options)
+    return made

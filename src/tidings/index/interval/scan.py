@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tidings.index import given
 from tidings.index.interval.protocol import Floats, Ints, Ranked, filled
 from tidings.index.interval.ranges import Ranges
 
@@ -25,12 +26,15 @@ class IntervalScan:
     def top(self, q: float, k: int) -> Ints:
         """Give the k best; ranks are in order of score, so the first k stabbed ones."""
         every = self._intervals
-        stabbed = np.flatnonzero((every.low <= q) & (q <= every.high))
-        return every.ids[stabbed[:k]]
+        point = given.number("the query", q)
+        stabbed = np.flatnonzero((every.low <= point) & (point <= every.high))
+        return every.ids[stabbed[: given.count("k", k)]]
 
     def top_many(self, qs: Floats, k: int) -> tuple[Ints, Ints]:
         """Answer one query after the other."""
-        return filled([self.top(q, k) for q in qs], k)
+        points = given.points("queries", qs)
+        most = given.width(k, len(points))
+        return filled([self.top(q, most) for q in points], most)
 
     def iterate(self, q: float) -> Iterator[int]:
         """Give all stabbed ids in order."""

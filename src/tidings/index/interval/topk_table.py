@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from tidings.errors import TidingsError
+from tidings.index import given
 from tidings.index.interval.cells import Cells, cells_of
 from tidings.index.interval.protocol import Floats, Ints, Ranked
 from tidings.index.interval.ranges import ByScore, Ranges, scored
@@ -17,6 +17,7 @@ from tidings.kernels.bitset import empty_bitset
 from tidings.kernels.search import search_tree
 from tidings.kernels.topk_table import STATE, SWEEP, sweep, table_walk, table_walk_many
 
+DEPTH: Final = 32
 TABLE: Final = Kernels(table_walk, table_walk_many, STATE)
 
 
@@ -30,10 +31,8 @@ class TopkTable:
 
     name: ClassVar[str] = "topk-table"
 
-    def __init__(self, intervals: Ranked, depth: int = 32) -> None:
-        if depth < 1:
-            raise TidingsError(f"depth = {depth}: a top-K table lists at least 1")
-        self.depth = depth
+    def __init__(self, intervals: Ranked, depth: int = DEPTH) -> None:
+        self.depth = depth = min(given.count("depth", depth, low=1), max(len(intervals), DEPTH))
         self._intervals = replace(intervals, score=np.empty(0))  # the ranks say it all
         self._table = listed(self._intervals, depth)
         self._deep: Walked | None = None
@@ -51,12 +50,14 @@ class TopkTable:
 
     def top(self, q: float, k: int) -> Ints:
         """Give the k best; a list shorter than `depth` is all there is."""
-        found = self._table.top(q, min(k, self.depth))
-        return self.deep().top(q, k) if len(found) == self.depth < k else found
+        most = given.count("k", k)
+        found = self._table.top(q, min(most, self.depth))
+        return self.deep().top(q, most) if len(found) == self.depth < most else found
 
     def top_many(self, qs: Floats, k: int) -> tuple[Ints, Ints]:
         """Look each query up, or ask the tree, if k is above `depth`."""
-        return (self._table if k <= self.depth else self.deep()).top_many(qs, k)
+        most = given.count("k", k)
+        return (self._table if most <= self.depth else self.deep()).top_many(qs, most)
 
     def iterate(self, q: float) -> Iterator[int]:
         """Give the list, then what follows it in the tree."""

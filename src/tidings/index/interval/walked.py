@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tidings.index.interval.chunks import checked, in_chunks
+from tidings.index import given
+from tidings.index.interval.chunks import in_chunks
 from tidings.index.interval.protocol import Floats, Ints
 from tidings.index.interval.ranges import ByScore, Ranges
 from tidings.kernels.rows import fill_rest
@@ -56,16 +57,16 @@ class Walked:
 
     def top(self, q: float, k: int) -> Ints:
         """Give the ids of the k best intervals that `q` stabs; fewer, if there are fewer."""
-        out = np.empty(min(checked(k), self.size), np.int64)
+        out = np.empty(min(given.count("k", k), self.size), np.int64)
         state = np.zeros(self.kernels.state, np.int64)
-        count = self.kernels.walk(self.tree, float(q), state, out)
+        count = self.kernels.walk(self.tree, given.number("the query", q), state, out)
         self._state = state
         return out[:count]
 
     def top_many(self, qs: Floats, k: int) -> tuple[Ints, Ints]:
         """Give a row of ids for each query, filled up with -1, and how many each has."""
-        points = np.ascontiguousarray(qs, np.float64)
-        out = np.empty((len(points), checked(k)), np.int64)
+        points = given.points("queries", qs)
+        out = np.empty((len(points), given.width(k, len(points))), np.int64)
         counts = np.empty(len(points), np.int64)
         self.kernels.walk_many(self.tree, points, out, counts)
         fill_rest(out, counts)
@@ -73,7 +74,7 @@ class Walked:
 
     def iterate(self, q: float) -> Iterator[int]:
         """Give all stabbed ids in order, looked for only as far as they are asked for."""
-        walk, tree, point = self.kernels.walk, self.tree, float(q)
+        walk, tree, point = self.kernels.walk, self.tree, given.number("the query", q)
         state = np.zeros(self.kernels.state, np.int64)
         return in_chunks(lambda out: walk(tree, point, state, out), self.size)
 
