@@ -31,3 +31,17 @@ def test_any_value_can_be_shown():
     for value in (10**5000, "x" * 10**6, [Broken()], {"a": Broken()}, loop, b"x" * 10**6):
         assert len(shown(value)) < MESSAGE_BYTES
     assert shown(-(10**5000)) == "an integer of 16,610 bits"
+
+
+class Unreadable:
+    """An object that raises whatever is asked of it."""
+
+    def __getattribute__(self, name: str) -> object:
+        raise RuntimeError(name)
+
+    def __repr__(self) -> str:
+        raise RuntimeError("repr")
+
+
+def test_an_object_that_cannot_be_read_is_shown_by_its_class():
+    assert shown(Unreadable()) == "<an object of the class Unreadable>"

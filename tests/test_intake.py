@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings import Event
+from tidings import Engine, Event
 from tidings.intake import Intake
 
 EVENTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 60)), max_size=30)
@@ -61,3 +61,15 @@ def test_ids_that_are_forgotten_take_no_room() -> None:
     for at in range(10_000):
         for_ever.arrive(event(at, at))
     assert len(for_ever.snapshot()["published"]) == 10_000
+
+
+def test_the_largest_number_leaves_room_for_those_that_follow():
+    engine = Engine()
+    for number, sequence in enumerate([(1 << 61) - 1, (1 << 60) - 1, None]):
+        engine.publish(
+            {"id": f"e{number}", "published_at": 0, "attributes": {}}
+            | ({} if sequence is None else {"sequence": sequence})
+        )
+    [letter] = engine.dead_letters
+    assert "so that the events after it can be numbered" in letter.reason
+    Engine().restore(engine.snapshot())

@@ -9,13 +9,15 @@ from tidings.courier import Step
 from tidings.errors import InvalidEvent, TidingsError, described, shown
 from tidings.forms import loads_event
 from tidings.limits import TRUSTED, Limits
-from tidings.model import Event
+from tidings.model import LAST_SEQUENCE, Event
 from tidings.rows import DeadLetter
 from tidings.values import format_duration, moment, parse_duration_us, parse_time_us
 from tidings.window import Arrivals, Late, Moment, saved
 
 T = TypeVar("T")
 _FEW: Final = 1024
+_LAST_GIVEN: Final = LAST_SEQUENCE // 2
+"""The largest number that an event may bring; those that follow are numbered from it on."""
 
 
 class Latest(Sequence[T]):
@@ -143,6 +145,11 @@ class Intake:
         """Refuse an event whose id is known, or whose time is too far in the future."""
         if self._published.get(event.id, self._forgotten_us) > self._forgotten_us:
             raise InvalidEvent(f"event {shown(event.id)} was published before")
+        if (event.sequence or 0) > _LAST_GIVEN:
+            raise InvalidEvent(
+                f"event {event.id}: sequence is at most {_LAST_GIVEN}, not {event.sequence}, so "
+                "that the events after it can be numbered"
+            )
         if self.terms.future_us is not None:
             ahead = event.published_us - self._clock_us()
             if ahead > self.terms.future_us:

@@ -264,7 +264,7 @@ def _entries(given: Any, limits: Limits) -> Sequence[Any]:
 
 def _listed(given: object) -> Sequence[Any] | None:
     """Return a sequence, but no text, as a plain one; None for anything else."""
-    if isinstance(given, list | tuple):
+    if type(given) is list or type(given) is tuple:
         return given
     if isinstance(given, str | bytes | bytearray | memoryview) or not isinstance(given, Sequence):
         return None

@@ -90,14 +90,27 @@ class Subscriber:
 
 
 def _pairs(subscriber: str, prefers: object, limits: Limits) -> tuple[tuple[str, str], ...]:
-    if isinstance(prefers, str) or not isinstance(prefers, Collection):
+    pairs = _listed(prefers)
+    if pairs is None:
         what = shown(prefers)
         raise InvalidSubscription(
             f"subscriber {subscriber}: `prefers` is a list of [better, worse] pairs, not {what}"
         )
     what = f"subscriber {subscriber}: the number of preferences"
-    limits.check("prefers", len(prefers), what, InvalidSubscription)
-    return tuple(_pair(subscriber, pair) for pair in prefers)
+    limits.check("prefers", len(pairs), what, InvalidSubscription)
+    return tuple(_pair(subscriber, pair) for pair in pairs)
+
+
+def _listed(given: object) -> Sequence[Any] | None:
+    """Return a collection, but no text, as a plain one; None for anything else."""
+    if type(given) is list or type(given) is tuple:
+        return given
+    if isinstance(given, str | bytes) or not isinstance(given, Collection):
+        return None
+    try:
+        return list(given)
+    except Exception:  # noqa: BLE001 - the methods of a foreign class
+        return None
 
 
 def _pair(subscriber: str, pair: Any) -> tuple[str, str]:

@@ -28,9 +28,10 @@ class Overlap:
     name: ClassVar[str] = "overlap"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.weights, Mapping):
-            raise InvalidPolicy(f"weights maps attributes to numbers, not {shown(self.weights)}")
-        for attribute, weight in self.weights.items():
+        rule = "weights maps attributes to numbers"
+        weights = checks.mapping(rule, self.weights, InvalidPolicy)
+        object.__setattr__(self, "weights", weights)
+        for attribute, weight in weights.items():
             if not isinstance(attribute, str):
                 raise InvalidPolicy(f"weights maps attributes to numbers, not {shown(attribute)}")
             finite(f"the weight of {attribute}", weight, InvalidPolicy)

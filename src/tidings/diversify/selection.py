@@ -8,7 +8,7 @@ from tidings.diversify.lsh import MaxDivRelLsh
 from tidings.diversify.optimal import Optimal
 from tidings.diversify.protocol import Candidate
 from tidings.diversify.registry import DIVERSIFIERS
-from tidings.errors import InvalidPolicy, TidingsError, shown
+from tidings.errors import InvalidPolicy, TidingsError, described, shown
 from tidings.limits import TRUSTED, Limits
 from tidings.model import Event
 
@@ -27,7 +27,8 @@ def select(
     >>> [each.id for each in select(e, [0.9, 0.8, 0.7], 2, {"name": "divrank", "sigma": 0.5})]
     ['a', 'c']
     """
-    limits.check("k", checks.count("k", k), "k", InvalidPolicy)
+    most = checks.count("k", k)
+    limits.check("k", most, "k", InvalidPolicy)
     candidates = _candidates(_listed("events", events), _listed("ranks", ranks))
     part = parts.read(DIVERSIFIERS, "diversifier", diversify)
     if isinstance(part, MaxDivRelLsh):
@@ -36,13 +37,16 @@ def select(
     if isinstance(part, Optimal):
         limits.check("optimal_events", len(candidates), "the events of optimal", InvalidPolicy)
         part = part.bounded(limits.optimal_sets)
-    return [candidates[i].event for i in part.choose(candidates, k)] if candidates else []
+    return [candidates[i].event for i in part.choose(candidates, most)] if candidates else []
 
 
 def _listed(what: str, values: object) -> list[object]:
     if not isinstance(values, Iterable) or isinstance(values, str | bytes):
         raise TidingsError(f"{what} must be a sequence, not {shown(values)}")
-    return list(values)
+    try:
+        return list(values)
+    except Exception as error:  # noqa: BLE001 - the methods of a foreign class, or no end
+        raise TidingsError(f"{what} cannot be read: {described(error)}") from None
 
 
 def _candidates(events: list[object], ranks: list[object]) -> list[Candidate]:

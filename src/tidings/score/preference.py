@@ -39,8 +39,10 @@ class Preference:
     partial: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.aggregate in ("weighted sum", "weighted-sum", "weighted_sum"):
-            object.__setattr__(self, "aggregate", "sum")
+        if isinstance(self.aggregate, str):
+            given = checks.plain_text(self.aggregate)
+            same = given in ("weighted sum", "weighted-sum", "weighted_sum")
+            object.__setattr__(self, "aggregate", "sum" if same else given)
         checks.choice("aggregate", self.aggregate, AGGREGATES)
         rule = "weights are a mapping of ids of subscriptions to numbers"
         weights = checks.mapping(rule, self.weights, InvalidPolicy)

@@ -32,12 +32,13 @@ class Periodic:
         read_lengths(self, "length")
         check_count(self.count, self.length)
         checks.flag("wait", self.wait)
-        if self.origin != 0 and self.length.us is None:
-            raise InvalidPolicy("an origin goes with a length that is a duration")
         try:
             origin_us = parse_time_us(self.origin)
         except InvalidValue as error:
             raise InvalidPolicy(f"origin: {error}") from None
+        default = isinstance(self.origin, int | float) and origin_us == 0
+        if not default and self.length.us is None:
+            raise InvalidPolicy("an origin goes with a length that is a duration")
         if not isinstance(self.origin, int | float | str):
             object.__setattr__(self, "origin", format_time(origin_us))
 
