@@ -102,7 +102,7 @@ class _Allowance:
 
     def work(self, one: int, other: int) -> Work:
         """Return what is left for the owner of two conditions that take more than one step."""
-        work = self._work[self._owner[one]]
+        work = self._work[int(self._owner[one])]
         work.take(self._members[one] + self._members[other])
         return work
 
