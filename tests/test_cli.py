@@ -474,3 +474,20 @@ def test_packages_and_engine_are_handed_on(example, monkeypatch):
     tidings("run", example, "--engine", "spark", "--packages", "a:b:1")
     assert seen[0].engine == "spark"
     assert seen[0].settings == {"spark.jars.packages": "a:b:1"}
+
+
+def test_pipes_and_devices_are_refused_by_check(tmp_path):
+    for suffix in (".toml", ".jsonl", ".json", ".csv"):
+        path = tmp_path / f"device{suffix}"
+        path.symlink_to("/dev/zero")
+        result = tidings("check", str(path))
+        assert result.exit_code == 1
+        assert "this is a pipe or a device" in result.stdout
+
+
+def test_help_for_a_full_disk_is_an_error_in_words():
+    with Path("/dev/full").open("w") as full:
+        line = [sys.executable, "-m", "tidings.cli", "--help"]
+        result = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr == "error: [Errno 28] No space left on device\n"

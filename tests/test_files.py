@@ -1,6 +1,7 @@
 """Every format gives back what was written, and bad records do not hide the good ones."""
 
 import json
+import os
 import tempfile
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from tidings import files
 from tidings.errors import InvalidForm
 from tidings.files import (
     read_event_line,
@@ -313,3 +315,14 @@ def test_a_table_that_cannot_be_made_leaves_no_file(tmp_path):
             [Event("e1", {"year": 1}, 0), Event("e2", {"year": "1"}, 0)], tmp_path / "events.csv"
         )
     assert not (tmp_path / "events.csv").exists()
+
+
+@pytest.mark.parametrize("suffix", files.SUFFIXES)
+@pytest.mark.parametrize("read", [files.read_events, files.read_subscriptions])
+def test_pipes_and_devices_are_refused(tmp_path, suffix, read):
+    pipe, device = tmp_path / f"pipe{suffix}", tmp_path / f"device{suffix}"
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/zero")
+    for path in (pipe, device):
+        with pytest.raises(InvalidForm, match=rf"{path.name}: this is a pipe or a device"):
+            list(read(path))

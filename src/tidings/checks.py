@@ -1,11 +1,13 @@
 """Checks on what users give: each returns the value or says the value and the rule."""
 
 import math
+import stat
 from collections.abc import Collection, Mapping
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
-from tidings.errors import InvalidPolicy, TidingsError, shown
+from tidings.errors import InvalidForm, InvalidPolicy, TidingsError, shown
 
 Kind = type[TidingsError]
 
@@ -113,3 +115,14 @@ def choice(what: str, value: object, allowed: Collection[str], kind: Kind = Inva
         listed = ", ".join(map(repr, allowed))
         raise kind(f"{what} is one of {listed}, not {shown(value)}")
     return word
+
+
+def regular_file(path: Path) -> Path:
+    """Return the path of a file or a folder; refuse pipes and devices, which may never end.
+
+    What cannot be looked at raises an OSError, as opening it would.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise InvalidForm("this is a pipe or a device, which may never end; expected a file")
+    return path

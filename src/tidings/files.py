@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final, Generic, Protocol, TypeVar
 import pyarrow as pa
 from pyarrow import feather, parquet
 
-from tidings import columns, csvfile
+from tidings import checks, columns, csvfile
 from tidings.errors import InvalidForm
 from tidings.forms import loads_event, loads_subscriber, loads_subscription
 from tidings.jsontext import Line, array_texts, read_json, read_lines
@@ -128,7 +128,8 @@ def _read(
     """Read a file; what concerns all of it is refused at once."""
     read = _READERS[suffix] if suffix else _by_suffix(_READERS, path)
     try:
-        found = read(Path(path).resolve(strict=True), kind, limits)
+        file = checks.regular_file(Path(path).resolve(strict=True))
+        found = read(file, kind, limits)
     except _FOREIGN as error:
         raise InvalidForm(f"{path}: {_said(error)}") from None
     return _guarded(path, found)

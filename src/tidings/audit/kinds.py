@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import feather, parquet
 
+from tidings import checks
 from tidings.errors import InvalidForm
 from tidings.files import SUFFIXES
 
@@ -37,7 +38,7 @@ def kind_of(path: Path) -> str:
     if peek is None:
         raise InvalidForm(f"the suffix of a file is one of .toml, {', '.join(SUFFIXES)}")
     try:
-        names = set(peek(path))
+        names = set(peek(checks.regular_file(path)))
     except _FOREIGN as error:
         raise InvalidForm(str(error) or type(error).__name__) from None
     for kind, marks in MARKS.items():

@@ -104,4 +104,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    app(prog_name="tidings")
+    try:
+        app(prog_name="tidings")
+    except OSError as error:  # of the help, which is printed before any command is run
+        _show_error(_words(error))
+        sys.exit(1)

@@ -7,6 +7,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any, Final
 
+from tidings import checks
 from tidings.errors import InvalidForm, TidingsError, clipped
 from tidings.forms import fields
 from tidings.secrets import HIDDEN, is_secret, shown_safely
@@ -20,7 +21,7 @@ _MOST_BITS: Final = 1_024
 def read_toml(path: Path) -> Form:
     """Read a file; what is no TOML, and what is too large or nests too deeply, is refused."""
     try:
-        with path.open("rb") as file:
+        with checks.regular_file(path).open("rb") as file:
             text = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise InvalidForm(f"the file cannot be read: {error.strerror or error}") from None

@@ -16,6 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import parquet
 
+from tidings import checks
 from tidings.audit import Problem
 from tidings.config import FOLDERS, Config
 from tidings.errors import TidingsError, shown
@@ -105,7 +106,7 @@ class Folder:
     def _read_mark(self) -> Form:
         mark = self.path / _MARK
         try:
-            found = read_json(mark.read_bytes())
+            found = read_json(checks.regular_file(mark).read_bytes())
         except OSError as error:
             raise TidingsError(f"{mark} cannot be read: {error.strerror or error}") from None
         except TidingsError as error:
