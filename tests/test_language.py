@@ -1,8 +1,11 @@
 """The condition language: printed and read back, normalised as SQL means it, refused in place."""
 
+import contextlib
 import operator
+import os
 import random
 import re
+import resource
 import sys
 from collections.abc import Callable
 from datetime import UTC
@@ -12,7 +15,7 @@ import pytest
 from hypothesis import example, given, reject
 from hypothesis import strategies as st
 
-from tidings.errors import InvalidCondition
+from tidings.errors import InvalidCondition, TidingsError
 from tidings.language import parse, parse_predicate, render
 from tidings.limits import Limits
 from tidings.model import Event
@@ -460,3 +463,33 @@ def test_any_scraps_of_sql_are_read_or_refused_in_place(seed: int) -> None:
             raise
     else:
         assert parse(render(found)) == found
+
+
+GARBAGE = [
+    *("'", '"', "`", "(", ")", ",", "-", "--", "/*", "*/", "$$", "\\", ";", ".", "{", "[", "\0"),
+    *("=", "<", "!=", "x", "1", " ", "\n", "x ", "1.", "1e", "not ", "x = ", "x in (", "x and "),
+    *("'' ", "' ", "x = 'a", "((x)", ", 1", "x between ", "case when ", "::", "é", "a.b.", "@x "),
+]
+ENDLESS = ["x = ", "x in (", "x between 1 and ", "'", "x", "-", "x = 1 and y"]
+
+
+def test_long_garbage_is_refused_soon() -> None:
+    """In a child whose time on a core is bounded: what hangs ends it by a signal."""
+    texts = [sign * (1_000_000 // len(sign.encode())) for sign in GARBAGE]
+    texts += [start + " " * 900_000 + "z" for start in ENDLESS]
+    texts += ["x = " + "1" * 900_000 + "z", "x = -" + "1" * 900_000, "x " * 3 + "a" * 900_000]
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            for text in texts:
+                # The limit counts what the process has used so far.
+                used = resource.getrusage(resource.RUSAGE_SELF)
+                most = int(used.ru_utime + used.ru_stime) + 6
+                resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
+                with contextlib.suppress(TidingsError):
+                    parse(text)
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(pid, 0)[1] == 0

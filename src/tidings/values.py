@@ -334,7 +334,7 @@ def _printed(place: _Place, most: int) -> tuple[Any, int, list[_Place]]:
     return _other(value), _SCALAR_BYTES, []
 
 
-def _printed_number(value: int | float | None) -> Any:  # noqa: PYI041
+def _printed_number(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     # Python neither prints nor reads integers of more than 4,300 digits.
