@@ -1,0 +1,87 @@
+"""The largest subscriptions within the limits, in children whose time on a core is bounded.
+
+A child that works for much longer than its case should is ended by a signal, which fails.
+"""
+
+import json
+import os
+import resource
+from collections.abc import Callable
+
+import pytest
+
+from tidings import covered
+from tidings.engine import Engine
+from tidings.model import Event, Subscription
+from tidings.policy import Policy, Subscriber
+from tidings.score.preference import Preference
+
+SECONDS = 20
+"""Far more than any case takes, and far less than what is quadratic would."""
+Made = tuple[list[Subscription], dict[str, object]]
+
+
+def within_bounds(work: Callable[[], None]) -> None:
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            used = resource.getrusage(resource.RUSAGE_SELF)
+            most = int(used.ru_utime + used.ru_stime) + SECONDS
+            resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def lists() -> Made:
+    values = [f"'{number}'" for number in range(90_000)]
+    texts = [f"x in ({', '.join(values[at:])})" for at in range(2)]
+    return [Subscription(f"s{at}", "b", text) for at, text in enumerate(texts)], {"x": "7"}
+
+
+def weighted() -> Made:
+    made = [
+        Subscription(f"s{at}", "b", any=[(f"x{n} > {n + at}", 1) for n in range(10_000)])
+        for at in range(2)
+    ]
+    return made, {f"x{n}": n + 5 for n in range(10_000)}
+
+
+def unequal() -> Made:
+    texts = [" and ".join(f"x != {n}" for n in range(at, 10_000)) for at in range(2)]
+    return [Subscription(f"s{at}", "b", text) for at, text in enumerate(texts)], {"x": -1}
+
+
+def alternatives() -> Made:
+    texts = [" or ".join(f"x{n} > {n + at}" for n in range(1_000)) for at in range(2)]
+    made = [Subscription(f"s{at}", "b", text) for at, text in enumerate(texts)]
+    return made, {f"x{n}": n + 5 for n in range(1_000)}
+
+
+@pytest.mark.parametrize("made", [lists, weighted, unequal, alternatives])
+def test_the_largest_subscriptions_are_compared_and_restored(made: Callable[[], Made]) -> None:
+    def work() -> None:
+        subscriptions, attributes = made()
+        engine = Engine(index="access")
+        engine.subscribe(Subscriber("b", Policy(k=3, scorer=Preference())))
+        engine.add_many(subscriptions)
+        engine.publish(Event("e", attributes, 0))
+        restored = Engine(index="access")
+        restored.restore(json.loads(json.dumps(engine.snapshot())))
+
+    within_bounds(work)
+
+
+def test_a_subscriber_with_too_many_covers_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(covered, "COMPARISONS", 10_000)
+    engine = Engine(index="access")
+    engine.subscribe(Subscriber("b", Policy(k=3, scorer=Preference())))
+    engine.subscribe(Subscriber("c", Policy(k=3, scorer=Preference())))
+    engine.add_many(Subscription(f"s{n}", "b", f"x > {n}") for n in range(200))
+    engine.add(Subscription("c", "c", "x > 1"))
+    delivered = engine.publish(Event("e", {"x": 20_000}, 0))
+    assert [each.subscriber for each in delivered] == ["c"]
+    assert "comparisons of predicates" in engine.set_aside["b"]
