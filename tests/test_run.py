@@ -227,3 +227,26 @@ def test_other_policies_of_a_config_reach_its_index_though_no_subscription_chang
             roster = Roster(index, index.newest())
             seen.append([roster.policy(name) for name in ("ann", "bob")])
     assert seen == [[Policy(k=1), Policy(k=1)], [Policy(k=1), Policy(k=9)]]
+
+
+def test_a_run_writes_every_letter_though_an_engine_keeps_only_the_last(folder):
+    many = 10_050
+    first = event("first", 100, year=2)
+    twins = [event("first", 200 + n, year=2) for n in range(many)]
+    late = [event(f"late{n}", 0, year=2) for n in range(many)]
+    write(folder / "1.jsonl", first, *twins, *late)
+    write(folder / "2.jsonl", *({"id": n} for n in range(many)))
+    account = run(load_config(folder / "run.toml"))
+    assert (account.late, account.dead) == (many, 2 * many)
+    assert len(lines(folder, "late")) == many
+    assert len(lines(folder, "dead_letters")) == 2 * many
+
+
+def test_a_local_run_holds_events_against_the_limits_of_its_config(folder):
+    with (folder / "run.toml").open("a") as file:
+        file.write("[limits]\nattributes = 1\nkept_letters = 1\nk = 5\n")
+    write(folder / "1.jsonl", event("wide", 0, year=1, month=2), event("e1", 0, year=5))
+    account = run(load_config(folder / "run.toml"))
+    assert "the limit attributes = 1" in lines(folder, "dead_letters")[0]["reason"]
+    assert (account.late, account.dead) == (0, 2)
+    assert {"ann", "bob"} == set(account.delivered)

@@ -98,6 +98,8 @@ class ArrayCourier:
             if called >= 0:
                 self._feeds.names.matched.let_go(called)
         self._subscriptions[numbers] = -1
+        for number in numbers:
+            self._ids[number] = ""
 
     def forget(self, subscriber: str) -> None:
         """Forget the number that the feeds have for a subscriber, which is about to leave."""

@@ -1,7 +1,7 @@
 """Runs a config in this process, from the first file to the last."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,9 @@ from tidings.audit import Problem
 from tidings.engine import Engine
 from tidings.errors import InvalidForm, TidingsError
 from tidings.interrupt import interrupts
+from tidings.limits import UNLIMITED
 from tidings.model import Delivery, Event
+from tidings.policy import Subscriber
 from tidings.rows import BadRecord, DeadLetter
 from tidings.run.account import Batch
 from tidings.run.folder import Folder, Form
@@ -51,7 +53,9 @@ def run_local(plan: Plan, stop: Stop | None = None) -> Iterator[Batch]:
 
 def _engine(plan: Plan) -> Engine:
     """Make the engine of a plan; who it does not take is refused, and the others are served."""
-    engine = Engine(plan.config.lateness)
+    # A run writes all letters of a batch, so none may be dropped before.
+    limits = replace(plan.config.limits, kept_letters=UNLIMITED)
+    engine = Engine(plan.config.lateness, limits=limits)
     refused = list[Problem]()
     for subscriber in plan.subscribers:
         try:
@@ -66,6 +70,7 @@ def _engine(plan: Plan) -> Engine:
     if refused:
         plan.refused.extend(refused)
         plan.folder.write_refused(plan.refused)
+        engine.dead_letters.clear()  # they are among the refused
     return engine
 
 
@@ -96,11 +101,21 @@ def _to_folder(folder: Folder, number: int, found: Outcome) -> None:
 def _publish(engine: Engine, records: Sequence[Event | BadRecord]) -> Outcome:
     deliveries = engine.publish_many(each for each in records if isinstance(each, Event))
     bad = [each for each in records if isinstance(each, BadRecord)]
-    dead = [DeadLetter(each.record.to_dict(), each.reason) for each in engine.dead_letters]
+    dead = [_with_form(each) for each in engine.dead_letters]
     found = Outcome(deliveries, list(engine.late), [*bad, *dead])
     engine.dead_letters.clear()
     engine.late.clear()
     return found
+
+
+def _with_form(letter: DeadLetter) -> DeadLetter:
+    """Return a letter whose record is a form; an engine keeps objects, or short texts of them."""
+    record = letter.record
+    if isinstance(record, Event | Subscriber):
+        return DeadLetter(record.to_dict(), letter.reason)
+    return DeadLetter(
+        record if isinstance(record, Mapping) else {"text": str(record)}, letter.reason
+    )
 
 
 def _batch(number: int, events: int, found: Outcome) -> Batch:
