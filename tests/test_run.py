@@ -244,7 +244,7 @@ def test_a_run_writes_every_letter_though_an_engine_keeps_only_the_last(folder):
 
 def test_a_local_run_holds_events_against_the_limits_of_its_config(folder):
     with (folder / "run.toml").open("a") as file:
-        file.write("[limits]\nattributes = 1\nkept_letters = 1\nk = 5\n")
+        file.write("[limits]\nattributes = 1\nkept_letters = 1\n")
     write(folder / "1.jsonl", event("wide", 0, year=1, month=2), event("e1", 0, year=5))
     account = run(load_config(folder / "run.toml"))
     assert "the limit attributes = 1" in lines(folder, "dead_letters")[0]["reason"]
