@@ -35,8 +35,8 @@ WINDOW = 5 * STEP  # within so many turns, all that differs between them has com
 BEGIN = 2_000_000  # in seconds; from here on, numbers of microseconds take the same room
 IDS = 1025  # ids that an engine holds at least before it clears out forgotten ones
 LEAST = WARM + 3 * WINDOW  # turns: two windows, and as many turns between them
-MOST = 20 * 2 * WINDOW
-"""How many bytes the last window may hold above the first; a leak of 40 a turn is twice that."""
+MOST = 30 * 2 * WINDOW
+"""How many bytes the last window may hold above the first: less than a leak of 40 a turn leaves."""
 NAMED = re.compile(r"u(\d{7})")
 KINDS = [
     ("scan", "plain"),
