@@ -83,13 +83,14 @@ def id_of(what: str, given: Any) -> int:
 
 
 def ids_of(what: str, given: Any) -> Ints:
-    """Return ids as an array of one dimension."""
+    """Return ids as an array of one dimension; any negative one, which no index gives, as -1."""
     try:
         found = np.asarray(given)
         if found.ndim == 1 and found.dtype.kind not in "iu":
             return np.array([id_of(what, each) for each in found.tolist()], np.int64)
         if found.ndim == 1 and (found.dtype != np.uint64 or (found <= _INT64.max).all()):
-            return np.ascontiguousarray(found, np.int64)
+            # Kernels add to ids; with the least integers that would overflow.
+            return np.maximum(np.ascontiguousarray(found, np.int64), -1)
     except TidingsError:
         raise
     except Exception as error:  # noqa: BLE001 - numpy, or the methods of a foreign class
