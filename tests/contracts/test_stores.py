@@ -529,7 +529,7 @@ def test_letters_keep_any_record_and_where_it_came_from(address: str) -> None:
     with open_store(address) as store:
         store.notifications.append("q", 3, late=[late], dead=[BadRecord(odd, "odd", 7)])
         dead = store.letters.page("dead")[0]
-        assert dead.record == {"x": "nan", "text": "\0\x1a\ud800", "when": "a"}
+        assert dead.record == {"x": "nan", "text": "\0\x1a\\ud800", "when": "a"}
         assert (dead.reason, dead.query, dead.batch, dead.taken_us) == ("odd", "q", 3, None)
         kept = store.letters.page("late")[0]
         assert loads_event(kept.record) == late

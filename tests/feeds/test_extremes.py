@@ -12,6 +12,7 @@ from tidings.feeds import FEEDS
 from tidings.feeds.choice import DiverseCohort
 from tidings.feeds.plain import PlainFeeds
 from tidings.feeds.table import TableFeeds
+from tidings.limits import Limits
 from tidings.model import Event, Match
 from tidings.policy import Policy
 from tidings.window import Moment
@@ -81,7 +82,8 @@ def test_a_hundred_years_pass_at_once(
 ) -> None:
     """Nothing is chosen from again while nothing can change: else this would take minutes."""
     window = {"name": "jumping", "length": "36500d", "step": "1h", "delivered": delivered}
-    policy = Policy(k=3, window=window, diversify=diversify, decay=decay)
+    limits = Limits(decayed_steps=1_000_000)
+    policy = Policy(k=3, window=window, diversify=diversify, decay=decay, limits=limits)
     found = enrolled(feeds(), {f"u{n}": policy for n in range(20)})
     for n in range(1, 4):
         event = Event(f"e{n}", {"genre": n}, n, n)

@@ -253,7 +253,7 @@ def test_what_is_for_streams_is_refused_in_a_batch(address: str) -> None:
     made = TableSource(options(make(address), maxRowsPerTrigger="3"))
     with pytest.raises(SourceError, match="maxRowsPerTrigger is for streams"):
         made.reader(made.schema())
-    with pytest.raises(StoreError, match="is no address of a store"):
+    with pytest.raises(StoreError, match="the address of a store cannot be read"):
         TableSource(options("mysql://a/b")).schema()
 
 
