@@ -35,7 +35,7 @@ imports: $(VENV)/.dev ## architecture: imports go one way
 	$(BIN)/lint-imports --no-logo
 
 plain: $(VENV)/.dev ## the kernels as plain Python, not compiled
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/index tests/fanout tests/kernels
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/index tests/rank tests/compiled tests/diversify/kernels tests/feed/columnar/kernels tests/spark/match_stage/kernels
 
 pytest: $(VENV)/.dev ## tests, doctests and the examples of the documentation
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal

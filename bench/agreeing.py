@@ -18,8 +18,8 @@ from variants import Catalogue
 from tidings.diversify import Candidate, agreement
 from tidings.diversify.agreement import Agreement
 from tidings.diversify.distance import Jaccard
-from tidings.diversify.lsh import MaxDivRelLsh
 from tidings.diversify.maxdivrel import MaxDivRel
+from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.protocol import best_first
 
 THRESHOLDS = (0.35, 0.55, 0.85)

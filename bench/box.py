@@ -23,7 +23,7 @@ from pages import line, machine, opening, publish, ratio
 from rps_boxes import Boxes, boxes, few_of_many
 from timing import OWN, least, per
 
-from tidings.index.box import BOX_INDEXES, box_index
+from tidings.index.boxes import BOX_INDEXES, box_index
 
 BATCH = 64
 LARGEST = {"threshold": 800_000, "intersection": 3_200_000, "sparse": 8_000_000}

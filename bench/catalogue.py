@@ -7,8 +7,8 @@ half are numbers, the rest words and flags. A condition asks for some of what on
 from random import Random
 from typing import Any
 
-from tidings.model import Event, Subscription
-from tidings.predicate import Condition, Predicate, predicate
+from tidings.model.conditions.predicate import Condition, Predicate, predicate
+from tidings.model.records import Event, Subscription
 
 CATEGORIES, ATTRIBUTES = 30, 250
 COMMON = ("brand", "price", "rating")

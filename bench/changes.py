@@ -36,11 +36,11 @@ from pyspark.sql import DataFrame
 from timing import timed
 
 import tidings.spark as ts
-from tidings.files import write_events
-from tidings.matching import Matcher
-from tidings.model import Event, Subscription
+from tidings.formats.files import write_events
+from tidings.index_files.publisher import FEWEST, SHARE, Publisher
+from tidings.model.records import Event, Subscription
 from tidings.policy import Subscriber
-from tidings.sealed.publisher import FEWEST, SHARE, Publisher
+from tidings.rank.matcher import Matcher
 from tidings.store import Store, open_store
 
 AHEAD, PATIENCE_S, CALM = 2, 1200.0, 5

@@ -22,10 +22,10 @@ from catalogue import Catalogue, products, subscriptions
 from pages import line, machine, opening, publish
 from timing import per
 
-from tidings.covered import strictly_covered
 from tidings.index import INDEXES
-from tidings.index.psg import PreferentialGraph
-from tidings.model import Event, Subscription
+from tidings.index.papers.cover_graph import PreferentialGraph
+from tidings.model.conditions.cover_bulk import strictly_covered
+from tidings.model.records import Event, Subscription
 
 EVENTS, CHANGED, EACH, TRACED = 20, 1000, 5, 20_000
 USER = "user"

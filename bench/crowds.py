@@ -24,9 +24,9 @@ from pyarrow import parquet
 from timing import timed
 
 import tidings.spark as ts
-from tidings.columns import read_events
 from tidings.diversify import Candidate
-from tidings.diversify.lsh import MaxDivRelLsh
+from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
+from tidings.formats.arrow import read_events
 
 KINDS, ATTRIBUTES, VALUES, MOST_CHANGED, FILES = 60, 10, 1000, 0.4, 4
 LSH = MaxDivRelLsh(tables=20, rows=5)

@@ -26,21 +26,14 @@ from pages import machine, publish
 from sketches import beside
 from variants import Catalogue, films
 
-from tidings.diversify import (
-    DIVERSIFIERS,
-    Candidate,
-    Ilsh,
-    Neighbours,
-    diversity,
-    order_of,
-)
+from tidings.diversify import DIVERSIFIERS, Candidate, Ilsh, Neighbours, diversity, order_of
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.divrank import DivRank
-from tidings.diversify.lsh import MaxDivRelLsh
 from tidings.diversify.maxdivrel import MaxDivRel
+from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.optimal import Optimal
-from tidings.diversify.order import ranks_and_keys
 from tidings.diversify.plain.registry import PLAIN
+from tidings.diversify.tie_order import ranks_and_keys
 
 K, ALPHA = 10, 0.5
 DIMENSIONS = (32, 128, 384)

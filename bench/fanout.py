@@ -22,11 +22,11 @@ from pages import figure, machine, opening, publish, table
 from predicates import Words, part
 from timing import OWN, timed
 
-from tidings.engine import Engine
-from tidings.matching import Matcher
-from tidings.model import Event, Subscription
+from tidings.engine.engine import Engine
+from tidings.model.conditions.predicate import Condition
+from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
-from tidings.predicate import Condition
+from tidings.rank.matcher import Matcher
 from tidings.window.sliding import Sliding
 
 PLAIN, CHUNK, OWNED, ATTRIBUTES = 10_000, 500, 5, 20

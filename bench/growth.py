@@ -23,8 +23,8 @@ from rps import workload
 from rps_boxes import boxes
 from timing import OWN, least, per
 
-from tidings.index.box import BOX_INDEXES, box_index
-from tidings.index.interval import INTERVAL_INDEXES
+from tidings.index.boxes import BOX_INDEXES, box_index
+from tidings.index.intervals import INTERVAL_INDEXES
 
 K, EVENTS = 20, 64
 KS, DS = (1, 10, 20, 100, 1000), (1, 2, 4, 8, 16, 32, 64)

@@ -23,7 +23,7 @@ from peers import LARGEST, PEERS
 from rps import Workload, tiny, workload
 from timing import OWN, least, per, timed
 
-from tidings.index.interval import INTERVAL_INDEXES, interval_index
+from tidings.index.intervals import INTERVAL_INDEXES, interval_index
 
 BATCH, K = 1024, 20
 BASES = ("numpy", "superintervals")

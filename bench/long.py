@@ -35,11 +35,11 @@ from recovery import processor_s
 from watching import Sample
 
 from tidings import Engine, Event, Subscriber
-from tidings.files import write_events
+from tidings.formats.files import write_events
 from tidings.spark import outcomes, session, store_sink
-from tidings.spark.frames import FOLDER
-from tidings.spark.progress import watch_events, watch_outcomes
-from tidings.spark.query import Gate, follow, start
+from tidings.spark.inputs import FOLDER
+from tidings.spark.ops.progress import watch_events, watch_outcomes
+from tidings.spark.ops.query_control import Gate, follow, start
 from tidings.store import open_store
 
 AHEAD, PATIENCE_S, EVERY_S = 3, 1200, 60.0

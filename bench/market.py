@@ -13,9 +13,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from predicates import Words
 
-from tidings.model import Event, Subscription
+from tidings.model.conditions.predicate import Condition, Predicate, predicate
+from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
-from tidings.predicate import Condition, Predicate, predicate
 
 OWNED, ATTRIBUTES, SHORTEST = 5, 20, 2
 DEPTHS, PEOPLE = (3, 2), 100

@@ -28,8 +28,8 @@ from rps import workload
 from rps_boxes import boxes
 
 from tidings.index import INDEXES
-from tidings.index.box import BOX_INDEXES, box_index
-from tidings.index.interval import INTERVAL_INDEXES, interval_index
+from tidings.index.boxes import BOX_INDEXES, box_index
+from tidings.index.intervals import INTERVAL_INDEXES, interval_index
 
 DIMENSIONS, WARM = 8, 2000
 LARGEST = {"op": 100_000, "threshold": 100_000, "intersection": 100_000}

@@ -31,13 +31,13 @@ from pyspark.sql import functions as f
 from timing import timed
 
 import tidings.spark as ts
-from tidings.matching import Matcher
-from tidings.model import Event, Subscription
+from tidings.index_files.base_files import shelf_of, write_base
+from tidings.index_files.subscriber_bundle import Member
+from tidings.index_files.versions import Edition, Folder, part_of
+from tidings.model.conditions.predicate import Condition
+from tidings.model.records import Event, Subscription
 from tidings.policy import Subscriber
-from tidings.predicate import Condition
-from tidings.sealed.bases import shelf_of, write_base
-from tidings.sealed.folder import Edition, Folder, part_of
-from tidings.sealed.member import Member
+from tidings.rank.matcher import Matcher
 
 CONDITIONS, JUDGED = 200_000, 3
 MEMORY = pa.schema({"bytes": pa.int64()})

@@ -16,10 +16,10 @@ from pipeline_run import POLICY, SQL_SIZE, WINDOW, Case, K, Offers, Row, measure
 from pyspark.sql import DataFrame
 
 import tidings.spark as ts
-from tidings.files import write_events
+from tidings.formats.files import write_events
+from tidings.index_files.base_files import seal_folder
+from tidings.index_files.subscriber_bundle import members
 from tidings.policy import Policy
-from tidings.sealed.bases import seal_folder
-from tidings.sealed.member import members
 
 SIZE, BROAD_SIZE, FEW, OWN = 100_000, 150_000, 10_000, 100
 BROAD = {"low": 0.0, "some 100": 0.1, "some 1,000": 1.0}

@@ -18,12 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from timing import timed
 
 import tidings.spark as ts
-from tidings.engine import Engine
-from tidings.matching import Matcher
-from tidings.model import Event, Subscription
+from tidings.engine.engine import Engine
+from tidings.index_files.base_files import seal_folder
+from tidings.index_files.subscriber_bundle import members
+from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
-from tidings.sealed.bases import seal_folder
-from tidings.sealed.member import members
+from tidings.rank.matcher import Matcher
 from tidings.window.sliding import Sliding
 
 K, WINDOW, CHUNK = 10, 100, 1000

@@ -25,13 +25,13 @@ from timing import OWN, per, timed
 
 from tidings.index import INDEXES
 from tidings.index.access import Access
-from tidings.index.access.ask import Question
-from tidings.index.access.desk import Desk
-from tidings.index.access.encoded import encode
+from tidings.index.access.encoding import encode
+from tidings.index.access.kernels.match import find_many, find_tops, scan_many
+from tidings.index.access.query import Question
+from tidings.index.access.scratch import Desk
 from tidings.index.access.segment import Segment
-from tidings.kernels.access_find import find_many, find_tops, scan_many
-from tidings.model import Event, Subscription
-from tidings.predicate import Condition, Predicate, predicate
+from tidings.model.conditions.predicate import Condition, Predicate, predicate
+from tidings.model.records import Event, Subscription
 
 K, ATTRIBUTES, WORDS, EVENTS = 20, 300, 1000, 200
 LARGEST = {"scan": 10_000, "op": 100_000}

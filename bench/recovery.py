@@ -27,7 +27,7 @@ import pages
 from pages import Result, machine, opening, publish, table
 
 from tidings import Event, Policy, Sliding, Subscriber, Subscription
-from tidings.files import write_events, write_subscribers, write_subscriptions
+from tidings.formats.files import write_events, write_subscribers, write_subscriptions
 from tidings.spark import outcomes, session, store_sink
 from tidings.store import open_store
 from tidings.testing import GENRES

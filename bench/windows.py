@@ -26,12 +26,12 @@ import pages
 from pages import machine, opening, publish, table
 from timing import timed
 
-from tidings.feeds import Feeds
-from tidings.feeds.plain import PlainFeeds
-from tidings.feeds.rows import Rows
-from tidings.feeds.table import TableFeeds
-from tidings.kernels.window_layout import HELD
-from tidings.model import Event, Match
+from tidings.feed import Feeds
+from tidings.feed.columnar.feeds import TableFeeds
+from tidings.feed.columnar.kernels.layout import HELD
+from tidings.feed.columnar.match_batch import Rows
+from tidings.feed.plain import PlainFeeds
+from tidings.model.records import Event, Match
 from tidings.policy import Policy, Subscriber
 from tidings.window import Moment
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tidings import checks
 from tidings.errors import TidingsError
+from tidings.model import validate
 
 SECONDS = 5
 MEMORY = 2 << 30
@@ -78,7 +78,7 @@ def _tried(case: Case, seed: str) -> str:
         case(Random(seed))
     except TidingsError as error:
         size = len(str(error).encode(errors="ignore"))
-        sound = size <= 1000 and checks.encodable(str(error))
+        sound = size <= 1000 and validate.encodable(str(error))
         return "ok" if sound else f"{seed}: a message that cannot be printed: {error!r}"
     except BaseException as error:  # noqa: BLE001
         return f"{seed}: {type(error).__name__}: {error}".replace("\n", " ")[:300]

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tidings import covered
-from tidings.engine import Engine
-from tidings.model import Event, Subscription
+from tidings.engine.engine import Engine
+from tidings.model.conditions import cover_bulk
+from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.score.preference import Preference
 
@@ -76,7 +76,7 @@ def test_the_largest_subscriptions_are_compared_and_restored(made: Callable[[], 
 
 
 def test_a_subscriber_with_too_many_covers_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(covered, "COMPARISONS", 10_000)
+    monkeypatch.setattr(cover_bulk, "COMPARISONS", 10_000)
     engine = Engine(index="access")
     engine.subscribe(Subscriber("b", Policy(k=3, scorer=Preference())))
     engine.subscribe(Subscriber("c", Policy(k=3, scorer=Preference())))

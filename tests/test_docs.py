@@ -23,7 +23,7 @@ BLOCK = re.compile(
     r"(?P<excuse><!-- not run -->\s*)?^```(?P<language>python|console)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-CLI = [sys.executable, "-c", "from tidings.cli import main; main()"]
+CLI = [sys.executable, "-c", "from tidings.app.cli import main; main()"]
 
 
 @dataclass(frozen=True)

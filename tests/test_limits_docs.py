@@ -3,7 +3,7 @@
 from dataclasses import fields
 from pathlib import Path
 
-from tidings.limits import Limits
+from tidings.model.limits import Limits
 
 PAGE = Path(__file__).parents[1] / "docs" / "limits.md"
 

@@ -13,12 +13,12 @@ from urllib.parse import quote
 import pytest
 from typer.testing import CliRunner
 
-from tidings.cli import app
-from tidings.config import load_config
+from tidings.app.cli import app
+from tidings.app.config import load_config
 from tidings.errors import TidingsError
-from tidings.secrets import hider, is_secret, masked
-from tidings.source import KAFKA, TABLE
-from tidings.spark.sources import kafka_options, table
+from tidings.formats.event_source import KAFKA, TABLE
+from tidings.formats.redaction import hider, is_secret, masked
+from tidings.spark.sources import kafka_options, sql_table
 from tidings.store import open_database, open_store
 from tidings.store.address import read_address
 
@@ -206,7 +206,7 @@ def _check_commands(path: Path, folder: Path) -> None:
 
 @pytest.mark.parametrize("address", ADDRESSES[:: len(PASSWORDS) - 1])
 def test_no_source_of_spark_shows_a_password(address: str) -> None:
-    options = table.read_options({"url": address, "table": "t", "key": "id"})
+    options = sql_table.read_options({"url": address, "table": "t", "key": "id"})
     assert not leaks(repr(options))
     given = {"subscribe": "films", "kafka.bootstrap.servers": address}
     assert not leaks(refusal(lambda: kafka_options.read_options(given)))
@@ -217,7 +217,7 @@ def test_no_source_of_spark_shows_a_password(address: str) -> None:
 
 
 def test_a_client_of_kafka_does_not_show_values_of_options() -> None:
-    broker = pytest.importorskip("tidings.spark.sources.broker")
+    broker = pytest.importorskip("tidings.spark.sources.kafka_client")
     given = {
         "subscribe": "films",
         "kafka.bootstrap.servers": "127.0.0.1:1",

@@ -3,15 +3,16 @@
 And the other way round: for one event, the k subscriptions that fit best.
 """
 
+from tidings.diversify.disc import Disc
 from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.divrank import DivRank
-from tidings.diversify.lsh import MaxDivRelLsh
 from tidings.diversify.maxdivrel import MaxDivRel
-from tidings.diversify.neighbourhood import Disc
+from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.none import NoDiversity
 from tidings.diversify.optimal import Optimal
-from tidings.engine import Engine
+from tidings.engine.engine import Engine
+from tidings.engine.explain import Explanation, Placement
 from tidings.errors import (
     InvalidCondition,
     InvalidEvent,
@@ -21,18 +22,22 @@ from tidings.errors import (
     InvalidValue,
     TidingsError,
 )
-from tidings.explain import Explanation, Placement
-from tidings.forms import loads_event, loads_policy, loads_subscriber, loads_subscription
-from tidings.limits import Limits
-from tidings.model import Delivery, Event, Match, Subscription, Weighted
+from tidings.formats.arrow_by_row import BadRecord, DeadLetter
+from tidings.formats.json_forms import (
+    loads_event,
+    loads_policy,
+    loads_subscriber,
+    loads_subscription,
+)
+from tidings.model.limits import Limits
+from tidings.model.records import Delivery, Event, Match, Subscription, Weighted
+from tidings.model.values import Range
 from tidings.policy import Policy, Subscriber
-from tidings.rows import BadRecord, DeadLetter
+from tidings.score.decay import Exponential, Logarithmic, NoDecay, Polynomial
 from tidings.score.exact import Exact
-from tidings.score.freshness import Exponential, Logarithmic, NoDecay, Polynomial
 from tidings.score.graph import Graph
 from tidings.score.preference import Preference
 from tidings.score.relaxed import Relaxed
-from tidings.values import Range
 from tidings.window.continuous import Continuous
 from tidings.window.history import History
 from tidings.window.jumping import Jumping

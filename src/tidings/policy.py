@@ -2,19 +2,104 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import InitVar, dataclass
-from typing import Any
+from typing import Any, Final
 
-from tidings import checks, parts
-from tidings.bounds import check_window, is_steady, within_limits
 from tidings.diversify import DIVERSIFIERS, Diversifier
+from tidings.diversify.disc import Disc
+from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
+from tidings.diversify.memory_limits import check_sets
 from tidings.diversify.none import NoDiversity
+from tidings.diversify.optimal import Optimal
 from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError, shown
-from tidings.limits import TRUSTED, Limits
+from tidings.model import named_parts, validate
+from tidings.model.limits import TRUSTED, UNLIMITED, Limits
+from tidings.model.values import format_duration
 from tidings.score import DECAYS, SCORERS, Decay, Scorer
-from tidings.score.freshness import NoDecay
+from tidings.score.decay import NoDecay
 from tidings.score.preference import Preference, winnow
 from tidings.window import WINDOWS, WindowPart
 from tidings.window.continuous import Continuous
+from tidings.window.length import Length
+
+_BY_ORDER: Final = frozenset({NoDiversity, Disc, MaxDivRelLsh})
+"""Diversifiers for which only the order of ranks counts, which no decay changes."""
+
+
+def is_steady(decay: Any, diversify: Any) -> bool:
+    """Tell whether the same events give the same choice, however much time passes."""
+    return type(decay) is NoDecay or type(diversify) in _BY_ORDER
+
+
+def check_window(window: Any, limits: Limits, *, steady: bool = True) -> None:
+    """Refuse a window that is longer, or that is chosen from more often, than the limits allow.
+
+    A steady choice is made anew only where the events change, whatever the number of steps.
+    """
+    for name in ("length", "expires", "step"):
+        size = getattr(window, name, None)
+        if isinstance(size, Length):
+            _check_length(f"{window.name}: {name}", size, limits)
+    if window.name == "periodic":
+        _check_period("periodic: length", window.length, limits)
+    if window.name == "jumping":
+        _check_period("jumping: step", window.step, limits)
+        _check_steps(window.length, window.step, limits)
+        if not steady and window.step.us is not None:
+            steps = -(-window.length.us // window.step.us)
+            limits.check("decayed_steps", steps, "length / step with a decay", InvalidPolicy)
+
+
+def _check_length(what: str, size: Length, limits: Limits) -> None:
+    if size.us is not None:
+        limits.check("window_us", size.us, f"{what} in microseconds", InvalidPolicy)
+    else:
+        limits.check("window_events", size.count or 0, what, InvalidPolicy)
+
+
+def _check_period(what: str, period: Length, limits: Limits) -> None:
+    if period.us is not None and period.us < limits.period_us:
+        least = format_duration(limits.period_us)
+        raise InvalidPolicy(f"{what} is {period.to_form()}, below the limit period_us = {least}")
+
+
+def _check_steps(length: Length, step: Length, limits: Limits) -> None:
+    for whole, part in ((length.us, step.us), (length.count, step.count)):
+        if whole is not None and part is not None:
+            limits.check("window_steps", -(-whole // part), "length / step", InvalidPolicy)
+
+
+def within_limits(diversify: Any, k: int, window: Any, limits: Limits) -> Any:
+    """Return the diversifier, bound to the limits that are checked when it chooses."""
+    if isinstance(diversify, MaxDivRelLsh):
+        tables, rows = diversify.shape
+        limits.check("lsh_cells", tables * rows, "tables times rows", InvalidPolicy)
+    if not isinstance(diversify, Optimal):
+        return diversify
+    if window.name != "history":  # which swaps single events, and never chooses sets
+        _check_optimal(k, most_held(window, k), limits)
+    return diversify.bounded(limits.optimal_sets)
+
+
+def _check_optimal(k: int, most: int | None, limits: Limits) -> None:
+    if most is None:
+        if limits.optimal_events != UNLIMITED:
+            raise InvalidPolicy(
+                "optimal needs a window with a length in events, since the limit optimal_events = "
+                f"{limits.optimal_events} applies"
+            )
+        return
+    limits.check("optimal_events", most, "the window of optimal, in events,", InvalidPolicy)
+    check_sets(most, k, limits.optimal_sets, InvalidPolicy)
+
+
+def most_held(window: Any, k: int) -> int | None:
+    """Return how many events a choice of this window may look at; None if nothing bounds them."""
+    size = getattr(window, "expires" if window.name == "continuous" else "length", None)
+    if not isinstance(size, Length) or size.count is None:
+        return None
+    if window.name == "periodic" and window.wait:
+        return size.count + k  # a period with fewer than k passes its events on to the next
+    return size.count
 
 
 @dataclass(frozen=True)
@@ -35,12 +120,12 @@ class Policy:
     limits: InitVar[Limits] = TRUSTED
 
     def __post_init__(self, limits: Limits) -> None:
-        limits.check("k", checks.count("k", self.k), "k", InvalidPolicy)
+        limits.check("k", validate.count("k", self.k), "k", InvalidPolicy)
         read: dict[str, Any] = {
-            "scorer": parts.read(SCORERS, "scorer", self.scorer),
-            "decay": parts.read(DECAYS, "decay", self.decay),
-            "window": parts.read(WINDOWS, "window", self.window),
-            "diversify": parts.read(DIVERSIFIERS, "diversifier", self.diversify),
+            "scorer": named_parts.read(SCORERS, "scorer", self.scorer),
+            "decay": named_parts.read(DECAYS, "decay", self.decay),
+            "window": named_parts.read(WINDOWS, "window", self.window),
+            "diversify": named_parts.read(DIVERSIFIERS, "diversifier", self.diversify),
         }
         steady = is_steady(read["decay"], read["diversify"])
         check_window(read["window"], limits, steady=steady)
@@ -54,7 +139,7 @@ class Policy:
         changed = {name: getattr(self, name) for name in names}
         default = {name: getattr(Policy, name) for name in names}
         return {"k": self.k} | {
-            name: parts.form(part) for name, part in changed.items() if part != default[name]
+            name: named_parts.form(part) for name, part in changed.items() if part != default[name]
         }
 
 
@@ -72,7 +157,7 @@ class Subscriber:
     limits: InitVar[Limits] = TRUSTED
 
     def __post_init__(self, limits: Limits) -> None:
-        name = checks.name("a subscriber's id", self.id, InvalidSubscription)
+        name = validate.name("a subscriber's id", self.id, InvalidSubscription)
         object.__setattr__(self, "id", name)
         if not isinstance(self.policy, Policy):
             raise InvalidSubscription(f"subscriber {name}: {shown(self.policy)} is no policy")
@@ -118,7 +203,7 @@ def _pair(subscriber: str, pair: Any) -> tuple[str, str]:
         better, worse = pair
         if isinstance(better, str) and isinstance(worse, str):
             what = f"subscriber {subscriber}: the id of a preferred subscription"
-            names = [checks.name(what, each, InvalidSubscription) for each in (better, worse)]
+            names = [validate.name(what, each, InvalidSubscription) for each in (better, worse)]
             return (names[0], names[1])
     raise InvalidSubscription(
         f"subscriber {subscriber}: {shown(pair)} is no preference; write [better, worse]"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
-from tidings.model import Event, Subscription
+from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
 
 GENRES: Final = ("comedy", "drama", "horror", "romance")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tidings.index.box import BOX_INDEXES
-from tidings.index.interval import INTERVAL_INDEXES
+from tidings.index.boxes import BOX_INDEXES
+from tidings.index.intervals import INTERVAL_INDEXES
 
 pytestmark = pytest.mark.bench
 BENCH = Path(__file__).parents[2] / "bench"

@@ -8,10 +8,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.index.psg.drawn import ancestors
+from tests.index.papers.cover_graph.drawn import ancestors
 
-from tidings.cover import covers
-from tidings.index.psg import PreferentialGraph
+from tidings.index.papers.cover_graph import PreferentialGraph
+from tidings.model.conditions.implication import covers
 
 BENCH = Path(__file__).parents[2] / "bench"
 SIZE = 20_000

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.errors import TidingsError
-from tidings.index.box import BOX_INDEXES, box_index, range_events
-from tidings.values import Range
+from tidings.index.boxes import BOX_INDEXES, box_index, range_events
+from tidings.model.values import Range
 
 JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 EXAMPLES = settings(max_examples=60 if JIT else 8)

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.diversify.small import by_rank, candidate, crowds, ids, names, windows
 
-from tidings import parts
 from tidings.diversify import DIVERSIFIERS, Among, distances, order_of
 from tidings.diversify.distance import Jaccard, Overlap
-from tidings.diversify.lsh import MaxDivRelLsh
-from tidings.diversify.order import ranks_and_keys
+from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.plain.registry import PLAIN
 from tidings.diversify.protocol import Candidate, Diversifier
+from tidings.diversify.tie_order import ranks_and_keys
 from tidings.errors import InvalidPolicy
-from tidings.model import Event
+from tidings.model import named_parts
+from tidings.model.records import Event
 
 # Other parameters than the defaults; each part gets those that it has.
 OTHERS = {
@@ -47,7 +47,7 @@ def parameters(name: str) -> set[str]:
 
 
 def make(name: str, **given: Any) -> Diversifier:
-    return parts.read(DIVERSIFIERS, "diversifier", {"name": name, **given})
+    return named_parts.read(DIVERSIFIERS, "diversifier", {"name": name, **given})
 
 
 VARIANTS = {
@@ -218,14 +218,14 @@ def test_of_full_ties_the_smaller_id(part: Diversifier) -> None:
 
 @every_part
 def test_the_written_form_is_read_back(part: Diversifier) -> None:
-    form = json.loads(json.dumps(parts.form(part)))
-    assert parts.read(DIVERSIFIERS, "diversifier", form) == part
-    assert hash(part) == hash(parts.read(DIVERSIFIERS, "diversifier", form))
+    form = json.loads(json.dumps(named_parts.form(part)))
+    assert named_parts.read(DIVERSIFIERS, "diversifier", form) == part
+    assert hash(part) == hash(named_parts.read(DIVERSIFIERS, "diversifier", form))
 
 
 @every_name
 def test_the_bare_name_is_the_default(name: str) -> None:
-    part = parts.read(DIVERSIFIERS, "diversifier", name)
+    part = named_parts.read(DIVERSIFIERS, "diversifier", name)
     assert part == DIVERSIFIERS[name]()
     assert part.name == name
     assert 0 <= part.sigma <= 1
@@ -241,7 +241,7 @@ def test_distances_are_given_by_name_form_or_part(name: str) -> None:
 
 
 def read_back(part: Diversifier) -> dict[str, Any]:
-    form = parts.form(part)
+    form = named_parts.form(part)
     assert isinstance(form, dict)
     return {each: value for each, value in form.items() if each != "name"}
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.feeds.streams import (
+from tests.feed.streams import (
     DIVERSIFIERS,
     END,
     NO_DIVERSITY,
@@ -19,9 +19,9 @@ from tests.feeds.streams import (
 )
 
 from tidings.errors import InvalidEvent, InvalidSubscription
-from tidings.feeds import FEEDS, Feeds
-from tidings.feeds.plain import PlainFeeds
-from tidings.model import Event, Match
+from tidings.feed import FEEDS, Feeds
+from tidings.feed.plain import PlainFeeds
+from tidings.model.records import Event, Match
 from tidings.policy import Policy, Subscriber
 from tidings.window import Moment
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tidings.errors import InvalidCondition
 from tidings.index import INDEXES, Index
 from tidings.index.access import Access
-from tidings.model import STATES, Event, Subscription, Weighted
-from tidings.predicate import Condition, Predicate, predicate
-from tidings.values import Range
+from tidings.model.conditions.predicate import Condition, Predicate, predicate
+from tidings.model.records import STATES, Event, Subscription, Weighted
+from tidings.model.values import Range
 
 DAYS = [datetime(2004, 2, day, tzinfo=UTC) for day in (12, 13, 14)]
 NUMBERS = [-1, 0, -0.0, 1, 2.5, 3, 10**17]

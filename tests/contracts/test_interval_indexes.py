@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings.errors import TidingsError
-from tidings.index.interval import INTERVAL_INDEXES, interval_index
+from tidings.index.intervals import INTERVAL_INDEXES, interval_index
 
 JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 NAMES = [name for name in INTERVAL_INDEXES if name != "scan"]

@@ -17,15 +17,7 @@ from hypothesis.stateful import (
 )
 from tests.store.appender import delivery
 from tests.store.model import ModelStore
-from tests.store.people import (
-    NAMES,
-    delivered,
-    deliveries,
-    ids,
-    kind_of,
-    names,
-    records,
-)
+from tests.store.people import NAMES, delivered, deliveries, ids, kind_of, names, records
 from tests.store.server import clear
 
 from tidings import (
@@ -40,8 +32,8 @@ from tidings import (
     TidingsError,
     loads_event,
 )
-from tidings.columns import deliveries_to_table
 from tidings.errors import StoreError, VersionGone
+from tidings.formats.arrow import deliveries_to_table
 from tidings.store import Appended, Inbox, Store, open_store
 
 KINDS = ["subscriber", "subscription"]

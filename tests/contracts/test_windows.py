@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.window.reference import Publication, Taste
 from tests.window.streams import UNTIL_US, match_of, moment_of, policy, streams, tastes
 
-from tidings import parts
 from tidings.errors import InvalidPolicy
-from tidings.feed import PolicyChooser
+from tidings.feed.single import PolicyChooser
+from tidings.model import named_parts
 from tidings.window import WINDOWS, Moment, Pick, Window
 
 PARAMETERS: dict[str, list[dict[str, Any]]] = {
@@ -44,7 +44,7 @@ few = settings(max_examples=30)
 
 
 def open_window(form: dict[str, Any], taste: Taste) -> Window:
-    part = parts.read(WINDOWS, "window", form)
+    part = named_parts.read(WINDOWS, "window", form)
     return part.open(PolicyChooser(policy(taste, part)))
 
 
@@ -140,8 +140,10 @@ def test_a_delivery_says_its_place_and_its_window(
 
 @every_window
 def test_the_written_form_reads_back(form: dict[str, Any]) -> None:
-    part = parts.read(WINDOWS, "window", form)
-    assert parts.read(WINDOWS, "window", json.loads(json.dumps(parts.form(part)))) == part
+    part = named_parts.read(WINDOWS, "window", form)
+    assert (
+        named_parts.read(WINDOWS, "window", json.loads(json.dumps(named_parts.form(part)))) == part
+    )
 
 
 @pytest.mark.parametrize("name", WINDOWS)
@@ -183,7 +185,7 @@ def test_a_bad_parameter_is_refused_with_the_value_and_the_rule(
     form: dict[str, Any], value: str, rule: str
 ) -> None:
     with pytest.raises(InvalidPolicy) as refusal:
-        parts.read(WINDOWS, "window", form)
+        named_parts.read(WINDOWS, "window", form)
     message = str(refusal.value)
     assert form["name"] in message
     assert value in message

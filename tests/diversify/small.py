@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.protocol import Candidate
-from tidings.model import Event
+from tidings.model.records import Event
 
 Between = Callable[[Event, Event], Fraction]
 

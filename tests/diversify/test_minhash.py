@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.diversify.small import crowds
 
+from tidings.diversify.event_tokens import Hashes
 from tidings.diversify.minhash import bands, salts, signature_bands, signatures
 from tidings.diversify.plain import lsh as plain
 from tidings.diversify.protocol import Candidate
-from tidings.diversify.tokens import Hashes
-from tidings.model import Event
-from tidings.values import Range
+from tidings.model.records import Event
+from tidings.model.values import Range
 
 SEEDS = st.sampled_from([0, 1, 7, 2**64 - 1, 2**200 + 3])
 

@@ -6,7 +6,7 @@ from tests.diversify.small import by_rank, candidate, ids, names, windows
 
 from tidings.diversify.none import NoDiversity
 from tidings.diversify.protocol import Candidate
-from tidings.model import Event
+from tidings.model.records import Event
 
 
 @given(windows(), st.integers(1, 7))

@@ -18,26 +18,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.spark.parcels import deliveries, kept, rows, sent
+from tests.spark.match_stage.match_batches import deliveries, kept, rows, sent
 
 from tidings import Delivery, Engine, Event, TidingsError
-from tidings.columns import read_events
-from tidings.feeds import FEEDS
-from tidings.feeds import frame as feeds_frame
-from tidings.forms import loads_event, loads_subscriber, loads_subscription
-from tidings.frame import Frame
-from tidings.matching import Matcher
-from tidings.sealed import file as sealed_file
-from tidings.sealed.bases import current
-from tidings.sealed.folder import Folder
-from tidings.sealed.publisher import Publisher
-from tidings.sealed.reader import serve
-from tidings.spark import bucket as bucket_frame
-from tidings.spark import parcel as parcel_frame
-from tidings.spark.bucket import Bucket, Terms
-from tidings.spark.late import late_rows
-from tidings.spark.pulse import Pulse
-from tidings.spark.ticks import Tick
+from tidings.feed import FEEDS
+from tidings.feed import snapshot_header as feeds_frame
+from tidings.formats.arrow import read_events
+from tidings.formats.binary import Frame
+from tidings.formats.json_forms import loads_event, loads_subscriber, loads_subscription
+from tidings.index_files import mapped_file as sealed_file
+from tidings.index_files.base_files import current
+from tidings.index_files.publisher import Publisher
+from tidings.index_files.version_cache import serve
+from tidings.index_files.versions import Folder
+from tidings.rank.matcher import Matcher
+from tidings.spark.match_stage import match_batch as parcel_frame
+from tidings.spark.state_stage import bucket as bucket_frame
+from tidings.spark.state_stage.bucket import Bucket, Terms
+from tidings.spark.state_stage.clock_marks import Tick
+from tidings.spark.state_stage.late_events import late_rows
+from tidings.spark.state_stage.progress_mark import Pulse
 from tidings.store import open_store
 from tidings.testing import Workload, workload
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.index.scan import Scan
-from tidings.model import Event, Subscription
+from tidings.model.records import Event, Subscription
 
 Bounds = dict[str, int]
 bounds = st.dictionaries(st.sampled_from("xyz"), st.integers(0, 2), min_size=1)

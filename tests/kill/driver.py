@@ -25,8 +25,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidings.spark import outcomes, session, store_sink
-from tidings.spark.checkpoint import clear_unborn
-from tidings.store.append import Append
+from tidings.spark.ops.checkpoint_repair import clear_unborn
+from tidings.store.append_batch import Append
 from tidings.store.notifications import Notifications
 
 FOR_EVER_S = 3600
@@ -127,7 +127,7 @@ def start(spark: SparkSession, folder: Path, plan: dict[str, Any], run: Path) ->
 
 def warm(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Let a worker load what it will need, and be there for the next task."""
-    import_module("tidings.spark.state")
+    import_module("tidings.spark.state_stage.processor")
     yield from batches
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tidings.errors import TidingsError
 from tidings.spark import parquet_sink, session
-from tidings.spark.trouble import TROUBLES, said
+from tidings.spark.ops.error_messages import TROUBLES, said
 
 PLACES = ("index", "local", "checkpoint", "store", "parquet")
 SIZE = "100m"

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 from tidings import Delivery, Engine, Event, Subscriber
-from tidings.files import write_subscribers, write_subscriptions
+from tidings.formats.files import write_subscribers, write_subscriptions
 from tidings.store import Store
 from tidings.testing import workload
 

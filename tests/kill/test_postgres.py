@@ -14,7 +14,7 @@ from tests.kill.process import Pipeline, kill, plan
 from tests.kill.stream import lay
 from tests.store import server
 
-from tidings.spark.trouble import said
+from tidings.spark.ops.error_messages import said
 from tidings.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill]

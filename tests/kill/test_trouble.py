@@ -17,7 +17,7 @@ from tests.kill.driver import start
 from tests.kill.process import Pipeline, last, plan
 from tests.kill.stream import count, lay
 
-from tidings.spark.trouble import TROUBLES, said
+from tidings.spark.ops.error_messages import TROUBLES, said
 from tidings.store import open_store, sqlite
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.model import Event, Subscription
+from tidings.model.records import Event, Subscription
 from tidings.score.exact import Exact
 
 BIG_FISH = Event("e1", {"genre": ("drama", "fantasy"), "year": 2003}, 0)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import InvalidPolicy, InvalidSubscription
-from tidings.language import render_predicate
-from tidings.model import Event, Subscription
+from tidings.model.conditions.parser import render_predicate
+from tidings.model.records import Event, Subscription
 from tidings.score.graph import Graph, space
 
 Entries = list[tuple[str, float, str]]

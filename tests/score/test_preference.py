@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import InvalidPolicy, InvalidSubscription
-from tidings.model import Event, Subscription
+from tidings.model.records import Event, Subscription
 from tidings.score.preference import Preference, prefranks, winnow
 
 DRAMA, BURTON = "genre = 'drama'", "genre = 'drama' and director = 'T. Burton'"

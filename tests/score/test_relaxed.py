@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import InvalidPolicy
-from tidings.model import Event, Subscription
+from tidings.model.records import Event, Subscription
 from tidings.score.relaxed import Relaxed
 
 PHONE = Event("e1", {"carrier": "AT&T", "brand": "HTC", "storage": 32}, 0)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidings.spark.followed import followed
+from tidings.spark.match_stage.store_followers import followed
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def by_sequence(folder: Path) -> list[dict[str, Any]]:
 @contextmanager
 def tidings_run(config: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     """Start `tidings run`; whatever happens, it does not outlive the test."""
-    line = [sys.executable, "-m", "tidings.cli", "run", str(config), *options]
+    line = [sys.executable, "-m", "tidings.app.cli", "run", str(config), *options]
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield process

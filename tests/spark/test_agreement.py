@@ -23,19 +23,19 @@ from tests.spark.disorder import (
     as_rows,
     split,
 )
-from tests.spark.parcels import deliveries, rows
+from tests.spark.match_stage.match_batches import deliveries, rows
 
 from tidings import Delivery, Engine, Policy, Subscriber, Subscription
-from tidings.columns import read_events
-from tidings.sealed.bases import seal_folder
-from tidings.sealed.member import members
-from tidings.spark.bucket import Bucket, Terms
-from tidings.spark.flow import FLOW, PART, Flow, tick
-from tidings.spark.late import late_rows
-from tidings.spark.matchers import PinnedRoster, Versions
-from tidings.spark.pulse import Pulse
-from tidings.spark.rebucket import rebucketed
-from tidings.spark.state import read_rows
+from tidings.formats.arrow import read_events
+from tidings.index_files.base_files import seal_folder
+from tidings.index_files.subscriber_bundle import members
+from tidings.spark.match_stage.matcher_source import PinnedRoster, Versions
+from tidings.spark.match_stage.stage import FLOW, PART, Flow, tick
+from tidings.spark.state_stage.bucket import Bucket, Terms
+from tidings.spark.state_stage.late_events import late_rows
+from tidings.spark.state_stage.processor import read_rows
+from tidings.spark.state_stage.progress_mark import Pulse
+from tidings.spark.state_stage.rebucket import rebucketed
 
 FAR = 10**6
 NAMES = "abcde"

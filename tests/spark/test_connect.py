@@ -13,7 +13,7 @@ import pytest
 from tests.spark.connected import WORK
 
 from tidings import Engine
-from tidings.matching import Matcher
+from tidings.rank.matcher import Matcher
 
 pytest.importorskip("grpc", reason="a client of Spark Connect needs grpcio")
 pytestmark = pytest.mark.spark

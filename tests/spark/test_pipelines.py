@@ -18,16 +18,16 @@ from tests.spark.processes import by_sequence, read_lines, write_lines
 from typer.testing import CliRunner
 
 from tidings import Event
-from tidings.cli import app
-from tidings.config import Address, Sink, load_config
+from tidings.app.cli import app
+from tidings.app.config import Address, Sink, load_config
+from tidings.app.run.local import run_local
+from tidings.app.run.plan import make_plan, read_plan
+from tidings.app.run.spark import run_spark, sketch
+from tidings.app.run.summary import Account
 from tidings.errors import TidingsError
-from tidings.files import write_events
-from tidings.run.account import Account
-from tidings.run.local import run_local
-from tidings.run.plan import make_plan, read_plan
-from tidings.run.spark import run_spark, sketch
-from tidings.sealed.folder import Folder
-from tidings.spark.listener import Report, Reporter, Totals
+from tidings.formats.files import write_events
+from tidings.index_files.versions import Folder
+from tidings.spark.ops.metrics import Report, Reporter, Totals
 from tidings.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]

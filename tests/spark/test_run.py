@@ -11,16 +11,16 @@ import pyarrow.dataset
 import pytest
 
 from tidings import Event, Policy, Sliding, Subscriber, Subscription
-from tidings.config import Sink, load_config
+from tidings.app.config import Sink, load_config
+from tidings.app.run.local import run_local
+from tidings.app.run.plan import make_plan
+from tidings.app.run.spark import run_spark
+from tidings.app.run.summary import Account
 from tidings.errors import TidingsError
-from tidings.files import read_events, write_events
-from tidings.run.account import Account
-from tidings.run.local import run_local
-from tidings.run.plan import make_plan
-from tidings.run.spark import run_spark
-from tidings.source import find_source
-from tidings.spark.query import Gate, follow, start
-from tidings.spark.stream import read_stream
+from tidings.formats.event_source import find_source
+from tidings.formats.files import read_events, write_events
+from tidings.spark.ops.query_control import Gate, follow, start
+from tidings.spark.sources.read_stream import read_stream
 from tidings.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]

@@ -10,19 +10,12 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from tests.spark.processes import (
-    PATIENCE_S,
-    by_sequence,
-    logged,
-    pipeline,
-    tidings_run,
-    write_file,
-)
+from tests.spark.processes import PATIENCE_S, by_sequence, logged, pipeline, tidings_run, write_file
 
-from tidings.cli import submit
-from tidings.config import Sink, load_config
-from tidings.run.local import run_local
-from tidings.run.plan import make_plan
+from tidings.app.cli import spark_submit
+from tidings.app.config import Sink, load_config
+from tidings.app.run.local import run_local
+from tidings.app.run.plan import make_plan
 
 pytestmark = pytest.mark.spark
 
@@ -83,7 +76,7 @@ def test_what_spark_submit_is_told_wins_over_the_config(tmp_path):
         str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
         *("--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=3"),
         *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=127.0.0.1"),
-        *(submit.__file__, str(config), "--json"),
+        *(spark_submit.__file__, str(config), "--json"),
     ]
     done = subprocess.run(
         command,

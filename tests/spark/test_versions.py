@@ -9,17 +9,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 import tidings.spark as ts
 from tidings import Event, Subscriber, Subscription, TidingsError
-from tidings.columns import events_to_table
 from tidings.errors import InvalidForm
-from tidings.files import write_events
-from tidings.matching import Matcher
+from tidings.formats.arrow import events_to_table
+from tidings.formats.files import write_events
+from tidings.index_files.base_files import seal_folder
+from tidings.index_files.publisher import Publisher
+from tidings.index_files.subscriber_bundle import members
+from tidings.index_files.versions import Folder
+from tidings.rank.matcher import Matcher
 from tidings.score.exact import Exact
 from tidings.score.preference import Preference
-from tidings.sealed.bases import seal_folder
-from tidings.sealed.folder import Folder
-from tidings.sealed.member import members
-from tidings.sealed.publisher import Publisher
-from tidings.spark.trouble import TROUBLES, said
+from tidings.spark.ops.error_messages import TROUBLES, said
 from tidings.store import Store, open_store
 from tidings.testing import workload
 

@@ -9,7 +9,7 @@ from tests.fuzz import cases
 from tests.mutation import try_all
 
 from tidings.errors import StoreError, TidingsError
-from tidings.model import Delivery
+from tidings.model.records import Delivery
 from tidings.store import Growing, open_database, open_store
 
 pytestmark = pytest.mark.fuzz

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from tidings import Engine, Subscriber, Subscription
-from tidings.model import Event
+from tidings.model.records import Event
 from tidings.store import Entry, Store, open_store
 from tidings.testing import Workload, workload
 

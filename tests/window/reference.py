@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import NamedTuple
 
-from tidings.model import Event
+from tidings.model.records import Event
 
 Number = Fraction | float
 

@@ -7,10 +7,10 @@ from tests.window.reference import Delivered, Publication, Span, Taste
 
 from tidings.diversify.divrank import DivRank
 from tidings.diversify.none import NoDiversity
-from tidings.feed import Feed
-from tidings.model import Delivery, Event, Match
+from tidings.feed.single import Feed
+from tidings.model.records import Delivery, Event, Match
 from tidings.policy import Policy, Subscriber
-from tidings.score.freshness import Exponential, NoDecay
+from tidings.score.decay import Exponential, NoDecay
 from tidings.window import Moment, WindowPart
 
 SECOND = 1_000_000

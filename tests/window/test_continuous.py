@@ -19,7 +19,7 @@ from tests.window.streams import (
     tastes,
 )
 
-from tidings.feed import PolicyChooser
+from tidings.feed.single import PolicyChooser
 from tidings.window.continuous import Continuous
 
 unpublished = spans.filter(lambda span: span.kind != "published")

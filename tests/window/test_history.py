@@ -19,7 +19,7 @@ from tests.window.streams import (
     tastes,
 )
 
-from tidings.feed import Feed
+from tidings.feed.single import Feed
 from tidings.policy import Subscriber
 from tidings.window import Moment
 from tidings.window.history import History

@@ -25,7 +25,7 @@ from tests.window.streams import (
 )
 
 from tidings.errors import InvalidPolicy
-from tidings.feed import Feed
+from tidings.feed.single import Feed
 from tidings.policy import Subscriber
 from tidings.window import Moment
 from tidings.window.periodic import Periodic

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidings import checks
-from tidings.diversify.apart import Apart
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.growth import Growth
+from tidings.diversify.distance_matrix import Apart
+from tidings.diversify.greedy import Growth
+from tidings.diversify.kernels.greedy import LEAST, MEAN, SUM
 from tidings.diversify.protocol import Candidate, Floats, Ints, Order
-from tidings.kernels.grow import LEAST, MEAN, SUM
+from tidings.model import validate
 
 
 @dataclass(frozen=True)
@@ -72,5 +72,5 @@ class MaxAvg:
 
 
 def _check(part: MaxMin | MaxSum | MaxAvg) -> None:
-    checks.number("sigma", part.sigma, high=1)
+    validate.number("sigma", part.sigma, high=1)
     read_distance(part)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import ClassVar, Final
 
-from tidings import checks, parts
 from tidings.diversify.protocol import Candidate, Distance
 from tidings.errors import InvalidPolicy, TidingsError, shown
-from tidings.model import Event
-from tidings.predicate import TokenMap
-from tidings.values import rounded
+from tidings.model import named_parts, validate
+from tidings.model.conditions.predicate import TokenMap
+from tidings.model.records import Event
+from tidings.model.values import rounded
 
 HEAVIEST: Final = 1e250
 """Sums of so many weights or distances as there is memory for stay finite."""
@@ -29,7 +29,7 @@ class Overlap:
 
     def __post_init__(self) -> None:
         rule = "weights maps attributes to numbers"
-        weights = checks.mapping(rule, self.weights, InvalidPolicy)
+        weights = validate.mapping(rule, self.weights, InvalidPolicy)
         object.__setattr__(self, "weights", weights)
         for attribute, weight in weights.items():
             if not isinstance(attribute, str):
@@ -72,20 +72,20 @@ def attribute_tokens(event: Event) -> frozenset[tuple[str, object]]:
     return frozenset((name, each) for name, values in event.tokens.items() for each in values)
 
 
-DISTANCES: Final[dict[str, type[Distance]]] = parts.registry(
+DISTANCES: Final[dict[str, type[Distance]]] = named_parts.registry(
     {"overlap": Overlap, "jaccard": Jaccard}
 )
 
 
 def read_distance(owner: object) -> None:
     """Let `owner.distance` be given as a name or a form."""
-    found = parts.read(DISTANCES, "distance", owner.distance)  # type: ignore[attr-defined]
+    found = named_parts.read(DISTANCES, "distance", owner.distance)  # type: ignore[attr-defined]
     object.__setattr__(owner, "distance", found)
 
 
 def finite(what: str, value: object, kind: type[TidingsError] = TidingsError) -> float:
     """Check a number of at least 0 whose sums stay finite, however many are added."""
-    found = checks.number(what, value, kind)
+    found = validate.number(what, value, kind)
     if found > HEAVIEST:
         raise kind(f"{what} is at most {HEAVIEST:g}, not {shown(value)}")
     return found

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidings import checks
-from tidings.diversify.apart import Apart
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.growth import Growth
+from tidings.diversify.distance_matrix import Apart
+from tidings.diversify.greedy import Growth
+from tidings.diversify.kernels.greedy import NEAREST
 from tidings.diversify.protocol import Candidate, Floats, Ints, Order
-from tidings.kernels.grow import NEAREST
+from tidings.model import validate
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class DivRank:
     name: ClassVar[str] = "divrank"
 
     def __post_init__(self) -> None:
-        checks.number("sigma", self.sigma, high=1)
+        validate.number("sigma", self.sigma, high=1)
         read_distance(self)
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:

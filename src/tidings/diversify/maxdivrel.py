@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidings.diversify.apart import Apart
+from tidings.diversify.disc import Covering, check_alpha, choose_cover
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.neighbourhood import Covering, check_alpha, choose_cover
+from tidings.diversify.distance_matrix import Apart
 from tidings.diversify.protocol import Candidate, Floats, Ints, Order
 
 

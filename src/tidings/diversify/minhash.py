@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from tidings.diversify.tokens import Hashes, token_rows
-from tidings.kernels.minhash import band_rows, band_signatures, sign_rows
-from tidings.model import Event
+from tidings.diversify.event_tokens import Hashes, token_rows
+from tidings.diversify.kernels.minhash import band_rows, band_signatures, sign_rows
+from tidings.model.records import Event
 
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 

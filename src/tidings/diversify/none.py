@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidings.diversify.apart import Apart
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.order import by_rank
+from tidings.diversify.distance_matrix import Apart
 from tidings.diversify.protocol import Candidate, Floats, Ints, Order, ranked
+from tidings.diversify.tie_order import by_rank
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tidings import checks
-from tidings.diversify.apart import Apart, among, distances
-from tidings.diversify.dense import check_dense, check_sets
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.growth import Growth
-from tidings.diversify.order import by_rank, order_of, ranks_and_keys
+from tidings.diversify.distance_matrix import Apart, among, distances
+from tidings.diversify.greedy import Growth
+from tidings.diversify.kernels.greedy import SUM
+from tidings.diversify.kernels.optimal import best_set
+from tidings.diversify.memory_limits import check_dense, check_sets
 from tidings.diversify.protocol import Candidate, Floats, Ints, Order
-from tidings.kernels.grow import SUM
-from tidings.kernels.optimal import best_set
-from tidings.limits import TRUSTED
+from tidings.diversify.tie_order import by_rank, order_of, ranks_and_keys
+from tidings.model import validate
+from tidings.model.limits import TRUSTED
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Optimal:
     most_sets: ClassVar[int] = TRUSTED.optimal_sets
 
     def __post_init__(self) -> None:
-        checks.number("sigma", self.sigma, high=1)
+        validate.number("sigma", self.sigma, high=1)
         read_distance(self)
 
     def bounded(self, most_sets: int) -> "Optimal":

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tidings.model import Event
+from tidings.model.records import Event
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -2,17 +2,17 @@
 
 from typing import Final
 
-from tidings import parts
+from tidings.diversify.disc import Disc
 from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
 from tidings.diversify.divrank import DivRank
-from tidings.diversify.lsh import MaxDivRelLsh
 from tidings.diversify.maxdivrel import MaxDivRel
-from tidings.diversify.neighbourhood import Disc
+from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.none import NoDiversity
 from tidings.diversify.optimal import Optimal
 from tidings.diversify.protocol import Diversifier
+from tidings.model import named_parts
 
-DIVERSIFIERS: Final[dict[str, type[Diversifier]]] = parts.registry(
+DIVERSIFIERS: Final[dict[str, type[Diversifier]]] = named_parts.registry(
     {
         "none": NoDiversity,
         "divrank": DivRank,

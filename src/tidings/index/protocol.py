@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from heapq import nsmallest
 from typing import Protocol
 
-from tidings.model import Event, Subscription
-from tidings.values import Range
+from tidings.model.records import Event, Subscription
+from tidings.model.values import Range
 
 Score = Callable[[Event, Subscription], float | None]
 """The score of a subscription for an event; None where no predicate of it holds."""

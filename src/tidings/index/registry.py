@@ -3,9 +3,9 @@
 from typing import Final
 
 from tidings.index.access import Access
-from tidings.index.op import Op
+from tidings.index.papers.cover_graph import PreferentialGraph
+from tidings.index.papers.opindex.index import Op
 from tidings.index.protocol import Index
-from tidings.index.psg import PreferentialGraph
 from tidings.index.scan import Scan
 
 INDEXES: Final[dict[str, type[Index]]] = {

@@ -5,8 +5,8 @@ from heapq import nsmallest
 from math import fsum
 
 from tidings.index.protocol import Score
-from tidings.model import Event, Subscription
-from tidings.values import rounded
+from tidings.model.records import Event, Subscription
+from tidings.model.values import rounded
 
 
 class Scan:

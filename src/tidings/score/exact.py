@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tidings.model import Event, Subscription
+from tidings.model.records import Event, Subscription
 from tidings.score.protocol import Prefers
 
 

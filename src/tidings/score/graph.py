@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar, Final
 
-from tidings import checks
 from tidings.errors import InvalidSubscription
-from tidings.model import Event, Subscription, Weighted
-from tidings.predicate import Predicate
+from tidings.model import validate
+from tidings.model.conditions.predicate import Predicate
+from tidings.model.records import Event, Subscription, Weighted
+from tidings.model.values import rounded
 from tidings.score.protocol import Prefers
-from tidings.values import rounded
 
 Edge = tuple[Predicate, Predicate]
 AGGREGATES: Final[dict[str, Callable[[Sequence[float]], float]]] = {
@@ -41,9 +41,9 @@ class Graph:
     partial: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        checks.number("lambda", self.lambda_, high=1)
-        checks.choice("aggregate", self.aggregate, AGGREGATES)
-        checks.count("threshold", self.threshold, low=0, high=2**31 - 1)
+        validate.number("lambda", self.lambda_, high=1)
+        validate.choice("aggregate", self.aggregate, AGGREGATES)
+        validate.count("threshold", self.threshold, low=0, high=2**31 - 1)
 
     def prepare(self, subscriptions: Sequence[Subscription], prefers: Prefers) -> "GraphRanker":
         """Merge the predicates of all subscriptions into one graph."""

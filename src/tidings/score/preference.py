@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from tidings import checks
-from tidings.cover import strictly_covers
-from tidings.covered import strictly_covered
 from tidings.errors import InvalidPolicy, InvalidSubscription
-from tidings.model import Event, Subscription
+from tidings.model import validate
+from tidings.model.conditions.cover_bulk import strictly_covered
+from tidings.model.conditions.implication import strictly_covers
+from tidings.model.records import Event, Subscription
+from tidings.model.values import rounded
 from tidings.score.protocol import Prefers
-from tidings.values import rounded
 
 AGGREGATES: Final[dict[str, Callable[[Sequence[float]], float]]] = {
     "max": max,
@@ -40,15 +40,15 @@ class Preference:
 
     def __post_init__(self) -> None:
         if isinstance(self.aggregate, str):
-            given = checks.plain_text(self.aggregate)
+            given = validate.plain_text(self.aggregate)
             same = given in ("weighted sum", "weighted-sum", "weighted_sum")
             object.__setattr__(self, "aggregate", "sum" if same else given)
-        checks.choice("aggregate", self.aggregate, AGGREGATES)
+        validate.choice("aggregate", self.aggregate, AGGREGATES)
         rule = "weights are a mapping of ids of subscriptions to numbers"
-        weights = checks.mapping(rule, self.weights, InvalidPolicy)
+        weights = validate.mapping(rule, self.weights, InvalidPolicy)
         for subscription, weight in weights.items():
-            checks.name("the id of a subscription with a weight", subscription, InvalidPolicy)
-            checks.number(f"the weight of {subscription}", weight)
+            validate.name("the id of a subscription with a weight", subscription, InvalidPolicy)
+            validate.number(f"the weight of {subscription}", weight)
         object.__setattr__(self, "weights", weights)
         if self.weights and self.aggregate != "sum":
             raise InvalidPolicy(f"weights go with the aggregate sum, not {self.aggregate}")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
-from tidings.model import Event, Subscription
+from tidings.model.records import Event, Subscription
 
 Prefers = Sequence[tuple[str, str]]
 

@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from tidings import parts
+from tidings.model import named_parts
+from tidings.score.decay import Exponential, Logarithmic, NoDecay, Polynomial
 from tidings.score.exact import Exact
-from tidings.score.freshness import Exponential, Logarithmic, NoDecay, Polynomial
 from tidings.score.graph import Graph
 from tidings.score.preference import Preference
 from tidings.score.protocol import Decay, Scorer
 from tidings.score.relaxed import Relaxed
 
-SCORERS: Final[dict[str, type[Scorer]]] = parts.registry(
+SCORERS: Final[dict[str, type[Scorer]]] = named_parts.registry(
     {
         "preference": Preference,
         "exact": Exact,
@@ -18,7 +18,7 @@ SCORERS: Final[dict[str, type[Scorer]]] = parts.registry(
         "graph": Graph,
     }
 )
-DECAYS: Final[dict[str, type[Decay]]] = parts.registry(
+DECAYS: Final[dict[str, type[Decay]]] = named_parts.registry(
     {
         "none": NoDecay,
         "exponential": Exponential,

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from tidings import checks
-from tidings.model import Event, Subscription, Weighted
+from tidings.model import validate
+from tidings.model.records import Event, Subscription, Weighted
+from tidings.model.values import rounded
 from tidings.score.protocol import Prefers
-from tidings.values import rounded
 
 Aggregate = Callable[[Sequence[float]], float]
 AGGREGATES: Final[dict[str, Aggregate]] = {
@@ -34,7 +34,7 @@ class Relaxed:
 
     def __post_init__(self) -> None:
         if not callable(self.aggregate):
-            checks.choice("aggregate", self.aggregate, AGGREGATES)
+            validate.choice("aggregate", self.aggregate, AGGREGATES)
 
     def prepare(self, subscriptions: Sequence[Subscription], prefers: Prefers) -> "Relaxed":
         """Need nothing of the other subscriptions."""

@@ -4,14 +4,14 @@
 tells how good deliveries are, `dead_letters` which rows are no publications.
 """
 
-from tidings.spark.diversity import diversify, diversify_approximately
-from tidings.spark.pipeline import dead_letters, feed, match, outcomes, target
-from tidings.spark.quality import evaluate
-from tidings.spark.rebucket import rebucket
+from tidings.spark.analysis.diversify import diversify, diversify_approximately
+from tidings.spark.analysis.evaluate import evaluate
+from tidings.spark.api import dead_letters, feed, match, outcomes, target
 from tidings.spark.session import session
-from tidings.spark.sink import parquet_sink
-from tidings.spark.sources.registering import register_sources
-from tidings.spark.store_sink import store_sink
+from tidings.spark.sinks.parquet import parquet_sink
+from tidings.spark.sinks.store import store_sink
+from tidings.spark.sources.register import register_sources
+from tidings.spark.state_stage.rebucket import rebucket
 
 __all__ = [
     "dead_letters",

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from tidings import checks
 from tidings.errors import InvalidPolicy, shown
-from tidings.limits import TRUSTED, Limits
-from tidings.spark.bucket import Terms
-from tidings.values import parse_duration_us
+from tidings.model import validate
+from tidings.model.limits import TRUSTED, Limits
+from tidings.model.values import parse_duration_us
+from tidings.spark.state_stage.bucket import Terms
 
 BUCKETS: Final = 8
 FUTURE: Final = "5m"
@@ -53,7 +53,7 @@ class Options:
     @property
     def terms(self) -> Terms:
         """What buckets need of it."""
-        buckets = checks.count("buckets", self.buckets)
+        buckets = validate.count("buckets", self.buckets)
         return Terms(parse_duration_us(self.lateness), parse_duration_us(self.remember), buckets)
 
     @property
@@ -65,7 +65,7 @@ class Options:
 def read_options(given: Mapping[str, Any]) -> Options:
     """Give the options of these names; an unknown one is refused."""
     for name in given:
-        checks.choice("an option", name, [each.name for each in fields(Options)])
+        validate.choice("an option", name, [each.name for each in fields(Options)])
     check_limits(given.get("limits", TRUSTED))
     return Options(**given)
 

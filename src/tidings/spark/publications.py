@@ -10,14 +10,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from tidings import columns
-from tidings.columns import ReadEvents
 from tidings.errors import InvalidForm, InvalidPolicy
-from tidings.limits import TRUSTED, Limits
-from tidings.model import Event
-from tidings.rows import BadRecord
-from tidings.spark.flow import ReadLines
-from tidings.spark.matchers import Matchers
+from tidings.formats import arrow as columns
+from tidings.formats.arrow import ReadEvents
+from tidings.formats.arrow_by_row import BadRecord
+from tidings.model.limits import TRUSTED, Limits
+from tidings.model.records import Event
+from tidings.spark.match_stage.matcher_source import Matchers
+from tidings.spark.match_stage.stage import ReadLines
 from tidings.spark.options import check_limits
 
 _LINES: Final = (["value"], ["value", "reason"])

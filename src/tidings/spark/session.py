@@ -13,9 +13,9 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from tidings.errors import TidingsError
-from tidings.spark.java import find_java
-from tidings.spark.launchers import java_home, python_command
-from tidings.spark.sources.registering import register_sources
+from tidings.spark.ops.find_java import find_java
+from tidings.spark.ops.launchers import java_home, python_command
+from tidings.spark.sources.register import register_sources
 
 # The state operator runs on no other store.
 STATE_STORE: Final = {

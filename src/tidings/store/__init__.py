@@ -5,14 +5,14 @@ and `Growing` reads a table there.
 """
 
 from tidings.errors import StoreError, VersionGone
-from tidings.store.append import Appended
-from tidings.store.entry import Entry
-from tidings.store.growing import Column, Growing
-from tidings.store.letters import Letter
+from tidings.store.append_batch import Appended
+from tidings.store.append_only_table import Column, Growing
+from tidings.store.commit_horizon import Settled
+from tidings.store.dead_letters import Letter
 from tidings.store.notifications import Inbox
-from tidings.store.opening import Store, open_database, open_store
+from tidings.store.open import Store, open_database, open_store
 from tidings.store.protocol import Database, Session
-from tidings.store.settled import Settled
+from tidings.store.records import Entry
 
 __all__ = [
     "Appended",

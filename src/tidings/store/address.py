@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from tidings.errors import StoreError, TidingsError
-from tidings.secrets import Hide, hider, may_hide_password
+from tidings.formats.redaction import Hide, hider, may_hide_password
 
 POSSIBLE: Final = "a path, sqlite:///path, or postgresql://user@host/database"
 ENCODED: Final = "the signs / # ? @ : % [ ] and spaces of a password as %2F %23 %3F %40 %3A %25 ..."

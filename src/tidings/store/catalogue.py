@@ -6,8 +6,8 @@ from itertools import islice
 from typing import Any, Final, Literal
 
 from tidings.errors import InvalidSubscription
-from tidings.store.entry import SUBSCRIBER, Draft, Entry, Record, draft, kind_of, read_entries
 from tidings.store.protocol import FOREVER, Database, Row, Session, Staging, whole
+from tidings.store.records import SUBSCRIBER, Draft, Entry, Record, draft, kind_of, read_entries
 
 Given = Record | Mapping[str, Any]
 Progress = Callable[[int], None]

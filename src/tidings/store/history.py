@@ -5,8 +5,8 @@ from functools import partial
 from typing import Final
 
 from tidings.errors import StoreError, VersionGone
-from tidings.store.entry import Entry, read_entries
 from tidings.store.protocol import FOREVER, Database, Row, Session, limited, whole
+from tidings.store.records import Entry, read_entries
 
 _PAGE: Final = 10_000
 _TOGETHER: Final = 500  # subscribers that are read in one go

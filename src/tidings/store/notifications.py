@@ -9,12 +9,12 @@ from typing import Final
 import pyarrow as pa
 
 from tidings.errors import StoreError, shown
-from tidings.model import Delivery, Event
-from tidings.rows import BadRecord, DeadLetter
-from tidings.store.append import Append, Appended
-from tidings.store.arrow import append_of, read_delivery
+from tidings.formats.arrow_by_row import BadRecord, DeadLetter
+from tidings.model.records import Delivery, Event
+from tidings.model.values import parse_duration_us, parse_time_us
+from tidings.store.append_arrow import append_of, read_delivery
+from tidings.store.append_batch import Append, Appended
 from tidings.store.protocol import Database, Row, Session, whole
-from tidings.values import parse_duration_us, parse_time_us
 
 _LOG: Final = logging.getLogger(__name__)
 BATCHES_KEPT: Final = 1_000
@@ -71,7 +71,7 @@ class Notifications:
         late: Iterable[Event | DeadLetter] = (),
         dead: Iterable[DeadLetter | BadRecord] = (),
     ) -> Appended:
-        """Do what `append` does with deliveries in the columns of `tidings.columns.DELIVERIES`.
+        """Do what `append` does with deliveries in columns, those of `formats.arrow.DELIVERIES`.
 
         No object is made of each delivery, which takes about half of the time.
         """

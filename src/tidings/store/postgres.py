@@ -12,7 +12,7 @@ from psycopg.types.string import StrDumper, TextLoader
 
 from tidings.errors import StoreError, TidingsError
 from tidings.store.address import Address
-from tidings.store.connections import Connections
+from tidings.store.pool import Connections
 from tidings.store.protocol import DAMAGE, Cell, Row, Session, Staging, damaged
 
 T = TypeVar("T")

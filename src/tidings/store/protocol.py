@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
-from tidings import checks
 from tidings.errors import StoreError, shown
+from tidings.model import validate
 
 T = TypeVar("T")
 Cell = str | int | float | None
@@ -84,12 +84,12 @@ def damaged(name: str, error: BaseException) -> StoreError:
 
 def whole(what: str, value: object, low: int = 0) -> int:
     """Check a whole number that a database can hold."""
-    return checks.count(what, value, StoreError, low=low, high=FOREVER)
+    return validate.count(what, value, StoreError, low=low, high=FOREVER)
 
 
 def limited(what: str, value: object) -> str:
     """Check an id that every database can hold in its indexes."""
-    found = checks.name(what, value, StoreError)
+    found = validate.name(what, value, StoreError)
     if len(found.encode()) > MOST_ID_BYTES:
         raise StoreError(
             f"{what} is at most {MOST_ID_BYTES} bytes long, not {shown(found[:40])}..."

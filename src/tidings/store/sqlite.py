@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from tidings.errors import StoreError, TidingsError, shown
-from tidings.store.connections import Connections
+from tidings.store.pool import Connections
 from tidings.store.protocol import DAMAGE, Cell, Row, Session, Staging, damaged
 
 T = TypeVar("T")

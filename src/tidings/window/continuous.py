@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidings import checks
-from tidings.model import Match
-from tidings.window import saved
+from tidings.model import validate
+from tidings.model.records import Match
+from tidings.window import snapshot_fields
+from tidings.window.buffer import Recent, extent, ids_of, picks
 from tidings.window.length import read_lengths
 from tidings.window.protocol import Chooser, Moment, Pick
-from tidings.window.recent import Recent, extent, ids_of, picks
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Continuous:
     def __post_init__(self) -> None:
         if self.expires is not None:
             read_lengths(self, "expires")
-        checks.flag("wait", self.wait)
+        validate.flag("wait", self.wait)
 
     def open(self, chooser: Chooser) -> "ContinuousWindow":
         """Open an empty window."""
@@ -77,4 +77,4 @@ class ContinuousWindow:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot."""
         self._recent.restore(state)
-        self._held = set(saved.texts(state, "held"))
+        self._held = set(snapshot_fields.texts(state, "held"))

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidings import checks
-from tidings.model import Match, newest_first
-from tidings.window import saved
+from tidings.model import validate
+from tidings.model.records import Match, newest_first
+from tidings.window import snapshot_fields
+from tidings.window.buffer import Recent, extent, picks
 from tidings.window.length import check_count, read_lengths
 from tidings.window.protocol import Chooser, Moment, Pick
-from tidings.window.recent import Recent, extent, picks
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class History:
     def __post_init__(self) -> None:
         read_lengths(self, "length")
         check_count(self.count, self.length)
-        checks.flag("strict", self.strict)
-        checks.flag("wait", self.wait)
+        validate.flag("strict", self.strict)
+        validate.flag("wait", self.wait)
 
     def open(self, chooser: Chooser) -> "HistoryWindow":
         """Open an empty window."""
@@ -100,4 +100,4 @@ class HistoryWindow:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot."""
         self._recent.restore(state)
-        self._held = set(saved.texts(state, "held"))
+        self._held = set(snapshot_fields.texts(state, "held"))

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidings import checks
 from tidings.errors import InvalidForm, InvalidPolicy
-from tidings.model import Match
-from tidings.window import saved
+from tidings.model import validate
+from tidings.model.records import Match
+from tidings.window import snapshot_fields
+from tidings.window.buffer import Axis, Recent, newest_us
+from tidings.window.deliver_once import DELIVERED, OnceOnly
 from tidings.window.length import check_count, read_lengths
-from tidings.window.once import DELIVERED, OnceOnly
 from tidings.window.protocol import Chooser, Moment, Pick
-from tidings.window.recent import Axis, Recent, newest_us
-from tidings.window.saved import FAR
+from tidings.window.snapshot_fields import FAR
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Jumping:
     def __post_init__(self) -> None:
         read_lengths(self, "length", "step")
         check_count(self.count, self.length)
-        checks.choice("delivered", self.delivered, DELIVERED)
-        checks.flag("wait", self.wait)
+        validate.choice("delivered", self.delivered, DELIVERED)
+        validate.flag("wait", self.wait)
         if self.step.us is not None and self.length.us is None:
             raise InvalidPolicy("a step of a duration goes with a length of a duration")
         pairs = ((self.step.count, self.length.count), (self.step.us, self.length.us))
@@ -112,7 +112,7 @@ class JumpingWindow:
         """Go on from a snapshot."""
         self._recent.restore(state)
         self._once.restore(state)
-        self._end = end = saved.whole(state, "end", -FAR, FAR, missing=True)
+        self._end = end = snapshot_fields.whole(state, "end", -FAR, FAR, missing=True)
         if (end is None) == bool(self._recent.matches):
             raise InvalidForm("field 'end' is there if the window holds matches, and only then")
         # Steps up to now are taken one by one, so they must start where the matches are.

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tidings import checks
 from tidings.errors import InvalidPolicy, InvalidValue, shown
-from tidings.values import SECOND_US, format_duration, parse_duration_us
+from tidings.model import validate
+from tidings.model.values import SECOND_US, format_duration, parse_duration_us
 
 _LONGEST_US: Final = 1_000 * 366 * 86_400 * SECOND_US
 COUNTS: Final = ("matching", "published")
@@ -32,7 +32,7 @@ def length(what: str, value: Any) -> Length:
     if isinstance(value, Length):
         return value
     if isinstance(value, int):
-        return Length(count=checks.count(what, value))
+        return Length(count=validate.count(what, value))
     try:
         us = parse_duration_us(value)
     except (InvalidValue, OverflowError) as error:
@@ -50,6 +50,6 @@ def read_lengths(part: object, *names: str) -> None:
 
 def check_count(count: str, size: Length | None) -> None:
     """Check what a count counts: matching or published events, the latter for counts only."""
-    checks.choice("count", count, COUNTS)
+    validate.choice("count", count, COUNTS)
     if count == "published" and (size is None or size.count is None):
         raise InvalidPolicy('count="published" goes with a length that is a count')

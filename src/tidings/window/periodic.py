@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidings import checks
 from tidings.errors import InvalidForm, InvalidPolicy, InvalidValue
-from tidings.model import Match
-from tidings.values import format_time, parse_time_us
-from tidings.window import saved
+from tidings.model import validate
+from tidings.model.records import Match
+from tidings.model.values import format_time, parse_time_us
+from tidings.window import snapshot_fields
+from tidings.window.buffer import Axis, Recent, extent, newest_us, picks
 from tidings.window.length import check_count, read_lengths
 from tidings.window.protocol import Chooser, Moment, Pick
-from tidings.window.recent import Axis, Recent, extent, newest_us, picks
-from tidings.window.saved import FAR
+from tidings.window.snapshot_fields import FAR
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Periodic:
     def __post_init__(self) -> None:
         read_lengths(self, "length")
         check_count(self.count, self.length)
-        checks.flag("wait", self.wait)
+        validate.flag("wait", self.wait)
         try:
             origin_us = parse_time_us(self.origin)
         except InvalidValue as error:
@@ -97,6 +97,6 @@ class PeriodicWindow:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot."""
         self._recent.restore(state)
-        self._end = saved.whole(state, "end", -FAR, FAR, missing=True)
+        self._end = snapshot_fields.whole(state, "end", -FAR, FAR, missing=True)
         if self._end is not None and not self._recent.matches:
             raise InvalidForm("field 'end' is null in a window without matches")

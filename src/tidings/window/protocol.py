@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from tidings.model import Match
+from tidings.model.records import Match
 
 
 class Moment(NamedTuple):

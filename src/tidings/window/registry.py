@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tidings import parts
+from tidings.model import named_parts
 from tidings.window.continuous import Continuous
 from tidings.window.history import History
 from tidings.window.jumping import Jumping
@@ -10,7 +10,7 @@ from tidings.window.periodic import Periodic
 from tidings.window.protocol import WindowPart
 from tidings.window.sliding import Sliding
 
-WINDOWS: Final[dict[str, type[WindowPart]]] = parts.registry(
+WINDOWS: Final[dict[str, type[WindowPart]]] = named_parts.registry(
     {
         "continuous": Continuous,
         "periodic": Periodic,

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidings import checks
-from tidings.model import Match
+from tidings.model import validate
+from tidings.model.records import Match
+from tidings.window.buffer import Recent
+from tidings.window.deliver_once import DELIVERED, OnceOnly
 from tidings.window.length import check_count, read_lengths
-from tidings.window.once import DELIVERED, OnceOnly
 from tidings.window.protocol import Chooser, Moment, Pick
-from tidings.window.recent import Recent
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Sliding:
     def __post_init__(self) -> None:
         read_lengths(self, "length")
         check_count(self.count, self.length)
-        checks.choice("delivered", self.delivered, DELIVERED)
-        checks.flag("wait", self.wait)
+        validate.choice("delivered", self.delivered, DELIVERED)
+        validate.flag("wait", self.wait)
 
     def open(self, chooser: Chooser) -> "SlidingWindow":
         """Open an empty window."""

@@ -6,10 +6,10 @@ from typing import Any
 
 from tests.kill.stream import Expected
 
-from tidings.config import load_config
-from tidings.run.account import Account
-from tidings.run.plan import make_plan
-from tidings.run.spark import run_spark
+from tidings.app.config import load_config
+from tidings.app.run.plan import make_plan
+from tidings.app.run.spark import run_spark
+from tidings.app.run.summary import Account
 from tidings.store import open_store
 
 REST = """

@@ -11,11 +11,11 @@ from tests.spark.sources.brokers import Brokers
 from tests.spark.sources.pipelines import check, kafka, lines, run
 
 from tidings import Engine
-from tidings.config import load_config
+from tidings.app.config import load_config
+from tidings.app.run.plan import read_plan
+from tidings.app.run.spark import sketch
 from tidings.errors import TidingsError
-from tidings.files import write_subscribers, write_subscriptions
-from tidings.run.plan import read_plan
-from tidings.run.spark import sketch
+from tidings.formats.files import write_subscribers, write_subscriptions
 from tidings.spark import register_sources
 from tidings.testing import workload
 

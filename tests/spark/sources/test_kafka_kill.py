@@ -17,7 +17,7 @@ from tests.spark.sources.pipelines import check, kafka, lines
 from tidings.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill]
-COMMAND = [sys.executable, "-c", "from tidings.cli import main; main()", "run", "--log", "text"]
+COMMAND = [sys.executable, "-c", "from tidings.app.cli import main; main()", "run", "--log", "text"]
 
 
 def start(config: Path) -> Run:

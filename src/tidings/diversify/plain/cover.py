@@ -7,7 +7,7 @@ from typing import Any
 
 from tidings.diversify.distance import measure
 from tidings.diversify.protocol import Candidate, Distance, best_first, ranked
-from tidings.values import rounded
+from tidings.model.values import rounded
 
 Apart = dict[tuple[int, int], float]
 Gain = Callable[[int, set[int], Apart], float]

@@ -7,8 +7,8 @@ from itertools import combinations
 
 from tidings.diversify.distance import measure
 from tidings.diversify.protocol import Candidate, Distance, Diversifier, ranked
-from tidings.model import newest_first
-from tidings.values import rounded
+from tidings.model.records import newest_first
+from tidings.model.values import rounded
 
 PairValue = Callable[[Candidate, Candidate], float]
 

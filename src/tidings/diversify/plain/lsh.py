@@ -10,8 +10,8 @@ import numpy.typing as npt
 from tidings.diversify.distance import attribute_tokens
 from tidings.diversify.plain.xxh64 import xxh64
 from tidings.diversify.protocol import Candidate, best_first, ranked
-from tidings.model import Event
-from tidings.values import Range
+from tidings.model.records import Event
+from tidings.model.values import Range
 
 Signatures = npt.NDArray[np.uint64]
 Bucket = tuple[int, bytes]

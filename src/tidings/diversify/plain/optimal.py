@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-from tidings.diversify.dense import check_sets
 from tidings.diversify.distance import set_divrank
+from tidings.diversify.memory_limits import check_sets
 from tidings.diversify.protocol import Candidate, Diversifier, best_first
 
 

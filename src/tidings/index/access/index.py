@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Self
 
-from tidings.index.access.ask import Found, Holding, Question, Scored
-from tidings.index.access.desk import Desk
-from tidings.index.access.state import Listener, State
+from tidings.index.access.query import Found, Holding, Question, Scored
+from tidings.index.access.scratch import Desk
+from tidings.index.access.snapshot import Listener, State
 from tidings.index.access.writer import Writer
 from tidings.index.protocol import Score, best_found
-from tidings.model import Event, Subscription
+from tidings.model.records import Event, Subscription
 
 
 class Access:

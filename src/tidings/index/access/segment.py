@@ -8,11 +8,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tidings.arrays import MOST, Reader, Writer
-from tidings.index.access.encoded import Encoded, spans
-from tidings.index.access.lists import Grid, chances_of, lists_of, posts_of
-from tidings.index.access.vocabulary import Vocabulary
-from tidings.kernels.access import (
+from tidings.compiled.array_file import MOST, Reader, Writer
+from tidings.index.access.encoding import Encoded, spans
+from tidings.index.access.kernels.match import Part
+from tidings.index.access.kernels.postings import UNKNOWN, Lists, check_places, sort_checks
+from tidings.index.access.kernels.records import (
     HEAD,
     NEVER,
     Flat,
@@ -26,9 +26,7 @@ from tidings.kernels.access import (
     read_records,
     write_records,
 )
-from tidings.kernels.access_find import Part
-from tidings.kernels.access_lists import UNKNOWN, Lists, check_places, sort_checks
-from tidings.kernels.access_valid import (
+from tidings.index.access.kernels.validate import (
     ACCESS,
     EVERY,
     Places,
@@ -41,6 +39,8 @@ from tidings.kernels.access_valid import (
     records_valid,
     trees_valid,
 )
+from tidings.index.access.postings import Grid, chances_of, lists_of, posts_of
+from tidings.index.access.vocabulary import Vocabulary
 
 MOST_SCORE: Final = 1e100
 """No score or weight of the model is larger, so that no sum of them overflows."""

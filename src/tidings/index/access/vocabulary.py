@@ -16,14 +16,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.arrays import MOST, Reader, Writer
+from tidings.compiled.array_file import MOST, Reader, Writer
 from tidings.errors import shown
-from tidings.index.access.attribute import NUMBER, UNNAMED, Attribute, Ear, Side
-from tidings.index.access.phrases import Book, doubled
-from tidings.index.operators import kind
-from tidings.index.operators import operand as operand_of
-from tidings.kernels.access import Floats, Hits, Ints, Shorts
-from tidings.predicate import Predicate
+from tidings.index.access.attribute_terms import NUMBER, UNNAMED, Attribute, Ear, Side
+from tidings.index.access.kernels.records import Floats, Hits, Ints, Shorts
+from tidings.index.access.term_cache import Book, doubled
+from tidings.index.papers.opindex.operand_lists import kind
+from tidings.index.papers.opindex.operand_lists import operand as operand_of
+from tidings.model.conditions.predicate import Predicate
 
 TRUST: Final = 50  # events that must be seen before they outweigh the guess
 GUESSES: Final = {"=": 0.0, "prefix": 0.005, "suffix": 0.005, "substring": 0.01}

@@ -8,16 +8,16 @@ from typing import Final
 import numpy as np
 
 from tidings.errors import InvalidSubscription, TidingsError
-from tidings.index.access.encoded import Encoded, encode
-from tidings.index.access.names import Names
-from tidings.index.access.rebuild import Job, carry_deaths, due, renumbered, settled
+from tidings.index.access.encoding import Encoded, encode
+from tidings.index.access.id_table import Names
+from tidings.index.access.kernels.records import Ints
+from tidings.index.access.memtable import RECORDS, Row, Tail, rows_in, rows_of
+from tidings.index.access.merge import Job, carry_deaths, due, renumbered, settled
 from tidings.index.access.segment import Segment
-from tidings.index.access.state import Listener, State, checked
-from tidings.index.access.tail import RECORDS, Row, Tail, rows_in, rows_of
+from tidings.index.access.snapshot import Listener, State, checked
 from tidings.index.access.vocabulary import Vocabulary
 from tidings.index.protocol import own_score
-from tidings.kernels.access import Ints
-from tidings.model import Subscription
+from tidings.model.records import Subscription
 
 SMALL: Final = 8192
 """Up to so many subscriptions are merged at once, while the change waits; more by the thread."""

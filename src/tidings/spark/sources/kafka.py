@@ -33,9 +33,8 @@ from pyspark.sql.types import (
 )
 
 from tidings.errors import SourceError
-from tidings.source import KAFKA
-from tidings.spark.sources.kafka_options import EARLIEST, LATEST, KafkaOptions, read_options
-from tidings.spark.sources.offsets import (
+from tidings.formats.event_source import KAFKA
+from tidings.spark.sources.kafka_offsets import (
     Form,
     Offsets,
     Span,
@@ -46,9 +45,10 @@ from tidings.spark.sources.offsets import (
     spans,
     to_form,
 )
+from tidings.spark.sources.kafka_options import EARLIEST, LATEST, KafkaOptions, read_options
 
 if TYPE_CHECKING:
-    from tidings.spark.sources.broker import Broker
+    from tidings.spark.sources.kafka_client import Broker
 
 _LOG: Final = logging.getLogger(__name__)
 _HEADER: Final = StructType().add("key", StringType()).add("value", BinaryType())
@@ -140,7 +140,7 @@ class KafkaStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def _client() -> "type[Broker]":
     """Give what speaks to Kafka, loaded where it is asked for."""
     try:
-        from tidings.spark.sources.broker import Broker
+        from tidings.spark.sources.kafka_client import Broker
     except ImportError as error:
         raise SourceError(
             f"{KAFKA} needs confluent-kafka ({error}); install it, also where workers run, with: "

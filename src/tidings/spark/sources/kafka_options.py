@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tidings.errors import SourceError, shown
-from tidings.secrets import Hide, hider_of
-from tidings.source import KAFKA
-from tidings.spark.sources.given import Given, check_known, flag, lowered, needed, whole
-from tidings.spark.sources.offsets import Offsets, Partition, from_form
+from tidings.formats.event_source import KAFKA
+from tidings.formats.redaction import Hide, hider_of
+from tidings.spark.sources.kafka_offsets import Offsets, Partition, from_form
+from tidings.spark.sources.options import Given, check_known, flag, lowered, needed, whole
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"

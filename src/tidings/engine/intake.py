@@ -1,0 +1,269 @@
+"""How a stream gets in: records are read, checked, put in order and numbered, each id once."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple, SupportsIndex, TypeVar, overload
+
+from tidings.engine.handoff import Step
+from tidings.errors import InvalidEvent, TidingsError, described, shown
+from tidings.formats.arrow_by_row import DeadLetter
+from tidings.formats.json_forms import loads_event
+from tidings.model.limits import TRUSTED, Limits
+from tidings.model.records import LAST_SEQUENCE, Event
+from tidings.model.values import format_duration, moment, parse_duration_us, parse_time_us
+from tidings.window import Arrivals, Late, Moment, snapshot_fields
+
+T = TypeVar("T")
+_FEW: Final = 1024
+_LAST_GIVEN: Final = LAST_SEQUENCE // 2
+"""The largest number that an event may bring; those that follow are numbered from it on."""
+
+
+class Latest(Sequence[T]):
+    """The last items of a list that may grow for ever, and in `total` how many there were.
+
+    >>> latest = Latest(2, "abc")
+    >>> latest == ["b", "c"], latest.total
+    (True, 3)
+    """
+
+    def __init__(self, most: int, items: Iterable[T] = (), dropped: int = 0) -> None:
+        self._most, self._items = most, list[T]()
+        self.total = self.dropped = dropped
+        for each in items:
+            self.append(each)
+
+    def append(self, item: T) -> None:
+        """Add an item, and drop the oldest if there are too many."""
+        self._items.append(item)
+        self.total += 1
+        if len(self._items) > self._most:
+            self.dropped += len(self._items) - self._most
+            del self._items[: -self._most]
+
+    def clear(self) -> None:
+        """Drop all items; they stay counted."""
+        self._items.clear()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items[:])  # a thread may append meanwhile
+
+    @overload
+    def __getitem__(self, at: SupportsIndex) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[T]: ...
+    def __getitem__(self, at: SupportsIndex | slice) -> T | list[T]:
+        return self._items[at]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+class Terms(NamedTuple):
+    """What records are held against: limits, a clock, and how far beyond it events may be."""
+
+    limits: Limits = TRUSTED
+    clock: Callable[[], object] = time.time
+    future_us: int | None = None
+
+
+class Intake:
+    """Takes records; gives the steps by which the stream goes on. What it refuses it keeps.
+
+    Events that come out of order by more than `lateness` go to `late`, what is no event, or one
+    whose id was there before, to `dead_letters`. Ids are remembered for ever, or as long as their
+    events are not older than `remember_ids` (a duration) before the newest. What should be warned
+    of is gathered in `notices`.
+    """
+
+    def __init__(
+        self, lateness_us: int = 0, remember_ids: object = None, terms: Terms | None = None
+    ) -> None:
+        self.terms = terms or Terms()
+        self._arrivals: Arrivals[Event] = Arrivals(lateness_us)
+        self._horizon_us = None if remember_ids is None else parse_duration_us(remember_ids)
+        self._published: dict[str, int] = {}
+        self._many = _FEW
+        self._sequence = 0
+        self.late: Latest[Event] = Latest(self.terms.limits.kept_letters)
+        self.dead_letters: Latest[DeadLetter] = Latest(self.terms.limits.kept_letters)
+        self.notices: list[str] = []
+
+    def arrive(self, record: Event | Mapping[str, Any]) -> list[Step]:
+        """Take a record in."""
+        try:
+            event = self.read(record)
+            self._admit(event)
+        except Exception as error:  # noqa: BLE001 - a record may hold objects of a user's own
+            self.refuse(record, error)
+            return []
+        self._note(event)
+        try:
+            released = self._arrivals.offer(event.published_us, event, event.sequence)
+        except Late as error:
+            if not self.late.total:
+                self.notices.append(
+                    f"event {event.id} is late ({error}); it and later ones like it are in `late`"
+                )
+            self.late.append(event)
+            return []
+        return self._steps(released)
+
+    def read(self, record: Any) -> Event:
+        """Read a record; one without a time gets that of the clock, not before the watermark."""
+        try:
+            return self._read(record)
+        except TidingsError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a record may hold objects of a user's own
+            raise InvalidEvent(f"the event cannot be read: {described(error)}") from None
+
+    def _read(self, record: Any) -> Event:
+        limits = self.terms.limits
+        if isinstance(record, Event):
+            limits.check("attributes", len(record.attributes), "the attributes", InvalidEvent)
+            return record
+        if isinstance(record, Mapping) and "published_at" not in record:
+            us = self._clock_us()
+            if self._arrivals.watermark_us is not None:
+                us = max(us, self._arrivals.watermark_us)
+            record = {**record, "published_at": moment(us)}
+        return loads_event(record, limits)
+
+    def _admit(self, event: Event) -> None:
+        """Refuse an event whose id is known, or whose time is too far in the future."""
+        if self._published.get(event.id, self._forgotten_us) > self._forgotten_us:
+            raise InvalidEvent(f"event {shown(event.id)} was published before")
+        if (event.sequence or 0) > _LAST_GIVEN:
+            raise InvalidEvent(
+                f"event {event.id}: sequence is at most {_LAST_GIVEN}, not {event.sequence}, so "
+                "that the events after it can be numbered"
+            )
+        if self.terms.future_us is not None:
+            ahead = event.published_us - self._clock_us()
+            if ahead > self.terms.future_us:
+                raise InvalidEvent(
+                    f"event {event.id} is published {format_duration(ahead)} beyond the clock; "
+                    f"future = {format_duration(self.terms.future_us)} is allowed"
+                )
+
+    def _clock_us(self) -> int:
+        return parse_time_us(self.terms.clock())
+
+    def fail(self, event: Event, error: Exception) -> None:
+        """Keep an event that no feed has taken as refused; it may be published again."""
+        self._published.pop(event.id, None)
+        self.refuse(event, error)
+
+    def advance(self, us: int) -> list[Step]:
+        """Say that it is `us`."""
+        return self._steps(self._arrivals.advance(us))
+
+    def refuse(self, record: Any, error: Exception) -> DeadLetter:
+        """Keep what was refused, with the reason; of a record above the limits only its look."""
+        try:
+            self.terms.limits.check_record(record, "the record")
+        except Exception:  # noqa: BLE001 - a record may hold objects of a user's own
+            record = shown(record)
+        letter = DeadLetter(record, described(error))
+        self.dead_letters.append(letter)
+        return letter
+
+    @contextmanager
+    def door(self, record: Any) -> Iterator[None]:
+        """Keep a record that is refused within, with the reason, and let the error go on."""
+        try:
+            yield
+        except TidingsError as error:
+            self.refuse(record, error)
+            raise
+        except Exception as error:
+            self.refuse(record, error)
+            raise TidingsError(f"the record was refused: {described(error)}") from error
+
+    @property
+    def now(self) -> Moment:
+        """How far the stream has come."""
+        return Moment(self._arrivals.watermark_us or 0, self._sequence)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Give the state as JSON."""
+        dropped = {"late": self.late.dropped, "dead": self.dead_letters.dropped}
+        return {
+            "lateness_us": self._arrivals.lateness_us,
+            "horizon_us": self._horizon_us,
+            "arrivals": self._arrivals.snapshot(Event.to_dict),
+            "published": dict(sorted(self._published.items())),
+            "sequence": self._sequence,
+            "late": [event.to_dict() for event in self.late],
+            "dead_letters": [_letter_form(each) for each in self.dead_letters],
+        } | ({"dropped": dropped} if any(dropped.values()) else {})
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], terms: Terms | None = None) -> "Intake":
+        """Give one that goes on from a snapshot."""
+        made = cls(snapshot_fields.whole(state, "lateness_us"), terms=terms)
+        made._horizon_us = snapshot_fields.whole(state, "horizon_us", missing=True)
+        made._arrivals.restore(snapshot_fields.field(state, "arrivals"), snapshot_fields.read_event)
+        made._published = snapshot_fields.numbers(
+            state, "published", -snapshot_fields.FAR, snapshot_fields.FAR
+        )
+        made._sequence = snapshot_fields.whole(state, "sequence")
+        most, dropped = made.terms.limits.kept_letters, state.get("dropped", {})
+        late = [snapshot_fields.read_event(form) for form in snapshot_fields.items(state, "late")]
+        made.late = Latest(most, late, snapshot_fields.whole(dropped, "late") if dropped else 0)
+        dead = [_read_letter(form) for form in snapshot_fields.items(state, "dead_letters")]
+        made.dead_letters = Latest(
+            most, dead, snapshot_fields.whole(dropped, "dead") if dropped else 0
+        )
+        return made
+
+    def _steps(self, released: list[Event]) -> list[Step]:
+        return [*map(self._step, released), Step(None, self.now)]
+
+    def _step(self, event: Event) -> Step:
+        """Number the next event in order of publication."""
+        if event.sequence is None:
+            event = event.numbered(self._sequence + 1)
+        self._sequence = max(event.sequence or 0, self._sequence)
+        return Step(event, Moment(event.published_us, self._sequence))
+
+    @property
+    def _forgotten_us(self) -> float:
+        """The time of the newest events whose ids are forgotten."""
+        mark = self._arrivals.watermark_us
+        if self._horizon_us is None or mark is None:
+            return float("-inf")
+        return mark - self._horizon_us
+
+    def _note(self, event: Event) -> None:
+        """Remember an id; clear out forgotten ones whenever there are twice as many as then."""
+        self._published[event.id] = event.published_us
+        if self._horizon_us is not None and len(self._published) > self._many:
+            least = self._forgotten_us
+            self._published = {name: us for name, us in self._published.items() if us > least}
+            self._many = max(_FEW, 2 * len(self._published))
+
+
+def _letter_form(letter: DeadLetter) -> dict[str, Any]:
+    """Return the JSON form of a dead letter, also of a record that refuses to be printed."""
+    try:
+        return letter.to_dict()
+    except Exception:  # noqa: BLE001 - a record may hold objects of a user's own
+        return {"record": shown(letter.record), "reason": letter.reason}
+
+
+def _read_letter(form: object) -> DeadLetter:
+    reason = snapshot_fields.field(form, "reason")
+    return DeadLetter(snapshot_fields.field(form, "record"), str(reason))

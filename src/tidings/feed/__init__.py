@@ -1,0 +1,6 @@
+"""The feeds of all subscribers: one object each, or arrays for all of them."""
+
+from tidings.feed.protocol import Feeds, Offer
+from tidings.feed.registry import FEEDS
+
+__all__ = ["FEEDS", "Feeds", "Offer"]

@@ -1,0 +1,1 @@
+"""The feeds of all subscribers in arrays, one cohort per policy."""

@@ -1,0 +1,1 @@
+"""Compiled loops over the windows of all subscribers of a cohort."""

@@ -1,0 +1,99 @@
+"""A feed object for every subscriber: the plain form, which judges the others."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tidings.errors import InvalidSubscription, described, shown
+from tidings.feed.failures import note
+from tidings.feed.policy_key import kept, read_kept
+from tidings.feed.protocol import Offer
+from tidings.feed.single import Feed
+from tidings.feed.snapshot_header import FRAME, pack, unpack
+from tidings.formats.binary import check, reading
+from tidings.model.records import Delivery
+from tidings.policy import Subscriber
+from tidings.window import Moment, snapshot_fields
+
+
+class PlainFeeds:
+    """A dict of feeds. Time goes to all of them, one by one."""
+
+    name: ClassVar[str] = "plain"
+
+    def __init__(self) -> None:
+        self._feeds: dict[str, Feed] = {}
+        self.set_aside: dict[str, str] = {}
+
+    def __contains__(self, subscriber: str) -> bool:
+        return subscriber in self._feeds
+
+    def __len__(self) -> int:
+        return len(self._feeds)
+
+    def enrol(self, subscriber: Subscriber) -> None:
+        self._feeds[subscriber.id] = Feed(subscriber)
+        self.set_aside.pop(subscriber.id, None)
+
+    def drop(self, subscriber: str) -> None:
+        self._feed(subscriber)
+        del self._feeds[subscriber]
+        self.set_aside.pop(subscriber, None)
+
+    def offer_many(self, offers: Sequence[Offer]) -> list[Delivery]:
+        for match, _ in offers:
+            self._feed(match.subscriber).check(match)
+        found: list[Delivery] = []
+        for match, now in offers:
+            if match.subscriber not in self.set_aside:
+                try:
+                    found += self._feeds[match.subscriber].offer(match, now)
+                except Exception as error:  # noqa: BLE001 - parts of somebody's own
+                    self._put_aside(match.subscriber, error)
+        return found
+
+    def advance(self, now: Moment) -> list[Delivery]:
+        found: list[Delivery] = []
+        for name, feed in list(self._feeds.items()):
+            try:
+                found += feed.advance(now)
+            except Exception as error:  # noqa: BLE001 - parts of somebody's own
+                self._put_aside(name, error)
+        return found
+
+    def current(self, subscriber: str, now: Moment) -> list[Delivery]:
+        feed = self._feed(subscriber)
+        try:
+            return [] if subscriber in self.set_aside else feed.current(now)
+        except Exception as error:  # noqa: BLE001 - parts of somebody's own
+            self._put_aside(subscriber, error)
+            return []
+
+    def snapshot(self) -> bytes:
+        feeds = []
+        for name, feed in list(self._feeds.items()):
+            try:
+                feeds.append([name, kept(feed.subscriber.policy), feed.snapshot()])
+            except Exception as error:  # noqa: BLE001 - parts of somebody's own
+                self._put_aside(name, error)
+        return pack(self.name, {"feeds": feeds}, {})
+
+    def _put_aside(self, subscriber: str, error: Exception) -> None:
+        """Set a subscriber aside: its window is empty, and no match reaches it."""
+        self._feeds[subscriber] = Feed(self._feeds[subscriber].subscriber)
+        note(self.set_aside, subscriber, described(error))
+
+    def restore(self, state: bytes) -> None:
+        header, _ = unpack(self.name, state)
+        feeds = dict[str, Feed]()
+        with reading(FRAME.name):
+            for name, form, saved_feed in snapshot_fields.items(header, "feeds", width=3):
+                subscriber = Subscriber(name, read_kept(form))
+                check(name not in feeds, FRAME.name, f"subscriber {shown(name)} is there twice")
+                feeds[name] = Feed(subscriber)
+                feeds[name].restore(saved_feed)
+        self._feeds, self.set_aside = feeds, {}
+
+    def _feed(self, subscriber: str) -> Feed:
+        if subscriber not in self._feeds:
+            raise InvalidSubscription(f"there is no subscriber {subscriber!r}")
+        return self._feeds[subscriber]

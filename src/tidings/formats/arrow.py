@@ -1,0 +1,335 @@
+"""The one array layout: events, subscriptions, matches and deliveries as Arrow columns.
+
+Publications have the columns `id`, `published_at` and, optionally, `sequence`; every other column
+is an attribute. A null cell is a missing attribute, a list cell a list, and a map column unfolds
+into the attributes that its keys name.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import pyarrow as pa
+
+from tidings.errors import InvalidForm, shown
+from tidings.formats.arrow_by_column import quick_events
+from tidings.formats.arrow_by_row import (
+    EVENT_COLUMNS,
+    BadRecord,
+    Cell,
+    Column,
+    Failure,
+    Reading,
+    as_read,
+    attribute_columns,
+    check_columns,
+    check_nested,
+    check_policies,
+    check_times,
+    guarded,
+    read_rows,
+)
+from tidings.model.limits import TRUSTED, Limits
+from tidings.model.records import Delivery, Event, Match, Subscription
+from tidings.model.values import Family, Range, Value, parse_time_us, time_us
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+T = TypeVar("T")
+
+_TEXT: Final = pa.string()
+_TEXTS: Final = pa.list_(_TEXT)
+_REAL: Final = pa.float64()
+_WHOLE: Final = pa.int64()
+_TIME: Final = pa.timestamp("us", tz="UTC")
+_WEIGHTED: Final = pa.struct({"condition": _TEXT, "weight": _REAL, "state": _TEXT})
+_INT64: Final = range(-(2**63), 2**63)
+
+SUBSCRIPTIONS: Final = pa.schema(
+    {
+        "id": _TEXT,
+        "subscriber": _TEXT,
+        "where": _TEXT,
+        "prefrank": _REAL,
+        "score": _REAL,
+        "any": pa.list_(_WEIGHTED),
+    }
+)
+SUBSCRIBERS: Final = pa.schema({"id": _TEXT, "policy": _TEXT, "prefers": pa.list_(_TEXTS)})
+MATCHES: Final = pa.schema(
+    {"subscriber": _TEXT, "event": _TEXT, "published_at": _TIME, "score": _REAL, "matched": _TEXTS}
+)
+DELIVERIES: Final = pa.schema(
+    {
+        "subscriber": _TEXT,
+        "event": _TEXT,
+        "rank": _REAL,
+        "position": _WHOLE,
+        "window": _TEXT,
+        "matched": _TEXTS,
+        "sequence": _WHOLE,
+        "delivered_at": _TIME,
+    }
+)
+ReadEvents = Callable[[pa.RecordBatch], Iterator[Event | BadRecord]]
+"""Reads the rows of a batch as events, each for itself."""
+
+
+def events_to_table(events: Iterable[Event]) -> pa.Table:
+    """Give events as columns; an attribute that is a list in one event is a list in all.
+
+    An attribute of two families, or with the name of another column, is refused.
+
+    >>> events_to_table([Event("e1", {"year": 2003}, 0), Event("e2", {}, 1)])["year"].to_pylist()
+    [2003, None]
+    """
+    rows = list(events)
+    for event in rows:
+        if event.probabilities or any(isinstance(v, Range) for v in event.attributes.values()):
+            raise InvalidForm(f"event {event.id} has ranges or probabilities; use JSON Lines")
+    columns = {
+        "id": pa.array([event.id for event in rows], _TEXT),
+        "published_at": pa.array([event.published_us for event in rows], _TIME),
+    }
+    if any(event.sequence is not None for event in rows):
+        columns["sequence"] = pa.array([event.sequence for event in rows], _WHOLE)
+    for name in dict.fromkeys(name for event in rows for name in event.attributes):
+        if name in EVENT_COLUMNS:
+            raise InvalidForm(f"attribute {name}: the column {name} is no attribute; rename it")
+        values = [event.attributes.get(name) for event in rows]
+        columns[name] = _attribute_column(values, _family(name, rows))
+    return pa.table(columns)
+
+
+def _family(name: str, events: Iterable[Event]) -> Family:
+    """Give the one family of an attribute; where all its lists are empty, that is string."""
+    first: tuple[Family, str] | None = None
+    for event in events:
+        for family in sorted({family for family, _ in event.tokens.get(name, ())}):
+            first = first or (family, event.id)
+            if family != first[0]:
+                raise InvalidForm(
+                    f"attribute {name} is a {first[0]} in event {first[1]} and a {family} in event "
+                    f"{event.id}; a column has one family, so rename one or use JSON Lines"
+                )
+    return first[0] if first else "string"
+
+
+def _attribute_column(values: Sequence[Value | None], family: Family) -> pa.Array:
+    lists = [None if v is None else v if isinstance(v, tuple) else (v,) for v in values]
+    kind, encode = _encoding(family, [element for cell in lists for element in cell or ()])
+    cells = [None if cell is None else [encode(element) for element in cell] for cell in lists]
+    if any(isinstance(value, tuple) for value in values):
+        return pa.array(cells, pa.list_(kind))
+    return pa.array([None if cell is None else cell[0] for cell in cells], kind)
+
+
+def _encoding(
+    family: Family, elements: Iterable[Any]
+) -> tuple[pa.DataType, Callable[[Any], object]]:
+    """Give the Arrow type of a family; numbers are integers where all of them are and fit."""
+    if family == "number":
+        whole = all(isinstance(element, int) and element in _INT64 for element in elements)
+        return (_WHOLE, int) if whole else (_REAL, float)
+    if family == "time":
+        return (_TIME, time_us)
+    return (pa.bool_(), bool) if family == "boolean" else (_TEXT, str)
+
+
+def read_events(
+    table: pa.Table | pa.RecordBatch, cell: Cell = as_read, *, limits: Limits = TRUSTED
+) -> Iterator[Event | BadRecord]:
+    """Give the event of each row, or the row and why it is refused.
+
+    `published_at` may hold timestamps, dates, RFC 3339 text or epoch seconds. `cell` may read a
+    cell anew, given its column's name and its value. A table that lacks `id` or `published_at`,
+    or has a column of a type that no attribute can have, is refused as a whole, and so is one with
+    arrays that are damaged. A row above the limits is a bad record.
+    """
+    return read_valid_events(validated(table), cell, limits=limits)
+
+
+def read_valid_events(
+    table: pa.Table | pa.RecordBatch, cell: Cell = as_read, *, limits: Limits = TRUSTED
+) -> Iterator[Event | BadRecord]:
+    """Do the same for arrays that come from a trusted process, as those of Spark do.
+
+    Their offsets and indices are not validated again; text that is no UTF-8 is a bad record.
+    """
+    check_columns(table.schema, required=("id", "published_at"), text=("id",))
+    if cell is as_read:
+        check_times(table.schema)
+    quick = quick_events if cell is as_read else None
+    columns = attribute_columns(table.schema)
+    return read_rows(table, Reading(columns, lambda row: _event(row, cell), quick, limits))
+
+
+def validated(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
+    """Return a table as it is, or refuse one whose arrays are damaged.
+
+    Offsets, indices and UTF-8 are checked in full, O(its bytes): kernels trust them blindly.
+    """
+    if not isinstance(table, pa.Table | pa.RecordBatch):
+        raise InvalidForm(f"columns are an Arrow table or record batch, not {shown(table)}")
+    try:
+        table.validate(full=True)
+    except pa.ArrowException as error:
+        raise InvalidForm(f"the Arrow columns are damaged: {error}") from None
+    return table
+
+
+def _event(row: Mapping[str, Any], cell: Cell) -> Event:
+    found = _reread(row, cell, required=("id", "published_at"))
+    sequence = found.pop("sequence", None)
+    if isinstance(sequence, float) and sequence.is_integer():
+        sequence = int(sequence)  # a column of integers with nulls is one of floats in pandas
+    return Event(
+        found.pop("id"), published_at=found.pop("published_at"), sequence=sequence, attributes=found
+    )
+
+
+def _reread(row: Mapping[str, Any], cell: Cell, required: Iterable[str]) -> dict[str, Any]:
+    for name in required:
+        if name not in row:
+            raise InvalidForm(f"{row.get('id', 'the row')}: {name} is missing")
+    read = ((name, cell(name, value)) for name, value in row.items())
+    return {name: value for name, value in read if value is not None}
+
+
+def pandas_to_events(frame: "pd.DataFrame") -> Iterator[Event | BadRecord]:
+    """Give the event of each row as `read_events` does; None, NaN and NaT are missing."""
+    table = guarded(partial(pa.Table.from_pandas, preserve_index=False), frame)
+    if isinstance(table, Failure):
+        raise InvalidForm(f"the DataFrame has a column of mixed types: {table.reason}")
+    return read_events(table)
+
+
+def events_to_pandas(events: Iterable[Event]) -> "pd.DataFrame":
+    """Give events as a DataFrame with the columns of `events_to_table`."""
+    frame: pd.DataFrame = events_to_table(events).to_pandas()
+    return frame
+
+
+def subscriptions_to_table(subscriptions: Iterable[Subscription]) -> pa.Table:
+    """Give subscriptions as the columns SUBSCRIPTIONS, with conditions as text."""
+    forms = [subscription.to_dict() for subscription in subscriptions]
+    for form in forms:
+        parts = [(*part, "active")[:3] for part in form.get("any", ())]
+        form["any"] = [dict(zip(_WEIGHTED.names, part, strict=True)) for part in parts] or None
+    return pa.Table.from_pylist(forms, SUBSCRIPTIONS)
+
+
+def read_subscriptions(
+    table: pa.Table | pa.RecordBatch, cell: Cell = as_read, *, limits: Limits = TRUSTED
+) -> Iterator[Subscription | BadRecord]:
+    """Give the subscription of each row, or the row and why it is refused.
+
+    Columns other than SUBSCRIPTIONS are refused; only `id` and `subscriber` must be there.
+    """
+    validated(table)
+    check_columns(table.schema, required=("id", "subscriber"), text=("id", "subscriber", "where"))
+    columns = _only(SUBSCRIPTIONS, table.schema)
+    how = Reading(columns, lambda row: _subscription(row, cell, limits), limits=limits)
+    return read_rows(table, how)
+
+
+def _only(possible: pa.Schema, schema: pa.Schema) -> list[Column]:
+    for name in schema.names:
+        if name not in possible.names:
+            listed = ", ".join(possible.names)
+            raise InvalidForm(f"unknown column {name}; possible are {listed}")
+    check_nested(schema)
+    return [Column(column.name, column.type, lambda value: value) for column in schema]
+
+
+def _subscription(row: Mapping[str, Any], cell: Cell, limits: Limits) -> Subscription:
+    found = _reread(row, cell, required=("id", "subscriber"))
+    if isinstance(found.get("any"), str):
+        found["any"] = _json(f"subscription {found['id']}: any", found["any"])
+    if isinstance(found.get("any"), list):
+        found["any"] = list(map(_weighted, found["any"]))
+    values = {name: _undecimal(value) for name, value in found.items()}
+    return Subscription(**values, limits=limits)
+
+
+def _weighted(part: Any) -> Any:
+    """Give a struct as `[condition, weight, state]`; without a state it is active."""
+    if not isinstance(part, Mapping):
+        return part
+    if part.keys() - {*_WEIGHTED.names}:
+        fields = ", ".join(part)
+        raise InvalidForm(f"any has the fields condition, weight and perhaps state, not {fields}")
+    weight = _undecimal(part.get("weight"))
+    return [part.get("condition"), weight, part.get("state") or "active"]
+
+
+def _undecimal(value: Any) -> Any:
+    """Give a decimal, as SQL has `0.8`, as the float that it is written for."""
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def subscribers_to_table(forms: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Give the forms of subscribers as the columns SUBSCRIBERS; a policy is JSON text."""
+    rows = [{**form, "policy": json.dumps(form["policy"])} for form in forms]
+    return pa.Table.from_pylist(rows, SUBSCRIBERS)
+
+
+def read_subscribers(
+    table: pa.Table | pa.RecordBatch,
+    loads: Callable[[dict[str, Any]], T],
+    cell: Cell = as_read,
+    *,
+    limits: Limits = TRUSTED,
+) -> Iterator[T | BadRecord]:
+    """Give what `loads` makes of each row as a form, or the row and why it is refused.
+
+    Only `id` must be there. A policy is JSON text or a struct, whose null fields are left out.
+    """
+    validated(table)
+    check_columns(table.schema, required=("id",), text=("id",))
+    check_policies(table.schema)
+    columns = _only(SUBSCRIBERS, table.schema)
+    how = Reading(columns, lambda row: loads(_subscriber(row, cell)), limits=limits)
+    return read_rows(table, how)
+
+
+def _subscriber(row: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
+    form = _reread(row, cell, required=("id",))
+    if isinstance(form.get("policy"), str):
+        form["policy"] = _json(f"subscriber {form['id']}: policy", form["policy"])
+    return form | {"policy": _given(form.get("policy"))}
+
+
+def _json(what: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidForm(f"{what} is no JSON: {error}") from None
+
+
+def _given(struct: Any) -> Any:
+    """Give a struct without its null fields."""
+    if not isinstance(struct, Mapping):
+        return struct
+    return {name: _given(value) for name, value in struct.items() if value is not None}
+
+
+def matches_to_table(matches: Iterable[Match]) -> pa.Table:
+    """Give matches as the columns MATCHES, with events by their ids."""
+    rows = [
+        match.to_dict() | {"event": match.event.id, "published_at": match.event.published_us}
+        for match in matches
+    ]
+    return pa.Table.from_pylist(rows, MATCHES)
+
+
+def deliveries_to_table(deliveries: Iterable[Delivery]) -> pa.Table:
+    """Give deliveries as the columns DELIVERIES; a window, of whatever kind, is JSON text."""
+    forms = [delivery.to_dict() for delivery in deliveries]
+    for form in forms:
+        form["window"] = json.dumps(form["window"])
+        form["delivered_at"] = parse_time_us(form["delivered_at"])
+    return pa.Table.from_pylist(forms, DELIVERIES)

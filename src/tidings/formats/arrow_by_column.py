@@ -1,0 +1,141 @@
+"""Events of whole Arrow columns at once, where every cell is known to be right beforehand.
+
+What is read here is what `rows` reads one by one. Where a cell may be wrong, or needs more than to
+be taken as it is, nothing is read, and each row is to be looked at.
+"""
+
+from collections.abc import Container
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from tidings.formats.arrow_by_row import EVENT_COLUMNS, LIST_TYPES, TICK
+from tidings.model.records import LAST_SEQUENCE, Event
+from tidings.model.values import EARLIEST, LATEST, SECOND_US, moment
+
+_TEXTS: Final = (types.is_string, types.is_large_string)
+_TAKEN: Final = (*_TEXTS, types.is_integer, types.is_boolean)
+"""Types of which every value is right, and is taken as it is."""
+
+
+def quick_events(batch: pa.RecordBatch) -> list[Event] | None:
+    """Give the events of a batch whose schema was checked; None if rows must be looked at."""
+    columns = {name: _decoded(batch.column(name)) for name in batch.schema.names}
+    ids, times = _ids(columns["id"]), _times(columns["published_at"])
+    numbers = _numbers(columns.get("sequence"), batch.num_rows)
+    if ids is None or times is None or numbers is None or "" in columns:
+        return None
+    attributes: list[dict[str, Any]] = [{} for _ in ids]
+    for name, column in columns.items():
+        if name in EVENT_COLUMNS:
+            continue
+        unfolds = types.is_map(column.type)
+        if not (
+            _unfold(attributes, column, columns) if unfolds else _fill(attributes, name, column)
+        ):
+            return None
+    return list(map(Event.known, ids, attributes, times, numbers))
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if types.is_dictionary(column.type) else column
+
+
+def _ids(column: pa.Array) -> list[str] | None:
+    if not _is(column, _TEXTS) or column.null_count:
+        return None
+    shortest = pc.min(pc.binary_length(column)).as_py()
+    return None if shortest == 0 else _taken(column)
+
+
+def _times(column: pa.Array) -> list[int] | None:
+    """Give times in microseconds; None if some are missing or no times."""
+    if not types.is_timestamp(column.type) or column.null_count:
+        return None
+    us, parts = TICK[column.type.unit]
+    ticks = column.cast(pa.int64())
+    for end in pc.min_max(ticks).as_py().values():
+        if end is not None and not EARLIEST <= end * us // parts // SECOND_US <= LATEST:
+            return None
+    found: list[int] = (ticks.to_numpy() * us // parts).tolist()
+    return found
+
+
+def _numbers(column: pa.Array | None, rows: int) -> list[int | None] | None:
+    if column is None or types.is_null(column.type):
+        return [None] * rows
+    if not types.is_integer(column.type):
+        return None
+    ends = pc.min_max(column).as_py()
+    if (ends["min"] or 0) < 0 or (ends["max"] or 0) > LAST_SEQUENCE:
+        return None
+    found: list[int | None] = column.to_pylist()
+    return found
+
+
+def _fill(attributes: list[dict[str, Any]], name: str, column: pa.Array) -> bool:
+    """Put the values of a column where they belong; tell whether that could be done."""
+    if types.is_null(column.type):
+        return True
+    there = column.drop_null() if column.null_count else column
+    values = _values(there)
+    if values is None:
+        return False
+    if not column.null_count:
+        for attribute, value in zip(attributes, values, strict=True):
+            attribute[name] = value
+        return True
+    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)).tolist()
+    for row, value in zip(rows, values, strict=True):
+        attributes[row][name] = value
+    return True
+
+
+def _unfold(attributes: list[dict[str, Any]], column: pa.Array, taken: Container[str]) -> bool:
+    """Put the entries of maps where they belong; tell whether that could be done."""
+    there = column.drop_null()
+    whole = there.take(pa.array(np.arange(len(there))))  # without the entries of other slices
+    keys, items = whole.keys, whole.items
+    if not _is(keys, _TEXTS) or items.null_count:
+        return False
+    names, values = _taken(keys), _values(items)
+    if values is None or any(name == "" or name in taken for name in set(names)):
+        return False
+    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)).tolist()
+    for row, (first, last) in zip(rows, pairwise(whole.offsets.to_pylist()), strict=True):
+        attribute = attributes[row]
+        wanted = len(attribute) + last - first
+        attribute.update(zip(names[first:last], values[first:last], strict=True))
+        if len(attribute) != wanted:
+            return False
+    return True
+
+
+def _values(column: pa.Array) -> list[Any] | None:
+    """Give values without nulls; None if some may be wrong."""
+    if _is(column, _TAKEN):
+        return _taken(column)
+    if types.is_floating(column.type):
+        found = column.to_numpy()
+        return found.tolist() if np.isfinite(found).all() else None
+    if types.is_timestamp(column.type):
+        times = _times(column)
+        return None if times is None else list(map(moment, times))
+    if _is(column, LIST_TYPES[:2]):
+        elements = column.flatten()
+        plain = _is(elements, _TAKEN) and not elements.null_count
+        return list(map(tuple, column.to_pylist())) if plain else None
+    return None
+
+
+def _taken(column: pa.Array) -> list[Any]:
+    found: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+    return found
+
+
+def _is(column: pa.Array, tests: Any) -> bool:
+    return any(test(column.type) for test in tests)

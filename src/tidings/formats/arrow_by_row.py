@@ -1,0 +1,422 @@
+"""Arrow tables row by row: cells as Python values, and the refused rows apart from the others."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from tidings.errors import InvalidForm, InvalidValue, clipped, shown
+from tidings.model.limits import TRUSTED, Limits
+from tidings.model.values import SECOND_US, moment, printable
+
+R = TypeVar("R")
+T = TypeVar("T")
+Decode = Callable[[Any], object]
+Cell = Callable[[str, Any], object]
+Quick = Callable[[pa.RecordBatch], list[T] | None]
+
+EVENT_COLUMNS: Final = ("id", "published_at", "sequence")
+_BATCH_ROWS: Final = 4096
+_BATCH_VALUES: Final = 1_000_000
+"""Values of lists and maps that are decoded at once; views of lists may share theirs."""
+_DAY: Final = (86_400 * SECOND_US, 1)
+TICK: Final = {"s": (SECOND_US, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
+_TEXT_TYPES: Final = (types.is_string, types.is_large_string, types.is_string_view)
+_NUMBER_TYPES: Final = (types.is_integer, types.is_floating, types.is_decimal)
+_PLAIN_TYPES: Final = (*_TEXT_TYPES, *_NUMBER_TYPES, types.is_boolean, types.is_null)
+_VIEW_TYPES: Final = (types.is_list_view, types.is_large_list_view)
+LIST_TYPES: Final = (
+    types.is_list,
+    types.is_large_list,
+    types.is_fixed_size_list,
+    *_VIEW_TYPES,
+)
+
+
+@dataclass(frozen=True)
+class BadRecord:
+    """A record that is refused, for the dead letters; the others go on.
+
+    `position` counts from 1: the row of a table, or the line of a JSON Lines file.
+    """
+
+    record: Mapping[str, Any] = field(hash=False)
+    reason: str
+    position: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON form; what JSON cannot hold is printed."""
+        record = written(self.record)
+        return {"record": record, "reason": self.reason, "position": self.position}
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """Something refused: as it was given, and why."""
+
+    record: Any
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON form."""
+        return {"record": written(self.record), "reason": self.reason}
+
+
+_FORESEEN: Final = (ValueError, OverflowError, RecursionError)
+"""What a record may cause: all of our errors are of the first kind."""
+
+
+class Failure(NamedTuple):
+    """What a computation raised in the place of what it returns."""
+
+    error: Exception
+
+    @property
+    def reason(self) -> str:
+        """The message, in at most 1 kB; an error that nobody foresaw is named by its type."""
+        name, message = type(self.error).__name__, guarded(str, self.error)
+        if isinstance(message, Failure):
+            return name
+        return clipped(message if isinstance(self.error, _FORESEEN) else f"{name}: {message}")
+
+
+def guarded(work: Callable[..., T], *given: Any) -> T | Failure:
+    """Return what `work` returns, or what it raises; an exhausted memory is raised."""
+    try:
+        return work(*given)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - nobody can foresee what a record may cause
+        return Failure(error)
+
+
+def written(record: object) -> Any:
+    """Return a record as JSON can hold it; of one that cannot be printed, a short text."""
+    found = guarded(printable, record)
+    return {"text": clipped(shown(record))} if isinstance(found, Failure) else found
+
+
+def attempt(
+    read: Callable[[R], T], raw: R, position: int, show: Callable[[R], Mapping[str, Any]]
+) -> T | BadRecord:
+    """Return what `read` makes of `raw`, or a bad record that shows it with the reason.
+
+    Reading is a computation on one record, so whatever it raises is the record's fault; only an
+    exhausted memory is not.
+    """
+    found = guarded(read, raw)
+    if not isinstance(found, Failure):
+        return found
+    displayed = guarded(show, raw)
+    if isinstance(displayed, Failure):
+        displayed = {"text": clipped(shown(raw))}
+    return BadRecord(displayed, found.reason, position)
+
+
+class Column(NamedTuple):
+    """How a column is read: cast to `kind`, each value decoded; a map unfolds into its keys."""
+
+    name: str
+    kind: pa.DataType
+    decode: Decode
+    unfolds: bool = False
+
+
+class Reading(NamedTuple):
+    """How the rows of a table become objects.
+
+    `build` makes one of a row, a dict without its null cells. `quick` may build all rows of a batch
+    at once, where none has to be looked at.
+    """
+
+    columns: Sequence[Column]
+    build: Callable[[dict[str, Any]], Any]
+    quick: Quick[Any] | None = None
+    limits: Limits = TRUSTED
+
+
+def read_rows(table: pa.Table | pa.RecordBatch, how: Reading) -> Iterator[Any]:
+    """Build an object of each row; refused rows come out as bad records."""
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    position = 0
+    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
+        made = _made_at_once(batch, how)
+        yield from _made_by_row(batch, how, position) if made is None else made
+        position += batch.num_rows
+
+
+def _made_at_once(batch: pa.RecordBatch, how: Reading) -> list[Any] | None:
+    """Return the objects of all rows; None if each row has to be looked at."""
+    if how.quick is None or not _within(batch, how.limits):
+        return None
+    made = guarded(how.quick, batch)
+    # If some row cannot be read, looking at each of them tells which.
+    return None if isinstance(made, Failure) else made
+
+
+def _within(batch: pa.RecordBatch, limits: Limits) -> bool:
+    """Tell whether no row of a batch can be above the limits, without looking at any row."""
+    if batch.nbytes > min(limits.record_bytes, limits.string_bytes):
+        return False
+    if batch.num_columns > limits.attributes:
+        return False
+    return _expanded(batch) <= min(limits.list_values, limits.attributes)
+
+
+def _expanded(batch: pa.RecordBatch) -> int:
+    """Return how many values the lists and maps of a batch have, those that are shared counted."""
+    return sum(map(_values_in, batch.columns))
+
+
+def _values_in(column: pa.Array) -> int:
+    if types.is_map(column.type):
+        offsets = column.offsets
+        return int(offsets[-1].as_py() - offsets[0].as_py()) if len(offsets) else 0
+    if not any(test(column.type) for test in LIST_TYPES):
+        return 0
+    return int(pc.sum(pc.list_value_length(column)).as_py() or 0)
+
+
+def _made_by_row(batch: pa.RecordBatch, how: Reading, position: int) -> Iterator[Any]:
+    taken = frozenset(EVENT_COLUMNS).union(c.name for c in how.columns if not c.unfolds)
+
+    def build(row: Iterable[Any]) -> Any:
+        found = _unfold(how.columns, row, taken)
+        how.limits.check_record(found, "the row")
+        how.limits.check("attributes", len(found), "the row: its attributes", InvalidForm)
+        return how.build(found)
+
+    for place, row in enumerate(_rows_of(batch, how), start=position + 1):
+        if isinstance(row, BadRecord):
+            yield BadRecord(row.record, row.reason, place)
+        else:
+            yield attempt(build, row, place, partial(_show, how.columns))
+
+
+def _rows_of(batch: pa.RecordBatch, how: Reading) -> Iterator[tuple[Any, ...] | BadRecord]:
+    """Decode the cells of each row; a row that cannot be decoded is a bad record."""
+    if _expanded(batch) <= _BATCH_VALUES:
+        cells = guarded(_cells, how, batch)
+        if not isinstance(cells, Failure):
+            yield from zip(*cells, strict=True)
+            return
+    for place in range(batch.num_rows):
+        yield attempt(partial(_row, how), batch.slice(place, 1), 0, partial(_printed, how))
+
+
+def _row(how: Reading, batch: pa.RecordBatch) -> tuple[Any, ...]:
+    how.limits.check("list_values", _expanded(batch), "the row: the size of a list", InvalidForm)
+    return tuple(cells[0] for cells in _cells(how, batch))
+
+
+def _cells(how: Reading, batch: pa.RecordBatch) -> list[list[Any]]:
+    """Return the cells of each column."""
+    return [_decoded(*pair) for pair in zip(how.columns, batch.columns, strict=True)]
+
+
+def _decoded(column: Column, array: pa.Array) -> list[Any]:
+    if types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if any(test(array.type) for test in _VIEW_TYPES):
+        return _viewed(column, array)
+    if array.type != column.kind:  # Arrow aborts where it casts slices of structs of nulls
+        array = array.cast(column.kind)
+    found: list[Any] = array.to_pylist()
+    return found
+
+
+def _viewed(column: Column, array: pa.Array) -> list[Any]:
+    """Decode views of lists one by one: Arrow gives wrong values where it casts them to lists."""
+    spans = zip(array.is_valid(), array.offsets, array.sizes, strict=True)
+    element, values = column.kind.value_type, array.values
+    return [
+        values.slice(start.as_py(), size.as_py()).cast(element).to_pylist() if there else None
+        for there, start, size in ((bool(valid.as_py()), *span) for valid, *span in spans)
+    ]
+
+
+def _printed(how: Reading, batch: pa.RecordBatch) -> dict[str, Any]:
+    """Return a row of which some cells cannot be decoded, for the dead letters."""
+    found = {}
+    for column, array in zip(how.columns, batch.columns, strict=True):
+        cell = guarded(_cell, column, array)
+        if isinstance(cell, Failure):
+            found[column.name] = _raw(array)
+        elif cell is not None:
+            found[column.name] = cell
+    return found
+
+
+def _cell(column: Column, array: pa.Array) -> Any:
+    if _values_in(array) > _BATCH_VALUES:
+        raise InvalidForm("the cell is too large to be shown")
+    return _decoded(column, array)[0]
+
+
+def _raw(array: pa.Array) -> str:
+    """Return a cell as text; of text that is no UTF-8, what can be read of it."""
+    if not any(test(array.type) for test in _TEXT_TYPES):
+        return f"a cell of {array.type} that cannot be read"
+    body: bytes = array.cast(pa.large_binary())[0].as_py()
+    return clipped(body.decode(errors="replace"))
+
+
+def _unfold(columns: Iterable[Column], row: Iterable[Any], taken: frozenset[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for column, cell in zip(columns, row, strict=True):
+        for name, value in (cell or ()) if column.unfolds else ((column.name, cell),):
+            if value is None:
+                continue
+            if column.unfolds and (name in taken or name in found):
+                raise InvalidForm(
+                    f"column {column.name}: the key {name} is also another column or key"
+                )
+            found[name] = column.decode(value)
+    return found
+
+
+def _show(columns: Iterable[Column], row: Iterable[Any]) -> dict[str, Any]:
+    """Give a row for the dead letters, with times as ticks where they are no times."""
+    shown = {}
+    for column, cell in zip(columns, row, strict=True):
+        if cell is not None:
+            try:
+                shown[column.name] = dict(cell) if column.unfolds else column.decode(cell)
+            except ValueError:
+                shown[column.name] = cell
+    return shown
+
+
+def check_columns(schema: pa.Schema, required: Iterable[str], text: Iterable[str]) -> None:
+    """Check that no column is there twice, the required ones are, and those of text hold text."""
+    for name, count in Counter(schema.names).items():
+        if count > 1:
+            raise InvalidForm(f"there are several columns {name}; rename them")
+    for name in required:
+        if name not in schema.names:
+            raise InvalidForm(f"there is no column {name} among {', '.join(schema.names)}")
+    for name in text:
+        if name in schema.names and not _is_text(schema.field(name).type):
+            kind = schema.field(name).type
+            raise InvalidForm(f"column {name} holds {kind}; cast it to string")
+
+
+def check_times(schema: pa.Schema) -> None:
+    """Check that `published_at` can hold times, and `sequence` numbers."""
+    kind = schema.field("published_at").type
+    if types.is_nested(kind) or types.is_boolean(kind):
+        raise InvalidForm(f"column published_at holds {kind}, and no times")
+    if "sequence" in schema.names:
+        kind = schema.field("sequence").type
+        if not any(test(kind) for test in (types.is_integer, types.is_floating, types.is_null)):
+            raise InvalidForm(f"column sequence holds {kind}; cast it to a whole number")
+
+
+def check_policies(schema: pa.Schema) -> None:
+    """Check that policies are text or structs."""
+    if "policy" in schema.names and types.is_map(schema.field("policy").type):
+        kind = schema.field("policy").type
+        raise InvalidForm(f"column policy holds {kind}; a policy is JSON text or a struct")
+
+
+def check_nested(schema: pa.Schema) -> None:
+    """Check that columns hold what forms are made of: plain values, times, lists and structs.
+
+    Other types are refused before a cell is decoded: Arrow ends the process for some of them, as
+    it does for views of views.
+    """
+    for column in schema:
+        if not _is_form(column.type):
+            raise InvalidForm(
+                f"column {column.name} holds {column.type}; a form is made of text, numbers, "
+                "booleans, times, lists and structs"
+            )
+
+
+def _is_form(kind: pa.DataType) -> bool:
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _is_form(kind.value_type)
+    if types.is_struct(kind):
+        return all(_is_form(field.type) for field in kind)
+    timed = types.is_timestamp(kind) or types.is_date(kind)
+    return timed or any(test(kind) for test in _PLAIN_TYPES)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return types.is_null(kind) or any(test(kind) for test in _TEXT_TYPES)
+
+
+def attribute_columns(schema: pa.Schema) -> list[Column]:
+    """Tell how to read columns of attributes; one that no attribute can come from is refused."""
+    return [_column(column.name, column.type) for column in schema]
+
+
+def _column(name: str, kind: pa.DataType) -> Column:
+    if not types.is_map(kind):
+        return Column(name, *_values(name, kind))
+    if not _is_text(kind.key_type):
+        raise InvalidForm(f"column {name} is a map with keys of {kind.key_type}; keys are strings")
+    if any(test(kind.item_type) for test in _VIEW_TYPES):  # Arrow cannot decode them safely
+        raise InvalidForm(f"column {name} is a map of views of lists; cast them to lists")
+    item, decode = _values(name, kind.item_type)
+    if types.is_null(item) or (types.is_nested(item) and types.is_null(item.value_type)):
+        return Column(name, kind, decode, unfolds=True)
+    return Column(name, pa.map_(pa.string(), item), decode, unfolds=True)
+
+
+def _values(name: str, kind: pa.DataType) -> tuple[pa.DataType, Decode]:
+    if not any(test(kind) for test in LIST_TYPES):
+        return _scalars(name, kind)
+    element, decode = _scalars(name, kind.value_type)
+    if types.is_null(element):  # Arrow loses nulls where it casts or takes lists of nulls
+        return kind, partial(_decode_list, decode)
+    return pa.list_(element), partial(_decode_list, decode)
+
+
+def _decode_list(decode: Decode, cells: Iterable[Any]) -> list[object]:
+    return [cell if cell is None else decode(cell) for cell in cells]
+
+
+def _scalars(name: str, kind: pa.DataType) -> tuple[pa.DataType, Decode]:
+    """Give the type to cast to and the decoder; times go as ticks, so that no cell can fail."""
+    if types.is_dictionary(kind):
+        return _scalars(name, kind.value_type)
+    if types.is_timestamp(kind):
+        return pa.int64(), partial(_time, TICK[kind.unit])
+    if types.is_date32(kind):
+        return pa.int32(), partial(_time, _DAY)
+    if types.is_date64(kind):
+        return pa.int64(), partial(_time, TICK["ms"])
+    if any(test(kind) for test in _PLAIN_TYPES):
+        return kind, _same
+    raise InvalidForm(
+        f"column {name} holds {kind}; an attribute is a number, string, boolean or time, a list of "
+        "these, or a map of names to these"
+    )
+
+
+def _time(tick: tuple[int, int], ticks: int) -> object:
+    us, parts = tick
+    try:
+        return moment(ticks * us // parts)
+    except OverflowError:
+        raise InvalidValue(f"the time {ticks} is outside the years 1 to 9999") from None
+
+
+def _same(value: object) -> object:
+    return value
+
+
+def as_read(_column: str, value: object) -> object:
+    """Leave a cell as it was read."""
+    return value

@@ -1,0 +1,332 @@
+"""Files of events, subscriptions, subscribers and deliveries, in the format that the suffix names.
+
+JSON and JSON Lines hold the forms; CSV, Parquet and Arrow (Feather) hold the columns. A record
+that cannot be read comes out as a BadRecord; only a file that cannot be read at all is an error.
+Files are not trusted: columns are validated in full before a cell of them is looked at, what a file
+claims to hold is compared with its size, and no line is read that is longer than a record may be.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Generic, Protocol, TypeVar
+
+import pyarrow as pa
+from pyarrow import feather, parquet
+
+from tidings.errors import InvalidForm
+from tidings.formats import arrow, csv_file
+from tidings.formats.arrow_by_row import BadRecord, Cell, as_read, attempt
+from tidings.formats.json_forms import loads_event, loads_subscriber, loads_subscription
+from tidings.formats.json_text import Line, array_texts, read_json, read_lines
+from tidings.model import validate as checks
+from tidings.model.limits import TRUSTED, Limits
+from tidings.model.records import Delivery, Event, Subscription
+from tidings.policy import Subscriber
+
+PathName = str | PathLike[str]
+Form = dict[str, Any]
+
+
+class Record(Protocol):
+    """Anything with a form."""
+
+    def to_dict(self) -> Form: ...
+
+
+# Whatever a reader of others raises over the bytes of a file; none of it names the file.
+_FOREIGN: Final = (
+    ArithmeticError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    pa.ArrowException,
+)
+# A row of a real table takes at least a byte, and a byte of a Parquet file stands for at most some
+# values: a tiny file may claim any number of rows, and a reader would make them.
+_FEW_ROWS: Final = 10_000
+_VALUES_PER_BYTE: Final = 100
+_BEGINNING: Final = 200
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True)
+class _Kind(Generic[T_co]):
+    """How a kind of record is read: from a form, from a table, and from known cells of CSV."""
+
+    loads: Callable[[Form, Limits], T_co]
+    from_table: Callable[[pa.Table, Cell], Iterator[T_co | BadRecord]]
+    known: csv_file.Known
+
+
+def read_events(
+    path: PathName, suffix: str | None = None, *, limits: Limits = TRUSTED
+) -> Iterator[Event | BadRecord]:
+    """Read the events of a file, and its bad records; `suffix` may name another format."""
+    return _read(path, _EVENTS, limits, suffix)
+
+
+def read_event_line(
+    line: str | bytes, position: int, *, limits: Limits = TRUSTED
+) -> Event | BadRecord:
+    """Read the event of one line of JSON Lines, or the line and why it is refused."""
+    return _from_text(line, position, _EVENTS, limits)
+
+
+def write_events(events: Iterable[Event], path: PathName) -> None:
+    """Write events to a file."""
+    _write(events, path, arrow.events_to_table)
+
+
+def read_subscriptions(
+    path: PathName, *, limits: Limits = TRUSTED
+) -> Iterator[Subscription | BadRecord]:
+    """Read the subscriptions of a file, and its bad records."""
+    return _read(path, _SUBSCRIPTIONS, limits)
+
+
+def read_subscription_line(
+    line: str | bytes, position: int, *, limits: Limits = TRUSTED
+) -> Subscription | BadRecord:
+    """Read the subscription of one line of JSON Lines, or the line and why it is refused."""
+    return _from_text(line, position, _SUBSCRIPTIONS, limits)
+
+
+def write_subscriptions(subscriptions: Iterable[Subscription], path: PathName) -> None:
+    """Write subscriptions to a file."""
+    _write(subscriptions, path, arrow.subscriptions_to_table)
+
+
+def read_subscribers(
+    path: PathName, *, limits: Limits = TRUSTED
+) -> Iterator[Subscriber | BadRecord]:
+    """Read the subscribers of a file, and its bad records."""
+    return _read(path, _SUBSCRIBERS, limits)
+
+
+def write_subscribers(subscribers: Iterable[Subscriber], path: PathName) -> None:
+    """Write subscribers to a file; among columns, the policy is one of JSON text."""
+    _write(subscribers, path, lambda each: arrow.subscribers_to_table(map(_form, each)))
+
+
+def write_deliveries(deliveries: Iterable[Delivery], path: PathName) -> None:
+    """Write deliveries to a file; among columns, the window is one of JSON text."""
+    _write(deliveries, path, arrow.deliveries_to_table)
+
+
+def _read(
+    path: PathName, kind: _Kind[T], limits: Limits, suffix: str | None = None
+) -> Iterator[T | BadRecord]:
+    """Read a file; what concerns all of it is refused at once."""
+    read = _READERS[suffix] if suffix else _by_suffix(_READERS, path)
+    try:
+        file = checks.regular_file(Path(path).resolve(strict=True))
+        found = read(file, kind, limits)
+    except _FOREIGN as error:
+        raise InvalidForm(f"{path}: {_said(error)}") from None
+    return _guarded(path, found)
+
+
+def _guarded(path: PathName, records: Iterator[T]) -> Iterator[T]:
+    """Give records; what stops the reader between them is an error that names the file."""
+    while True:
+        try:
+            record = next(records, None)
+        except _FOREIGN as error:
+            raise InvalidForm(f"{path}: {_said(error)}") from None
+        if record is None:
+            return
+        yield record
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"the file cannot be read: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return "the file claims to hold more than the memory does"
+    if isinstance(error, RecursionError):
+        return "its values nest too deeply"
+    return str(error) or type(error).__name__
+
+
+def _write(items: Iterable[R], path: PathName, to_table: Callable[[Iterable[R]], pa.Table]) -> None:
+    write = _by_suffix(_WRITERS, path)
+    if write in (write_lines, _write_array):
+        write(map(_form, items), Path(path))
+    else:
+        write(to_table(items), Path(path))
+
+
+def _form(item: Record) -> Form:
+    return item.to_dict()
+
+
+def _by_suffix(formats: Mapping[str, T], path: PathName) -> T:
+    found = formats.get(Path(path).suffix.lower())
+    if found is None:
+        raise InvalidForm(f"{path}: the suffix of a file is one of {', '.join(formats)}")
+    return found
+
+
+def _read_lines(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
+    return _from_lines(path.open("rb"), kind, limits)
+
+
+def _from_lines(file: BinaryIO, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
+    with file:
+        for line in read_lines(file, limits.record_bytes):
+            yield _from_line(line, kind, limits)
+
+
+def _from_line(line: Line, kind: _Kind[T], limits: Limits) -> T | BadRecord:
+    """Read a record of a line, or give the line and why it is refused."""
+    if line.whole:
+        return _from_text(line.text, line.position, kind, limits)
+    return _too_long(line.text, line.position, limits)
+
+
+def _too_long(text: str | bytes, position: int, limits: Limits) -> BadRecord:
+    beginning = text[:_BEGINNING]
+    if isinstance(beginning, bytes):
+        beginning = beginning.decode(errors="replace")
+    reason = f"the record is longer than the limit record_bytes = {limits.record_bytes:,}"
+    return BadRecord({"beginning": beginning}, reason, position)
+
+
+def _from_text(line: str | bytes, position: int, kind: _Kind[T], limits: Limits) -> T | BadRecord:
+    if len(line) > limits.record_bytes + 2:  # the end of a line does not count
+        return _too_long(line, position, limits)
+    form = attempt(read_json, line, position, _text)
+    return form if isinstance(form, BadRecord) else _from_form(form, position, kind, limits)
+
+
+def _text(line: str | bytes) -> Form:
+    return {"text": line if isinstance(line, str) else line.decode(errors="replace")}
+
+
+def _from_form(form: Any, position: int, kind: _Kind[T], limits: Limits) -> T | BadRecord:
+    def shows(refused: Any) -> Form:
+        return refused if isinstance(refused, dict) else {"value": refused}
+
+    return attempt(lambda each: kind.loads(each, limits), form, position, shows)
+
+
+def _read_array(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
+    texts = array_texts(path.read_bytes())
+    if texts is None:
+        raise InvalidForm("the file holds no JSON array; JSON Lines have the suffix .jsonl")
+    return (_from_text(text, position, kind, limits) for position, text in enumerate(texts, 1))
+
+
+def _read_csv(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
+    found = csv_file.read_csv(path, kind.known, kind.from_table, limits.record_bytes)
+    return _within(limits, kind, found)
+
+
+def _read_parquet(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
+    """Read a Parquet file, or a directory of them, whose partitions are columns too."""
+    partitioning = "hive" if path.is_dir() else None
+    for file in sorted(path.rglob("*.parquet")) if path.is_dir() else [path]:
+        _check_claims(file)
+    return _from_columns(parquet.read_table(path, partitioning=partitioning), kind, limits)
+
+
+def _read_arrow(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
+    return _from_columns(feather.read_table(path), kind, limits)
+
+
+def _check_claims(file: Path) -> None:
+    """Refuse a Parquet file that claims more rows than its bytes can stand for."""
+    about, size = parquet.read_metadata(file), file.stat().st_size
+    most = max(_FEW_ROWS, _VALUES_PER_BYTE * size)
+    # Columns are not asked: over damaged ones, pyarrow ends the process (`column` is noexcept).
+    groups = [about.row_group(number).num_rows for number in range(about.num_row_groups)]
+    claimed = max(about.num_rows, sum(groups))
+    if claimed > most or min(about.num_rows, *groups, 0) < 0:
+        raise InvalidForm(f"the file claims {claimed:,} rows in {size:,} bytes")
+
+
+def _from_columns(table: pa.Table, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
+    """Read the rows of a table from outside, all of whose offsets and codes are checked first."""
+    table.validate(full=True)
+    if table.num_rows > max(_FEW_ROWS, table.nbytes):
+        raise InvalidForm(f"the file claims {table.num_rows:,} rows in {table.nbytes:,} bytes")
+    return _within(limits, kind, kind.from_table(table, as_read))
+
+
+def _within(
+    limits: Limits, kind: _Kind[T], records: Iterator[T | BadRecord]
+) -> Iterator[T | BadRecord]:
+    """Refuse records of columns that are above other limits than those that all rows keep."""
+    return records if limits == TRUSTED else _checked(limits, kind, records)
+
+
+def _checked(
+    limits: Limits, kind: _Kind[T], records: Iterator[T | BadRecord]
+) -> Iterator[T | BadRecord]:
+    for position, record in enumerate(records, 1):
+        if isinstance(record, BadRecord):
+            yield record
+            continue
+        form = record.to_dict()  # type: ignore[attr-defined]
+        refused = _from_form(form, position, kind, limits)
+        yield refused if isinstance(refused, BadRecord) else record
+
+
+def write_lines(forms: Iterable[Form], path: Path) -> None:
+    """Write forms of whatever kind as JSON Lines."""
+    # Half a surrogate pair, in the id of a bad record perhaps, is written as JSON escapes it.
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as lines:
+        lines.writelines(json.dumps(form, ensure_ascii=False) + "\n" for form in forms)
+
+
+def _write_array(forms: Iterable[Form], path: Path) -> None:
+    text = json.dumps(list(forms), ensure_ascii=False, indent=1)
+    path.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+
+
+_EVENTS: Final = _Kind(
+    loads_event,
+    arrow.read_events,
+    {"id": str, "published_at": csv_file.number, "sequence": csv_file.number},
+)
+_SUBSCRIPTIONS: Final = _Kind(
+    loads_subscription,
+    arrow.read_subscriptions,
+    dict.fromkeys(("id", "subscriber", "where"), str)
+    | dict.fromkeys(("prefrank", "score"), csv_file.number)
+    | {"any": csv_file.array},
+)
+_SUBSCRIBERS: Final = _Kind(
+    loads_subscriber,
+    lambda table, cell: arrow.read_subscribers(table, loads_subscriber, cell),
+    {"id": str, "policy": str, "prefers": csv_file.array},
+)
+_READERS: Final[dict[str, Callable[[Path, _Kind[Any], Limits], Iterator[Any]]]] = {
+    ".jsonl": _read_lines,
+    ".ndjson": _read_lines,
+    ".json": _read_array,
+    ".csv": _read_csv,
+    ".parquet": _read_parquet,
+    ".arrow": _read_arrow,
+    ".feather": _read_arrow,
+}
+_WRITERS: Final[dict[str, Callable[[Any, Path], None]]] = {
+    ".jsonl": write_lines,
+    ".ndjson": write_lines,
+    ".json": _write_array,
+    ".csv": csv_file.write_csv,
+    ".parquet": parquet.write_table,
+    ".arrow": feather.write_feather,
+    ".feather": feather.write_feather,
+}
+SUFFIXES: Final = tuple(_READERS)

@@ -1,6 +1,0 @@
-"""Subscriptions over several numeric attributes (RPS 1, 2 and 4): exact and relaxed top k."""
-
-from tidings.index.box.protocol import BoxIndex, Events, range_events
-from tidings.index.box.registry import BOX_INDEXES, box_index
-
-__all__ = ["BOX_INDEXES", "BoxIndex", "Events", "box_index", "range_events"]

@@ -1,0 +1,1 @@
+"""Box indexes from the papers that serve comparison only."""

@@ -1,0 +1,103 @@
+"""The scored segment tree (RPS 2.2.1) over cells, without pointers.
+
+Node i has the children 2i and 2i + 1; cell c is node `cells + c`. The ranks of node i, best first,
+are ranks[starts[i]:starts[i + 1]].
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.compiled.heaps import lists_pop, lists_push, lists_sink
+from tidings.compiled.jit import inner, kernel
+from tidings.index.intervals.kernels.btree_search import count_until
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.int32]
+Tree = tuple[Floats, Ints, Ints, Ids, Ids]
+"""Keys and levels of the cells' starts; starts and ranks of the nodes; ids by rank."""
+
+NODES, LEAVES, INTERVALS, BEGUN, SIZE, LISTS = range(6)
+STATE: Final = LISTS + 3 * 64
+"""The state of a walk: counters, whether it has begun, and a heap of the lists on its path."""
+
+
+@kernel
+def segment_count(first: Ids, last: Ids, starts: Ints) -> None:
+    """Turn zeros into where each node's ranks begin, with one place spare; O(n log n)."""
+    cells = len(starts) // 2 - 1
+    for rank in range(len(first)):
+        left, right = first[rank] + cells, last[rank] + cells + 1
+        while left < right:
+            if left & 1:
+                starts[left + 2] += 1
+                left += 1
+            if right & 1:
+                right -= 1
+                starts[right + 2] += 1
+            left, right = left >> 1, right >> 1
+    for node in range(1, len(starts)):
+        starts[node] += starts[node - 1]
+
+
+@kernel
+def segment_fill(first: Ids, last: Ids, starts: Ints, ranks: Ids) -> None:
+    """Store each rank at the highest nodes within its interval; in order, so lists are sorted."""
+    cells = len(starts) // 2 - 1
+    for rank in range(len(first)):
+        left, right = first[rank] + cells, last[rank] + cells + 1
+        while left < right:
+            if left & 1:
+                ranks[starts[left + 1]] = rank
+                starts[left + 1] += 1
+                left += 1
+            if right & 1:
+                right -= 1
+                ranks[starts[right + 1]] = rank
+                starts[right + 1] += 1
+            left, right = left >> 1, right >> 1
+
+
+@inner
+def segment_begin(tree: Tree, q: float, state: Ints) -> None:
+    """Gather the lists on the path from q's cell to the root; all they hold is stabbed."""
+    keys, levels, starts, ranks, _ = tree
+    node = len(starts) // 2 - 1 + count_until(keys, levels, q)
+    state[BEGUN], state[LEAVES] = 1, 1
+    while node > 0:
+        state[NODES] += 1
+        place, end = starts[node], starts[node + 1]
+        if place < end:
+            state[SIZE] = lists_push(state, LISTS, state[SIZE], (ranks[place], place, end))
+        node >>= 1
+
+
+@inner
+def segment_walk(tree: Tree, q: float, state: Ints, out: Ints) -> int:
+    """Write the next best ids; O(log n) to begin, then O(log log n) each."""
+    _, _, _, ranks, ids = tree
+    if state[BEGUN] == 0:
+        segment_begin(tree, q, state)
+    found = 0
+    while found < len(out) and state[SIZE] > 0:
+        out[found] = ids[state[LISTS]]
+        found += 1
+        place = state[LISTS + 1] + 1
+        if place < state[LISTS + 2]:
+            state[LISTS], state[LISTS + 1] = ranks[place], place
+            lists_sink(state, LISTS, state[SIZE])
+        else:
+            state[SIZE] = lists_pop(state, LISTS, state[SIZE])
+    state[INTERVALS] += found
+    return found
+
+
+@kernel
+def segment_walk_many(tree: Tree, qs: Floats, out: Ints, counts: Ints) -> None:
+    """Answer each query in its row of `out`, from the start."""
+    state = np.zeros(STATE, np.int64)
+    for row in range(len(qs)):
+        state[:LISTS] = 0
+        counts[row] = segment_walk(tree, qs[row], state, out[row])

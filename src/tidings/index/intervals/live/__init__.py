@@ -1,0 +1,1 @@
+"""An interval index that takes changes while it answers queries."""

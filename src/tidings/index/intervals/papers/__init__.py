@@ -1,0 +1,1 @@
+"""Interval indexes from the papers that serve comparison only."""

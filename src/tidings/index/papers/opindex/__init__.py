@@ -1,0 +1,1 @@
+"""OpIndex: predicates grouped by attribute and operator, counted per subscription."""

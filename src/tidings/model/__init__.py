@@ -1,0 +1,1 @@
+"""Records and what they hold: values, conditions, events, subscriptions, deliveries."""

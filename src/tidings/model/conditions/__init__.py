@@ -1,0 +1,1 @@
+"""Conditions over events: predicates, their text form, and which condition implies which."""

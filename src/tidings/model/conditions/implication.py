@@ -1,0 +1,263 @@
+"""Implication between predicates and cover between conditions (PREF Def. 4).
+
+A predicate stands for a set of values, and `p` implies `q` if p's set lies within q's. Every
+operator but suffix and substring gives a union of half-open spans `[low, high)` of an ordered
+domain, so one inclusion test serves them all. Domains: float64 numbers and times; false < true as
+0 and 1; strings as tuples of code points, which end at `(0x110000,)`.
+"""
+
+import math
+import sys
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from tidings.errors import InvalidSubscription
+from tidings.model.conditions.predicate import LIMITS, Predicate
+
+Conjunctions = tuple[tuple[Predicate, ...], ...]
+Span = tuple[Any, Any]
+Text = tuple[int, ...]
+
+_END: Final = sys.maxunicode + 1
+_DOMAIN: Final[dict[str, Span]] = {
+    **{family: (low, math.nextafter(high, math.inf)) for family, (low, high) in LIMITS.items()},
+    "boolean": (0, 2),
+    "string": ((), (_END,)),
+}
+_UNORDERED: Final = ("suffix", "substring")
+_PLAIN: Final = ("=", "between")
+_FEW_PAIRS: Final = 16
+"""So many pairs of predicates are compared as they are; of more, only those of one attribute."""
+_FEW_SPANS: Final = 8
+COMPARISONS: Final = 5_000_000
+"""Steps that the subscriptions of one subscriber may take; more take many seconds and gigabytes."""
+
+
+class Work:
+    """How much may still be compared; one step is about one comparison of two predicates."""
+
+    def __init__(self, steps: int) -> None:
+        self._left = steps
+
+    def take(self, steps: int) -> None:
+        """Count steps; more than there are left are refused."""
+        self._left -= steps
+        if self._left < 0:
+            raise InvalidSubscription(
+                "the scorer preference compares every two subscriptions of a subscriber; those of "
+                f"this one take more than {COMPARISONS:,} comparisons of predicates"
+            )
+
+
+def covers(general: Conjunctions, special: Conjunctions, work: Work | None = None) -> bool:
+    """Tell whether each predicate of `general` is implied by a single predicate of `special`.
+
+    Of disjunctions, each conjunction of `special` needs a conjunction of `general` over it.
+    """
+    return all(any(_covers(wide, narrow, work) for wide in general) for narrow in special)
+
+
+def strictly_covers(general: Conjunctions, special: Conjunctions, work: Work | None = None) -> bool:
+    """Tell whether `general` covers `special` without being covered back."""
+    if len(general) == len(special) == 1 and len(general[0]) == len(special[0]) == 1:
+        wide, narrow = general[0][0], special[0][0]
+        return implies(narrow, wide) and not implies(wide, narrow)
+    return covers(general, special, work) and not covers(special, general, work)
+
+
+def _covers(wide: tuple[Predicate, ...], narrow: tuple[Predicate, ...], work: Work | None) -> bool:
+    if len(wide) * len(narrow) <= _FEW_PAIRS:
+        if work:
+            work.take(1)
+        return all(any(implies(part, wanted) for part in narrow) for wanted in wide)
+    if work:
+        work.take(1 + (len(wide) + len(narrow)) // 2)
+    known, parts = set(narrow), dict[str, list[Predicate]]()
+    for part in narrow:
+        parts.setdefault(part.attribute, []).append(part)
+    return all(
+        wanted in known or _implied(wanted, parts.get(wanted.attribute, []), work)
+        for wanted in wide
+    )
+
+
+def _implied(wanted: Predicate, parts: Sequence[Predicate], work: Work | None) -> bool:
+    if work:
+        work.take(len(parts))
+    return any(implies(part, wanted) for part in parts)
+
+
+def implies(p: Predicate, q: Predicate) -> bool:
+    """Tell whether every value that satisfies `p` satisfies `q`; complete for all operators.
+
+    >>> from tidings.model.conditions.predicate import predicate
+    >>> implies(predicate("x", "<", 5), predicate("x", "!=", 7))
+    True
+    >>> implies(predicate("x", "prefix", "abc"), predicate("x", "substring", "b"))
+    True
+    """
+    if p.attribute != q.attribute or p.family != q.family:
+        return False
+    if p.operator == q.operator and p.operator in _PLAIN:
+        return _plainly_implies(p, q)
+    if p.operator == q.operator == "in" and p.family == "string":
+        return bool(p.operand <= q.operand)
+    if p.operator in _UNORDERED and q.operator in _UNORDERED:
+        return _pattern_implies(p, q)
+    if p.operator in _UNORDERED:
+        return not any(_meets(low, high, p) for low, high in _gaps(_spans(q), q.family))
+    if q.operator in _UNORDERED:
+        return all(_all_match(low, high, q) for low, high in _spans(p))
+    return within(_spans(p), _spans(q))
+
+
+def _plainly_implies(p: Predicate, q: Predicate) -> bool:
+    """Compare two single values or two intervals, without the general form; most pairs are such."""
+    if p.operator == "=":
+        return bool(p.operand == q.operand)
+    (low, high), (least, most) = p.operand, q.operand
+    first, last = LIMITS.get(p.family, (low, high))
+    return bool(max(low, first) >= least and min(high, last) <= most)
+
+
+def spans(p: Predicate) -> tuple[Span, ...] | None:
+    """Give p's set as sorted spans that neither overlap nor touch; None if it is no such union.
+
+    Two predicates of one attribute and family that have spans are equivalent if these are equal;
+    two that have none, if they are equal.
+
+    >>> from tidings.model.conditions.predicate import predicate
+    >>> spans(predicate("x", "in", [True])) == spans(predicate("x", "!=", False))
+    True
+    """
+    if p.operator not in _UNORDERED:
+        return tuple(_spans(p))
+    return None if p.operand else (_DOMAIN["string"],)
+
+
+def _spans(p: Predicate) -> list[Span]:
+    """Give p's set as sorted spans that neither overlap nor touch."""
+    first, last = _DOMAIN[p.family]
+    if p.operator == "between":
+        low, high = map(_bound, p.operand)
+        found = [(max(low, first), min(_next(high), last))]
+    elif p.operator == "in":
+        found = [(key, _next(key)) for key in sorted(map(_bound, p.operand))]
+    else:
+        key = _bound(p.operand)
+        found = {
+            "prefix": [(key, _after_prefix(key) if p.operator == "prefix" else last)],
+            "<": [(first, key)],
+            "<=": [(first, _next(key))],
+            ">": [(_next(key), last)],
+            ">=": [(key, last)],
+        }.get(p.operator, [(key, _next(key))])
+    spans = _joined(found)
+    return _gaps(spans, p.family) if p.operator == "!=" else spans
+
+
+def one_value(span: Span, family: str) -> bool:
+    """Tell whether a span of a family's domain holds a single value."""
+    low, high = span
+    return bool(high == (low + 1 if family == "boolean" else _next(low)))
+
+
+def value(bound: Any) -> Any:
+    """Give the value at the lower end of a span."""
+    return _text(bound) if isinstance(bound, tuple) else bound
+
+
+def _bound(key: Any) -> Any:
+    return tuple(map(ord, key)) if isinstance(key, str) else key
+
+
+def _next(key: Any) -> Any:
+    """Give the smallest value above `key` in its domain."""
+    if isinstance(key, tuple):
+        return (*key, 0)
+    return key + 1 if isinstance(key, bool) else math.nextafter(key, math.inf)
+
+
+def _after_prefix(text: Text) -> Text:
+    """Give the smallest string above all that start with `text`."""
+    while text and text[-1] == _END - 1:
+        text = text[:-1]
+    return (*text[:-1], text[-1] + 1) if text else (_END,)
+
+
+def _joined(spans: list[Span]) -> list[Span]:
+    joined: list[Span] = []
+    for low, high in spans:
+        if joined and low <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
+        elif low < high:
+            joined.append((low, high))
+    return joined
+
+
+def _gaps(spans: list[Span], family: str) -> list[Span]:
+    """Give the complement of `spans` within the domain of `family`."""
+    first, last = _DOMAIN[family]
+    lows = [first, *(high for _, high in spans)]
+    highs = [*(low for low, _ in spans), last]
+    return [(low, high) for low, high in zip(lows, highs, strict=True) if low < high]
+
+
+def within(inner: Sequence[Span], outer: Sequence[Span]) -> bool:
+    """Tell whether every span of `inner` lies in one of `outer`, which are sorted and apart."""
+    if len(outer) <= _FEW_SPANS:
+        return all(any(low <= a and b <= high for low, high in outer) for a, b in inner)
+    lows = [low for low, _ in outer]
+    return all((at := bisect_right(lows, a)) and b <= outer[at - 1][1] for a, b in inner)
+
+
+def _few(low: Text, high: Text) -> Iterator[str] | None:
+    """Give the strings of a finite span `[t, t + n NULs)`; None for an infinite one."""
+    extra = high[len(low) :]
+    if high[: len(low)] != low or any(extra):
+        return None
+    return (_text((*low, *extra[:n])) for n in range(len(extra)))
+
+
+def _text(bound: Text) -> str:
+    return "".join(map(chr, bound))
+
+
+def _matches(text: str, pattern: Predicate) -> bool:
+    operand = str(pattern.operand)
+    return text.endswith(operand) if pattern.operator == "suffix" else operand in text
+
+
+def _meets(low: Text, high: Text, pattern: Predicate) -> bool:
+    """Tell whether some string of the span matches; an infinite one holds all `t + anything`."""
+    few = _few(low, high)
+    return few is None or any(_matches(text, pattern) for text in few)
+
+
+def _all_match(low: Text, high: Text, pattern: Predicate) -> bool:
+    """Tell whether every string of the span matches the suffix or substring."""
+    few = _few(low, high)
+    if few is not None:
+        return all(_matches(text, pattern) for text in few)
+    return not pattern.operand or (
+        pattern.operator == "substring" and _all_have(low, high, pattern)
+    )
+
+
+def _all_have(low: Text, high: Text, pattern: Predicate) -> bool:
+    """Walk the span: all that start like `low` up to the end of the pattern in it have it too."""
+    operand = str(pattern.operand)
+    while low < high:
+        start = _text(low).find(operand)
+        if start < 0:
+            return False
+        low = _after_prefix(low[: start + len(operand)])
+    return True
+
+
+def _pattern_implies(p: Predicate, q: Predicate) -> bool:
+    wanted, given = str(q.operand), str(p.operand)
+    if q.operator == "suffix":
+        return not wanted or (p.operator == "suffix" and given.endswith(wanted))
+    return wanted in given

@@ -1,0 +1,509 @@
+"""Conditions as people write them: SQL text to predicates and back.
+
+`genre = 'drama' and year >= 2003 and title like 'Big%'`
+
+A text of the simplest form is read by `simple.py`. Of any other, `clauses.py` reads the structure,
+and sqlglot the comparisons; this module turns their trees into predicates, refuses the rest with
+the place underlined, and prints conditions back.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, ClassVar, Final, NoReturn
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tidings.errors import InvalidCondition, TidingsError, shown
+from tidings.model.conditions.boolean import UNREADABLE, Conjunctions, Structure
+from tidings.model.conditions.fast_parser import number, read_simple
+from tidings.model.conditions.predicate import Condition, Predicate, predicate
+from tidings.model.limits import TRUSTED, Limits
+from tidings.model.values import SECOND_US, format_time, key_us
+
+POSSIBLE: Final = (
+    "comparisons (= != < <= > >=) of an attribute with a number, string, boolean, "
+    "date '…' or timestamp '…'; between; in (…); like 'x%', '%x', '%x%'; and, or, not; "
+    "an attribute whose name is a word of SQL in double quotes"
+)
+_COMPARISONS: Final[dict[type[exp.Expr], str]] = {
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NEGATED: Final = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_FUNCTIONS: Final[dict[type[exp.Expr], str]] = {
+    exp.StartsWith: "prefix",
+    exp.EndsWith: "suffix",
+    exp.Contains: "substring",
+}
+_TIMES: Final = (
+    exp.DType.DATE,
+    exp.DType.DATETIME,
+    exp.DType.TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ,
+    exp.DType.TIMESTAMPTZ,
+)
+_WRITTEN_OUT: Final = 1e15
+_SHOWN: Final = 120
+_CLOSED: Final = re.compile(
+    r"""'[^']*'|"[^"]*"|`[^`]*`|\$\$.*?\$\$|/\*.*?\*/|--[^\n]*|(?!/\*|\$\$)[^'"`]""", re.DOTALL
+)
+_TOKEN: Final = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\w+|[^\w\s]""")
+_LONG: Final = 100_000
+_SIZE_RATIO: Final = 32
+"""No bound of a condition's size is larger than so many times the size."""
+_USES: Final = ("? = 1", "? < 1", "? in (1)", "? between 1 and 2", "? like 'x'", "contains(?, 'x')")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_COMPARISON_TOKENS: Final = 100
+_NEEDLESS: Final = 6
+_MEMBER_TOKENS: Final = 8
+"""No comparison has more tokens, but `in`, of which no member has more."""
+
+
+class _Conditions(DuckDB):
+    """The SQL of conditions: names may stand in backticks too, as Spark and MySQL write them."""
+
+    class Tokenizer(DuckDB.Tokenizer):
+        IDENTIFIERS: ClassVar = ['"', "`"]
+
+    class Parser(DuckDBParser):
+        NO_PAREN_IF_COMMANDS = False
+
+        def _warn_unsupported(self) -> None:
+            self.raise_error("no statement is a condition")  # sqlglot would only log it
+
+
+_DIALECT: Final = _Conditions()
+_WORDS: Final = {
+    *(word for phrase in _Conditions.Tokenizer.KEYWORDS for word in phrase.upper().split()),
+    *DuckDBParser.NO_PAREN_FUNCTION_PARSERS,
+    "LAMBDA",
+}
+"""The words that mean something to sqlglot; any other is an attribute wherever one may stand."""
+
+
+def parse(text: object, limits: Limits = TRUSTED) -> Condition:
+    """Parse an SQL condition into its disjunctive normal form.
+
+    >>> render(parse("not (year < 2003 or genre in ('horror'))"))
+    "year >= 2003 and genre != 'horror'"
+    >>> parse("lower(genre) = 'drama'")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tidings.errors.InvalidCondition: `lower(genre)` is not an attribute
+      lower(genre) = 'drama'
+      ^^^^^^^^^^^^
+    possible: comparisons (= != < <= > >=) ...
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidCondition(f"{shown(text)} is no condition; write {POSSIBLE}")
+    text = str(text)  # a subclass might do anything
+    if len(text) * 4 > limits.condition_bytes:
+        size = len(text.encode(errors="replace"))
+        limits.check("condition_bytes", size, "the size of the condition", InvalidCondition)
+    # A list that may be too long is left to the parser, which counts its values as written.
+    simple = None if text.count(",") >= limits.in_values else read_simple(text, _plain_name)
+    if simple and len(text) <= limits.conjunction_predicates:
+        return simple  # a predicate takes more than a character, so this is within all limits
+    condition = simple or parse_any(text, limits)
+    check_condition(condition, limits)
+    return condition
+
+
+def parse_any(text: str, limits: Limits = TRUSTED) -> Condition:
+    """Parse a condition by its tokens, also one of the simplest form; some 20 us a comparison."""
+    try:
+        return _parse(text, limits)
+    except RecursionError:
+        # The caller's stack is nearly full. What can be read must not depend on that, and a thread
+        # begins with an empty stack.
+        with ThreadPoolExecutor(1) as fresh:
+            return fresh.submit(_parse, text, limits).result()
+
+
+def _parse(text: str, limits: Limits) -> Condition:
+    def refuse(why: str, start: int, end: int) -> NoReturn:
+        raise _mistake(text, why, start, end) from None
+
+    tokens = _tokens(text, limits)
+    if len(tokens) > 1 and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    structure = Structure(tokens, limits, refuse)
+    found = structure.conjunctions(_Reader(text, limits).comparison)
+    return Condition(tuple(found))
+
+
+def check_condition(condition: Condition, limits: Limits = TRUSTED) -> None:
+    """Refuse a condition that is larger than the limits allow, also when it is printed."""
+    condition.check(limits)
+    size = condition.size_bound()
+    if size > limits.condition_bytes:
+        what = "the size of the condition in disjunctive normal form"
+        if size <= _SIZE_RATIO * limits.condition_bytes:
+            size = len(render(condition).encode(errors="replace"))
+        limits.check("condition_bytes", size, what, InvalidCondition)
+
+
+def parse_predicate(text: object, limits: Limits = TRUSTED) -> Predicate:
+    """Parse a condition that is a single predicate, as weighted predicates are."""
+    found = parse(text, limits)
+    if len(found.conjunctions) > 1 or len(found.conjunctions[0]) > 1:
+        raise InvalidCondition(
+            f"{shown(text)} is more than one predicate; give each its own weight"
+        )
+    return found.conjunctions[0][0]
+
+
+def _tokens(text: str, limits: Limits = TRUSTED) -> list[Token]:
+    if len(text) > _LONG:
+        # sqlglot takes some 5 us for each of them.
+        count = sum(1 for _ in _TOKEN.finditer(text))
+        most = 16 * limits.predicates + 2 * limits.in_values
+        if count > most:
+            why = f"the condition has {count:,} words and signs; no more than {most:,} are read"
+            raise _mistake(text, why, 0, 1)
+    try:
+        return _DIALECT.tokenize(text)
+    except TokenError:
+        at = _unclosed(text)
+        why = "a quote or comment is opened and not closed" if at < len(text) else UNREADABLE
+        raise _mistake(text, why, at, len(text)) from None
+
+
+def _unclosed(text: str) -> int:
+    """Give the place of the quote or comment that is not closed."""
+    at = 0
+    while closed := _CLOSED.match(text, at):
+        at = closed.end()
+    return at
+
+
+def _offset(text: str, line: int, column: int) -> int:
+    return sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column
+
+
+def _mistake(text: str, what: str, start: int, end: int) -> InvalidCondition:
+    """Show the line of `text` with the place underlined, and say what is possible."""
+    start = min(max(0, start), len(text))
+    line_start = text.rfind("\n", 0, start) + 1
+    line = text[line_start:].split("\n", 1)[0]
+    before = start - line_start
+    cut = max(0, before - _SHOWN // 2)
+    line, before = line[cut : cut + _SHOWN], before - cut
+    marks = " " * before + "^" * max(1, min(end - start, len(line) - before))
+    return InvalidCondition(f"{what}\n  {line}\n  {marks}\npossible: {POSSIBLE}", start)
+
+
+class _Reader:
+    """Reads the comparisons of one text; knows the text to point at what it refuses."""
+
+    def __init__(self, text: str, limits: Limits) -> None:
+        self._text = text
+        self._limits = limits
+        self._parser = _DIALECT.parser()
+        self._stretch = (0, len(text))
+
+    def comparison(self, tokens: Sequence[Token], negated: bool) -> Conjunctions:
+        """Return what one comparison, or its negation, says; this is the door of sqlglot."""
+        self._stretch = (tokens[0].start, tokens[-1].end + 1)
+        tokens = _bare(tokens)
+        self._check_size(tokens)
+        if tokens[-1].token_type is TokenType.SEMICOLON:
+            raise _mistake(self._text, UNREADABLE, tokens[-1].start, tokens[-1].end + 1)
+        node = self.tree(tokens)
+        while isinstance(node, exp.Paren | exp.Not):
+            negated = negated != isinstance(node, exp.Not)
+            node = node.this
+        try:
+            return self._leaf(node, negated=negated)
+        except TidingsError as error:
+            if isinstance(error, InvalidCondition) and error.position is not None:
+                raise
+            self._refuse(node, str(error))
+
+    def tree(self, tokens: list[Token]) -> exp.Expr:
+        """Return the tree of one comparison."""
+        try:
+            found = self._parser.parse_into(exp.Condition, tokens, self._text)
+        except ParseError as error:
+            details = error.errors[0] if error.errors else {}
+            end = _offset(self._text, details.get("line", 1), details.get("col", 1))
+            length = len(details.get("highlight") or "x")
+            raise _mistake(self._text, UNREADABLE, end - length, end) from None
+        except RecursionError:
+            raise
+        except Exception:  # noqa: BLE001 - sqlglot stumbles in many ways over what is no SQL
+            found = []
+        if not found or not isinstance(found[0], exp.Expr):
+            raise _mistake(self._text, UNREADABLE, *self._stretch) from None
+        return exp.Block(expressions=found) if len(found) > 1 else found[0]
+
+    def _check_size(self, tokens: Sequence[Token]) -> None:
+        """Refuse what is too long for one comparison before sqlglot takes its time over it."""
+        if len(tokens) <= _COMPARISON_TOKENS:
+            return
+        members = 0
+        if any(token.token_type is TokenType.IN for token in tokens[:_COMPARISON_TOKENS]):
+            members = 1 + sum(token.token_type is TokenType.COMMA for token in tokens)
+        what = "the number of values of one `in`"
+        self._limits.check("in_values", members, what, InvalidCondition)
+        if len(tokens) > _COMPARISON_TOKENS + members * _MEMBER_TOKENS:
+            raise _mistake(self._text, "this is too long for one comparison", *self._stretch)
+
+    def _leaf(self, node: exp.Expr, *, negated: bool) -> Conjunctions:
+        if type(node) in _COMPARISONS:
+            return [(self._comparison(node, negated=negated),)]
+        if isinstance(node, exp.Between):
+            return self._between(node, negated=negated)
+        if isinstance(node, exp.In):
+            return self._in(node, negated=negated)
+        if isinstance(node, exp.Column):
+            return [(predicate(self._attribute(node), "!=" if negated else "=", True),)]
+        if isinstance(node, exp.Is):
+            self._refuse(node, "`is` is not in the language; a missing attribute satisfies nothing")
+        found = self._pattern(node)
+        if negated or any(part.args.get("negate") for part in (node, node.this)):
+            self._refuse(node, "`not` goes over comparisons, not over patterns")
+        return [(found,)]
+
+    def _comparison(self, node: exp.Expr, *, negated: bool) -> Predicate:
+        operator = _COMPARISONS[type(node)]
+        left, right = node.this, node.expression
+        if not isinstance(left, exp.Column) and isinstance(right, exp.Column):
+            left, right, operator = right, left, _MIRRORED[operator]
+        operator = _NEGATED[operator] if negated else operator
+        return predicate(self._attribute(left), operator, self._literal(right))
+
+    def _between(self, node: exp.Expr, *, negated: bool) -> Conjunctions:
+        name = self._attribute(node.this)
+        low, high = self._literal(node.args["low"]), self._literal(node.args["high"])
+        whole = predicate(name, "between", (low, high))
+        return (
+            [(predicate(name, "<", low),), (predicate(name, ">", high),)] if negated else [(whole,)]
+        )
+
+    def _in(self, node: exp.In, *, negated: bool) -> Conjunctions:
+        if node.args.get("query") or not node.expressions:
+            self._refuse(node, "`in` takes a list of values")
+        name = self._attribute(node.this)
+        members = [self._literal(member) for member in node.expressions]
+        if negated:
+            return [tuple(predicate(name, "!=", member) for member in members)]
+        return [(predicate(name, "in", members),)]
+
+    def _pattern(self, node: exp.Expr) -> Predicate:
+        escape: object = None
+        if isinstance(node, exp.Escape):
+            escape, node = self._literal(node.expression), node.this
+        if isinstance(node, exp.Like):
+            operator, operand = self._like(node, escape)
+            return predicate(self._attribute(node.this), operator, operand)
+        if type(node) in _FUNCTIONS:
+            return predicate(
+                self._attribute(node.this), _FUNCTIONS[type(node)], self._literal(node.expression)
+            )
+        self._refuse(node, f"`{self._quote(node)}` is not in the language")
+
+    def _like(self, node: exp.Like, escape: object) -> tuple[str, str]:
+        """Read a pattern: `%` at its ends only, other signs as they are, `escape` before either."""
+        pattern = self._literal(node.expression)
+        if not isinstance(pattern, str):
+            self._refuse(node, "`like` needs a string")
+        marks = re.findall(rf"{re.escape(str(escape))}.|." if escape else ".", pattern, re.DOTALL)
+        before, after = marks[:1] == ["%"], marks[-1:] == ["%"] and len(marks) > 1
+        inner = marks[int(before) : len(marks) - int(after)]
+        if "%" in inner or "_" in inner:
+            self._refuse(node, "`like` takes % at the ends only, and no _")
+        operator = {
+            (False, False): "=",
+            (False, True): "prefix",
+            (True, False): "suffix",
+            (True, True): "substring",
+        }[(before, after)]
+        return operator, "".join(mark[-1] for mark in inner)
+
+    def _attribute(self, node: exp.Expr) -> str:
+        if not isinstance(node, exp.Column):
+            self._refuse(node, f"`{self._quote(node)}` is not an attribute")
+        return ".".join(part.name for part in node.parts)
+
+    def _literal(self, node: exp.Expr) -> object:
+        if isinstance(node, exp.Paren):
+            return self._literal(node.this)
+        if isinstance(node, exp.Boolean):
+            return bool(node.this)
+        if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+            return -self._number(node.this)
+        if isinstance(node, exp.Literal):
+            return node.this if node.is_string else self._number(node)
+        if isinstance(node, exp.Cast) and node.to.this in _TIMES and node.this.is_string:
+            return {"time": node.this.name}
+        self._refuse(node, f"`{self._quote(node)}` is not a value")
+
+    def _number(self, node: exp.Literal) -> int | float:
+        if node.is_string:
+            self._refuse(node, f"`{self._quote(node)}` is not a number")
+        try:
+            return number(node.this)
+        except ValueError:
+            self._refuse(node, f"`{shown(node.this)}` is not a number")
+
+    def _refuse(self, node: exp.Expr, why: str) -> NoReturn:
+        raise _mistake(self._text, why, *self._place(node)) from None
+
+    def _quote(self, node: exp.Expr) -> str:
+        if not any("start" in part.meta for part in node.walk()):
+            return node.sql(_Conditions).lower()
+        start, end = self._place(node)
+        return self._text[start:end]
+
+    def _place(self, node: exp.Expr) -> tuple[int, int]:
+        """Give the stretch of text that the named parts of `node`, or what it is in, stand in."""
+        places = [part.meta for part in node.walk() if "start" in part.meta]
+        if not places:
+            return self._place(node.parent) if node.parent else self._stretch
+        start, end = min(p["start"] for p in places), max(p["end"] for p in places) + 1
+        inside = self._text[start:end]
+        closing = inside.count("(") - inside.count(")")
+        return start, end + max(0, closing)
+
+
+def _bare(tokens: Sequence[Token]) -> list[Token]:
+    """Leave out what is more than two parentheses around the same, which sqlglot recurses over."""
+    if len(tokens) < _NEEDLESS:
+        return list(tokens)
+    left = list[int]()  # places of the opening parentheses that wait for their closing ones
+    pairs = dict[int, int]()
+    for at, token in enumerate(tokens):
+        if token.token_type is TokenType.L_PAREN:
+            left.append(at)
+        elif token.token_type is TokenType.R_PAREN and left:
+            pairs[left.pop()] = at
+    needless = {
+        place
+        for opened, closed in pairs.items()
+        if pairs.get(opened + 1) == closed - 1 and pairs.get(opened + 2) == closed - 2
+        for place in (opened, closed)
+    }
+    return [token for at, token in enumerate(tokens) if at not in needless]
+
+
+def render(condition: Condition) -> str:
+    """Print a condition so that parsing gives it back."""
+    parts = [
+        " and ".join(render_predicate(part) for part in conj) for conj in condition.conjunctions
+    ]
+    return parts[0] if len(parts) == 1 else " or ".join(f"({part})" for part in parts)
+
+
+def render_predicate(part: Predicate) -> str:
+    """Print one predicate.
+
+    >>> render_predicate(predicate("year", ">", 2003))
+    'year > 2003'
+    """
+    name = part.attribute if _plain_name(part.attribute) else _quoted(part.attribute, '"')
+    if part.operator == "between":
+        return _render_between(name, part)
+    if part.operator == "in":
+        members = sorted(part.operand)
+        return f"{name} in ({', '.join(_render_key(part.family, key) for key in members)})"
+    if part.operator in _RENDER_PATTERN:
+        return _RENDER_PATTERN[part.operator](name, str(part.operand))
+    return f"{name} {part.operator} {_render_key(part.family, part.operand)}"
+
+
+@lru_cache(maxsize=4096)
+def _plain_name(name: str) -> bool:
+    """Tell whether the parser reads `name` as a bare attribute wherever one may stand."""
+    if not _NAME.fullmatch(name):
+        return False
+    if name.upper() not in _WORDS:
+        return True
+    return all(_stands_alone(name, use.replace("?", name)) for use in _USES)
+
+
+def _stands_alone(name: str, text: str) -> bool:
+    """Tell whether the only attribute of a comparison, also in parentheses, has this name."""
+    try:
+        trees = [_Reader(each, TRUSTED).tree(_tokens(each)) for each in (text, f"({text})")]
+    except InvalidCondition:
+        return False
+    columns = [
+        [part.name for part in tree.walk() if isinstance(part, exp.Column)] for tree in trees
+    ]
+    return columns == [[name], [name]]
+
+
+def _quoted(text: str, mark: str) -> str:
+    return mark + text.replace(mark, mark * 2) + mark
+
+
+def _like(left: str, right: str, function: str) -> Callable[[str, str], str]:
+    """Print as `like`, or as a function where the operand holds signs that `like` would read."""
+
+    def written(name: str, operand: str) -> str:
+        if not operand or "%" in operand or "_" in operand:
+            return f"{function}({name}, {_quoted(operand, chr(39))})"
+        return f"{name} like {_quoted(left + operand + right, chr(39))}"
+
+    return written
+
+
+_RENDER_PATTERN: Final = {
+    "prefix": _like("", "%", "starts_with"),
+    "suffix": _like("%", "", "ends_with"),
+    "substring": _like("%", "%", "contains"),
+}
+
+
+def _render_between(name: str, part: Predicate) -> str:
+    low, high = part.operand
+    if part.family == "string":
+        return f"{name} between {_render_key('string', low)} and {_render_key('string', high)}"
+    if low == high:
+        return f"{name} = {_render_key(part.family, low)}"
+    above, below = _bound(part.family, low, math.inf), _bound(part.family, high, -math.inf)
+    if low == -math.inf:
+        return f"{name} <{below}"
+    if high == math.inf:
+        return f"{name} >{above}"
+    if above.startswith("= ") and below.startswith("= "):
+        return f"{name} between {above[2:]} and {below[2:]}"
+    return f"{name} >{above} and {name} <{below}"
+
+
+def _bound(family: str, bound: float, inwards: float) -> str:
+    """Print `= bound`, or the strict bound next to it where that is the rounder one."""
+    if not math.isfinite(bound):
+        return ""
+    closed = _render_key(family, bound)
+    strict = math.nextafter(bound, -inwards)
+    if family == "time":
+        whole = key_us(bound) / SECOND_US == bound
+        return f"= {closed}" if whole else f" {_render_key(family, strict)}"
+    opened = _render_key(family, strict)
+    rounder = math.isfinite(strict) and len(opened) < len(closed)
+    return f" {opened}" if rounder else f"= {closed}"
+
+
+def _render_key(family: str, key: Any) -> str:
+    if family == "string":
+        return _quoted(str(key), "'")
+    if family == "boolean":
+        return "true" if key else "false"
+    number = float(key)
+    if family == "time":
+        return f"timestamp '{format_time(key_us(number))}'"
+    return str(int(number)) if number.is_integer() and abs(number) < _WRITTEN_OUT else repr(number)

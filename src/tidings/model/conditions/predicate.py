@@ -1,0 +1,252 @@
+"""Predicates and conditions (PREF 2, TKS Def. 3.1.2): what one attribute must satisfy, and DNF.
+
+An interval is the one form of every bound on a number or a time: `x >= 3`, `x = 3` and
+`x between 3 and 5` are all `x in [low, high]`, a strict bound being the neighbouring float64.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tidings.errors import InvalidCondition, shown
+from tidings.model import validate
+from tidings.model.limits import Limits
+from tidings.model.values import Family, Key, Range, Token, format_time, key_us, scalar, token
+
+Interval = tuple[float, float]
+TokenMap = Mapping[str, frozenset[Token]]
+
+BOUNDS: Final = ("=", "<", "<=", ">", ">=", "between")
+PATTERNS: Final = ("prefix", "suffix", "substring")
+LIMITS: Final[dict[str, Interval]] = {
+    "number": (-sys.float_info.max, sys.float_info.max),
+    "time": (-62_135_596_800.0, 253_402_300_799.999999),  # the years 1 to 9999
+}
+REPEATED: Final = 4
+"""How often, on average, each predicate may stand in a normal form of the largest size."""
+OPERATORS: Final = (*BOUNDS, "!=", *PATTERNS, "in")
+
+_HOLDS: Final[dict[str, Callable[..., bool]]] = {
+    "=": lambda value, operand: value == operand,
+    "!=": lambda value, operand: value != operand,
+    "<": lambda value, operand: value < operand,
+    "<=": lambda value, operand: value <= operand,
+    ">": lambda value, operand: value > operand,
+    ">=": lambda value, operand: value >= operand,
+    "between": lambda value, operand: operand[0] <= value <= operand[1],
+    "prefix": lambda value, operand: value.startswith(operand),
+    "suffix": lambda value, operand: value.endswith(operand),
+    "substring": lambda value, operand: operand in value,
+    "in": lambda value, operand: value in operand,
+}
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """One constraint on one attribute; make it with `predicate()`, which checks and normalises.
+
+    `operand` is a key of `family`, an interval for `between`, a frozenset for `in`.
+    """
+
+    attribute: str
+    operator: str
+    family: Family
+    operand: Any
+
+    def holds(self, tokens: TokenMap) -> bool:
+        """Tell whether *some* value of the attribute satisfies this (PREF Def. 1).
+
+        A missing attribute and a value of another family do not, `!=` included.
+        """
+        return any(
+            family == self.family and self._satisfied_by(key)
+            for family, key in tokens.get(self.attribute, ())
+        )
+
+    def size_bound(self) -> int:
+        """Return a number of bytes that the printed predicate does not exceed."""
+        operand = self.operand
+        members = operand if isinstance(operand, tuple | frozenset) else (operand,)
+        # A character takes up to 4 bytes, and a quote 2; a number or time, less than 48.
+        size = sum(4 * len(each) + 8 if isinstance(each, str) else 48 for each in members)
+        return 2 * (4 * len(self.attribute) + 16) + size
+
+    def _satisfied_by(self, key: Key) -> bool:
+        if isinstance(key, Range):
+            return key.satisfies(self.operator, self.operand)
+        return _HOLDS[self.operator](key, self.operand)
+
+
+def predicate(attribute: object, operator: str, operand: object) -> Predicate:
+    """Make a valid predicate; bounds on numbers and times come out as intervals.
+
+    >>> predicate("year", ">=", 2003).operand
+    (2003.0, inf)
+    >>> predicate("year", "between", (7, 3))
+    Traceback (most recent call last):
+    tidings.errors.InvalidCondition: year: low 7 is above high 3, so nothing can satisfy it
+    """
+    attribute = validate.name("an attribute's name", attribute, InvalidCondition)
+    if operator not in OPERATORS:
+        raise InvalidCondition(
+            f"{shown(operator)} is no operator; there are {', '.join(OPERATORS)}"
+        )
+    if operator == "in":
+        family, keys = _members(attribute, operand)
+        return Predicate(attribute, "in", family, keys)
+    if operator == "between":
+        return _between(attribute, operand)
+    family, key = _token(attribute, operand)
+    if operator in PATTERNS and family != "string":
+        raise InvalidCondition(f"{attribute}: {operator} needs a string, not {shown(operand)}")
+    if family == "boolean" and operator not in ("=", "!="):
+        raise InvalidCondition(f"{attribute}: booleans have no order; use = or !=")
+    if family in ("number", "time") and operator in BOUNDS:
+        return _bounded(attribute, operator, family, float(key))
+    return Predicate(attribute, operator, family, key)
+
+
+def _bounded(attribute: str, operator: str, family: Family, bound: float) -> Predicate:
+    low, high = _interval(operator, bound)
+    first, last = LIMITS[family]
+    if low > last or high < first:
+        raise InvalidCondition(
+            f"{attribute}: no {family} is {operator} {_show(family, bound)}, "
+            "so nothing can satisfy it"
+        )
+    return Predicate(attribute, "between", family, (low, high))
+
+
+def _interval(operator: str, bound: float) -> Interval:
+    match operator:
+        case "=":
+            return (bound, bound)
+        case "<":
+            return (-math.inf, math.nextafter(bound, -math.inf))
+        case "<=":
+            return (-math.inf, bound)
+        case ">":
+            return (math.nextafter(bound, math.inf), math.inf)
+        case _:
+            return (bound, math.inf)
+
+
+def _between(attribute: str, operand: object) -> Predicate:
+    if not isinstance(operand, tuple | list) or len(operand) != 2:
+        raise InvalidCondition(f"{attribute}: between needs two bounds, not {shown(operand)}")
+    (family, low), (other, high) = (_token(attribute, bound) for bound in operand)
+    if family != other or family == "boolean":
+        raise InvalidCondition(
+            f"{attribute}: between needs two numbers, strings or times, not {shown(operand)}"
+        )
+    if low > high:
+        raise _empty(attribute, family, low, high)
+    return Predicate(attribute, "between", family, (low, high))
+
+
+def _token(attribute: str, value: object) -> tuple[Family, Any]:
+    found = scalar(value)
+    if isinstance(found, Range):
+        raise InvalidCondition(
+            f"{attribute}: {shown(value)} is for events; a condition has between"
+        )
+    return token(found)
+
+
+def _members(attribute: str, operand: object) -> tuple[Family, frozenset[Key]]:
+    if not isinstance(operand, tuple | list | set | frozenset) or not operand:
+        raise InvalidCondition(f"{attribute}: in needs a list of values, not {shown(operand)}")
+    members = {_token(attribute, member) for member in operand}
+    families = {family for family, _ in members}
+    if len(families) > 1:
+        raise InvalidCondition(
+            f"{attribute}: the values of one `in` must be of one family, not "
+            + " and ".join(sorted(families))
+        )
+    return families.pop(), frozenset(key for _, key in members)
+
+
+def _empty(attribute: str, family: Family, low: Key, high: Key) -> InvalidCondition:
+    bounds = [_show(family, bound) for bound in (low, high)]
+    strict = " (a bound is strict)" if bounds[0] == bounds[1] else ""
+    return InvalidCondition(
+        f"{attribute}: low {bounds[0]} is above high {bounds[1]}{strict}, so nothing can satisfy it"
+    )
+
+
+def _show(family: Family, bound: Any) -> str:
+    if isinstance(bound, str):
+        return shown(bound)
+    return format_time(key_us(bound)) if family == "time" else f"{bound:.12g}"
+
+
+def fold(predicates: Iterable[Predicate]) -> tuple[Predicate, ...]:
+    """Make a conjunction: all bounds on one number or time become one interval (SEMANTICS 2).
+
+    Order of first appearance is kept, equal predicates stand once, an empty interval is refused.
+    """
+    folded: dict[object, Predicate] = {}
+    for part in predicates:
+        bounds = part.operator == "between" and part.family in ("number", "time")
+        slot = (part.attribute, part.family) if bounds else part
+        folded[slot] = _intersect(folded[slot], part) if slot in folded else part
+    return tuple(folded.values())
+
+
+def _intersect(one: Predicate, other: Predicate) -> Predicate:
+    if one == other:
+        return one
+    (low, high), (low2, high2) = one.operand, other.operand
+    low, high = max(low, low2), min(high, high2)
+    if low > high:
+        raise _empty(one.attribute, one.family, low, high)
+    return Predicate(one.attribute, "between", one.family, (low, high))
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A disjunction of conjunctions of predicates (DNF); it counts once, whatever holds."""
+
+    conjunctions: tuple[tuple[Predicate, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not self.conjunctions or not all(self.conjunctions):
+            raise InvalidCondition("a condition needs at least one predicate")
+        folded = dict.fromkeys(fold(conjunction) for conjunction in self.conjunctions)
+        object.__setattr__(self, "conjunctions", tuple(folded))
+
+    def holds(self, tokens: TokenMap) -> bool:
+        """Tell whether every predicate of some conjunction holds."""
+        return any(
+            all(part.holds(tokens) for part in conjunction) for conjunction in self.conjunctions
+        )
+
+    def check(self, limits: Limits) -> None:
+        """Refuse a condition with more predicates, or more values of one, than the limits allow."""
+        check, conjunctions = limits.check, self.conjunctions
+        check("conjunctions", len(conjunctions), "the number of conjunctions", InvalidCondition)
+        total = 0
+        for conjunction in conjunctions:
+            size = len(conjunction)
+            what = "the number of predicates of one conjunction"
+            check("conjunction_predicates", size, what, InvalidCondition)
+            total += size
+            for part in conjunction:
+                if part.operator == "in":
+                    what = "the number of values of one `in`"
+                    check("in_values", len(part.operand), what, InvalidCondition)
+        if total > limits.predicates:
+            # A normal form repeats predicates; what counts are the different ones.
+            different = max(len(set(self.predicates)), -(-total // REPEATED))
+            check("predicates", different, "the number of predicates", InvalidCondition)
+
+    def size_bound(self) -> int:
+        """Return a number of bytes that the printed condition does not exceed."""
+        return sum(part.size_bound() for conjunction in self.conjunctions for part in conjunction)
+
+    @property
+    def predicates(self) -> tuple[Predicate, ...]:
+        """All predicates, once each, in written order."""
+        return tuple(dict.fromkeys(part for conj in self.conjunctions for part in conj))

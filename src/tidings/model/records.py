@@ -1,0 +1,368 @@
+"""Events, subscriptions, matches and deliveries: frozen, and valid if they exist."""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import InitVar, dataclass, field
+from functools import cached_property
+from typing import Any, Final, Literal, TypeVar
+
+from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError, shown
+from tidings.model import validate
+from tidings.model.conditions.parser import (
+    check_condition,
+    parse,
+    parse_predicate,
+    render,
+    render_predicate,
+)
+from tidings.model.conditions.predicate import Condition, Predicate, TokenMap
+from tidings.model.limits import TRUSTED, Limits
+from tidings.model.values import (
+    SECOND_US,
+    Value,
+    attribute_value,
+    format_time,
+    parse_time_us,
+    plain,
+    tokens,
+)
+
+T = TypeVar("T")
+State = Literal["active", "inactive", "dead"]
+_MOST: Final = 1e100
+STATES: Final = ("active", "inactive", "dead")
+LAST_SEQUENCE: Final = (1 << 61) - 1
+"""The largest number of a publication; windows add their lengths to it, all in 64 bits."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A publication: an id, a publication time and named attributes (PREF 2).
+
+    `published_at` may be epoch seconds, a datetime or RFC 3339; `published_us` is what everything
+    orders by. `sequence` is the number of the publication, for windows that count all of them.
+    `probabilities` say how sure attributes are; they weigh what those contribute to `relaxed`.
+
+    >>> Event("e1", {"genre": ["drama", "comedy"], "year": 2003}, published_at=0).published_us
+    0
+    """
+
+    id: str
+    attributes: Mapping[str, Any] = field(hash=False)
+    published_at: Any
+    sequence: int | None = None
+    probabilities: Mapping[str, float] = field(default_factory=dict, hash=False)
+    published_us: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _set(self, id=validate.name("an event's id", self.id, InvalidEvent))
+        if self.sequence is not None:
+            label = f"event {self.id}: sequence"
+            number = validate.count(label, self.sequence, InvalidEvent, low=0, high=LAST_SEQUENCE)
+            _set(self, sequence=number)
+        us = self._read("published_at", lambda: parse_time_us(self.published_at))
+        label = f"event {self.id}: attributes are a mapping of names to values"
+        given = validate.mapping(label, self.attributes, InvalidEvent)
+        values = dict(self._value(name, value) for name, value in given.items())
+        _set(self, attributes=values, published_us=us, published_at=_seconds(self.published_at, us))
+        if type(self.probabilities) is not dict or self.probabilities:
+            _set(self, probabilities=self._read_probabilities())
+
+    @cached_property
+    def tokens(self) -> TokenMap:
+        """The values of each attribute as they are compared."""
+        return {name: tokens(value) for name, value in self.attributes.items()}
+
+    @classmethod
+    def known(
+        cls, name: str, attributes: dict[str, Any], published_us: int, sequence: int | None
+    ) -> "Event":
+        """Make an event of which everything is known to be right, and as it would be kept."""
+        made = object.__new__(cls)
+        made.__dict__.update(
+            id=name,
+            attributes=attributes,
+            published_at=published_us / SECOND_US,
+            sequence=sequence,
+            probabilities={},
+            published_us=published_us,
+        )
+        return made
+
+    def _read_probabilities(self) -> dict[str, float]:
+        label = f"event {self.id}: probabilities are a mapping of attributes to numbers"
+        found = dict[str, float]()
+        for given, value in validate.mapping(label, self.probabilities, InvalidEvent).items():
+            name = validate.name(f"event {self.id}: an attribute's name", given, InvalidEvent)
+            if name not in self.attributes:
+                raise InvalidEvent(
+                    f"event {self.id}: there is no attribute {shown(name)} to be sure of"
+                )
+            label = f"event {self.id}: the probability of {name}"
+            number = validate.number(label, value, InvalidEvent, high=1)
+            found[name] = value if type(value) is int else number
+        return found
+
+    def _value(self, given: object, value: object) -> tuple[str, Value]:
+        name = validate.name(f"event {self.id}: an attribute's name", given, InvalidEvent)
+        return name, self._read(f"attribute {name}", lambda: attribute_value(value))
+
+    def _read(self, what: str, read: Callable[[], T]) -> T:
+        try:
+            return read()
+        except TidingsError as error:
+            raise InvalidEvent(f"event {self.id}: {what}: {error}") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON form."""
+        form: dict[str, Any] = {
+            "id": self.id,
+            "published_at": format_time(self.published_us),
+            "attributes": {name: plain(value) for name, value in self.attributes.items()},
+        }
+        more = {"sequence": self.sequence, "probabilities": dict(self.probabilities) or None}
+        return form | {name: value for name, value in more.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> "Event":
+        """Make the event of a JSON form whose fields are known to be right."""
+        return cls(
+            form["id"],
+            form["attributes"],
+            form["published_at"],
+            form.get("sequence"),
+            form.get("probabilities", {}),
+        )
+
+    def numbered(self, sequence: int) -> "Event":
+        """Give the same event with a sequence number."""
+        twin = copy(self)
+        _set(twin, sequence=sequence)
+        return twin
+
+
+def _seconds(given: object, us: int) -> float:
+    """Return a publication time as it is kept: a number as it was given, all else in seconds."""
+    if type(given) is int or type(given) is float:
+        return given
+    if isinstance(given, int) and not isinstance(given, bool):
+        return int.__int__(given)
+    return float.__float__(given) if isinstance(given, float) else us / SECOND_US
+
+
+def newest_first(event: Event) -> tuple[int, str]:
+    """Give the order of ties between events: newer publication time, then smaller id."""
+    return (-event.published_us, event.id)
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A predicate with its weight (RPS) or preference (TKS Def. 3.2.1), and its tuple state."""
+
+    predicate: Predicate
+    weight: float = 1.0
+    state: State = "active"
+
+    def __post_init__(self) -> None:
+        _set(self, weight=_scaled("the weight", self.weight, 1 / _MOST))
+        validate.choice("the state", self.state, STATES, InvalidSubscription)
+        if not isinstance(self.predicate, Predicate):
+            raise InvalidSubscription(f"{shown(self.predicate)} is no predicate")
+
+    def to_dict(self) -> list[Any]:
+        """Give the JSON form: `[condition, weight]`, and the state where it is not active."""
+        form: list[Any] = [render_predicate(self.predicate), self.weight]
+        return form if self.state == "active" else [*form, self.state]
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """A standing interest: a condition (`where`), or weighted predicates (`any`).
+
+    `prefrank` serves the preference scorer (PREF Def. 3), `score` the exact one (RPS). What is
+    larger than the `limits` allow is refused; they are not kept.
+
+    >>> Subscription("s1", "addison", where="genre = 'drama'", prefrank=0.8).to_dict()["where"]
+    "genre = 'drama'"
+    """
+
+    id: str
+    subscriber: str
+    where: Condition | str | None = None
+    any: Sequence[Weighted | Sequence[Any]] | None = None
+    prefrank: float | None = None
+    score: float | None = None
+    limits: InitVar[Limits] = TRUSTED
+
+    def __post_init__(self, limits: Limits) -> None:
+        _set(self, id=validate.name("a subscription's id", self.id, InvalidSubscription))
+        label = f"subscription {self.id}"
+        owner = validate.name(f"{label}: subscriber", self.subscriber, InvalidSubscription)
+        _set(self, subscriber=owner)
+        if (self.where is None) == (self.any is None):
+            raise InvalidSubscription(f"{label}: give either `where` or `any`")
+        if self.prefrank is not None:
+            rank = validate.number(f"{label}: prefrank", self.prefrank, InvalidSubscription, high=1)
+            _set(self, prefrank=rank)
+        if self.score is not None:
+            _set(self, score=_scaled(f"{label}: score", self.score))
+        try:
+            if isinstance(self.where, Condition):
+                check_condition(self.where, limits)
+            elif self.where is not None:
+                _set(self, where=parse(self.where, limits))
+            if self.any is not None:
+                entries = _entries(self.any, limits)
+                _set(self, any=tuple(_weighted(entry, limits) for entry in entries))
+        except TidingsError as error:
+            raise InvalidSubscription(f"{label}: {error}") from None
+        if not self.groups:
+            raise InvalidSubscription(f"{label}: `any` needs at least one predicate")
+
+    @cached_property
+    def groups(self) -> tuple[tuple[Weighted, ...], ...]:
+        """The weighted predicates: a group for each conjunction; those of `any` are one group.
+
+        A plain condition counts each of its predicates with weight 1.
+        """
+        if isinstance(self.where, Condition):
+            return tuple(tuple(map(Weighted, conj)) for conj in self.where.conjunctions)
+        return (self.any,) if self.any else ()  # type: ignore[return-value]
+
+    @cached_property
+    def conjunctions(self) -> tuple[tuple[Predicate, ...], ...]:
+        """The condition in disjunctive normal form; only active predicates count."""
+        return tuple(
+            tuple(part.predicate for part in group if part.state == "active")
+            for group in self.groups
+        )
+
+    def matches(self, event: Event) -> bool:
+        """Tell whether this covers the event (PREF Def. 1): a whole conjunction holds."""
+        return any(
+            bool(conj) and all(part.holds(event.tokens) for part in conj)
+            for conj in self.conjunctions
+        )
+
+    def touches(self, event: Event) -> bool:
+        """Tell whether at least one predicate holds (RPS, relaxed matching)."""
+        return any(part.holds(event.tokens) for conj in self.conjunctions for part in conj)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON form."""
+        form: dict[str, Any] = {"id": self.id, "subscriber": self.subscriber}
+        if isinstance(self.where, Condition):
+            form["where"] = render(self.where)
+        else:
+            form["any"] = [part.to_dict() for part in self.groups[0]]
+        given = {"prefrank": self.prefrank, "score": self.score}
+        return form | {name: value for name, value in given.items() if value is not None}
+
+
+def _entries(given: Any, limits: Limits) -> Sequence[Any]:
+    entries = _listed(given)
+    if entries is None:
+        raise InvalidSubscription(f"`any` is a list of [condition, weight], not {shown(given)}")
+    what = "the number of predicates of `any`"
+    limits.check("any_predicates", len(entries), what, InvalidSubscription)
+    return entries
+
+
+def _listed(given: object) -> Sequence[Any] | None:
+    """Return a sequence, but no text, as a plain one; None for anything else."""
+    if type(given) is list or type(given) is tuple:
+        return given
+    if isinstance(given, str | bytes | bytearray | memoryview) or not isinstance(given, Sequence):
+        return None
+    try:
+        return list(given)
+    except Exception:  # noqa: BLE001 - the methods of a foreign class
+        return None
+
+
+def _scaled(what: str, value: object, least: float = 0.0) -> float:
+    """Check a score or weight, within bounds that let no sum, mean or ratio of them overflow."""
+    found = validate.number(what, value, InvalidSubscription)
+    if found and not least <= found <= _MOST:
+        limits = f"0 or between {least:g} and {_MOST:g}" if least else f"at most {_MOST:g}"
+        raise InvalidSubscription(f"{what} is {limits}, not {shown(value)}")
+    return found
+
+
+def _weighted(given: Any, limits: Limits) -> Weighted:
+    """Read `[condition, weight]` or `[condition, weight, state]`."""
+    if isinstance(given, Weighted):
+        return given
+    entry = _listed(given)
+    if entry is None or len(entry) not in (2, 3):
+        what = shown(given)
+        raise InvalidSubscription(f"{what} is no weighted predicate; write [condition, weight]")
+    text, weight, state = (*entry, "active")[:3]
+    part = parse_predicate(text, limits)
+    try:
+        return Weighted(part, weight, state)
+    except InvalidSubscription as error:
+        raise InvalidSubscription(f"{shown(text)}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Match:
+    """An event that a subscriber may want: its score, and the subscriptions that matched."""
+
+    subscriber: str
+    event: Event
+    score: float
+    matched: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON form, with the whole event."""
+        return {
+            "subscriber": self.subscriber,
+            "event": self.event.to_dict(),
+            "score": self.score,
+            "matched": list(self.matched),
+        }
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> "Match":
+        """Make the match of a JSON form."""
+        event = Event.from_dict(form["event"])
+        return cls(form["subscriber"], event, form["score"], tuple(form["matched"]))
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """An event delivered to a subscriber: its rank and position in the window that it won in."""
+
+    subscriber: str
+    event: str
+    rank: float
+    position: int
+    window: Mapping[str, Any] = field(hash=False)
+    matched: tuple[str, ...]
+    sequence: int
+    delivered_us: int
+
+    @property
+    def delivered_at(self) -> str:
+        """The time of the decision, RFC 3339."""
+        return format_time(self.delivered_us)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON form."""
+        return {
+            "subscriber": self.subscriber,
+            "event": self.event,
+            "rank": self.rank,
+            "position": self.position,
+            "window": dict(self.window),
+            "matched": list(self.matched),
+            "sequence": self.sequence,
+            "delivered_at": self.delivered_at,
+        }
+
+
+def _set(frozen: object, **fields: Any) -> None:
+    """Set fields of a frozen object while it is made."""
+    for name, value in fields.items():
+        object.__setattr__(frozen, name, value)

@@ -1,0 +1,451 @@
+"""Values: the four families an attribute may have, and the times and durations around them.
+
+A value is compared as a pair `(family, key)` (SEMANTICS 2). Numbers and times have float64 keys,
+so integers and floats compare with each other; strings compare by code point.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from itertools import islice
+from numbers import Integral, Real
+from typing import Any, Final, Literal, NamedTuple, Union
+
+import numpy as np
+
+from tidings.errors import MESSAGE_BYTES, InvalidValue, TidingsError, clipped, shown
+from tidings.model.validate import encodable, plain_text
+
+Family = Literal["number", "string", "boolean", "time"]
+Scalar = Union[bool, int, float, str, datetime, "Range"]
+Value = Scalar | tuple[Scalar, ...]
+Key = Union[bool, float, str, "Range"]
+Token = tuple[Family, Key]
+
+SECOND_US: Final = 1_000_000
+PRINTED_BYTES: Final = 16_000_000
+"""About as much of one value is printed in a dead letter; a larger one is shown in short."""
+PRINTED_LEVELS: Final = 100
+"""Levels of a value that are printed, which writers and readers of JSON take on any stack."""
+_PRINTED_BITS: Final = 14_000
+_SCALAR_BYTES: Final = 8
+_CONTAINER_BYTES: Final = 56
+"""What a list takes in memory: lists that hold each other grow beyond all bounds soon."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+EARLIEST: Final = -62_135_596_800
+LATEST: Final = 253_402_300_799
+"""Within these seconds are the years 1 to 9999."""
+EARLIEST_US: Final = EARLIEST * SECOND_US
+LATEST_US: Final = LATEST * SECOND_US + 999_999
+
+_DURATION: Final = re.compile(r"(\d{1,15}(?:\.\d+)?)(us|ms|s|m|h|d|w)")
+_ISO_DURATION: Final = re.compile(
+    r"P(?:(\d{1,15})W)?(?:(\d{1,15})D)?"
+    r"(?:T(?:(\d{1,15})H)?(?:(\d{1,15})M)?(?:(\d{1,15}(?:\.\d+)?)S)?)?"
+)
+_UNIT_US: Final = {
+    "us": 1,
+    "ms": 1_000,
+    "s": SECOND_US,
+    "m": 60 * SECOND_US,
+    "h": 3_600 * SECOND_US,
+    "d": 86_400 * SECOND_US,
+    "w": 604_800 * SECOND_US,
+}
+
+
+def rounded(x: float) -> float:
+    """Round a computed value to 12 decimals, so that the order of additions cannot decide."""
+    return round(x, 12)
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number or time of which only [low, high] is known (RPS, future work).
+
+    With mode "overlaps" a predicate holds if some value of the range satisfies it, with "contained"
+    if every value does.
+    """
+
+    low: Any
+    high: Any
+    mode: str = "overlaps"
+    family: Family = field(init=False, repr=False, compare=False)
+    span: tuple[float, float] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        bounds = [_bound(bound) for bound in (self.low, self.high)]
+        (family, low), (other, high) = map(token, bounds)
+        if family != other or not isinstance(low, float) or not isinstance(high, float):
+            what = f"{shown(self.low)} and {shown(self.high)}"
+            raise InvalidValue(f"a range goes from a number or time to another, not between {what}")
+        if low > high:
+            raise InvalidValue(f"the range's low {bounds[0]} is above its high {bounds[1]}")
+        given: object = self.mode
+        mode = plain_text(given) if isinstance(given, str) else None
+        if mode not in ("overlaps", "contained"):
+            what = shown(self.mode)
+            raise InvalidValue(f"a range's mode is 'overlaps' or 'contained', not {what}")
+        # The bounds are kept as scalars, which can be hashed, compared and written in JSON.
+        kept = {"low": bounds[0], "high": bounds[1], "mode": mode, "family": family}
+        for name, value in (kept | {"span": (low, high)}).items():
+            object.__setattr__(self, name, value)
+
+    def satisfies(self, operator: str, operand: Any) -> bool:
+        """Tell whether some, or every, value satisfies `between`, `in` or `!=`."""
+        low, high = self.span
+        every = self.mode == "contained"
+        if operator == "between":
+            least, most = map(float, operand)
+            return least <= low and high <= most if every else low <= most and least <= high
+        if operator == "in":
+            inside = any(low <= member <= high for member in operand)
+            return inside and (low == high or not every)
+        return not low <= operand <= high if every else not low == high == operand
+
+    def to_form(self) -> dict[str, Any]:
+        """Give the JSON form."""
+        form = {"range": [plain(self.low), plain(self.high)]}
+        return form if self.mode == "overlaps" else form | {"mode": self.mode}
+
+
+def scalar(value: object) -> Scalar:
+    """Give `value` as one of the four families, or refuse it by name.
+
+    >>> scalar(3), scalar("drama"), scalar(True)
+    (3, 'drama', True)
+    >>> scalar(float("nan"))
+    Traceback (most recent call last):
+    tidings.errors.InvalidValue: nan is not a finite number
+    """
+    kind = type(value)
+    if kind is int or kind is float:
+        return _finite(value)  # type: ignore[arg-type]
+    if kind is str and value.isascii():  # type: ignore[attr-defined]
+        return value  # type: ignore[return-value]
+    try:
+        return _converted(value)
+    except TidingsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the methods of a foreign class
+        why = f"it fails with {shown(error)}"
+        raise InvalidValue(f"{shown(value)} cannot be read as a value: {why}") from None
+
+
+def _converted(value: object) -> Scalar:
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value[()]
+    if isinstance(value, np.generic):
+        value = _unboxed(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _finite(int.__int__(value))  # type: ignore[arg-type]
+    if isinstance(value, str):
+        return _text(plain_text(value))
+    if isinstance(value, bool | Range):
+        return value
+    if isinstance(value, datetime):
+        return _utc(value)
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if isinstance(value, Real | Decimal):
+        return _finite(value)
+    if isinstance(value, Mapping):
+        return _tagged(dict(value.items()))
+    raise _no_value(value)
+
+
+def _text(text: str) -> str:
+    if not encodable(text):
+        raise InvalidValue(f"{shown(text)} holds half a surrogate pair, which UTF-8 cannot hold")
+    return text
+
+
+def _bound(value: object) -> Scalar:
+    """Read a bound of a range, which is no range itself, in whatever form."""
+    if isinstance(value, Range) or (isinstance(value, Mapping) and "range" in value):
+        raise InvalidValue(f"a range goes from a number or time to another, not {shown(value)}")
+    return scalar(value)
+
+
+def _tagged(form: Mapping[str, Any]) -> Scalar:
+    """Read `{"time": ...}` or `{"range": [low, high], "mode": ...}`."""
+    if set(form) == {"time"}:
+        if isinstance(form["time"], Mapping):
+            raise _no_value(form)
+        return moment(parse_time_us(form["time"]))
+    if "range" not in form or not set(form) <= {"range", "mode"}:
+        raise _no_value(form)
+    bounds = form["range"]
+    if not isinstance(bounds, list | tuple) or len(bounds) != 2:
+        raise InvalidValue(f"a range has a low and a high, not {shown(bounds)}")
+    return Range(bounds[0], bounds[1], form.get("mode", "overlaps"))
+
+
+def _no_value(value: object) -> InvalidValue:
+    if value is None:
+        return InvalidValue("null is no value; leave the attribute out")
+    kind = type(value).__name__
+    return InvalidValue(f"{shown(value)} is a {kind}; a value is a number, string, boolean or time")
+
+
+def _unboxed(value: np.generic) -> object:
+    """Give a numpy scalar as Python has it; a time of any unit is a datetime, not a count."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        found = value.astype(f"{value.dtype.kind}8[us]").item()
+        if isinstance(found, int):
+            raise InvalidValue(f"{value} is outside the years 1 to 9999")
+        return found
+    return value.item()
+
+
+def _utc(when: datetime) -> datetime:
+    try:
+        return moment(time_us(when if when.tzinfo else when.replace(tzinfo=UTC)))
+    except (OverflowError, ValueError):  # ValueError: pandas' NaT is a datetime
+        raise InvalidValue(f"{when} is no time within the years 1 to 9999") from None
+
+
+def _shown_number(value: object) -> str:
+    return str(value) if isinstance(value, float | Decimal) else shown(value)
+
+
+def _finite(value: Real | Decimal) -> int | float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    except ValueError:  # a signalling NaN
+        number = math.nan
+    if not math.isfinite(number):
+        raise InvalidValue(f"{_shown_number(value)} is not a finite number")
+    return int(value) if isinstance(value, Integral) else number
+
+
+def attribute_value(value: object) -> Value:
+    """Give a scalar or a list of scalars as a value; a list stands for its elements."""
+    kind = type(value)
+    if kind is str or kind is int or kind is float:
+        return scalar(value)
+    try:
+        elements = _elements(value)
+    except Exception as error:  # noqa: BLE001 - the methods of a foreign class
+        why = f"it fails with {shown(error)}"
+        raise InvalidValue(f"{shown(value)} cannot be read as a list: {why}") from None
+    return scalar(value) if elements is None else tuple(map(scalar, elements))
+
+
+def _elements(value: object) -> list[object] | None:
+    """Return the elements of a list, an array or a set; None if it is none of these."""
+    if isinstance(value, np.ndarray):
+        return list(value) if value.ndim else None
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    return list(value) if isinstance(value, list | tuple) else None
+
+
+def token(value: Scalar) -> Token:
+    """Give the comparable form of a scalar: its family and a key within that family."""
+    if isinstance(value, Range):
+        return (value.family, value)
+    if isinstance(value, bool):
+        return ("boolean", value)
+    if isinstance(value, str):
+        return ("string", value)
+    if isinstance(value, datetime):
+        return ("time", time_us(value) / SECOND_US)
+    return ("number", float(value) + 0.0)  # -0.0 is 0.0, also where keys are printed
+
+
+def tokens(value: Value) -> frozenset[Token]:
+    """Give the tokens of a value; two values are equal if these are equal as sets."""
+    return frozenset(map(token, value if isinstance(value, tuple) else (value,)))
+
+
+def plain(value: Value) -> Any:
+    """Give `value` as JSON has it; a time becomes `{"time": RFC 3339}`."""
+    if isinstance(value, tuple):
+        return [plain(element) for element in value]
+    if isinstance(value, datetime):
+        return {"time": format_time(time_us(value))}
+    return value.to_form() if isinstance(value, Range) else value
+
+
+class _Place(NamedTuple):
+    """A value that is still to be printed, and where its form goes."""
+
+    value: Any
+    into: Any
+    key: Any
+    depth: int
+
+
+def printable(value: object) -> Any:
+    """Return anything as JSON: what has a form as its form, what JSON cannot hold as text.
+
+    Whatever it is given, it ends, does not fail, and the form is bounded: what nests deeper than
+    `PRINTED_LEVELS`, as loops do, is left out, and a value of more than `PRINTED_BYTES` is shown
+    in short.
+    """
+    found: list[Any] = [None]
+    size, waiting = 0, [_Place(value, found, 0, 0)]
+    while waiting:
+        place = waiting.pop()
+        try:
+            form, cost, inner = _printed(place, PRINTED_BYTES - size)
+        except Exception:  # noqa: BLE001 - the methods of a foreign class
+            form, cost, inner = clipped(shown(place.value)), 0, []
+        place.into[place.key] = form
+        waiting += inner
+        size += cost
+        if size > PRINTED_BYTES:
+            return clipped(shown(value))
+    return found[0]
+
+
+def _printed(place: _Place, most: int) -> tuple[Any, int, list[_Place]]:
+    """Return the form of one value without what it holds, its size, and what it holds."""
+    value, depth = place.value, place.depth + 1
+    if isinstance(value, str):
+        text = _utf8(plain_text(value))
+        return text, len(text), []
+    if value is None or isinstance(value, int | float):
+        return _printed_number(value), _SCALAR_BYTES, []
+    if depth > PRINTED_LEVELS:
+        return "...", _SCALAR_BYTES, []
+    if hasattr(value, "to_dict"):
+        try:
+            return None, 0, [_Place(value.to_dict(), place.into, place.key, depth)]
+        except TidingsError:  # a policy that holds a function has no written form
+            return clipped(_utf8(repr(value))), _SCALAR_BYTES, []
+    # One more than fits is enough to see that the value is too large, however much it holds.
+    room = max(most, 0) // _SCALAR_BYTES + 1
+    if isinstance(value, Mapping):
+        form = {_name(name): inner for name, inner in islice(value.items(), room)}
+        size = _CONTAINER_BYTES + sum(len(name) + _SCALAR_BYTES for name in form)
+        return form, size, [_Place(inner, form, name, depth) for name, inner in form.items()]
+    if isinstance(value, list | tuple):
+        held = list(islice(value, room))
+        places = [_Place(inner, held, at, depth) for at, inner in enumerate(held)]
+        return held, _CONTAINER_BYTES + len(held) * _SCALAR_BYTES, places
+    return _other(value), _SCALAR_BYTES, []
+
+
+def _printed_number(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    # Python neither prints nor reads integers of more than 4,300 digits.
+    return shown(value) if value is not None and value.bit_length() > _PRINTED_BITS else value
+
+
+def _other(value: object) -> str:
+    if isinstance(value, bytes | bytearray | set | frozenset) and len(value) > MESSAGE_BYTES:
+        return clipped(shown(value))
+    return clipped(_utf8(str(_printed_number(value) if isinstance(value, int) else value)))
+
+
+def _name(value: object) -> str:
+    return _utf8(plain_text(value)) if isinstance(value, str) else _other(value)
+
+
+def _utf8(text: str) -> str:
+    """Return a text with half surrogate pairs, which no file or database takes, escaped."""
+    return text if encodable(text) else text.encode(errors="backslashreplace").decode()
+
+
+def time_us(when: datetime) -> int:
+    """Give an aware datetime as whole microseconds since the epoch."""
+    return (when - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment(us: int) -> datetime:
+    """Give microseconds since the epoch as a datetime."""
+    return _EPOCH + timedelta(microseconds=us)
+
+
+def parse_time_us(value: object) -> int:
+    """Read a time: RFC 3339, a date, a datetime, or epoch seconds.
+
+    >>> parse_time_us("1970-01-01T00:00:01Z"), parse_time_us(1), parse_time_us("1970-01-02")
+    (1000000, 1000000, 86400000000)
+    """
+    if value is None:
+        raise InvalidValue("null is no time; write RFC 3339, or epoch seconds as a number")
+    if isinstance(value, str):
+        text = plain_text(value)
+        try:
+            value = datetime.fromisoformat(text)
+        except ValueError:
+            raise InvalidValue(
+                f"{shown(text)} is no time; write RFC 3339 (2026-11-15T20:05:00Z), or epoch "
+                "seconds as a number"
+            ) from None
+    found = scalar(value)
+    if isinstance(found, datetime):
+        return time_us(found)
+    if isinstance(found, bool | str | Range):
+        raise InvalidValue(
+            f"{shown(value)} is no time; write RFC 3339, or epoch seconds as a number"
+        )
+    if not EARLIEST <= found <= LATEST:
+        raise InvalidValue(f"{shown(value)} is outside the years 1 to 9999; give epoch *seconds*")
+    return round(found * SECOND_US)
+
+
+@lru_cache(4096)
+def format_time(us: int) -> str:
+    """Print microseconds since the epoch as RFC 3339.
+
+    A period may begin before the year 1 or end after 9999, which are the ends that are printed.
+
+    >>> format_time(1_500_000)
+    '1970-01-01T00:00:01.500000Z'
+    """
+    return moment(min(max(us, EARLIEST_US), LATEST_US)).isoformat().replace("+00:00", "Z")
+
+
+def key_us(key: float) -> int:
+    """Give the microseconds of a time's key, exactly; the last key of 9999 would be a year more."""
+    whole = math.floor(key)
+    us = whole * SECOND_US + round((key - whole) * SECOND_US)
+    return min(us, LATEST_US)
+
+
+def parse_duration_us(value: object) -> int:
+    """Read a duration: `"30m"`, `"1h30m"`, ISO 8601 (`"PT30M"`), or a timedelta.
+
+    >>> parse_duration_us("1h30m") == parse_duration_us("PT1H30M") == 5_400_000_000
+    True
+    """
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1)
+    if isinstance(value, str):
+        text = value.strip()
+        parts = _DURATION.findall(text)
+        if parts and "".join(number + unit for number, unit in parts) == text:
+            return sum(round(float(number) * _UNIT_US[unit]) for number, unit in parts)
+        iso = _ISO_DURATION.fullmatch(text)
+        if iso and any(iso.groups()):
+            return _iso_us(group or "0" for group in iso.groups())
+    raise InvalidValue(f"{shown(value)} is no duration; write 30m, 1h30m, 2d or ISO 8601 (PT30M)")
+
+
+def _iso_us(numbers: Iterable[str]) -> int:
+    units = zip(numbers, ("w", "d", "h", "m", "s"), strict=True)
+    return sum(round(float(number) * _UNIT_US[unit]) for number, unit in units)
+
+
+def format_duration(us: int) -> str:
+    """Print a duration in the largest units that fit.
+
+    >>> format_duration(5_400_000_000)
+    '1h30m'
+    """
+    text = ""
+    for unit in ("w", "d", "h", "m", "s", "ms", "us"):
+        count, us = divmod(us, _UNIT_US[unit])
+        text += f"{count}{unit}" if count else ""
+    return text or "0s"

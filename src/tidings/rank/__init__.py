@@ -1,0 +1,1 @@
+"""Index and score combined: which subscribers want an event, and how much."""

@@ -1,0 +1,1 @@
+"""Compiled loops that rank an event for all of its subscribers."""

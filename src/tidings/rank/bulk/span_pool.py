@@ -1,0 +1,122 @@
+"""Spans of values by number, in one array that grows at its end and gives back what is unused."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.compiled.array_file import Reader, Writer
+from tidings.rank.bulk.kernels.relaxed import Ints, Pool
+
+NOTHING: Final = np.empty(0)
+
+
+class Spans:
+    """For each number a span of values, or none."""
+
+    def __init__(self, dtype: Any) -> None:
+        self._firsts: Ints = np.full(64, -1, np.int64)
+        self._sizes: Ints = np.zeros(64, np.int64)
+        self._values = np.empty(64, dtype)
+        self._used = 0
+
+    def put(self, number: int, values: npt.NDArray[Any]) -> None:
+        """Write the span of a number anew."""
+        self._make_room(number + 1)
+        if self._firsts[number] < 0 or self._sizes[number] < len(values):
+            self._firsts[number] = self._reserve(number, len(values))
+        first, self._sizes[number] = self._firsts[number], len(values)
+        self._values[first : first + len(values)] = values
+
+    def get(self, number: int) -> npt.NDArray[Any]:
+        """Return the span of a number; it is empty where there is none."""
+        first = int(self._firsts[number]) if number < len(self._firsts) else -1
+        return self._values[first : first + int(self._sizes[number])] if first >= 0 else NOTHING
+
+    def drop(self, numbers: Sequence[int]) -> None:
+        """Forget the spans of numbers."""
+        known = [each for each in numbers if each < len(self._firsts)]
+        self._firsts[known], self._sizes[known] = -1, 0
+
+    def pool(self, numbers: int) -> Pool:
+        """Give all spans, by numbers below a limit at least."""
+        self._make_room(numbers)
+        return Pool(self._firsts, self._values)
+
+    def write(self, writer: Writer, numbers: int) -> None:
+        """Add the spans of so many numbers to a file, one behind the other."""
+        self._make_room(numbers)
+        firsts, sizes = self._firsts[:numbers], self._sizes[:numbers]
+        ends = np.cumsum(sizes)
+        old = np.repeat(firsts - (ends - sizes), sizes) + np.arange(sizes.sum())
+        writer.array("firsts", np.where(firsts < 0, -1, ends - sizes))
+        writer.array("sizes", sizes)
+        writer.array("values", self._values[old])
+
+    @classmethod
+    def read(cls, reader: Reader, dtype: Any, numbers: int) -> "Spans":
+        """Return the spans of so many numbers from a file; what the values are is not checked."""
+        made = cls(dtype)
+        made._firsts = reader.array("firsts", np.int64, numbers)
+        made._sizes = reader.array("sizes", np.int64, numbers)
+        made._values = reader.array("values", dtype)
+        made._used = len(made._values)
+        reader.within_bounds("sizes", made._sizes, made._used + 1)
+        none = (made._firsts == -1) & (made._sizes == 0)
+        tiled = none | (made._firsts == np.cumsum(made._sizes) - made._sizes)
+        right = tiled.all() and int(made._sizes.sum()) == made._used
+        reader.require(right, "firsts", "do not split the values among them")
+        return made
+
+    @property
+    def firsts(self) -> Ints:
+        """Where the span of each number begins, or -1."""
+        return self._firsts
+
+    @property
+    def sizes(self) -> Ints:
+        """How long the span of each number is."""
+        return self._sizes
+
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """The values of all spans."""
+        return self._values
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self._firsts.nbytes + self._sizes.nbytes + self._values.nbytes
+
+    def _make_room(self, numbers: int) -> None:
+        self._firsts = room(self._firsts, numbers, -1)
+        self._sizes = room(self._sizes, numbers)
+
+    def _reserve(self, number: int, size: int) -> int:
+        self._sizes[number] = 0
+        if self._used + size > len(self._values):
+            self._compact(size)
+        first, self._used = self._used, self._used + size
+        return first
+
+    def _compact(self, size: int) -> None:
+        """Drop what no number has, and make room for twice what is left."""
+        ends = np.cumsum(self._sizes)
+        shift = np.repeat(self._firsts - (ends - self._sizes), self._sizes)
+        kept = self._values[shift + np.arange(ends[-1])]
+        self._firsts = np.where(self._firsts < 0, -1, ends - self._sizes)
+        self._used = len(kept)
+        self._values = np.empty(2 * (len(kept) + size) + 64, self._values.dtype)
+        self._values[: len(kept)] = kept
+
+
+def room(array: npt.NDArray[Any], size: int, fill: int = 0) -> npt.NDArray[Any]:
+    """Give an array of at least that size, grown by doubling, with what it held and else `fill`."""
+    if size <= len(array):
+        return array
+    grown = np.zeros(max(size, 2 * len(array)), array.dtype)
+    grown[: len(array)] = array
+    if fill:
+        grown[len(array) :] = fill
+    return grown

@@ -1,0 +1,141 @@
+"""Forward decay (TKS 4.2.2): u(t_i, t) = g(t_i - L) / g(t - L) times the score.
+
+Orders are compared in the log domain, ln(score) + ln g(t_i - L), which no length of stream makes
+overflow and which does not depend on t.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from tidings.errors import InvalidPolicy, InvalidValue
+from tidings.model import validate
+from tidings.model.values import SECOND_US, parse_time_us
+
+
+@dataclass(frozen=True)
+class NoDecay:
+    """Scores stay as they are."""
+
+    name: ClassVar[str] = "none"
+
+    def key(self, score: float, published_us: int) -> float:
+        """Order by the score itself."""
+        return score
+
+    def fresh(self, score: float, published_us: int, now_us: int) -> float:
+        """Give the score."""
+        return score
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """g(x) = exp(rate * x), x in seconds.
+
+    >>> Exponential(rate=math.log(2)).fresh(1.0, 0, 2_000_000)
+    0.25
+    """
+
+    rate: float
+    landmark: float = 0
+    name: ClassVar[str] = "exponential"
+
+    def __post_init__(self) -> None:
+        validate.positive("rate", self.rate)
+        _read_landmark(self)
+
+    def log_g(self, age_s: float) -> float:
+        """Give ln g."""
+        return self.rate * age_s
+
+    def key(self, score: float, published_us: int) -> float:
+        """Order by ln(score) + rate * t_i."""
+        return _log_key(self, score, published_us)
+
+    def fresh(self, score: float, published_us: int, now_us: int) -> float:
+        """Give score * exp(-rate * age)."""
+        age_s = max(0, now_us - published_us) / SECOND_US
+        return score * math.exp(-self.rate * age_s)
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """g(x) = x ** exponent, x in seconds since the landmark; 0 before it."""
+
+    exponent: float = 2.0
+    landmark: float = 0
+    name: ClassVar[str] = "polynomial"
+
+    def __post_init__(self) -> None:
+        validate.positive("exponent", self.exponent)
+        _read_landmark(self)
+
+    def log_g(self, age_s: float) -> float:
+        """Give ln g."""
+        return self.exponent * _log(age_s)
+
+    def key(self, score: float, published_us: int) -> float:
+        """Order by ln(score) + exponent * ln(t_i - L)."""
+        return _log_key(self, score, published_us)
+
+    def fresh(self, score: float, published_us: int, now_us: int) -> float:
+        """Give score * ((t_i - L) / (t - L)) ** exponent."""
+        faded = _ratio(_age_s(self, published_us), _age_s(self, now_us))
+        return score * math.pow(faded, self.exponent)
+
+
+@dataclass(frozen=True)
+class Logarithmic:
+    """g(x) = ln(1 + x), x in seconds since the landmark; 0 before it."""
+
+    landmark: float = 0
+    name: ClassVar[str] = "logarithmic"
+
+    def __post_init__(self) -> None:
+        _read_landmark(self)
+
+    def log_g(self, age_s: float) -> float:
+        """Give ln g."""
+        return _log(math.log1p(max(0.0, age_s)))
+
+    def key(self, score: float, published_us: int) -> float:
+        """Order by ln(score) + ln ln(1 + t_i - L)."""
+        return _log_key(self, score, published_us)
+
+    def fresh(self, score: float, published_us: int, now_us: int) -> float:
+        """Give score * ln(1 + t_i - L) / ln(1 + t - L)."""
+        then, now = (math.log1p(max(0.0, _age_s(self, us))) for us in (published_us, now_us))
+        return score * _ratio(then, now)
+
+
+class _Forward(Protocol):
+    @property
+    def landmark(self) -> float: ...
+    def log_g(self, age_s: float) -> float: ...
+
+
+def _read_landmark(decay: _Forward) -> None:
+    try:
+        landmark = parse_time_us(decay.landmark) / SECOND_US
+    except InvalidValue as error:
+        raise InvalidPolicy(f"landmark: {error}") from None
+    object.__setattr__(decay, "landmark", landmark)
+
+
+def _log(x: float) -> float:
+    return math.log(x) if x > 0 else -math.inf
+
+
+def _log_key(decay: _Forward, score: float, published_us: int) -> float:
+    if score <= 0:
+        return -math.inf
+    return _log(score) + decay.log_g(_age_s(decay, published_us))
+
+
+def _age_s(decay: _Forward, us: int) -> float:
+    return us / SECOND_US - decay.landmark
+
+
+def _ratio(then: float, now: float) -> float:
+    """Give then / now within [0, 1]; where `now` is not after the landmark nothing has faded."""
+    return min(1.0, max(0.0, then) / now) if now > 0 else 1.0

@@ -1,0 +1,1 @@
+"""Batch analyses of DataFrames: diversification and the quality of deliveries."""

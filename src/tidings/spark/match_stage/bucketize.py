@@ -1,0 +1,141 @@
+"""The matches of some events, split into a parcel for each bucket of subscribers."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tidings.feed.columnar.event_table import UNNUMBERED
+from tidings.feed.policy_key import counts_published
+from tidings.index_files.overlay_matcher import Served
+from tidings.model.records import Event
+from tidings.policy import Policy
+from tidings.rank.bulk import Wanted
+from tidings.rank.bulk.kernels.bucketize import (
+    MATCHED,
+    MATCHES,
+    PEOPLE,
+    WISHES,
+    Given,
+    Known,
+    Split,
+    count_matches,
+    split_matches,
+)
+from tidings.rank.bulk.protocol import Unranked
+from tidings.spark.match_stage.match_batch import Ints, Parcel, Shorts
+from tidings.spark.match_stage.period_pruning import pruned
+
+
+class Lost(NamedTuple):
+    """A match that a subscriber does not get, since its own scorer failed, and why."""
+
+    event: Event
+    subscriber: str
+    reason: str
+
+
+class Addressed(NamedTuple):
+    """The parcels of the buckets that have matches, and what somebody cannot get.
+
+    Who counts all publications gets no event that has no number (`refused`); the others do. Nor
+    does anybody get what its scorer could not rank (`lost`).
+    """
+
+    parcels: dict[int, Parcel]
+    refused: list[Event]
+    lost: list[Lost]
+
+    @property
+    def matches(self) -> int:
+        """How many matches there are."""
+        return sum(len(each.ranks) for each in self.parcels.values())
+
+
+def addressed(
+    served: Served, events: Sequence[Event], buckets: int, *, prune: bool = False
+) -> Addressed:
+    """Match events and split the matches; with `prune`, those that cannot win are left out."""
+    unranked: list[Unranked] = []
+    wanted, refused = _countable(served, events, served.wanted(events, unranked))
+    if prune:
+        wanted = pruned(served, events, wanted)
+    given = Given(*wanted, (served.hashes % buckets).astype(np.int32))
+    counts = np.zeros((buckets, 4), np.int64)
+    count_matches(given, counts)
+    firsts, done = np.cumsum(counts, axis=0) - counts, np.zeros_like(counts)
+    split = Split.room(len(given.owners), len(given.matched))
+    people = np.zeros(len(served.hashes), np.int32)
+    split_matches(given, firsts, Known(people, np.zeros(served.size, np.int32)), done, split)
+    parcels = _Parcels(served, events, split)
+    filled = np.flatnonzero(counts[:, MATCHES]).tolist()
+    found = {bucket: parcels.of(firsts[bucket], done[bucket]) for bucket in filled}
+    return Addressed(found, refused, [_lost(served, events, each) for each in unranked])
+
+
+def _lost(served: Served, events: Sequence[Event], unranked: Unranked) -> Lost:
+    name = served.names.take(np.array([unranked.owner])).to_pylist()[0]
+    return Lost(events[unranked.event], name, unranked.reason)
+
+
+def _countable(
+    served: Served, events: Sequence[Event], wanted: Wanted
+) -> tuple[Wanted, list[Event]]:
+    """Leave out the matches of who counts with events without a number; give these events."""
+    bare = np.array([event.sequence is None for event in events], np.bool_)
+    counts = served.numbers(_counts)[:, 0].astype(np.bool_)
+    if not (bare.any() and counts.any()):
+        return wanted, []
+    whose = np.repeat(np.arange(len(events)), np.diff(wanted.starts))
+    lost = bare[whose] & counts[wanted.owners]
+    refused = [events[place] for place in np.unique(whose[lost]).tolist()]
+    return wanted.only(~lost), refused
+
+
+def _counts(policy: Policy | None) -> tuple[int]:
+    return (policy is not None and counts_published(policy),)
+
+
+class _Parcels:
+    """Takes the parcels out of what was split."""
+
+    def __init__(self, served: Served, events: Sequence[Event], split: Split) -> None:
+        self._served, self._events, self._split = served, events, split
+        self._us = np.array([event.published_us for event in events], np.int64)
+        self._sequence = np.array([_number(event) for event in events], np.int64)
+        self._forms: dict[int, str] = {}
+
+    def of(self, firsts: Ints, done: Ints) -> Parcel:
+        """Give the parcel of a bucket: where it begins, and how much there is."""
+        split, first, begin = self._split, firsts[MATCHES], firsts[MATCHED]
+        rows = slice(first, first + done[MATCHES])
+        events = split.events[rows]
+        starts = np.flatnonzero(np.diff(events, prepend=-1))
+        people = split.people[first : first + done[PEOPLE]]
+        needs = self._served.attributes[people][split.owners[rows]]
+        present = events[starts]
+        return Parcel(
+            [self._events[each].id for each in present.tolist()],
+            self._us[present],
+            self._sequence[present],
+            list(self._written(present, np.logical_or.reduceat(needs, starts).tolist())),
+            np.append(starts, done[MATCHES]),
+            split.owners[rows],
+            split.ranks[rows],
+            np.concatenate([[0], np.cumsum(split.sizes[rows], dtype=np.int64)]),
+            split.matched[begin : begin + done[MATCHED]],
+            self._served.names.take(people),
+            self._served.ids.take(split.wishes[begin : begin + done[WISHES]]),
+        )
+
+    def _written(self, present: Shorts, needs: Sequence[bool]) -> Iterator[str]:
+        """Give the forms of events that somebody has to compare with others; else nothing."""
+        for each, needed in zip(present.tolist(), needs, strict=True):
+            if needed and each not in self._forms:
+                self._forms[each] = json.dumps(self._events[each].to_dict())
+            yield self._forms[each] if needed else ""
+
+
+def _number(event: Event) -> int:
+    return UNNUMBERED if event.sequence is None else event.sequence

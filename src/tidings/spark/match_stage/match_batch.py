@@ -1,0 +1,108 @@
+"""What the match stage sends to a bucket: the matches of one Arrow batch, in columns.
+
+Numbers stand for names within one parcel only, so that stages need not agree on any.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.formats.binary import Frame, check, reading
+from tidings.model.records import LAST_SEQUENCE
+from tidings.model.values import EARLIEST_US, LATEST_US
+
+Shorts = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+FRAME: Final = Frame(b"tidings-parcel", 2, "a parcel of matches")
+_KINDS: Final = {
+    "us": np.int64,
+    "sequence": np.int64,
+    "starts": np.int64,
+    "owners": np.int32,
+    "ranks": np.float64,
+    "matched_starts": np.int64,
+    "matched": np.int32,
+}
+_MOST: Final = 1e200
+"""No score is larger; sums of a history's scores stay finite."""
+
+
+class Parcel(NamedTuple):
+    """Matches for the subscribers of one bucket, event by event.
+
+    Those of event e are from `starts[e]` to `starts[e + 1]`. Match m is of subscriber
+    `subscribers[owners[m]]` with `ranks[m]`, by the subscriptions numbered
+    `matched[matched_starts[m]:matched_starts[m + 1]]`, in order of their ids.
+    """
+
+    events: Sequence[str]
+    us: Ints
+    sequence: Ints
+    forms: Sequence[str]
+    """The events as JSON text; empty texts where nobody in the bucket needs more than the id."""
+    starts: Ints
+    owners: Shorts
+    ranks: Floats
+    matched_starts: Ints
+    matched: Shorts
+    subscribers: Sequence[str]
+    subscriptions: Sequence[str]
+
+    def pack(self) -> bytes:
+        """Give it as bytes."""
+        return FRAME.pack({}, self._asdict())
+
+    @classmethod
+    def unpack(cls, state: bytes) -> "Parcel":
+        """Read it again."""
+        _, columns = FRAME.unpack(state)
+        with reading(FRAME.name):
+            check(columns.keys() == set(cls._fields), FRAME.name, "it has other columns")
+            found = cls(**columns)
+            _check(found)
+        return found
+
+
+def _check(parcel: Parcel) -> None:
+    """Refuse a parcel unless its columns are as long as they should be, and refer to what is there.
+
+    What holds for each match takes one pass over the column.
+    """
+    for name in ("events", "forms", "subscribers", "subscriptions"):
+        check(isinstance(getattr(parcel, name), list), FRAME.name, f"column {name} has no texts")
+    for name, kind in _KINDS.items():
+        column = getattr(parcel, name)
+        check(
+            isinstance(column, np.ndarray) and column.dtype == kind and column.ndim == 1,
+            FRAME.name,
+            f"column {name} has other values",
+        )
+    count = len(parcel.events)
+    check(count == len(parcel.forms), FRAME.name, "column forms has another length")
+    _check_within(parcel, "us", count, EARLIEST_US, LATEST_US)
+    _check_within(parcel, "sequence", count, -1, LAST_SEQUENCE)
+    matches = _check_starts(parcel, "starts", count)
+    _check_within(parcel, "owners", matches, 0, len(parcel.subscribers) - 1)
+    _check_within(parcel, "ranks", matches, 0, _MOST)
+    members = _check_starts(parcel, "matched_starts", matches)
+    _check_within(parcel, "matched", members, 0, len(parcel.subscriptions) - 1)
+
+
+def _check_within(parcel: Parcel, name: str, count: int, low: float, high: float) -> None:
+    column = getattr(parcel, name)
+    check(len(column) == count, FRAME.name, f"column {name} has another length")
+    inside = not count or (low <= column.min() and column.max() <= high)
+    check(inside, FRAME.name, f"column {name} has a number out of range")
+
+
+def _check_starts(parcel: Parcel, name: str, count: int) -> int:
+    """Return where the last of some runs ends; they begin at 0 and follow each other."""
+    starts = getattr(parcel, name)
+    check(len(starts) == count + 1, FRAME.name, f"column {name} has another length")
+    rising = starts[0] == 0 and (starts[1:] >= starts[:-1]).all()
+    check(rising, FRAME.name, f"column {name} is not in order")
+    return int(starts[-1])

@@ -1,0 +1,1 @@
+"""Operating a pipeline: Java, progress, metrics, stopping, and readable errors."""

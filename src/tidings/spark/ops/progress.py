@@ -1,0 +1,156 @@
+"""How a query does, batch by batch: what Spark reports, and what was counted on the way."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+from tidings.model.values import SECOND_US, format_time
+
+_EVENTS: Final = "tidings_events"
+_OUTCOMES: Final = "tidings_outcomes"
+_ON_DISK: Final = "rocksdbSstFileSize"
+_PYTHON: Final = ".PythonMicroBatchStream"
+_UNREAD: Final = "offsetsBehindLatest"
+# Of a column `value`, the JSON form of an event: RFC 3339, or seconds since the epoch.
+_STATED: Final = "get_json_object(value, '$.published_at')"
+_NEWEST: Final = (
+    f"coalesce(try_to_timestamp({_STATED}), timestamp_seconds(try_cast({_STATED} as double)))"
+)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One batch that is done: its size, its time, how far it got, and what the state takes.
+
+    `late` counts events, and is an estimate where they are thousands. `behind` is the unread input
+    as far as the source tells. `newest_us` is the newest publication time of the batch.
+    """
+
+    batch: int
+    events: int
+    done_us: int
+    seconds: float
+    newest_us: int | None = None
+    deliveries: int = 0
+    late: int = 0
+    dead: int = 0
+    state_rows: int = 0
+    state_bytes: int = 0
+    memory_bytes: int = 0
+    behind: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def events_per_second(self) -> float:
+        """How fast the batch was."""
+        return self.events / self.seconds if self.seconds else 0.0
+
+    @property
+    def lag_s(self) -> float | None:
+        """How old the newest event was when the batch was done."""
+        return None if self.newest_us is None else (self.done_us - self.newest_us) / SECOND_US
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON form."""
+        lag = None if self.lag_s is None else round(self.lag_s, 3)
+        return {
+            "batch": self.batch,
+            "done_at": format_time(self.done_us),
+            "seconds": round(self.seconds, 3),
+            "events": self.events,
+            "events_per_second": round(self.events_per_second, 1),
+            "lag_seconds": lag,
+            "behind": dict(self.behind),
+            "deliveries": self.deliveries,
+            "late": self.late,
+            "dead_letters": self.dead,
+            "state_rows": self.state_rows,
+            "state_bytes": self.state_bytes,
+            "state_memory_bytes": self.memory_bytes,
+        }
+
+
+def watch_events(publications: DataFrame) -> DataFrame:
+    """Have publications counted, and their newest time noted, as they go by."""
+    newest = f.lit(None).cast("timestamp")
+    if "published_at" in publications.columns:
+        newest = f.max(f.expr("try_cast(published_at as timestamp)"))
+    elif ("value", "string") in publications.dtypes:
+        newest = f.max(f.expr(_NEWEST))
+    return publications.observe(
+        _EVENTS, f.count(f.lit(1)).alias("events"), f.unix_micros(newest).alias("newest_us")
+    )
+
+
+def watch_outcomes(outcomes: DataFrame) -> DataFrame:
+    """Have outcomes counted by kind as they go by.
+
+    An event that many buckets refuse counts once, or about that: distinct ones are estimated.
+    """
+    return outcomes.observe(
+        _OUTCOMES,
+        f.count_if(f.col("kind") == "delivery").alias("deliveries"),
+        _refused("late").alias("late"),
+        _refused("dead").alias("dead"),
+    )
+
+
+def _refused(kind: str) -> Column:
+    """Count the letters of a kind: those of one event and reason are one."""
+    mine = f"case when kind = '{kind}' and event is not null then struct(event, reason) end"
+    nameless = f.count_if((f.col("kind") == kind) & f.col("event").isNull())
+    return f.expr(f"approx_count_distinct({mine}, 0.01)") + nameless
+
+
+def read_progress(report: StreamingQueryProgress) -> Progress | None:
+    """Read what Spark reports; None if it is not on a batch of watched publications."""
+    observed = {name: row.asDict() for name, row in report.observedMetrics.items()}
+    if _EVENTS not in observed:
+        return None
+    began = datetime.strptime(report.timestamp, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    states, sources = report.stateOperators, report.sources
+    return Progress(
+        batch=report.batchId,
+        done_us=round(began.timestamp() * SECOND_US) + report.batchDuration * 1_000,
+        seconds=report.batchDuration / 1_000,
+        state_rows=sum(each.numRowsTotal for each in states),
+        state_bytes=sum(each.customMetrics.get(_ON_DISK, 0) for each in states),
+        memory_bytes=sum(each.memoryUsedBytes for each in states),
+        behind={name: float(each) for one in sources for name, each in _behind(one)},
+        **observed[_EVENTS],
+        **observed.get(_OUTCOMES, {}),
+    )
+
+
+def _behind(source: Any) -> list[tuple[str, Any]]:
+    """Give what a source says of its unread input: in metrics, as Kafka does, or in offsets."""
+    found = source.metrics or {}
+    told = [
+        (name, each)
+        for name, each in sorted(found.items())
+        if "Behind" in name or "Outstanding" in name
+    ]
+    if told or _PYTHON not in source.description:
+        return told
+    end, latest = (_numbers(each) for each in (source.endOffset, source.latestOffset))
+    unread = sum(max(0, offset - end.get(name, 0)) for name, offset in latest.items())
+    return [(_UNREAD, unread)] if latest else []
+
+
+def _numbers(offset: str | None) -> dict[str, int]:
+    """Give the whole numbers of an offset by their names; none where something else is in it."""
+    leaves = dict(_leaves(json.loads(offset))) if offset and offset.startswith("{") else {}
+    return leaves if all(type(each) is int for each in leaves.values()) else {}
+
+
+def _leaves(form: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, each in form.items():
+        if isinstance(each, dict):
+            yield from _leaves(each, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", each

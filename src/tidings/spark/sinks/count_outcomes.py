@@ -1,0 +1,104 @@
+"""The outcomes of a batch, counted, and as objects."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from tidings.formats.arrow_by_row import DeadLetter
+from tidings.model.records import Delivery
+from tidings.model.values import time_us
+
+KINDS: Final = ("delivery", "late", "dead", "account")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many outcomes of each kind there are; an event that many buckets refuse counts once.
+
+    `ranks` is the sum over the deliveries, `scores` that over all `matches`.
+    """
+
+    deliveries: int = 0
+    late: int = 0
+    dead: int = 0
+    delivered: Mapping[str, int] = field(default_factory=dict)
+    ranks: float = 0.0
+    matches: int = 0
+    scores: float = 0.0
+
+
+def tally(outcomes: DataFrame, *, by_name: bool = True) -> Tally:
+    """Count the outcomes of a batch; `by_name`: also how many deliveries each subscriber got."""
+    groups = outcomes.groupBy("kind", *(["subscriber"] if by_name else []))
+    rows = groups.agg(
+        f.count(f.lit(1)).alias("rows"),
+        f.count_distinct("event", "reason").alias("events"),
+        f.count_if(f.col("event").isNull()).alias("nameless"),
+        f.sum("rank").alias("ranks"),
+        f.sum("position").alias("matches"),
+        f.sum(f.col("rank") * f.col("position")).alias("scores"),
+    ).collect()
+    counts = {kind: [row for row in rows if row["kind"] == kind] for kind in KINDS}
+    return Tally(
+        sum(row["rows"] for row in counts["delivery"]),
+        sum(row["events"] for row in counts["late"]),
+        sum(row["events"] + row["nameless"] for row in counts["dead"]),
+        {row["subscriber"]: row["rows"] for row in counts["delivery"]} if by_name else {},
+        sum(row["ranks"] for row in counts["delivery"]),
+        sum(row["matches"] for row in counts["account"]),
+        sum(row["scores"] for row in counts["account"]),
+    )
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The outcomes of a batch as objects."""
+
+    deliveries: Sequence[Delivery]
+    late: Mapping[str, DeadLetter]
+    dead: Sequence[DeadLetter]
+
+
+def read_outcomes(table: pa.Table) -> Outcomes:
+    """Read rows of OUTCOMES; late events by their ids."""
+    kinds: dict[str, list[Row]] = {"delivery": [], "late": [], "dead": [], "account": []}
+    for row in table.to_pylist():
+        kinds[row["kind"]].append(row)
+    return Outcomes(
+        [_delivery(row) for row in kinds["delivery"]],
+        {row["event"]: _letter(row) for row in kinds["late"]},
+        letters(kinds["dead"]),
+    )
+
+
+def letters(rows: Iterable[Row]) -> list[DeadLetter]:
+    """Give the letters of late or dead outcomes; those of one event and reason are one."""
+    found: dict[Any, DeadLetter] = {}
+    for number, row in enumerate(rows):
+        key = number if row["event"] is None else (row["event"], row["reason"])
+        found.setdefault(key, _letter(row))
+    return list(found.values())
+
+
+def _letter(row: Row) -> DeadLetter:
+    record = None if row["record"] is None else json.loads(row["record"])
+    return DeadLetter(record, row["reason"])
+
+
+def _delivery(row: Row) -> Delivery:
+    return Delivery(
+        subscriber=row["subscriber"],
+        event=row["event"],
+        rank=row["rank"],
+        position=row["position"],
+        window=json.loads(row["window"]),
+        matched=tuple(row["matched"]),
+        sequence=row["sequence"],
+        delivered_us=time_us(row["delivered_at"]),
+    )

@@ -1,0 +1,39 @@
+"""Makes our sources known to a session, by the names that `format` takes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from tidings.formats.event_source import KAFKA, TABLE
+from tidings.spark.sources.kafka import KafkaSource
+from tidings.spark.sources.sql_table import TableSource
+
+SOURCES: Final = {KAFKA: KafkaSource, TABLE: TableSource}
+
+
+def register_sources(spark: SparkSession) -> None:
+    """Let a session read the formats `tidings-kafka` and `tidings-table`, in batches and streams.
+
+    A session of `tidings.spark.session` knows them already.
+    """
+    with _active(spark):
+        for source in SOURCES.values():
+            spark.dataSource.register(source)
+
+
+@contextmanager
+def _active(spark: SparkSession) -> Iterator[None]:
+    """Make a classic session the active one: Spark looks there for names that are taken."""
+    java: Any = getattr(spark, "_jvm", None)
+    if java is None:
+        yield
+        return
+    before = java.SparkSession.getActiveSession()
+    java.SparkSession.setActiveSession(spark._jsparkSession)  # noqa: SLF001
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            java.SparkSession.setActiveSession(before.get())

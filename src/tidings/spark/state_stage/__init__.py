@@ -1,0 +1,1 @@
+"""The stateful stage on Spark: the feeds of one bucket of subscribers."""

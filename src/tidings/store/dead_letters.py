@@ -1,0 +1,152 @@
+"""Late events and dead letters: kept with the reason, and taken back to be published again."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+from uuid import uuid4
+
+from tidings.errors import InvalidForm, StoreError, shown
+from tidings.formats.arrow_by_row import BadRecord, DeadLetter, written
+from tidings.formats.json_text import read_json
+from tidings.model import validate
+from tidings.model.records import Event
+from tidings.model.values import format_time, parse_time_us
+from tidings.store.protocol import Database, Row, Session, Staging, whole
+
+LATE: Final = "late"
+DEAD: Final = "dead"
+KINDS: Final = (LATE, DEAD)
+
+Writing = tuple[str, str, str]
+"""A letter on its way in: kind, record as JSON, reason."""
+
+_LETTERS: Final = Staging(
+    "incoming_letters",
+    {"ordinal": "BIGINT", "kind": "TEXT", "record": "TEXT", "reason": "TEXT"},
+)
+_IDS: Final = Staging("incoming_ids", {"id": "BIGINT"})
+_INSERT: Final = """
+    INSERT INTO letters (kind, record, reason, query, batch)
+    SELECT kind, record, reason, ?, ? FROM incoming_letters ORDER BY ordinal"""
+_FIELDS: Final = "id, kind, record, reason, query, batch, taken_us"
+_TAKE: Final = f"""
+    UPDATE letters SET taken_us = ?, ticket = ? WHERE taken_us IS NULL AND id IN (
+        SELECT id FROM letters WHERE kind = ? AND taken_us IS NULL ORDER BY id LIMIT ?)
+    RETURNING {_FIELDS}"""
+_GIVE_BACK: Final = """
+    UPDATE letters SET taken_us = NULL, ticket = NULL
+    WHERE taken_us IS NOT NULL AND id IN (SELECT id FROM incoming_ids)"""
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A late event or a dead letter, as it was given, and why; `taken_us` says since when."""
+
+    id: int
+    kind: str
+    record: Any = field(hash=False)
+    reason: str
+    query: str
+    batch: int
+    taken_us: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON form."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "record": self.record,
+            "reason": self.reason,
+            "query": self.query,
+            "batch": self.batch,
+            "taken_at": None if self.taken_us is None else format_time(self.taken_us),
+        }
+
+
+class Letters:
+    """All late events and dead letters, in the order in which they came. None is ever deleted.
+
+    `Notifications.append` writes them, along with the deliveries of their batch.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def page(self, kind: str, after: int = 0, limit: int = 100) -> list[Letter]:
+        """Give the letters after an id, waiting or taken, in order."""
+        question = f"SELECT {_FIELDS} FROM letters WHERE kind = ? AND id > ? ORDER BY id LIMIT ?"
+        values = (_kind(kind), whole("an id", after), whole("limit", limit, 1))
+        return [_letter(row) for row in self._database.read(lambda s: s.rows(question, *values))]
+
+    def count(self, kind: str, *, taken: bool = False) -> int:
+        """Give how many are waiting, or taken."""
+        state = "IS NOT NULL" if taken else "IS NULL"
+        question = f"SELECT count(*) FROM letters WHERE kind = ? AND taken_us {state}"
+        values = (_kind(kind),)
+        return int(self._database.read(lambda session: session.rows(question, *values))[0][0])
+
+    def take(self, kind: str, at: object, limit: int = 100) -> list[Letter]:
+        """Take the oldest waiting ones to publish them again; no two takers get the same.
+
+        They are marked with the time `at` and stay. `give_back` what could not be published.
+        """
+        values = (parse_time_us(at), uuid4().hex, _kind(kind), whole("limit", limit, 1))
+        rows = self._database.write(lambda session: _take(session, *values))
+        return sorted(map(_letter, rows), key=lambda letter: letter.id)
+
+    def give_back(self, ids: Iterable[int]) -> int:
+        """Let letters that were taken wait again; give how many did."""
+        rows = [(whole("an id", each),) for each in ids]
+        return self._database.write(partial(_give_back, rows=rows))
+
+
+def late_letter(late: Event | DeadLetter) -> Writing:
+    """Write a late event down."""
+    if isinstance(late, Event):
+        late = DeadLetter(late, "published before the watermark")
+    return (LATE, *_written(late))
+
+
+def dead_letter(dead: DeadLetter | BadRecord) -> Writing:
+    """Write a dead letter down."""
+    return (DEAD, *_written(dead))
+
+
+def insert(session: Session, writings: Sequence[Writing], query: str, batch: int) -> None:
+    """Insert the letters of a batch, in order."""
+    if writings:
+        session.stage(_LETTERS, ((n, *each) for n, each in enumerate(writings)))
+        session.run(_INSERT, query, batch)
+
+
+def _written(letter: DeadLetter | BadRecord) -> tuple[str, str]:
+    # Half a surrogate pair, in the id of a bad record perhaps, fits into no database.
+    reason = letter.reason.encode(errors="backslashreplace").decode()
+    return json.dumps(written(letter.record)), reason
+
+
+def _take(session: Session, at_us: int, ticket: str, kind: str, limit: int) -> list[Row]:
+    """Take letters under a ticket; those that a lost try took under it are taken already."""
+    before = session.rows(f"SELECT {_FIELDS} FROM letters WHERE ticket = ?", ticket)
+    return before or session.rows(_TAKE, at_us, ticket, kind, limit)
+
+
+def _give_back(session: Session, rows: Sequence[tuple[int]]) -> int:
+    session.stage(_IDS, rows)
+    return session.run(_GIVE_BACK)
+
+
+def _letter(row: Row) -> Letter:
+    number, kind, record, *rest = row
+    try:
+        found = read_json(record)
+    except (InvalidForm, TypeError, AttributeError):
+        found = {"damaged": shown(record)}
+    return Letter(number, kind, found, *rest)
+
+
+def _kind(value: str) -> str:
+    validate.choice("the kind of a letter", value, KINDS, StoreError)
+    return value

@@ -1,0 +1,495 @@
+"""The commands as people type them: what they print, where, and with which exit status."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tidings import __version__
+from tidings.app.cli import app
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "movies"
+CONFIG, WISHES, EVENTS = (
+    str(EXAMPLE / name) for name in ("pipeline.toml", "subscriptions.jsonl", "events.jsonl")
+)
+PEOPLE = str(EXAMPLE / "subscribers.jsonl")
+HORROR = '{"genre": ["horror", "comedy"], "rating": 7, "minutes": 90}'
+
+
+def tidings(*arguments, stdin=None, columns=80):
+    return CliRunner(env={"COLUMNS": str(columns), "TERM": "dumb"}).invoke(
+        app, [str(each) for each in arguments], input=stdin
+    )
+
+
+def printed(result):
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def command(*arguments, **options):
+    """Run the real command in a process of its own."""
+    line = [sys.executable, "-m", "tidings.app.cli", *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, check=False, **options)
+
+
+def test_the_version_is_printed_by_the_real_command():
+    result = command("--version")
+    assert (result.returncode, result.stdout) == (0, f"tidings {__version__}\n")
+
+
+def test_the_real_command_says_what_is_wrong_without_a_traceback(tmp_path):
+    (tmp_path / "run.toml").write_text("engine = 'flink'\n")
+    result = command("run", "run.toml", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == "error: run.toml: config: field 'source' is missing\n"
+
+
+@pytest.mark.parametrize("name", ["check", "match", "explain", "run", "demo", "bench"])
+def test_help_teaches_with_an_example(name):
+    result = tidings(name, "--help")
+    assert result.exit_code == 0
+    assert "For example:" in result.stdout
+    assert f"  tidings {name} " in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["fly"], "No such command 'fly'"),
+        (["check"], "Missing argument"),
+        (["check", "nowhere.toml"], "does not exist"),
+        (["run", "nowhere.toml"], "does not exist"),
+        (["run", CONFIG, "--engine", "flink"], "'flink'"),
+        (["match", "nowhere.jsonl", EVENTS], "there is no file"),
+        (["match", WISHES], "give either a file of EVENTS or one --event"),
+        (["match", WISHES, EVENTS, "--event", "{}"], "give either a file of EVENTS or one"),
+        (["match", "-", "-"], "only one file can be standard input"),
+        (["match", WISHES, EVENTS, "--scorer", "fame"], "'fame' is no scorer; there are pref"),
+        (["match", WISHES, EVENTS, "--scorer", "{"], "Expecting property name"),
+        (["match", WISHES, EVENTS, "-k", "0"], "-k"),
+        (["match", WISHES, EVENTS, "--direction", "up"], "'up'"),
+        (["explain", WISHES, EVENTS, "--subscriber", "ada"], "Missing option '--event'"),
+        (["explain", WISHES, "--event", HORROR], "give either a --subscription or a --subscriber"),
+        (
+            ["explain", WISHES, "--event", "{}", "--subscriber", "ada", "--subscription", "x"],
+            "give either a --subscription or a --subscriber",
+        ),
+        (
+            ["explain", WISHES, "--event", HORROR, "--subscriber", "ada", "-k", 3],
+            "-k goes with --subscription",
+        ),
+        (
+            ["explain", "-", "-", "--event", "e1", "--subscriber", "ada"],
+            "only one file can be standard input",
+        ),
+    ],
+)
+def test_wrong_use_is_exit_status_2(arguments, reason):
+    result = tidings(*arguments, columns=200)
+    assert result.exit_code == 2
+    assert reason in result.stderr
+    assert result.stdout == ""
+
+
+def test_no_command_shows_the_commands():
+    assert "match" in tidings().stdout + tidings().stderr
+
+
+def test_check_prints_a_table_and_a_count():
+    result = tidings("check", CONFIG, WISHES, columns=200)
+    assert result.exit_code == 0
+    rows = [line.split() for line in result.stdout.splitlines() if line.strip()]
+    assert rows[0] == ["File", "Holds", "Records", "Problems"]
+    assert [row[1:] for row in rows[2:6]] == [
+        ["config", "0"],
+        ["subscribers", "4", "0"],
+        ["subscriptions", "13", "0"],
+        ["events", "30", "0"],
+    ]
+    assert result.stdout.endswith("4 files, 47 records: no problems\n")
+    assert "\x1b" not in result.stdout
+
+
+def test_check_points_at_the_place_and_fails(tmp_path):
+    path = tmp_path / "w.jsonl"
+    form = {"id": "s1", "subscriber": "ann", "where": f"year > 3 and title like 'x{'y' * 60}_%'"}
+    path.write_text(json.dumps(form) + "\n")
+    result = tidings("check", path)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[0] == f"{path}:1"
+    assert lines[1] == "  subscription s1: `like` takes % at the ends only, and no _"
+    assert lines[2].index("title like") == lines[3].index("^")
+    assert lines[-1] == "1 file, 1 record: 1 problem"
+
+
+def test_check_as_json(tmp_path):
+    path = tmp_path / "events.jsonl"
+    path.write_text('{"id": "e1", "published_at": 0, "attributes": {"year": null}}\n')
+    result = tidings("check", path, "--json")
+    assert result.exit_code == 1
+    assert printed(result) == [
+        {
+            "files": [{"file": str(path), "kind": "events", "records": 1}],
+            "problems": [
+                {
+                    "file": str(path),
+                    "line": 1,
+                    "id": "e1",
+                    "reason": "event e1: attribute year: null is no value; leave the attribute out",
+                }
+            ],
+        }
+    ]
+
+
+def test_match_tells_who_wants_an_event_and_why():
+    result = tidings("match", WISHES, "--event", HORROR, "--json")
+    assert result.exit_code == 0
+    assert [(row["subscriber"], row["score"], row["matched"]) for row in printed(result)] == [
+        ("ada", 1.0, ["ada-comedy"]),
+        ("dev", 1.0, ["dev-laughs"]),
+        ("guest", 1.0, ["guest-short"]),
+        ("bruno", 0.6, ["bruno-horror"]),
+    ]
+    assert {row["event"] for row in printed(result)} == {"event"}
+
+
+def test_subscribers_bring_their_scorers_and_preferences():
+    result = tidings("match", WISHES, "--event", HORROR, "--subscribers", PEOPLE, "--json")
+    scores = {row["subscriber"]: row["score"] for row in printed(result)}
+    assert scores.keys() == {"ada", "bruno", "chiara", "dev", "guest"}
+    assert scores["ada"] == pytest.approx(1 / 3)
+    assert scores["chiara"] == pytest.approx(0.5)
+
+
+def test_a_scorer_takes_the_place_of_all_others():
+    result = tidings("match", WISHES, "--event", HORROR, "--scorer", "relaxed", "-k", 2, "--json")
+    assert [(row["subscriber"], row["score"]) for row in printed(result)] == [
+        ("bruno", 2.0),
+        ("ada", 1.0),
+    ]
+    graph = '{"name": "graph", "lambda": 0}'
+    result = tidings("match", WISHES, "--event", HORROR, "--scorer", graph, "-k", 1, "--json")
+    assert [row["subscriber"] for row in printed(result)] == ["ada"]
+
+
+def test_match_finds_the_best_subscriptions_of_each_event():
+    result = tidings("match", WISHES, EVENTS, "--direction", "target", "-k", 2, "--json")
+    rows = printed(result)
+    assert rows[:2] == [
+        {
+            "event": "film-01",
+            "position": position,
+            "subscription": name,
+            "subscriber": "ada",
+            "score": 1.0,
+        }
+        for position, name in ((1, "ada-drama"), (2, "ada-okafor"))
+    ]
+    assert max(row["position"] for row in rows) == 2
+
+
+@pytest.mark.parametrize("direction", ["feed", "target"])
+def test_match_prints_a_table(direction):
+    result = tidings("match", WISHES, "--event", HORROR, "--direction", direction)
+    lines = [line.split() for line in result.stdout.splitlines() if line.strip()]
+    if direction == "feed":
+        assert lines[0] == ["Event", "Subscriber", "Score", "Matched", "by"]
+        assert lines[2] == ["event", "ada", "1", "ada-comedy"]
+        assert lines[-1] == ["4", "matches"]
+    else:
+        assert lines[0] == ["Event", "Place", "Subscription", "Subscriber", "Score"]
+        assert lines[2] == ["event", "1", "ada-comedy", "ada", "1"]
+
+
+def test_match_says_when_there_is_nothing():
+    result = tidings("match", WISHES, "--event", '{"genre": "western"}')
+    assert (result.exit_code, result.stdout) == (0, "no matches\n")
+
+
+def test_match_reads_standard_input():
+    events = Path(EVENTS).read_text() + '\n{"id": "bad"}\n'
+    result = tidings("match", WISHES, "-", "--json", stdin=events)
+    assert result.exit_code == 1
+    assert printed(result) == printed(tidings("match", WISHES, EVENTS, "--json"))
+    assert result.stderr.startswith("-, record 32\n  event bad: field 'published_at' is missing")
+    wishes = Path(WISHES).read_text()
+    result = tidings("match", "-", "--event", HORROR, "--json", stdin=wishes)
+    assert printed(result) == printed(tidings("match", WISHES, "--event", HORROR, "--json"))
+
+
+def test_a_bad_subscription_does_not_silence_the_others(tmp_path):
+    path = tmp_path / "wishes.jsonl"
+    path.write_text(Path(WISHES).read_text() + '{"id": "x", "subscriber": "y", "where": "z >"}\n')
+    result = tidings("match", path, "--event", HORROR, "--json")
+    assert (result.exit_code, len(printed(result))) == (1, 4)
+    assert result.stderr.startswith(f"{path}:14\n  subscription x: this cannot be read as a cond")
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        ("{", "error: the event is no JSON: "),
+        ("3", "error: event: the form is an object"),
+        ('{"year": null}', "error: event event: attribute year: null is no value"),
+        ('{"id": "e1", "attributes": {}}', "error: event e1: field 'published_at' is missing"),
+    ],
+)
+def test_a_bad_event_is_an_error(event, reason):
+    result = tidings("match", WISHES, "--event", event)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(reason)
+
+
+def test_explain_says_what_a_subscription_lacks():
+    asked = ("explain", WISHES, "--event", HORROR, "--scorer", "relaxed")
+    result = tidings(*asked, "--subscription", "dev-laughs", "-k", 2, columns=200)
+    assert (result.exit_code, result.stderr) == (0, "")
+    verdict, reason = result.stdout.splitlines()
+    assert verdict.startswith("dev-laughs for event: place 3 with 1; the last of the best 2 has 1:")
+    assert verdict.endswith(": of equals, smaller ids go first")
+    assert reason == "  dev-laughs matches with 1; holds: genre = 'comedy', rating >= 7"
+    result = tidings(*asked, "--subscription", "bruno-horror", "-k", 2, columns=200)
+    assert result.stdout.startswith("bruno-horror for event: place 1 of the best 2, with 2\n")
+    result = tidings(*asked, "--subscription", "dev-family", "-k", 1, columns=200)
+    assert result.stdout.startswith("dev-family for event: no place, since it does not match; the ")
+
+
+def test_explain_as_json_gives_the_place_and_the_failing_predicates():
+    asked = ("explain", WISHES, EVENTS, "--event", "film-01", "--subscription", "guest-short")
+    (found,) = printed(tidings(*asked, "-k", 1, "--json"))
+    assert found == {
+        "subscription": "guest-short",
+        "event": "film-01",
+        "score": None,
+        "position": None,
+        "k": 1,
+        "kth_score": 1.0,
+        "lacking": None,
+        "reason": {
+            "subscription": "guest-short",
+            "matched": False,
+            "score": None,
+            "holds": [],
+            "fails": ["minutes between 75 and 95"],
+        },
+    }
+    ranking = printed(tidings("match", WISHES, EVENTS, "--direction", "target", "-k", 9, "--json"))
+    places = {row["subscription"]: row["position"] for row in ranking if row["event"] == "film-01"}
+    for name, place in places.items():
+        (found,) = printed(tidings(*asked[:-1], name, "--json"))
+        assert (found["position"], found["k"], found["reason"]["matched"]) == (place, 20, True)
+
+
+def test_explain_tells_a_subscriber_what_a_run_delivers(example):
+    """What it says of every event and of ada is what `tidings run` wrote."""
+    text = example.read_text().replace('format = "parquet"', 'format = "jsonl"')
+    example.write_text(text)
+    tidings("run", example, "--engine", "local")
+    (written,) = (example.parent / "out" / "deliveries").iterdir()
+    rows = [json.loads(line) for line in written.read_text().splitlines()]
+    delivered = {row["event"]: row["rank"] for row in rows if row["subscriber"] == "ada"}
+    assert delivered
+    for number in (1, 2, 4, 9, 30):
+        event = f"film-{number:02}"
+        asked = ("explain", WISHES, EVENTS, "--event", event, "--subscriber", "ada")
+        (found,) = printed(tidings(*asked, "--subscribers", PEOPLE, "--json"))
+        assert (found["delivery"] is not None) == (event in delivered)
+        assert found["delivery"] is None or found["rank"] == delivered[event]
+        assert {each["subscription"] for each in found["reasons"]} == {
+            *("ada-drama", "ada-okafor", "ada-documentary", "ada-comedy")
+        }
+
+
+def test_explain_publishes_in_order_of_time(tmp_path):
+    """The file's last event is the first; so the window of one has let it in before the others."""
+    (tmp_path / "wishes.jsonl").write_text('{"id": "s", "subscriber": "u", "where": "a = 1"}\n')
+    lines = [
+        json.dumps({"id": f"e{at}", "published_at": at, "attributes": {"a": 1}}) for at in (3, 2, 1)
+    ]
+    (tmp_path / "events.jsonl").write_text("\n".join(lines))
+    for name in ("e1", "e2", "e3"):
+        asked = ("explain", tmp_path / "wishes.jsonl", tmp_path / "events.jsonl", "--event", name)
+        result = tidings(*asked, "--subscriber", "u")
+        assert result.stdout.startswith(f"{name} for u: delivered with rank 1, at position 1\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ((EVENTS, "--event", "film-99", "--subscriber", "ada"), "there is no event 'film-99' in "),
+        ((EVENTS, "--event", "film-01", "--subscriber", "eve"), "there is no subscriber 'eve'"),
+        (("--event", HORROR, "--subscription", "x"), "there is no subscription 'x'"),
+        (("--event", "film-01", "--subscription", "x"), "the event is no JSON: "),
+    ],
+)
+def test_explain_says_what_is_not_there(arguments, reason):
+    result = tidings("explain", WISHES, *arguments, columns=200)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"error: {reason}")
+
+
+def test_explain_shows_a_bad_record_even_if_it_is_the_one_in_doubt(tmp_path):
+    path = tmp_path / "wishes.jsonl"
+    path.write_text(Path(WISHES).read_text() + '{"id": "x", "subscriber": "y", "where": "z >"}\n')
+    result = tidings("explain", path, "--event", HORROR, "--subscription", "x")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"{path}:14\n  subscription x: this cannot be read")
+    assert result.stderr.endswith("error: there is no subscription 'x'\n")
+    result = tidings("explain", path, "--event", HORROR, "--subscription", "ada-comedy")
+    assert (result.exit_code, result.stdout[:10]) == (1, "ada-comedy")
+
+
+@pytest.fixture
+def example(tmp_path):
+    for path in EXAMPLE.iterdir():
+        if path.is_file():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    return tmp_path / "pipeline.toml"
+
+
+def test_run_gives_an_account(example):
+    result = tidings("run", example, "--engine", "local", columns=200)
+    assert result.exit_code == 0
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert lines[0].endswith("in one process: 6 subscribers, 13 subscriptions, 1 file of events")
+    assert " ".join(result.stderr.split()).startswith("batch 0 30 events ")
+    assert lines[-3].startswith("30 events, ")
+    assert lines[-2].startswith("69.9% of 93 matches delivered, mean rank 0.729 ")
+    assert ", 0 late, 0 dead letters, " in lines[-3]
+    assert lines[-1].startswith(f"Written to {example.parent}/out. ")
+    assert {line.split()[0] for line in lines[4:10]} == {
+        "ada",
+        "bruno",
+        "chiara",
+        "dev",
+        "festival-desk",
+        "guest",
+    }
+
+
+def test_run_as_json_prints_the_account_only(example):
+    text = example.read_text().replace('format = "parquet"', 'format = "jsonl"')
+    example.write_text(text + "\n")
+    result = tidings("run", example, "--engine", "local", "--json")
+    (account,) = printed(result)
+    assert (account["engine"], account["events"], account["batches"]) == ("local", 30, 1)
+    (written,) = (example.parent / "out" / "deliveries").iterdir()
+    assert len(written.read_text().splitlines()) == account["deliveries"]
+    assert account["deliveries"] == sum(account["subscribers"].values())
+
+
+def test_run_tells_what_it_refused(example):
+    with (example.parent / "subscriptions.jsonl").open("a") as wishes:
+        wishes.write('{"id": "x", "subscriber": "y", "where": "z >"}\n')
+    result = tidings("run", example, "--engine", "local")
+    assert result.exit_code == 0
+    assert "1 record refused: " in result.stdout
+
+
+def test_an_unreadable_place_is_an_error(example):
+    (example.parent / "out").touch()
+    result = tidings("run", example, "--engine", "local")
+    assert result.exit_code == 1
+    assert "[sink] path is a folder, and 'out' is a file" in result.stderr
+
+
+def test_without_spark_the_error_says_what_to_install(example, monkeypatch):
+    monkeypatch.setattr("tidings.app.cli.run_command.find_spec", lambda _: None)
+    result = tidings("run", example)
+    assert result.exit_code == 1
+    assert "pip install 'tidings[spark]', or choose --engine local" in result.stderr
+
+
+def test_demo_hands_on_what_it_is_told(monkeypatch, tmp_path):
+    asked = []
+
+    def run_demo(*given, **options):
+        asked.append((given, options))
+        return 130
+
+    monkeypatch.setattr("tidings.app.demo.run_demo", run_demo)
+    result = tidings("demo", "--movies", 7, "--out", tmp_path, "--json")
+    assert (result.exit_code, asked) == (130, [((tmp_path, 7), {"json_lines": True})])
+
+
+def test_bench_hands_on_what_it_is_told(monkeypatch):
+    asked = []
+
+    def run_bench(*given):
+        asked.append(given)
+        return 3
+
+    monkeypatch.setattr("tidings.app.bench.run_bench", run_bench)
+    result = tidings("bench", "interval", "--quick", "--json")
+    assert (result.exit_code, asked) == (3, [("interval", ["--quick", "--json"])])
+    tidings("bench")
+    assert asked[1] == (None, [])
+
+
+def test_a_dry_run_prints_the_plan_and_makes_nothing(example):
+    result = tidings("run", example, "--engine", "local", "--dry-run", columns=200)
+    assert result.exit_code == 0
+    rows = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
+    assert rows == {
+        "engine": "local",
+        "source": "1 file of events",
+        "subscribers": "6 with 6 policies",
+        "subscriptions": f"13 from {example.parent}/subscriptions.jsonl",
+        "refused": "0",
+        "index": "scan",
+        "lateness": "0s",
+        "sink": f"parquet: {example.parent}/out",
+    }
+    (form,) = printed(tidings("run", example, "--engine", "local", "--dry-run", "--json"))
+    assert (form["subscribers"], form["columns"]) == ("6 with 6 policies", {})
+    assert not (example.parent / "out").exists()
+
+
+def test_a_dry_run_refuses_what_a_run_would_refuse(example):
+    (example.parent / "out").mkdir()
+    (example.parent / "out/thesis.tex").touch()
+    result = tidings("run", example, "--engine", "local", "--dry-run", columns=200)
+    assert result.exit_code == 1
+    assert "out is not empty, and no run made it" in result.stderr
+
+
+def test_the_log_of_a_run_is_json_if_asked_and_its_account_stays_alone(example):
+    result = tidings("run", example, "--engine", "local", "--log", "json", "--json")
+    (account,) = printed(result)
+    (line,) = map(json.loads, result.stderr.splitlines())
+    assert (line["message"], line["batch"], line["events"]) == ("batch", 0, 30)
+    assert line["deliveries"] == account["deliveries"]
+
+
+def test_packages_and_engine_are_handed_on(example, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "tidings.app.cli.run_command._run", lambda asked, config: seen.append(config)
+    )
+    tidings("run", example, "--engine", "spark", "--packages", "a:b:1")
+    assert seen[0].engine == "spark"
+    assert seen[0].settings == {"spark.jars.packages": "a:b:1"}
+
+
+def test_pipes_and_devices_are_refused_by_check(tmp_path):
+    for suffix in (".toml", ".jsonl", ".json", ".csv"):
+        path = tmp_path / f"device{suffix}"
+        path.symlink_to("/dev/zero")
+        result = tidings("check", str(path))
+        assert result.exit_code == 1
+        assert "this is a pipe or a device" in result.stdout
+
+
+def test_help_for_a_full_disk_is_an_error_in_words():
+    with Path("/dev/full").open("w") as full:
+        line = [sys.executable, "-m", "tidings.app.cli", "--help"]
+        result = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr == "error: [Errno 28] No space left on device\n"

@@ -1,0 +1,146 @@
+"""Covers over lists of neighbours, against Algorithm 4.1 written down over a matrix."""
+
+import math
+from itertools import pairwise
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tidings.diversify.disc import most_relevant, near_within, sorted_near
+from tidings.diversify.kernels.cover import cover, fitting_cover
+
+Matrix = np.ndarray
+FAR = st.sampled_from([0.0, 1e-13, 0.1, 0.2, 0.3, 1 / 3, 0.5, 0.7, 1.0])
+RANKS = st.sampled_from([0.0, 1e-200, 1e-9, 0.1, 0.2, 0.3, 0.5, 1.0, 1e6])
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Matrix, list[float], list[int]]:
+    """Any symmetric distances, ranks, and places by rank that need not follow them."""
+    count = draw(st.integers(1, 9))
+    matrix = np.zeros((count, count))
+    for i in range(count):
+        for j in range(i):
+            matrix[i, j] = matrix[j, i] = draw(FAR)
+    ranks = draw(st.lists(RANKS, min_size=count, max_size=count))
+    return matrix, ranks, draw(st.permutations(range(count)))
+
+
+def gain(case: tuple[Matrix, list[float], list[int]], i: int, white: set[int]) -> float:
+    matrix, ranks, _ = case
+    around = math.fsum(ranks[j] * matrix[i, j] for j in white)
+    return round(ranks[i] * (ranks[i] / around), 12) if around else math.inf
+
+
+def judged(case: tuple[Matrix, list[float], list[int]], alpha: float, relevant: bool) -> list[int]:
+    matrix, _, places = case
+    white, chosen = set(range(len(matrix))), []
+    near = {
+        i: {j for j in white - {i} if round(matrix[i, j], 12) <= round(alpha, 12)} for i in white
+    }
+    while white:
+
+        def value(i: int, white: set[int] = white) -> tuple[float, int]:
+            around = near[i] & white
+            return (-(gain(case, i, around) if relevant else len(around)), places[i])
+
+        chosen.append(min(white, key=value))
+        white = white - near[chosen[-1]] - {chosen[-1]}
+    return chosen
+
+
+def found(case: tuple[Matrix, list[float], list[int]], alpha: float, relevant: bool) -> list[int]:
+    matrix, ranks, places = case
+    chosen = np.empty(len(ranks), np.int64)
+    worth = (np.array(ranks), np.array(places), relevant)
+    size = cover(near_within(matrix, alpha), worth, np.arange(len(ranks)), chosen)
+    return list(chosen[:size])
+
+
+@given(cases(), FAR, st.booleans())
+def test_it_is_algorithm_4_1(
+    case: tuple[Matrix, list[float], list[int]], alpha: float, relevant: bool
+) -> None:
+    assert found(case, alpha, relevant) == judged(case, alpha, relevant)
+
+
+@given(cases(), st.integers(1, 9), st.booleans())
+def test_the_fitting_one_has_the_largest_alpha_that_yields_k(
+    case: tuple[Matrix, list[float], list[int]], k: int, relevant: bool
+) -> None:
+    matrix, ranks, places = case
+    chosen = np.empty(len(ranks), np.int64)
+    worth = (np.array(ranks), np.array(places), relevant)
+    size = fitting_cover(sorted_near(matrix), worth, np.arange(len(ranks)), k, chosen)
+    levels = sorted({0.0, *(round(each, 12) for each in matrix.ravel())}, reverse=True)
+    covers = [judged(case, level, relevant) for level in levels]
+    expected = next((each for each in covers if len(each) >= k), covers[-1])
+    assert list(chosen[:size]) == expected
+
+
+def test_a_smaller_alpha_may_yield_fewer() -> None:
+    """So all of them are tried, in order: counts here are 1, 2, 4, 3, ... as alpha falls."""
+    chance = Random(0)
+    for seed in range(2000):
+        chance.seed(seed)
+        count = 7
+        matrix = np.zeros((count, count))
+        for i in range(count):
+            for j in range(i):
+                matrix[i, j] = matrix[j, i] = chance.choice([0.1, 0.2, 0.3, 0.4, 0.5])
+        case = (matrix, [chance.random() for _ in range(count)], list(range(count)))
+        sizes = [len(judged(case, alpha, relevant=True)) for alpha in (0.5, 0.4, 0.3, 0.2, 0.1)]
+        if sizes != sorted(sizes):
+            break
+    else:
+        pytest.fail("no such case among those drawn")
+    k = max(one for one, other in pairwise(sizes) if one > other)
+    worth = (np.array(case[1]), np.array(case[2]), True)
+    chosen = np.empty(count, np.int64)
+    size = fitting_cover(sorted_near(matrix), worth, np.arange(count), k, chosen)
+    assert size == next(each for each in sizes if each >= k)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_sums_that_tie_do_so_in_any_order(order: int) -> None:
+    """Around 0 lie .1, .2 and .3, around 4 the same the other way round; 4 is the better place."""
+    away = [0.1, 0.2, 0.3][::order]
+    matrix = np.ones((8, 8))
+    for centre, around in ((0, away), (4, away[::-1])):
+        for step, each in enumerate(around, start=1):
+            matrix[centre, centre + step] = matrix[centre + step, centre] = each
+    np.fill_diagonal(matrix, 0)
+    ranks = [1.0, 1e-6, 1e-6, 1e-6] * 2
+    case = (matrix, ranks, [4, 5, 6, 7, 0, 1, 2, 3])
+    assert found(case, 0.5, relevant=True)[0] == 4 == judged(case, 0.5, relevant=True)[0]
+
+
+@settings(max_examples=200)
+@example(35129)
+@given(st.integers(0, 10**6))
+def test_large_windows_whose_sums_shrink(seed: int) -> None:
+    """Many neighbours leave one after the other, down to nothing; ranks span many decades."""
+    chance = Random(seed)
+    count = 40
+    points = [chance.random() for _ in range(count)]
+    matrix = np.array([[abs(one - other) for other in points] for one in points])
+    ranks = [10 ** chance.uniform(-8, 3) for _ in range(count)]
+    case = (matrix, ranks, list(range(count)))
+    for alpha in (0.02, 0.1, 0.4):
+        assert found(case, alpha, relevant=True) == judged(case, alpha, relevant=True)
+
+
+def test_only_the_members_given_count() -> None:
+    matrix = np.zeros((4, 4))
+    worth = (np.ones(4), np.arange(4), True)
+    chosen = np.empty(4, np.int64)
+    assert cover(near_within(matrix, 0.5), worth, np.array([1, 3]), chosen) == 1
+    assert chosen[0] == 1
+
+
+@pytest.mark.parametrize(("k", "kept"), [(1, [2]), (2, [2, 0]), (3, [2, 0, 1]), (9, [2, 0, 1])])
+def test_the_cut_keeps_the_best_in_order_of_choice(k: int, kept: list[int]) -> None:
+    assert most_relevant(np.array([2, 0, 1]), np.array([5, 7, 3]), k).tolist() == kept

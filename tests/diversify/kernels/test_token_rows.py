@@ -1,0 +1,113 @@
+"""Rows of hashes: sorted, numbered, listed and merged."""
+
+import math
+from collections import Counter, defaultdict
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.diversify.event_tokens import starting
+from tidings.diversify.kernels.distances import merged_row
+from tidings.diversify.kernels.lsh_votes import count_votes
+from tidings.diversify.kernels.token_rows import list_rows, mask_rows, number_hashes, sort_rows
+
+# Hashes that share their low bits, so that places of a table collide.
+HASH = st.integers(0, 40).map(lambda i: (i % 5) + (i << 32))
+ROWS = st.lists(st.dictionaries(HASH, st.integers(0, 2), max_size=6), max_size=8)
+WEIGHT = {i % 5 + (i << 32): weight for i, weight in enumerate([0.1, 0.2, 0.7, 3.0, 0.0] * 9)}
+
+
+def arrays(rows: list[dict[int, int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    keys = [key for row in rows for key in row]
+    marks = [3 * key + row[key] for row in rows for key in row]
+    weights = np.array([WEIGHT[key] for key in keys], np.float64)
+    starts = starting([len(row) for row in rows])
+    return starts, np.array(keys, np.uint64), np.array(marks, np.uint64), weights
+
+
+@given(ROWS, st.booleans())
+def test_rows_are_sorted_with_what_belongs_to_their_keys(
+    rows: list[dict[int, int]], weighted: bool
+) -> None:
+    starts, keys, marks, weights = arrays(rows)
+    sort_rows(starts, keys, marks, weights if weighted else np.empty(0))
+    for i, row in enumerate(rows):
+        part = slice(starts[i], starts[i + 1])
+        assert keys[part].tolist() == sorted(row)
+        assert marks[part].tolist() == [3 * key + row[key] for key in sorted(row)]
+        if weighted:
+            assert weights[part].tolist() == [WEIGHT[key] for key in sorted(row)]
+
+
+@given(st.lists(HASH))
+def test_hashes_are_numbered_in_order_of_their_first_place(hashes: list[int]) -> None:
+    numbers = np.empty(len(hashes), np.int64)
+    count = number_hashes(np.array(hashes, np.uint64), numbers)
+    first = {each: number for number, each in enumerate(dict.fromkeys(hashes))}
+    assert count == len(first)
+    assert numbers.tolist() == [first[each] for each in hashes]
+
+
+@given(ROWS)
+def test_lists_name_the_rows_of_each_mark(rows: list[dict[int, int]]) -> None:
+    starts, _, marks, _ = arrays(rows)
+    numbers = np.empty(len(marks), np.int64)
+    begins, places, ends, lists = (np.empty(len(marks), np.int64) for _ in range(4))
+    list_rows(starts, numbers, number_hashes(marks, numbers), (begins, places, ends, lists))
+    holders = defaultdict(list)
+    for i, row in enumerate(rows):
+        for key in row:
+            holders[3 * key + row[key]].append(i)
+    for i in range(len(rows)):
+        for each in range(starts[i], starts[i + 1]):
+            assert lists[begins[each] : ends[each]].tolist() == holders[int(marks[each])]
+            assert lists[places[each]] == i
+
+
+@given(st.lists(st.sets(st.integers(0, 130)), max_size=5))
+def test_masks_have_a_bit_for_each_key(rows: list[set[int]]) -> None:
+    starts = starting([len(row) for row in rows])
+    masks = np.zeros((len(rows), 3), np.int64)
+    mask_rows(starts, np.array([key for row in rows for key in row], np.int64), masks)
+    for row, words in zip(rows, masks.tolist(), strict=True):
+        bits = sum((word % 2**64) << (64 * place) for place, word in enumerate(words))
+        assert {place for place in range(192) if bits >> place & 1} == row
+
+
+@given(ROWS.filter(bool), st.booleans())
+def test_merging_gives_the_distance(rows: list[dict[int, int]], weighted: bool) -> None:
+    starts, keys, marks, weights = arrays(rows)
+    own = weights if weighted else np.empty(0)
+    sort_rows(starts, keys, marks, own)
+    out = np.empty(len(rows))
+    whole = (starts[:-1].copy(), starts[1:].copy(), keys, marks, own)
+    merged_row(whole, 0, np.arange(len(rows)), out)
+
+    def weigh(some: set[int]) -> float:
+        return math.fsum(WEIGHT[key] if weighted else 1.0 for key in some)
+
+    for other, found in zip(rows, out.tolist(), strict=True):
+        either = rows[0].keys() | other.keys()
+        unequal = {key for key in either if rows[0].get(key) != other.get(key)}
+        assert found == (weigh(unequal) / weigh(either) if weigh(either) else 0.0)
+
+
+@given(st.data(), st.integers(1, 8), st.integers(1, 4))
+def test_a_bucket_votes_for_its_best(data: st.DataObject, count: int, tables: int) -> None:
+    rows = data.draw(
+        st.lists(
+            st.lists(st.integers(0, 2), min_size=tables, max_size=tables),
+            min_size=count,
+            max_size=count,
+        )
+    )
+    best = data.draw(st.permutations(range(count)))
+    bands = np.array([[16 * key + (table << 40) for table, key in enumerate(row)] for row in rows])
+    votes = np.empty(count, np.int64)
+    count_votes(bands.astype(np.uint64), np.array(best), votes)
+    expected: Counter[int] = Counter()
+    for table in range(tables):
+        for key in {row[table] for row in rows}:
+            expected[next(i for i in best if rows[i][table] == key)] += 1
+    assert votes.tolist() == [expected[i] for i in range(count)]

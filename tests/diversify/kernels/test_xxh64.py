@@ -1,0 +1,70 @@
+"""XXH64 against vectors that others published, and against its twin in whole numbers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.diversify.kernels.xxh64 import hash_bytes, hash_values
+from tidings.diversify.plain.xxh64 import xxh64 as plain
+
+NONE = np.empty(0, np.int64)
+PUBLISHED = {
+    b"": 0xEF46DB3751D8E999,
+    b"a": 0xD24EC4F1A98C6E5B,
+    b"as": 0x1C330FB2D66BE179,
+    b"asd": 0x631C37CE72A97393,
+    b"asdf": 0x415872F599CEA71E,
+    b"abc": 0x44BC2CF5AD770999,
+    b"Call me Ishmael. Some years ago--never mind how long precisely-": 0x02A2E85470D6FD96,
+    b"Nobody inspects the spammish repetition": 0xFBCEA83C8A378BF1,
+}
+SEEDS = st.sampled_from([0, 1, 2**63, 2**64 - 1]) | st.integers(0, 2**64 - 1)
+
+
+@pytest.mark.parametrize("text", PUBLISHED)
+def test_vectors_of_others(text: bytes) -> None:
+    assert int(hash_bytes(text, np.uint64(0))) == plain(text) == PUBLISHED[text]
+
+
+@given(st.binary(max_size=140), SEEDS)
+def test_the_kernel_and_its_twin_agree(text: bytes, seed: int) -> None:
+    assert int(hash_bytes(text, np.uint64(seed))) == plain(text, seed)
+
+
+def test_every_length_of_tail() -> None:
+    for size in range(101):
+        text = bytes(range(100, 100 + size))
+        assert int(hash_bytes(text, np.uint64(size))) == plain(text, size)
+
+
+def hashed(names: bytes, texts: bytes, families: bytes, sizes: list[int]) -> tuple[object, object]:
+    out = np.empty(sum(sizes), np.uint64)
+    pairs = np.empty((len(sizes), 2), np.uint64)
+    plainly = not families and set(sizes) == {1}
+    counts = NONE if plainly else np.array(sizes, np.int64)
+    hash_values((names, texts, families, counts, ord("|")), out, pairs)
+    return out.tolist(), pairs.tolist()
+
+
+def test_each_piece_has_its_attribute_as_the_seed() -> None:
+    tokens, pairs = hashed(b"a|bc", b"x|", b"", [1, 1])
+    assert tokens == [plain(b"x", plain(b"a")), plain(b"", plain(b"bc"))]
+    assert pairs == [[plain(b"a"), tokens[0]], [plain(b"bc"), tokens[1]]]
+
+
+def test_families_are_other_seeds_and_wrap() -> None:
+    tokens, _ = hashed(b"a", b"x", bytes([3]), [1])
+    assert tokens == [plain(b"x", (plain(b"a") + 3) % 2**64)]
+
+
+def test_a_mark_is_that_of_a_set() -> None:
+    _, one = hashed(b"a", b"x|y|z", bytes(3), [3])
+    _, other = hashed(b"a", b"z|x|y", bytes(3), [3])
+    assert one == other
+    marks = {
+        hashed(b"a", texts, bytes(size), [size])[1][0][1]  # type: ignore[index]
+        for texts, size in ((b"", 0), (b"x", 1), (b"y", 1), (b"x|y", 2), (b"x|y|z", 3))
+    }
+    assert len(marks) == 5
+    assert hashed(b"a", b"", b"", [0])[1] != hashed(b"b", b"", b"", [0])[1]

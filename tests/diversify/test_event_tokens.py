@@ -1,0 +1,148 @@
+"""Events as hashes."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.diversify.small import crowds, sets
+
+from tidings.diversify.distance import Jaccard, Overlap
+from tidings.diversify.event_tokens import hashed, known, token_hashes, token_rows
+from tidings.diversify.plain.lsh import _hashed as token_hash
+from tidings.diversify.plain.xxh64 import xxh64
+from tidings.diversify.protocol import Candidate
+from tidings.model.records import Event
+from tidings.model.values import Range, token
+
+DRAMA = Event("e", {"genre": ["drama", "comedy"], "year": 2003, "title": "Big Fish"}, 0)
+
+
+def rows(event: Event, distance: object) -> dict[int, int]:
+    starts, keys, marks, _ = hashed([event], distance)  # type: ignore[arg-type]
+    assert starts.tolist() == [0, len(keys)]
+    return dict(zip(keys.tolist(), marks.tolist(), strict=True))
+
+
+@given(crowds(min_size=2, max_size=2))
+def test_marks_agree_where_attributes_are_equal_as_sets(pair: list[Candidate]) -> None:
+    one, other = (each.event for each in pair)
+    mine, yours = rows(one, Overlap()), rows(other, Overlap())
+    assert len(mine) == len(one.attributes)
+    both = sets(one).keys() & sets(other).keys()
+    assert len(mine.keys() & yours.keys()) == len(both)
+    equal = [name for name in both if one.tokens[name] == other.tokens[name]]
+    assert len(mine.items() & yours.items()) == len(equal)
+
+
+@given(crowds(min_size=1, max_size=3))
+def test_tokens_hash_one_by_one_and_together(crowd: list[Candidate]) -> None:
+    events = [each.event for each in crowd]
+    starts, hashes = token_rows(events)
+    for i, event in enumerate(events):
+        expected = {
+            token_hash(name, each) for name, values in event.tokens.items() for each in values
+        }
+        row = hashes[starts[i] : starts[i + 1]]
+        assert set(row.tolist()) == expected == set(token_hashes(event).tolist())
+        assert len(row) == len(expected)
+
+
+def test_equal_values_hash_alike_and_others_do_not() -> None:
+    same = [2003, 2003.0, np.int64(2003)]
+    others = ["2003", True, Range(2003, 2003), datetime(2003, 1, 1, tzinfo=UTC), 2004]
+    hashes = [
+        token_hash("year", Event("e", {"x": each}, 0).tokens["x"].__iter__().__next__())
+        for each in same + others
+    ]
+    assert len(set(hashes[: len(same)])) == 1
+    assert len(set(hashes)) == 1 + len(others)
+
+
+def test_ranges_hash_alike_however_their_bounds_were_given() -> None:
+    whole, other = Range(20, 30), Range(20.0, 30.0)
+    assert whole == other
+    assert token_hash("x", token(whole)) == token_hash("x", token(other))
+    assert token_hash("x", token(whole)) != token_hash("x", token(Range(20, 30, mode="contained")))
+
+
+def test_an_empty_list_is_an_attribute_without_tokens() -> None:
+    event = Event("e", {"genre": []}, 0)
+    assert len(rows(event, Overlap())) == 1
+    assert len(token_hashes(event)) == 0
+
+
+def test_weights_stand_beside_their_attributes() -> None:
+    part = Overlap({"year": 2.5})
+    plain = hashed([DRAMA], Overlap())
+    weighted = hashed([DRAMA], part)
+    assert len(plain.weights) == 0
+    assert sorted(weighted.weights) == [1.0, 1.0, 2.5]
+    year = rows(Event("y", {"year": 1}, 0), Overlap())
+    assert weighted.weights[list(weighted.keys).index(next(iter(year)))] == 2.5
+
+
+def test_only_our_own_distances_are_known() -> None:
+    class Other(Overlap):
+        pass
+
+    assert known(Overlap())
+    assert known(Overlap({"a": 1}))
+    assert known(Jaccard())
+    assert not known(Other())
+
+
+def test_an_event_that_kept_its_hashes_is_the_same_event() -> None:
+    event = Event("e", {"a": 1}, 0)
+    before = (repr(event), event.to_dict(), hash(event))
+    hashed([event], Overlap())
+    token_hashes(event)
+    assert (repr(event), event.to_dict(), hash(event)) == before
+    assert event == Event("e", {"a": 1}, 0)
+
+
+def test_hashes_are_the_same_in_every_process() -> None:
+    code = (
+        "from tidings.diversify.event_tokens import *; from tidings.model.records import Event;"
+        "from tidings.diversify.distance import Overlap;"
+        "e = Event('e', {'genre': ['drama', 'comedy'], 'year': 2003}, 0);"
+        "print(hashed([e], Overlap())[1:3], sorted(token_hashes(e).tolist()))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": path()},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
+
+
+def path() -> str:
+    return ":".join(sys.path)
+
+
+TEXTS = st.text("a\0\x01é\U0001f600", max_size=40)
+SCALARS = TEXTS | st.booleans() | st.integers(-2, 2) | st.floats(allow_nan=False, width=16)
+
+
+@given(st.dictionaries(TEXTS.filter(bool), TEXTS | st.lists(SCALARS, max_size=3)))
+def test_any_text_and_any_mixture_is_hashed_by_definition(attributes: dict[str, object]) -> None:
+    finite = {name: each for name, each in attributes.items() if "inf" not in repr(each)}
+    event = Event("e", finite, 0)
+    expected = [token_hash(name, each) for name, all_ in event.tokens.items() for each in all_]
+    assert sorted(token_hashes(event).tolist()) == sorted(expected)
+    assert len(rows(event, Overlap())) == len(finite)
+
+
+def test_the_definition_is_fixed() -> None:
+    event = Event("e", {"genre": "drama"}, 0)
+    assert token_hashes(event).tolist() == [xxh64(b"drama", xxh64(b"genre"))]
+    assert rows(event, Overlap()) == {xxh64(b"genre"): token_hashes(event).tolist()[0]}
+    number = Event("e", {"year": 2003}, 0)
+    assert token_hashes(number).tolist() == [xxh64(b"2003.0", xxh64(b"year") + 1)]

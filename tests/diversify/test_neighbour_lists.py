@@ -1,0 +1,83 @@
+"""Neighbourhoods that are kept choose what a new start would choose."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.diversify.small import AWKWARD, WIDE, candidate, ids
+
+from tidings.diversify import Neighbours, order_of
+from tidings.diversify.disc import Disc
+from tidings.diversify.distance import Jaccard, Overlap
+from tidings.diversify.maxdivrel import MaxDivRel
+from tidings.diversify.plain.registry import PLAIN
+from tidings.diversify.protocol import Candidate
+from tidings.diversify.tie_order import ranks_and_keys
+from tidings.errors import InvalidPolicy, TidingsError
+
+STEPS = st.lists(st.tuples(WIDE, AWKWARD, st.integers(0, 2)) | st.integers(0, 30), max_size=30)
+PARTS = pytest.mark.parametrize("part", [MaxDivRel, Disc])
+DISTANCES = st.sampled_from([Overlap(), Jaccard(), Overlap({"a": 0.1, "b": 0.7})])
+
+
+def chosen(kept: Neighbours, there: dict[int, Candidate], k: int) -> list[str]:
+    window = list(there.values())
+    order = order_of([each.event for each in window])
+    return ids(window, kept.pick(np.array(list(there)), *ranks_and_keys(window), order, k))
+
+
+@PARTS
+@settings(max_examples=50)
+@given(
+    steps=STEPS,
+    alpha=st.sampled_from([0.25, 1 / 3, 0.5, 2 / 3, 1.0]),
+    distance=DISTANCES,
+    k=st.integers(1, 5),
+)
+def test_it_is_the_plain_form_after_every_step(
+    part: type[MaxDivRel | Disc], steps: list[object], alpha: float, distance: object, k: int
+) -> None:
+    judged = part(alpha=alpha, distance=distance)
+    kept, there = Neighbours(judged), dict[int, Candidate]()
+    for number, step in enumerate(steps):
+        if isinstance(step, tuple):
+            attributes, rank, time = step
+            each = candidate(f"e{number}", rank, time, **attributes)
+            there[kept.arrive(each.event)] = each
+        elif there:
+            gone = sorted(there)[step % len(there)]  # type: ignore[operator]
+            kept.expire(gone)
+            del there[gone]
+        assert len(kept) == len(there)
+        window = list(there.values())
+        if window:
+            expected = ids(window, PLAIN[judged.name](judged, window, k))
+            assert chosen(kept, there, k) == expected
+
+
+def test_the_lists_hold_who_is_near_and_how_far() -> None:
+    kept = Neighbours(MaxDivRel(alpha=0.5))
+    rows = [{"x": 1, "y": 1}, {"x": 1, "y": 2}, {"x": 2, "y": 2}, {"x": 1, "y": 1}]
+    slots = [kept.arrive(candidate(f"e{i}", 1, **row).event) for i, row in enumerate(rows)]
+    assert kept.neighbours(slots[0]) == {slots[1]: 0.5, slots[3]: 0.0}
+    assert kept.neighbours(slots[2]) == {slots[1]: 0.5}
+    kept.expire(slots[1])
+    assert kept.neighbours(slots[0]) == {slots[3]: 0.0}
+    assert kept.neighbours(slots[2]) == {}
+
+
+def test_some_of_the_members_can_be_left_out() -> None:
+    """As after a delivery that frees its place: others of the window still stand."""
+    kept = Neighbours(MaxDivRel(alpha=0.5))
+    window = [candidate(f"e{i}", 1 - i / 10, i, x=i % 2) for i in range(6)]
+    there = {kept.arrive(each.event): each for each in window}
+    some = dict(list(there.items())[1:4])
+    expected = MaxDivRel(alpha=0.5).choose(list(some.values()), 2)
+    assert chosen(kept, some, 2) == ids(list(some.values()), expected)
+
+
+def test_an_alpha_is_needed_and_a_free_slot_refused() -> None:
+    with pytest.raises(InvalidPolicy, match="need an alpha"):
+        Neighbours(MaxDivRel())
+    with pytest.raises(TidingsError, match="slot 2 is free"):
+        Neighbours(Disc(alpha=0.5)).expire(2)

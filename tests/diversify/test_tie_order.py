@@ -1,0 +1,38 @@
+"""The order of ties as numbers."""
+
+import numpy as np
+from hypothesis import given
+from tests.diversify.small import by_rank, crowds
+
+from tidings.diversify.protocol import Candidate
+from tidings.diversify.tie_order import best_places, order_of, ranks_and_keys
+from tidings.diversify.tie_order import by_rank as ranked
+from tidings.model.records import newest_first
+
+
+@given(crowds())
+def test_it_is_the_order_of_the_events(window: list[Candidate]) -> None:
+    events = [each.event for each in window]
+    order = order_of(events)
+    assert [events[i] for i in np.argsort(order.newest)] == sorted(events, key=newest_first)
+    assert [events[i].id for i in np.argsort(order.names)] == sorted(each.id for each in events)
+    assert order.times.tolist() == [each.published_us for each in events]
+
+
+@given(crowds())
+def test_best_first_goes_by_key_then_newer_then_id(window: list[Candidate]) -> None:
+    _, keys = ranks_and_keys(window)
+    newest = order_of([each.event for each in window]).newest
+    rekeyed = [Candidate(each.event, each.key, each.key) for each in window]
+    expected = sorted(rekeyed, key=by_rank)
+    assert [rekeyed[i] for i in ranked(keys, newest)] == expected
+    assert [expected[place] for place in best_places(keys, newest)] == rekeyed
+
+
+@given(crowds(min_size=3))
+def test_some_of_them_keep_their_order(window: list[Candidate]) -> None:
+    events = [each.event for each in window]
+    some = order_of(events).at(np.array([2, 0]))
+    alone = order_of([events[2], events[0]])
+    assert np.argsort(some.newest).tolist() == np.argsort(alone.newest).tolist()
+    assert some.times.tolist() == alone.times.tolist()

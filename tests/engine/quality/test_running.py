@@ -1,0 +1,123 @@
+"""Quality: sums as the stream goes by, equal to what is computed from all of it."""
+
+from statistics import fmean
+
+import pytest
+
+from tidings import Engine, Event, Policy, Sliding, Subscriber, Subscription
+from tidings.diversify import diversity
+from tidings.diversify.distance import Jaccard, Overlap
+from tidings.engine.quality import SPAN, Quality
+from tidings.model.records import Delivery, Match
+from tidings.testing import workload
+
+
+def film(name: str, at: float, **attributes: str) -> Event:
+    return Event(name, attributes, published_at=at)
+
+
+def sent(subscriber: str, event: str, rank: float, at_us: int, *matched: str) -> Delivery:
+    return Delivery(subscriber, event, rank, 1, {}, matched, 1, at_us)
+
+
+FILMS = [
+    film(f"e{i}", i, genre=genre, director=director)
+    for i, (genre, director) in enumerate([("x", "p"), ("x", "q"), ("y", "p"), ("y", "p")])
+]
+
+
+def test_nothing_was_measured_of_nothing() -> None:
+    report = Quality().report()
+    assert (report.matches, report.delivered) == (0, 0)
+    assert set(report.to_dict().values()) == {0, None}
+
+
+def test_each_figure_by_hand() -> None:
+    events = {
+        "e1": film("e1", 0, genre="drama", director="x"),
+        "e2": film("e2", 1, genre="drama", director="y"),
+        "e3": film("e3", 2, genre="horror", director="z"),
+    }
+    quality = Quality()
+    quality.matched(
+        [Match("a", events["e1"], 0.5, ("s1",)), Match("a", events["e2"], 0.7, ("s2",))]
+    )
+    quality.matched(
+        [Match("a", events["e3"], 0.9, ("s3",)), Match("b", events["e1"], 0.1, ("s4",))]
+    )
+    quality.delivered([sent("a", "e1", 0.5, 0, "s1"), sent("b", "e1", 0.1, 0, "s4")], events.get)
+    quality.delivered([sent("a", "e2", 0.6, 3_000_000, "s2")], events.get)
+    report = quality.report()
+    assert (report.matches, report.delivered, report.share) == (4, 3, 0.75)
+    assert report.mean_score == pytest.approx(0.55)
+    assert report.mean_rank == pytest.approx(0.4)
+    assert report.mean_age_s == pytest.approx(2 / 3)
+    assert report.diversity == 0.5
+    assert report.coverage == 0.75
+
+
+def test_what_one_got_is_a_set_however_long_it_took() -> None:
+    events = {each.id: each for each in FILMS}
+    quality = Quality()
+    for each in FILMS:
+        quality.delivered([sent("a", each.id, 0.5, 0)], events.get)
+    assert quality.report().diversity == pytest.approx(diversity(FILMS, Overlap()))
+    assert quality.report().diversity == pytest.approx(diversity(FILMS[::-1], Overlap()))
+
+
+def test_the_distance_can_be_chosen_and_who_left_is_forgotten() -> None:
+    one, other = film("e1", 0, genre="drama", year="1"), film("e2", 0, genre="drama")
+    events = {"e1": one, "e2": other}
+    quality = Quality(Jaccard())
+    quality.delivered([sent("a", "e1", 1, 0), sent("a", "e2", 1, 0)], events.get)
+    assert quality.report().diversity == Jaccard().between(one, other) == 0.5
+    quality.forget("a")
+    quality.delivered([sent("a", "e1", 1, 0)], events.get)
+    assert quality.report().diversity == 0.5
+
+
+def test_events_that_are_forgotten_count_for_the_other_figures() -> None:
+    quality = Quality()
+    quality.delivered([sent("a", "gone", 0.4, 5, "s")], lambda _: None)
+    report = quality.report()
+    assert (report.delivered, report.mean_rank, report.mean_age_s) == (1, 0.4, None)
+
+
+@pytest.mark.parametrize("feeds", ["plain", "table"])
+def test_the_engine_measures_all_that_passes(feeds: str) -> None:
+    work = workload(seed=5, events=60)
+    engine = Engine(feeds=feeds)
+    for subscriber in work.subscribers:
+        engine.subscribe(subscriber)
+    for subscription in work.subscriptions:
+        engine.add(subscription)
+    found = engine.publish_many(work.events) + engine.advance(10_000)
+    events = {each.id: each for each in work.events}
+    report = engine.quality()
+    assert report.delivered == len(found) > 0
+    assert report.mean_rank == pytest.approx(fmean(each.rank for each in found))
+    ages = [(each.delivered_us - events[each.event].published_us) / 1e6 for each in found]
+    assert report.mean_age_s == pytest.approx(fmean(ages))
+    got: dict[str, list[Event]] = {}
+    for each in found:
+        got.setdefault(each.subscriber, []).append(events[each.event])
+    apart = [
+        Overlap().between(one, other)
+        for mine in got.values()
+        for i, one in enumerate(mine)
+        for other in mine[max(0, i - SPAN + 1) : i]
+    ]
+    assert report.diversity == pytest.approx(fmean(apart))
+    assert report.share == pytest.approx(len(found) / report.matches)
+    assert 0 < (report.coverage or 0) <= 1
+
+
+def test_a_restored_engine_measures_anew() -> None:
+    engine = Engine()
+    engine.subscribe(Subscriber("a", Policy(k=1, window=Sliding(3))))
+    engine.add(Subscription("s", "a", "genre = 'drama'"))
+    engine.publish(film("e1", 0, genre="drama"))
+    assert engine.quality().delivered == 1
+    again = Engine()
+    again.restore(engine.snapshot())
+    assert again.quality().delivered == 0

@@ -1,0 +1,87 @@
+"""Set diversity by kernels, against pair by pair."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.diversify.small import crowds
+
+from tidings.diversify import Distance, diversity
+from tidings.diversify.distance import Jaccard, Overlap
+from tidings.diversify.protocol import Candidate
+from tidings.engine.quality import PlainSets, Sets, set_diversity
+from tidings.errors import TidingsError
+from tidings.model.records import Event
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(0, 11), st.sampled_from("gggggft")), max_size=40
+)
+DISTANCES = st.sampled_from([Overlap(), Jaccard(), Overlap({"a": 2.5})])
+
+
+@given(crowds(min_size=12, max_size=12), STEPS, DISTANCES, st.integers(2, 4))
+def test_kernels_measure_what_the_definition_says(
+    crowd: list[Candidate], steps: list[tuple[str, int, str]], distance: Distance, span: int
+) -> None:
+    """Deliveries, people who leave, and looks in between."""
+    fast, plain = Sets(distance, span), PlainSets(distance, span)
+    for name, number, what in steps:
+        for each in (fast, plain):
+            if what == "g":
+                each.add(name, crowd[number].event)
+            if what == "f":
+                each.forget(name)
+        if what == "t":
+            same(fast, plain)
+    same(fast, plain)
+    assert len(fast._crowd) == len(fast._slots) <= 3 * (span - 1)
+
+
+def same(fast: Sets, plain: PlainSets) -> None:
+    assert fast.total()[1] == plain.total()[1]
+    assert fast.total()[0] == pytest.approx(plain.total()[0])
+
+
+@given(crowds(min_size=2, max_size=6), DISTANCES)
+def test_it_is_definition_8_for_all_that_one_got(crowd: list[Candidate], part: Distance) -> None:
+    events = [each.event for each in crowd]
+    sets = set_diversity(part)
+    for event in events:
+        sets.add("a", event)
+    apart, pairs = sets.total()
+    assert pairs == len(events) * (len(events) - 1) // 2
+    assert apart / pairs == pytest.approx(diversity(events, part))
+
+
+def test_many_people_and_events_pass_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidings.engine.quality.set_diversity.FLUSH", 7)
+    fast, plain = Sets(Overlap(), 3), PlainSets(Overlap(), 3)
+    for i in range(200):
+        event = Event(f"e{i}", {"x": i % 3, "y": i % 7}, i)
+        for each in (fast, plain):
+            each.add(f"p{i * i % 31}", event)
+            each.add(f"p{i % 5}", event)
+            if i % 20 == 0:
+                each.forget(f"p{i % 5}")
+    same(fast, plain)
+    assert len(fast._crowd) < 100
+
+
+def test_a_distance_of_ones_own_is_asked() -> None:
+    class Half(Overlap):
+        def between(self, one: Any, other: Any) -> float:
+            return 0.25
+
+    sets = set_diversity(Half())
+    assert isinstance(sets, PlainSets)
+    for i in range(3):
+        sets.add("a", Event(f"e{i}", {}, i))
+    assert sets.total() == (0.75, 3)
+    sets.forget("nobody")
+    Sets(Overlap()).forget("nobody")
+
+
+def test_a_set_has_two_at_least() -> None:
+    with pytest.raises(TidingsError, match="span"):
+        set_diversity(Overlap(), 1)

@@ -1,0 +1,82 @@
+"""The engine finds the same with every index."""
+
+import pickle
+from typing import Any
+
+import pytest
+
+from tidings import Engine, TidingsError
+from tidings.index import INDEXES
+from tidings.rank.matcher import Matcher
+from tidings.testing import SCORERS, Workload, workload
+
+WORK = workload(seed=3, events=60, subscribers=24)
+
+
+def filled(index: str, work: Workload) -> Engine:
+    engine = Engine(index=index)
+    for subscriber in work.subscribers:
+        engine.subscribe(subscriber)
+    for subscription in work.subscriptions:
+        engine.add(subscription)
+    return engine
+
+
+def ran(index: str) -> list[Any]:
+    """Publish everything; in the middle, take some subscriptions out and go on from a snapshot."""
+    engine = filled(index, WORK)
+    found: list[Any] = [engine.publish_many(WORK.events[:30])]
+    for each in WORK.subscriptions[::3]:
+        engine.remove(each.id)
+    again = Engine(index=index)
+    again.restore(engine.snapshot())
+    found.append(again.publish_many(WORK.events[30:]))
+    for scorer in SCORERS:
+        found += [again.target(event, k=5, scorer=scorer) for event in WORK.events]
+    return found
+
+
+@pytest.mark.parametrize("index", [*INDEXES])
+def test_every_index_gives_the_deliveries_and_targets_of_the_scan(index: str) -> None:
+    assert ran(index) == ran("scan")
+
+
+def test_a_restored_engine_keeps_its_index() -> None:
+    engine = filled("access", WORK)
+    engine.restore(filled("scan", WORK).snapshot())
+    assert engine._stages.matcher.index == "access"
+
+
+def test_an_unknown_index_is_refused_by_name() -> None:
+    names = "'scan', 'op', 'access', 'psg', 'auto'"
+    with pytest.raises(TidingsError, match=f"index is one of {names}, not 'tree'"):
+        Engine(index="tree")
+
+
+@pytest.mark.parametrize("feeds", ["plain", "table"])
+def test_auto_takes_access_when_there_are_many(feeds: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidings.rank.matcher.MANY", 40)
+    growing, plain = Engine(feeds=feeds), filled("scan", WORK)
+    for subscriber in WORK.subscribers:
+        growing.subscribe(subscriber)
+    growing.add_many(WORK.subscriptions[:30])
+    few = Engine(index="scan", feeds=feeds)
+    few.restore(growing.snapshot())
+    assert growing.publish_many(WORK.events[:20]) == few.publish_many(WORK.events[:20])
+    assert growing._stages.matcher.numbered is None
+    for engine in (growing, few):
+        for each in WORK.subscriptions[30:]:
+            engine.add(each)
+    assert growing.publish_many(WORK.events[20:]) == few.publish_many(WORK.events[20:])
+    assert growing._stages.matcher.numbered is not None
+    found = growing.target(WORK.events[0], k=5)
+    assert found == plain.target(WORK.events[0], k=5)
+
+
+@pytest.mark.parametrize("index", [*INDEXES, "auto"])
+def test_a_matcher_travels_to_another_process(index: str) -> None:
+    there = Matcher(WORK.subscribers, WORK.subscriptions, index)
+    here = pickle.loads(pickle.dumps(there))
+    assert here.index == index
+    for event in WORK.events[:20]:
+        assert here.matches(event) == there.matches(event)

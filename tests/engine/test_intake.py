@@ -1,0 +1,75 @@
+"""How a stream gets in: order, numbers, and ids that come once."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings import Engine, Event
+from tidings.engine.intake import Intake
+
+EVENTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 60)), max_size=30)
+
+
+def event(name: object, at: int) -> Event:
+    return Event(f"e{name}", {"x": 1}, published_at=at)
+
+
+def taken(intake: Intake, events: list[Event]) -> list[tuple[str, int | None]]:
+    steps = [step for each in events for step in intake.arrive(each)]
+    return [(step.event.id, step.event.sequence) for step in steps if step.event]
+
+
+def test_events_are_numbered_in_order_of_publication() -> None:
+    intake = Intake(lateness_us=10_000_000)
+    assert taken(intake, [event(1, 5), event(2, 3), event(3, 20)]) == [("e2", 1), ("e1", 2)]
+    assert [step.event.id for step in intake.advance(30_000_000) if step.event] == ["e3"]
+    assert (intake.now.us, intake.now.sequence) == (20_000_000, 3)
+
+
+@given(EVENTS)
+def test_ids_are_remembered_as_long_as_was_said(stream: list[tuple[int, int]]) -> None:
+    intake, known, newest = Intake(remember_ids="10s"), dict[int, int](), -1
+    refused = late = 0
+    for name, at in stream:
+        if name in known and known[name] > newest - 10:
+            refused += 1
+        else:
+            known[name] = at
+            late += at < newest
+            newest = max(at, newest)
+        intake.arrive(event(name, at))
+    assert (len(intake.dead_letters), len(intake.late)) == (refused, late)
+
+
+@given(EVENTS, st.integers(0, 30))
+def test_it_goes_on_from_a_snapshot(stream: list[tuple[int, int]], cut: int) -> None:
+    events = [event(*each) for each in stream]
+    one, other = Intake(3_000_000, "10s"), Intake(3_000_000, "10s")
+    first = taken(other, events[:cut])
+    again = Intake.restored(json.loads(json.dumps(other.snapshot())))
+    assert taken(one, events) == first + taken(again, events[cut:])
+    assert again.snapshot() == one.snapshot()
+
+
+def test_ids_that_are_forgotten_take_no_room() -> None:
+    intake = Intake(remember_ids="100s")
+    for at in range(10_000):
+        intake.arrive(event(at, at))
+    assert len(intake.snapshot()["published"]) <= 2 * 1024
+    for_ever = Intake()
+    for at in range(10_000):
+        for_ever.arrive(event(at, at))
+    assert len(for_ever.snapshot()["published"]) == 10_000
+
+
+def test_the_largest_number_leaves_room_for_those_that_follow():
+    engine = Engine()
+    for number, sequence in enumerate([(1 << 61) - 1, (1 << 60) - 1, None]):
+        engine.publish(
+            {"id": f"e{number}", "published_at": 0, "attributes": {}}
+            | ({} if sequence is None else {"sequence": sequence})
+        )
+    [letter] = engine.dead_letters
+    assert "so that the events after it can be numbered" in letter.reason
+    Engine().restore(engine.snapshot())

@@ -1,0 +1,131 @@
+"""The table of events: slots, the order of ids at one time, and room that is found again."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.feed.columnar.event_table import UNNUMBERED, EventTable, Ids
+from tidings.model.records import Event
+
+
+def nothing(_: Ids) -> None:
+    """Mark no slot as used."""
+
+
+def event(name: str, at: float = 0, sequence: int | None = None) -> Event:
+    return Event(name, {"n": name}, published_at=at, sequence=sequence)
+
+
+def test_an_event_has_one_slot() -> None:
+    table = EventTable()
+    first, second = event("a", 1, 7), event("b", 2)
+    slots = [table.slot(each, nothing) for each in (first, second, first)]
+    assert slots[0] == slots[2] != slots[1]
+    assert table.event(slots[0]) is first
+    assert table.slot_of("b") == slots[1]
+    assert table.us[slots].tolist() == [1_000_000, 2_000_000, 1_000_000]
+    assert table.sequence[slots].tolist() == [7, UNNUMBERED, 7]
+    assert len(table) == 2
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=4), unique=True, max_size=80))
+def test_ties_go_as_the_ids_do_whatever_the_order_of_arrival(ids: list[str]) -> None:
+    table = EventTable()
+    slots = {name: table.slot(event(name), nothing) for name in ids}
+    assert sorted(ids) == sorted(ids, key=lambda name: table.tie[slots[name]])
+    assert len({int(table.tie[slot]) for slot in slots.values()}) == len(ids)
+
+
+def test_ties_find_room_where_ids_come_ever_closer() -> None:
+    """Each id lies between the two before it; there are more of them than bits in a number."""
+    table, low, high = EventTable(), "a", "b"
+    ids = [low, high]
+    for number in range(100):
+        low, high = (low + "m", high) if number % 2 else (low, low + "z" + high[-1:])
+        ids += [each for each in (low, high) if each not in ids]
+    slots = {name: table.slot(event(name), lambda alive: alive.fill(1)) for name in ids}
+    assert sorted(ids) == sorted(ids, key=lambda name: table.tie[slots[name]])
+
+
+def test_slots_that_nobody_uses_are_given_again() -> None:
+    table = EventTable()
+    kept = table.slot(event("kept"), nothing)
+    table.young[:] = False
+
+    def mark(alive: Ids) -> None:
+        alive[kept] = 1
+
+    for number in range(1000):
+        slot = table.slot(event(f"e{number}", at=number), mark)
+        assert slot != kept
+        table.young[slot] = False
+    assert len(table.objects) < 200
+    assert table.event(kept).id == "kept"
+    assert table.generation > 0
+
+
+def test_a_slot_is_kept_until_its_event_was_offered() -> None:
+    table = EventTable()
+    slots = [table.slot(event(f"e{number}"), nothing) for number in range(500)]
+    assert len(set(slots)) == 500
+    table.young[:] = False
+    again = [table.slot(event(f"f{number}"), nothing) for number in range(500)]
+    assert len(table.objects) <= 2048
+    assert len(set(again)) == 500
+    alive = np.array([table.objects[slot] is not None for slot in again])
+    assert alive.all()
+
+
+small = st.text("abc", min_size=1, max_size=3)
+published = st.lists(st.tuples(st.integers(0, 3), small), unique_by=lambda each: each[1])
+
+
+@given(published, st.integers(1, 7))
+def test_many_events_at_once_are_those_that_come_one_by_one(
+    found: list[tuple[int, str]], size: int
+) -> None:
+    """Also where a time goes on in the next call, and where a call names what is there."""
+    alone, together = EventTable(), EventTable()
+    stream = sorted(found, key=lambda each: each[0])
+    for us, name in stream:
+        alone.slot(Event(name, {}, us / 1e6, us), nothing)
+    slots: dict[str, int] = {}
+    for first in range(0, len(stream), size):
+        some = stream[max(0, first - 2) : first + size]
+        ids, times = [name for _, name in some], np.array([us for us, _ in some])
+        slots |= zip(ids, together.slots(ids, times, times, nothing).tolist(), strict=True)
+    assert len(set(slots.values())) == len(together) == len(alone) == len(stream)
+    for name, slot in slots.items():
+        assert together.id(slot) == name
+        other = alone.slot_of(name)
+        assert (together.us[slot], together.sequence[slot]) == (alone.us[other],) * 2
+    for time in range(4):
+        same = [name for us, name in stream if us == time]
+        assert sorted(same) == sorted(same, key=lambda name: together.tie[slots[name]])
+        assert len({int(together.tie[slots[name]]) for name in same}) == len(same)
+
+
+def test_many_events_find_room_among_those_that_nobody_holds() -> None:
+    table = EventTable()
+    for turn in range(20):
+        ids, us = [f"{turn}-{n}" for n in range(60)], np.arange(60) + 60 * turn
+        slots = table.slots(ids, us, us, nothing)
+        assert [table.id(slot) for slot in slots.tolist()] == ids
+        table.young[:] = False
+    assert len(table.ids) <= 256
+
+
+def test_of_an_event_there_is_its_id_and_more_only_if_it_was_given() -> None:
+    table, one = EventTable(), np.ones(1, np.int64)
+    [slot] = table.slots(["a"], one, one, nothing).tolist()
+    with pytest.raises(LookupError, match="there is no event"):
+        table.event(slot)
+    whole = event("a", 1e-6, 1)
+    assert table.slot(whole, nothing) == slot
+    assert table.event(slot) is whole
+    [other] = table.slots(["b"], one, one, nothing).tolist()
+    table.describe(other, table.form(slot).replace('"a"', '"b"'))
+    assert table.event(other) == Event("b", {"n": "b"}, 1e-6, 1)
+    with pytest.raises(LookupError, match="holds no event"):
+        table.id(63)

@@ -1,0 +1,85 @@
+"""Matched subscriptions as handles: one, none or several, and room that is found again."""
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.feed.columnar.matched_sets import EMPTY, Ids, MatchedSets
+
+sets = st.lists(st.lists(st.sampled_from("abcdef"), max_size=4).map(tuple), max_size=12)
+
+
+def no_copy(_: Ids, __: Ids, used: int) -> int:
+    """Keep no set."""
+    return used
+
+
+def handles_of(table: MatchedSets, wanted: list[tuple[str, ...]]) -> Ids:
+    members = [table.number(each) for some in wanted for each in some]
+    starts = np.cumsum([0, *(len(some) for some in wanted)])
+    return table.handles(starts, np.array(members, np.int32), no_copy)
+
+
+@given(sets)
+def test_a_handle_stands_for_its_set(wanted: list[tuple[str, ...]]) -> None:
+    table = MatchedSets()
+    handles = handles_of(table, wanted)
+    in_order = [tuple(sorted(each)) for each in wanted]
+    assert [table.ids(handle) for handle in handles.tolist()] == in_order
+    starts, members = table.flat(handles)
+    runs = [members[a:b].tolist() for a, b in pairwise(starts)]
+    assert [tuple(table.names[each] for each in run) for run in runs] == wanted
+
+
+def test_one_and_none_take_no_room() -> None:
+    table = MatchedSets()
+    for _ in range(10_000):
+        handles = handles_of(table, [("a",), (), ("b",)])
+    assert handles.tolist() == [table.number("a"), EMPTY, table.number("b")]
+    assert table.generation == 0
+
+
+def test_sets_that_nobody_uses_make_room() -> None:
+    table = MatchedSets()
+    for _ in range(1000):
+        [handle] = handles_of(table, [("a", "b", "c")]).tolist()
+        assert table.ids(handle) == ("a", "b", "c")
+    assert table.generation > 10
+    assert -handle < 256
+
+
+def test_numbers_that_nobody_uses_are_given_again() -> None:
+    table = MatchedSets()
+    held = used = table.hold("held")
+    for turn in range(3000):
+        if table.crowded:
+            table.keep([np.array([held, used], np.int32)])
+            assert table.number(f"s{turn - 1}") == used
+        used = table.number(f"s{turn}")
+    assert len(table.names) <= 257
+    assert table.generation > 10
+    assert table.ids(held) == ("held",)
+    assert table.number("held") == held
+    table.let_go(held)
+    table.keep([])
+    assert {*table.names} == {""}
+    assert table.number("held") in range(257)
+
+
+def test_a_number_is_held_as_often_as_somebody_holds_it() -> None:
+    table = MatchedSets()
+    number = table.hold("s")
+    assert table.hold("s") == number
+    for left in (1, 0):
+        table.let_go(number)
+        table.keep([])
+        assert (table.names == ["s"]) == (left > 0)
+
+
+def test_a_large_batch_gets_the_room_it_needs() -> None:
+    table = MatchedSets()
+    wanted = [tuple(f"s{number}-{each}" for each in range(5)) for number in range(500)]
+    handles = handles_of(table, wanted)
+    assert [table.ids(handle) for handle in handles.tolist()] == wanted

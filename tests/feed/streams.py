@@ -1,0 +1,179 @@
+"""Random policies and streams for many subscribers, where ties, gaps and equal times are common."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tidings.diversify.distance import Jaccard
+from tidings.diversify.divrank import DivRank
+from tidings.diversify.maxdivrel import MaxDivRel
+from tidings.feed import Feeds, Offer
+from tidings.model.records import Delivery, Event, Match
+from tidings.policy import Policy, Subscriber
+from tidings.window import Moment
+
+END = Moment(10**10, 10**6)
+"""A moment after the end of every stream here."""
+
+counts = st.integers(1, 6)
+durations = st.integers(1, 6).map("{}s".format)
+lengths = st.one_of(
+    counts.map(lambda n: {"length": n}),
+    counts.map(lambda n: {"length": n, "count": "published"}),
+    durations.map(lambda d: {"length": d}),
+)
+waits = st.booleans().map(lambda wait: {"wait": wait})
+leaves = st.sampled_from(["keep", "leave"]).map(lambda delivered: {"delivered": delivered})
+
+
+@st.composite
+def jumps(draw: st.DrawFn) -> dict[str, Any]:
+    """A length with a step that fits: of the same kind, or a count in a duration."""
+    step = draw(st.integers(1, 4))
+    length = step + draw(st.integers(0, 4))
+    kind = draw(st.sampled_from(["matching", "published", "time", "mixed"]))
+    if kind == "time":
+        return {"length": f"{length}s", "step": f"{step}s"}
+    if kind == "mixed":
+        return {"length": f"{length}s", "step": step}
+    return {"length": length, "step": step, "count": kind}
+
+
+def joined(name: str, *strategies: st.SearchStrategy[dict[str, Any]]) -> Any:
+    """Give the form of a part from strategies for some of its parameters."""
+    return st.tuples(*strategies).map(
+        lambda found: {"name": name, **{k: v for each in found for k, v in each.items()}}
+    )
+
+
+origins = st.integers(-3, 3).map(lambda origin: {"origin": origin})
+expiries = st.one_of(counts, durations).map(lambda size: {"expires": size})
+stricts = st.booleans().map(lambda strict: {"strict": strict})
+WINDOWS = {
+    "continuous": joined("continuous", waits),
+    "expiring": joined("continuous", waits, expiries),
+    "periodic": joined("periodic", waits, lengths),
+    "aligned": joined("periodic", waits, durations.map(lambda d: {"length": d}), origins),
+    "sliding": joined("sliding", waits, lengths, leaves),
+    "jumping": joined("jumping", waits, jumps(), leaves),
+    "history": joined("history", waits, lengths, stricts),
+}
+decays = st.sampled_from(
+    [
+        "none",
+        "none",
+        {"name": "exponential", "rate": 0.1},
+        {"name": "exponential", "rate": 3.0, "landmark": 5},
+        {"name": "exponential", "rate": 20.0},
+        {"name": "polynomial", "exponent": 2, "landmark": 3},
+        "polynomial",
+        {"name": "logarithmic", "landmark": -4},
+        "logarithmic",
+    ]
+)
+
+
+class Own(Jaccard):
+    """A distance that kernels do not know."""
+
+    name = "own"
+
+
+WEIGHTS = {"genre": 0.3, "mood": 1.1}
+DIVERSIFIERS: dict[str, list[Any]] = {
+    "divrank": [{"name": "divrank", "sigma": sigma} for sigma in (0.0, 0.3, 0.5, 1.0)],
+    "optimal": ["optimal"],
+    "dispersion": ["maxmin", {"name": "maxsum", "distance": "jaccard"}, "maxavg"],
+    "weighted": [{"name": "divrank", "distance": {"name": "overlap", "weights": WEIGHTS}}],
+    "covers": [
+        "disc",
+        "maxdivrel",
+        {"name": "maxdivrel", "alpha": 0.5},
+        {"name": "disc", "alpha": 1},
+    ],
+    "lsh": ["maxdivrel-lsh", {"name": "maxdivrel-lsh", "tables": 3, "rows": 1}],
+    "own": [DivRank(distance=Own()), MaxDivRel(distance=Own())],
+}
+
+
+NO_DIVERSITY = st.just("none")
+
+
+def policies(
+    window: st.SearchStrategy[Any], diversify: st.SearchStrategy[Any] = NO_DIVERSITY
+) -> st.SearchStrategy[Policy]:
+    """Policies with these windows, and any decay and k; without diversity if none is given."""
+    return st.builds(Policy, k=st.integers(1, 4), decay=decays, window=window, diversify=diversify)
+
+
+plain_or_diverse = st.one_of(
+    NO_DIVERSITY,
+    *(st.sampled_from(each) for name, each in DIVERSIFIERS.items() if name != "own"),
+)
+"""Every diversifier that has a form, and none."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One event: its scores by subscriber, and what each subscriber's subscriptions were."""
+
+    event: Event
+    sequence: int
+    scores: dict[str, float]
+    matched: dict[str, tuple[str, ...]]
+
+    @property
+    def now(self) -> Moment:
+        return Moment(self.event.published_us, self.sequence)
+
+    def offers(self, feeds: Feeds) -> list[Offer]:
+        """Give the matches of the subscribers that are enrolled."""
+        return [
+            (Match(name, self.event, score, self.matched[name]), self.now)
+            for name, score in self.scores.items()
+            if name in feeds
+        ]
+
+
+@st.composite
+def streams(draw: st.DrawFn, names: str, max_size: int = 25) -> list[Step]:
+    """Events with equal times and gaps; numbers may be out of order, as they are with lateness."""
+    step = st.tuples(
+        st.sampled_from([0, 0, 1, 1, 2, 7]),
+        st.sampled_from([1, 1, 1, 2, 4, 0, -3]),
+        st.sampled_from("ab"),
+        st.dictionaries(
+            st.sampled_from(names),
+            st.sampled_from([0.0, 0.3, 0.4, 0.8, 0.8 + 1e-13, 0.8 + 3e-12, 0.9, 1e100]),
+            max_size=len(names),
+        ),
+        st.lists(st.sampled_from("pqr"), unique=True, max_size=3).map(sorted),
+    )
+    found, at, number, highest = [], 0, 4, 0
+    for place, (gap, skip, letter, scores, wants) in enumerate(
+        draw(st.lists(step, max_size=max_size))
+    ):
+        at, number = at + gap, max(0, number + skip)
+        highest = max(highest, number)
+        values = {"genre": letter, "mood": wants[0]} if wants else {"genre": letter}
+        event = Event(f"{letter}{place}", values, published_at=at, sequence=number)
+        matched = {name: tuple(f"{name}-{each}" for each in wants) for name in names}
+        found.append(Step(event, highest, scores, matched))
+    return found
+
+
+def run(feeds: Feeds, stream: list[Step]) -> list[Delivery]:
+    """Drive feeds as an engine does: the matches of an event, then time."""
+    found = []
+    for step in stream:
+        found += feeds.offer_many(step.offers(feeds))
+        found += feeds.advance(step.now)
+    return found
+
+
+def enrolled(feeds: Feeds, people: dict[str, Policy]) -> Feeds:
+    """Enrol people."""
+    for name, policy in people.items():
+        feeds.enrol(Subscriber(name, policy))
+    return feeds

@@ -1,0 +1,352 @@
+"""A live index of boxes against a dictionary and the scan; threads; memory; failures."""
+
+import os
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidings.errors import TidingsError
+from tidings.index.boxes import box_index
+from tidings.index.boxes.live import index as live
+from tidings.index.boxes.protocol import range_events
+from tidings.model.values import Range
+
+JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
+EXAMPLES = settings(max_examples=40 if JIT else 6)
+KINDS = [("exact", {}), ("relaxed", {"over": "blocks"}), ("relaxed", {"over": "sparse"})]
+KINDS += [("relaxed", {"aggregate": "max"})]
+
+every_kind = pytest.mark.parametrize(("how", "options"), KINDS)
+
+
+def random_boxes(rng, size, attributes=3):
+    """Boxes on few numbers, some attributes free, with weights that tie."""
+    low = rng.integers(0, 6, (size, attributes)).astype(float)
+    high = low + rng.integers(0, 4, low.shape)
+    low[rng.random(low.shape) < 0.2] = -np.inf
+    high[rng.random(low.shape) < 0.2] = np.inf
+    return low, high, rng.integers(0, 4, low.shape) / 10
+
+
+def live_index(*boxes: Any, **options: Any) -> Any:
+    return box_index("live", *boxes, **options)
+
+
+def worth(how, weight):
+    return weight if how == "relaxed" else weight[:, 0]
+
+
+class Model:
+    """Boxes by id, judged by a scan over those that are there."""
+
+    def __init__(self, how, low, high, weight, aggregate="sum"):
+        self.how, self.aggregate, self.given = how, aggregate, 0
+        self.boxes = {}
+        self.add(low, high, weight)
+
+    def add(self, low, high, weight):
+        for box in zip(low, high, worth(self.how, weight), strict=True):
+            self.boxes[self.given] = box
+            self.given += 1
+
+    def top(self, event, k):
+        ids = np.array(sorted(self.boxes), np.int64)
+        if len(ids) == 0:
+            return [], []
+        low, high, worths = (np.array(each) for each in zip(*map(self.boxes.get, ids), strict=True))
+        options = {"aggregate": self.aggregate} if self.how == "relaxed" else {}
+        found, scores = box_index("scan", low, high, worths, **options).top(event, k)
+        return ids[found].tolist(), scores.tolist()
+
+
+def agree(index, model, rng, k=7):
+    events = rng.integers(-1, 9, (3, 3)).astype(float)
+    events[rng.random(events.shape) < 0.1] = np.nan
+    ids, scores, counts = index.top_many(events, k)
+    for row, event in enumerate(events):
+        found = ids[row, : counts[row]].tolist(), scores[row, : counts[row]].tolist()
+        assert found == model.top(event, k)
+    assert len(index) == len(model.boxes)
+
+
+def some_ids(model, rng, most):
+    ids = sorted(model.boxes)
+    return rng.permutation(ids)[: rng.integers(0, most + 1)]
+
+
+def change(index, model, rng):
+    """One change of a random kind, to both."""
+    kind = rng.integers(0, 5)
+    if kind == 0:
+        low, high, weight = random_boxes(rng, int(rng.integers(0, 9)))
+        new = index.insert_many(low, high, worth(model.how, weight))
+        assert new.tolist() == list(range(model.given, model.given + len(low)))
+        model.add(low, high, weight)
+    elif kind == 1:
+        ids = some_ids(model, rng, 6)
+        index.delete_many(ids)
+        for id in ids:
+            del model.boxes[id]
+    elif kind == 2:
+        ids = some_ids(model, rng, 6)
+        low, high, weight = random_boxes(rng, len(ids))
+        index.replace_many(ids, low, high, worth(model.how, weight))
+        new = zip(low, high, worth(model.how, weight), strict=True)
+        model.boxes.update(zip(ids, new, strict=True))
+    elif kind == 3:
+        ids = some_ids(model, rng, 6)
+        weight = worth(model.how, random_boxes(rng, len(ids))[2])
+        index.rescore_many(ids, weight)
+        for id, new in zip(ids, weight, strict=True):
+            model.boxes[id] = (*model.boxes[id][:2], new)
+    else:
+        index.rebuild()
+        if rng.random() < 0.5:
+            index.settle()
+
+
+@every_kind
+@EXAMPLES
+@given(seed=st.integers(0, 2**32), size=st.integers(0, 70), bound=st.sampled_from([0, 5, 1000]))
+def test_any_changes_give_the_answers_of_the_scan(how, options, seed, size, bound):
+    rng = np.random.default_rng(seed)
+    low, high, weight = random_boxes(rng, size)
+    model = Model(how, low, high, weight, options.get("aggregate", "sum"))
+    with live_index(low, high, worth(how, weight), bound=bound, **options) as index:
+        for _ in range(8):
+            change(index, model, rng)
+            agree(index, model, rng)
+        index.settle()
+        agree(index, model, rng, k=200)
+
+
+@every_kind
+def test_one_is_a_batch_of_one(how, options):
+    rng = np.random.default_rng(1)
+    low, high, weight = random_boxes(rng, 20)
+    model = Model(how, low, high, weight, options.get("aggregate", "sum"))
+    with live_index(low, high, worth(how, weight), **options) as index:
+        one = random_boxes(rng, 1)
+        assert index.insert(one[0][0], one[1][0], worth(how, one[2])[0]) == 20
+        model.add(*one)
+        index.delete(3)
+        del model.boxes[3]
+        index.rescore(5, worth(how, one[2])[0])
+        model.boxes[5] = (*model.boxes[5][:2], worth(how, one[2])[0])
+        index.replace(6, one[0][0], one[1][0], worth(how, one[2])[0])
+        model.boxes[6] = (one[0][0], one[1][0], worth(how, one[2])[0])
+        agree(index, model, rng)
+
+
+@every_kind
+def test_everything_may_go_and_come_again(how, options):
+    rng = np.random.default_rng(2)
+    low, high, weight = random_boxes(rng, 130)
+    model = Model(how, low, high, weight, options.get("aggregate", "sum"))
+    with live_index(low, high, worth(how, weight), bound=0, **options) as index:
+        index.delete_many(np.arange(130))
+        model.boxes.clear()
+        index.settle()
+        agree(index, model, rng)
+        index.insert_many(low, high, worth(how, weight))
+        model.add(low, high, weight)
+        index.settle()
+        agree(index, model, rng)
+        assert min(index.top([1, 1, 1], 200)[0], default=130) >= 130
+
+
+def test_what_was_deleted_gives_its_memory_back():
+    rng = np.random.default_rng(3)
+    low, high, weight = random_boxes(rng, 4000)
+    with live_index(low, high, weight, bound=64) as index:
+        before = index.nbytes
+        index.delete_many(np.arange(0, 3600))
+        index.settle()
+        assert index.nbytes < before / 5
+        assert index.counters()["rebuilds"] == 1
+        assert len(index) == 400
+
+
+def test_runs_grow_so_that_there_are_few_of_them():
+    rng = np.random.default_rng(4)
+    low, high, weight = random_boxes(rng, 5000 if JIT else 300)
+    with live_index(low, high, weight, bound=7) as index:
+        for _ in range(60):
+            index.insert_many(*random_boxes(rng, 8))
+            index.settle()
+        assert index.counters()["pile"] <= 7
+        assert 2 <= index.counters()["runs"] <= 9
+        assert index.counters()["rebuilds"] == 60
+
+
+@pytest.mark.skipif(not JIT, reason="too slow without compiled kernels")
+@every_kind
+def test_readers_see_all_of_a_change_or_nothing(how, options):
+    """Some boxes get new weights all at once, many times over; nothing else matches the event.
+
+    So every answer has all of them, with one score.
+    """
+    watched, rng = 40, np.random.default_rng(5)
+    filler = random_boxes(rng, 3000)
+    low = np.concatenate([np.full((watched, 3), 50.0), filler[0]])
+    high = np.concatenate([np.full((watched, 3), 60.0), filler[1].clip(max=40)])
+    low[watched:] = low[watched:].clip(min=-5)
+    weight = np.concatenate([np.ones((watched, 3)), filler[2]])
+    wrong, stop = [], threading.Event()
+    with live_index(low, high, worth(how, weight), bound=100, **options) as index:
+
+        def read():
+            while not stop.is_set():
+                ids, scores, counts = index.top_many(np.full((3, 3), 55.0), 2 * watched)
+                if set(counts.tolist()) != {watched} or not (ids[0] == ids).all():
+                    wrong.append((ids, counts))
+                if len(set(scores[0, :watched].tolist())) != 1:
+                    wrong.append(scores)
+
+        readers = [threading.Thread(target=read) for _ in range(3)]
+        for reader in readers:
+            reader.start()
+        box = np.full((watched, 3), 50.0), np.full((watched, 3), 60.0)
+        ids = np.arange(watched)
+        for step in range(150):
+            weights = np.full((watched, 3), 1.0 + step % 7)
+            if step % 2:
+                index.replace_many(ids, *box, worth(how, weights))
+            else:
+                index.rescore_many(ids, worth(how, weights))
+            index.insert_many(*(each[-5:] for each in (low, high, worth(how, weight))))
+        index.settle()
+        stop.set()
+        for reader in readers:
+            reader.join()
+        assert index.counters()["rebuilds"] > 0
+    assert wrong == []
+
+
+def test_a_reader_of_an_old_state_is_not_disturbed():
+    rng = np.random.default_rng(6)
+    low, high, weight = random_boxes(rng, 300)
+    with live_index(low, high, weight, bound=0) as index:
+        state = index._state
+        index.delete_many(np.arange(150))
+        index.insert_many(*random_boxes(rng, 50))
+        index.settle()
+        old, index._state = index._state, state
+        scan = box_index("scan", low, high, weight)
+        assert index.top([2, 2, 2], 300)[0].tolist() == scan.top([2, 2, 2], 300)[0].tolist()
+        index._state = old
+
+
+def test_ranges_and_probabilities_reach_the_pile():
+    low, high, weight = np.zeros((1, 2)), np.ones((1, 2)), np.ones((1, 2))
+    with live_index(low, high, weight) as index:
+        index.insert([4, 4], [8, 8], [2, 2])
+        event = range_events([[Range(0.5, 5), 0.5]], [0.5, 1])
+        ids, scores = index.top(event, 2)
+        assert ids.tolist() == [0, 1]
+        assert scores.tolist() == [1.5, 1.0]
+
+
+def test_a_failed_rebuild_is_told_and_loses_nothing(monkeypatch):
+    rng = np.random.default_rng(7)
+    low, high, weight = random_boxes(rng, 30)
+    with live_index(low, high, weight, bound=0) as index:
+
+        def broken(*_):
+            raise MemoryError("no room")
+
+        monkeypatch.setattr(live, "merge", broken)
+        index.insert_many(low, high, weight)
+        index.settle()
+        monkeypatch.undo()
+        with pytest.raises(TidingsError, match="the last rebuild failed"):
+            index.delete(0)
+        assert len(index) == 60
+        index.delete(0)
+        index.settle()
+        assert index.counters()["rebuilds"] == 1
+        assert index.counters()["pile"] == 0
+
+
+class Full(dict[int, int]):
+    """Places of which no copy can be made, since there is no room."""
+
+    def items(self):
+        raise MemoryError("no room")
+
+
+def test_a_rebuild_that_fails_while_it_swaps_changes_nothing():
+    rng = np.random.default_rng(7)
+    low, high, weight = random_boxes(rng, 30)
+    with live_index(low, high, weight, bound=10**6) as index:
+        index.insert_many(low, high, weight)
+        state, places = index._state, index._young
+        index._young = Full(places)
+        index.rebuild()
+        index.settle()
+        assert index._state is state
+        assert index.counters() == {"runs": 1, "pile": 30, "rebuilds": 0}
+        index._young = places
+        with pytest.raises(TidingsError, match=r"the last rebuild failed .*no room"):
+            index.delete(35)
+        index.delete(35)
+        index.rebuild()
+        index.settle()
+        assert index.counters() == {"runs": 1, "pile": 0, "rebuilds": 1}
+        assert len(index) == 59
+
+
+def test_wrong_changes_are_refused_and_change_nothing():
+    rng = np.random.default_rng(8)
+    low, high, weight = random_boxes(rng, 10)
+    index = live_index(low, high, weight)
+    before = index.top([1, 1, 1], 10)[0].tolist()
+    for wrong, message in (
+        (lambda: index.delete_many([1, 77]), "there is no subscription 77"),
+        (lambda: index.rescore_many([1, 1], weight[:2]), "an id is given twice"),
+        (lambda: index.replace_many([1], low[:2], high[:2], weight[:2]), "not of one length"),
+        (lambda: index.insert([0], [1], [1]), "3 attributes, relaxed, are wanted, not 1"),
+        (lambda: index.insert_many(low, high, weight[:, 0]), "wanted, not 3, exact"),
+        (lambda: index.insert([2, 2, 2], [1, 1, 1], [1, 1, 1]), "low 2.0 is above high 1.0"),
+        (lambda: index.rescore(1, [-1, 0, 0]), "is not a finite number >= 0"),
+    ):
+        with pytest.raises(TidingsError, match=message):
+            wrong()
+    assert index.top([1, 1, 1], 10)[0].tolist() == before
+    index.close()
+    with pytest.raises(TidingsError, match="closed"):
+        index.delete(1)
+    assert index.top([1, 1, 1], 10)[0].tolist() == before
+
+
+def test_wrong_options_are_refused():
+    low, high, weight = random_boxes(np.random.default_rng(9), 4)
+    with pytest.raises(TidingsError, match="bound = -1 is below 0"):
+        live_index(low, high, weight, bound=-1)
+    with pytest.raises(TidingsError, match="over is 'auto', 'blocks' or 'sparse', not 'tree'"):
+        live_index(low, high, weight, over="tree")
+    with pytest.raises(TidingsError, match="live aggregates by sum and max"):
+        live_index(low, high, weight, aggregate=np.sum)
+
+
+def test_it_says_what_it_is_made_of():
+    low, high, weight = random_boxes(np.random.default_rng(10), 10)
+    index = live_index(low, high, weight)
+    index.insert_many(low, high, weight)
+    assert index.describe() == (
+        "live: 20 subscriptions over 3 attributes, relaxed; runs of 10, pile 10, "
+        "no rebuild is under way, 0 were done."
+    )
+
+
+def test_a_writer_that_outruns_the_rebuild_waits_for_it():
+    rng = np.random.default_rng(3)
+    index = live_index(*random_boxes(rng, 10), bound=5)
+    for _ in range(20):
+        index.insert_many(*random_boxes(rng, 30))
+        assert index.counters()["pile"] <= live.BACKLOG * 5
+    assert len(index) == 610

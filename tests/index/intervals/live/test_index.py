@@ -1,0 +1,533 @@
+"""The live index under change: a plain model judges it, also while it is rebuilt and read."""
+
+import gc
+import math
+import os
+import sys
+import weakref
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tidings.errors import TidingsError
+from tidings.index.intervals import interval_index
+from tidings.index.intervals.live.index import Live
+from tidings.index.intervals.live.reader import State, top_of
+from tidings.index.intervals.protocol import rank_intervals
+
+JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
+
+ends = st.one_of(st.integers(0, 9).map(float), st.sampled_from([-math.inf, math.inf]))
+scores = st.integers(0, 3).map(float)
+rows = st.tuples(ends, ends, scores).map(lambda row: (*sorted(row[:2]), row[2]))
+
+
+def some(size, seed):
+    rng = np.random.default_rng(seed)
+    low = rng.integers(0, 9, size).astype(float)
+    return np.stack([low, low + rng.integers(0, 4, size), rng.integers(0, 4, size)], axis=1)
+
+
+def live(table, **options):
+    return interval_index("live", *np.reshape(table, (-1, 3)).T, **options)
+
+
+def over(there, most, least, k):
+    """The k best of those that begin at most there and end at least there."""
+    found = [(-row[2], id) for id, row in there.items() if row[0] <= most and least <= row[1]]
+    return [id for _, id in sorted(found)[:k]]
+
+
+def best(there, q, k):
+    return over(there, q, q, k)
+
+
+def agrees(index, there, k=20):
+    qs = [-1.0, 0.0, 3.0, 4.5, 9.0, math.inf]
+    ids, counts = index.top_many(np.array(qs), k)
+    for row, count, q in zip(ids.tolist(), counts.tolist(), qs, strict=True):
+        assert row[:count] == best(there, q, k)
+        assert row[count:] == [-1] * (k - count)
+    assert index.top(3.0, k).tolist() == best(there, 3.0, k)
+    assert len(index) == len(there)
+
+
+@contextmanager
+def held(index):
+    """A rebuild that has frozen its state and is not done before the block ends."""
+    go, build = Event(), index._built
+
+    def wait(*arguments):
+        go.wait()
+        return build(*arguments)
+
+    index._built = wait
+    with index._rebuild.lock:
+        index._begin()
+    try:
+        yield
+    finally:
+        go.set()
+        index.settle()
+        index._built = build
+
+
+class Changes(RuleBasedStateMachine):
+    """Changes, one and many, and rebuilds that begin and end at any point between them."""
+
+    @initialize(
+        size=st.sampled_from([0, 1, 63, 64, 65, 200]), bound=st.sampled_from([0, 3, 40, 10**6])
+    )
+    def start(self, size, bound):
+        table = some(size, size)
+        self.index = live(table, bound=bound)
+        self.there = dict(enumerate(map(tuple, table.tolist())))
+        self.given: int = size
+        self.held: Any = None
+
+    @rule(row=rows)
+    def insert(self, row):
+        assert self.index.insert(*row) == self.given
+        self.there[self.given] = row
+        self.given += 1
+
+    @rule(size=st.sampled_from([0, 1, 5, 130]), seed=st.integers(0, 9))
+    def insert_many(self, size, seed):
+        table = some(size, seed)
+        ids = self.index.insert_many(*table.T)
+        assert ids.tolist() == list(range(self.given, self.given + size))
+        self.there |= dict(zip(ids.tolist(), map(tuple, table.tolist()), strict=True))
+        self.given += size
+
+    @precondition(lambda self: self.there)
+    @rule(data=st.data())
+    def delete(self, data):
+        id = data.draw(st.sampled_from(sorted(self.there)))
+        self.index.delete(id)
+        del self.there[id]
+        with pytest.raises(TidingsError, match=f"there is no interval {id}"):
+            self.index.delete(id)
+
+    @rule(share=st.sampled_from([0.1, 0.5, 1.0]), seed=st.integers(0, 9))
+    def delete_many(self, share, seed):
+        ids = np.array(sorted(self.there), np.int64)
+        ids = np.random.default_rng(seed).permutation(ids)[: int(share * len(ids))]
+        self.index.delete_many(ids)
+        for id in ids.tolist():
+            del self.there[id]
+
+    @precondition(lambda self: self.there)
+    @rule(data=st.data(), score=scores)
+    def rescore(self, data, score):
+        id = data.draw(st.sampled_from(sorted(self.there)))
+        self.index.rescore(id, score)
+        self.there[id] = (*self.there[id][:2], score)
+
+    @precondition(lambda self: self.there)
+    @rule(data=st.data(), row=rows)
+    def replace(self, data, row):
+        id = data.draw(st.sampled_from(sorted(self.there)))
+        self.index.replace(id, *row)
+        self.there[id] = row
+
+    @rule(share=st.sampled_from([0.1, 1.0]), seed=st.integers(0, 9))
+    def replace_many(self, share, seed):
+        ids = np.array(sorted(self.there), np.int64)
+        ids = np.random.default_rng(seed).permutation(ids)[: int(share * len(ids))]
+        table = some(len(ids), seed)
+        self.index.replace_many(ids, *table.T)
+        self.there |= dict(zip(ids.tolist(), map(tuple, table.tolist()), strict=True))
+
+    @rule(share=st.sampled_from([0.1, 1.0]), seed=st.integers(0, 9))
+    def rescore_many(self, share, seed):
+        rng = np.random.default_rng(seed)
+        ids = np.array(sorted(self.there), np.int64)
+        ids = rng.permutation(ids)[: int(share * len(ids))]
+        new = rng.integers(0, 4, len(ids)).astype(float)
+        self.index.rescore_many(ids, new)
+        for id, score in zip(ids.tolist(), new.tolist(), strict=True):
+            self.there[id] = (*self.there[id][:2], score)
+
+    @precondition(lambda self: self.held is None)
+    @rule()
+    def freeze(self):
+        self.index.settle()
+        self.held = held(self.index)
+        self.held.__enter__()
+
+    @precondition(lambda self: self.held is not None)
+    @rule()
+    def swap(self):
+        self.held.__exit__(None, None, None)
+        self.held = None
+
+    @invariant()
+    def it_is_as_the_model(self):
+        agrees(self.index, self.there)
+        assert list(self.index.iterate(3.0)) == best(self.there, 3.0, len(self.there))
+        assert self.index.ranges.top(2.5, 4.0, 20).tolist() == over(self.there, 4.0, 2.5, 20)
+        held_in = list(self.index.ranges.iterate(3.0, 4.0, "contained"))
+        assert held_in == over(self.there, 3.0, 4.0, len(self.there))
+
+    def teardown(self):
+        if getattr(self, "held", None) is not None:
+            self.swap()
+        if hasattr(self, "index"):
+            self.index.close()
+            agrees(self.index, self.there)
+
+
+TestChanges = Changes.TestCase
+TestChanges.settings = settings(
+    max_examples=60 if JIT else 6, stateful_step_count=25 if JIT else 12, deadline=None
+)
+
+
+def test_from_nothing_to_nothing():
+    index = live([], bound=10)
+    ids = index.insert_many(*some(300, 1).T)
+    index.settle()
+    index.delete_many(ids)
+    assert index.top(3.0, 5).tolist() == [] == list(index.iterate(3.0))
+    index.settle()
+    index.rebuild()
+    index.settle()
+    assert len(index._state.main) == 0
+    assert index.insert(0.0, 9.0, 1.0) == 300
+    assert index.top(3.0, 5).tolist() == [300]
+
+
+def test_a_score_that_goes_away_and_comes_back():
+    index = live([(0.0, 9.0, 1.0)], bound=10**6)
+    for _ in range(200 if JIT else 140):
+        index.rescore(0, 2.0)
+        index.rescore(0, 1.0)
+    assert index.top(3.0, 5).tolist() == [0]
+    index.delete(0)
+    assert index.top(3.0, 5).tolist() == []
+
+
+def test_a_reader_keeps_its_state():
+    index = live(some(300, 2), bound=10**6)
+    expected = list(index.iterate(3.0))
+    begun = index.iterate(3.0)
+    first = next(begun)
+    index.delete_many(range(300))
+    index.rebuild()
+    index.settle()
+    assert [first, *begun] == expected
+    assert index.top(3.0, 5).tolist() == []
+
+
+@pytest.mark.parametrize("spread", [9, 9000])
+def test_the_grid_takes_what_does_not_fit_its_cells(spread):
+    """Cuts come from the run; what is added is elsewhere, longer, or all in one place."""
+    table = some(2500 if JIT else 150, 3)
+    index = live(table, bound=10**6)
+    there = dict(enumerate(map(tuple, table.tolist())))
+    rng = np.random.default_rng(4)
+    low = rng.integers(-spread, spread, 600 if JIT else 100).astype(float)
+    new = np.stack([low, low + rng.integers(0, spread, len(low)), rng.integers(0, 9, len(low))])
+    ids = index.insert_many(*new)
+    there |= dict(zip(ids.tolist(), map(tuple, new.T.tolist()), strict=True))
+    agrees(index, there)
+    index.delete_many(ids[::2])
+    for id in ids[::2].tolist():
+        del there[id]
+    agrees(index, there)
+    assert list(index.iterate(4.5)) == best(there, 4.5, len(there))
+
+
+def test_the_dead_are_not_looked_at_for_long():
+    """They are left out once they are many; who asked before still finds them."""
+    table = [(0.0, 9.0, float(size)) for size in range(640)]
+    index = live(table, bound=10**6)
+    begun, expected = index.iterate(3.0), list(range(639, -1, -1))
+    first = next(begun)
+    index.delete_many(range(100, 640))
+    assert index.top(3.0, 5).tolist() == [99, 98, 97, 96, 95]
+    assert index.counters()["intervals"] <= 6
+    assert index.counters()["rebuilds"] == 0
+    assert [first, *begun] == expected
+    assert index.top(math.inf, 5).tolist() == []
+
+
+def test_new_scores_may_be_any():
+    """Also where no interval as long, or none at all, had such a score when cuts were made."""
+    rng = np.random.default_rng(11)
+    size = 3000 if JIT else 200
+    low = rng.integers(0, 900, size).astype(float)
+    length = rng.integers(0, 900, size)
+    table = np.stack([low, low + length, 900.0 - length], axis=1)
+    index = live(table, bound=10**6)
+    there = dict(enumerate(map(tuple, table.tolist())))
+    ids = rng.permutation(size)[: size // 2]
+    new = rng.choice([0.0, 1.0, 450.0, 899.0, 901.0, 10.0**6], len(ids))
+    index.rescore_many(ids, new)
+    for id, score in zip(ids.tolist(), new.tolist(), strict=True):
+        there[id] = (*there[id][:2], score)
+    for q in (0.0, 300.0, 450.5, 899.0, 1500.0):
+        for k in (1, 20, 400):
+            assert index.top(q, k).tolist() == best(there, q, k)
+
+
+def test_ids_with_gaps_are_found():
+    """A place is looked for between as many gaps as there are and none."""
+    index = live(some(300, 12), bound=10**6)
+    there = dict(enumerate(map(tuple, some(300, 12).tolist())))
+    gone = [*range(40), *range(50, 250, 3), *range(290, 300)]
+    index.delete_many(gone)
+    index.rebuild()
+    index.settle()
+    for id in gone:
+        del there[id]
+    for id in (-1, 0, 39, 50, 299, 300, 10**9):
+        with pytest.raises(TidingsError, match=f"there is no interval {id}"):
+            index.delete(id)
+    for id in sorted(there):
+        index.rescore(id, 7.0)
+        there[id] = (*there[id][:2], 7.0)
+    agrees(index, there)
+
+
+def test_at_most_one_rebuild_is_under_way():
+    index = live(some(10, 4), bound=0)
+    with held(index):
+        thread = index._rebuild._thread
+        for each in range(5):
+            index.insert(0.0, 9.0, float(each))
+        index.rebuild()
+        assert index._rebuild._thread is thread
+        assert "a rebuild is under way" in index.describe()
+    assert index.counters()["rebuilds"] == 1
+    assert "no rebuild is under way, 1 done" in index.describe()
+
+
+def test_memory_of_the_old_run_goes_back():
+    index = live(some(500, 5), bound=10**6)
+    old = weakref.ref(index._state.main)
+    reader = index.iterate(3.0)
+    next(reader)
+    index.delete_many(range(400))
+    index.rebuild()
+    index.settle()
+    gc.collect()
+    assert old() is not None, "somebody reads it"
+    reader.close()
+    gc.collect()
+    assert old() is None
+    assert index.nbytes < live(some(500, 5)).nbytes
+
+
+def test_a_writer_that_outruns_the_rebuild_waits_for_it(monkeypatch):
+    monkeypatch.setattr("tidings.index.intervals.live.index.AHEAD", 50)
+    index = live(some(100, 6), bound=10)
+    with held(index):
+        for each in range(161 - index._changes):
+            index.insert(0.0, 9.0, float(each % 4))
+        assert index._changes > index._most == 160
+        waiting = Thread(target=index.insert, args=(0.0, 9.0, 9.0))
+        waiting.start()
+        waiting.join(0.05)
+        assert waiting.is_alive()
+        assert len(index.top(3.0, 500)) > 160, "readers do not wait"
+    waiting.join()
+    index.close()
+    assert index.top(3.0, 1).tolist() == [261]
+
+
+def test_deleting_everything_gives_the_memory_back():
+    empty = live([]).nbytes
+    index = live(some(5000 if JIT else 300, 8), bound=100)
+    index.insert_many(*some(3000 if JIT else 200, 9).T)
+    index.delete_many(range(8000 if JIT else 500))
+    index.settle()
+    index.rebuild()
+    index.settle()
+    assert len(index) == 0
+    assert index.nbytes <= empty
+
+
+def test_a_rebuild_that_fails_is_told_to_the_next_writer(monkeypatch):
+    index = live(some(50, 6), bound=10**6)
+    there = dict(enumerate(map(tuple, some(50, 6).tolist())))
+
+    def fail(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(index, "_built", fail)
+    index.rebuild()
+    index.settle()
+    agrees(index, there)
+    with pytest.raises(TidingsError, match=r"the last rebuild failed .*no room.*nothing is lost"):
+        index.delete(0)
+    monkeypatch.undo()
+    index.delete(0)
+    del there[0]
+    index.rebuild()
+    index.settle()
+    agrees(index, there)
+
+
+def test_closed_it_answers_but_takes_no_changes():
+    with live([(0.0, 9.0, 1.0)]) as index:
+        index.rebuild()
+    assert not index._rebuild.running
+    assert index.top(1.0, 1).tolist() == [0]
+    with pytest.raises(TidingsError, match="closed"):
+        index.insert(0.0, 1.0, 1.0)
+
+
+def test_what_is_wrong_is_refused():
+    index = live([(0.0, 9.0, 1.0), (0.0, 9.0, 2.0)])
+    with pytest.raises(TidingsError, match="low 2 is above high 1"):
+        index.insert(2, 1, 1.0)
+    with pytest.raises(TidingsError, match="score nan"):
+        index.rescore(0, math.nan)
+    with pytest.raises(TidingsError, match="score -1"):
+        index.rescore_many([0], [-1.0])
+    with pytest.raises(TidingsError, match="given twice"):
+        index.rescore_many([0, 0], [1.0, 2.0])
+    with pytest.raises(TidingsError, match="are not as many"):
+        index.rescore_many([0, 1], [1.0])
+    with pytest.raises(TidingsError, match="there is no interval -1"):
+        index.rescore(-1, 1.0)
+    with pytest.raises(TidingsError, match="bound = -1"):
+        live([], bound=-1)
+    with pytest.raises(TidingsError, match="there is no interval 7"):
+        index.delete_many([1, 7, 0])
+    assert index.top(1.0, 5).tolist() == [0]
+    with pytest.raises(TidingsError, match="there is no interval 8"):
+        index.rescore_many([0, 8], [3.0, 3.0])
+
+
+class Written:
+    """A writer's changes, how many have begun and ended, and what was there after each."""
+
+    def __init__(self, index, there, seed):
+        self.index, self.there = index, there
+        self.rng = np.random.default_rng(seed)
+        self.begun, self.states = 0, [dict(there)]
+
+    def run(self, changes):
+        for _ in range(changes):
+            after = dict(self.there)
+            apply = self.change(after)
+            self.begun += 1
+            apply()
+            self.states.append(after)
+            self.there = after
+
+    def change(self, after):
+        kind, score = self.rng.integers(0, 5), float(self.rng.integers(0, 4))
+        ids = self.rng.permutation(sorted(after))[:5].tolist()
+        if kind == 0 or len(ids) < 5:
+            row = (float(self.rng.integers(0, 5)), 6.0, score)
+            after[self.index._given] = row
+            return lambda: self.index.insert(*row)
+        if kind == 1:
+            del after[ids[0]]
+            return lambda: self.index.delete(ids[0])
+        chosen = ids if kind == 2 else ids[:1]
+        for id in chosen:
+            after[id] = (*after[id][:2], score)
+        if kind == 2:
+            return lambda: self.index.rescore_many(chosen, [score] * len(chosen))
+        return lambda: self.index.rescore(ids[0], score)
+
+
+class Watched(Live):
+    """A live index that keeps every state it publishes."""
+
+    published: list[State]
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if name == "_state":
+            self.__dict__.setdefault("published", []).append(value)
+
+
+@pytest.mark.parametrize("bound", [30, 10**6])
+def test_every_state_is_that_before_a_change_or_after_it(bound):
+    table = some(60, 9)
+    index = Watched(rank_intervals(*table.T), bound=bound)
+    written = Written(index, dict(enumerate(map(tuple, table.tolist()))), seed=10)
+    for _ in range(600 if JIT else 200):
+        index.published.clear()
+        before = written.there
+        written.run(1)
+        for state in list(index.published):
+            found = top_of(state, 4.0, 50)[0].tolist()
+            assert found in (best(before, 4.0, 50), best(written.there, 4.0, 50))
+    index.close()
+
+
+def test_a_rescored_interval_is_in_every_state():
+    """Also in those where there was no room and a larger grid took over."""
+    index = Watched(rank_intervals([0.0], [9.0], [1.0]), bound=10**6)
+    for each in range(300):
+        index.rescore(0, float(each % 3))
+    assert len(index.published) == 301
+    assert all(top_of(state, 4.0, 5)[0].tolist() == [0] for state in index.published)
+
+
+class Reader:
+    """Queries, each with the changes that may or may not be seen by it."""
+
+    def __init__(self, written):
+        self.written, self.seen = written, []
+
+    def run(self, stop):
+        qs = np.array([1.0, 4.0, 6.0])
+        while not stop.is_set():
+            ended = len(self.written.states) - 1
+            ids, counts = self.written.index.top_many(qs, 8)
+            one = self.written.index.top(4.0, 8).tolist()
+            begun = self.written.begun
+            many = [row[:count] for row, count in zip(ids.tolist(), counts, strict=True)]
+            self.seen.append((ended, begun, many, one))
+
+    def check(self):
+        for ended, begun, many, one in self.seen:
+            states = self.written.states[ended : begun + 1]
+            assert many in [[best(each, q, 8) for q in (1.0, 4.0, 6.0)] for each in states]
+            assert one in [best(each, 4.0, 8) for each in states]
+
+
+@pytest.fixture
+def often_switched():
+    """Threads take turns often, so that much comes between a reader's steps."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("often_switched")
+@pytest.mark.parametrize("bound", [20, 10**6])
+def test_every_answer_is_that_of_one_state(bound):
+    table = some(60, 7)
+    index = live(table, bound=bound)
+    written = Written(index, dict(enumerate(map(tuple, table.tolist()))), seed=8)
+    readers, stop = [Reader(written), Reader(written)], Event()
+    threads = [Thread(target=reader.run, args=(stop,)) for reader in readers]
+    for thread in threads:
+        thread.start()
+    try:
+        written.run(1500 if JIT else 150)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    index.close()
+    assert bound > 20 or index.counters()["rebuilds"] > 0
+    for reader in readers:
+        assert reader.seen
+        reader.check()
+    agrees(index, written.there)

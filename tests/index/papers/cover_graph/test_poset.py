@@ -1,0 +1,143 @@
+"""The graph of covers is what its definition gives, after whatever came and went."""
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.index.papers.cover_graph.drawn import ancestors, conditions, histories, replayed, take
+
+from tidings.index.papers.cover_graph import Node, Poset, PreferentialGraph
+from tidings.index.papers.cover_graph.scan import Names, edges_by_scan, nodes_by_scan
+from tidings.model.conditions.implication import covers
+from tidings.model.conditions.parser import parse
+from tidings.model.conditions.predicate import Condition
+from tidings.model.records import Subscription
+
+Edges = set[tuple[Names, Names]]
+
+
+def names(node: Node) -> Names:
+    return frozenset(name for entry in node.entries.values() for name in entry.prefranks)
+
+
+def edges(poset: Poset) -> Edges:
+    down = [(node, child) for node in poset for child in node.children]
+    up = [(parent, node) for node in poset for parent in node.parents]
+    assert sorted(map(id_pair, down)) == sorted(map(id_pair, up)), "both ends know of an edge"
+    assert len(set(down)) == len(down)
+    return {(names(wide), names(narrow)) for wide, narrow in down}
+
+
+def id_pair(pair: tuple[Node, Node]) -> tuple[int, int]:
+    return id(pair[0]), id(pair[1])
+
+
+def check(graph: PreferentialGraph, there: dict[str, Subscription]) -> None:
+    active = {name: each.conjunctions for name, each in there.items() if all(each.conjunctions)}
+    nodes, wanted = nodes_by_scan(active), edges_by_scan(active)
+    assert {names(node) for node in graph.poset} == nodes
+    assert len(graph.poset) == len(nodes)
+    assert edges(graph.poset) == wanted
+    below = {narrow for _, narrow in wanted}
+    assert {names(root) for root in graph.poset.roots} == nodes - below
+
+
+@given(histories())
+def test_nodes_edges_and_roots_are_as_defined_after_every_step(
+    steps: list[Subscription | str],
+) -> None:
+    graph, there = PreferentialGraph(), dict[str, Subscription]()
+    for step in steps:
+        take(step, graph, there)
+        check(graph, there)
+
+
+@given(histories())
+def test_nothing_is_kept_of_what_left(steps: list[Subscription | str]) -> None:
+    graph, there = replayed(steps)
+    for name in sorted(there):
+        graph.remove(name)
+    rows = graph.poset._rows
+    left = [graph._places, graph._owned, graph._subscriptions, rows._rows, rows._regions]
+    left += [rows._present, rows._doors, rows._crowd, graph.poset._nodes, graph.poset.roots]
+    assert not any(left)
+
+
+@given(conditions(), conditions())
+def test_conditions_share_a_node_if_they_cover_each_other(one: Condition, other: Condition) -> None:
+    """And a graph of two has an edge exactly where one covers the other."""
+    poset = Poset()
+    first, second = (poset.add(each.conjunctions).node for each in (one, other))
+    there, back = (
+        covers(one.conjunctions, other.conjunctions),
+        covers(other.conjunctions, one.conjunctions),
+    )
+    assert (first is second) == (there and back)
+    assert first.covers(second) == there
+    assert (second in first.children) == (there and not back)
+    assert (first in second.children) == (back and not there)
+
+
+CHAIN = ["x > 1", "x > 2", "x > 3 and y = 1", "x > 3 and y = 1 and z = 'a'"]
+
+
+@pytest.mark.parametrize("order", [*permutations(range(4))])
+def test_a_node_that_comes_between_two_parts_them_and_joins_them_when_it_leaves(
+    order: tuple[int, ...],
+) -> None:
+    poset = Poset()
+    nodes = {each: poset.add(parse(CHAIN[each]).conjunctions).node for each in order}
+    for wide, narrow in zip(range(3), range(1, 4), strict=True):
+        assert nodes[wide].children == [nodes[narrow]]
+        assert nodes[narrow].parents == [nodes[wide]]
+    assert list(poset.roots) == [nodes[0]]
+    assert ancestors(nodes[3]) == {nodes[0], nodes[1], nodes[2]}
+    poset.remove(nodes[1])
+    assert nodes[0].children == [nodes[2]]
+    poset.remove(nodes[0])
+    assert list(poset.roots) == [nodes[2]]
+
+
+def test_a_removal_joins_only_what_nothing_else_joins() -> None:
+    poset = Poset()
+    top, left, right, low = (
+        poset.add(parse(text).conjunctions).node
+        for text in ("x > 1", "x > 1 and y = 1", "x > 1 and z = 1", "x > 1 and y = 1 and z = 1")
+    )
+    poset.remove(left)
+    assert top.children == [right]
+    assert low.parents == [right]
+    poset.remove(right)
+    assert top.children == [low]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("a = 'x'", "a in ('x')", "a between 'x' and 'x'"),
+        ("b", "b != false", "b in (true)"),
+        ("a = 'ab' and a like 'a%'", "a = 'ab'", "a = 'ab' or (a = 'ab' and c = 1)"),
+        ("x >= 1 and x <= 5", "x between 1 and 5"),
+        ("a <= ''", "a = ''"),
+        ("p = 1 and q = 2", "q = 2 and p = 1"),
+    ],
+)
+def test_different_writings_of_one_condition_share_a_node(texts: tuple[str, ...]) -> None:
+    poset = Poset()
+    placed = [poset.add(parse(text).conjunctions) for text in texts]
+    assert len({each.node for each in placed}) == len(poset) == 1
+    assert [each.new for each in placed] == [True] + [False] * (len(texts) - 1)
+
+
+@given(st.lists(conditions(), min_size=1, max_size=12), st.randoms(use_true_random=False))
+def test_the_order_of_additions_does_not_matter(drawn: list[Condition], chance: object) -> None:
+    shuffled = [*drawn]
+    chance.shuffle(shuffled)  # type: ignore[attr-defined]
+    sizes = []
+    for order in (drawn, shuffled):
+        poset = Poset()
+        for each in order:
+            poset.add(each.conjunctions)
+        sizes.append((len(poset), len(poset.roots), sum(len(node.children) for node in poset)))
+    assert sizes[0] == sizes[1]

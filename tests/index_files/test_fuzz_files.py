@@ -1,0 +1,235 @@
+"""Index files that were damaged or forged: an error of ours that names a file, or an answer.
+
+A child process forks for each case, so that a signal, a hang or a foreign error of one case is
+told, with the case, and stops no other one. Plain damage (flipped bits, cuts) must be noticed or
+answered as before. A forged file has a right checksum: whatever it says, nothing but `TidingsError`
+may come of it.
+"""
+
+import json
+import random
+import struct
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zlib import compress, crc32, decompress
+
+import numpy as np
+import pytest
+from tests.fuzz import cases
+
+from tidings import Policy, Subscriber, Subscription
+from tidings.index_files.publisher import Publisher
+from tidings.store import open_store
+
+HEAD = struct.Struct("<14sHIQQ")
+PLAIN, FORGED = cases(60), cases(250)
+CHILD = Path(__file__).with_name("fuzz_child.py")
+
+
+def aligned(at: int) -> int:
+    return -(-at // 64) * 64
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with a version of every kind of file, and every way of ranking in it."""
+    root = tmp_path_factory.mktemp("fuzz")
+    rng = random.Random(5)
+    scorers = ["preference", "exact", "relaxed", "graph", {"name": "relaxed", "aggregate": "max"}]
+    people = [Subscriber(f"u{n}", Policy(k=1 + n % 3, scorer=scorers[n % 5])) for n in range(60)]
+    wanted = [
+        Subscription(f"s{n}", f"u{n % 60}", _condition(rng), prefrank=0.5, score=rng.random())
+        if n % 3
+        else Subscription(f"s{n}", f"u{n % 60}", any=[[_part(rng), 0.5], [_part(rng), 0.25]])
+        for n in range(400)
+    ]
+    with (
+        open_store(root / "s.db") as store,
+        Publisher(root / "index", store.history) as publisher,
+    ):
+        store.catalogue.put(
+            *people[:50], *(each for each in wanted if int(each.subscriber[1:]) < 50)
+        )
+        publisher.publish()
+        store.catalogue.put(
+            *people[50:], *(each for each in wanted if int(each.subscriber[1:]) >= 50)
+        )
+        publisher.publish()
+    return root / "index"
+
+
+def _part(rng: random.Random) -> str:
+    low = rng.randrange(100)
+    return rng.choice(
+        [
+            f"genre = 'g{rng.randrange(9)}'",
+            f"year between {low} and {low + rng.randrange(1, 30)}",
+            f"price > {low}",
+            f"title like 't{rng.randrange(9)}%'",
+            f"title like '%{rng.randrange(9)}%'",
+            f"genre in ('g1', 'g{rng.randrange(2, 9)}')",
+            f"genre != 'g{rng.randrange(9)}'",
+            f"title < 't{rng.randrange(9)}'",
+            "good = true",
+        ]
+    )
+
+
+def _condition(rng: random.Random) -> str:
+    parts = [_part(rng) for _ in range(rng.randrange(1, 4))]
+    return f" {rng.choice(['and', 'or'])} ".join({each.split()[0]: each for each in parts}.values())
+
+
+def flipped(data: bytes, rng: random.Random) -> bytes:
+    """Flip some bits, or cut, or put something behind."""
+    changed, how = bytearray(data), rng.randrange(10)
+    if how == 0:
+        return data[: rng.randrange(len(data))]
+    if how == 1:
+        return data + rng.randbytes(rng.randrange(1, 100))
+    for _ in range(rng.choice([1, 1, 1, 2, 8])):
+        changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
+    return bytes(changed)
+
+
+NUMBERS = [-1, -2, 0, 1, 2, 3, 7, 63, 64, 255, 2**15, 2**20, 2**31 - 1, -(2**31), 2**40, -(2**63)]
+VALUES: list[Any] = [None, True, -1, 0, 1, 2**31, 2**70, 1.5, "", "uint16", "x", [], {}, ["graph"]]
+
+
+def forged(data: bytes, rng: random.Random) -> bytes:
+    """Change a field of the header or cells of an array, and make the checksum right again."""
+    mark, version, _, _, size = HEAD.unpack(data[: HEAD.size])
+    header = json.loads(data[HEAD.size : HEAD.size + size])
+    arrays, at = [], HEAD.size + size
+    for name, dtype, _, length in header["arrays"]:
+        at = aligned(at)
+        arrays.append((name, dtype, bytearray(data[at : at + length])))
+        at += length
+    if rng.random() < 0.25:
+        _forge_header(header, rng)
+    else:
+        for _ in range(rng.choice([1, 1, 1, 2, 4])):
+            _forge_array(header, arrays, rng)
+    text = json.dumps(header).encode()
+    body = text
+    for _, _, array in arrays:
+        body += bytes(aligned(HEAD.size + len(body)) - HEAD.size - len(body)) + array
+    length = HEAD.size + len(body)
+    checksum = crc32(body, crc32(HEAD.pack(mark, version, 0, length, len(text))))
+    return HEAD.pack(mark, version, checksum, length, len(text)) + body
+
+
+def _forge_header(header: Any, rng: random.Random) -> None:
+    if rng.random() < 0.5 and header["values"]:
+        header["values"][rng.choice([*header["values"]])] = rng.choice(VALUES)
+    elif rng.random() < 0.8 and header["arrays"]:
+        array = rng.choice(header["arrays"])
+        array[rng.choice([1, 2])] = rng.choice([*VALUES, "<i4", "<f8", [rng.randrange(99)]])
+    else:
+        header[rng.choice([*header, "more"])] = rng.choice(VALUES)
+
+
+def _forge_array(header: Any, arrays: list[Any], rng: random.Random) -> None:
+    """Change cells, exchange two, or drop or repeat some at the end; sizes follow."""
+    number = rng.randrange(len(arrays))
+    name, dtype, array = arrays[number]
+    cell = np.dtype(dtype if isinstance(dtype, str) else [tuple(each) for each in dtype]).itemsize
+    if name.endswith("chunks") and array:
+        _forge_chunk(array, rng)
+    elif rng.random() < 0.1:
+        array[:] = (
+            array[: -cell * rng.randrange(1, 4)] if rng.random() < 0.5 else array + array[-cell:]
+        )
+    elif array:
+        kind = (
+            rng.choice(["<i4", "<i8", "<u1", "<f8"])
+            if cell > 4
+            else {4: "<i4", 2: "<i2"}.get(cell, "<u1")
+        )
+        found = np.frombuffer(array, kind, len(array) // np.dtype(kind).itemsize)
+        at, other = rng.randrange(len(found)), rng.randrange(len(found))
+        with np.errstate(all="ignore"):
+            new = rng.choice(
+                [
+                    np.array(rng.choice(NUMBERS)).astype(kind),
+                    found[other],
+                    found[at] + np.array(1).astype(kind),
+                    np.frombuffer(rng.randbytes(8), kind)[0],
+                ]
+            )
+            found[at] = new
+    shape = header["arrays"][number]
+    shape[2], shape[3] = [len(array) // cell], len(array)
+
+
+def _forge_chunk(array: bytearray, rng: random.Random) -> None:
+    """Change the JSON of members, or their compressed bytes; the first chunk is the only one."""
+    try:
+        text = bytearray(decompress(bytes(array)))
+    except Exception:  # noqa: BLE001 - it was changed before
+        return
+    if rng.random() < 0.2:
+        array[:] = compress(b"[" * 50_000 if rng.random() < 0.5 else bytes(text[: len(text) // 2]))
+        return
+    new = rng.choice([b"null", b"-1", b"9" * 5000, b'"x"', b"[]", b"{}", b"NaN", b"1e999", b"true"])
+    at = rng.randrange(len(text))
+    end = at + rng.randrange(1, 12)
+    text[at:end] = new if rng.random() < 0.5 else rng.randbytes(end - at)
+    array[:] = compress(bytes(text))
+
+
+def broken(data: bytes, rng: random.Random) -> bytes:
+    """Change the text of a manifest."""
+    text = bytearray(data)
+    at = rng.randrange(len(text))
+    text[at : at + rng.randrange(1, 9)] = rng.choice(
+        [b"", b"null", b"-1", b"../", b'"/"', b"[]", b"9" * 40, rng.randbytes(3)]
+    )
+    return bytes(text)
+
+
+def tried(
+    place: Path,
+    made: Path,
+    change: Callable[[bytes, random.Random], bytes],
+    count: int,
+    pattern: str,
+) -> Counter[str]:
+    """Write the changed files of some cases, let a child try them, and count what came of them."""
+    files = sorted(place.glob(pattern))
+    made.mkdir()
+    for case in range(count):
+        rng = random.Random(f"{change.__name__} {case}")
+        path = rng.choice(files)
+        (made / f"{case:06d}~{path.name}").write_bytes(change(path.read_bytes(), rng))
+    child = [sys.executable, str(CHILD), str(place), str(made)]
+    done = subprocess.run(child, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = [line.split(" ", 2) for line in done.stdout.splitlines()]
+    assert len(found) == count
+    wrong = [each for each in found if each[1] == "wrong"]
+    assert not wrong, wrong[:5]
+    return Counter(each[1] for each in found)
+
+
+@pytest.mark.fuzz
+def test_damage_is_noticed(place: Path, tmp_path: Path) -> None:
+    found = tried(place, tmp_path / "cases", flipped, PLAIN, "*.sealed")
+    assert found["changed"] == 0
+    assert found["refused"] > 0.9 * PLAIN
+
+
+@pytest.mark.fuzz
+def test_forged_files_are_refused_or_answer(place: Path, tmp_path: Path) -> None:
+    found = tried(place, tmp_path / "cases", forged, FORGED, "*.sealed")
+    assert found["refused"] > 0.3 * FORGED
+
+
+@pytest.mark.fuzz
+def test_broken_manifests_are_refused_or_answer(place: Path, tmp_path: Path) -> None:
+    found = tried(place, tmp_path / "cases", broken, PLAIN, "version-*.json")
+    assert found["refused"] > 0.3 * PLAIN

@@ -1,0 +1,245 @@
+"""Index files come back as they were, are shared until written to, and tell of damage."""
+
+import errno
+import json
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.compiled.array_file import Reader, Writer
+from tidings.index.access.kernels import match as access_find
+from tidings.index_files import mapped_file
+from tidings.index_files.base_files import read_sealed, shelf_of, write_sealed
+from tidings.index_files.mapped_file import Damaged, NoRoom
+from tidings.index_files.mapped_matcher import seal
+from tidings.index_files.overlay_matcher import Served
+from tidings.index_files.subscriber_bundle import members
+from tidings.index_files.subscriber_table import People, hashes_of
+from tidings.rank.bulk.kernels import rank
+from tidings.testing import workload
+
+ARRAYS: dict[str, Any] = {
+    "numbers": np.arange(1000, dtype=np.int32),
+    "records": np.zeros(7, rank.ROW),
+    "none": np.empty(0, np.float64),
+    "codes": np.arange(6, dtype=np.uint8),
+}
+SMALL = {"size": 3, "text": "ä", "list": [1, None, True]}
+HEAD = struct.Struct("<14sHIQQ")
+
+
+def written(path: Path) -> int:
+    """Write a file of a few arrays."""
+    writer = Writer()
+    for name, each in SMALL.items():
+        writer.within("small").value(name, each)
+    for name, array in ARRAYS.items():
+        writer.array(name, array)
+    writer.texts("names", ["ann", "", "böb"])
+    return mapped_file.write(path, mapped_file.INDEX, writer)
+
+
+def read(path: Path) -> Reader:
+    return mapped_file.read(path, mapped_file.INDEX)
+
+
+def forged(path: Path, change: Callable[[Any], Any]) -> None:
+    """Change the header of a file, and make length and checksum right again."""
+    whole = path.read_bytes()
+    mark, version, _, _, size = HEAD.unpack(whole[: HEAD.size])
+    header = json.loads(whole[HEAD.size : HEAD.size + size])
+    found = change(header)
+    text = found if isinstance(found, bytes) else json.dumps(found or header).encode()
+    arrays = whole[mapped_file._aligned(HEAD.size + size) :]
+    body = (
+        text + bytes(mapped_file._aligned(HEAD.size + len(text)) - HEAD.size - len(text)) + arrays
+    )
+    head = HEAD.pack(mark, version, 0, HEAD.size + len(body), len(text))
+    checksum = crc32(body, crc32(head))
+    path.write_bytes(HEAD.pack(mark, version, checksum, HEAD.size + len(body), len(text)) + body)
+
+
+def test_arrays_and_values_come_back(tmp_path):
+    size = written(tmp_path / "made")
+    found = read(tmp_path / "made")
+    assert size == (tmp_path / "made").stat().st_size
+    for name, array in ARRAYS.items():
+        same = found.array(name, array.dtype, len(array))
+        assert same.dtype == array.dtype
+        assert same.tolist() == array.tolist()
+        assert same.flags.writeable
+        assert same.flags.aligned
+        assert same.ctypes.data % mapped_file.ALIGNED == 0
+    assert found.texts("names", 3).strings().to_pylist() == ["ann", "", "böb"]
+    assert {name: found.within("small").value(name) for name in SMALL} == SMALL
+    assert found.within("small").count("size") == 3
+    assert [each.name for each in tmp_path.iterdir()] == ["made"]
+
+
+def test_what_one_reader_writes_no_other_sees(tmp_path):
+    written(tmp_path / "made")
+    one, other = (read(tmp_path / "made").array("numbers", np.int32) for _ in range(2))
+    one[:] = -1
+    again = read(tmp_path / "made").array("numbers", np.int32)
+    assert other.tolist() == again.tolist() == list(range(1000))
+
+
+@pytest.mark.parametrize("at", [0, 15, 20, 30, 60, 300, -5])
+def test_a_changed_byte_is_noticed(tmp_path, at):
+    path: Path = tmp_path / "made"
+    written(path)
+    changed = bytearray(path.read_bytes())
+    changed[at] ^= 1
+    path.write_bytes(changed)
+    with pytest.raises(Damaged, match=r"made .*makes it anew"):
+        read(path)
+
+
+@pytest.mark.parametrize("size", [0, 10, 35, 200, 4000])
+def test_a_file_cut_short_is_noticed(tmp_path, size):
+    path: Path = tmp_path / "made"
+    written(path)
+    os.truncate(path, size)
+    with pytest.raises(Damaged, match=r"made .*makes it anew"):
+        read(path)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(Damaged, match="cannot be read"):
+        read(tmp_path / "missing")
+    with pytest.raises(Damaged, match="cannot be read"):
+        read(tmp_path)
+
+
+FORGERIES: dict[str, Callable[[Any], Any]] = {
+    "not JSON": lambda _: b"cos\nsystem\n(S'true'\ntR.",
+    "deep": lambda _: b"[" * 100_000,
+    "huge number": lambda _: b"1" * 5_000,
+    "not UTF-8": lambda _: b"\xff\xfe",
+    "a list": lambda _: [1],
+    "another kind": lambda header: header | {"kind": "people"},
+    "a field more": lambda header: header | {"class": "subprocess.Popen"},
+    "arrays are no list": lambda header: header | {"arrays": {}},
+    "values are no object": lambda header: header | {"values": [1]},
+    "an array is no list": lambda header: header["arrays"].append("x"),
+    "an array without a name": lambda header: header["arrays"].append([None, "|u1", [0], 0]),
+    "an array twice": lambda header: header["arrays"].append(header["arrays"][0]),
+    "negative size": lambda header: header["arrays"][0].__setitem__(3, -64),
+    "a size that is true": lambda header: header["arrays"][-1].__setitem__(3, True),
+    "huge size": lambda header: header["arrays"][0].__setitem__(3, 2**80),
+    "one array less": lambda header: header["arrays"].pop(),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_forged_header_is_refused_though_its_checksum_is_right(tmp_path, forgery):
+    path: Path = tmp_path / "made"
+    written(path)
+    forged(path, FORGERIES[forgery])
+    with pytest.raises(Damaged, match=r"made is damaged: .*makes it anew"):
+        read(path)
+
+
+SHAPES: dict[str, Callable[[Any], Any]] = {
+    "another dtype": lambda array: array.__setitem__(1, "<f4"),
+    "an object": lambda array: array.__setitem__(1, "|O"),
+    "no dtype": lambda array: array.__setitem__(1, None),
+    "two dimensions": lambda array: array.__setitem__(2, [10, 100]),
+    "too many": lambda array: array.__setitem__(2, [1001]),
+    "no shape": lambda array: array.__setitem__(2, "1000"),
+    "another name": lambda array: array.__setitem__(0, "other"),
+}
+
+
+@pytest.mark.parametrize("forgery", SHAPES)
+def test_an_array_that_is_not_what_is_expected_is_refused(tmp_path, forgery):
+    path: Path = tmp_path / "made"
+    written(path)
+    forged(path, lambda header: SHAPES[forgery](header["arrays"][0]))
+    with pytest.raises(Damaged, match=r"made is damaged: numbers"):
+        read(path).array("numbers", np.int32)
+
+
+@pytest.mark.parametrize(
+    ("starts", "letters"),
+    [
+        ([0, 2, 1], b"ab"),
+        ([0, 1, 9], b"ab"),
+        ([1, 1, 2], b"ab"),
+        ([0, 1, 2], b"\xc3("),
+        ([0, -(2**60), 2], b"ab"),
+        ([], b""),
+    ],
+)
+def test_texts_that_are_none_are_refused(tmp_path, starts, letters):
+    writer = Writer()
+    writer.array("names.starts", np.array(starts, np.int64))
+    writer.array("names.letters", np.frombuffer(letters, np.uint8))
+    mapped_file.write(tmp_path / "made", mapped_file.INDEX, writer)
+    with pytest.raises(Damaged, match=r"made is damaged: names"):
+        read(tmp_path / "made").texts("names")
+
+
+@pytest.mark.parametrize("size", [-1, 2**31, True, None, "3", 1.0, 10**400])
+def test_a_count_that_is_none_is_refused(tmp_path, size):
+    writer = Writer()
+    writer.value("size", size)
+    mapped_file.write(tmp_path / "made", mapped_file.INDEX, writer)
+    with pytest.raises(Damaged, match=r"made is damaged: size"):
+        read(tmp_path / "made").count("size")
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
+    writer = Writer()
+    writer.value("function", test_a_missing_file_is_told)
+    with pytest.raises(TypeError):
+        mapped_file.write(tmp_path / "made", mapped_file.INDEX, writer)
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="taken"):
+        written(tmp_path / "taken")
+    assert [each.name for each in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_folder_without_room_is_named(tmp_path, monkeypatch):
+    def fails(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(NoRoom, match=rf"{tmp_path} has no room left: No space left on device"):
+        written(tmp_path / "made")
+    assert not list(tmp_path.iterdir())
+
+
+def test_mapped_arrays_need_no_other_kernels(tmp_path):
+    given = workload(seed=5, events=5)
+    sealed = seal(members(given.subscribers, given.subscriptions))
+    write_sealed(tmp_path, shelf_of(1, 0), sealed)
+    Served(sealed).wanted(given.events)
+    if not hasattr(access_find.find_many, "signatures"):
+        pytest.skip("kernels are not compiled")
+    kernels: list[Any] = [access_find.find_many, rank.rank_events]
+    compiled = [list(each.signatures) for each in kernels]
+    Served(read_sealed(tmp_path, shelf_of(1, 0))).wanted(given.events)
+    assert [list(each.signatures) for each in kernels] == compiled
+
+
+@given(st.lists(st.text(max_size=4), unique=True))
+def test_people_are_found_by_their_names(names):
+    found = People.of(names, [])
+    assert [found.find(name) for name in names] == list(range(len(names)))
+    assert found.find("somebody else") == -1
+    assert found.names.take(np.arange(len(names))).to_pylist() == names
+
+
+def test_names_with_equal_hashes_are_told_apart():
+    assert len(set(hashes_of(["plumless", "buckeroo"]))) == 1
+    found = People.of(["buckeroo", "plumless"], [])
+    assert [found.find(name) for name in ("buckeroo", "plumless")] == [0, 1]

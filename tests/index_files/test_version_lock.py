@@ -1,0 +1,81 @@
+"""A version that a process holds stays, and goes when the process does, however it ends."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tidings import Event, Subscriber, Subscription, TidingsError
+from tidings.index_files.base_files import shelf_of
+from tidings.index_files.publisher import Publisher
+from tidings.index_files.version_cache import serve
+from tidings.index_files.versions import KEPT, Edition, Folder
+from tidings.store import open_store
+
+HOLDER = """
+import sys
+from pathlib import Path
+from tidings.sealed.folder import Folder
+
+print(Folder(Path(sys.argv[1])).hold(), flush=True)
+input()
+"""
+
+
+def grown(folder: Folder, versions: range) -> None:
+    """Add versions, each with files of its own."""
+    for version in versions:
+        shelf = shelf_of(version, 0)
+        for name in shelf.files:
+            (folder.path / name).touch()
+        folder.put(Edition(version, version, (shelf,)))
+
+
+def there(folder: Folder, version: int) -> bool:
+    return all((folder.path / name).exists() for name in shelf_of(version, 0).files)
+
+
+def test_what_a_process_holds_stays_until_it_is_killed(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    grown(folder, range(1, 3))
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline().strip() == "2"
+        grown(folder, range(3, KEPT + 4))
+        folder.clean()
+        assert (there(folder, 1), there(folder, 2), there(folder, 3)) == (False, True, False)
+        holder.send_signal(signal.SIGKILL)
+    removed = folder.clean()
+    assert not there(folder, 2)
+    assert "version-000000000002.json" in removed
+    assert list((tmp_path / "holds").iterdir()) == []
+
+
+def test_a_version_is_held_once_by_a_process_and_keeps_answering(tmp_path: Path) -> None:
+    with (
+        open_store(tmp_path / "store.db") as store,
+        Publisher(tmp_path / "index", store.history, fewest=1) as publisher,
+    ):
+        store.catalogue.put(Subscriber("ann"), Subscription("s", "ann", "x = 1"))
+        publisher.publish()
+        held = publisher.folder.hold()
+        assert publisher.folder.hold() == held
+        for number in range(2 * KEPT):
+            name = f"u{number}"
+            store.catalogue.put(Subscriber(name), Subscription(f"s{number}", name, "x = 1"))
+            publisher.publish()
+            publisher.settle()
+        assert publisher.folder.newest() > held + KEPT
+        assert len(list((publisher.folder.path / "holds").iterdir())) == 1
+        event = Event("e", {"x": 1}, published_at=0)
+        assert len(serve(publisher.folder, held).wanted([event]).owners) == 1
+
+
+def test_an_empty_folder_has_nothing_to_hold(tmp_path: Path) -> None:
+    with pytest.raises(TidingsError, match="a publisher makes it"):
+        Folder(tmp_path).hold()

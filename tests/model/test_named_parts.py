@@ -1,0 +1,133 @@
+"""Parts of a policy as text: a registered dataclass <-> its name and parameters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pytest
+
+from tidings.errors import InvalidPolicy
+from tidings.model import named_parts
+
+
+@dataclass(frozen=True)
+class Plain:
+    name: ClassVar[str] = "plain"
+
+
+@dataclass(frozen=True)
+class Mixed:
+    length: int
+    lambda_: float = 0.5
+    weights: Mapping[str, float] = field(default_factory=dict, hash=False)
+    inner: Any = Plain()
+    seen: int = field(init=False, default=0)
+    name: ClassVar[str] = "mixed"
+
+    def __post_init__(self) -> None:
+        if self.length == 13:
+            raise InvalidPolicy("length is not 13")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A value with a form of its own."""
+
+    text: str
+
+    def to_form(self) -> str:
+        return self.text
+
+
+REGISTRY: dict[str, type[Any]] = named_parts.registry({"plain": Plain, "mixed": Mixed})
+
+
+def read(spec: object) -> Any:
+    return named_parts.read(REGISTRY, "stage", spec)
+
+
+def test_a_part_is_itself() -> None:
+    part = Mixed(3)
+    assert read(part) is part
+
+
+@pytest.mark.parametrize("spec", ["plain", {"name": "plain"}, Plain()])
+def test_a_name_a_form_and_a_part_mean_the_same(spec: object) -> None:
+    assert read(spec) == Plain()
+
+
+def test_parameters_have_their_names_outside_python() -> None:
+    assert read({"name": "mixed", "length": 3, "lambda": 0.7}) == Mixed(3, lambda_=0.7)
+    assert named_parts.form(Mixed(3, lambda_=0.7)) == {"name": "mixed", "length": 3, "lambda": 0.7}
+
+
+@pytest.mark.parametrize(
+    ("part", "form"),
+    [
+        (Plain(), "plain"),
+        (Mixed(3), {"name": "mixed", "length": 3}),
+        (Mixed(3, weights={"a": 2.0}), {"name": "mixed", "length": 3, "weights": {"a": 2.0}}),
+        (Mixed(3, weights={}, lambda_=0.5), {"name": "mixed", "length": 3}),
+    ],
+)
+def test_a_form_has_what_is_not_at_its_default_and_is_read_back(part: object, form: object) -> None:
+    assert named_parts.form(part) == form
+    assert read(form) == part
+
+
+def test_parts_within_parts_have_forms_too() -> None:
+    part = Mixed(3, inner=Mixed(4))
+    assert named_parts.form(part) == {
+        "name": "mixed",
+        "length": 3,
+        "inner": {"name": "mixed", "length": 4},
+    }
+
+
+def test_a_value_may_have_a_form_of_its_own() -> None:
+    assert named_parts.form(Mixed(3, inner=Written("30m"))) == {
+        "name": "mixed",
+        "length": 3,
+        "inner": "30m",
+    }
+
+
+def test_a_written_mapping_is_a_copy() -> None:
+    part = Mixed(3, weights={"a": 2.0})
+    form = named_parts.form(part)
+    assert isinstance(form, dict)
+    form["weights"]["a"] = 9.0
+    assert part.weights == {"a": 2.0}
+
+
+def test_a_function_has_no_written_form() -> None:
+    with pytest.raises(InvalidPolicy, match="<built-in function len> is a function, which has no"):
+        named_parts.form(Mixed(3, inner=len))
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ("plane", "'plane' is no stage; there are plain, mixed"),
+        ({"name": "plane"}, "'plane' is no stage"),
+        (None, "a stage is a name or a form with a name, not None"),
+        (3, "a stage is a name or a form with a name, not 3"),
+        ({}, "a stage is a name or a form with a name, not {}"),
+        ({"name": 3}, "a stage is a name or a form with a name"),
+        (Plain, "a stage is a name or a form with a name"),
+        (Written("plain"), "a stage is a name or a form with a name"),
+        ("mixed", "stage mixed needs 'length'"),
+        ({"name": "mixed", "lambda": 1}, "stage mixed needs 'length'"),
+        ({"name": "plain", "length": 3}, "stage plain: no parameter 'length'; it has: none"),
+        (
+            {"name": "mixed", "length": 3, "size": 4},
+            "stage mixed: no parameter 'size'; it has: length, lambda, weights, inner",
+        ),
+        ({"name": "mixed", "length": 3, "lambda_": 1}, "no parameter 'lambda_'"),
+        ({"name": "mixed", "length": 3, "seen": 1}, "no parameter 'seen'"),
+        ({"name": "mixed", "length": 13}, "stage mixed: length is not 13"),
+    ],
+)
+def test_a_refusal_names_the_stage_and_what_there_is(spec: object, why: str) -> None:
+    with pytest.raises(InvalidPolicy, match=why):
+        read(spec)

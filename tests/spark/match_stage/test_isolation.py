@@ -1,0 +1,368 @@
+"""One record, one scorer: what fails is found and named, and everything else is sent."""
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.spark.match_stage.test_stage import batches, matches, sent
+
+from tidings import Event, Policy, Subscriber, Subscription
+from tidings.errors import InvalidPolicy, StoreError
+from tidings.formats.arrow import read_valid_events
+from tidings.formats.arrow_by_row import BadRecord
+from tidings.formats.files import read_event_line
+from tidings.index_files.mapped_file import Damaged
+from tidings.index_files.mapped_matcher import ranked_by_index, seal
+from tidings.index_files.overlay_matcher import Served
+from tidings.index_files.subscriber_bundle import Member, members
+from tidings.model.limits import Limits
+from tidings.rank.matcher import Matcher
+from tidings.score.exact import Exact
+from tidings.score.preference import Preference
+from tidings.score.relaxed import Relaxed
+from tidings.spark.match_stage.bucketize import addressed
+from tidings.spark.match_stage.isolation import STOPS, Culprit, Done, isolated
+from tidings.spark.match_stage.matcher_source import Objects
+from tidings.spark.match_stage.results import Targets, match_batches
+from tidings.spark.match_stage.stage import NOW, Flow, ReadLines
+
+EVENTS = [Event(f"e{at:02}", {"n": at}, at) for at in range(20)]
+POISON = {"e03", "e04", "e11", "e19"}
+RANGE = '{"id": "r", "published_at": 0, "attributes": {"t": {"range": [{"time": 1}, {"time": 2}]}}}'
+
+
+def ids(events: Sequence[Event]) -> list[str]:
+    if bad := POISON.intersection(each.id for each in events):
+        raise TypeError(f"odd {min(bad)}")
+    return [each.id for each in events]
+
+
+def test_culprits_are_found_and_the_others_are_done():
+    found = list(isolated(ids, EVENTS))
+    culprits = [each for each in found if isinstance(each, Culprit)]
+    assert [(each.event.id, each.reason) for each in culprits] == [
+        (name, f"TypeError: odd {name}") for name in sorted(POISON)
+    ]
+    done = [name for each in found if isinstance(each, Done) for name in each.made]
+    assert done == [each.id for each in EVENTS if each.id not in POISON]
+
+
+def test_what_works_is_one_call():
+    calls: list[Any] = []
+    assert list(isolated(calls.append, EVENTS)) == [Done(EVENTS, None)]
+    assert calls == [EVENTS]
+
+
+@given(st.lists(st.integers(0, 20), max_size=5))
+def test_any_split_finds_the_same_culprits(cuts: list[int]) -> None:
+    edges = [0, *sorted(cuts), 20]
+    parts = [EVENTS[a:b] for a, b in itertools.pairwise(edges)]
+    found = [each for part in parts for each in isolated(ids, part)]
+    assert {each for each in found if isinstance(each, Culprit)} == {
+        each for each in isolated(ids, EVENTS) if isinstance(each, Culprit)
+    }
+
+
+@pytest.mark.parametrize("kind", STOPS)
+def test_what_is_no_record_stops_the_batch(kind: type[Exception]) -> None:
+    def work(_: object) -> None:
+        raise kind("gone")
+
+    with pytest.raises(kind):
+        list(isolated(work, EVENTS))
+    assert issubclass(FileNotFoundError, OSError)
+    assert {Damaged, StoreError, MemoryError} <= {*STOPS}
+
+
+def test_what_fails_without_events_is_no_fault_of_theirs():
+    def work(events: Sequence[Event]) -> None:
+        raise KeyError(f"a broken index, {len(events)}")
+
+    with pytest.raises(KeyError, match="a broken index, 20"):
+        list(isolated(work, EVENTS))
+
+
+def broken(batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
+    """Read events, of which some hold what nobody foresaw."""
+    for each in read_valid_events(batch):
+        if isinstance(each, Event) and each.id in POISON:
+            yield Event.known(each.id, {"n": object()}, each.published_us, None)
+        else:
+            yield each
+
+
+PEOPLE = members(
+    [Subscriber("ann"), Subscriber("bob", Policy(scorer=Relaxed()))],
+    [Subscription("a", "ann", "n >= 0"), Subscription("b", "bob", "n < 100")],
+)
+
+
+def test_an_event_that_cannot_be_matched_is_a_dead_letter():
+    flow = Flow(Objects(PEOPLE), broken, 2, streams=True)
+    rows = sent(flow, batches(EVENTS, size=7))
+    found = {each[0] for each in matches(rows)}
+    assert found == {each.id for each in EVENTS} - POISON
+    dead = [json.loads(row["body"]) for row in rows if row["kind"] == "dead"]
+    assert sorted(each["event"] for each in dead) == sorted(POISON)
+    assert all(each["reason"].startswith("the event cannot be matched: ") for each in dead)
+    ticks = [row["published_us"] for row in rows if row["kind"] in ("parcel", "tick")]
+    assert max(ticks) == 18_000_000  # the last one, e19, is dead and moves no watermark
+
+
+def test_matches_and_targets_pass_over_what_cannot_be_matched():
+    found = [
+        each["event"]
+        for batch in match_batches(Objects(PEOPLE), broken, batches(EVENTS))
+        for each in batch.to_pylist()
+    ]
+    assert {*found} == {each.id for each in EVENTS} - POISON
+    targets = Targets(Objects(PEOPLE), broken, 1, Exact())
+    best = [row["event"] for b in targets.batches(batches(EVENTS)) for row in b.to_pylist()]
+    assert best == [each.id for each in EVENTS if each.id not in POISON]
+
+
+def odd_on_seven(weights: Sequence[float]) -> float:
+    if len(weights) == 2:
+        raise ZeroDivisionError("odd weights")
+    return sum(weights)
+
+
+def endless(_: Sequence[float]) -> float:
+    return float("inf")
+
+
+def with_poison() -> list[Any]:
+    poison = Subscriber("pat", Policy(scorer=Relaxed(odd_on_seven)))
+    endless_one = Subscriber("quin", Policy(scorer=Relaxed(endless)))
+    wanted = [
+        Subscription("p", "pat", any=[("n = 7", 1.0), ("n >= 5", 1.0)]),
+        Subscription("q", "quin", "n = 3"),
+    ]
+    return [*PEOPLE, *members([poison, endless_one], wanted)]
+
+
+def test_a_scorer_that_fails_costs_its_owner_that_event_and_nobody_else():
+    rows = sent(Flow(Objects(with_poison()), read_valid_events, 2), batches(EVENTS, size=6))
+    found = [(name, event) for event, name, *_ in matches(rows)]
+    for name in ("ann", "bob"):
+        assert sorted(event for who, event in found if who == name) == [e.id for e in EVENTS]
+    assert sorted(event for who, event in found if who == "pat") == [
+        each.id for each in EVENTS if each.attributes["n"] >= 5 and each.id != "e07"
+    ]
+    dead = [json.loads(row["body"]) for row in rows if row["kind"] == "dead"]
+    assert sorted(each["reason"] for each in dead) == [
+        (
+            "subscriber 'pat' did not get event 'e07': its scorer failed: "
+            "ZeroDivisionError: odd weights"
+        ),
+        (
+            "subscriber 'quin' did not get event 'e03': its scorer failed: a scorer must give a "
+            "finite rank of at least 0, not inf"
+        ),
+    ]
+    assert {each["record"]["subscriber"] for each in dead} == {"pat", "quin"}
+
+
+def test_a_scorer_that_cannot_be_prepared_fails_for_what_its_owner_matches_only():
+    class Unready(Relaxed):
+        def prepare(self, owned: Any, prefers: Any) -> Any:
+            raise LookupError("not ready")
+
+    one = members(
+        [Subscriber("una", Policy(scorer=Unready(endless)))], [Subscription("u", "una", "n = 5")]
+    )
+    made = addressed(Objects([*PEOPLE, *one]).serve(0), EVENTS, 1)
+    assert [(each.event.id, each.subscriber, each.reason) for each in made.lost] == [
+        ("e05", "una", "LookupError: not ready")
+    ]
+    assert made.matches == 40
+
+
+def clocked(events: Sequence[Event], now_s: int) -> list[pa.RecordBatch]:
+    """Give batches with the time of the micro-batch."""
+    return [
+        each.append_column(NOW, pa.array([now_s * 1_000_000] * each.num_rows, pa.int64()))
+        for each in batches(list(events), size=8)
+    ]
+
+
+def test_an_event_far_ahead_of_the_clock_is_a_dead_letter_and_moves_no_watermark():
+    far = Event("far", {"n": 1}, "9999-12-31T23:59:59Z")
+    events = [*EVENTS, far]
+    flow = Flow(Objects(PEOPLE), read_valid_events, 2, streams=True, future_us=5_000_000)
+    rows = sent(flow, clocked(events, now_s=10))
+    assert {each[0] for each in matches(rows)} == {f"e{at:02}" for at in range(16)}
+    dead = [json.loads(row["body"]) for row in rows if row["kind"] == "dead"]
+    assert sorted(each["record"]["id"] for each in dead) == ["e16", "e17", "e18", "e19", "far"]
+    assert (
+        "published_at 9999-12-31T23:59:59Z is more than 5 s ahead of the clock, which says "
+        "1970-01-01T00:00:10Z; the option `future` sets how much"
+    ) in [each["reason"] for each in dead]
+    ticks = [row["published_us"] for row in rows if row["kind"] in ("parcel", "tick")]
+    assert max(ticks) == 15_000_000
+    again = sent(flow, clocked(events, now_s=10))
+    assert [row["body"] for row in again if row["kind"] == "dead"] == [
+        row["body"] for row in rows if row["kind"] == "dead"
+    ]
+    later = sent(flow, clocked(EVENTS, now_s=15))
+    assert not [row for row in later if row["kind"] == "dead"]
+
+
+def test_without_a_clock_nothing_is_ahead():
+    events = [Event("far", {"n": 1}, "9999-12-31T23:59:59Z")]
+    for flow in (
+        Flow(Objects(PEOPLE), read_valid_events, 1, future_us=1),
+        Flow(Objects(PEOPLE), read_valid_events, 1),
+    ):
+        assert matches(sent(flow, batches(events)))
+    assert matches(sent(Flow(Objects(PEOPLE), read_valid_events, 1), clocked(events, 0)))
+
+
+def lines(*values: bytes | None, reasons: Sequence[str | None] = ()) -> pa.RecordBatch:
+    columns = {"value": pa.array(values, pa.binary()).view(pa.string())}
+    if reasons:
+        columns["reason"] = pa.array(reasons, pa.string())
+    return pa.RecordBatch.from_pydict(columns)
+
+
+GOOD = b'{"id": "e1", "published_at": 0, "attributes": {"n": 1}}'
+
+
+def test_lines_that_are_no_text_are_bad_records_beside_the_others():
+    batch = lines(GOOD, b'{"id": "\xff"}', None, b"", b"[" * 100_000, b"1" * 5_000, b'"\\ud800"')
+    good, *bad = ReadLines()(batch)
+    assert good == read_event_line(GOOD.decode(), 1)
+    assert all(isinstance(each, BadRecord) for each in bad)
+    assert [each.position for each in bad if isinstance(each, BadRecord)] == [2, 3, 4, 5, 6, 7]
+    assert all(json.dumps(each.to_dict()) for each in bad)
+    reasons = [each.reason for each in bad if isinstance(each, BadRecord)]
+    assert reasons[:2] == ["the line is not UTF-8", "the line is null"]
+
+
+def test_the_range_of_two_times_is_read_or_refused():
+    assert isinstance(next(ReadLines()(lines(RANGE.encode()))), Event | BadRecord)
+    flow = Flow(Objects(PEOPLE), ReadLines(), 1, streams=True)
+    rows = sent(flow, [lines(RANGE.encode(), GOOD)])
+    assert [each[0] for each in matches(rows)] == ["e1", "e1"]
+
+
+def test_reasons_that_came_with_lines_are_kept():
+    batch = lines(b'{"id": 1}', b"no json", None, GOOD, reasons=["one", "two", "three", None])
+    *bad, good = ReadLines()(batch)
+    assert [(each.record, each.reason) for each in bad if isinstance(each, BadRecord)] == [
+        ({"id": 1}, "one"),
+        ({"text": "no json"}, "two"),
+        ({"text": None}, "three"),
+    ]
+    assert isinstance(good, Event)
+
+
+def test_lines_above_the_limits_are_bad_records():
+    long = json.dumps({"id": "e", "published_at": 0, "attributes": {"t": "x" * 9_000}}).encode()
+    bad, good = ReadLines(Limits.public())(lines(long, GOOD))
+    assert isinstance(bad, BadRecord)
+    assert "string_bytes = 8,000" in bad.reason
+    assert isinstance(good, Event)
+
+
+def test_limits_decide_what_a_line_may_hold():
+    many = json.dumps({"id": "e", "published_at": 0, "attributes": dict.fromkeys("abc", 1)})
+    bad, good = ReadLines(Limits(attributes=2))(lines(many.encode(), GOOD))
+    assert isinstance(bad, BadRecord)
+    assert "attributes = 2" in bad.reason
+    assert isinstance(good, Event)
+
+
+def test_matchers_of_the_engine_set_their_owners_aside():
+    matcher = Matcher(index="access")
+    for member in with_poison():
+        assert member.subscriber
+        matcher.subscribe(member.subscriber)
+        matcher.add_many(member.subscriptions)
+    matcher.wanted(EVENTS)
+    assert matcher.set_aside.keys() == {"pat", "quin"}
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_an_owner_that_cannot_be_laid_is_ranked_by_its_own_scorer(
+    sealed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That neither stops the batch nor costs anybody a match without a letter."""
+    wanted = [Subscription(f"s{name}", name, "n >= 3", prefrank=0.5) for name in ("ann", "bob")]
+    given = members([Subscriber("ann"), Subscriber("bob")], wanted)
+    expected = ranks(served_of(given, sealed=sealed))
+    worths = Preference.worths
+
+    def failing(self: Preference, subscriptions: Any, prefers: Any) -> list[float]:
+        if any(each.subscriber == "bob" for each in subscriptions):
+            raise LookupError("no such worth")
+        return worths(self, subscriptions, prefers)
+
+    def unprepared(*_: object) -> Any:
+        raise LookupError("no such cover")
+
+    monkeypatch.setattr(Preference, "worths", failing)
+    assert ranks(served_of(given, sealed=sealed)) == expected
+    monkeypatch.setattr(Preference, "prepare", unprepared)
+    served = served_of(given, sealed=sealed)
+    for _ in range(2):  # a second batch names them as well
+        found = addressed(served, EVENTS, 1)
+        assert {(each.subscriber, each.reason) for each in found.lost} == {
+            ("bob", "LookupError: no such cover")
+        }
+        assert [each.event for each in found.lost] == EVENTS[3:]
+    assert ranks(served) == {key: rank for key, rank in expected.items() if key[0] == "ann"}
+
+
+def served_of(given: Sequence[Member], *, sealed: bool) -> Served:
+    return Served(seal(given)) if sealed else Served(seal([]), given)
+
+
+def ranks(served: Served) -> dict[tuple[str, str], float]:
+    parcel = addressed(served, EVENTS, 1).parcels[0]
+    events = [parcel.events[at] for at in range(len(parcel.events))]
+    whose = np.repeat(np.arange(len(events)), np.diff(parcel.starts)).tolist()
+    names = [str(each) for each in parcel.subscribers]
+    rows = zip(whose, parcel.owners.tolist(), parcel.ranks.tolist(), strict=True)
+    return {(names[owner], events[event]): rank for event, owner, rank in rows}
+
+
+def derived_scorer() -> Any:
+    """Return a scorer that looks like a built-in one, and gives other ranks."""
+
+    @dataclass(frozen=True)
+    class Halved(Exact):
+        def prepare(self, subscriptions: Any, prefers: Any) -> Any:
+            inner: Any = super().prepare(subscriptions, prefers)
+            return SimpleNamespace(
+                rank=lambda event, hits: inner.rank(event, hits) / 2,
+                score=lambda event, hit: inner.score(event, hit) / 2,
+            )
+
+    return Halved()
+
+
+def test_a_scorer_derived_from_a_built_in_one_is_never_taken_for_it() -> None:
+    wanted = [Subscription(f"s{name}", name, "n >= 3", score=0.5) for name in ("ann", "bob")]
+    people = [
+        Subscriber("ann", Policy(scorer=Exact())),
+        Subscriber("bob", Policy(scorer=derived_scorer())),
+    ]
+    given = members(people, wanted)
+    with pytest.raises(
+        InvalidPolicy, match=r"subscriber bob cannot be sealed: .*Halved.* registered"
+    ):
+        seal(given)
+    found = ranks(served_of(given, sealed=False))
+    assert {name: found[name, "e07"] for name in ("ann", "bob")} == {"ann": 0.5, "bob": 0.25}
+    matcher = Matcher(people, wanted, index="access")
+    assert matcher.top(EVENTS[7], 1, derived_scorer()) == [("sann", 0.25)]
+    assert not ranked_by_index(derived_scorer())

@@ -1,0 +1,142 @@
+"""Stores in the place of subscriptions: calls share a publisher, and pins outlive the process."""
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from threading import active_count
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tidings import Subscriber, Subscription, TidingsError
+from tidings.errors import InvalidForm, InvalidPolicy
+from tidings.index_files.publisher import Publisher
+from tidings.index_files.versions import Folder
+from tidings.spark.inputs import FOLDER, matchers
+from tidings.spark.match_stage.matcher_source import Versions
+from tidings.spark.match_stage.store_followers import Followed, Wish, followed
+from tidings.store import Store, open_store
+
+pytestmark = pytest.mark.usefixtures("unfollowed")
+
+
+def frame(below: Path | None = None, *, streaming: bool = True) -> Any:
+    """Give a stand-in for publications: a session with a setting, and whether they are a stream."""
+    settings = {FOLDER: str(below)} if below else {}
+    return SimpleNamespace(
+        sparkSession=SimpleNamespace(conf=SimpleNamespace(get=settings.get)), isStreaming=streaming
+    )
+
+
+@pytest.fixture
+def store(tmp_path):
+    with open_store(tmp_path / "store.db") as made:
+        made.catalogue.put(Subscriber("ann"), Subscription("s", "ann", "x = 1"))
+        yield made
+
+
+def folder_of(publications: Any, store: Store, parts: int = 1) -> Folder:
+    found = matchers(publications, store, None, parts)
+    assert isinstance(found, Versions)
+    return found.folder
+
+
+def test_calls_share_a_publisher_and_its_thread(store, tmp_path):
+    first = folder_of(frame(tmp_path / "index"), store)
+    threads = active_count()
+    assert {folder_of(frame(tmp_path / "index"), store) for _ in range(20)} == {first}
+    assert active_count() == threads
+    assert len(list((tmp_path / "index").iterdir())) == 1
+
+
+def test_other_parts_places_and_stores_have_folders_of_their_own(store, tmp_path):
+    with open_store(tmp_path / "another.db") as another:
+        found = [
+            folder_of(frame(tmp_path / "index"), store),
+            folder_of(frame(tmp_path / "index"), store, parts=2),
+            folder_of(frame(tmp_path / "elsewhere"), store),
+            folder_of(frame(tmp_path / "index"), another),
+        ]
+    assert len(set(found)) == 4
+    assert [len(each.edition(1).shelves) for each in found] == [1, 2, 1, 1]
+
+
+def test_a_batch_needs_no_thread_and_shares_its_files_with_the_next(store, tmp_path):
+    threads = active_count()
+    first = folder_of(frame(tmp_path, streaming=False), store)
+    store.catalogue.put(Subscriber("bob"))
+    found = matchers(frame(tmp_path, streaming=False), store)
+    assert isinstance(found, Versions)
+    assert (found.folder, found.version) == (first, 2)
+    assert active_count() == threads
+    assert len(list(first.path.glob("*-index.sealed"))) == 1
+
+
+def test_a_store_that_is_opened_anew_takes_the_place_of_the_one_that_was_closed(tmp_path):
+    found = []
+    for number in range(3):
+        with open_store(tmp_path / "store.db") as store:
+            store.catalogue.put(Subscriber(f"u{number}"))
+            folder = folder_of(frame(tmp_path / "index"), store)
+            assert folder.edition(folder.newest()).source == store.history.newest()
+            found.append((folder, folder.pin("q", 0), folder.newest()))
+    assert found == [(folder, 1, version) for version in (1, 2, 3)]
+
+
+RUN = """
+import sys
+from types import SimpleNamespace as Namespace
+from tidings import Subscriber
+from tidings.spark.frames import FOLDER, matchers
+from tidings.store import open_store
+
+store = open_store(sys.argv[1])
+store.catalogue.put(Subscriber(sys.argv[3]))
+session = Namespace(conf=Namespace(get={FOLDER: sys.argv[2]}.get))
+folder = matchers(Namespace(sparkSession=session, isStreaming=True), store).folder
+print([folder.edition(folder.pin("q", batch)).source for batch in range(int(sys.argv[4]))])
+"""
+
+
+def test_a_batch_that_is_replayed_by_another_process_sees_what_it_saw(tmp_path):
+    given = [sys.executable, "-c", RUN, str(tmp_path / "store.db"), str(tmp_path / "index")]
+    found = [
+        subprocess.run([*given, name, count], capture_output=True, text=True, check=True).stdout
+        for name, count in (("ann", "1"), ("bob", "2"))
+    ]
+    assert found == ["[1]\n", "[1, 2]\n"]
+
+
+def test_a_stream_whose_pins_end_with_the_process_is_warned_of_once(store, tmp_path):
+    with pytest.warns(UserWarning, match=f"may see others than it saw. Set {FOLDER} to a folder"):
+        first = folder_of(frame(), store)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert folder_of(frame(), store) == first
+        folder_of(frame(streaming=False), store)
+        folder_of(frame(tmp_path / "index"), store)
+
+
+def test_two_processes_do_not_follow_one_store_into_one_folder(store, tmp_path):
+    wish = Wish(1, str(tmp_path / "index"), streaming=True)
+    path = tmp_path / "index" / f"tidings-store-{store.history.store_id()}-1"
+    mine = Followed()
+    with (
+        Publisher(path, store.history),
+        pytest.raises(TidingsError, match="stop it first, or name another folder"),
+    ):
+        mine.folder(store, wish)
+    assert (store.history.store_id(), wish) not in mine
+    assert mine.folder(store, wish).path == path
+
+
+def test_what_does_not_go_with_a_store_is_refused_before_anything_is_published(store, tmp_path):
+    with pytest.raises(InvalidForm, match="come with their subscribers"):
+        matchers(frame(tmp_path / "index"), store, {"ann": {"k": 1}})
+    with pytest.raises(InvalidPolicy, match="are ranked by"):
+        matchers(frame(tmp_path / "index"), store, seal=False)
+    assert not (tmp_path / "index").exists()
+    wish = Wish(1, str(tmp_path / "index"), streaming=True)
+    assert (store.history.store_id(), wish) not in followed()

@@ -1,0 +1,314 @@
+"""Records of a real broker, and a stream driven as Spark does it, but without Spark."""
+
+import json
+import sys
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import StringType, StructType
+from tests.spark.sources.brokers import Brokers
+
+from tidings.errors import SourceError
+from tidings.spark.sources.kafka import KafkaSource
+
+ALL = ReadAllAvailable()
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Brokers:
+    return Brokers()
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """Give a topic for each test."""
+    return str(abs(hash(request.node.name)))
+
+
+def source(brokers: Brokers, topic: str, **more: str) -> KafkaSource:
+    given = {"kafka.bootstrap.servers": brokers.address, "subscribe": topic, **more}
+    return KafkaSource({"kafkaConsumer.pollTimeoutMs": "20000", **given})
+
+
+def stream(brokers: Brokers, topic: str, **more: str) -> Any:
+    made = source(brokers, topic, **more)
+    return made.streamReader(made.schema())
+
+
+def batch(brokers: Brokers, topic: str, **more: str) -> Any:
+    made = source(brokers, topic, **more)
+    return made.reader(made.schema())
+
+
+def rows(reader: Any, partitions: list[InputPartition]) -> list[dict[str, Any]]:
+    return [row for each in partitions for found in reader.read(each) for row in found.to_pylist()]
+
+
+def values(reader: Any, start: Any, end: Any) -> list[str]:
+    return sorted(row["value"].decode() for row in rows(reader, reader.partitions(start, end)))
+
+
+def test_a_record_has_the_columns_of_spark(brokers: Brokers, topic: str) -> None:
+    brokers.send(topic, ["a", None], partition=2)
+    reader = batch(brokers, topic)
+    (first, second) = rows(reader, reader.partitions())
+    when = first.pop("timestamp")
+    assert when.year >= 2024
+    assert first == {
+        "key": b"0",
+        "value": b"a",
+        "topic": topic,
+        "partition": 2,
+        "offset": 0,
+        "timestampType": 0,
+    }
+    assert (second["value"], second["offset"]) == (None, 1)
+
+
+def test_headers_come_when_they_are_asked_for(brokers: Brokers, topic: str) -> None:
+    brokers._producer.produce(topic, b"a", headers=[("x", b"1"), ("y", None)])
+    brokers.send(topic, ["b"])
+    reader = batch(brokers, topic, includeHeaders="true")
+    found = {row["value"]: row["headers"] for row in rows(reader, reader.partitions())}
+    expected = [{"key": "x", "value": b"1"}, {"key": "y", "value": None}]
+    assert found == {b"a": expected, b"b": []}
+
+
+def test_a_batch_ends_where_it_is_told(brokers: Brokers, topic: str) -> None:
+    brokers.send(topic, "abcdef", partition=1)
+    none = {"0": 0, "2": 0, "3": 0}
+    start, end = ({topic: {**none, "1": each}} for each in (2, 5))
+    reader = batch(brokers, topic, startingOffsets=json.dumps(start), endingOffsets=json.dumps(end))
+    assert [row["value"] for row in rows(reader, reader.partitions())] == [b"c", b"d", b"e"]
+    reader = batch(brokers, topic, startingOffsets=json.dumps(end))
+    assert [row["offset"] for row in rows(reader, reader.partitions())] == [5]
+
+
+def test_a_batch_of_nothing_reads_nothing(brokers: Brokers, topic: str) -> None:
+    brokers.send(topic, "a", partition=1)
+    nothing = json.dumps({topic: {"0": -2, "1": 0, "2": -2, "3": -2}})
+    reader = batch(brokers, topic, endingOffsets=nothing)
+    assert reader.partitions() == []
+    assert list(reader.read(InputPartition(None))) == []
+
+
+def test_a_stream_begins_at_the_latest_unless_it_is_told(brokers: Brokers, topic: str) -> None:
+    brokers.send(topic, "abcde", partition=0)
+    others = {"1": 0, "2": 0, "3": 0}
+    assert stream(brokers, topic).initialOffset() == {topic: {"0": 5, **others}}
+    reader = stream(brokers, topic, startingOffsets="earliest")
+    assert reader.initialOffset() == {topic: {"0": 0, **others}}
+    told = json.dumps({topic: {"0": 3, "1": -1, "2": -2, "3": 0}})
+    reader = stream(brokers, topic, startingOffsets=told)
+    start = reader.initialOffset()
+    assert start == {topic: {"0": 3, **others}}
+    assert values(reader, start, reader.latestOffset(start, ALL)) == ["d", "e"]
+
+
+def test_batches_keep_to_the_limit_and_take_all(brokers: Brokers, topic: str) -> None:
+    brokers.send(topic, map(str, range(50)))
+    reader = stream(brokers, topic, startingOffsets="earliest", maxOffsetsPerTrigger="7")
+    assert reader.getDefaultReadLimit() == ReadMaxRows(7)
+    assert stream(brokers, topic).getDefaultReadLimit() == ALL
+    at, seen = reader.initialOffset(), list[str]()
+    while (end := reader.latestOffset(at, ReadMaxRows(7))) != at:
+        found = values(reader, at, end)
+        assert values(reader, at, end) == found
+        assert len(found) == 7 or end == reader.reportLatestOffset()
+        seen, at = seen + found, end
+    assert sorted(seen, key=int) == [str(each) for each in range(50)]
+
+
+def test_available_now_stops_at_what_was_there(brokers: Brokers, topic: str) -> None:
+    brokers.send(topic, "abc")
+    reader = stream(brokers, topic, startingOffsets="earliest")
+    start = reader.initialOffset()
+    reader.prepareForTriggerAvailableNow()
+    brokers.send(topic, "def")
+    end = reader.latestOffset(start, ALL)
+    assert values(reader, start, end) == ["a", "b", "c"]
+    assert reader.latestOffset(end, ALL) == end
+
+
+def test_what_is_new_is_read_from_its_beginning(brokers: Brokers, topic: str) -> None:
+    brokers.send(f"{topic}-1", "ab")
+    given = {"subscribePattern": f"{topic}-.*", "kafka.bootstrap.servers": brokers.address}
+    made = KafkaSource(given)
+    reader = made.streamReader(made.schema())
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, ALL) == start
+    brokers.send(f"{topic}-2", "cde")
+    assert values(reader, start, reader.latestOffset(start, ALL)) == ["c", "d", "e"]
+
+
+def test_records_that_are_gone_stop_the_stream_unless_that_is_allowed(
+    brokers: Brokers, topic: str
+) -> None:
+    brokers.send(topic, "abc", partition=0)
+    reader = stream(brokers, topic, startingOffsets="earliest")
+    start = reader.initialOffset()
+    brokers.overflow(topic, partition=0)
+    end = reader.latestOffset(start, ALL)
+    with pytest.raises(SourceError, match=f"partition {topic}-0 no longer has offset 0; records m"):
+        values(reader, start, end)
+    lax = stream(brokers, topic, startingOffsets="earliest", failOnDataLoss="false")
+    found = rows(lax, lax.partitions(start, end))
+    assert len(found) > 5
+    assert found[0]["offset"] > 2
+    assert found[-1]["offset"] + 1 == end[topic]["0"]
+
+
+def test_a_partition_that_is_gone_or_shorter_is_a_loss(brokers: Brokers, topic: str) -> None:
+    brokers.send(topic, "abc", partition=0)
+    start = {topic: {"0": 9, "1": 0, "2": 0, "3": 0}, "gone": {"0": 4}}
+    reader = stream(brokers, topic)
+    with pytest.raises(
+        SourceError, match=r"-0 was read up to offset 9 and now ends at 3: .* set fail"
+    ):
+        reader.latestOffset(start, ALL)
+    lax = stream(brokers, topic, failOnDataLoss="false")
+    end = lax.latestOffset(start, ALL)
+    assert end == {topic: {"0": 3, "1": 0, "2": 0, "3": 0}}
+    assert values(lax, start, end) == ["a", "b", "c"]
+
+
+class Passing:
+    """A client whose brokers do not tell of a topic for some calls."""
+
+    def __init__(self, client: Any, topic: str, error: int, calls: int) -> None:
+        self._client, self._topic, self._error, self.calls = client, topic, error, calls
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def list_topics(self, **given: Any) -> Any:
+        found = self._client.list_topics(**given)
+        if self.calls:
+            self.calls -= 1
+            bare = SimpleNamespace(partitions={}, error=KafkaError(self._error))
+            return SimpleNamespace(topics={**found.topics, self._topic: bare})
+        return found
+
+
+@pytest.mark.parametrize("choice", ["subscribe", "subscribePattern", "assign"])
+def test_a_topic_that_is_not_told_of_for_now_is_waited_for(
+    brokers: Brokers, topic: str, choice: str
+) -> None:
+    brokers.send(topic, "abc", partition=0)
+    brokers.send(f"x{topic}", "d")
+    chosen = {choice: json.dumps({topic: [0, 1, 2, 3]}) if choice == "assign" else topic}
+    given = {"kafka.bootstrap.servers": brokers.address, "failOnDataLoss": "false", **chosen}
+    made = KafkaSource(given)
+    reader: Any = made.streamReader(made.schema())
+    start = {topic: {"0": 2, "1": 0, "2": 0, "3": 0}}
+    client = reader._broker._client
+    for name, calls in ((topic, 0), (f"x{topic}", 5)):  # that of others is nothing to us
+        reader._broker._client = Passing(client, name, KafkaError.LEADER_NOT_AVAILABLE, 6)
+        end = reader.latestOffset(start, ALL)
+        assert end == {topic: {"0": 3, "1": 0, "2": 0, "3": 0}}
+        assert values(reader, start, end) == ["c"]
+        assert reader._broker._client.calls == calls
+
+
+def test_a_topic_that_is_never_told_of_is_named(brokers: Brokers, topic: str) -> None:
+    brokers.send(topic, "abc", partition=0)
+    more = {"kafkaConsumer.pollTimeoutMs": "500", "failOnDataLoss": "false"}
+    reader = stream(brokers, topic, **more)
+    denied = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    reader._broker._client = Passing(reader._broker._client, topic, denied, 10**6)
+    with pytest.raises(SourceError, match=f"does not tell of topic '{topic}': .*up to 0.5 s"):
+        reader.latestOffset({topic: {"0": 2}}, ALL)
+    gone = KafkaError.UNKNOWN_TOPIC_OR_PART
+    reader._broker._client = Passing(reader._broker._client._client, topic, gone, 10**6)
+    assert reader.latestOffset({topic: {"0": 2}}, ALL) == {}
+
+
+def test_offsets_beyond_the_end_are_waited_for_and_then_named(brokers: Brokers, topic: str) -> None:
+    brokers.send(topic, "abc", partition=0)
+    start, end = {topic: {"0": 1}}, {topic: {"0": 5}}
+    quick = {"kafkaConsumer.pollTimeoutMs": "500"}
+    reader = stream(brokers, topic, **quick)
+    with pytest.raises(SourceError, match="has given nothing from offset 3 on for 0"):
+        values(reader, start, end)
+    lax = stream(brokers, topic, failOnDataLoss="false", **quick)
+    assert values(lax, start, end) == ["b", "c"]
+
+
+def test_brokers_that_go_away_are_no_loss_that_is_passed_over() -> None:
+    going, topic = Brokers(), "films"
+    going.send(topic, "abc", partition=0)
+    given = {"failOnDataLoss": "false", "kafkaConsumer.pollTimeoutMs": "500"}
+    reader = stream(going, topic, **given)
+    del going
+    with pytest.raises(SourceError, match="has given nothing from offset 0 on"):
+        values(reader, {topic: {"0": 0}}, {topic: {"0": 3}})
+
+
+def test_a_slow_reader_is_not_taken_for_a_silent_broker(
+    brokers: Brokers, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.spark.sources.kafka_client._MOST", 1)
+    brokers.send(topic, "abc", partition=0)
+    reader = stream(brokers, topic, **{"kafkaConsumer.pollTimeoutMs": "300"})
+    found = []
+    for each in reader.read(reader.partitions({}, {topic: {"0": 3}})[0]):
+        time.sleep(0.4)
+        found += each.column("offset").to_pylist()
+    assert found == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"subscribe": "nowhere"}, "there is no topic 'nowhere' at 127.0.0.1:"),
+        ({"startingOffsets": '{"nowhere":{"0":1}}'}, "startingOffsets must name every partition"),
+        ({"kafka.isolation.level": "none"}, "kafka.isolation.level is one of read_uncommitted"),
+        ({"kafka.no.such": "x"}, 'options kafka.*: No such configuration property: "no.such"'),
+    ],
+)
+def test_a_start_that_cannot_be_says_why(
+    brokers: Brokers, topic: str, more: dict[str, str], reason: str
+) -> None:
+    brokers.send(topic, "a")
+    with pytest.raises(SourceError) as error:
+        stream(brokers, topic, **more).initialOffset()
+    assert reason in str(error.value)
+
+
+def test_offsets_of_what_is_not_read_are_refused(brokers: Brokers, topic: str) -> None:
+    brokers.send(topic, "a")
+    told = json.dumps({topic: {str(each): 0 for each in range(5)}})
+    with pytest.raises(SourceError, match=f"startingOffsets names what is not read: {topic}-4"):
+        stream(brokers, topic, startingOffsets=told).initialOffset()
+
+
+def test_brokers_that_are_away_are_named_after_a_while() -> None:
+    given = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "a"}
+    made = KafkaSource({**given, "kafkaConsumer.pollTimeoutMs": "300"})
+    with pytest.raises(SourceError, match=r"no answer from 127.0.0.1:1: .*refused.* up to 0.3 s"):
+        made.streamReader(made.schema()).initialOffset()
+
+
+def test_options_of_batches_and_streams_are_told_apart(brokers: Brokers) -> None:
+    with pytest.raises(SourceError, match="endingOffsets is for batches"):
+        stream(brokers, "a", endingOffsets="latest")
+    with pytest.raises(SourceError, match="a batch cannot start at the latest"):
+        batch(brokers, "a", startingOffsets="latest")
+    with pytest.raises(SourceError, match="maxOffsetsPerTrigger is for streams"):
+        batch(brokers, "a", maxOffsetsPerTrigger="3")
+    with pytest.raises(SourceError, match="no schema can be given: key, value, topic"):
+        source(brokers, "a").reader(StructType().add("value", StringType()))
+
+
+def test_without_the_client_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, brokers: Brokers
+) -> None:
+    monkeypatch.delitem(sys.modules, "tidings.spark.sources.kafka_client")
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    with pytest.raises(SourceError, match=r"pip install 'tidings\[kafka\]'"):
+        source(brokers, "a").schema()
