@@ -9,7 +9,7 @@ from tidings.app.bench import SOURCE, bench_folder, run_bench
 
 
 def tree(folder: Path, text: str = "") -> Path:
-    for name in ("src/tidings/bench.py", "bench/__main__.py"):
+    for name in ("src/tidings/app/bench.py", "bench/__main__.py"):
         (folder / name).parent.mkdir(parents=True)
         (folder / name).write_text(text)
     return folder
@@ -24,7 +24,7 @@ def test_the_first_place_that_is_a_source_tree_counts(tmp_path: Path) -> None:
     assert bench_folder([tmp_path, first, second]) == first / "bench"
 
 
-@pytest.mark.parametrize("missing", ["src/tidings/bench.py", "bench/__main__.py"])
+@pytest.mark.parametrize("missing", ["src/tidings/app/bench.py", "bench/__main__.py"])
 def test_somebody_elses_folder_is_not_run(tmp_path: Path, missing: str) -> None:
     (tree(tmp_path) / missing).unlink()
     with pytest.raises(TidingsError, match=r"type this in a clone of Tidings, after pip install"):
