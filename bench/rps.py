@@ -15,17 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from tidings.compiled.array_types import Float64s
 
 CELLS, REGIONS, REGION_CELLS, SKEW_LENGTH, SKEW_WITHIN = 100, 10, 5, 0.75, 1.0
 
 
 @dataclass(frozen=True)
 class Workload:
-    low: Floats
-    high: Floats
-    score: Floats
-    queries: Floats
+    low: Float64s
+    high: Float64s
+    score: Float64s
+    queries: Float64s
 
 
 def workload(size: int, queries: int, seed: int) -> Workload:
@@ -36,13 +36,13 @@ def workload(size: int, queries: int, seed: int) -> Workload:
     return Workload(middle - length, middle + length, 1 - length, points(rng, regions, queries))
 
 
-def points(rng: np.random.Generator, regions: npt.NDArray[np.int64], count: int) -> Floats:
+def points(rng: np.random.Generator, regions: npt.NDArray[np.int64], count: int) -> Float64s:
     by_distance = np.argsort(np.abs(np.arange(REGION_CELLS) - REGION_CELLS // 2), kind="stable")
     within = by_distance[rng.choice(REGION_CELLS, count, p=zipf(REGION_CELLS, SKEW_WITHIN))]
     return (rng.choice(regions, count) + within + rng.random(count)) / CELLS
 
 
-def zipf(count: int, skew: float) -> Floats:
+def zipf(count: int, skew: float) -> Float64s:
     weights = np.arange(1, count + 1) ** -skew
     return weights / weights.sum()
 

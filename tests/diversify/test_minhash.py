@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.diversify.small import crowds
 
-from tidings.diversify.event_tokens import Hashes
+from tidings.compiled.array_types import UInt64s
 from tidings.diversify.minhash import bands, salts, signature_bands, signatures
 from tidings.diversify.plain import lsh as plain
 from tidings.diversify.protocol import Candidate
@@ -44,7 +44,7 @@ def test_keys_agree_where_buckets_do(
     assert grouped(keys) == expected
 
 
-def grouped(keys: Hashes) -> set[tuple[int, ...]]:
+def grouped(keys: UInt64s) -> set[tuple[int, ...]]:
     """Who shares a key, of whatever table: tables must not meet."""
     found = defaultdict(list)
     for row, own in enumerate(keys.tolist()):

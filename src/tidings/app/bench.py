@@ -20,7 +20,9 @@ def run_bench(name: str | None, flags: Iterable[str], *, places: Iterable[Path] 
 def bench_folder(places: Iterable[Path]) -> Path:
     """Find the benches in the first of the places that is a source tree of Tidings."""
     for place in places:
-        if (place / "src/tidings/app/bench.py").is_file() and (place / "bench/__main__.py").is_file():
+        if (place / "src/tidings/app/bench.py").is_file() and (
+            place / "bench/__main__.py"
+        ).is_file():
             return place / "bench"
     raise TidingsError(
         "the benches are part of the source tree, not of the package: type this in a clone of "

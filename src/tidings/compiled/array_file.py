@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidings.compiled.array_types import AnyArray, Int64s
 from tidings.errors import TidingsError, shown
 
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
 MOST: Final = 2**31 - 1
 """The largest number of things in one file: kernels count with 32 bits."""
 
@@ -39,7 +38,7 @@ class Stored(NamedTuple):
 class TextColumn(NamedTuple):
     """Texts as UTF-8: text n goes from starts[n] to starts[n + 1]."""
 
-    starts: Ints
+    starts: Int64s
     letters: npt.NDArray[np.uint8]
 
     @classmethod
@@ -74,7 +73,7 @@ class Writer:
     """
 
     header: dict[str, Any] = field(default_factory=dict)
-    arrays: dict[str, Array] = field(default_factory=dict)
+    arrays: dict[str, AnyArray] = field(default_factory=dict)
     prefix: str = ""
 
     def within(self, name: str) -> "Writer":
@@ -85,7 +84,7 @@ class Writer:
         """Add a small JSON value to the header."""
         self.header[self.prefix + name] = value
 
-    def array(self, name: str, array: Array) -> None:
+    def array(self, name: str, array: AnyArray) -> None:
         """Add an array."""
         self.arrays[self.prefix + name] = np.ascontiguousarray(array)
 
@@ -134,7 +133,7 @@ class Reader:
         self.require(right, name, f"is {shown(found)}, not a number from 0 to {most}")
         return int(found)
 
-    def array(self, name: str, dtype: npt.DTypeLike, size: int | None = None) -> Array:
+    def array(self, name: str, dtype: npt.DTypeLike, size: int | None = None) -> AnyArray:
         """Return an array of one dimension that has a dtype, and a size if that is given.
 
         It lies over the memory of the file.
@@ -153,33 +152,33 @@ class Reader:
         self.require(size in (None, found), name, f"has {found} values, not {size}")
         return np.ndarray((found,), expected, stored.data)
 
-    def numbers(self, name: str, size: int | None, below: int, low: int = 0) -> Array:
+    def numbers(self, name: str, size: int | None, below: int, low: int = 0) -> AnyArray:
         """Return an array of 32-bit numbers that all lie between `low` and below `below`."""
         found = self.array(name, np.int32, size)
         self.within_bounds(name, found, below, low)
         return found
 
-    def within_bounds(self, name: str, found: Array, below: int, low: int = 0) -> None:
+    def within_bounds(self, name: str, found: AnyArray, below: int, low: int = 0) -> None:
         """Refuse numbers that do not lie between `low` and below `below`."""
         if len(found):
             right = found.min() >= low and found.max() < below
             self.require(right, name, f"has numbers outside of {low} to {below - 1}")
 
-    def permutation(self, name: str, found: Array, size: int) -> None:
+    def permutation(self, name: str, found: AnyArray, size: int) -> None:
         """Refuse an array that does not hold every number from 0 to below `size` once."""
         self.within_bounds(name, found, size)
         seen = np.zeros(size, np.bool_)
         seen[found] = True
         self.require(len(found) == size and seen.all(), name, "has a number twice")
 
-    def starts(self, name: str, size: int, end: int) -> Ints:
+    def starts(self, name: str, size: int, end: int) -> Int64s:
         """Return where `size` spans begin, and where the last one ends: at `end`."""
         found = self.array(name, np.int64, size + 1)
         right = found[0] == 0 and found[-1] == end and not np.any(found[1:] < found[:-1])
         self.require(right, name, f"does not rise from 0 to {end}")
         return found
 
-    def finite(self, name: str, found: Array, most: float) -> None:
+    def finite(self, name: str, found: AnyArray, most: float) -> None:
         """Refuse floats that are NaN or above `most` in size: sums of others do not overflow."""
         if len(found):
             low, high = found.min(), found.max()  # NaN, if one of them is

@@ -5,19 +5,15 @@ The order of additions cannot decide: values that tie do so whatever they are ma
 
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
+from tidings.compiled.array_types import Float64s
 from tidings.compiled.jit import inner
-
-Floats = npt.NDArray[np.float64]
 
 PARTS: Final = 48
 """Partial sums do not overlap and have 53 bits each, so that of 2,100 exponents 40 are enough."""
 
 
 @inner
-def sum_add(parts: Floats, size: int, number: float) -> int:
+def sum_add(parts: Float64s, size: int, number: float) -> int:
     """Add a finite number to the partial sums; give how many they are now."""
     kept = 0
     for each in range(size):
@@ -35,7 +31,7 @@ def sum_add(parts: Floats, size: int, number: float) -> int:
 
 
 @inner
-def sum_total(parts: Floats, size: int) -> float:
+def sum_total(parts: Float64s, size: int) -> float:
     """Give the sum, rounded once; halves to even, looking at what lies below."""
     if size == 0:
         return 0.0

@@ -1,15 +1,11 @@
 """Two heaps in arrays: the k smallest ranks so far, and the next of several ordered lists."""
 
-import numpy as np
-import numpy.typing as npt
-
+from tidings.compiled.array_types import Int64s
 from tidings.compiled.jit import inner
-
-Ints = npt.NDArray[np.int64]
 
 
 @inner
-def heap_sink(heap: Ints, size: int, value: int) -> None:
+def heap_sink(heap: Int64s, size: int, value: int) -> None:
     """Put `value` in place of the greatest and let it sink."""
     at, child = 0, 1
     while child < size:
@@ -23,7 +19,7 @@ def heap_sink(heap: Ints, size: int, value: int) -> None:
 
 
 @inner
-def heap_offer(heap: Ints, size: int, value: int) -> int:
+def heap_offer(heap: Int64s, size: int, value: int) -> int:
     """Keep `value` if it is among the len(heap) smallest so far; give the new size."""
     if size == len(heap):
         if size > 0 and value < heap[0]:
@@ -38,7 +34,7 @@ def heap_offer(heap: Ints, size: int, value: int) -> int:
 
 
 @inner
-def heap_sort(heap: Ints, size: int) -> None:
+def heap_sort(heap: Int64s, size: int) -> None:
     """Put the members in ascending order, in place."""
     for last in range(size - 1, 0, -1):
         value = heap[last]
@@ -47,7 +43,7 @@ def heap_sort(heap: Ints, size: int) -> None:
 
 
 @inner
-def lists_before(lists: Ints, one: int, other: int) -> bool:
+def lists_before(lists: Int64s, one: int, other: int) -> bool:
     """Say whether the row at `one` comes before that at `other`."""
     if lists[one] != lists[other]:
         return lists[one] < lists[other]
@@ -55,14 +51,14 @@ def lists_before(lists: Ints, one: int, other: int) -> bool:
 
 
 @inner
-def lists_swap(lists: Ints, one: int, other: int) -> None:
+def lists_swap(lists: Int64s, one: int, other: int) -> None:
     """Exchange two rows."""
     for each in range(3):
         lists[one + each], lists[other + each] = lists[other + each], lists[one + each]
 
 
 @inner
-def lists_sink(lists: Ints, start: int, size: int) -> None:
+def lists_sink(lists: Int64s, start: int, size: int) -> None:
     """Restore the order of a heap of lists after its first row has changed.
 
     Rows of three numbers lie from `start` on; the first two say which comes first, and the rest
@@ -80,7 +76,7 @@ def lists_sink(lists: Ints, start: int, size: int) -> None:
 
 
 @inner
-def lists_push(lists: Ints, start: int, size: int, row: tuple[int, int, int]) -> int:
+def lists_push(lists: Int64s, start: int, size: int, row: tuple[int, int, int]) -> int:
     """Add a row to the heap of lists; give the new size."""
     at = size
     place = start + 3 * at
@@ -95,7 +91,7 @@ def lists_push(lists: Ints, start: int, size: int, row: tuple[int, int, int]) ->
 
 
 @inner
-def lists_pop(lists: Ints, start: int, size: int) -> int:
+def lists_pop(lists: Int64s, start: int, size: int) -> int:
     """Drop the first row; give the new size."""
     lists_swap(lists, start, start + 3 * (size - 1))
     lists_sink(lists, start, size - 1)

@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
 from tidings.diversify.distance_matrix import Apart, among, distances
 from tidings.diversify.event_tokens import starting
 from tidings.diversify.kernels.cover import Near, count_near, cover, fitting_cover, list_near
 from tidings.diversify.memory_limits import check_dense
-from tidings.diversify.protocol import Candidate, Diversifier, Floats, Ints, Order
+from tidings.diversify.protocol import Candidate, Diversifier, Order
 from tidings.diversify.tie_order import best_places, by_rank, order_of, ranks_and_keys
 from tidings.model import validate
 from tidings.model.values import rounded
@@ -40,7 +41,7 @@ class Disc:
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         return choose_cover(self, candidates, k)
 
-    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
         return Covering(self.alpha, relevant=False).pick(ranks, keys, order, apart, k)
 
 
@@ -68,7 +69,7 @@ class Covering:
     alpha: float | None
     relevant: bool
 
-    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
         """Choose from arrays; without an alpha, a cover for each different distance at worst."""
         if len(ranks) < k:
             return by_rank(keys, order.newest)
@@ -105,10 +106,10 @@ def sorted_near(apart: Apart) -> Near:
     return (starts, counts, ids.ravel(), away.ravel())
 
 
-def most_relevant(chosen: Ints, best: Ints, k: int) -> Ints:
+def most_relevant(chosen: Int64s, best: Int64s, k: int) -> Int64s:
     """Keep the k chosen of highest rank, in order of choice."""
     if len(chosen) <= k:
         return chosen
     limit = np.sort(best[chosen])[k - 1]
-    kept: Ints = chosen[best[chosen] <= limit]
+    kept: Int64s = chosen[best[chosen] <= limit]
     return kept

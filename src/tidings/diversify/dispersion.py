@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
 from tidings.diversify.distance_matrix import Apart
 from tidings.diversify.greedy import Growth
 from tidings.diversify.kernels.greedy import LEAST, MEAN, SUM
-from tidings.diversify.protocol import Candidate, Floats, Ints, Order
+from tidings.diversify.protocol import Candidate, Order
 from tidings.model import validate
 
 
@@ -31,7 +32,7 @@ class MaxMin:
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         return Growth(LEAST, self.sigma).choose(self, candidates, k)
 
-    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
         return Growth(LEAST, self.sigma).pick(ranks, keys, order, apart, k)
 
 
@@ -49,7 +50,7 @@ class MaxSum:
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         return Growth(SUM, self.sigma).choose(self, candidates, k)
 
-    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
         return Growth(SUM, self.sigma).pick(ranks, keys, order, apart, k)
 
 
@@ -67,7 +68,7 @@ class MaxAvg:
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         return Growth(MEAN, self.sigma).choose(self, candidates, k)
 
-    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
         return Growth(MEAN, self.sigma).pick(ranks, keys, order, apart, k)
 
 

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import measure
 from tidings.diversify.event_tokens import Rows, hashed, known
 from tidings.diversify.kernels.distances import Source, counted_matrix, weighed_matrix
@@ -17,7 +18,7 @@ from tidings.diversify.kernels.token_rows import (
     sort_rows,
 )
 from tidings.diversify.memory_limits import check_dense
-from tidings.diversify.protocol import Distance, Floats, Ints
+from tidings.diversify.protocol import Distance
 from tidings.model.records import Event
 
 _NONE: Final = np.empty(0, np.int64)
@@ -28,11 +29,11 @@ _NO_MATRIX: Final = np.empty((0, 0))
 class Among(NamedTuple):
     """Some rows of a larger matrix of distances: what a window keeps, without copying it."""
 
-    matrix: Floats
-    members: Ints
+    matrix: Float64s
+    members: Int64s
 
 
-Apart = Floats | Among
+Apart = Float64s | Among
 
 
 def among(apart: Apart) -> Among:
@@ -58,14 +59,14 @@ def from_events(events: Sequence[Event], distance: Distance) -> Source:
     return (_NO_MATRIX, _NONE, _lists(rows))
 
 
-def distances(events: Sequence[Event], distance: Distance) -> Floats:
+def distances(events: Sequence[Event], distance: Distance) -> Float64s:
     """Give the distance of every pair: n² numbers; ones that kernels do not know one by one."""
     if not known(distance):
         return _asked(events, distance)
     return matrix_of(hashed(events, distance))
 
 
-def matrix_of(rows: Rows) -> Floats:
+def matrix_of(rows: Rows) -> Float64s:
     """Give the distance of every pair of rows."""
     if len(rows.weights):
         return _weighted(rows)
@@ -75,14 +76,14 @@ def matrix_of(rows: Rows) -> Floats:
     return found
 
 
-def _asked(events: Sequence[Event], distance: Distance) -> Floats:
+def _asked(events: Sequence[Event], distance: Distance) -> Float64s:
     found = np.zeros((len(events), len(events)))
     for i, j in combinations(range(len(events)), 2):
         found[i, j] = found[j, i] = measure(distance, events[i], events[j])
     return found
 
 
-def _weighted(rows: Rows) -> Floats:
+def _weighted(rows: Rows) -> Float64s:
     sort_rows(*rows)
     starts, keys, marks, weights = rows
     count = len(starts) - 1

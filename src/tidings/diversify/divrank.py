@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
 from tidings.diversify.distance_matrix import Apart
 from tidings.diversify.greedy import Growth
 from tidings.diversify.kernels.greedy import NEAREST
-from tidings.diversify.protocol import Candidate, Floats, Ints, Order
+from tidings.diversify.protocol import Candidate, Order
 from tidings.model import validate
 
 
@@ -31,7 +32,7 @@ class DivRank:
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         return self._growth.choose(self, candidates, k)
 
-    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
         return self._growth.pick(ranks, keys, order, apart, k)
 
     @property

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int64s, UInt64s
 from tidings.diversify.distance import Jaccard
 from tidings.diversify.distance_matrix import matrix_of
-from tidings.diversify.event_tokens import Hashes, Rows, hashed, known, starting
+from tidings.diversify.event_tokens import Rows, hashed, known, starting
 from tidings.diversify.kernels.distances import Rows as Merging
 from tidings.diversify.kernels.distances import merged_row
-from tidings.diversify.protocol import Distance, Floats, Ints
+from tidings.diversify.protocol import Distance
 from tidings.errors import InvalidPolicy, TidingsError
 from tidings.model.records import Event
 
@@ -73,13 +74,13 @@ class Crowd:
         """The hashes by slot as kernels take them, until the next event comes."""
         return (self._starts, self._ends, *self._pools)
 
-    def row(self, slot: int, others: Ints) -> Floats:
+    def row(self, slot: int, others: Int64s) -> Float64s:
         """Give the distances of one event to others; some ten nanoseconds each."""
         found = np.empty(len(others))
         merged_row(self.rows, slot, others, found)
         return found
 
-    def matrix(self, slots: Ints) -> Floats:
+    def matrix(self, slots: Int64s) -> Float64s:
         """Give the distances between all of some events."""
         lengths = self._ends[slots] - self._starts[slots]
         starts = starting(lengths)
@@ -101,7 +102,7 @@ class Crowd:
         if self._used + tokens > len(self._pools[0]):
             self._pack(max(64, 2 * (self._held + tokens)))
 
-    def _empty(self, size: int) -> tuple[Hashes, Hashes, Floats]:
+    def _empty(self, size: int) -> tuple[UInt64s, UInt64s, Float64s]:
         keys = np.empty(size, np.uint64)
         marks = keys if isinstance(self._distance, Jaccard) else np.empty(size, np.uint64)
         return (keys, marks, np.empty(size if self._weighted else 0))
@@ -119,7 +120,7 @@ class Crowd:
         self._pools, self._used = fresh, used
 
 
-def _sorted_rows(starts: Ints, keys: npt.NDArray[Any]) -> Ints:
+def _sorted_rows(starts: Int64s, keys: npt.NDArray[Any]) -> Int64s:
     """Give the order that sorts the keys of each row."""
     if len(starts) == 2:
         return np.argsort(keys)

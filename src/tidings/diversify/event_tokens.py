@@ -12,15 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int64s, UInt64s
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.kernels.xxh64 import Packed, hash_values
-from tidings.diversify.protocol import Distance, Floats, Ints
+from tidings.diversify.protocol import Distance
 from tidings.model.records import Event
 from tidings.model.values import Family, Key, Range
-
-Hashes = npt.NDArray[np.uint64]
 
 SEPARATOR: Final = "\0"
 NEVER: Final = 0xFF
@@ -37,10 +35,10 @@ class Rows(NamedTuple):
     `weights` is empty where all are 1.
     """
 
-    starts: Ints
-    keys: Hashes
-    marks: Hashes
-    weights: Floats
+    starts: Int64s
+    keys: UInt64s
+    marks: UInt64s
+    weights: Float64s
 
 
 def known(distance: Distance) -> bool:
@@ -61,14 +59,14 @@ def hashed(events: Sequence[Event], distance: Distance) -> Rows:
     return Rows(starts, pairs[:, 0].copy(), pairs[:, 1].copy(), np.array(each, np.float64))
 
 
-def token_rows(events: Sequence[Event]) -> tuple[Ints, Hashes]:
+def token_rows(events: Sequence[Event]) -> tuple[Int64s, UInt64s]:
     """Give the hashes of the attribute=value tokens of each event, and where each starts."""
     chunks = [_kept(event, "_values") for event in events]
     whole = bytearray().join(chunks)  # an array over it may be written to, as kernels want them
     return starting([len(each) // 8 for each in chunks]), np.frombuffer(whole, np.uint64)
 
 
-def token_hashes(event: Event) -> Hashes:
+def token_hashes(event: Event) -> UInt64s:
     """Give the hashes of the attribute=value tokens of one event, not to be written to."""
     return np.frombuffer(_kept(event, "_values"), np.uint64)
 
@@ -125,7 +123,7 @@ def _text(key: Key) -> str:
     return key if isinstance(key, str) else repr(key)
 
 
-def starting(lengths: Sequence[int] | Ints) -> Ints:
+def starting(lengths: Sequence[int] | Int64s) -> Int64s:
     """Give where each of some pieces starts, and where the last ends."""
     starts = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from tidings.diversify.event_tokens import Hashes, token_hashes
+from tidings.compiled.array_types import Int64s, UInt64s
+from tidings.diversify.event_tokens import token_hashes
 from tidings.diversify.kernels.lsh_incremental import State, arrive, enter, expire, top_voted
 from tidings.diversify.kernels.skew_heap import Heap
 from tidings.diversify.minhash import salts
-from tidings.diversify.protocol import Ints
 from tidings.errors import TidingsError
 from tidings.model.records import Event
 
@@ -28,7 +28,7 @@ class Ilsh:
     def __len__(self) -> int:
         return len(self._alive)
 
-    def arrive(self, slot: int, bands: Hashes, key: float, order: tuple[int, int]) -> None:
+    def arrive(self, slot: int, bands: UInt64s, key: float, order: tuple[int, int]) -> None:
         """Add an event by its L bands and the key that ranks it.
 
         `order` decides between equal keys: the publication time, newer first, and a number, smaller
@@ -108,5 +108,5 @@ def _heap(size: int) -> Heap:
     return np.full((size, 3), -1, np.int64)
 
 
-def _free(size: int) -> Ints:
+def _free(size: int) -> Int64s:
     return np.full(size, -1, np.int64)

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.disc import Covering, check_alpha, choose_cover
 from tidings.diversify.distance import Overlap, read_distance
 from tidings.diversify.distance_matrix import Apart
-from tidings.diversify.protocol import Candidate, Floats, Ints, Order
+from tidings.diversify.protocol import Candidate, Order
 
 
 @dataclass(frozen=True)
@@ -29,5 +30,5 @@ class MaxDivRel:
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         return choose_cover(self, candidates, k)
 
-    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
         return Covering(self.alpha, relevant=True).pick(ranks, keys, order, apart, k)

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s, UInt64s
 from tidings.diversify.distance import Jaccard, read_distance
-from tidings.diversify.event_tokens import Hashes
 from tidings.diversify.kernels.lsh_votes import count_votes
 from tidings.diversify.minhash import bands
-from tidings.diversify.protocol import Candidate, Floats, Ints, Order
+from tidings.diversify.protocol import Candidate, Order
 from tidings.diversify.tie_order import by_rank, order_of, ranks_and_keys
 from tidings.errors import InvalidPolicy
 from tidings.model import validate
@@ -71,7 +71,7 @@ class MaxDivRelLsh:
         chosen: list[int] = self.pick(ranks, keys, order_of(events), self.bands(events), k).tolist()
         return chosen
 
-    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Hashes, k: int) -> Ints:
+    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: UInt64s, k: int) -> Int64s:
         """Choose by bands, a row for each candidate."""
         best = by_rank(keys, order.newest)
         if len(keys) < k:
@@ -81,7 +81,7 @@ class MaxDivRelLsh:
         ordered = best[np.argsort(-votes[best], kind="stable")]
         return ordered[: min(k, np.count_nonzero(votes))]
 
-    def bands(self, events: Sequence[Event]) -> Hashes:
+    def bands(self, events: Sequence[Event]) -> UInt64s:
         """Give the L keys of each event: the bucket that it belongs to in each table."""
         return bands(events, self.shape, self.seed)
 

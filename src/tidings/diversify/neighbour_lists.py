@@ -2,12 +2,13 @@
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.disc import Disc, most_relevant
 from tidings.diversify.event_hashes import Crowd
 from tidings.diversify.kernels.cover import cover
 from tidings.diversify.kernels.neighbour_lists import join_lists, leave_lists, mark_near
 from tidings.diversify.maxdivrel import MaxDivRel
-from tidings.diversify.protocol import Floats, Ints, Order
+from tidings.diversify.protocol import Order
 from tidings.diversify.tie_order import best_places, by_rank
 from tidings.errors import InvalidPolicy, TidingsError
 from tidings.model.records import Event
@@ -59,7 +60,7 @@ class Neighbours:
         ids, apart = (each[slot, :size].tolist() for each in self._lists)
         return dict(zip(ids, apart, strict=True))
 
-    def pick(self, slots: Ints, ranks: Floats, keys: Floats, order: Order, k: int) -> Ints:
+    def pick(self, slots: Int64s, ranks: Float64s, keys: Float64s, order: Order, k: int) -> Int64s:
         """Choose among the given slots, whose ranks, keys and order stand in the same order.
 
         Gives places in `slots`, as `MaxDivRel.pick` would, without its distances.
@@ -76,7 +77,7 @@ class Neighbours:
         size = cover(near, (rank, best, self._relevant), slots, chosen)
         return place[most_relevant(chosen[:size], best, k)]
 
-    def _make_room(self, others: Ints) -> None:
+    def _make_room(self, others: Int64s) -> None:
         """Grow with the crowd, and see that a new one fits into its neighbours' lists."""
         rows, width = self._lists[0].shape
         wanted = max(len(others), 1 + int(self._counts[others].max(initial=0)))

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
 from tidings.diversify.distance_matrix import Apart
-from tidings.diversify.protocol import Candidate, Floats, Ints, Order, ranked
+from tidings.diversify.protocol import Candidate, Order, ranked
 from tidings.diversify.tie_order import by_rank
 
 
@@ -24,5 +25,5 @@ class NoDiversity:
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         return ranked(candidates)[:k]
 
-    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
         return by_rank(keys, order.newest)[:k]

@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
 from tidings.diversify.distance_matrix import Apart, among, distances
 from tidings.diversify.greedy import Growth
 from tidings.diversify.kernels.greedy import SUM
 from tidings.diversify.kernels.optimal import best_set
 from tidings.diversify.memory_limits import check_dense, check_sets
-from tidings.diversify.protocol import Candidate, Floats, Ints, Order
+from tidings.diversify.protocol import Candidate, Order
 from tidings.diversify.tie_order import by_rank, order_of, ranks_and_keys
 from tidings.model import validate
 from tidings.model.limits import TRUSTED
@@ -52,7 +53,7 @@ class Optimal:
         found: list[int] = self.pick(ranks, keys, order_of(events), apart, k).tolist()
         return found
 
-    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
         """Choose from arrays; at worst n over k sets, of which a bound leaves few."""
         if len(ranks) <= k:
             return by_rank(keys, order.newest)
@@ -60,7 +61,7 @@ class Optimal:
         found = self._best(ranks, keys, order, apart, k)
         return found[by_rank(keys[found], order.newest[found])]
 
-    def _best(self, ranks: Floats, keys: Floats, order: Order, apart: Apart, k: int) -> Ints:
+    def _best(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
         """Put the newest first, as the walk over sets wants it, and start from a greedy set."""
         newest = np.argsort(order.newest)
         matrix, members = among(apart)
@@ -73,7 +74,7 @@ class Optimal:
         best_set(case, ties, self._most(square, ranks[newest], k), best)
         return newest[best[0]]
 
-    def _most(self, square: Floats, ranks: Floats, k: int) -> Floats:
+    def _most(self, square: Float64s, ranks: Float64s, k: int) -> Float64s:
         """Bound what each can bring: its rank and half of its m largest distances, for m < k."""
         far = -np.sort(-square, axis=1)[:, : k - 1]
         sums = np.concatenate((np.zeros((len(ranks), 1)), np.cumsum(far, axis=1)), axis=1)

@@ -4,13 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.model.records import Event
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -42,11 +37,11 @@ class Order(NamedTuple):
     all three (SEMANTICS 5), those between single candidates at `newest` only.
     """
 
-    newest: Ints
-    times: Ints
-    names: Ints
+    newest: Int64s
+    times: Int64s
+    names: Int64s
 
-    def at(self, places: Ints) -> "Order":
+    def at(self, places: Int64s) -> "Order":
         """Give the order of some candidates only; `newest` then has gaps, which do not matter."""
         return Order(self.newest[places], self.times[places], self.names[places])
 
@@ -64,7 +59,7 @@ class Diversifier(Protocol):
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         """Give the indexes of at most k candidates, in order of choice; all, if fewer than k."""
 
-    def pick(self, ranks: Floats, keys: Floats, order: Order, apart: Any, k: int) -> Ints:
+    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Any, k: int) -> Int64s:
         """Choose as `choose` does, from arrays that a window keeps.
 
         `apart` holds the n x n distances of the candidates, or is an `Among` that names rows of a

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidings.diversify.protocol import Candidate, Floats, Ints, Order
+from tidings.compiled.array_types import Float64s, Int64s
+from tidings.diversify.protocol import Candidate, Order
 from tidings.model.records import Event
 
 
@@ -16,24 +17,24 @@ def order_of(events: Sequence[Event]) -> Order:
     return Order(places(np.lexsort((names, -times))), times, names)
 
 
-def places(sequence: Ints) -> Ints:
+def places(sequence: Int64s) -> Int64s:
     """Turn the members in order into the place of each member."""
     found = np.empty(len(sequence), np.int64)
     found[sequence] = np.arange(len(sequence))
     return found
 
 
-def best_places(keys: Floats, newest: Ints) -> Ints:
+def best_places(keys: Float64s, newest: Int64s) -> Int64s:
     """Give the place of each candidate by rank: higher key, then newer, then smaller id."""
     return places(by_rank(keys, newest))
 
 
-def by_rank(keys: Floats, newest: Ints) -> Ints:
+def by_rank(keys: Float64s, newest: Int64s) -> Int64s:
     """Give all candidates, best rank first."""
     return np.lexsort((newest, -keys))
 
 
-def ranks_and_keys(candidates: Sequence[Candidate]) -> tuple[Floats, Floats]:
+def ranks_and_keys(candidates: Sequence[Candidate]) -> tuple[Float64s, Float64s]:
     """Give the ranks and the keys of candidates as arrays."""
     ranks = np.array([each.rank for each in candidates], np.float64)
     return ranks, np.array([each.key for each in candidates], np.float64)

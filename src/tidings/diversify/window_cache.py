@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from tidings.compiled.array_types import Int64s
 from tidings.diversify.distance import set_divrank
 from tidings.diversify.distance_matrix import Among
 from tidings.diversify.event_hashes import Crowd
@@ -14,7 +15,7 @@ from tidings.diversify.event_tokens import known
 from tidings.diversify.lsh_incremental import Ilsh
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.plain.registry import PLAIN
-from tidings.diversify.protocol import Candidate, Diversifier, Ints
+from tidings.diversify.protocol import Candidate, Diversifier
 from tidings.diversify.registry import DIVERSIFIERS
 from tidings.diversify.tie_order import order_of, ranks_and_keys
 from tidings.model.values import rounded
@@ -100,7 +101,7 @@ class KeptDistances:
         div = math.fsum(pairs) / len(pairs) if pairs else 0.0
         return rounded(sigma * mean + (1 - sigma) * div)
 
-    def _admit(self, candidates: Sequence[Candidate]) -> Ints:
+    def _admit(self, candidates: Sequence[Candidate]) -> Int64s:
         """Give the slots of candidates, whose distances are known then."""
         new = [each.event for each in candidates if each.event.id not in self._slots]
         if new and len(self._slots) > 2 * len(candidates) + SLACK:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Int32s
 from tidings.engine.quality import Quality
 from tidings.feed import Feeds
 from tidings.feed.columnar.feeds import TableFeeds
@@ -15,8 +15,6 @@ from tidings.model.records import Delivery, Event, Subscription
 from tidings.rank.bulk import Fanout, Wanted
 from tidings.rank.matcher import Matcher
 from tidings.window import Moment
-
-Ids = npt.NDArray[np.int32]
 
 
 class Step(NamedTuple):
@@ -129,7 +127,7 @@ class ArrayCourier:
         made = self._feeds.offer_rows(rows).objects()
         return sorted(made, key=lambda delivery: delivery.subscriber)
 
-    def _named(self, owners: Ids) -> Ids:
+    def _named(self, owners: Int32s) -> Int32s:
         """Give the feeds' numbers of people."""
         if len(self._fanout.names) > len(self._people):
             self._people = _longer(self._people, len(self._fanout.names))
@@ -137,7 +135,7 @@ class ArrayCourier:
             self._people[owner] = self._feeds.number(self._fanout.names[owner])
         return self._people[owners]
 
-    def _called(self, matched: Ids) -> Ids:
+    def _called(self, matched: Int32s) -> Int32s:
         """Give the feeds' numbers of subscriptions, held from the first match on."""
         new = np.unique(matched[self._subscriptions[matched] < 0]).tolist()
         for number in new:
@@ -169,7 +167,7 @@ class ArrayMatched(NamedTuple):
         return self.courier.offer(self.wanted, at, self.events[at], now)
 
 
-def _longer(numbers: Ids, size: int) -> Ids:
+def _longer(numbers: Int32s, size: int) -> Int32s:
     """Give numbers with at least so much room, and -1 where there was none."""
     grown = np.full(2 * size, -1, np.int32)
     grown[: len(numbers)] = numbers

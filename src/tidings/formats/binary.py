@@ -14,13 +14,12 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from tidings.compiled.array_types import AnyArray
 from tidings.errors import StateError, TidingsError, shown
 
-Array = npt.NDArray[Any]
-Column = Array | Sequence[str] | Any
+Column = AnyArray | Sequence[str] | Any
 """Numbers; or texts, as a list or as a whole `pyarrow.LargeStringArray`; or the bytes of a frame,
 which the checksum leaves out since they have their own."""
 

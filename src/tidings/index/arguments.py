@@ -6,19 +6,16 @@ from inspect import Parameter, signature
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import TidingsError, described, shown
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 CELLS: Final = 1 << 25
 """The most answers, rows times k, that one call makes room for."""
 _INT64: Final = np.iinfo(np.int64)
 
 
-def numbers(what: str, given: Any) -> Floats:
+def numbers(what: str, given: Any) -> Float64s:
     """Return an array of float64 in C order; refuse what cannot be one.
 
     An array that is one already is not copied.
@@ -34,7 +31,7 @@ def numbers(what: str, given: Any) -> Floats:
     raise TidingsError(f"{what}: expected an array of numbers, not of {shown(found.dtype)}")
 
 
-def points(what: str, given: Any) -> Floats:
+def points(what: str, given: Any) -> Float64s:
     """Return an array of one dimension."""
     found = numbers(what, given)
     if found.ndim != 1:
@@ -82,7 +79,7 @@ def id_of(what: str, given: Any) -> int:
     return found
 
 
-def ids_of(what: str, given: Any) -> Ints:
+def ids_of(what: str, given: Any) -> Int64s:
     """Return ids as an array of one dimension; any negative one, which no index gives, as -1."""
     try:
         found = np.asarray(given)

@@ -5,9 +5,9 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.compiled.array_file import Reader, Writer
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.errors import InvalidPolicy
 from tidings.index.access.index import Access
 from tidings.index.access.kernels.validate import Posed
@@ -30,10 +30,6 @@ from tidings.score import Scorer
 from tidings.score.exact import Exact
 from tidings.score.relaxed import Relaxed
 
-Shorts = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
-
-
 NOTHING_POSED: Final = Posed(np.empty(0, np.uint8), np.empty(0, np.int32), np.zeros(1, np.int32))
 """What an index without a segment checks."""
 
@@ -41,10 +37,10 @@ NOTHING_POSED: Final = Posed(np.empty(0, np.uint8), np.empty(0, np.int32), np.ze
 class Owned(NamedTuple):
     """The ranks, in the one segment, of what each person owns: from its start to the next."""
 
-    starts: Ints
-    ranks: Shorts
+    starts: Int64s
+    ranks: Int32s
 
-    def of(self, owner: int) -> Shorts:
+    def of(self, owner: int) -> Int32s:
         """Give the ranks of one person."""
         return self.ranks[self.starts[owner] : self.starts[owner + 1]]
 
@@ -217,7 +213,7 @@ def _check_written(members: Iterable[Member]) -> None:
             raise InvalidPolicy(f"subscriber {each.name} cannot be sealed: {error}") from None
 
 
-def _owned(index: Access, owners: Shorts, people: int) -> Owned:
+def _owned(index: Access, owners: Int32s, people: int) -> Owned:
     numbers = [each.numbers for each in index.state.segments]
     by_rank = owners[np.concatenate([*numbers, np.empty(0, np.int32)])]
     starts = np.concatenate([[0], np.cumsum(np.bincount(by_rank, minlength=people))])

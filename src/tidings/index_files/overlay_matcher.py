@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidings.compiled.array_types import Bools, Int64s, UInt32s
 from tidings.errors import TidingsError
 from tidings.index.access.query import Scored, best_first
 from tidings.index_files.mapped_matcher import Sealed, ranked_by_index, seal
 from tidings.index_files.policy_lookup import Roll, needs_attributes
 from tidings.index_files.string_table import Texts
 from tidings.index_files.subscriber_bundle import Member
-from tidings.index_files.subscriber_table import Flags, Hashes, Ints, hashes_of
+from tidings.index_files.subscriber_table import hashes_of
 from tidings.model.records import Event
 from tidings.policy import Policy
 from tidings.rank.bulk import Wanted
@@ -133,20 +134,20 @@ class Served:
         self.names = Names(self._people.names, pa.array(self._fanout.names, pa.large_string()))
         self.ids = Names(self._base.ids, pa.array(ids, pa.large_string()))
         self.attributes = self.flags(needs_attributes)
-        self._numbers: dict[Any, Ints] = {}
-        self.hashes: Hashes = np.concatenate([self._people.hashes, hashes_of(self._fanout.names)])
+        self._numbers: dict[Any, Int64s] = {}
+        self.hashes: UInt32s = np.concatenate([self._people.hashes, hashes_of(self._fanout.names)])
 
     @property
     def size(self) -> int:
         """How many numbers subscriptions have, with those that are gone."""
         return len(self.ids.old) + len(self.ids.young)
 
-    def flags(self, test: Callable[[Policy], bool]) -> Flags:
+    def flags(self, test: Callable[[Policy], bool]) -> Bools:
         """Tell by number of each person that is there whether its policy passes a test."""
         young = np.array([each is not None and test(each) for each in self._held], np.bool_)
         return np.concatenate([self._people.flags(test) & ~self._gone, young])
 
-    def numbers(self, of: Callable[[Policy | None], Sequence[int]]) -> Ints:
+    def numbers(self, of: Callable[[Policy | None], Sequence[int]]) -> Int64s:
         """Give by number of each person some numbers of its policy; they are found once."""
         if of not in self._numbers:
             young = np.array([*map(of, self._held), of(None)], np.int64)[:-1]

@@ -3,13 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.compiled.array_file import TextColumn
-
-Ints = npt.NDArray[np.int64]
 
 
 class Texts(Sequence[str]):

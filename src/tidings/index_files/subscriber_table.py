@@ -7,18 +7,14 @@ from typing import NamedTuple, Never
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.compiled.array_file import Reader, Writer, parsed
+from tidings.compiled.array_types import Bools, Int32s, Int64s, UInt32s
 from tidings.errors import InvalidPolicy, TidingsError
 from tidings.formats.json_forms import loads_policy
 from tidings.index_files.string_table import Texts
 from tidings.policy import Policy, Subscriber
 
-Hashes = npt.NDArray[np.uint32]
-Shorts = npt.NDArray[np.int32]
-Flags = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 NOBODY = -1
 """The policy of a name that has subscriptions and no subscriber."""
 
@@ -45,7 +41,7 @@ class People:
     """Names in order, each with its hash and the number of its policy. Nothing changes."""
 
     def __init__(
-        self, names: Texts, hashes: Hashes, by_hash: Shorts, held: Shorts, forms: Forms
+        self, names: Texts, hashes: UInt32s, by_hash: Int32s, held: Int32s, forms: Forms
     ) -> None:
         self.names, self.hashes, self.held = names, hashes, held
         self._by_hash, self._forms = by_hash, forms
@@ -90,12 +86,12 @@ class People:
         """The distinct policies, by number."""
         return self._forms.policies()
 
-    def flags(self, test: Callable[[Policy], bool]) -> Flags:
+    def flags(self, test: Callable[[Policy], bool]) -> Bools:
         """Tell of each person whether its policy passes a test; nobody's does not."""
         found = np.array([*map(test, self.policies), False], np.bool_)
         return found[self.held]  # the last one is nobody's
 
-    def numbers(self, of: Callable[[Policy | None], Sequence[int]]) -> Ints:
+    def numbers(self, of: Callable[[Policy | None], Sequence[int]]) -> Int64s:
         """Give of each person some numbers of its policy, or of none."""
         return np.array([*map(of, self.policies), of(None)], np.int64)[self.held]
 
@@ -119,6 +115,6 @@ def hash_of(name: str) -> int:
     return crc32(name.encode())
 
 
-def hashes_of(names: Sequence[str]) -> Hashes:
+def hashes_of(names: Sequence[str]) -> UInt32s:
     """Give the hash of each name."""
     return np.array([hash_of(name) for name in names], np.uint32)

@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.feed.columnar.event_table import UNNUMBERED, EventTable, Ids
+from tidings.compiled.array_types import Int32s
+from tidings.feed.columnar.event_table import UNNUMBERED, EventTable
 from tidings.model.records import Event
 
 
-def nothing(_: Ids) -> None:
+def nothing(_: Int32s) -> None:
     """Mark no slot as used."""
 
 
@@ -53,7 +54,7 @@ def test_slots_that_nobody_uses_are_given_again() -> None:
     kept = table.slot(event("kept"), nothing)
     table.young[:] = False
 
-    def mark(alive: Ids) -> None:
+    def mark(alive: Int32s) -> None:
         alive[kept] = 1
 
     for number in range(1000):

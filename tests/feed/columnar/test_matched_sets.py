@@ -6,17 +6,18 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.feed.columnar.matched_sets import EMPTY, Ids, MatchedSets
+from tidings.compiled.array_types import Int32s
+from tidings.feed.columnar.matched_sets import EMPTY, MatchedSets
 
 sets = st.lists(st.lists(st.sampled_from("abcdef"), max_size=4).map(tuple), max_size=12)
 
 
-def no_copy(_: Ids, __: Ids, used: int) -> int:
+def no_copy(_: Int32s, __: Int32s, used: int) -> int:
     """Keep no set."""
     return used
 
 
-def handles_of(table: MatchedSets, wanted: list[tuple[str, ...]]) -> Ids:
+def handles_of(table: MatchedSets, wanted: list[tuple[str, ...]]) -> Int32s:
     members = [table.number(each) for some in wanted for each in some]
     starts = np.cumsum([0, *(len(some) for some in wanted)])
     return table.handles(starts, np.array(members, np.int32), no_copy)

@@ -8,19 +8,17 @@ the best are added up anew without error before they are compared.
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.exact_sum import PARTS, sum_add, sum_total
 from tidings.compiled.jit import inner, kernel
 from tidings.compiled.rounding import rounded
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Near = tuple[Ints, Ints, Ints, Floats]
+Near = tuple[Int64s, Int64s, Int64s, Float64s]
 """Member i has the neighbours ids[starts[i] : starts[i] + counts[i]], and how far they are."""
-Worth = tuple[Floats, Ints, bool]
+Worth = tuple[Float64s, Int64s, bool]
 """Of each member the rank and its place by rank; and whether gains look at ranks, not counts."""
-Sums = tuple[Floats, Floats]
+Sums = tuple[Float64s, Float64s]
 """The sums over white neighbours, and what each was when it was last added up."""
 
 CLOSE: Final = 1e-8
@@ -36,7 +34,7 @@ def share(near: Near, worth: Worth, place: int) -> float:
 
 
 @inner
-def add_up(near: Near, worth: Worth, white: Ints, member: int) -> float:
+def add_up(near: Near, worth: Worth, white: Int64s, member: int) -> float:
     """Add up the white neighbours of a member, quickly."""
     total = 0.0
     first = near[0][member]
@@ -47,7 +45,7 @@ def add_up(near: Near, worth: Worth, white: Ints, member: int) -> float:
 
 
 @inner
-def add_exactly(near: Near, worth: Worth, white: Ints, member: int, parts: Floats) -> float:
+def add_exactly(near: Near, worth: Worth, white: Int64s, member: int, parts: Float64s) -> float:
     """Add up the white neighbours of a member without error."""
     size = 0
     first = near[0][member]
@@ -68,7 +66,7 @@ def gain_of(worth: Worth, member: int, around: float) -> float:
 
 @inner
 def best_white(
-    near: Near, worth: Worth, members: Ints, white: Ints, sums: Floats, parts: Floats
+    near: Near, worth: Worth, members: Int64s, white: Int64s, sums: Float64s, parts: Float64s
 ) -> int:
     """Give the white member of largest gain; of ties the one of higher rank.
 
@@ -91,7 +89,7 @@ def best_white(
 
 
 @inner
-def leave_white(members: Ints, white: Ints, size: int, member: int) -> int:
+def leave_white(members: Int64s, white: Int64s, size: int, member: int) -> int:
     """Take a member out of the white ones; give how many are left."""
     last = members[size - 1]
     members[white[member]] = last
@@ -101,7 +99,7 @@ def leave_white(members: Ints, white: Ints, size: int, member: int) -> int:
 
 
 @inner
-def forget(near: Near, worth: Worth, white: Ints, sums: Sums, gone: int) -> None:
+def forget(near: Near, worth: Worth, white: Int64s, sums: Sums, gone: int) -> None:
     """Take one that is not white any more out of the sums of its neighbours."""
     first = near[0][gone]
     for place in range(first, first + near[1][gone]):
@@ -111,7 +109,7 @@ def forget(near: Near, worth: Worth, white: Ints, sums: Sums, gone: int) -> None
 
 
 @inner
-def renew(near: Near, worth: Worth, white: Ints, sums: Sums, gone: int) -> None:
+def renew(near: Near, worth: Worth, white: Int64s, sums: Sums, gone: int) -> None:
     """Add up anew what lost digits, after all who left were taken out."""
     kept, whole = sums
     first = near[0][gone]
@@ -122,7 +120,7 @@ def renew(near: Near, worth: Worth, white: Ints, sums: Sums, gone: int) -> None:
 
 
 @kernel
-def cover(near: Near, worth: Worth, given: Ints, chosen: Ints) -> int:
+def cover(near: Near, worth: Worth, given: Int64s, chosen: Int64s) -> int:
     """Choose among the given members until none is white; give how many were chosen."""
     members = given.copy()
     white = np.full(len(near[0]), -1, np.int64)
@@ -150,7 +148,7 @@ def cover(near: Near, worth: Worth, given: Ints, chosen: Ints) -> int:
 
 
 @kernel
-def fitting_cover(near: Near, worth: Worth, given: Ints, k: int, chosen: Ints) -> int:
+def fitting_cover(near: Near, worth: Worth, given: Int64s, k: int, chosen: Int64s) -> int:
     """Choose with the largest alpha that yields k, or else with 0; give how many were chosen.
 
     `near` lists all others, the nearest first. Every alpha at which the cover can change is tried,
@@ -173,7 +171,7 @@ def fitting_cover(near: Near, worth: Worth, given: Ints, k: int, chosen: Ints) -
 
 
 @kernel
-def count_near(matrix: Floats, members: Ints, alpha: float, counts: Ints) -> None:
+def count_near(matrix: Float64s, members: Int64s, alpha: float, counts: Int64s) -> None:
     """Count for each member those within alpha, both rounded to 12 decimals."""
     for one in range(len(members)):
         counts[one] = 0
@@ -183,7 +181,7 @@ def count_near(matrix: Floats, members: Ints, alpha: float, counts: Ints) -> Non
 
 
 @kernel
-def list_near(matrix: Floats, members: Ints, alpha: float, near: Near) -> None:
+def list_near(matrix: Float64s, members: Int64s, alpha: float, near: Near) -> None:
     """Write the neighbours that `count_near` counted."""
     starts, _, ids, apart = near
     for one in range(len(members)):

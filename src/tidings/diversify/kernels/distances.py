@@ -4,26 +4,22 @@
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int64s, UInt64s
 from tidings.compiled.bits import ones
 from tidings.compiled.exact_sum import PARTS, sum_add, sum_total
 from tidings.compiled.jit import inner, kernel
 from tidings.diversify.kernels.token_rows import Lists
 
-Floats = npt.NDArray[np.float64]
-Hashes = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
-
-Rows = tuple[Ints, Ints, Hashes, Hashes, Floats]
+Rows = tuple[Int64s, Int64s, UInt64s, UInt64s, Float64s]
 """Where each row starts and ends, its sorted keys, their marks, and weights, or none of them."""
 
-Source = tuple[Floats, Ints, Lists]
+Source = tuple[Float64s, Int64s, Lists]
 """Where distances come from: a matrix and which of its rows are meant, or else the lists."""
 
 
 @inner
-def shared_marks(lists: Lists, row: int, low: int, high: int, equal: Ints) -> None:
+def shared_marks(lists: Lists, row: int, low: int, high: int, equal: Int64s) -> None:
     """Count the marks that rows from low to high have in common with `row`."""
     starts, begins, places, ends, rows = lists[0], lists[1], lists[2], lists[3], lists[4]
     for other in range(low, high):
@@ -54,7 +50,9 @@ def shared_keys(lists: Lists, row: int, other: int) -> int:
 
 
 @inner
-def counted_row(lists: Lists, row: int, span: tuple[int, int], equal: Ints, out: Floats) -> None:
+def counted_row(
+    lists: Lists, row: int, span: tuple[int, int], equal: Int64s, out: Float64s
+) -> None:
     """Write the distances of `row` to the rows of a span."""
     low, high = span
     shared_marks(lists, row, low, high, equal)
@@ -74,7 +72,7 @@ def counted_row(lists: Lists, row: int, span: tuple[int, int], equal: Ints, out:
 
 
 @inner
-def fill_row(source: Source, row: int, span: tuple[int, int], equal: Ints, out: Floats) -> None:
+def fill_row(source: Source, row: int, span: tuple[int, int], equal: Int64s, out: Float64s) -> None:
     """Write the distances of `row` to the rows of a span, from wherever they come."""
     matrix, members, lists = source
     if len(members) == 0:
@@ -85,7 +83,7 @@ def fill_row(source: Source, row: int, span: tuple[int, int], equal: Ints, out: 
 
 
 @kernel
-def counted_matrix(lists: Lists, out: Floats) -> None:
+def counted_matrix(lists: Lists, out: Float64s) -> None:
     """Write all distances; O(n²) and the rows that each mark's list names."""
     equal = np.zeros(len(out), np.int64)
     for row in range(len(out)):
@@ -111,7 +109,7 @@ def merged(rows: Rows, one: int, other: int) -> float:
 
 
 @inner
-def weighed(rows: Rows, one: int, other: int, parts: Floats) -> float:
+def weighed(rows: Rows, one: int, other: int, parts: Float64s) -> float:
     """Give the distance of two rows by merging them; weights are added without error."""
     starts, ends, keys, marks, weights = rows
     left, right, apart, total = starts[one], starts[other], 0, 0
@@ -129,7 +127,7 @@ def weighed(rows: Rows, one: int, other: int, parts: Floats) -> float:
 
 
 @kernel
-def merged_row(rows: Rows, row: int, others: Ints, out: Floats) -> None:
+def merged_row(rows: Rows, row: int, others: Int64s, out: Float64s) -> None:
     """Write the distances of one row to others."""
     parts = np.empty((2, PARTS))
     for each in range(len(others)):
@@ -140,7 +138,7 @@ def merged_row(rows: Rows, row: int, others: Ints, out: Floats) -> None:
 
 
 @kernel
-def weighed_matrix(rows: Rows, out: Floats) -> None:
+def weighed_matrix(rows: Rows, out: Float64s) -> None:
     """Write the distances between all rows, with weights."""
     parts = np.empty((2, PARTS))
     for one in range(len(out)):

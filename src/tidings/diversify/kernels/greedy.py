@@ -7,18 +7,16 @@ best are not looked at: none is worth more than its mean rank at the distance 1.
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.jit import inner, kernel
 from tidings.compiled.rounding import rounded
 from tidings.diversify.kernels.distances import Source, fill_row
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Ties = tuple[Ints, Ints, Ints]
+Ties = tuple[Int64s, Int64s, Int64s]
 """Of each candidate the place by newer, the time, and a number that sorts as its id does."""
 
-Room = tuple[Ints, Floats, Ints]
+Room = tuple[Int64s, Float64s, Int64s]
 """Where a row's equal marks and distances are written, and the latest time from a place on."""
 
 NEAREST: Final = 0
@@ -56,7 +54,7 @@ def pair_before(ties: Ties, one: tuple[int, int], other: tuple[int, int]) -> boo
 
 @inner
 def best_pair(
-    source: Source, ranks: Floats, ties: Ties, sigma: float, room: Room
+    source: Source, ranks: Float64s, ties: Ties, sigma: float, room: Room
 ) -> tuple[int, int]:
     """Give the pair of largest weight, the older first."""
     equal, apart, latest = room
@@ -109,7 +107,9 @@ def value_of(rule: int, sigma: float, rank: float, links: float, size: int) -> f
 
 
 @kernel
-def grow(source: Source, ranks: Floats, ties: Ties, sigma: float, rule: int, chosen: Ints) -> None:
+def grow(
+    source: Source, ranks: Float64s, ties: Ties, sigma: float, rule: int, chosen: Int64s
+) -> None:
     """Choose as many as `chosen` has room for, two at least; O(n²) for the pair, O(n) for each."""
     count = len(ranks)
     room = (np.empty(count, np.int64), np.empty(count), np.empty(count, np.int64))

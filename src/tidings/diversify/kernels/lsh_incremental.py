@@ -8,8 +8,8 @@ arrival or an expiry touches its own buckets and what those change, and nothing 
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Int64s, UInt64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner, kernel
 from tidings.diversify.kernels.minhash import band, sign, wrapping
@@ -23,13 +23,11 @@ from tidings.diversify.kernels.skew_heap import (
     slot_before,
 )
 
-Hashes = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
-Table = tuple[Hashes, Ints]
+Table = tuple[UInt64s, Int64s]
 """The key of each place and the node on top of its bucket, -1 where the place is free."""
-Votes = tuple[Ints, Ints, Heap]
+Votes = tuple[Int64s, Int64s, Heap]
 """Of each slot its votes; for each number of votes the top of the slots that have as many."""
-State = tuple[Table, Heap, Hashes, Votes, Rank]
+State = tuple[Table, Heap, UInt64s, Votes, Rank]
 """The buckets, their heaps (a node for each slot and table), the bands of each slot, the votes, and
 what ranks the slots."""
 
@@ -100,7 +98,7 @@ def arrive(state: State, slot: int) -> None:
 
 
 @wrapping
-def enter(state: State, slot: int, hashes: Hashes, salts: tuple[Hashes, Hashes]) -> None:
+def enter(state: State, slot: int, hashes: UInt64s, salts: tuple[UInt64s, UInt64s]) -> None:
     """Find the bands of a slot from the hashes of its tokens, and put it into its buckets.
 
     `salts` are those of the signature's rows and of the tables.
@@ -132,7 +130,7 @@ def expire(state: State, slot: int) -> None:
 
 
 @kernel
-def top_voted(votes: Votes, rank: Rank, chosen: Ints, rim: Ints) -> int:
+def top_voted(votes: Votes, rank: Rank, chosen: Int64s, rim: Int64s) -> int:
     """Write the slots of most votes, then higher rank; O(k log k). Give how many there are.
 
     `rim` has room for one more than `chosen`: the children of what was taken, best first.
@@ -159,7 +157,7 @@ def top_voted(votes: Votes, rank: Rank, chosen: Ints, rim: Ints) -> int:
 
 
 @inner
-def rim_add(rank: Rank, rim: Ints, many: int, slot: int) -> int:
+def rim_add(rank: Rank, rim: Int64s, many: int, slot: int) -> int:
     """Keep a slot in order among the rim, which is short."""
     at = many
     while at > 0 and slot_before(rank, slot, rim[at - 1]):

@@ -1,17 +1,14 @@
 """The votes of a whole window's buckets (BLSH, TKS 5.2.5.2)."""
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Int64s, UInt64s
 from tidings.compiled.jit import kernel
 from tidings.diversify.kernels.token_rows import table_place
 
-Hashes = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
-
 
 @kernel
-def count_votes(bands: Hashes, best: Ints, votes: Ints) -> None:
+def count_votes(bands: UInt64s, best: Int64s, votes: Int64s) -> None:
     """Count for each row the buckets in which it is the first of `best`, all rows best first.
 
     A bucket is a key of `bands`; keys of different tables never meet, as tables are salted.

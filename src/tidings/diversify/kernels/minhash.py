@@ -4,15 +4,13 @@ from collections.abc import Callable
 from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Int64s, UInt64s
 from tidings.compiled.jit import COMPILED, inner, kernel
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Hashes = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
 
 EMPTY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 """The signature of nothing."""
@@ -37,7 +35,7 @@ def wrapping(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @inner
-def sign(hashes: Hashes, span: tuple[int, int], salts: Hashes, out: Hashes) -> None:
+def sign(hashes: UInt64s, span: tuple[int, int], salts: UInt64s, out: UInt64s) -> None:
     """Write for each salt the smallest of the salted hashes of a span."""
     for place in range(len(salts)):
         out[place] = EMPTY
@@ -48,14 +46,14 @@ def sign(hashes: Hashes, span: tuple[int, int], salts: Hashes, out: Hashes) -> N
 
 
 @wrapping
-def sign_rows(starts: Ints, hashes: Hashes, salts: Hashes, out: Hashes) -> None:
+def sign_rows(starts: Int64s, hashes: UInt64s, salts: UInt64s, out: UInt64s) -> None:
     """Write the signature of each row; O(tokens x salts)."""
     for row in range(len(out)):
         sign(hashes, (starts[row], starts[row + 1]), salts, out[row])
 
 
 @inner
-def band(signature: Hashes, tables: Hashes, out: Hashes) -> None:
+def band(signature: UInt64s, tables: UInt64s, out: UInt64s) -> None:
     """Write for each table one hash of the table and its part of the signature."""
     width = len(signature) // len(tables)
     for table in range(len(tables)):
@@ -66,14 +64,16 @@ def band(signature: Hashes, tables: Hashes, out: Hashes) -> None:
 
 
 @wrapping
-def band_signatures(signatures: Hashes, tables: Hashes, out: Hashes) -> None:
+def band_signatures(signatures: UInt64s, tables: UInt64s, out: UInt64s) -> None:
     """Write the keys of the bands of each signature."""
     for row in range(len(out)):
         band(signatures[row], tables, out[row])
 
 
 @wrapping
-def band_rows(starts: Ints, hashes: Hashes, salts: Hashes, tables: Hashes, out: Hashes) -> None:
+def band_rows(
+    starts: Int64s, hashes: UInt64s, salts: UInt64s, tables: UInt64s, out: UInt64s
+) -> None:
     """Write the keys of the bands of each row, straight from its hashes."""
     signature = np.empty(len(salts), np.uint64)
     for row in range(len(out)):

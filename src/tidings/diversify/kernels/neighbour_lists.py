@@ -1,27 +1,22 @@
 """Lists of neighbours that change: one comes with its neighbours, or goes from their lists."""
 
-import numpy as np
-import numpy.typing as npt
-
+from tidings.compiled.array_types import Bools, Float64s, Int64s
 from tidings.compiled.jit import kernel
 from tidings.compiled.rounding import rounded
 
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Lists = tuple[Ints, Floats, Ints]
+Lists = tuple[Int64s, Float64s, Int64s]
 """Of each slot a row of neighbours and one of how far they are, and how many there are."""
 
 
 @kernel
-def mark_near(apart: Floats, alpha: float, near: Bools) -> None:
+def mark_near(apart: Float64s, alpha: float, near: Bools) -> None:
     """Mark what is within alpha, both rounded to 12 decimals."""
     for each in range(len(apart)):
         near[each] = rounded(apart[each]) <= alpha
 
 
 @kernel
-def join_lists(lists: Lists, slot: int, others: Ints, apart: Floats) -> None:
+def join_lists(lists: Lists, slot: int, others: Int64s, apart: Float64s) -> None:
     """Give a new slot its neighbours, and them the new slot."""
     ids, away, counts = lists
     counts[slot] = len(others)

@@ -3,18 +3,16 @@
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.exact_sum import PARTS, sum_add, sum_total
 from tidings.compiled.jit import inner, kernel
 from tidings.compiled.rounding import rounded
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Ties = tuple[Ints, Ints, Ints]
-Case = tuple[Floats, Floats, float]
+Ties = tuple[Int64s, Int64s, Int64s]
+Case = tuple[Float64s, Float64s, float]
 """Distances between all candidates, their ranks, and sigma."""
-Best = tuple[Ints, Floats]
+Best = tuple[Int64s, Float64s]
 """The best set so far, its candidates ascending, and its value."""
 
 DOUBT: Final = 1e-9
@@ -22,7 +20,7 @@ DOUBT: Final = 1e-9
 
 
 @inner
-def set_value(case: Case, chosen: Ints, parts: Floats) -> float:
+def set_value(case: Case, chosen: Int64s, parts: Float64s) -> float:
     """Give sigma * mean rank + (1 - sigma) * mean distance, sums without error."""
     matrix, ranks, sigma = case
     size, k = 0, len(chosen)
@@ -39,7 +37,7 @@ def set_value(case: Case, chosen: Ints, parts: Floats) -> float:
 
 
 @kernel
-def set_before(ties: Ties, one: Ints, other: Ints) -> bool:
+def set_before(ties: Ties, one: Int64s, other: Int64s) -> bool:
     """Tell whether a set goes before one of the same value (PREF Def. 12).
 
     Later as a whole, then newer members, then smaller ids. Candidates are ascending by `newest`,
@@ -62,7 +60,7 @@ def set_before(ties: Ties, one: Ints, other: Ints) -> bool:
 
 
 @kernel
-def consider(case: Case, ties: Ties, chosen: Ints, best: Best, parts: Floats) -> None:
+def consider(case: Case, ties: Ties, chosen: Int64s, best: Best, parts: Float64s) -> None:
     """Keep a set if it is better than the best so far."""
     value = set_value(case, chosen, parts)
     if value > best[1][0] or (value == best[1][0] and set_before(ties, chosen, best[0])):
@@ -71,7 +69,7 @@ def consider(case: Case, ties: Ties, chosen: Ints, best: Best, parts: Floats) ->
 
 
 @inner
-def bounded(links: Floats, most: Floats, first: int, kept: Floats) -> float:
+def bounded(links: Float64s, most: Float64s, first: int, kept: Float64s) -> float:
     """Give what some of the candidates from `first` on can add at most, as many as `kept` holds.
 
     Each adds its links to the chosen, its own rank, and half of its largest distances to others.
@@ -96,7 +94,7 @@ def bounded(links: Floats, most: Floats, first: int, kept: Floats) -> float:
 
 
 @kernel
-def best_set(case: Case, ties: Ties, most: Floats, best: Best) -> int:
+def best_set(case: Case, ties: Ties, most: Float64s, best: Best) -> int:
     """Find the best set, starting from that in `best`; give how many sets were added up.
 
     Candidates are ascending by `newest`. `most[m]` holds for each candidate its share of the rank

@@ -6,19 +6,15 @@ own place in the arrays for as long as it lives.
 
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.jit import inner
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Heap = Ints
+Heap = Int64s
 """A row for each node: its left and its right child and its parent, or -1."""
 LEFT: Final = 0
 RIGHT: Final = 1
 PARENT: Final = 2
-Rank = tuple[Floats, Ints, Ints]
+Rank = tuple[Float64s, Int64s, Int64s]
 """Of each slot its key, its time, and a number that decides between those of one time."""
 
 

@@ -3,27 +3,23 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int64s, UInt64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner, kernel
 
-Hashes = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-
-Lists = tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints]
+Lists = tuple[Int64s, Int64s, Int64s, Int64s, Int64s, Int64s, Int64s]
 """Row i has the elements starts[i] to starts[i + 1]. The rows that hold the mark of element p are
 lists[begins[p]:ends[p]], ascending, with its own at places[p]. Row i has attributes[i] keys, which
 are the bits of masks[i]; masks have no columns where keys are marks."""
 
 
-Found = tuple[Ints, Ints, Ints, Ints]
+Found = tuple[Int64s, Int64s, Int64s, Int64s]
 """Begins, places, ends and lists, as above."""
 
 
 @kernel
-def sort_rows(starts: Ints, keys: Hashes, marks: Hashes, weights: Floats) -> None:
+def sort_rows(starts: Int64s, keys: UInt64s, marks: UInt64s, weights: Float64s) -> None:
     """Sort each row by its keys, in place, its marks and weights with them; rows are short."""
     for row in range(len(starts) - 1):
         first = starts[row]
@@ -42,7 +38,7 @@ def sort_rows(starts: Ints, keys: Hashes, marks: Hashes, weights: Floats) -> Non
 
 
 @kernel
-def number_hashes(hashes: Hashes, numbers: Ints) -> int:
+def number_hashes(hashes: UInt64s, numbers: Int64s) -> int:
     """Number different hashes from 0 in order of their first place; give how many there are."""
     size = 16
     while size < 2 * len(hashes):
@@ -61,7 +57,7 @@ def number_hashes(hashes: Hashes, numbers: Ints) -> int:
 
 
 @inner
-def table_place(table: Ints, hashes: Hashes, wanted: Any) -> int:
+def table_place(table: Int64s, hashes: UInt64s, wanted: Any) -> int:
     """Give the place of a hash in an open table of where hashes stand, or its free place."""
     last = len(table) - 1
     place = int64(wanted & np.uint64(last))
@@ -71,7 +67,7 @@ def table_place(table: Ints, hashes: Hashes, wanted: Any) -> int:
 
 
 @kernel
-def list_rows(starts: Ints, numbers: Ints, count: int, found: Found) -> None:
+def list_rows(starts: Int64s, numbers: Int64s, count: int, found: Found) -> None:
     """Write for each element where the list of its mark begins, ends and holds its own row."""
     begins, places, ends, lists = found
     sizes = np.zeros(count + 1, np.int64)
@@ -89,7 +85,7 @@ def list_rows(starts: Ints, numbers: Ints, count: int, found: Found) -> None:
 
 
 @kernel
-def mask_rows(starts: Ints, numbers: Ints, masks: Ints) -> None:
+def mask_rows(starts: Int64s, numbers: Int64s, masks: Int64s) -> None:
     """Set the bit of each key of a row."""
     for row in range(len(starts) - 1):
         for each in range(starts[row], starts[row + 1]):

@@ -6,15 +6,13 @@ Pieces stand one behind the other, parted by one byte that none of them holds.
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Int64s, UInt64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner
 from tidings.diversify.kernels.minhash import mixed, wrapping
 
-Hashes = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
-Packed = tuple[bytes, bytes, bytes, Ints, int]
+Packed = tuple[bytes, bytes, bytes, Int64s, int]
 """The names of attributes; the texts of their values, with the family of each (none: 0 for all);
 how many values each attribute has (none: 1 for all); the byte that parts names and texts."""
 
@@ -95,7 +93,7 @@ def piece_end(text: bytes, first: int, separator: int) -> int:
 
 
 @wrapping
-def hash_values(packed: Packed, out: Hashes, pairs: Hashes) -> None:
+def hash_values(packed: Packed, out: UInt64s, pairs: UInt64s) -> None:
     """Hash every value of an event; its seed is the hash of its attribute's name, plus its family.
 
     A row of `pairs` is that of an attribute: the hash of its name, and one of its set of values.

@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import UInt64s
 from tidings.diversify.distance import attribute_tokens
 from tidings.diversify.plain.xxh64 import xxh64
 from tidings.diversify.protocol import Candidate, best_first, ranked
 from tidings.model.records import Event
 from tidings.model.values import Range
 
-Signatures = npt.NDArray[np.uint64]
 Bucket = tuple[int, bytes]
 
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -33,7 +32,7 @@ def maxdivrel_lsh(part: Any, candidates: Sequence[Candidate], k: int) -> list[in
     return sorted(votes, key=lambda i: (-votes[i], best_first(candidates[i])))[:k]
 
 
-def signatures(events: Sequence[Event], length: int, seed: int = 0) -> Signatures:
+def signatures(events: Sequence[Event], length: int, seed: int = 0) -> UInt64s:
     """Give the MinHash signature of each event: a row of the smallest hash of its tokens."""
     salts = _mixed(np.arange(1, length + 1, dtype=np.uint64) * _GOLDEN + np.uint64(seed % 2**64))
     marks = np.full((len(events), length), _EMPTY, dtype=np.uint64)
@@ -54,14 +53,14 @@ def _hashed(name: str, token: Any) -> int:
     return xxh64(text.encode(), seed % 2**64)
 
 
-def _mixed(x: Signatures) -> Signatures:
+def _mixed(x: UInt64s) -> UInt64s:
     """Spread 64 bits over each other, so that each salt gives another order of the tokens."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
-def buckets(marks: Signatures, rows: int) -> dict[Bucket, list[int]]:
+def buckets(marks: UInt64s, rows: int) -> dict[Bucket, list[int]]:
     """Group events whose signatures agree on a band of `rows` (TKS Table 5.9).
 
     The key of a bucket is its table and the band.

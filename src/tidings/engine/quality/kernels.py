@@ -5,18 +5,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Int64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.compiled.jit import kernel
 from tidings.diversify.kernels.distances import Rows, merged, weighed
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Rings = tuple[npt.NDArray[np.int32], Ints]
+Rings = tuple[npt.NDArray[np.int32], Int64s]
 """A row for each person: the last rows it got, in turn; and how many it ever got."""
 
 
 @kernel
-def follow(rows: Rows, got: tuple[Ints, Ints], rings: Rings, held: Ints, sums: Any) -> None:
+def follow(rows: Rows, got: tuple[Int64s, Int64s], rings: Rings, held: Int64s, sums: Any) -> None:
     """Add up the distances of each row that a person got to the last ones, and let it follow them.
 
     `got` are persons and rows, in order; `held` counts in how many places of rings a row stands;

@@ -7,16 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
+from tidings.compiled.array_types import Float64s
 from tidings.diversify import Distance
 from tidings.diversify.distance import Overlap
 from tidings.engine.quality.set_diversity import SPAN, set_diversity
 from tidings.model.records import Delivery, Event, Match
 from tidings.model.values import SECOND_US
 
-Floats = npt.NDArray[np.float64]
 Lookup = Callable[[str], Event | None]
 _STRAY: Final = 64
 
@@ -90,7 +87,7 @@ class Quality:
             self._scores.add(match.score)
             self.wanted(match.matched)
 
-    def matched_rows(self, scores: Floats) -> None:
+    def matched_rows(self, scores: Float64s) -> None:
         """Take matches in as an array of their scores; `wanted` tells which subscriptions."""
         self._scores.add(float(scores.sum()), len(scores))
 

@@ -3,9 +3,8 @@
 from heapq import heapify, heappop, heappush
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from tidings.compiled.array_types import Int64s
 
 
 class Ends:
@@ -17,10 +16,10 @@ class Ends:
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int]] = []
-        self._rows: dict[int, dict[int, list[Ints]]] = {}
+        self._rows: dict[int, dict[int, list[Int64s]]] = {}
         self._stale = 0  # in the heap, of cohorts that are gone
 
-    def add(self, cohort: int, ends: Ints) -> None:
+    def add(self, cohort: int, ends: Int64s) -> None:
         """Note ends that were set, as rows of (row, end)."""
         mine = self._rows.setdefault(cohort, {})
         for end in np.unique(ends[:, 1]).tolist():
@@ -45,9 +44,9 @@ class Ends:
             self._stale -= 1
         return self._heap[0][0] if self._heap else None
 
-    def due(self, now: int) -> dict[int, Ints]:
+    def due(self, now: int) -> dict[int, Int64s]:
         """Give, and forget, the rows of each cohort whose end is not after `now`."""
-        found: dict[int, list[Ints]] = {}
+        found: dict[int, list[Int64s]] = {}
         while (first := self.first) is not None and first <= now:
             end, cohort = heappop(self._heap)
             found.setdefault(cohort, []).extend(self._rows[cohort].pop(end))

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import TidingsError
 from tidings.feed.columnar.event_table import EventTable
 from tidings.feed.columnar.kernels import layout as at
@@ -14,9 +14,6 @@ from tidings.feed.columnar.matched_sets import MatchedSets
 from tidings.feed.columnar.subscriber_table import Subscribers
 from tidings.model.records import Delivery
 from tidings.model.values import format_time
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -54,9 +51,9 @@ class Part:
     is an object already stands in `made`; its subscriber is -1 and column HANDLE its place.
     """
 
-    subscriber: Ints
-    columns: Ints
-    rank: Floats
+    subscriber: Int64s
+    columns: Int64s
+    rank: Float64s
     kind: str
     made: Sequence[Delivery] = ()
 
@@ -88,7 +85,7 @@ class Deliveries:
         """Whether some of them are objects already."""
         return any(part.made for part in self._parts)
 
-    def _sort(self, order: Ints) -> None:
+    def _sort(self, order: Int64s) -> None:
         self.subscriber, self.columns = self.subscriber[order], self.columns[order]
         self.rank, self.part = self.rank[order], self.part[order]
 

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.diversify.memory_limits import DENSE, check_dense, is_dense
-from tidings.diversify.protocol import Floats, Ints
 from tidings.feed.columnar import policy_codes as plans
 from tidings.feed.columnar.delivery_batch import Part
 from tidings.feed.columnar.event_features import AllTraits
@@ -25,8 +25,6 @@ from tidings.feed.columnar.kernels.diverse_sliding import slide_many_diverse
 from tidings.feed.columnar.ranked_cohort import Found, Sink, drive, longer, spread, taken
 from tidings.model.values import rounded
 from tidings.policy import Policy
-
-Ids = npt.NDArray[np.int32]
 
 COUNTERS: Final = [seats.SEEN, seats.SENT, seats.END, seats.HELD]
 EMPTY: Final = (0, 0, at.NEVER, 0, -1, 0, -1, 0)
@@ -60,8 +58,8 @@ RULES: Final = {
 class Choice(NamedTuple):
     """What is chosen, in order of choice: places and fresh ranks."""
 
-    places: Ints
-    ranks: Floats
+    places: Int64s
+    ranks: Float64s
 
 
 class DiverseCohort:
@@ -129,7 +127,7 @@ class DiverseCohort:
         """Give the row of a new, empty window for a subscriber's number."""
         return int(self.enrol_many(np.array([number]), [name])[0])
 
-    def enrol_many(self, numbers: Ints, _: Sequence[str]) -> Ids:
+    def enrol_many(self, numbers: Int64s, _: Sequence[str]) -> Int32s:
         """Give the rows of new, empty windows."""
         if len(self._free) < len(numbers):
             self._add_rows(max(len(numbers), _FIRST, len(self.head) // 4))
@@ -166,17 +164,19 @@ class DiverseCohort:
         many = KERNELS[int(self.plan[at.WINDOW])]
         return self._drive(offers[0], lambda sink: many(self._world(), sink, offers))
 
-    def advance(self, events: EventTable, rows: Ids, us: int, sequence: int) -> Found:
+    def advance(self, events: EventTable, rows: Int32s, us: int, sequence: int) -> Found:
         """Say to some rows that the stream has come to a moment."""
         self.events = events
         self._wake(rows)
         many: Any = advance_many_diverse
         return self._drive(rows, lambda sink: many(self._world(), sink, rows, us, sequence))
 
-    def _drive(self, rows: Ids, run: Callable[..., None]) -> Found:
+    def _drive(self, rows: Int32s, run: Callable[..., None]) -> Found:
         return drive(self._sink, rows, run, self)
 
-    def peek(self, row: int, span: tuple[int, int], now_us: int, least: int) -> tuple[Choice, Ints]:
+    def peek(
+        self, row: int, span: tuple[int, int], now_us: int, least: int
+    ) -> tuple[Choice, Int64s]:
         """Choose from a span of the axis, and change nothing; none from fewer than `least`.
 
         Gives the choice, and the times of the oldest and newest of the span, and their count.
@@ -199,7 +199,7 @@ class DiverseCohort:
         pool: npt.NDArray[Any] = self.seats[1 + column]
         return pool[base : base + size]
 
-    def kept_places(self, row: int) -> Ids:
+    def kept_places(self, row: int) -> Int32s:
         """Return the places of a window that were chosen last and still stand."""
         first = row * self._width if self._width > 0 else int(self.head[row, seats.BASE])
         return self.places[first : first + int(self.head[row, seats.KEPT])]
@@ -244,12 +244,12 @@ class DiverseCohort:
         numbers = self.numbers[found.columns[:, at.ROW]].astype(np.int64)
         return Part(numbers, found.columns, found.ranks, self.policy.window.name)
 
-    def open_ends(self) -> Ints:
+    def open_ends(self) -> Int64s:
         """Give the rows that wait for an end, and that end."""
         rows = np.flatnonzero(self.head[:, seats.END] != at.NEVER)
         return np.stack([rows, self.head[rows, seats.END]], axis=1)
 
-    def columns(self, rows: Ints) -> dict[str, npt.NDArray[Any]]:
+    def columns(self, rows: Int64s) -> dict[str, npt.NDArray[Any]]:
         """Give the state of some rows without its holes, in order of arrival."""
         places, owners = self._entries(rows)
         places = places[np.lexsort((self.born[places], owners))]
@@ -257,7 +257,7 @@ class DiverseCohort:
         pools["mark"] = pools.pop("born")
         return {"head": self.head[rows][:, COUNTERS], **pools}
 
-    def _entries(self, rows: Ints) -> tuple[Ints, Ints]:
+    def _entries(self, rows: Int64s) -> tuple[Int64s, Int64s]:
         """Give where in the pools the entries of some rows lie, and which of the rows is theirs."""
         head = self.head[rows]
         caps = np.where(head[:, seats.GRADE] >= 0, self.room[head[:, seats.GRADE], seats.CAP], 0)
@@ -265,7 +265,7 @@ class DiverseCohort:
         there = self.born[places] > 0
         return places[there], owners[there]
 
-    def fill(self, events: EventTable, state: dict[str, npt.NDArray[Any]], handles: Ids) -> None:
+    def fill(self, events: EventTable, state: dict[str, npt.NDArray[Any]], handles: Int32s) -> None:
         """Take over the state of all rows, enrolled in its order and still empty.
 
         What choosing needs to know of a window's events is found out when it is touched.
@@ -297,20 +297,20 @@ class DiverseCohort:
         head = self.head[woken]
         self.traits.note(self.events, self.slot[spread(head[:, seats.BASE], head[:, seats.HELD])])
 
-    def mark(self, alive: Ids) -> None:
+    def mark(self, alive: Int32s) -> None:
         """Mark the event slots in use."""
         seats.mark_seats(self.seats, alive)
 
-    def handles(self) -> Ids:
+    def handles(self) -> Int32s:
         """Give the handles of all entries."""
         return self.handle[self._entries(np.arange(len(self.head)))[0]]
 
-    def copy_sets(self, old: Ids, new: Ids, used: int) -> int:
+    def copy_sets(self, old: Int32s, new: Int32s, used: int) -> int:
         """Copy the sets of matched subscriptions in use."""
         return int(seats.copy_seat_sets(self.seats, old, new, used))
 
 
-def _chooser(policy: Policy, plan: Ints) -> Floats:
+def _chooser(policy: Policy, plan: Int64s) -> Float64s:
     """Give what the kernels need of the diversifier."""
     part: Any = policy.diversify
     rule, alpha = RULES[part.name], getattr(part, "alpha", None)

@@ -8,10 +8,10 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Int64s, UInt64s
 from tidings.diversify.event_hashes import Crowd
-from tidings.diversify.event_tokens import Hashes
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
-from tidings.diversify.protocol import Diversifier, Ints
+from tidings.diversify.protocol import Diversifier
 from tidings.feed.columnar.event_table import EventTable, insert_id
 from tidings.model import named_parts
 from tidings.model.records import Event
@@ -60,7 +60,7 @@ class Traits:
             self.crowd.remove(int(self.members[slot]))
 
     @property
-    def measures(self) -> tuple[Any, Ints, Hashes]:
+    def measures(self) -> tuple[Any, Int64s, UInt64s]:
         """The hashes, the row of each slot there, and the bands, as the kernels take them."""
         rows = self.crowd.rows if self.crowd is not None else _NO_ROWS
         return (rows, self.members, self.bands)

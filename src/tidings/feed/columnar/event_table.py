@@ -8,16 +8,14 @@ from itertools import repeat
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.formats.binary import reading
 from tidings.model.records import Event
 from tidings.window.snapshot_fields import read_event
 
-Ids = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
 UNNUMBERED: Final = -1
 """The sequence of an event that has none."""
 _STEP: Final = 1 << 40
@@ -56,7 +54,7 @@ class EventTable:
     def __contains__(self, event: str) -> bool:
         return event in self._slots
 
-    def slot(self, event: Event, mark: Callable[[Ids], None]) -> int:
+    def slot(self, event: Event, mark: Callable[[Int32s], None]) -> int:
         """Give the slot of an event; `mark` marks the slots in use where room has to be found.
 
         A new slot is kept until the event has been offered, or until time goes on.
@@ -76,8 +74,8 @@ class EventTable:
         return slot
 
     def slots(
-        self, ids: Sequence[str], us: Ints, sequence: Ints, mark: Callable[[Ids], None]
-    ) -> Ids:
+        self, ids: Sequence[str], us: Int64s, sequence: Int64s, mark: Callable[[Int32s], None]
+    ) -> Int32s:
         """Give the slots of different events in order of publication, as `slot` does."""
         found = np.fromiter(map(self._slots.get, ids, repeat(-1)), np.int32, len(ids))
         new = np.flatnonzero(found < 0)
@@ -131,7 +129,7 @@ class EventTable:
         for entry in entries:
             insert_id(self._together, entry, self.tie)
 
-    def _place_many(self, ids: Sequence[str], us: Ints, slots: Ids) -> None:
+    def _place_many(self, ids: Sequence[str], us: Int64s, slots: Int32s) -> None:
         """The same for events of many times; only the first of these may have some already."""
         first = int(np.searchsorted(us, us[0], side="right"))
         self._place(int(us[0]), list(zip(ids[:first], slots[:first].tolist(), strict=True)))
@@ -146,7 +144,7 @@ class EventTable:
         self._newest_us = int(us[-1])
         self._together = [(ids[place], int(slots[place])) for place in newest]
 
-    def _find_room(self, wanted: int, mark: Callable[[Ids], None]) -> None:
+    def _find_room(self, wanted: int, mark: Callable[[Int32s], None]) -> None:
         """Free the slots that nothing refers to; if they are fewer than half, make more."""
         if len(self._free) >= wanted:
             return
@@ -182,14 +180,14 @@ def read_form(form: str) -> Event:
         return read_event(json.loads(form))
 
 
-def _in_order(ids: Sequence[str], us: Ints) -> Ints:
+def _in_order(ids: Sequence[str], us: Int64s) -> Int64s:
     """Give the places of events by time, then by id."""
     table = pa.table({"us": us, "id": pa.array(ids, pa.large_string())})
     found = pc.sort_indices(table, sort_keys=[("us", "ascending"), ("id", "ascending")])
     return np.asarray(found.to_numpy().astype(np.int64))
 
 
-def insert_id(group: list[tuple[str, int]], entry: tuple[str, int], numbers: Ints) -> None:
+def insert_id(group: list[tuple[str, int]], entry: tuple[str, int], numbers: Int64s) -> None:
     """Insert an id with its slot in order, and give the slot a number between those around it."""
     at = bisect_left(group, entry)
     group.insert(at, entry)

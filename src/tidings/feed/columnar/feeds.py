@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError, described
 from tidings.feed.columnar.cohort_registry import AnyCohort, Cohorts
 from tidings.feed.columnar.deadlines import Ends
@@ -27,9 +27,6 @@ from tidings.feed.protocol import Offer
 from tidings.model.records import Delivery, Event, Match
 from tidings.policy import Policy, Subscriber
 from tidings.window import Moment
-
-Ids = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
 
 
 class TableFeeds:
@@ -88,13 +85,13 @@ class TableFeeds:
         people.seat(number, index, row)
 
     def enrol_many(
-        self, subscribers: Sequence[str], policies: Sequence[Policy], seats: Ids
+        self, subscribers: Sequence[str], policies: Sequence[Policy], seats: Int32s
     ) -> None:
         """Open empty feeds of new subscribers; `policies[seats[i]]` is the policy of the i-th.
 
         If one of them cannot be opened, none is.
         """
-        people, done = self.names.subscribers, list[tuple[int, Ids]]()
+        people, done = self.names.subscribers, list[tuple[int, Int32s]]()
         numbers, names = people.add_many(subscribers), np.array([*subscribers, None], object)
         try:
             cohorts = np.array([self.cohort(policy) for policy in policies], np.int32)
@@ -106,7 +103,7 @@ class TableFeeds:
             self._take_back(subscribers, done)
             raise
 
-    def _take_back(self, subscribers: Sequence[str], done: Sequence[tuple[int, Ids]]) -> None:
+    def _take_back(self, subscribers: Sequence[str], done: Sequence[tuple[int, Int32s]]) -> None:
         """Undo what was done of opening feeds."""
         for index, rows in done:
             for row in rows.tolist():
@@ -129,7 +126,7 @@ class TableFeeds:
         """Give the slot of an event, for `Rows` that are offered before time goes on."""
         return self.names.events.slot(event, self._mark)
 
-    def slots(self, ids: Sequence[str], us: Ints, sequence: Ints) -> Ids:
+    def slots(self, ids: Sequence[str], us: Int64s, sequence: Int64s) -> Int32s:
         """Give the slots of different events in order of publication, of which no more is known."""
         return self.names.events.slots(ids, us, sequence, self._mark)
 
@@ -238,7 +235,7 @@ class TableFeeds:
         mine = np.array([people.number(each) for each in subscribers], np.int64)
         return self._dumped(mine[np.argsort(people.order[mine])])
 
-    def _dumped(self, numbers: Ints) -> bytes:
+    def _dumped(self, numbers: Int64s) -> bytes:
         state = dump(self.name, self, numbers)
         for index in self.cohorts.numbers():
             self._put_failed_aside(index)
@@ -267,7 +264,7 @@ class TableFeeds:
         """Give the number of the cohort with this policy; it is made where there is none."""
         return self.cohorts.number(policy)
 
-    def note_ends(self, index: int, ends: Ints) -> None:
+    def note_ends(self, index: int, ends: Int64s) -> None:
         """Note ends that rows of a cohort wait for, if time or publications bring them about."""
         cohort = self.cohorts[index]
         if isinstance(cohort, ObjectCohort) or not len(ends):
@@ -282,7 +279,7 @@ class TableFeeds:
             for ends in self._ends.values():
                 ends.forget(cohort)
 
-    def _by_cohort(self, rows: Rows) -> Iterator[tuple[int, Ints]]:
+    def _by_cohort(self, rows: Rows) -> Iterator[tuple[int, Int64s]]:
         """Give the places of the matches of each cohort, in their order."""
         indexes = self.names.subscribers.cohort[rows.subscriber]
         if len(indexes) and indexes.min() < 0:
@@ -296,13 +293,13 @@ class TableFeeds:
             if served[where].any():
                 yield index, where[served[where]]
 
-    def _check_numbered(self, cohort: AnyCohort, slots: Ids) -> None:
+    def _check_numbered(self, cohort: AnyCohort, slots: Int32s) -> None:
         bare = self.names.events.sequence[slots] == UNNUMBERED
         if counts_published(cohort.policy) and bare.any():
             name = self.names.events.id(int(slots[bare][0]))
             raise InvalidEvent(f'event {name} has no sequence, which count="published" needs')
 
-    def _offer(self, index: int, where: Ints, rows: Rows, handles: Ids) -> Part:
+    def _offer(self, index: int, where: Int64s, rows: Rows, handles: Int32s) -> Part:
         cohort, people = self.cohorts[index], self.names.subscribers
         if isinstance(cohort, ObjectCohort):
             part = made_already(list(self._offer_objects(cohort, where, rows, handles)))
@@ -320,7 +317,7 @@ class TableFeeds:
         return cohort.part(found)
 
     def _offer_objects(
-        self, cohort: ObjectCohort, where: Ints, rows: Rows, handles: Ids
+        self, cohort: ObjectCohort, where: Int64s, rows: Rows, handles: Int32s
     ) -> Iterator[tuple[int, Delivery]]:
         names = self.names
         for place in where.tolist():
@@ -333,7 +330,7 @@ class TableFeeds:
             for delivery in cohort.offer(number, match, now):
                 yield place, delivery
 
-    def _advance(self, index: int, rows: Ints, now: Moment) -> Part:
+    def _advance(self, index: int, rows: Int64s, now: Moment) -> Part:
         cohort = self.cohorts[index]
         assert not isinstance(cohort, ObjectCohort)
         seats = rows.astype(np.int32)
@@ -354,7 +351,7 @@ class TableFeeds:
         self._put_failed_aside(index)
         return made_already(due)
 
-    def _all_failed(self, index: int, rows: Ids, error: MemoryError) -> Part:
+    def _all_failed(self, index: int, rows: Int32s, error: MemoryError) -> Part:
         """Set all rows aside that a call was about, of which nobody knows how far it came."""
         self._put_aside(index, dict.fromkeys(np.unique(rows).tolist(), described(error)))
         return made_already([])
@@ -374,18 +371,18 @@ class TableFeeds:
             number = row if isinstance(cohort, ObjectCohort) else int(cohort.numbers[row])
             note(self.set_aside, self.names.subscribers.names[number], why)
 
-    def _mark(self, alive: Ids) -> None:
+    def _mark(self, alive: Int32s) -> None:
         for cohort in self.cohorts.arrays():
             cohort.mark(alive)
 
-    def copy_sets(self, old: Ids, new: Ids, used: int) -> int:
+    def copy_sets(self, old: Int32s, new: Int32s, used: int) -> int:
         """Copy the sets of matched subscriptions that windows still refer to."""
         for cohort in self.cohorts.arrays():
             used = cohort.copy_sets(old, new, used)
         return used
 
 
-def _grouped(cohorts: Ids) -> Iterator[tuple[int, Ints]]:
+def _grouped(cohorts: Int32s) -> Iterator[tuple[int, Int64s]]:
     """Give the places of each cohort, in their order; O(n log n) for all of them."""
     if len(cohorts) and (cohorts == cohorts[0]).all():
         yield int(cohorts[0]), np.arange(len(cohorts))

@@ -4,14 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.feed.protocol import Offer
 from tidings.model.records import Event
-
-Ids = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -22,12 +18,12 @@ class Rows:
     then; `matched[starts[i]:starts[i + 1]]` are the numbers of the subscriptions that matched.
     """
 
-    subscriber: Ids
-    event: Ids
-    score: Floats
-    sequence: Ints
-    starts: Ints
-    matched: Ids
+    subscriber: Int32s
+    event: Int32s
+    score: Float64s
+    sequence: Int64s
+    starts: Int64s
+    matched: Int32s
 
     def __len__(self) -> int:
         return len(self.subscriber)

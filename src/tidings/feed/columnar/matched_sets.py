@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-Ids = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
+from tidings.compiled.array_types import Int32s, Int64s
+
 EMPTY: Final = -1
 _FIRST: Final = 256
 
@@ -60,7 +59,7 @@ class MatchedSets:
         """Whether there are twice as many numbers as were used when that was last looked at."""
         return len(self._numbers) > self._limit
 
-    def keep(self, used: Iterable[Ids]) -> None:
+    def keep(self, used: Iterable[Int32s]) -> None:
         """Free the numbers that nobody holds and that are not among the used."""
         kept = np.array(self._holders, np.int64) > 0
         kept[self._free] = True
@@ -73,7 +72,7 @@ class MatchedSets:
         self._limit = max(_FIRST, 2 * len(self._numbers))
         self.generation += 1
 
-    def number_many(self, subscriptions: Sequence[str]) -> Ids:
+    def number_many(self, subscriptions: Sequence[str]) -> Int32s:
         """Give the numbers of many."""
         return np.fromiter(map(self.number, subscriptions), np.int32, len(subscriptions))
 
@@ -89,7 +88,9 @@ class MatchedSets:
         found: list[int] = self._runs[start + 1 : start + 1 + self._runs[start]].tolist()
         return found
 
-    def handles(self, starts: Ints, members: Ids, copy: Callable[[Ids, Ids, int], int]) -> Ids:
+    def handles(
+        self, starts: Int64s, members: Int32s, copy: Callable[[Int32s, Int32s, int], int]
+    ) -> Int32s:
         """Give a handle for each run of members; `copy` copies those still in use."""
         sizes = np.diff(starts)
         handles = np.full(len(sizes), EMPTY, np.int32)
@@ -101,7 +102,12 @@ class MatchedSets:
         return handles
 
     def _append(
-        self, handles: Ids, several: Ints, starts: Ints, members: Ids, copy: Callable[..., int]
+        self,
+        handles: Int32s,
+        several: Int64s,
+        starts: Int64s,
+        members: Int32s,
+        copy: Callable[..., int],
     ) -> None:
         sizes = np.diff(starts)[several]
         self._make_room(int(sizes.sum()) + len(several), copy)
@@ -114,7 +120,7 @@ class MatchedSets:
         ]
         self._used = int(begins[-1])
 
-    def _make_room(self, wanted: int, copy: Callable[[Ids, Ids, int], int]) -> None:
+    def _make_room(self, wanted: int, copy: Callable[[Int32s, Int32s, int], int]) -> None:
         """Copy what is in use together; if that is more than half, take twice the room."""
         if self._used + wanted <= len(self._runs):
             return
@@ -127,7 +133,7 @@ class MatchedSets:
         self._runs = packed
         self.generation += 1
 
-    def flat(self, handles: Ids) -> tuple[Ints, Ids]:
+    def flat(self, handles: Int32s) -> tuple[Int64s, Int32s]:
         """Give the runs of members that handles stand for: where each starts, and all of them."""
         behind = ~np.minimum(handles, EMPTY)
         sizes = np.where(handles >= 0, 1, self._runs[behind]).astype(np.int64)

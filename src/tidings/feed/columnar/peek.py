@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Int64s
 from tidings.feed.columnar.diverse_cohort import Choice, DiverseCohort
 from tidings.feed.columnar.event_table import EventTable
 from tidings.feed.columnar.kernels import layout as at
@@ -13,7 +14,6 @@ from tidings.feed.columnar.kernels.ring_buffer import axis_end
 from tidings.feed.columnar.ranked_cohort import Cohort
 from tidings.window import Moment
 
-Ints = npt.NDArray[np.int64]
 EVERYTHING: Final = (-FAR, FAR)
 
 
@@ -26,7 +26,7 @@ class Extent(NamedTuple):
     when: int
 
 
-def current(cohort: Cohort, events: EventTable, row: int, now: Moment) -> tuple[Ints, list[int]]:
+def current(cohort: Cohort, events: EventTable, row: int, now: Moment) -> tuple[Int64s, list[int]]:
     """Give the pool places of what is chosen now, best first; and the start, stop and width."""
     listed, window = cohort.entries(np.array([row])), cohort.plan[at.WINDOW]
     if window == at.PERIODIC:

@@ -3,17 +3,14 @@
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.feed.columnar.kernels import decay as fresh
 from tidings.feed.columnar.kernels import layout as at
 from tidings.model.values import parse_time_us
 from tidings.policy import Policy
 from tidings.window.length import Length
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 WINDOWS: Final = {
     "sliding": at.SLIDING,
@@ -32,7 +29,7 @@ LONGEST: Final = 1 << 28
 """More entries than one subscriber can have."""
 
 
-def numbers(policy: Policy) -> Ints:
+def numbers(policy: Policy) -> Int64s:
     """Give what the kernels need of k and the window."""
     part: Any = policy.window
     kind = WINDOWS[part.name]
@@ -61,24 +58,24 @@ def _axis(length: Length | None, count: str) -> tuple[int, int]:
     return (at.PUBLISHED if count == "published" else at.MATCHING), length.count or 0
 
 
-def has_ring(plan: Ints) -> bool:
+def has_ring(plan: Int64s) -> bool:
     """Tell whether the window has to know all of its matches, not only the best."""
     return plan[at.WINDOW] in (at.SLIDING, at.CONTINUOUS, at.JUMPING)
 
 
-def decay(policy: Policy) -> Floats:
+def decay(policy: Policy) -> Float64s:
     """Give what the kernels need of the decay."""
     kind, parameter = DECAYS[policy.decay.name]
     value = getattr(policy.decay, parameter) if parameter else 0.0
     return np.array([kind, value, getattr(policy.decay, "landmark", 0.0)], np.float64)
 
 
-def scratch(members: int) -> Floats:
+def scratch(members: int) -> Float64s:
     """Return room for partial sums and for the ranks of so many members of a history."""
     return np.zeros(PARTS + members + 1, np.float64)
 
 
-def room(plan: Ints) -> Ints:
+def room(plan: Int64s) -> Int64s:
     """Give the classes of slabs for lists and rings, each a quarter larger than the one before."""
     most = longest(plan) if has_ring(plan) else int(plan[at.K])
     lists, rings = ladder(most + most // 7 + 2), ladder(most + 1)
@@ -88,7 +85,7 @@ def room(plan: Ints) -> Ints:
     return found
 
 
-def longest(plan: Ints) -> int:
+def longest(plan: Int64s) -> int:
     """Give how many matches a window can hold at most, at any time."""
     if plan[at.WINDOW] == at.HISTORY:
         return int(plan[at.K]) + 1
@@ -97,7 +94,7 @@ def longest(plan: Ints) -> int:
     return int(plan[at.LENGTH]) + (int(plan[at.STEP]) if plan[at.WINDOW] == at.JUMPING else 0)
 
 
-def waits_for(plan: Ints) -> int:
+def waits_for(plan: Int64s) -> int:
     """Give the axis of the ends that a window waits for, of which matches alone are no sign."""
     return int(plan[at.STEP_AXIS]) if plan[at.WINDOW] in (at.PERIODIC, at.JUMPING) else at.EVER
 

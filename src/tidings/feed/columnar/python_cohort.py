@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.errors import described
 from tidings.feed.single import Feed
 from tidings.model import named_parts
@@ -13,8 +13,6 @@ from tidings.model.records import Delivery, Match
 from tidings.policy import Policy, Subscriber
 from tidings.window import Moment
 
-Ids = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
 T = TypeVar("T")
 
 
@@ -36,7 +34,7 @@ class ObjectCohort:
         self.feeds[number] = Feed(Subscriber(subscriber, self.policy))
         return number
 
-    def enrol_many(self, numbers: Ints, subscribers: Sequence[str]) -> Ids:
+    def enrol_many(self, numbers: Int64s, subscribers: Sequence[str]) -> Int32s:
         """Open many, or none if one fails."""
         pairs = zip(numbers.tolist(), subscribers, strict=True)
         self.feeds.update({n: Feed(Subscriber(name, self.policy)) for n, name in pairs})
@@ -64,7 +62,7 @@ class ObjectCohort:
         """Return the list of one of them as it stands."""
         return self._asked(row, lambda feed: feed.current(now), [])
 
-    def snapshot(self, numbers: Ints) -> dict[str, Any]:
+    def snapshot(self, numbers: Int64s) -> dict[str, Any]:
         """Give the state of some as JSON, by the ids of the subscribers."""
         found = {}
         for number in numbers.tolist():

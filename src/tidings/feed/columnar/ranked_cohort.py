@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.errors import TidingsError, described
 from tidings.feed.columnar import policy_codes as plans
@@ -25,10 +26,6 @@ from tidings.feed.columnar.kernels.periodic import advance_many, offer_many_in_p
 from tidings.feed.columnar.kernels.sliding import slide_many
 from tidings.policy import Policy
 
-Ids = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-
 KERNELS: Final[dict[int, Callable[..., None]]] = {
     at.SLIDING: slide_many,
     at.CONTINUOUS: slide_many,
@@ -47,9 +44,9 @@ class Found(NamedTuple):
     `failed` holds the rows whose windows could not go on, and why; they are empty again.
     """
 
-    columns: Ints
-    ranks: Floats
-    ends: Ints
+    columns: Int64s
+    ranks: Float64s
+    ends: Int64s
     failed: dict[int, str]
 
 
@@ -60,7 +57,7 @@ class Sink:
         self.columns = np.zeros((256, at.OUT_WIDTH), np.int64)
         self.ranks = np.zeros(256, np.float64)
 
-    def take(self, count: int) -> tuple[Ints, Floats]:
+    def take(self, count: int) -> tuple[Int64s, Float64s]:
         """Give the first deliveries away, so that there is room again."""
         return self.columns[:count].copy(), self.ranks[:count].copy()
 
@@ -80,7 +77,7 @@ class Growing(Protocol):
     def reset(self, row: int) -> None: ...
 
 
-def drive(sink: Sink, rows: Ids, run: Callable[..., None], windows: Growing) -> Found:
+def drive(sink: Sink, rows: Int32s, run: Callable[..., None], windows: Growing) -> Found:
     """Run a kernel to its end; where it stops for want of room at a row, make room.
 
     A row that cannot have more is emptied and goes on delivering nothing, and the others go on.
@@ -150,7 +147,7 @@ class Cohort:
         self.numbers[row] = number
         return row
 
-    def enrol_many(self, numbers: Ints, _: Sequence[str]) -> Ids:
+    def enrol_many(self, numbers: Int64s, _: Sequence[str]) -> Int32s:
         """Give the rows of new, empty windows."""
         self._find_rows(len(numbers))
         rows = taken(self._free, len(numbers))
@@ -191,19 +188,19 @@ class Cohort:
         run = KERNELS[int(self.plan[at.WINDOW])]
         return self._drive(events, offers[0], lambda world, sink: run(world, sink, offers))
 
-    def advance(self, events: EventTable, rows: Ids, us: int, sequence: int) -> Found:
+    def advance(self, events: EventTable, rows: Int32s, us: int, sequence: int) -> Found:
         """Say to some rows that the stream has come to a moment."""
         return self._drive(
             events, rows, lambda world, sink: advance_many(world, sink, rows, us, sequence)
         )
 
-    def open_ends(self) -> Ints:
+    def open_ends(self) -> Int64s:
         """Give the rows that wait for an end, and that end."""
         rows = np.flatnonzero(self.head[:, at.END] != at.NEVER)
         return np.stack([rows, self.head[rows, at.END]], axis=1)
 
     def fill(
-        self, events: EventTable, counters: list[int], state: dict[str, Any], handles: Ids
+        self, events: EventTable, counters: list[int], state: dict[str, Any], handles: Int32s
     ) -> None:
         """Take over the state of all rows, enrolled in its order and still empty."""
         rows = np.arange(len(state["head"]))
@@ -222,7 +219,7 @@ class Cohort:
             self._lengthen(("ring",), int(self.used[at.RING_USED]))
             self.ring[self.cells(rows)] = state["ring"]
 
-    def _seat(self, rows: Ints, cap: int, columns: tuple[int, int, int], used: int) -> None:
+    def _seat(self, rows: Int64s, cap: int, columns: tuple[int, int, int], used: int) -> None:
         """Give rows slabs of the smallest classes that hold what they have."""
         start, grade, size = columns
         caps = self.room[self.room[:, cap] > 0, cap]
@@ -238,12 +235,12 @@ class Cohort:
         numbers = self.numbers[found.columns[:, at.ROW]].astype(np.int64)
         return Part(numbers, found.columns, found.ranks, self.policy.window.name)
 
-    def entries(self, rows: Ints) -> Ints:
+    def entries(self, rows: Int64s) -> Int64s:
         """Give where in the pools the entries of some rows lie, best first."""
         head = self.head[rows]
         return spread(head[:, at.LIST] + head[:, at.FIRST], head[:, at.SIZE])
 
-    def cells(self, rows: Ints) -> Ints:
+    def cells(self, rows: Int64s) -> Int64s:
         """Give where in the pool the rings of some rows lie, oldest first."""
         head = self.head[rows]
         held = head[:, at.HELD]
@@ -251,20 +248,20 @@ class Cohort:
         within = spread(head[:, at.FRONT], held) % caps
         return np.asarray(np.repeat(head[:, at.RING], held) + within)
 
-    def mark(self, alive: Ids) -> None:
+    def mark(self, alive: Int32s) -> None:
         """Mark the event slots in use."""
         mark_slots(self.book, self.rings, alive)
 
-    def handles(self) -> Ids:
+    def handles(self) -> Int32s:
         """Give the handles of all entries."""
-        found: Ids = self.who[self.entries(np.arange(len(self.head))), at.MATCHED]
+        found: Int32s = self.who[self.entries(np.arange(len(self.head))), at.MATCHED]
         return found
 
-    def copy_sets(self, old: Ids, new: Ids, used: int) -> int:
+    def copy_sets(self, old: Int32s, new: Int32s, used: int) -> int:
         """Copy the sets of matched subscriptions in use."""
         return int(copy_sets(self.book, old, new, used))
 
-    def _drive(self, events: EventTable, rows: Ids, run: Callable[..., None]) -> Found:
+    def _drive(self, events: EventTable, rows: Int32s, run: Callable[..., None]) -> Found:
         """Run a kernel to its end."""
         tables = (events.us, events.sequence, events.tie)
 
@@ -303,7 +300,7 @@ def longer(pool: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     return pool
 
 
-def taken(free: list[int], count: int) -> Ids:
+def taken(free: list[int], count: int) -> Int32s:
     """Take so many numbers from the end of those that are free."""
     first = len(free) - count
     found = np.array(free[first:][::-1], np.int32)
@@ -311,7 +308,7 @@ def taken(free: list[int], count: int) -> Ids:
     return found
 
 
-def spread(starts: Ints, sizes: Ints) -> Ints:
+def spread(starts: Int64s, sizes: Int64s) -> Int64s:
     """Give all places of runs that start here and are so long, one run after the other."""
     before = np.cumsum(sizes) - sizes
     return np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.feed.columnar.cohort_registry import Cohorts
 from tidings.feed.columnar.delivery_batch import Names
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
@@ -33,8 +34,6 @@ from tidings.feed.snapshot_header import FRAME, Arrays, pack, unpack
 from tidings.formats.binary import Column, check, reading
 from tidings.policy import Policy
 
-Ids = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
 COUNTERS: Final = [at.SEEN, at.SENT, at.END, at.SIZE, at.HELD, at.OLDEST_US, at.NEWEST_US]
 Columns = dict[str, Any]
 Read = tuple[dict[str, Any], Columns]
@@ -49,15 +48,15 @@ class Tables(Protocol):
     cohorts: Cohorts
 
     def enrol_many(
-        self, subscribers: Sequence[str], policies: Sequence[Policy], seats: Ids
+        self, subscribers: Sequence[str], policies: Sequence[Policy], seats: Int32s
     ) -> None: ...
     def cohort(self, policy: Policy) -> int: ...
-    def slots(self, ids: Sequence[str], us: Ints, sequence: Ints) -> Ids: ...
-    def copy_sets(self, old: Ids, new: Ids, used: int) -> int: ...
-    def note_ends(self, index: int, ends: Ints) -> None: ...
+    def slots(self, ids: Sequence[str], us: Int64s, sequence: Int64s) -> Int32s: ...
+    def copy_sets(self, old: Int32s, new: Int32s, used: int) -> int: ...
+    def note_ends(self, index: int, ends: Int64s) -> None: ...
 
 
-def dump(kind: str, tables: Tables, numbers: Ints) -> bytes:
+def dump(kind: str, tables: Tables, numbers: Int64s) -> bytes:
     """Give the state of some subscribers, who are in order of enrolment, as bytes."""
     names, people = tables.names, tables.names.subscribers
     used, seats = _first_seen(people.cohort[numbers])
@@ -90,14 +89,14 @@ def dump(kind: str, tables: Tables, numbers: Ints) -> bytes:
     return pack(kind, header, columns)
 
 
-def _first_seen(cohorts: Ids) -> tuple[list[int], Ids]:
+def _first_seen(cohorts: Int32s) -> tuple[list[int], Int32s]:
     """Give the cohorts in the order in which they come up, and each subscriber's place there."""
     found, first, inverse = np.unique(cohorts, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return found[order].tolist(), np.argsort(order)[inverse].astype(np.int32)
 
 
-def _columns(cohort: Cohort, rows: Ints) -> Arrays:
+def _columns(cohort: Cohort, rows: Int64s) -> Arrays:
     """Give the state of some rows without its holes."""
     head, entries = cohort.head[rows[:, None], COUNTERS], cohort.entries(rows)
     if cohort.rings:
@@ -142,7 +141,7 @@ def _subscriptions(parts: dict[int, Arrays], names: Names) -> dict[str, Column]:
     return {"subscriptions": ids.take(order).to_pylist()}
 
 
-def _used(columns: Sequence[npt.NDArray[Any]], size: int) -> Ints:
+def _used(columns: Sequence[npt.NDArray[Any]], size: int) -> Int64s:
     """Give the numbers that come up in columns."""
     found = np.zeros(size, np.bool_)
     for each in columns:
@@ -150,7 +149,7 @@ def _used(columns: Sequence[npt.NDArray[Any]], size: int) -> Ints:
     return np.flatnonzero(found)
 
 
-def _renumber(parts: dict[int, Arrays], names: Sequence[str], held: Ints, size: int) -> None:
+def _renumber(parts: dict[int, Arrays], names: Sequence[str], held: Int64s, size: int) -> None:
     table = np.zeros(size, np.int32)
     table[held] = np.arange(len(held))
     for part in parts.values():

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Int64s
 from tidings.feed.columnar import policy_codes as plans
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.event_table import UNNUMBERED, EventTable
@@ -24,7 +25,6 @@ from tidings.formats.binary import check, damaged
 from tidings.model.records import LAST_SEQUENCE
 from tidings.model.values import EARLIEST_US, LATEST_US
 
-Ints = npt.NDArray[np.int64]
 Arrays = dict[str, npt.NDArray[Any]]
 _NAME: Final = FRAME.name
 _LAST: Final = LAST_SEQUENCE
@@ -166,7 +166,7 @@ def check_ranked(cohort: Cohort, events: EventTable, part: Arrays) -> None:
     _check_order(cohort, events, part)
 
 
-def _check_held(plan: Ints, seen: Ints, end: Ints, held: Ints) -> None:
+def _check_held(plan: Int64s, seen: Int64s, end: Int64s, held: Int64s) -> None:
     """Refuse windows that hold more than they can, so that one more match would have no place."""
     check((held <= seen).all(), _NAME, "a window holds more than it has seen")
     check((held < plans.LONGEST).all(), _NAME, "a window holds too much")
@@ -179,7 +179,7 @@ def _check_held(plan: Ints, seen: Ints, end: Ints, held: Ints) -> None:
     check((seen - held >= first).all(), _NAME, "a window is longer than its policy")
 
 
-def _check_ends(plan: Ints, counters: Ints, events: EventTable, slots: Any) -> None:
+def _check_ends(plan: Int64s, counters: Int64s, events: EventTable, slots: Any) -> None:
     """Refuse ends that the matches of a window do not lead to.
 
     Steps up to an end are taken one by one, so one from long ago would take for ever.
@@ -202,7 +202,7 @@ def _check_ends(plan: Ints, counters: Ints, events: EventTable, slots: Any) -> N
     check(((wait > 0) & (wait <= farthest)).all(), _NAME, "a window waits for a wrong end")
 
 
-def _newest(events: EventTable, axis: int, held: Ints, slots: Any) -> Ints:
+def _newest(events: EventTable, axis: int, held: Int64s, slots: Any) -> Int64s:
     """Return the last place of each window on an axis; 0 where it holds nothing."""
     found, full = np.zeros(len(held), np.int64), held > 0
     places = events.us[slots] if axis == at.TIME else events.sequence[slots] - 1
@@ -211,7 +211,7 @@ def _newest(events: EventTable, axis: int, held: Ints, slots: Any) -> Ints:
     return found
 
 
-def _check_period(plan: Ints, seen: Ints, end: Ints, held: Ints, newest: Ints) -> None:
+def _check_period(plan: Int64s, seen: Int64s, end: Int64s, held: Int64s, newest: Int64s) -> None:
     """Refuse ends of periods that are only counted, of which the k best matches are listed."""
     opened, step = end != at.NEVER, int(plan[at.STEP])
     if plan[at.WINDOW] != at.PERIODIC:

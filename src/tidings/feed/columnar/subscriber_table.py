@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Int64s
 from tidings.errors import InvalidSubscription
 
-Ints = npt.NDArray[np.int64]
 _FIRST: Final = 16
 
 
@@ -52,7 +51,7 @@ class Subscribers:
         self._enrolled += 1
         return number
 
-    def add_many(self, subscribers: Sequence[str]) -> Ints:
+    def add_many(self, subscribers: Sequence[str]) -> Int64s:
         """Give new subscribers numbers, in their order."""
         if self._free:
             return np.array([self.add(each) for each in subscribers], np.int64)
@@ -74,7 +73,7 @@ class Subscribers:
         self.cohort[number] = -1
         self._free.append(number)
 
-    def in_order(self) -> Ints:
+    def in_order(self) -> Int64s:
         """Give all numbers in the order of enrolment."""
         numbers = np.fromiter(self._numbers.values(), np.int64, len(self._numbers))
         return numbers[np.argsort(self.order[numbers])]

@@ -5,34 +5,31 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from tidings.index.access.kernels.records import Bytes, Floats, Ints, Shorts
+from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int32s, Int64s
 from tidings.index.access.vocabulary import Moves, Vocabulary, ordered
 from tidings.index.protocol import own_score
 from tidings.model.conditions.predicate import Condition, Predicate
 from tidings.model.records import Subscription
-
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Encoded:
     """Subscriptions, their conjunctions (rows) and the checks of these, one after the other."""
 
-    numbers: Shorts  # of each subscription
-    scores: Floats
-    by_id: Shorts  # the subscriptions in order of their ids
-    owner: Shorts  # of each row: the place of its subscription
-    size: Shorts
-    entry: Shorts  # of each check; -1 for an interval
-    slot: Shorts
-    low: Ints
-    high: Ints
-    differs: Flags
-    part: Bytes  # which predicate of the subscription it is, as written
-    weight: Floats  # nothing, if all are 1
-    members: Shorts  # of each `in` (slot -1), from its low to its high
+    numbers: Int32s  # of each subscription
+    scores: Float64s
+    by_id: Int32s  # the subscriptions in order of their ids
+    owner: Int32s  # of each row: the place of its subscription
+    size: Int32s
+    entry: Int32s  # of each check; -1 for an interval
+    slot: Int32s
+    low: Int64s
+    high: Int64s
+    differs: Bools
+    part: AnyArray  # which predicate of the subscription it is, as written
+    weight: Float64s  # nothing, if all are 1
+    members: Int32s  # of each `in` (slot -1), from its low to its high
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -95,7 +92,7 @@ class Columns:
             if members:
                 self.members.extend(members)
 
-    def checks(self) -> tuple[Shorts, Shorts, Ints, Ints, Flags]:
+    def checks(self) -> tuple[Int32s, Int32s, Int64s, Int64s, Bools]:
         """Give entry, slot, low, high and whether a value must differ; of an `in` where it lies."""
         count, tops = np.array(self.count, np.int64), np.array(self.high)
         ends, differs = np.cumsum(count), np.isnan(tops)
@@ -131,7 +128,7 @@ def encode(
     return found
 
 
-def _weights(weight: Floats) -> Floats:
+def _weights(weight: Float64s) -> Float64s:
     return np.empty(0) if np.all(weight == 1.0) else weight
 
 
@@ -169,11 +166,11 @@ def _moved(part: Encoded, shift: int, members: int) -> Encoded:
     )
 
 
-def spans(first: Ints, last: Ints) -> Ints:
+def spans(first: Int64s, last: Int64s) -> Int64s:
     """Give the numbers from each first to before its last, one span after the other."""
     size = last - first
     ends = np.cumsum(size)
-    found: Ints = np.repeat(first - (ends - size), size) + np.arange(ends[-1] if len(ends) else 0)
+    found: Int64s = np.repeat(first - (ends - size), size) + np.arange(ends[-1] if len(ends) else 0)
     return found
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s
 from tidings.index.access.attribute_terms import UNNAMED, Side
-from tidings.index.access.kernels.records import Floats, Phrases, Said
+from tidings.index.access.kernels.records import Phrases, Said
 from tidings.index.access.vocabulary import Vocabulary, ordered
 from tidings.model.records import Event
 from tidings.model.values import Range, Token, tokens
@@ -138,7 +139,7 @@ class _Hearing:
         for of, first in zip((self.heard, self.slots), before, strict=True):
             self.sure.append((of, first, len(of), chance))
 
-    def _sureness(self) -> Floats:
+    def _sureness(self) -> Float64s:
         if not self.sure:
             return np.empty(0)
         found = np.ones(len(self.heard) + len(self.slots))

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
+from tidings.compiled.array_types import Int32s
 from tidings.index.access.kernels.postings import FREE, fill_names
-from tidings.index.access.kernels.records import Shorts
 
 GONE: Final = -2
 """A cell whose number went; who looks for another id goes on behind it."""
@@ -43,7 +43,7 @@ class Names:
         self._there += len(names)
         self._fill(names, numbers)
 
-    def numbers(self) -> Shorts:
+    def numbers(self) -> Int32s:
         """Give all numbers, in order."""
         cells = np.frombuffer(self._cells, np.int32)
         return np.sort(cells[cells >= 0])

@@ -7,19 +7,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.index.access.encoding import Encoded, parts_of
 from tidings.index.access.kernels.match import Part
-from tidings.index.access.kernels.records import (
-    AMONG,
-    BETWEEN,
-    DIFFERS,
-    HEAD,
-    NEVER,
-    Ints,
-    Rows,
-    Shorts,
-    Weights,
-)
+from tidings.index.access.kernels.records import AMONG, BETWEEN, DIFFERS, HEAD, NEVER, Rows, Weights
 from tidings.index.access.postings import NO_LISTS
 from tidings.index.access.segment import Segment, picked
 from tidings.index.access.vocabulary import Check, Vocabulary
@@ -35,7 +26,7 @@ _HALVES: Final = Struct("<ii")
 class Row(NamedTuple):
     """The checks of one conjunction as words, and what each of them is."""
 
-    words: Sequence[int] | Shorts
+    words: Sequence[int] | Int32s
     parts: Sequence[int] | Any
     weights: Sequence[float] | Any
 
@@ -82,7 +73,7 @@ def rows_in(segment: "Segment | Tail", rank: int) -> list[Row]:
     return found
 
 
-def _count(words: Shorts, row: int) -> int:
+def _count(words: Int32s, row: int) -> int:
     at, count = row + HEAD, 0
     while at < words[row + 1]:
         if words[at] >= 0:
@@ -108,7 +99,7 @@ class Tail:
         self.weights = Weights(np.zeros(CHECKS, np.uint16), np.ones(CHECKS), order)
         self.size = self.count = self.dead = 0
         self._checks = 0
-        self._ordered: tuple[int, Shorts] = 0, np.zeros(RECORDS, np.int32)
+        self._ordered: tuple[int, Int32s] = 0, np.zeros(RECORDS, np.int32)
 
     def fits(self, rows: list[Row]) -> bool:
         """Tell whether there is room for another subscription."""
@@ -149,14 +140,14 @@ class Tail:
         died = self.rows.notes[1 : 2 * self.count : 2]
         return self.picked(np.flatnonzero(died > version), ids)
 
-    def picked(self, places: Ints, ids: Sequence[str]) -> Encoded:
+    def picked(self, places: Int64s, ids: Sequence[str]) -> Encoded:
         """Give back some, in numbers; `ids` by number."""
         weights = self.weights._replace(order=self._order(ids))
         if np.all(weights.weight[: self._checks] == 1.0):
             weights = weights._replace(weight=np.empty(0))
         return picked(self.rows, weights, self.scores, places)
 
-    def _order(self, ids: Sequence[str]) -> Shorts:
+    def _order(self, ids: Sequence[str]) -> Int32s:
         """Give every place its place in the order of ids, which are by number."""
         count, order = self._ordered
         if count != self.count:

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.index.access.encoding import Encoded, encode, joined, renamed
-from tidings.index.access.kernels.records import NEVER, Floats, Ints, Shorts
+from tidings.index.access.kernels.records import NEVER
 from tidings.index.access.memtable import Tail
 from tidings.index.access.segment import Segment
 from tidings.index.access.snapshot import State, Table
@@ -51,9 +52,9 @@ def fresh(given: Encoded, vocabulary: Vocabulary) -> tuple[Encoded, Vocabulary]:
 
 
 def renumbered(
-    given: Sequence[tuple[Ints, Encoded]],
+    given: Sequence[tuple[Int64s, Encoded]],
     numbers: Sequence[int],
-    scores: Floats,
+    scores: Float64s,
     ids: Sequence[str],
 ) -> Encoded:
     """Put subscriptions together, each of which is one of the numbers and has one of the scores."""
@@ -87,7 +88,7 @@ def carry_deaths(made: Segment, table: Table, homes: dict[int, Segment]) -> None
     made.dead = int(np.count_nonzero(made.died < NEVER))
 
 
-def settled(state: State, made: Segment, vocabulary: Vocabulary, young: Shorts) -> State:
+def settled(state: State, made: Segment, vocabulary: Vocabulary, young: Int32s) -> State:
     """Give the state after everything was built anew; who came meanwhile is encoded again."""
     old = state.table
     alive = np.zeros(len(old.owners), np.bool_)

@@ -5,9 +5,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.index.access.encoding import Encoded, spans
 from tidings.index.access.kernels.postings import CELL_BITS, FAN_BITS, Lists, fill_lists, fill_table
-from tidings.index.access.kernels.records import Floats, Ints, Shorts
 from tidings.index.access.vocabulary import Vocabulary
 
 CELL: Final = 8  # intervals a cell, on average
@@ -36,7 +36,7 @@ class Grid:
         self.node = np.zeros(len(given.entry), np.int32)
         self.span = np.zeros(len(given.entry), np.int32)
         self.share = np.ones(len(given.entry))
-        edges: list[Ints] = []
+        edges: list[Int64s] = []
         filled = 0
         places = np.flatnonzero((given.slot >= 0) & (given.entry < 0))
         places = places[np.argsort(given.slot[places], kind="stable")]
@@ -53,11 +53,11 @@ class Grid:
             edges.append(made)
         self.edges = np.concatenate([*edges, np.empty(0, np.int64)])
 
-    def take(self, checks: Ints) -> None:
+    def take(self, checks: Int64s) -> None:
         """Follow the checks to other places."""
         self.node, self.span = self.node[checks], self.span[checks]
 
-    def _cut(self, given: Encoded, group: npt.NDArray[Any]) -> Ints:
+    def _cut(self, given: Encoded, group: npt.NDArray[Any]) -> Int64s:
         """Give the edges between the cells, and note where the intervals lie."""
         low, high, differs = given.low[group], given.high[group], given.differs[group]
         count = min(MOST_CELLS, 1 << max(0, (len(group) // CELL).bit_length() - 1))
@@ -88,7 +88,7 @@ def level_starts(cells: int) -> list[int]:
     return [*starts, starts[-1] + 1]
 
 
-def chances_of(given: Encoded, grid: Grid, vocabulary: Vocabulary) -> Floats:
+def chances_of(given: Encoded, grid: Grid, vocabulary: Vocabulary) -> Float64s:
     """Estimate how often every check holds."""
     chance = np.empty(len(given.entry))
     stamped = given.entry >= 0
@@ -106,8 +106,8 @@ def chances_of(given: Encoded, grid: Grid, vocabulary: Vocabulary) -> Floats:
 class Posts(NamedTuple):
     """What is posted: which checks, in order of their rows, and under which predicates."""
 
-    check: Ints
-    key: Ints  # an entry, or ~slot
+    check: Int64s
+    key: Int64s  # an entry, or ~slot
     single: npt.NDArray[np.bool_]  # not one of several members
 
 
@@ -139,6 +139,6 @@ def lists_of(posts: Posts, entries: npt.NDArray[Any], grid: Grid) -> Lists:
     which = np.empty(len(posts.key), np.int64)
     which[stamped] = table[np.searchsorted(found, posts.key[stamped])]
     which[~stamped] = nodes[~posts.key[~stamped]] + grid.node[posts.check[~stamped]]
-    out: Shorts = np.empty(entries.size, np.int32)
+    out: Int32s = np.empty(entries.size, np.int32)
     fill_lists(which, entries.astype(np.int32).ravel(), entries.shape[1], heads, out)
     return Lists(heads, out, places - 1, grid.cells, nodes, grid.edges_from, grid.edges)

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.index.access.event_encoder import hear
 from tidings.index.access.kernels.match import (
     Asked,
@@ -17,7 +18,6 @@ from tidings.index.access.kernels.match import (
     spread,
 )
 from tidings.index.access.kernels.partial_match import Touch, Touched, relaxed_tops, touch_many
-from tidings.index.access.kernels.records import Floats, Ints, Shorts
 from tidings.index.access.scratch import Desk
 from tidings.index.access.segment import Segment
 from tidings.index.access.snapshot import State
@@ -33,8 +33,8 @@ class Found(NamedTuple):
     They are in no order. `subscriptions` gives them back, also after they were removed.
     """
 
-    numbers: Shorts
-    starts: Ints
+    numbers: Int32s
+    starts: Int64s
     owners: Sequence[Any]
 
     def subscriptions(self, event: int) -> list[Subscription]:
@@ -51,8 +51,8 @@ class Holding(NamedTuple):
     """
 
     found: Found
-    part_starts: Ints
-    parts: Shorts
+    part_starts: Int64s
+    parts: Int32s
 
 
 class Question:
@@ -127,7 +127,7 @@ class Question:
     def _touch(self, part: Part) -> Touch:
         return self._desk.touch(len(part.rows.offsets), len(part.weights.part))
 
-    def _many(self, find: Any, part: Part, room: Room) -> tuple[Shorts, Ints]:
+    def _many(self, find: Any, part: Part, room: Room) -> tuple[Int32s, Int64s]:
         """Find the numbers of all events, with as much room as they turn out to need."""
         starts, out = np.zeros(self._count + 1, np.int64), np.empty(FIRST, np.int32)
         done = 0
@@ -150,7 +150,7 @@ class Question:
         parts = out.parts[: out.part_starts[size]]
         return Touched(out.starts, out.numbers[:size], out.part_starts[: size + 1], parts)
 
-    def _found(self, found: list[tuple[Shorts, Ints]]) -> Found:
+    def _found(self, found: list[tuple[Int32s, Int64s]]) -> Found:
         """Put the numbers of all parts together, event by event."""
         owners = self._state.table.owners
         if len(found) == 1:
@@ -163,7 +163,7 @@ class Question:
             spread(each, begin, ends, numbers)
         return Found(numbers, starts, owners)
 
-    def _parts(self, found: list[Touched]) -> tuple[Ints, Shorts]:
+    def _parts(self, found: list[Touched]) -> tuple[Int64s, Int32s]:
         """Put the predicates of all parts together, as `_found` does with the numbers."""
         sizes = [(np.diff(each.part_starts).astype(np.int32), each.starts) for each in found]
         counts = self._found(sizes).numbers
@@ -171,7 +171,7 @@ class Question:
         parts = self._found(by_event).numbers
         return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]), parts
 
-    def _best(self, segment: Segment, room: Room, k: int, least: Floats) -> list[list[Scored]]:
+    def _best(self, segment: Segment, room: Room, k: int, least: Float64s) -> list[list[Scored]]:
         """Find the k best of a segment that are not below what is sure to be found."""
         limits = np.full(self._count, len(segment), np.int32)
         if np.any(least > -np.inf):  # else nothing is sure yet
@@ -186,7 +186,7 @@ class Question:
         scores = segment.scores[ranks] if len(segment) else np.zeros((self._count, k))
         return named(segment.rows.notes, out, scores, self._state.table.ids)
 
-    def _late(self, least: Floats) -> list[list[Scored]]:
+    def _late(self, least: Float64s) -> list[list[Scored]]:
         """Find what the tail has that is not below what is sure to be found."""
         tail, ids = self._state.tail, self._state.table.ids
         ranks, starts = self._many(scan_many, self._tail, self.room(0))
@@ -199,7 +199,7 @@ class Question:
         return found
 
 
-def named(notes: Shorts, out: Ints, scores: Floats, ids: Sequence[str]) -> list[list[Scored]]:
+def named(notes: Int32s, out: Int64s, scores: Float64s, ids: Sequence[str]) -> list[list[Scored]]:
     """Give counted rows of ranks as ids with their scores."""
     counts = out[:, 0]
     there = np.arange(scores.shape[1]) < counts[:, None]
@@ -210,7 +210,7 @@ def named(notes: Shorts, out: Ints, scores: Floats, ids: Sequence[str]) -> list[
 
 
 def merged(
-    found: list[list[Scored]], more: list[list[Scored]], k: int, least: Floats
+    found: list[list[Scored]], more: list[list[Scored]], k: int, least: Float64s
 ) -> list[list[Scored]]:
     """Put what more was found among the k best, and raise what is sure to be found."""
     for event, new in enumerate(more):

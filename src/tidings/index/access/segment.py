@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.compiled.array_file import MOST, Reader, Writer
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.index.access.encoding import Encoded, spans
 from tidings.index.access.kernels.match import Part
 from tidings.index.access.kernels.postings import UNKNOWN, Lists, check_places, sort_checks
@@ -16,10 +17,7 @@ from tidings.index.access.kernels.records import (
     HEAD,
     NEVER,
     Flat,
-    Floats,
-    Ints,
     Rows,
-    Shorts,
     Weights,
     check_words,
     count_records,
@@ -126,12 +124,12 @@ class Segment:
         return len(self.scores)
 
     @property
-    def numbers(self) -> Shorts:
+    def numbers(self) -> Int32s:
         """The numbers of the subscriptions, by rank."""
         return self.rows.notes[::2]
 
     @property
-    def died(self) -> Shorts:
+    def died(self) -> Int32s:
         """From which version on they are dead, by rank."""
         return self.rows.notes[1::2]
 
@@ -166,7 +164,7 @@ class Segment:
         """Give back, in numbers, who lives at a version."""
         return self.picked(np.flatnonzero(self.died > version))
 
-    def picked(self, ranks: Ints, _ids: Sequence[str] = ()) -> Encoded:
+    def picked(self, ranks: Int64s, _ids: Sequence[str] = ()) -> Encoded:
         """Give back some, in numbers; their order by id is known."""
         return picked(self.rows, self.weights, self.scores, ranks)
 
@@ -177,7 +175,7 @@ class Segment:
         return self.scores.nbytes + sum(getattr(each, "nbytes", 8) for each in held)
 
 
-def picked(rows: Rows, weights: Weights, scores: Floats, ranks: Ints) -> Encoded:
+def picked(rows: Rows, weights: Weights, scores: Float64s, ranks: Int64s) -> Encoded:
     """Read the records of some ranks back into columns."""
     count, checks, members = count_records(rows, ranks)
     flat = Flat(
@@ -210,7 +208,7 @@ def picked(rows: Rows, weights: Weights, scores: Floats, ranks: Ints) -> Encoded
     )
 
 
-def _ranked(given: Encoded, order: Ints, chance: npt.NDArray[Any]) -> tuple[Encoded, Ints]:
+def _ranked(given: Encoded, order: Int64s, chance: npt.NDArray[Any]) -> tuple[Encoded, Int64s]:
     """Give the same with subscriptions by rank and checks by chance; and where each check was."""
     rank_of = np.empty(len(order), np.int32)
     rank_of[order] = np.arange(len(order), dtype=np.int32)
@@ -239,7 +237,7 @@ def _ranked(given: Encoded, order: Ints, chance: npt.NDArray[Any]) -> tuple[Enco
     return ranked, checks
 
 
-def _written(ranked: Encoded) -> tuple[Rows, Ints]:
+def _written(ranked: Encoded) -> tuple[Rows, Int64s]:
     """Write the records; give also where each begins."""
     count = len(ranked.numbers)
     first = np.concatenate([[0], np.cumsum(ranked.size)]).astype(np.int64)
@@ -266,7 +264,7 @@ def _written(ranked: Encoded) -> tuple[Rows, Ints]:
     return Rows(words, offsets, notes), begin[:-1]
 
 
-def _access(ranked: Encoded, row: Ints, grid: Grid) -> Lists:
+def _access(ranked: Encoded, row: Int64s, grid: Grid) -> Lists:
     """Post every row under its first check, with what the second one wants."""
     first = np.cumsum(ranked.size, dtype=np.int64) - ranked.size
     posts = posts_of(ranked, first)

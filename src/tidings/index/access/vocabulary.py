@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.compiled.array_file import MOST, Reader, Writer
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.errors import shown
 from tidings.index.access.attribute_terms import NUMBER, UNNAMED, Attribute, Ear, Side
-from tidings.index.access.kernels.records import Floats, Hits, Ints, Shorts
+from tidings.index.access.kernels.records import Hits
 from tidings.index.access.term_cache import Book, doubled
 from tidings.index.papers.opindex.operand_lists import kind
 from tidings.index.papers.opindex.operand_lists import operand as operand_of
@@ -185,27 +186,27 @@ class Vocabulary:
                 self.ears.clear()
         return self.book
 
-    def note_uses(self, entries: Shorts, slots: Shorts) -> None:
+    def note_uses(self, entries: Int32s, slots: Int32s) -> None:
         """Count what new subscriptions use: before events come, that tells what is common."""
         entries, slots = entries[entries >= 0], slots[slots >= 0]
         self._uses += np.bincount(entries, minlength=len(self._uses)).astype(np.int32)
         self._slot_uses += np.bincount(slots, minlength=len(self._slot_uses)).astype(np.int32)
 
-    def chances(self, entries: npt.NDArray[Any]) -> Floats:
+    def chances(self, entries: npt.NDArray[Any]) -> Float64s:
         """Estimate how often entries hold: what was seen, or what subscriptions suggest."""
         guess = np.maximum(self._guess[entries], self._uses[entries] / self._total)
         events = np.maximum(self.events - self._born[entries], 0)
-        found: Floats = (self.hits.entries[entries] + TRUST * guess) / (events + TRUST)
+        found: Float64s = (self.hits.entries[entries] + TRUST * guess) / (events + TRUST)
         return found
 
-    def slot_chances(self, slots: npt.NDArray[Any]) -> Floats:
+    def slot_chances(self, slots: npt.NDArray[Any]) -> Float64s:
         """Estimate how often slots have a value."""
         guess = self._slot_uses[slots] / self._total
         events = np.maximum(self.events - self._slot_born[slots], 0)
-        found: Floats = (self.hits.slots[slots] + TRUST * guess) / (events + TRUST)
+        found: Float64s = (self.hits.slots[slots] + TRUST * guess) / (events + TRUST)
         return found
 
-    def kept(self, entries: Shorts, slots: Shorts, codes: Floats) -> "tuple[Vocabulary, Moves]":
+    def kept(self, entries: Int32s, slots: Int32s, codes: Float64s) -> "tuple[Vocabulary, Moves]":
         """Give a vocabulary of what is still used, and what became of the old numbers."""
         made = Vocabulary()
         moves = Moves(np.full(self.entries, -1, np.int32), np.full(self.slots, -1, np.int32))
@@ -313,14 +314,14 @@ class Vocabulary:
 class Moves(NamedTuple):
     """The new numbers of old entries and slots; -1 for what is gone."""
 
-    entries: Shorts
-    slots: Shorts
+    entries: Int32s
+    slots: Int32s
 
 
-def ordered(values: Any) -> Ints:
+def ordered(values: Any) -> Int64s:
     """Give whole numbers that have the order of the floats; -0.0 is 0.0."""
     bits = (np.atleast_1d(np.asarray(values, np.float64)) + 0.0).view(np.int64)
-    found: Ints = np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
+    found: Int64s = np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
     return found
 
 
@@ -380,7 +381,7 @@ def _write_others(writer: Writer, given: Sequence[Mapping[tuple[str, Any], int]]
     writer.array("entries", np.array([each for _, _, _, each in found], np.int32))
 
 
-def _read_others(reader: Reader, sides: Sequence[Side], families: Sequence[str]) -> Shorts:
+def _read_others(reader: Reader, sides: Sequence[Side], families: Sequence[str]) -> Int32s:
     """Put the operands of strings into their sides; return their entries."""
     entries = reader.array("entries", np.int32)
     size = len(entries)

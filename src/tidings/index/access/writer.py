@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from tidings.compiled.array_types import Int64s
 from tidings.errors import InvalidSubscription, TidingsError
 from tidings.index.access.encoding import Encoded, encode
 from tidings.index.access.id_table import Names
-from tidings.index.access.kernels.records import Ints
 from tidings.index.access.memtable import RECORDS, Row, Tail, rows_in, rows_of
 from tidings.index.access.merge import Job, carry_deaths, due, renumbered, settled
 from tidings.index.access.segment import Segment
@@ -188,14 +188,14 @@ class Writer:
         for home, _, places in self._at(numbers):
             home.kill(places, version)
 
-    def _at(self, numbers: Sequence[int]) -> Iterator[tuple[Segment | Tail, Ints, Ints]]:
+    def _at(self, numbers: Sequence[int]) -> Iterator[tuple[Segment | Tail, Int64s, Int64s]]:
         """Give who lives together: where, which of the numbers, and their places there."""
         homes, places = self.state.table.home[numbers], self.state.table.place[numbers]
         for serial in np.unique(homes).tolist():
             which = np.flatnonzero(homes == serial)
             yield self._homes.get(serial, self.state.tail), which, places[which].astype(np.int64)
 
-    def _picked(self, numbers: Sequence[int]) -> list[tuple[Ints, Encoded]]:
+    def _picked(self, numbers: Sequence[int]) -> list[tuple[Int64s, Encoded]]:
         """Give subscriptions as they are kept, with which of the numbers they have."""
         ids = self.state.table.ids
         return [(which, home.picked(places, ids)) for home, which, places in self._at(numbers)]

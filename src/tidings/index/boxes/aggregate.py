@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s
 from tidings.errors import TidingsError, described, shown
-from tidings.index.boxes.protocol import Floats
 
-Aggregate = Callable[[Floats], Floats]
+Aggregate = Callable[[Float64s], Float64s]
 
 
-def total(contributions: Floats) -> Floats:
+def total(contributions: Float64s) -> Float64s:
     """Add attribute by attribute, so that every index adds in the same order."""
     result = np.zeros(len(contributions))
     for column in contributions.T:
@@ -25,9 +25,9 @@ def total(contributions: Floats) -> Floats:
     return result
 
 
-def greatest(contributions: Floats) -> Floats:
+def greatest(contributions: Float64s) -> Float64s:
     """Take the greatest contribution."""
-    result: Floats = contributions.max(axis=1)
+    result: Float64s = contributions.max(axis=1)
     return result
 
 
@@ -46,7 +46,7 @@ def aggregate_of(wanted: Any) -> Aggregate:
     return AGGREGATES[wanted]
 
 
-def _checked(function: Aggregate, contributions: Floats) -> Floats:
+def _checked(function: Aggregate, contributions: Float64s) -> Float64s:
     """Return what a function of a user gives; refuse what is not a number for each row."""
     try:
         found = np.asarray(function(contributions), np.float64)

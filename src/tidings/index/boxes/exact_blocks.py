@@ -6,13 +6,14 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from tidings.compiled.aligned import aligned
+from tidings.compiled.array_types import Int64s
 from tidings.compiled.simd import LANES
 from tidings.index import arguments
 from tidings.index.boxes.kernels.cluster import code_bounds, gather
 from tidings.index.boxes.kernels.exact_blocks import Blocks, exact_many, lay_exact, offer_ranks
 from tidings.index.boxes.kernels.quantize import Alive, Asked
 from tidings.index.boxes.kernels.topk_heap import Found
-from tidings.index.boxes.protocol import Answer, Answers, Boxes, Ints, event_of, events_of
+from tidings.index.boxes.protocol import Answer, Answers, Boxes, event_of, events_of
 from tidings.index.boxes.quantize import asked_of, cuts_of
 from tidings.index.boxes.search_base import EVERYBODY, Ids, bytes_of, empty_found, one_answer
 
@@ -29,7 +30,7 @@ class ExactBlocks:
 
     name: ClassVar[str] = "blocks"
 
-    def __init__(self, boxes: Boxes, names: Ints | None = None) -> None:
+    def __init__(self, boxes: Boxes, names: Int64s | None = None) -> None:
         self.attributes = boxes.attributes
         self._boxes, self._names = boxes, np.arange(len(boxes)) if names is None else names
         self.cuts = cuts_of(boxes)
@@ -41,7 +42,7 @@ class ExactBlocks:
         """The bytes of boxes, cuts and blocks."""
         return self._boxes.nbytes + bytes_of((self.cuts, self._blocks, self._names))
 
-    def ranked(self, asked: Asked, k: int, alive: Alive) -> tuple[Ints, Ints, Ints]:
+    def ranked(self, asked: Asked, k: int, alive: Alive) -> tuple[Int64s, Int64s, Int64s]:
         """Give the best ranks of each event, how many, and the counters."""
         best = np.empty((len(asked[2]), min(k, len(self._boxes))), np.int64)
         counts, counters = np.zeros(len(best), np.int64), np.zeros(3, np.int64)
@@ -49,7 +50,7 @@ class ExactBlocks:
         exact_many((self._blocks, bounds, alive), asked, (best, counts), counters)
         return best, counts, counters
 
-    def search(self, asked: Asked, found: Found, alive: Alive) -> Ints:
+    def search(self, asked: Asked, found: Found, alive: Alive) -> Int64s:
         """Offer the best of this index."""
         best, counts, counters = self.ranked(asked, found[0].shape[1], alive)
         held = self._blocks[3], self._boxes.worth, self._names

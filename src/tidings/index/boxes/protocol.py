@@ -16,17 +16,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Bools, Float64s, Int64s
 from tidings.errors import TidingsError, shown
 from tidings.index import arguments
 from tidings.model.values import Range
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Answer = tuple[Ints, Floats]
-Answers = tuple[Ints, Floats, Ints]
+Answer = tuple[Int64s, Float64s]
+Answers = tuple[Int64s, Float64s, Int64s]
 
 
 class BoxIndex(Protocol):
@@ -63,9 +60,9 @@ class BoxIndex(Protocol):
 class Boxes:
     """Lows and highs of shape (n, d), and what they are worth: scores (n) or weights (n, d)."""
 
-    low: Floats
-    high: Floats
-    worth: Floats
+    low: Float64s
+    high: Float64s
+    worth: Float64s
 
     def __len__(self) -> int:
         return len(self.low)
@@ -120,7 +117,7 @@ def boxes_of(low: Any, high: Any, worth: Any) -> Boxes:
     return Boxes(lows, highs, worths)
 
 
-def _refuse(bad: Bools, worths: Floats, rule: str) -> None:
+def _refuse(bad: Bools, worths: Float64s, rule: str) -> None:
     if bad.any():
         place = _first(bad)
         what = "score" if len(place) == 1 else f"attribute {place[1]}: weight"
@@ -140,9 +137,9 @@ class Events:
     `share` in [0, 1] is the probability by which an attribute's weight counts in relaxed matching.
     """
 
-    below: Floats
-    above: Floats
-    share: Floats
+    below: Float64s
+    above: Float64s
+    share: Float64s
 
     def __len__(self) -> int:
         return len(self.below)

@@ -4,8 +4,9 @@ from typing import Final
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s
 from tidings.index.boxes.kernels.quantize import CUTS, Asked, Cuts, code_rows
-from tidings.index.boxes.protocol import Boxes, Events, Floats
+from tidings.index.boxes.protocol import Boxes, Events
 
 SAMPLE: Final = 32_768
 
@@ -26,7 +27,7 @@ def cuts_of(boxes: Boxes) -> Cuts:
     return cuts, counts
 
 
-def quantiles(bounds: Floats) -> Floats:
+def quantiles(bounds: Float64s) -> Float64s:
     """Give at most 254 different numbers, each as often met as the next."""
     found = np.unique(bounds)
     if len(found) <= CUTS:
@@ -43,7 +44,7 @@ def asked_of(cuts: Cuts, events: Events) -> Asked:
     return below, above, events.below, events.above, events.share, peaks, events.ranged
 
 
-def coded(cuts: Cuts, numbers: Floats) -> np.typing.NDArray[np.uint8]:
+def coded(cuts: Cuts, numbers: Float64s) -> np.typing.NDArray[np.uint8]:
     """Give the codes of rows of numbers, each row with a 0 behind, flat."""
     codes = np.zeros((len(numbers), numbers.shape[1] + 1), np.uint8)
     code_rows(cuts, numbers, codes)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from tidings.compiled.aligned import aligned
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.simd import LANES
 from tidings.errors import TidingsError
 from tidings.index import arguments
@@ -22,7 +23,7 @@ from tidings.index.boxes.kernels.relaxed_layout import (
     total_weights,
 )
 from tidings.index.boxes.kernels.topk_heap import Found
-from tidings.index.boxes.protocol import Answer, Answers, Boxes, Floats, Ints, event_of
+from tidings.index.boxes.protocol import Answer, Answers, Boxes, event_of
 from tidings.index.boxes.quantize import cuts_of
 from tidings.index.boxes.search_base import Ids, answered, bytes_of, inverse, one_answer, unpacked
 
@@ -48,7 +49,7 @@ class RelaxedBlocks:
 
     name: ClassVar[str] = "blocks"
 
-    def __init__(self, boxes: Boxes, aggregate: Any = "sum", names: Ints | None = None) -> None:
+    def __init__(self, boxes: Boxes, aggregate: Any = "sum", names: Int64s | None = None) -> None:
         greatest = named_aggregate(aggregate, self.name) == "max"
         if boxes.attributes > MOST:
             raise TidingsError(f"blocks take at most {MOST} attributes, not {boxes.attributes}")
@@ -63,7 +64,7 @@ class RelaxedBlocks:
         """The bytes of cuts and blocks, which hold the boxes too."""
         return bytes_of((self.cuts, self._blocks, self._order))
 
-    def search(self, asked: Asked, found: Found, alive: Alive) -> Ints:
+    def search(self, asked: Asked, found: Found, alive: Alive) -> Int64s:
         """Offer what may be among the best, tile by tile."""
         counters = np.zeros(3, np.int64)
         room = max(4 * LANES, 4 * found[0].shape[1])
@@ -105,7 +106,7 @@ class RelaxedBlocks:
         return f"blocks: {self._about}; 64 a block, heaviest first, by {how}."
 
 
-def relaxed_blocks(boxes: Boxes, cuts: Cuts, greatest: bool, names: Ints) -> tuple[Ids, Held]:
+def relaxed_blocks(boxes: Boxes, cuts: Cuts, greatest: bool, names: Int64s) -> tuple[Ids, Held]:
     """Put the boxes in order of the most that they can score, gather each band, and lay blocks."""
     every = boxes.low, boxes.high, boxes.worth
     totals = np.empty(len(boxes))
@@ -131,7 +132,7 @@ def relaxed_blocks(boxes: Boxes, cuts: Cuts, greatest: bool, names: Ints) -> tup
     return order, (laid, directories, bounds, onwards, least_ids, ids, packed, greatest, middle)
 
 
-def laid_out(packed: Floats, cuts: Cuts, greatest: bool) -> Laid:
+def laid_out(packed: Float64s, cuts: Cuts, greatest: bool) -> Laid:
     """Lay out rows, 64 a block."""
     count = -(-len(packed) // LANES)
     codes = aligned(count * packed.shape[1] * LANES, np.uint8)

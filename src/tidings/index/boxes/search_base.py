@@ -4,10 +4,11 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.index import arguments
 from tidings.index.boxes.kernels.quantize import Alive, Asked, Cuts
 from tidings.index.boxes.kernels.topk_heap import Found, sort_found
-from tidings.index.boxes.protocol import Answers, Boxes, Floats, Ints, events_of
+from tidings.index.boxes.protocol import Answers, Boxes, events_of
 from tidings.index.boxes.quantize import asked_of
 
 Ids = np.typing.NDArray[np.int32]
@@ -25,7 +26,7 @@ class Fast(Protocol):
     def nbytes(self) -> int:
         """The bytes of all arrays."""
 
-    def search(self, asked: Asked, found: Found, alive: Alive) -> Ints:
+    def search(self, asked: Asked, found: Found, alive: Alive) -> Int64s:
         """Offer to each event's heap what may be among its k best; give the counters."""
 
     def places(self) -> Ids:
@@ -35,7 +36,7 @@ class Fast(Protocol):
         """Give boxes back by place; a free attribute weighs 0."""
 
 
-def answered(index: Fast, rows: Any, k: int) -> tuple[Answers, Ints]:
+def answered(index: Fast, rows: Any, k: int) -> tuple[Answers, Int64s]:
     """Answer all events with an index of which everybody lives; give the counters, too."""
     events = events_of(index.attributes, rows)
     found = empty_found(len(events), arguments.width(k, len(events)))
@@ -74,7 +75,7 @@ def inverse(order: Ids) -> Ids:
     return places
 
 
-def unpacked(packed: Floats, places: Any) -> Boxes:
+def unpacked(packed: Float64s, places: Any) -> Boxes:
     """Give boxes of rows; what was free is free again, with the weight 0."""
     rows = packed[places].reshape(len(places), packed.shape[1] // 3, 3)
     free = rows[:, :, 0] > rows[:, :, 1]

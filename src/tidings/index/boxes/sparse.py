@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tidings.compiled.aligned import aligned
+from tidings.compiled.array_types import Int64s
 from tidings.compiled.simd import LANES
 from tidings.index import arguments
 from tidings.index.boxes.aggregate import named_aggregate
@@ -18,7 +19,7 @@ from tidings.index.boxes.kernels.sparse import (
     sparse_totals,
 )
 from tidings.index.boxes.kernels.topk_heap import Found
-from tidings.index.boxes.protocol import Answer, Answers, Boxes, Ints, event_of
+from tidings.index.boxes.protocol import Answer, Answers, Boxes, event_of
 from tidings.index.boxes.quantize import cuts_of
 from tidings.index.boxes.search_base import Ids, answered, bytes_of, inverse, one_answer
 
@@ -31,7 +32,7 @@ class Sparse:
 
     name: ClassVar[str] = "sparse"
 
-    def __init__(self, boxes: Boxes, aggregate: Any = "sum", names: Ints | None = None) -> None:
+    def __init__(self, boxes: Boxes, aggregate: Any = "sum", names: Int64s | None = None) -> None:
         greatest = named_aggregate(aggregate, self.name) == "max"
         self.attributes, self._about = boxes.attributes, boxes.describe()
         self.cuts = cuts_of(boxes)
@@ -44,7 +45,7 @@ class Sparse:
         """The bytes of cuts, predicates and tiles."""
         return bytes_of((self.cuts, self._held, self._order))
 
-    def search(self, asked: Asked, found: Found, alive: Alive) -> Ints:
+    def search(self, asked: Asked, found: Found, alive: Alive) -> Int64s:
         """Offer what may be among the best, tile by tile."""
         counters = np.zeros(2, np.int64)
         sparse_many((self._held, asked, alive, found, counters))
@@ -100,7 +101,7 @@ def predicates_of(boxes: Boxes, order: Any) -> Rows:
     return starts, attributes[places].astype(np.int32), np.ascontiguousarray(bounds[places])
 
 
-def sparse_tiles(boxes: Boxes, cuts: Any, greatest: bool, names: Ints) -> tuple[Any, Held]:
+def sparse_tiles(boxes: Boxes, cuts: Any, greatest: bool, names: Int64s) -> tuple[Any, Held]:
     """Put the boxes in order of the most that they can score, and list their predicates."""
     totals = np.empty(len(boxes))
     sparse_totals(predicates_of(boxes, np.arange(len(boxes))), greatest, totals)

@@ -6,10 +6,11 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import TidingsError, shown
 from tidings.index.intervals.live.index import Live
 from tidings.index.intervals.papers.ir_tree import IrTree
-from tidings.index.intervals.protocol import Floats, IntervalIndex, IntervalRanges, Ints, Ranked
+from tidings.index.intervals.protocol import IntervalIndex, IntervalRanges, Ranked
 from tidings.index.intervals.sopt_r_simd import sopt_r_64
 from tidings.index.intervals.topk_table import TopkTable
 from tidings.model import validate
@@ -142,11 +143,11 @@ class Auto:
         """The bytes of the chosen index."""
         return self.chosen.nbytes
 
-    def top(self, q: float, k: int) -> Ints:
+    def top(self, q: float, k: int) -> Int64s:
         """Give the ids of the k best intervals that `q` stabs; fewer, if there are fewer."""
         return self.chosen.top(q, k)
 
-    def top_many(self, qs: Floats, k: int) -> tuple[Ints, Ints]:
+    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
         """Give a row of ids for each query, filled up with -1, and how many each has."""
         return self.chosen.top_many(qs, k)
 

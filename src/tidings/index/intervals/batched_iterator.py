@@ -5,13 +5,13 @@ from typing import Final
 
 import numpy as np
 
-from tidings.index.intervals.protocol import Ints
+from tidings.compiled.array_types import Int64s
 
 FIRST: Final = 64
 """The first chunk; each is twice as long as the one before, but not longer than the index."""
 
 
-def in_chunks(fetch: Callable[[Ints], int], size: int) -> Iterator[int]:
+def in_chunks(fetch: Callable[[Int64s], int], size: int) -> Iterator[int]:
     """Give ids one by one; `fetch` writes the next ones and says how many there were."""
     chunk = FIRST
     while True:

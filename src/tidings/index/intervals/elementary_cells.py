@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int32s
 from tidings.index.intervals.kernels.cells import cut_cells
-from tidings.index.intervals.protocol import Floats, Ranked
-
-Ids = npt.NDArray[np.int32]
+from tidings.index.intervals.protocol import Ranked
 
 
 @dataclass(frozen=True)
@@ -20,13 +18,13 @@ class Cells:
     `starts[c - 1]`. No interval reaches cell 0, and one with high = +inf is never over.
     """
 
-    starts: Floats
-    first: Ids
-    last: Ids
+    starts: Float64s
+    first: Int32s
+    last: Int32s
     """By rank: the first and the last cell of the interval."""
 
-    by_low: Ids
-    by_high: Ids
+    by_low: Int32s
+    by_high: Int32s
     """The ranks by where they begin, and by where they end."""
 
     @property

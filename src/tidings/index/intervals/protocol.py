@@ -5,13 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import TidingsError
 from tidings.index import arguments
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class IntervalRanges(Protocol):
@@ -20,10 +17,12 @@ class IntervalRanges(Protocol):
     They come as those to points do, and are exactly those of `Scan`.
     """
 
-    def top(self, low: float, high: float, k: int, mode: str = "overlaps") -> Ints:
+    def top(self, low: float, high: float, k: int, mode: str = "overlaps") -> Int64s:
         """Give the ids of the k best intervals that overlap the range, or contain it."""
 
-    def top_many(self, lows: Any, highs: Any, k: int, mode: str = "overlaps") -> tuple[Ints, Ints]:
+    def top_many(
+        self, lows: Any, highs: Any, k: int, mode: str = "overlaps"
+    ) -> tuple[Int64s, Int64s]:
         """Give a row of ids for each range, filled up with -1, and how many each has."""
 
     def iterate(self, low: float, high: float, mode: str = "overlaps") -> Iterator[int]:
@@ -48,10 +47,10 @@ class IntervalIndex(Protocol):
     def ranges(self) -> IntervalRanges:
         """What it answers to events that are ranges."""
 
-    def top(self, q: float, k: int) -> Ints:
+    def top(self, q: float, k: int) -> Int64s:
         """Give the ids of the k best intervals that `q` stabs; fewer, if there are fewer."""
 
-    def top_many(self, qs: Floats, k: int) -> tuple[Ints, Ints]:
+    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
         """Give a row of ids for each query, filled up with -1, and how many each has."""
 
     def iterate(self, q: float) -> Iterator[int]:
@@ -68,16 +67,16 @@ class Ranked:
     After this no structure compares scores: a smaller rank is better.
     """
 
-    low: Floats
-    high: Floats
-    ids: Ints
-    score: Floats
+    low: Float64s
+    high: Float64s
+    ids: Int64s
+    score: Float64s
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
-def checked_columns(low: Any, high: Any, score: Any) -> tuple[Floats, Floats, Floats]:
+def checked_columns(low: Any, high: Any, score: Any) -> tuple[Float64s, Float64s, Float64s]:
     """Give the arrays as float64; NaN and an empty interval are refused by place."""
     lows, highs = arguments.numbers("low", low), arguments.numbers("high", high)
     scores = arguments.numbers("score", score)
@@ -104,7 +103,7 @@ def rank_intervals(low: Any, high: Any, score: Any) -> Ranked:
     return Ranked(lows[ids], highs[ids], ids, scores[ids])
 
 
-def filled(rows: list[Ints], k: int) -> tuple[Ints, Ints]:
+def filled(rows: list[Int64s], k: int) -> tuple[Int64s, Int64s]:
     """Lay rows of different lengths out as the answer of `top_many`."""
     ids = np.full((len(rows), k), -1, dtype=np.int64)
     counts = np.array([len(row) for row in rows], dtype=np.int64)

@@ -9,17 +9,18 @@ from typing import Any, Final
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import TidingsError
 from tidings.index import arguments
 from tidings.index.intervals.batched_iterator import in_chunks
 from tidings.index.intervals.kernels.padding import fill_rest
 from tidings.index.intervals.kernels.rtree import STATE, Tree, Window, window_walk, window_walk_many
-from tidings.index.intervals.protocol import Floats, Ints, Ranked, filled
+from tidings.index.intervals.protocol import Ranked, filled
 from tidings.index.intervals.rtree import rtree_over
 from tidings.model import validate
 
 Within = Callable[[Window], Iterator[int]]
-WithinMany = Callable[[Floats, int], tuple[Ints, Ints]]
+WithinMany = Callable[[Float64s, int], tuple[Int64s, Int64s]]
 
 MODES: Final = ("overlaps", "contained")
 
@@ -37,12 +38,14 @@ class Ranges:
     many: WithinMany | None = None
     """The same for rows of windows at once."""
 
-    def top(self, low: float, high: float, k: int, mode: str = "overlaps") -> Ints:
+    def top(self, low: float, high: float, k: int, mode: str = "overlaps") -> Int64s:
         """Give the ids of the k best intervals; fewer, if there are fewer."""
         window, most = window_of(low, high, mode), min(arguments.count("k", k), sys.maxsize)
         return np.array(list(islice(self.within(window), most)), np.int64)
 
-    def top_many(self, lows: Any, highs: Any, k: int, mode: str = "overlaps") -> tuple[Ints, Ints]:
+    def top_many(
+        self, lows: Any, highs: Any, k: int, mode: str = "overlaps"
+    ) -> tuple[Int64s, Int64s]:
         """Give a row of ids for each range, filled up with -1, and how many each has."""
         windows = windows_of(lows, highs, mode)
         most = arguments.width(k, len(windows))
@@ -68,7 +71,7 @@ def window_of(low: float, high: float, mode: str) -> Window:
     return (end, start) if mode == "overlaps" else (start, end)
 
 
-def windows_of(lows: Any, highs: Any, mode: str) -> Floats:
+def windows_of(lows: Any, highs: Any, mode: str) -> Float64s:
     """Give a row for each range; refused by place."""
     low, high = arguments.numbers("lows", lows), arguments.numbers("highs", highs)
     if low.shape != high.shape or low.ndim != 1:
@@ -118,7 +121,7 @@ class ByScore:
         tree, state = self.tree, np.zeros(STATE, np.int64)
         return in_chunks(lambda out: window_walk(tree, window, state, out), len(tree[2]))
 
-    def within_many(self, windows: Floats, k: int) -> tuple[Ints, Ints]:
+    def within_many(self, windows: Float64s, k: int) -> tuple[Int64s, Int64s]:
         """Give a row of ids for each window."""
         out, counts = np.empty((len(windows), k), np.int64), np.empty(len(windows), np.int64)
         window_walk_many(self.tree, windows, out, counts)

@@ -6,12 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.compiled.aligned import aligned
+from tidings.compiled.array_types import Int64s
 from tidings.compiled.simd import LANES
 from tidings.index.intervals.kernels.rtree import BRANCHING, Tree, grow_extents
-from tidings.index.intervals.protocol import Ints, Ranked
+from tidings.index.intervals.protocol import Ranked
 
 
-def rtree_over(intervals: Ranked, order: Ints, ids: npt.NDArray[np.int64]) -> Tree:
+def rtree_over(intervals: Ranked, order: Int64s, ids: npt.NDArray[np.int64]) -> Tree:
     """Group the intervals, taken by rank in `order`, by b; O(n), n (1 + 2 / (b - 1)) entries."""
     starts, size = level_starts(len(order)), len(order)
     half = int(starts[-1]) + LANES
@@ -29,7 +30,7 @@ def leaves(tree: Tree) -> tuple[Any, Any]:
     return extents[: starts[1]], extents[half : half + starts[1]]
 
 
-def level_starts(size: int) -> Ints:
+def level_starts(size: int) -> Int64s:
     """Give the first row of each level, leaves first, until one node holds a level."""
     starts = [0, size]
     while size > BRANCHING:

@@ -5,8 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.index import arguments
-from tidings.index.intervals.protocol import Floats, Ints, Ranked, filled
+from tidings.index.intervals.protocol import Ranked, filled
 from tidings.index.intervals.ranges import Ranges
 
 
@@ -23,14 +24,14 @@ class IntervalScan:
         """The bytes of the intervals."""
         return sum(each.nbytes for each in vars(self._intervals).values())
 
-    def top(self, q: float, k: int) -> Ints:
+    def top(self, q: float, k: int) -> Int64s:
         """Give the k best; ranks are in order of score, so the first k stabbed ones."""
         every = self._intervals
         point = arguments.number("the query", q)
         stabbed = np.flatnonzero((every.low <= point) & (point <= every.high))
         return every.ids[stabbed[: arguments.count("k", k)]]
 
-    def top_many(self, qs: Floats, k: int) -> tuple[Ints, Ints]:
+    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
         """Answer one query after the other."""
         points = arguments.points("queries", qs)
         most = arguments.width(k, len(points))

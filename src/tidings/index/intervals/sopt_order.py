@@ -4,22 +4,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.index.intervals.elementary_cells import Cells, cells_of
 from tidings.index.intervals.kernels.bitset import empty_bitset
-from tidings.index.intervals.kernels.sopt_constraints import (
-    Ids,
-    arrange,
-    constraint_edges,
-    turn_edges,
-)
-from tidings.index.intervals.protocol import Ints, Ranked
+from tidings.index.intervals.kernels.sopt_constraints import arrange, constraint_edges, turn_edges
+from tidings.index.intervals.protocol import Ranked
 
 
 @dataclass(frozen=True)
 class Arrangement:
     """Ranks in an order that respects the constraint graph, and how many edges that has."""
 
-    order: Ints
+    order: Int64s
     edges: int
 
 
@@ -34,7 +30,7 @@ def arranged(intervals: Ranked) -> Arrangement:
     return Arrangement(order, len(targets))
 
 
-def constraint_graph(cells: Cells) -> tuple[Ints, Ids, Ids]:
+def constraint_graph(cells: Cells) -> tuple[Int64s, Int32s, Int32s]:
     """Give the edges by source, as starts and targets, and how many come in at each rank."""
     size = len(cells.first)
     edges, ends = np.empty(3 * size, np.int32), np.zeros(size, np.int64)

@@ -4,9 +4,9 @@ import math
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.compiled.aligned import aligned
+from tidings.compiled.array_types import Float32s, Float64s, Int64s
 from tidings.index.intervals.kernels.sopt_r_simd import (
     FAN,
     STATE,
@@ -14,14 +14,13 @@ from tidings.index.intervals.kernels.sopt_r_simd import (
     wide_walk,
     wide_walk_many,
 )
-from tidings.index.intervals.protocol import Floats, Ints, Ranked
+from tidings.index.intervals.protocol import Ranked
 from tidings.index.intervals.ranges import ByScore, by_place
 from tidings.index.intervals.sopt_order import arranged
 from tidings.index.intervals.tree_index import Kernels, Walked
 
 WIDE: Final = Kernels(wide_walk, wide_walk_many, STATE)
 
-Singles = npt.NDArray[np.float32]
 
 MIDDLE: Final = 1e290
 """A base within this makes no difference of float64 overflow."""
@@ -46,7 +45,7 @@ def sopt_r_64(intervals: Ranked) -> Walked:
     return Walked("sopt-r-64", len(intervals), tree, WIDE, by_score, {"edges": found.edges})
 
 
-def frame_of(low: Floats, high: Floats) -> Floats:
+def frame_of(low: Float64s, high: Float64s) -> Float64s:
     """Give where float32 is to be fine and how far it must reach: base, reach and scale.
 
     The base is the median bound, so that also times or prices that lie close together, far from 0,
@@ -61,13 +60,13 @@ def frame_of(low: Floats, high: Floats) -> Floats:
     return np.array([base, 2 * farthest, math.ldexp(1.0, -exponent)])
 
 
-def framed(frame: Floats, numbers: Floats) -> Floats:
+def framed(frame: Float64s, numbers: Float64s) -> Float64s:
     """Give numbers as the blocks hold them, before rounding; equal or in the same order."""
-    result: Floats = (numbers - frame[0]) * frame[2]
+    result: Float64s = (numbers - frame[0]) * frame[2]
     return result
 
 
-def block_starts(size: int) -> Ints:
+def block_starts(size: int) -> Int64s:
     """Give the first block of each level, leaves first, until a level is one block."""
     starts, blocks = [0], size
     while len(starts) == 1 or blocks > 1:
@@ -76,7 +75,7 @@ def block_starts(size: int) -> Ints:
     return np.array(starts, np.int64)
 
 
-def blocks_over(low: Floats, high: Floats, starts: Ints) -> Any:
+def blocks_over(low: Float64s, high: Float64s, starts: Int64s) -> Any:
     """Lay the intervals out in blocks, rounded outwards; an unused entry contains nothing."""
     flat = aligned(int(starts[-1]) * 2 * FAN, np.float32)
     blocks = flat.reshape(-1, 2, FAN)
@@ -90,7 +89,7 @@ def blocks_over(low: Floats, high: Floats, starts: Ints) -> Any:
     return flat
 
 
-def rounded_down(numbers: Floats) -> Singles:
+def rounded_down(numbers: Float64s) -> Float32s:
     """Give for each number the greatest float32 that is not above it."""
     near = numbers.astype(np.float32)
     return np.where(near > numbers, np.nextafter(near, np.float32(-np.inf)), near)

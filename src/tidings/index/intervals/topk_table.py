@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.index import arguments
 from tidings.index.intervals.elementary_cells import Cells, cells_of
 from tidings.index.intervals.kernels.bitset import empty_bitset
@@ -18,7 +19,7 @@ from tidings.index.intervals.kernels.topk_table import (
     table_walk,
     table_walk_many,
 )
-from tidings.index.intervals.protocol import Floats, Ints, Ranked
+from tidings.index.intervals.protocol import Ranked
 from tidings.index.intervals.ranges import ByScore, Ranges, scored
 from tidings.index.intervals.sopt_r_simd import sopt_r_64
 from tidings.index.intervals.tree_index import Kernels, Walked
@@ -54,13 +55,13 @@ class TopkTable:
         """What it answers to events that are ranges: those of a tree, not of the lists."""
         return self._table.ranges
 
-    def top(self, q: float, k: int) -> Ints:
+    def top(self, q: float, k: int) -> Int64s:
         """Give the k best; a list shorter than `depth` is all there is."""
         most = arguments.count("k", k)
         found = self._table.top(q, min(most, self.depth))
         return self.deep().top(q, most) if len(found) == self.depth < most else found
 
-    def top_many(self, qs: Floats, k: int) -> tuple[Ints, Ints]:
+    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
         """Look each query up, or ask the tree, if k is above `depth`."""
         most = arguments.count("k", k)
         return (self._table if most <= self.depth else self.deep()).top_many(qs, most)
@@ -106,12 +107,12 @@ def cut(cells: Cells) -> tuple[Any, ...]:
     return cells.starts, cells.first, cells.last, cells.by_low, cells.by_high
 
 
-def room(lists: int, ranks: int) -> tuple[Floats, Ints, Any]:
+def room(lists: int, ranks: int) -> tuple[Float64s, Int64s, Any]:
     """Make room for lists; the first, before everything, is empty."""
     return np.empty(lists), np.zeros(lists + 2, np.int64), np.empty(ranks, np.int32)
 
 
-def grown(lists: tuple[Floats, Ints, Any]) -> tuple[Floats, Ints, Any]:
+def grown(lists: tuple[Float64s, Int64s, Any]) -> tuple[Float64s, Int64s, Any]:
     """Give twice the room, with what was written."""
     wider = room(2 * len(lists[0]), 2 * len(lists[2]))
     for new, old in zip(wider, lists, strict=True):

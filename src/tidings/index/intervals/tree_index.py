@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.index import arguments
 from tidings.index.intervals.batched_iterator import in_chunks
 from tidings.index.intervals.kernels.padding import fill_rest
-from tidings.index.intervals.protocol import Floats, Ints
 from tidings.index.intervals.ranges import ByScore, Ranges
 
-Walk = Callable[[Any, float, Ints, Ints], int]
-WalkMany = Callable[[Any, Floats, Ints, Ints], None]
+Walk = Callable[[Any, float, Int64s, Int64s], int]
+WalkMany = Callable[[Any, Float64s, Int64s, Int64s], None]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Walked:
         """What it answers to events that are ranges."""
         return self.by_score.ranges
 
-    def top(self, q: float, k: int) -> Ints:
+    def top(self, q: float, k: int) -> Int64s:
         """Give the ids of the k best intervals that `q` stabs; fewer, if there are fewer."""
         out = np.empty(min(arguments.count("k", k), self.size), np.int64)
         state = np.zeros(self.kernels.state, np.int64)
@@ -63,7 +63,7 @@ class Walked:
         self._state = state
         return out[:count]
 
-    def top_many(self, qs: Floats, k: int) -> tuple[Ints, Ints]:
+    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
         """Give a row of ids for each query, filled up with -1, and how many each has."""
         points = arguments.points("queries", qs)
         out = np.empty((len(points), arguments.width(k, len(points))), np.int64)
@@ -83,6 +83,6 @@ class Walked:
         nodes, leaves, intervals = self._state[:3].tolist()
         return {"nodes": nodes, "leaves": leaves, "intervals": intervals, **self.notes}
 
-    def state(self) -> Ints:
+    def state(self) -> Int64s:
         """Give the whole state after the last `top`; what it means is said at its kernel."""
         return self._state

@@ -14,11 +14,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Int32s, UInt64s
 from tidings.model.conditions.implication import COMPARISONS, Conjunctions, Work, strictly_covers
 from tidings.model.conditions.predicate import PATTERNS, Predicate
-
-Ints = npt.NDArray[np.int32]
-Words = npt.NDArray[np.uint64]
 
 _ALL: Final = (1 << 64) - 1
 
@@ -31,10 +29,10 @@ class Covered:
     a most specific one of some matching conditions if none of these is among them (PREF 3.2).
     """
 
-    starts: Ints
-    covered: Ints
+    starts: Int32s
+    covered: Int32s
 
-    def of(self, condition: int) -> Ints:
+    def of(self, condition: int) -> Int32s:
         """Give the conditions that one strictly covers."""
         return self.covered[self.starts[condition] : self.starts[condition + 1]]
 
@@ -46,9 +44,9 @@ class _Signatures:
     If one covers another, the other has its attributes, and a single value for each of its own.
     """
 
-    attributes: Words
-    needs: Words
-    has: Words
+    attributes: UInt64s
+    needs: UInt64s
+    has: UInt64s
 
 
 def strictly_covered(conditions: Sequence[Conjunctions], owners: Sequence[Any]) -> Covered:

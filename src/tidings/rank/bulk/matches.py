@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.rank.bulk.kernels.rank import Floats, Ints, Shorts
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 
 
 class Wanted(NamedTuple):
@@ -16,11 +16,11 @@ class Wanted(NamedTuple):
     `matched[matched_starts[m]:matched_starts[m + 1]]`, all of them numbers.
     """
 
-    starts: Ints
-    owners: Shorts
-    ranks: Floats
-    matched_starts: Ints
-    matched: Shorts
+    starts: Int64s
+    owners: Int32s
+    ranks: Float64s
+    matched_starts: Int64s
+    matched: Int32s
 
     def of(self, event: int) -> Iterator[tuple[int, float, list[int]]]:
         """Give the matches of one event: subscriber, rank, subscriptions."""

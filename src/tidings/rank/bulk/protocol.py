@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from tidings.compiled.array_types import Int32s
 from tidings.errors import InvalidPolicy, shown
-from tidings.index.access.kernels.records import Shorts
 from tidings.index.access.kernels.validate import Posed, most_parts
 from tidings.model.records import Event, Subscription
 from tidings.policy import Subscriber
@@ -67,7 +67,7 @@ class Extent(NamedTuple):
     numbers: int
     owners: int
     posed: Posed  # which predicates the records of the index check
-    most_parts: Shorts  # by number of a subscription: the largest of them, or -1
+    most_parts: Int32s  # by number of a subscription: the largest of them, or -1
 
     @classmethod
     def of(cls, owners: int, posed: Posed) -> "Extent":

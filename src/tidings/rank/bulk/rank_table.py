@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.compiled.array_file import Reader, Writer
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.rank.bulk.kernels.rank import (
     MAX,
     MEAN,
@@ -15,11 +16,8 @@ from tidings.rank.bulk.kernels.rank import (
     ROW,
     SUM,
     Book,
-    Floats,
     Hits,
-    Ints,
     Ranked,
-    Shorts,
     rank_events,
 )
 from tidings.rank.bulk.matches import Wanted
@@ -29,17 +27,17 @@ AGGREGATES: Final = {"max": MAX, "mean": MEAN, "min": MIN, "sum": SUM}
 MOST_WORTH: Final = 1e101
 """No worth is larger: scores of the model end at 1e100, and rounding may add a little."""
 EPOCHS: Final = 2_000_000_000
-NOTHING: Final[Floats] = np.empty(0)
+NOTHING: Final[Float64s] = np.empty(0)
 
 
 class Layout(NamedTuple):
     """Subscriptions by number: their owners, worths, and the others that each strictly covers."""
 
-    numbers: Shorts
-    owners: Shorts
-    worths: Floats
-    starts: Ints
-    covered: Shorts
+    numbers: Int32s
+    owners: Int32s
+    worths: Float64s
+    starts: Int64s
+    covered: Int32s
 
     @classmethod
     def without_covers(
@@ -60,9 +58,9 @@ class Ledger:
 
     def __init__(self) -> None:
         self._rows = _fresh_rows(64)
-        self._covered: Shorts = np.empty(64, np.int32)
+        self._covered: Int32s = np.empty(64, np.int32)
         self._people = np.zeros(64, PERSON)
-        self._epoch: Shorts = np.zeros(1, np.int32)
+        self._epoch: Int32s = np.zeros(1, np.int32)
         self._used = self._unused = 0
 
     def lay(self, layout: Layout) -> None:
@@ -89,7 +87,7 @@ class Ledger:
         self._unused += int(self._rows["size"][known].sum())
         self._rows["owner"][known], self._rows["size"][known] = -1, 0
 
-    def rank(self, numbers: Shorts, starts: Ints, worths: Floats = NOTHING) -> Wanted:
+    def rank(self, numbers: Int32s, starts: Int64s, worths: Float64s = NOTHING) -> Wanted:
         """Rank events by their subscriptions, which are given event by event."""
         if self._epoch[0] > EPOCHS - len(starts):
             self._rows["stamp"] = self._people["stamp"] = self._epoch[0] = 0
@@ -146,9 +144,9 @@ class Ledger:
         return made
 
     @property
-    def owners(self) -> Shorts:
+    def owners(self) -> Int32s:
         """The owner of each subscription, or -1."""
-        found: Shorts = self._rows["owner"]
+        found: Int32s = self._rows["owner"]
         return found
 
     @property

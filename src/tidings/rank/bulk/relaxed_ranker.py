@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tidings.compiled.array_file import MOST, Reader, Writer
+from tidings.compiled.array_types import Float64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.model.records import Subscription
-from tidings.rank.bulk.kernels.relaxed import PART, Floats, Pool, weigh_hits
+from tidings.rank.bulk.kernels.relaxed import PART, Pool, weigh_hits
 from tidings.rank.bulk.matches import Wanted
 from tidings.rank.bulk.protocol import Asked, Extent, Owner
 from tidings.rank.bulk.rank_table import MOST_WORTH, Layout, Ledger
@@ -159,7 +160,7 @@ class HeaviestGroup:
         if len(held):
             self._attributes.release(held["attribute"].tolist())
 
-    def _sureness(self, asked: Asked, pool: Pool) -> Floats:
+    def _sureness(self, asked: Asked, pool: Pool) -> Float64s:
         """Give the probability of each predicate that holds; nothing, if all are certain."""
         if not any(event.probabilities for event in asked.events):
             return np.empty(0)

@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.compiled.array_file import Reader, Writer
-from tidings.rank.bulk.kernels.relaxed import Ints, Pool
+from tidings.compiled.array_types import Int64s
+from tidings.rank.bulk.kernels.relaxed import Pool
 
 NOTHING: Final = np.empty(0)
 
@@ -16,8 +17,8 @@ class Spans:
     """For each number a span of values, or none."""
 
     def __init__(self, dtype: Any) -> None:
-        self._firsts: Ints = np.full(64, -1, np.int64)
-        self._sizes: Ints = np.zeros(64, np.int64)
+        self._firsts: Int64s = np.full(64, -1, np.int64)
+        self._sizes: Int64s = np.zeros(64, np.int64)
         self._values = np.empty(64, dtype)
         self._used = 0
 
@@ -70,12 +71,12 @@ class Spans:
         return made
 
     @property
-    def firsts(self) -> Ints:
+    def firsts(self) -> Int64s:
         """Where the span of each number begins, or -1."""
         return self._firsts
 
     @property
-    def sizes(self) -> Ints:
+    def sizes(self) -> Int64s:
         """How long the span of each number is."""
         return self._sizes
 

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from tidings.compiled.array_types import Int64s, UInt64s
 
 SLICE: Final = "tidings_slice"
 SLICES: Final = 8
@@ -39,8 +40,6 @@ BEST: Final = pa.schema(
 
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _BEST_FIRST: Final = [("rank", "descending"), ("us", "descending"), ("id", "ascending")]
-Hashes = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
 
 
 class Who(NamedTuple):
@@ -50,17 +49,17 @@ class Who(NamedTuple):
     us: pa.Array
     ranks: pa.Array
 
-    def take(self, places: Ints) -> "Who":
+    def take(self, places: Int64s) -> "Who":
         """Give some of them."""
         return Who(*(each.take(pa.array(places)) for each in self))
 
-    def best_first(self) -> Ints:
+    def best_first(self) -> Int64s:
         """Give their places by rank, then newer, then smaller id."""
         columns = {"rank": self.ranks, "us": self.us, "id": self.ids}
         found = pc.sort_indices(pa.table(columns), sort_keys=_BEST_FIRST)
         return np.asarray(found.to_numpy(), np.int64)
 
-    def slices(self) -> Ints:
+    def slices(self) -> Int64s:
         """Give the slice of each, the same wherever it is met."""
         us = np.asarray(self.us.to_numpy(), np.int64).view(np.uint64)
         mixed = (us ^ np.asarray(self.ranks.to_numpy(), np.float64).view(np.uint64)) * _MIX
@@ -71,7 +70,7 @@ class Who(NamedTuple):
         return {"ids": self.ids, "published_us": self.us, "ranks": self.ranks}
 
 
-def ballots(who: Who, keys: Hashes) -> Iterator[dict[str, Any]]:
+def ballots(who: Who, keys: UInt64s) -> Iterator[dict[str, Any]]:
     """Give the rows of some candidates, of which each has a row of keys.
 
     Slice 0 hears of all of them, whether it has a key of theirs or not.

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.feed.columnar.event_table import UNNUMBERED
 from tidings.feed.policy_key import counts_published
 from tidings.index_files.overlay_matcher import Served
@@ -24,7 +25,7 @@ from tidings.rank.bulk.kernels.bucketize import (
     split_matches,
 )
 from tidings.rank.bulk.protocol import Unranked
-from tidings.spark.match_stage.match_batch import Ints, Parcel, Shorts
+from tidings.spark.match_stage.match_batch import Parcel
 from tidings.spark.match_stage.period_pruning import pruned
 
 
@@ -106,7 +107,7 @@ class _Parcels:
         self._sequence = np.array([_number(event) for event in events], np.int64)
         self._forms: dict[int, str] = {}
 
-    def of(self, firsts: Ints, done: Ints) -> Parcel:
+    def of(self, firsts: Int64s, done: Int64s) -> Parcel:
         """Give the parcel of a bucket: where it begins, and how much there is."""
         split, first, begin = self._split, firsts[MATCHES], firsts[MATCHED]
         rows = slice(first, first + done[MATCHES])
@@ -129,7 +130,7 @@ class _Parcels:
             self._served.ids.take(split.wishes[begin : begin + done[WISHES]]),
         )
 
-    def _written(self, present: Shorts, needs: Sequence[bool]) -> Iterator[str]:
+    def _written(self, present: Int32s, needs: Sequence[bool]) -> Iterator[str]:
         """Give the forms of events that somebody has to compare with others; else nothing."""
         for each, needed in zip(present.tolist(), needs, strict=True):
             if needed and each not in self._forms:

@@ -7,15 +7,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.formats.binary import Frame, check, reading
 from tidings.model.records import LAST_SEQUENCE
 from tidings.model.values import EARLIEST_US, LATEST_US
-
-Shorts = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 FRAME: Final = Frame(b"tidings-parcel", 2, "a parcel of matches")
 _KINDS: Final = {
@@ -40,15 +36,15 @@ class Parcel(NamedTuple):
     """
 
     events: Sequence[str]
-    us: Ints
-    sequence: Ints
+    us: Int64s
+    sequence: Int64s
     forms: Sequence[str]
     """The events as JSON text; empty texts where nobody in the bucket needs more than the id."""
-    starts: Ints
-    owners: Shorts
-    ranks: Floats
-    matched_starts: Ints
-    matched: Shorts
+    starts: Int64s
+    owners: Int32s
+    ranks: Float64s
+    matched_starts: Int64s
+    matched: Int32s
     subscribers: Sequence[str]
     subscriptions: Sequence[str]
 

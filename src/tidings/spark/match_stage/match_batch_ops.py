@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.feed.columnar.ranked_cohort import spread
-from tidings.spark.match_stage.match_batch import Ints, Parcel, Shorts
+from tidings.spark.match_stage.match_batch import Parcel
 
 _KEYS: Final = [("us", "ascending"), ("sequence", "ascending"), ("id", "ascending")]
 
@@ -44,7 +45,7 @@ def merge(parcels: Sequence[Parcel]) -> Parcel:
     )
 
 
-def in_order(parcel: Parcel) -> Ints:
+def in_order(parcel: Parcel) -> Int64s:
     """Give the places of the events by time, then number, then id."""
     numbers = np.maximum(parcel.sequence, 0)
     ids = pa.array(parcel.events, pa.large_string())
@@ -52,7 +53,7 @@ def in_order(parcel: Parcel) -> Ints:
     return np.asarray(pc.sort_indices(table, sort_keys=_KEYS).to_numpy().astype(np.int64))
 
 
-def select(parcel: Parcel, events: Ints) -> Parcel:
+def select(parcel: Parcel, events: Int64s) -> Parcel:
     """Give some events of a parcel, in the order in which they are named, and only their names."""
     sizes, places = np.diff(parcel.starts)[events], events.tolist()
     return parcel._replace(
@@ -113,7 +114,7 @@ def joined(parcel: Parcel) -> Parcel:
     )
 
 
-def _of_matches(parcel: Parcel, matches: Ints) -> dict[str, Any]:
+def _of_matches(parcel: Parcel, matches: Int64s) -> dict[str, Any]:
     """Give the columns of some matches, and the names that they need."""
     sizes = np.diff(parcel.matched_starts)[matches]
     members = parcel.matched[spread(parcel.matched_starts[matches], sizes)]
@@ -129,12 +130,12 @@ def _of_matches(parcel: Parcel, matches: Ints) -> dict[str, Any]:
     }
 
 
-def _starts(sizes: Sequence[npt.NDArray[Any]]) -> Ints:
+def _starts(sizes: Sequence[npt.NDArray[Any]]) -> Int64s:
     whole = np.concatenate([np.zeros(1, np.int64), *sizes])
     return np.cumsum(whole, dtype=np.int64)
 
 
-def _unified(names: Sequence[Sequence[str]]) -> tuple[list[str], list[Shorts]]:
+def _unified(names: Sequence[Sequence[str]]) -> tuple[list[str], list[Int32s]]:
     """Give all different names, and for each list of them the new numbers."""
     texts = pa.array(list(chain.from_iterable(names)), pa.large_string()).dictionary_encode()
     numbers = np.asarray(texts.indices.to_numpy(), np.int32)
@@ -143,13 +144,13 @@ def _unified(names: Sequence[Sequence[str]]) -> tuple[list[str], list[Shorts]]:
 
 
 def _renumbered(
-    parcels: Sequence[Parcel], column: Callable[[Parcel], Shorts], numbers: Sequence[Shorts]
-) -> Shorts:
+    parcels: Sequence[Parcel], column: Callable[[Parcel], Int32s], numbers: Sequence[Int32s]
+) -> Int32s:
     pairs = zip(parcels, numbers, strict=True)
     return np.concatenate([new[column(each)] for each, new in pairs])
 
 
-def _fewer(numbers: Shorts, names: Sequence[str]) -> tuple[Shorts, list[str]]:
+def _fewer(numbers: Int32s, names: Sequence[str]) -> tuple[Int32s, list[str]]:
     """Give the names that are in use, and their new numbers."""
     used = np.zeros(len(names), np.bool_)
     used[numbers] = True

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Int64s
 from tidings.feed.policy_key import unregistered
 from tidings.index_files.overlay_matcher import Served
 from tidings.model.records import Event
@@ -19,8 +19,6 @@ from tidings.model.values import parse_time_us
 from tidings.policy import Policy
 from tidings.rank.bulk import Wanted
 from tidings.spark.match_stage.kernels.skyband import mark_beaten
-
-Ints = npt.NDArray[np.int64]
 
 
 class Period(NamedTuple):
@@ -63,7 +61,7 @@ def pruned(served: Served, events: Sequence[Event], wanted: Wanted) -> Wanted:
     return wanted.only(kept)
 
 
-def _order(events: Sequence[Event]) -> tuple[Ints, Ints]:
+def _order(events: Sequence[Event]) -> tuple[Int64s, Int64s]:
     """Give the times of events, and their places among all: the newer, then the smaller id."""
     us = np.array([event.published_us for event in events], np.int64)
     order = sorted(range(len(events)), key=lambda each: (-int(us[each]), events[each].id))

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tidings.compiled.array_types import Int64s
 from tidings.errors import StateError, shown
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels.diverse_layout import FAR
@@ -20,7 +21,7 @@ from tidings.formats.binary import Frame, check, reading
 from tidings.index_files.policy_lookup import needs_attributes
 from tidings.index_files.subscriber_bundle import mark_of
 from tidings.policy import Policy, Subscriber
-from tidings.spark.match_stage.match_batch import Ints, Parcel
+from tidings.spark.match_stage.match_batch import Parcel
 from tidings.spark.match_stage.match_batch_ops import (
     empty,
     in_order,
@@ -183,7 +184,7 @@ class Bucket:
             found.append(outcomes.delivered(feeds.advance_rows(now), feeds.names))
         return found
 
-    def _rows(self, parcel: Parcel, numbers: Ints) -> Rows:
+    def _rows(self, parcel: Parcel, numbers: Int64s) -> Rows:
         feeds, sizes = self.feeds, np.diff(parcel.starts)
         slots = feeds.slots(parcel.events, parcel.us, parcel.sequence)
         for slot, form in zip(slots.tolist(), parcel.forms, strict=True):

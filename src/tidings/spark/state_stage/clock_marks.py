@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from tidings.compiled.array_types import Int64s
 
 
 class Tick(NamedTuple):
@@ -41,7 +40,7 @@ class Ticks:
         news = numbers > above[:-1]
         self._us, self._sequence = us[news], numbers[news]
 
-    def numbers(self, us: Ints, sequence: Ints) -> Ints:
+    def numbers(self, us: Int64s, sequence: Int64s) -> Int64s:
         """Give the number of the stream at events in order of publication.
 
         That is the largest one of them so far, and of the ticks before them.

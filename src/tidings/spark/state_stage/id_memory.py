@@ -7,10 +7,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Int64s, UInt64s
 from tidings.formats.binary import check
 
-Ints = npt.NDArray[np.int64]
-Hashes = npt.NDArray[np.uint64]
 _NAME: Final = "the list of ids that a bucket has seen"
 MOST: Final = 1 << 15
 """How many ids are remembered at most, besides those that are not before the watermark."""
@@ -30,7 +29,7 @@ class Seen:
     def __len__(self) -> int:
         return len(self.us)
 
-    def known(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+    def known(self, hashes: UInt64s) -> npt.NDArray[np.bool_]:
         """Tell which ids have come already; O(log n) each."""
         if not len(self):
             return np.zeros(len(hashes), np.bool_)
@@ -38,7 +37,7 @@ class Seen:
         same = (self.low[places] == hashes[:, 0]) & (self.high[places] == hashes[:, 1])
         return np.asarray(same)
 
-    def add(self, hashes: Hashes, us: Ints) -> None:
+    def add(self, hashes: UInt64s, us: Int64s) -> None:
         """Remember new ids, each once."""
         low = np.concatenate([self.low, hashes[:, 0]])
         order = np.argsort(low, kind="stable")
@@ -73,7 +72,7 @@ class Seen:
         self.low, self.high, self.us = low.copy(), high.copy(), us.copy()
 
 
-def hashed(ids: Sequence[str]) -> Hashes:
+def hashed(ids: Sequence[str]) -> UInt64s:
     """Give the hashes of ids, the same in every process."""
     digests = b"".join([blake2b(each.encode(), digest_size=16).digest() for each in ids])
     return np.frombuffer(digests, "<u8").reshape(-1, 2).astype(np.uint64)

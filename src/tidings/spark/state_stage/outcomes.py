@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.errors import clipped, shown
 from tidings.feed.columnar.delivery_batch import Deliveries, Names
 from tidings.feed.columnar.kernels import layout as at
@@ -17,7 +18,7 @@ from tidings.formats.arrow_by_row import written
 from tidings.formats.binary import check, reading
 from tidings.model.records import Delivery, Event
 from tidings.model.values import LATEST_US, format_time, moment
-from tidings.spark.match_stage.match_batch import Floats, Ints, Parcel, Shorts
+from tidings.spark.match_stage.match_batch import Parcel
 
 OUTCOMES: Final = pa.schema(
     {
@@ -76,7 +77,7 @@ def _windows(found: Deliveries) -> pa.Array:
     return pc.binary_join_element_wise(*pieces, "}", "")
 
 
-def _printed(times: Ints) -> pa.Array:
+def _printed(times: Int64s) -> pa.Array:
     """Print microseconds since the epoch as `format_time` does."""
     if len(times) and times[0] < 0:
         return pa.array([format_time(us) for us in times.tolist()], pa.string())
@@ -85,7 +86,7 @@ def _printed(times: Ints) -> pa.Array:
     return pc.binary_join_element_wise(pc.replace_substring(whole, ".000000", ""), "Z", "")
 
 
-def _matched(handles: Shorts, names: Names) -> pa.Array:
+def _matched(handles: Int32s, names: Names) -> pa.Array:
     """Give the ids of the subscriptions behind each handle, in order."""
     starts, members = names.matched.flat(handles)
     used, numbers = np.unique(members, return_inverse=True)
@@ -111,7 +112,7 @@ def plainly_delivered(deliveries: Sequence[Delivery]) -> pa.Table:
     return pa.Table.from_pylist(rows, OUTCOMES)
 
 
-def accounts(subscribers: Sequence[str], owners: Shorts, ranks: Floats) -> pa.Table:
+def accounts(subscribers: Sequence[str], owners: Int32s, ranks: Float64s) -> pa.Table:
     """Say how many matches each subscriber had, and their mean score; in order of the names."""
     counts = np.bincount(owners, minlength=len(subscribers))
     order = np.argsort(owners, kind="stable")

@@ -1,5 +1,6 @@
 """Upkeep of the arrays of many windows: slabs moved together, and what is still in use."""
 
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, kernel
 from tidings.feed.columnar.kernels.layout import (
@@ -19,15 +20,13 @@ from tidings.feed.columnar.kernels.layout import (
     SIZE,
     SLOT,
     Book,
-    Ids,
-    Ints,
 )
 from tidings.feed.columnar.kernels.ranked_list import entry_move, list_free
 from tidings.feed.columnar.kernels.ring_buffer import ring_cell, ring_free
 
 
 @kernel
-def pack_lists(book: Book, order: Ints) -> None:
+def pack_lists(book: Book, order: Int64s) -> None:
     """Move the slabs of lists together, given the rows in the order of their slabs."""
     head, room, used = book[0], book[5], book[6]
     target = 0
@@ -44,7 +43,7 @@ def pack_lists(book: Book, order: Ints) -> None:
 
 
 @kernel
-def pack_rings(book: Book, order: Ints) -> None:
+def pack_rings(book: Book, order: Int64s) -> None:
     """Move the slabs of rings together, given the rows in the order of their slabs."""
     head, ring, room, used = book[0], book[4], book[5], book[6]
     target = 0
@@ -68,7 +67,7 @@ def free_row(book: Book, row: int) -> None:
 
 
 @kernel
-def mark_slots(book: Book, rings: bool, alive: Ids) -> None:
+def mark_slots(book: Book, rings: bool, alive: Int32s) -> None:
     """Mark the event slots that entries or rings still refer to."""
     head, who, ring = book[0], book[3], book[4]
     for row in range(len(head)):
@@ -81,7 +80,7 @@ def mark_slots(book: Book, rings: bool, alive: Ids) -> None:
 
 
 @inlined
-def copy_set(old: Ids, new: Ids, handle: int, used: int) -> int:
+def copy_set(old: Int32s, new: Int32s, handle: int, used: int) -> int:
     """Copy one set behind what is used; give how much is used then."""
     count = old[~handle] + 1
     for at in range(count):
@@ -90,7 +89,7 @@ def copy_set(old: Ids, new: Ids, handle: int, used: int) -> int:
 
 
 @kernel
-def copy_sets(book: Book, old: Ids, new: Ids, used: int) -> int:
+def copy_sets(book: Book, old: Int32s, new: Int32s, used: int) -> int:
     """Copy the sets of matched subscriptions that entries refer to; give how much is used.
 
     A set is its length and its members; an entry refers to it by the complement of its start.

@@ -7,13 +7,8 @@ A decay is three numbers: its kind, its rate or exponent, and its landmark in se
 import math
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.jit import inner, kernel
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 NONE, EXPONENTIAL, POLYNOMIAL, LOGARITHMIC = range(4)
 KIND, PARAMETER, LANDMARK = range(3)
@@ -27,7 +22,7 @@ def log_or_least(x: float) -> float:
 
 
 @inner
-def order_key(decay: Floats, score: float, us: int) -> float:
+def order_key(decay: Float64s, score: float, us: int) -> float:
     """Give what orders fresh scores at every time: the score itself, or ln(score) + ln g(t - L)."""
     kind = decay[KIND]
     if kind == NONE:
@@ -49,7 +44,7 @@ def share_left(then: float, now: float) -> float:
 
 
 @inner
-def fresh_rank(decay: Floats, score: float, us: int, now_us: int) -> float:
+def fresh_rank(decay: Float64s, score: float, us: int, now_us: int) -> float:
     """Give the fresh score at `now_us`: the score times g(t_i - L) / g(t - L)."""
     kind = decay[KIND]
     if kind == NONE:
@@ -65,14 +60,16 @@ def fresh_rank(decay: Floats, score: float, us: int, now_us: int) -> float:
 
 
 @kernel
-def keys_many(decay: Floats, scores: Floats, us: Ints, keys: Floats) -> None:
+def keys_many(decay: Float64s, scores: Float64s, us: Int64s, keys: Float64s) -> None:
     """Write the keys of many scores."""
     for at in range(len(scores)):
         keys[at] = order_key(decay, scores[at], us[at])
 
 
 @kernel
-def fresh_many(decay: Floats, scores: Floats, us: Ints, now_us: Ints, ranks: Floats) -> None:
+def fresh_many(
+    decay: Float64s, scores: Float64s, us: Int64s, now_us: Int64s, ranks: Float64s
+) -> None:
     """Write the fresh ranks of many scores."""
     for at in range(len(scores)):
         ranks[at] = fresh_rank(decay, scores[at], us[at], now_us[at])

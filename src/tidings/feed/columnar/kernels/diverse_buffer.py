@@ -1,5 +1,6 @@
 """What windows that diversify hold: matches that go, spans of them, and what is delivered."""
 
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import nested_inlined, nested_inner
 from tidings.feed.columnar.kernels.decay import fresh_rank
@@ -18,8 +19,6 @@ from tidings.feed.columnar.kernels.diverse_layout import (
     SENT,
     VOTES,
     Events,
-    Ids,
-    Ints,
     Seats,
     World,
     seat_ready,
@@ -58,7 +57,7 @@ Extent = tuple[int, int, int, int]
 
 
 @nested_inlined
-def everything(numbers: Ints) -> Span:
+def everything(numbers: Int64s) -> Span:
     """Give the span of all matches."""
     return (int64(numbers[AXIS]), int64(-FAR), int64(FAR))
 
@@ -98,7 +97,7 @@ def drop_below(world: World, row: int, low: int) -> None:
 
 
 @nested_inner
-def begins(head: Ints, events: Events, numbers: Ints, row: int, match: Match) -> int:
+def begins(head: Int64s, events: Events, numbers: Int64s, row: int, match: Match) -> int:
     """Give where the window begins once a match has come."""
     axis, us = int64(numbers[AXIS]), int64(events[0][match[0]])
     if axis == EVER:
@@ -128,7 +127,7 @@ def held_within(seats: Seats, events: Events, row: int, span: Span) -> tuple[int
 
 
 @nested_inner
-def emit(world: World, sink: Sink, row: int, at: int, chosen: Ids, extent: Extent) -> None:
+def emit(world: World, sink: Sink, row: int, at: int, chosen: Int32s, extent: Extent) -> None:
     """Deliver what is chosen and not delivered yet; then it is."""
     head, slots, handles, scores, born, _, _ = world[0]
     us, decay = world[2][0], world[4][1]
@@ -161,13 +160,13 @@ def pass_all(seats: Seats, row: int) -> None:
 
 
 @nested_inner
-def waits(head: Ints, numbers: Ints, row: int) -> bool:
+def waits(head: Int64s, numbers: Int64s, row: int) -> bool:
     """Tell whether a window waits until it holds k."""
     return numbers[WAIT] > 0 and head[row, HELD] < numbers[K]
 
 
 @nested_inner
-def fewest(numbers: Ints) -> int:
+def fewest(numbers: Int64s) -> int:
     """Give how many candidates a choice needs."""
     return int64(numbers[K]) if numbers[WAIT] else 1
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import nested, nested_inner
 from tidings.compiled.rounding import rounded
@@ -24,8 +25,6 @@ from tidings.feed.columnar.kernels.diverse_layout import (
     RULE,
     SIGMA,
     VOTES,
-    Floats,
-    Ints,
     Traits,
     World,
     stands_at,
@@ -34,9 +33,9 @@ from tidings.feed.columnar.kernels.layout import DONE, LEAVE, K
 
 Span = tuple[int, int, int]
 """An axis, and from where to where on it."""
-Crowd = tuple[Ints, Ints, Floats, Floats, Ints]
+Crowd = tuple[Int64s, Int64s, Float64s, Float64s, Int64s]
 """Of each candidate: place, event slot, rank, key, row of hashes."""
-Part = tuple[Floats, Floats]
+Part = tuple[Float64s, Float64s]
 """The diversifier, and room for partial sums."""
 
 
@@ -82,13 +81,13 @@ def newest_first(world: World, row: int, size: int) -> Crowd:
 
 
 @nested
-def best_first(keys: Floats) -> Ints:
+def best_first(keys: Float64s) -> Int64s:
     """Give the order of candidates by rank; ties stay as they are."""
     return np.argsort(-keys, kind="mergesort")
 
 
 @nested
-def measured(traits: Traits, members: Ints, parts: Floats) -> Floats:
+def measured(traits: Traits, members: Int64s, parts: Float64s) -> Float64s:
     """Give the distances between candidates."""
     size = len(members)
     matrix = np.zeros((size, size))
@@ -100,7 +99,7 @@ def measured(traits: Traits, members: Ints, parts: Floats) -> Floats:
 
 
 @nested
-def near_within(matrix: Floats, alpha: float, near: Near) -> None:
+def near_within(matrix: Float64s, alpha: float, near: Near) -> None:
     """List for each candidate the others within alpha."""
     starts, counts, ids, away = near
     for one in range(len(matrix)):
@@ -113,7 +112,7 @@ def near_within(matrix: Floats, alpha: float, near: Near) -> None:
 
 
 @nested
-def levels_of(matrix: Floats, levels: Ints) -> int:
+def levels_of(matrix: Float64s, levels: Int64s) -> int:
     """Number the different distances, the smallest first; give how many there are."""
     flat = matrix.ravel()
     count = number_hashes(flat.view(np.uint64), levels)
@@ -127,7 +126,7 @@ def levels_of(matrix: Floats, levels: Ints) -> int:
 
 
 @nested
-def near_all(matrix: Floats, near: Near) -> None:
+def near_all(matrix: Float64s, near: Near) -> None:
     """List for each candidate all others, the nearest first; O(n²) where few distances differ."""
     starts, counts, ids, away = near
     size, levels = len(matrix), np.empty(matrix.size, np.int64)
@@ -144,7 +143,7 @@ def near_all(matrix: Floats, near: Near) -> None:
 
 
 @nested
-def by_level(levels: Ints, heads: Ints) -> Ints:
+def by_level(levels: Int64s, heads: Int64s) -> Int64s:
     """Give the order of small numbers, by counting them."""
     heads[:] = 0
     for level in levels:
@@ -159,7 +158,9 @@ def by_level(levels: Ints, heads: Ints) -> Ints:
 
 
 @nested
-def choose_cover(matrix: Floats, ranks: Floats, order: Ints, k: int, part: Floats) -> Ints:
+def choose_cover(
+    matrix: Float64s, ranks: Float64s, order: Int64s, k: int, part: Float64s
+) -> Int64s:
     """Cover all candidates; give the k most relevant of the cover, in order of choice."""
     size = len(ranks)
     best, counts, found = np.empty(size, np.int64), np.zeros(size, np.int64), np.arange(size)
@@ -177,7 +178,7 @@ def choose_cover(matrix: Floats, ranks: Floats, order: Ints, k: int, part: Float
 
 
 @nested
-def choose_by_votes(bands: Any, order: Ints, k: int) -> Ints:
+def choose_by_votes(bands: Any, order: Int64s, k: int) -> Int64s:
     """Give the k candidates of most votes, if they have any; of ties the most relevant."""
     votes = np.empty(len(order), np.int64)
     count_votes(bands, order, votes)
@@ -186,7 +187,7 @@ def choose_by_votes(bands: Any, order: Ints, k: int) -> Ints:
 
 
 @nested
-def most_of(square: Floats, ranks: Floats, sigma: float, k: int) -> Floats:
+def most_of(square: Float64s, ranks: Float64s, sigma: float, k: int) -> Float64s:
     """Bound what each can bring: its rank and half of its m largest distances, for m < k."""
     most, pairs = np.empty((k, len(ranks))), max(k * (k - 1) // 2, 1)
     for each in range(len(ranks)):
@@ -198,7 +199,9 @@ def most_of(square: Floats, ranks: Floats, sigma: float, k: int) -> Floats:
 
 
 @nested
-def choose_best_set(square: Floats, ranks: Floats, ties: Ties, order: Ints, sigma: float) -> Ints:
+def choose_best_set(
+    square: Float64s, ranks: Float64s, ties: Ties, order: Int64s, sigma: float
+) -> Int64s:
     """Give as many as `order` holds of largest divrank, starting from those, newest first."""
     best = (np.sort(order), np.empty(1))
     best_set((square, ranks, sigma), ties, most_of(square, ranks, sigma, len(order)), best)
@@ -206,7 +209,9 @@ def choose_best_set(square: Floats, ranks: Floats, ties: Ties, order: Ints, sigm
 
 
 @nested
-def choose_among(traits: Traits, names: Ints, us: Ints, crowd: Crowd, k: int, plan: Part) -> Ints:
+def choose_among(
+    traits: Traits, names: Int64s, us: Int64s, crowd: Crowd, k: int, plan: Part
+) -> Int64s:
     """Choose at most k of some candidates by covers, votes or sets; fewer than k: best first."""
     _, slots, ranks, keys, members = crowd
     part, parts = plan

@@ -7,6 +7,7 @@ chosen anew. This holds while ranks do not change, that is, without decay.
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int32s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import nested_inlined, nested_inner
 from tidings.compiled.rounding import rounded
@@ -27,8 +28,6 @@ from tidings.feed.columnar.kernels.diverse_layout import (
     KEPT,
     RULE,
     SIGMA,
-    Floats,
-    Ids,
     Traits,
     World,
     kept_from,
@@ -40,7 +39,7 @@ Pair = tuple[float, int, int]
 
 
 @nested_inlined
-def apart(traits: Traits, one: int, other: int, parts: Floats) -> float:
+def apart(traits: Traits, one: int, other: int, parts: Float64s) -> float:
     """Give the distance of two events, by their rows of hashes."""
     rows = traits[0]
     return weighed(rows, one, other, parts) if len(rows[4]) else merged(rows, one, other)
@@ -113,7 +112,7 @@ def best_pair(world: World, row: int, cap: int) -> Pair:
 
 
 @nested_inlined
-def set_pair(world: World, row: int, pair: Pair, chosen: Ids, values: Floats) -> None:
+def set_pair(world: World, row: int, pair: Pair, chosen: Int32s, values: Float64s) -> None:
     """Write a pair down as the first two that are chosen, the older first."""
     times, names = world[2][0], world[2][2]
     one, two = slot_at(world, row, pair[1]), slot_at(world, row, pair[2])
@@ -155,7 +154,7 @@ def wins(world: World, row: int, one: tuple[float, int], other: tuple[float, int
 
 
 @nested_inner
-def next_one(world: World, row: int, cap: int, step: int, chosen: Ids) -> tuple[float, int]:
+def next_one(world: World, row: int, cap: int, step: int, chosen: Int32s) -> tuple[float, int]:
     """Give the candidate that is worth most to those chosen so far, and its worth.
 
     Links are added only while a candidate may win by them.
@@ -185,7 +184,7 @@ def no_links(world: World, place: int) -> None:
 
 @nested_inner
 def grow_on(
-    world: World, row: int, cap: int, span: tuple[int, int], chosen: Ids, values: Floats
+    world: World, row: int, cap: int, span: tuple[int, int], chosen: Int32s, values: Float64s
 ) -> None:
     """Choose from one step to another, behind those that are chosen; all others are candidates."""
     counted = world[5][3]
@@ -200,7 +199,7 @@ def grow_on(
 
 
 @nested_inner
-def grown(world: World, row: int, cap: int, size: int, chosen: Ids, values: Floats) -> None:
+def grown(world: World, row: int, cap: int, size: int, chosen: Int32s, values: Float64s) -> None:
     """Choose `size` of all candidates, two at least; the highest rank stands before the worths."""
     values[0] = -np.inf
     for place in range(cap):
@@ -211,7 +210,7 @@ def grown(world: World, row: int, cap: int, size: int, chosen: Ids, values: Floa
 
 
 @nested_inner
-def wins_at(world: World, row: int, new: int, stand: int, chosen: Ids, values: Floats) -> int:
+def wins_at(world: World, row: int, new: int, stand: int, chosen: Int32s, values: Float64s) -> int:
     """Give the step at which a new match wins over one that stands, and put it there; or -1."""
     ranks, links = world[5][0], world[5][1]
     rule, sigma = int64(world[4][2][RULE]), world[4][2][SIGMA]
@@ -273,7 +272,7 @@ def choose_kept(world: World, row: int, cap: int, new: int) -> bool:
 
 
 @nested_inlined
-def among(chosen: Ids, size: int, place: int) -> bool:
+def among(chosen: Int32s, size: int, place: int) -> bool:
     """Tell whether a place is among the chosen."""
     found = False
     for step in range(size):

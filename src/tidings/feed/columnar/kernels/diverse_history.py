@@ -1,5 +1,6 @@
 """Histories that diversify: members that give way to better ones; and looks that change nothing."""
 
+from tidings.compiled.array_types import Int64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import kernel, nested, nested_inner
 from tidings.feed.columnar.kernels.diverse_buffer import (
@@ -21,7 +22,7 @@ from tidings.feed.columnar.kernels.diverse_choose import (
     lay_span,
     newest_first,
 )
-from tidings.feed.columnar.kernels.diverse_layout import BASE, HELD, SEEN, Ints, World, seat_put
+from tidings.feed.columnar.kernels.diverse_layout import BASE, HELD, SEEN, World, seat_put
 from tidings.feed.columnar.kernels.diverse_swap import swapped
 from tidings.feed.columnar.kernels.layout import (
     AXIS,
@@ -96,7 +97,7 @@ def better_many_diverse(world: World, sink: Sink, offers: Offers) -> None:
 
 
 @kernel
-def peek(world: World, row: int, span: Span, now_us: int, least: int, found: Ints) -> int:
+def peek(world: World, row: int, span: Span, now_us: int, least: int, found: Int64s) -> int:
     """Choose from a span, and change nothing; give how many are chosen.
 
     `found` gets the oldest, the newest and the count of the span. Nothing is chosen from fewer

@@ -7,32 +7,26 @@ kept: taking one costs some nanoseconds, and a choice that is kept needs few of 
 
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import kernel, nested_inlined, nested_inner
 from tidings.diversify.kernels.distances import Rows
 from tidings.feed.columnar.kernels.compaction import copy_set
 from tidings.feed.columnar.kernels.layout import MATCHING, TIME
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Ids = npt.NDArray[np.int32]
-
-Seats = tuple[Ints, Ids, Ids, Floats, Ints, Ints, Ints]
+Seats = tuple[Int64s, Int32s, Int32s, Float64s, Int64s, Int64s, Int64s]
 """head; of each place the event slot, handle, score and born; room; used. Born is twice the number
 of the match, plus 1 where it is delivered, or passed over."""
-Kept = tuple[Ids, Floats, Ids]
+Kept = tuple[Int32s, Float64s, Int32s]
 """The places that were chosen and what they were worth, from `kept_from` of a row on; and of each
 place its votes."""
-Events = tuple[Ints, Ints, Ints]
+Events = tuple[Int64s, Int64s, Int64s]
 """Of each event slot: published_us, sequence, and a number that sorts as its id does."""
-Traits = tuple[Rows, Ints, Any]
+Traits = tuple[Rows, Int64s, Any]
 """The hashes of all events, the row of each event slot there, and its bands for LSH."""
-Plan = tuple[Ints, Floats, Floats]
+Plan = tuple[Int64s, Float64s, Float64s]
 """What the policy says: numbers, the decay, and the diversifier."""
-Bench = tuple[Floats, Floats, Ints, Ints, Ids, Floats, Floats, Floats, Ints]
+Bench = tuple[Float64s, Float64s, Int64s, Int64s, Int32s, Float64s, Float64s, Float64s, Int64s]
 """Room to work in: of each place the rank, links, row of hashes and how many links there are, or -1
 where it is no candidate; what is chosen and its worth; partial sums; a square; winners."""
 World = tuple[Seats, Kept, Events, Traits, Plan, Bench]
@@ -175,7 +169,7 @@ def shift(seats: Seats, kept: Kept, source: int, target: int) -> None:
 
 
 @kernel
-def pack_seats(seats: Seats, kept: Kept, order: Ints) -> None:
+def pack_seats(seats: Seats, kept: Kept, order: Int64s) -> None:
     """Move the slabs together, given the rows in the order of their slabs.
 
     Of what is kept, those parts that have no place in the slabs are empty.
@@ -194,7 +188,7 @@ def pack_seats(seats: Seats, kept: Kept, order: Ints) -> None:
 
 
 @kernel
-def mark_seats(seats: Seats, alive: Ids) -> None:
+def mark_seats(seats: Seats, alive: Int32s) -> None:
     """Mark the event slots that windows still refer to."""
     head, slots, born, room = seats[0], seats[1], seats[4], seats[5]
     for row in range(len(head)):
@@ -206,7 +200,7 @@ def mark_seats(seats: Seats, alive: Ids) -> None:
 
 
 @kernel
-def copy_seat_sets(seats: Seats, old: Ids, new: Ids, used: int) -> int:
+def copy_seat_sets(seats: Seats, old: Int32s, new: Int32s, used: int) -> int:
     """Copy the sets of matched subscriptions that windows refer to; give how much is used."""
     head, handles, born, room = seats[0], seats[2], seats[4], seats[5]
     for row in range(len(head)):

@@ -4,20 +4,11 @@ An event has a band for each table; those with the same band are a bucket, whose
 has its vote. Bands are compared with those of the window: no buckets are kept.
 """
 
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import nested_inlined, nested_inner
 from tidings.feed.columnar.kernels.decay import order_key
-from tidings.feed.columnar.kernels.diverse_layout import (
-    BASE,
-    CAP,
-    GRADE,
-    HELD,
-    KEPT,
-    Ids,
-    Ints,
-    World,
-    newer,
-)
+from tidings.feed.columnar.kernels.diverse_layout import BASE, CAP, GRADE, HELD, KEPT, World, newer
 from tidings.feed.columnar.kernels.layout import K
 
 
@@ -37,7 +28,7 @@ def more_relevant(world: World, one: int, other: int) -> bool:
 
 
 @nested_inner
-def find_winners(world: World, row: int, own: int, winners: Ints) -> None:
+def find_winners(world: World, row: int, own: int, winners: Int64s) -> None:
     """Write for each table the most relevant other one in the bucket of a place, or -1."""
     head, slots, born, room = world[0][0], world[0][1], world[0][4], world[0][5]
     bands, mine = world[3][2], slots[own]
@@ -112,7 +103,7 @@ def elected(world: World, one: int, other: int) -> bool:
 
 
 @nested_inner
-def choose_voted(world: World, row: int, chosen: Ids) -> int:
+def choose_voted(world: World, row: int, chosen: Int32s) -> int:
     """Write the places of most votes; give how many, at most k. Fewer than k: all, by relevance."""
     head, born, room, votes = world[0][0], world[0][4], world[0][5], world[1][2]
     k, base, size = int64(world[4][0][K]), int64(head[row, BASE]), 0

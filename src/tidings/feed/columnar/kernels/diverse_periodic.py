@@ -1,5 +1,6 @@
 """Periods and steps of windows that diversify: chosen from when they end."""
 
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import kernel, nested, nested_inlined, nested_inner
 from tidings.feed.columnar.kernels.decay import KIND, NONE
@@ -27,8 +28,6 @@ from tidings.feed.columnar.kernels.diverse_layout import (
     SEEN,
     VOTES,
     Events,
-    Ids,
-    Ints,
     World,
     seat_put,
     stands_at,
@@ -57,7 +56,7 @@ from tidings.feed.columnar.kernels.ring_buffer import axis_end, has_passed, next
 
 
 @nested_inner
-def due(head: Ints, numbers: Ints, row: int, now: tuple[int, int]) -> bool:
+def due(head: Int64s, numbers: Int64s, row: int, now: tuple[int, int]) -> bool:
     """Tell whether now is past the end that a window waits for."""
     end, axis = int64(head[row, END]), int64(numbers[STEP_AXIS])
     return end != NEVER and has_passed(axis, end, int64(head[row, SEEN]), now[0], now[1])
@@ -168,7 +167,7 @@ def stands_on_step(events: Events, axis: int, slot: int, seen: int) -> int:
 
 
 @nested_inlined
-def open_end(head: Ints, events: Events, numbers: Ints, row: int, slot: int) -> None:
+def open_end(head: Int64s, events: Events, numbers: Int64s, row: int, slot: int) -> None:
     """Set the end of the period or step that the newest match lies in, if none is open."""
     if head[row, END] == NEVER:
         origin, step = int64(numbers[ORIGIN]), int64(numbers[STEP])
@@ -177,7 +176,7 @@ def open_end(head: Ints, events: Events, numbers: Ints, row: int, slot: int) -> 
 
 
 @nested_inlined
-def note_end(head: Ints, sink: Sink, row: int, before: int) -> None:
+def note_end(head: Int64s, sink: Sink, row: int, before: int) -> None:
     """Write down an end that was set, so that it can be found when it has passed."""
     end, ends, progress = head[row, END], sink[2], sink[3]
     if end != before and end != NEVER:  # noqa: PLR1714 - compiled
@@ -206,7 +205,7 @@ def group_many_diverse(world: World, sink: Sink, offers: Offers) -> None:
 
 
 @kernel
-def advance_many_diverse(world: World, sink: Sink, rows: Ids, us: int, sequence: int) -> None:
+def advance_many_diverse(world: World, sink: Sink, rows: Int32s, us: int, sequence: int) -> None:
     """Say that the stream has come to (us, sequence); stop where the sink has no room left."""
     head, progress = world[0][0], sink[3]
     for at in range(progress[NEXT], len(rows)):

@@ -1,5 +1,6 @@
 """Sliding and continuous windows that diversify: chosen from after every match."""
 
+from tidings.compiled.array_types import Int64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import kernel, nested_inner
 from tidings.feed.columnar.kernels.diverse_buffer import (
@@ -26,7 +27,6 @@ from tidings.feed.columnar.kernels.diverse_layout import (
     KEPT,
     RULE,
     VOTES,
-    Ints,
     World,
     kept_from,
     seat_put,
@@ -93,7 +93,7 @@ def choose_again(world: World, sink: Sink, row: int, at: int, new: int, now_us: 
 
 
 @nested_inner
-def passes(numbers: Ints) -> bool:
+def passes(numbers: Int64s) -> bool:
     """Tell whether what is passed over once is never delivered: continuous windows."""
     window = numbers[WINDOW]
     return window == CONTINUOUS or window == BEST  # noqa: PLR1714 - compiled

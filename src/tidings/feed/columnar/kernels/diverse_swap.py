@@ -1,10 +1,11 @@
 """Histories that diversify (PREF Def. 14): which member a match takes the place of."""
 
+from tidings.compiled.array_types import Float64s
 from tidings.compiled.exact_sum import sum_add, sum_total
 from tidings.compiled.jit import nested_inner
 from tidings.compiled.rounding import rounded
 from tidings.feed.columnar.kernels.diverse_greedy import apart, slot_at
-from tidings.feed.columnar.kernels.diverse_layout import SIGMA, Floats, World, newer
+from tidings.feed.columnar.kernels.diverse_layout import SIGMA, World, newer
 from tidings.feed.columnar.kernels.layout import STRICT
 
 RANKS, PAIRS, REST = range(2, 5)
@@ -12,7 +13,7 @@ RANKS, PAIRS, REST = range(2, 5)
 
 
 @nested_inner
-def sum_without(parts: Floats, kind: int, size: int, gone: Floats) -> float:
+def sum_without(parts: Float64s, kind: int, size: int, gone: Float64s) -> float:
     """Give one of the sums without some of its numbers, without error."""
     for each in range(size):
         parts[REST, each] = parts[kind, each]
@@ -42,7 +43,7 @@ def measure_all(world: World, size: int) -> tuple[int, int]:
 
 
 @nested_inner
-def measure_from(world: World, one: int, size: int, out: Floats) -> None:
+def measure_from(world: World, one: int, size: int, out: Float64s) -> None:
     """Write the distances of one place to all of the first."""
     members, parts = world[5][2], world[5][6]
     for other in range(size):
@@ -51,7 +52,7 @@ def measure_from(world: World, one: int, size: int, out: Floats) -> None:
 
 
 @nested_inner
-def swap_values(world: World, size: int, values: Floats) -> None:
+def swap_values(world: World, size: int, values: Float64s) -> None:
     """Write the divrank (PREF Def. 10) of all of the first places but each; O(size²).
 
     Distances that the square has no room for are taken again, so that memory stays O(size).

@@ -7,6 +7,7 @@ of the lowest are tried.
 
 from typing import Final
 
+from tidings.compiled.array_types import Float64s
 from tidings.compiled.exact_mean import mean_without
 from tidings.compiled.exact_sum import PARTS
 from tidings.compiled.jit import inlined, kernel
@@ -27,7 +28,6 @@ from tidings.feed.columnar.kernels.layout import (
     SLOT,
     STRICT,
     WAIT,
-    Floats,
     K,
     Match,
     Offers,
@@ -61,7 +61,7 @@ def forget_old(world: World, row: int, now_us: int, sequence: int) -> int:
 
 
 @inlined
-def rank_members(world: World, row: int, now_us: int, ranks: Floats) -> None:
+def rank_members(world: World, row: int, now_us: int, ranks: Float64s) -> None:
     """Write the fresh ranks of all members."""
     book, events, plan = world
     head, scores, who = book[0], book[2], book[3]

@@ -7,23 +7,18 @@ best first; the matches that its window holds in a slab of `ring`, oldest first.
 
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Ids = npt.NDArray[np.int32]
-
-Book = tuple[Ints, Floats, Floats, Ids, Ids, Ints, Ints]
+Book = tuple[Int64s, Float64s, Float64s, Int32s, Int32s, Int64s, Int64s]
 """head, key, score, who, ring, room, used."""
-Events = tuple[Ints, Ints, Ints]
+Events = tuple[Int64s, Int64s, Int64s]
 """Of each event slot: published_us, sequence, and the order of ids among equal times."""
-Plan = tuple[Ints, Floats, Floats]
+Plan = tuple[Int64s, Float64s, Float64s]
 """What the policy says: numbers, the decay, and scratch for ranks and sums."""
 World = tuple[Book, Events, Plan]
-Sink = tuple[Ints, Floats, Ints, Ints]
+Sink = tuple[Int64s, Float64s, Int64s, Int64s]
 """Deliveries: numbers and ranks; the ends that were set, as (row, end); and what is used up."""
-Offers = tuple[Ids, Ids, Floats, Ids, Ints]
+Offers = tuple[Int32s, Int32s, Float64s, Int32s, Int64s]
 """Of each match: row, event slot, score, handle of what matched, number of the stream."""
 Match = tuple[int, float, int, int]
 """One of them: slot, score, handle, number of the stream."""

@@ -4,6 +4,7 @@ A period keeps its k best, and counts the rest. A jumping window is kept as a sl
 chosen from where a step ends.
 """
 
+from tidings.compiled.array_types import Int32s
 from tidings.compiled.jit import inlined, kernel
 from tidings.feed.columnar.kernels.emit import choose, hand_out_new, note_end, take_in
 from tidings.feed.columnar.kernels.layout import (
@@ -29,7 +30,6 @@ from tidings.feed.columnar.kernels.layout import (
     TIME,
     WAIT,
     WINDOW,
-    Ids,
     K,
     Match,
     Offers,
@@ -162,7 +162,7 @@ def offer_many_in_periods(world: World, sink: Sink, offers: Offers) -> None:
 
 
 @kernel
-def advance_many(world: World, sink: Sink, rows: Ids, us: int, sequence: int) -> None:
+def advance_many(world: World, sink: Sink, rows: Int32s, us: int, sequence: int) -> None:
     """Say that the stream has come to (us, sequence); stop where the sink has no room left."""
     head, progress = world[0][0], sink[3]
     for at in range(progress[NEXT], len(rows)):

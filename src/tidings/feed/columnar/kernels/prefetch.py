@@ -7,6 +7,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from tidings.compiled.array_types import Int32s
 from tidings.compiled.jit import COMPILED, inlined
 from tidings.feed.columnar.kernels.layout import (
     FIRST,
@@ -18,7 +19,6 @@ from tidings.feed.columnar.kernels.layout import (
     RING_CLASS,
     SIZE,
     Book,
-    Ids,
 )
 
 NEAR: Final = 6
@@ -74,7 +74,7 @@ def expect_entries(book: Book, row: int) -> None:
 
 
 @inlined
-def expect(book: Book, rows: Ids, at: int) -> None:
+def expect(book: Book, rows: Int32s, at: int) -> None:
     """Ask for what the offers a little ahead will need."""
     if at + FAR < len(rows):
         expect_head(book, rows[at + FAR])

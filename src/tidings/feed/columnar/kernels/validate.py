@@ -1,20 +1,20 @@
 """What the other kernels of windows rely on, checked where windows are restored."""
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.jit import inner, kernel
-from tidings.feed.columnar.kernels.layout import Floats, Ids, Ints
 
-Sizes = tuple[Ints, Ints]
+Sizes = tuple[Int64s, Int64s]
 """Of each row: how many entries are listed, and how many matches its ring holds."""
-Listed = tuple[Ids, Floats, Ids, Ids]
+Listed = tuple[Int32s, Float64s, Int32s, Int32s]
 """Of each entry, row by row: event slot, key and mark; and the event slots of the rings."""
-Order = tuple[Ints, Ints, Ints]
+Order = tuple[Int64s, Int64s, Int64s]
 """Of each event slot: time, order among equal times, and what a ring is ordered by."""
-Scratch = tuple[Ints, Ints, Ints]
+Scratch = tuple[Int64s, Int64s, Int64s]
 """Of each event slot the cell and the entry that it was last seen in; and counts of cells."""
 
 
 @inner
-def count_to(tree: Ints, place: int) -> int:
+def count_to(tree: Int64s, place: int) -> int:
     """Return how many cells up to a place are noted in a Fenwick tree."""
     found, at = 0, place + 1
     while at > 0:
@@ -24,7 +24,7 @@ def count_to(tree: Ints, place: int) -> int:
 
 
 @inner
-def note_cell(tree: Ints, place: int, held: int) -> None:
+def note_cell(tree: Int64s, place: int, held: int) -> None:
     """Note a cell in a Fenwick tree over `held` cells."""
     at = place + 1
     while at <= held:
@@ -33,7 +33,7 @@ def note_cell(tree: Ints, place: int, held: int) -> None:
 
 
 @inner
-def ring_sound(ring: Ids, order: Ints, cells: Ints, first: int, last: int) -> bool:
+def ring_sound(ring: Int32s, order: Int64s, cells: Int64s, first: int, last: int) -> bool:
     """Tell whether a ring holds each event once and is in order; note the cell of each."""
     for cell in range(first, last):
         slot = ring[cell]
@@ -44,7 +44,7 @@ def ring_sound(ring: Ids, order: Ints, cells: Ints, first: int, last: int) -> bo
 
 
 @inner
-def list_sound(listed: Listed, order: Order, entries: Ints, first: int, last: int) -> bool:
+def list_sound(listed: Listed, order: Order, entries: Int64s, first: int, last: int) -> bool:
     """Tell whether a list holds each event once, the best first: key, then time, then id."""
     slots, keys, us, tie = listed[0], listed[1], order[0], order[1]
     for entry in range(first, last):

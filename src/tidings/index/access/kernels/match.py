@@ -6,6 +6,7 @@ or UNKNOWN; and the first and the last cell of the access interval, if it is one
 
 from typing import Final, NamedTuple
 
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.heaps import heap_offer, heap_sort
 from tidings.compiled.jit import inlined, inner
 from tidings.index.access.kernels.postings import (
@@ -22,12 +23,10 @@ from tidings.index.access.kernels.prefetch import prefetch
 from tidings.index.access.kernels.records import (
     HEAD,
     Hits,
-    Ints,
     Marks,
     Phrases,
     Rows,
     Said,
-    Shorts,
     Weights,
     find_by_scan,
     mark,
@@ -60,16 +59,16 @@ class Room(NamedTuple):
     """Where a question of one reader works, and how much it looked at."""
 
     marks: Marks
-    taken: Shorts  # by number: the last epoch in which it was found
-    lists: Shorts
-    heap: Ints
-    ranks: Shorts
-    rows: Shorts  # those that may hold, looked at together: their records come at once
-    looked: Ints  # predicates, subscriptions, and a sum that nobody reads
+    taken: Int32s  # by number: the last epoch in which it was found
+    lists: Int32s
+    heap: Int64s
+    ranks: Int32s
+    rows: Int32s  # those that may hold, looked at together: their records come at once
+    looked: Int64s  # predicates, subscriptions, and a sum that nobody reads
 
 
 @inlined
-def may_hold(entries: Shorts, at: int, marks: Marks, span: tuple[int, int]) -> int:
+def may_hold(entries: Int32s, at: int, marks: Marks, span: tuple[int, int]) -> int:
     """Tell by an entry alone whether its row may hold: 1 or 0.
 
     Nothing here is a branch, since what comes out is hard to foresee.
@@ -101,7 +100,7 @@ def new_match(part: Part, row: int, room: Room) -> bool:
 
 
 @inlined
-def fetch(words: Shorts, room: Room, count: int) -> None:
+def fetch(words: Int32s, room: Room, count: int) -> None:
     """Read the records to come, so that the memory gets them all at once and not one by one."""
     total = 0
     for at in range(count):
@@ -110,7 +109,7 @@ def fetch(words: Shorts, room: Room, count: int) -> None:
 
 
 @inner
-def take_all(part: Part, room: Room, count: int, size: int, out: Shorts) -> int:
+def take_all(part: Part, room: Room, count: int, size: int, out: Int32s) -> int:
     """Write the numbers of the rows that hold; give how many numbers there are now."""
     fetch(part.rows.words, room, count)
     for at in range(count):
@@ -123,7 +122,7 @@ def take_all(part: Part, room: Room, count: int, size: int, out: Shorts) -> int:
 
 
 @inner
-def find_all(part: Part, asked: Asked, room: Room, span: tuple[int, int], out: Shorts) -> int:
+def find_all(part: Part, asked: Asked, room: Room, span: tuple[int, int], out: Int32s) -> int:
     """Write the numbers of all that cover an event, once each; give where they end.
 
     `span` is the event, and where its numbers begin. What does not fit is counted only.
@@ -144,7 +143,7 @@ def find_all(part: Part, asked: Asked, room: Room, span: tuple[int, int], out: S
 
 
 @inner
-def find_many(part: Part, asked: Asked, room: Room, first: int, starts: Ints, out: Shorts) -> int:
+def find_many(part: Part, asked: Asked, room: Room, first: int, starts: Int64s, out: Int32s) -> int:
     """Write for the events from `first` on the numbers of all that cover them.
 
     `starts` gets where each begins. Give the event whose numbers did not fit, or how many there
@@ -159,7 +158,7 @@ def find_many(part: Part, asked: Asked, room: Room, first: int, starts: Ints, ou
 
 
 @inner
-def scan_many(part: Part, asked: Asked, room: Room, first: int, starts: Ints, out: Shorts) -> int:
+def scan_many(part: Part, asked: Asked, room: Room, first: int, starts: Int64s, out: Int32s) -> int:
     """Write the *ranks* in the same way, by looking at every record: for a part without lists."""
     for event in range(first, len(starts) - 1):
         mark(room.marks, asked.said, asked.phrases, asked.hits, event)
@@ -239,7 +238,7 @@ def find_top(part: Part, asked: Asked, room: Room, event: int, most: int) -> int
 
 
 @inner
-def find_tops(part: Part, asked: Asked, room: Room, limits: Shorts, out: Ints) -> None:
+def find_tops(part: Part, asked: Asked, room: Room, limits: Int32s, out: Int64s) -> None:
     """Write for every event how many of the ranks below its limit cover it, and the k lowest."""
     width = len(room.heap) + 1
     for event in range(len(limits)):
@@ -253,7 +252,7 @@ def find_tops(part: Part, asked: Asked, room: Room, limits: Shorts, out: Ints) -
 
 
 @inner
-def spread(numbers: Shorts, starts: Ints, ends: Ints, out: Shorts) -> None:
+def spread(numbers: Int32s, starts: Int64s, ends: Int64s, out: Int32s) -> None:
     """Append the numbers of every event at its end so far."""
     for event in range(len(starts) - 1):
         at = ends[event]

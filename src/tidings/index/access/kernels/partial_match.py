@@ -6,6 +6,7 @@ and the last cell of an interval.
 
 from typing import Final, NamedTuple
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import sum_add, sum_total
 from tidings.compiled.jit import inlined, inner
 from tidings.compiled.rounding import rounded
@@ -14,10 +15,7 @@ from tidings.index.access.kernels.postings import AT, END, KEY, WIDE, cells_of, 
 from tidings.index.access.kernels.records import (
     AMONG,
     HEAD,
-    Floats,
-    Ints,
     Marks,
-    Shorts,
     check_end,
     check_holds,
     first_member,
@@ -31,26 +29,26 @@ SLACK: Final = 1e-11  # more than rounding and the order of additions can make o
 class Touch(NamedTuple):
     """Where the checks that hold are collected, by subscription."""
 
-    seen: Shorts  # by rank: the last epoch in which it was touched
-    place: Shorts  # by rank: its place among the touched
-    ranks: Shorts  # the touched
-    counts: Shorts  # how many checks of each hold
-    bounds: Floats  # what they weigh together
-    hits: Shorts  # two numbers a check that holds: the place of its subscription, its number
-    partials: Floats
+    seen: Int32s  # by rank: the last epoch in which it was touched
+    place: Int32s  # by rank: its place among the touched
+    ranks: Int32s  # the touched
+    counts: Int32s  # how many checks of each hold
+    bounds: Float64s  # what they weigh together
+    hits: Int32s  # two numbers a check that holds: the place of its subscription, its number
+    partials: Float64s
 
 
 class Touched(NamedTuple):
     """What is found: numbers, and of each the predicates that hold."""
 
-    starts: Ints  # by event
-    numbers: Shorts
-    part_starts: Ints  # by number
-    parts: Shorts
+    starts: Int64s  # by event
+    numbers: Int32s
+    part_starts: Int64s  # by number
+    parts: Int32s
 
 
 @inlined
-def sureness(marks: Marks, words: Shorts, at: int) -> float:
+def sureness(marks: Marks, words: Int32s, at: int) -> float:
     """Give the probability of the attribute of a check that holds."""
     if len(marks.entry_sure) == 0:
         return 1.0
@@ -178,7 +176,7 @@ def weigh(part: Part, marks: Marks, touch: Touch, rank: int) -> float:
 
 
 @inlined
-def offer(scores: Floats, ranks: Ints, size: int, order: Shorts, new: tuple[float, int]) -> int:
+def offer(scores: Float64s, ranks: Int64s, size: int, order: Int32s, new: tuple[float, int]) -> int:
     """Keep a (score, rank) among the best so far, which are in order; give how many there are."""
     score, rank = new
     at = size
@@ -195,7 +193,7 @@ def offer(scores: Floats, ranks: Ints, size: int, order: Shorts, new: tuple[floa
 
 @inner
 def relaxed_top(
-    part: Part, asked: Asked, room: Room, touch: Touch, event: int, best: Floats
+    part: Part, asked: Asked, room: Room, touch: Touch, event: int, best: Float64s
 ) -> int:
     """Put the k best by the weights that hold into `best` and the heap; give their number.
 
@@ -220,7 +218,7 @@ def relaxed_top(
 
 @inner
 def relaxed_tops(
-    part: Part, asked: Asked, room: Room, touch: Touch, best: Floats, out: Ints
+    part: Part, asked: Asked, room: Room, touch: Touch, best: Float64s, out: Int64s
 ) -> None:
     """Write for every event how many are among the k best, their ranks, and their scores."""
     k = best.shape[1]

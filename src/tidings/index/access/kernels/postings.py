@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.jit import inlined, inner, kernel
-from tidings.index.access.kernels.records import HEAD, Ints, Marks, Shorts, check_end
+from tidings.index.access.kernels.records import HEAD, Marks, check_end
 
 SPREAD: Final = 0x9E3779B1
 CELL_BITS: Final = 12
@@ -37,13 +38,13 @@ class Lists(NamedTuple):
     First come the places of a hash table, then the nodes of the trees.
     """
 
-    heads: Shorts
-    entries: Shorts
+    heads: Int32s
+    entries: Int32s
     mask: int  # one less than the places of the hash table
-    cells: Shorts  # by slot: how many cells, a power of two; 0 for no list
-    nodes: Shorts  # by slot: the list of its first cell
-    edges_from: Shorts
-    edges: Ints
+    cells: Int32s  # by slot: how many cells, a power of two; 0 for no list
+    nodes: Int32s  # by slot: the list of its first cell
+    edges_from: Int32s
+    edges: Int64s
 
 
 @inlined
@@ -73,7 +74,7 @@ def cell_of(lists: Lists, slot: int, value: int) -> int:
 
 
 @inlined
-def note_list(lists: Lists, which: int, span: tuple[int, int], size: int, out: Shorts) -> int:
+def note_list(lists: Lists, which: int, span: tuple[int, int], size: int, out: Int32s) -> int:
     """Write a list that is not empty; give how many there are now."""
     start, end = lists.heads[3 * which + 1], lists.heads[3 * which + 4]
     if start == end:
@@ -85,7 +86,7 @@ def note_list(lists: Lists, which: int, span: tuple[int, int], size: int, out: S
 
 
 @inner
-def lists_for(lists: Lists, marks: Marks, ids: int, values: int, out: Shorts) -> int:
+def lists_for(lists: Lists, marks: Marks, ids: int, values: int, out: Int32s) -> int:
     """Write the lists that are not empty, of all that the marked event leads to, once each."""
     size = 0
     for at in range(ids):
@@ -107,7 +108,7 @@ def lists_for(lists: Lists, marks: Marks, ids: int, values: int, out: Shorts) ->
 
 
 @inlined
-def walk_up(lists: Lists, slot: int, span: tuple[int, int], size: int, out: Shorts) -> int:
+def walk_up(lists: Lists, slot: int, span: tuple[int, int], size: int, out: Int32s) -> int:
     """Write the lists from a cell to the root."""
     level, width, at = lists.nodes[slot], lists.cells[slot], span[0]
     while True:
@@ -119,7 +120,7 @@ def walk_up(lists: Lists, slot: int, span: tuple[int, int], size: int, out: Shor
 
 @inner
 def lists_for_several(
-    lists: Lists, marks: Marks, values: tuple[int, int], size: int, out: Shorts
+    lists: Lists, marks: Marks, values: tuple[int, int], size: int, out: Int32s
 ) -> int:
     """Write the lists of a slot with several values, or with a range: all nodes over their hull."""
     slot = marks.slots[values[0]]
@@ -141,7 +142,7 @@ def lists_for_several(
 
 
 @inlined
-def cells_of(lists: Shorts, each: int) -> tuple[int, int]:
+def cells_of(lists: Int32s, each: int) -> tuple[int, int]:
     """Give of a list what the first cell of an interval may be at most, and the last at least."""
     return lists[each + MOST], lists[each + LEAST]
 
@@ -153,7 +154,7 @@ def in_cells(cells: int, span: tuple[int, int]) -> int:
 
 
 @kernel
-def fill_table(found: Ints, heads: Shorts, mask: int) -> Ints:
+def fill_table(found: Int64s, heads: Int32s, mask: int) -> Int64s:
     """Put distinct keys into an empty hash table; give the places."""
     places = np.empty(len(found), np.int64)
     for each in range(len(found)):
@@ -166,7 +167,7 @@ def fill_table(found: Ints, heads: Shorts, mask: int) -> Ints:
 
 
 @kernel
-def fill_names(hashes: Ints, numbers: Shorts, cells: Shorts) -> int:
+def fill_names(hashes: Int64s, numbers: Int32s, cells: Int32s) -> int:
     """Put numbers into cells without one, by the hashes of their names; give how many were free.
 
     Cells that were left are taken again, so that who comes and goes often makes no long ways.
@@ -182,7 +183,7 @@ def fill_names(hashes: Ints, numbers: Shorts, cells: Shorts) -> int:
 
 
 @kernel
-def fill_lists(which: Ints, entries: Shorts, width: int, heads: Shorts, out: Shorts) -> None:
+def fill_lists(which: Int64s, entries: Int32s, width: int, heads: Int32s, out: Int32s) -> None:
     """Put entries, which come in order of rank, into their lists."""
     places = len(heads) // 3
     starts = np.zeros(places + 1, np.int64)
@@ -201,7 +202,7 @@ def fill_lists(which: Ints, entries: Shorts, width: int, heads: Shorts, out: Sho
 
 
 @kernel
-def check_places(words: Shorts, size: int, rows: Ints, places: Ints) -> None:
+def check_places(words: Int32s, size: int, rows: Int64s, places: Int64s) -> None:
     """Write for every check the record that it is in and where it begins."""
     row, check = 0, 0
     while row < size:
@@ -214,7 +215,7 @@ def check_places(words: Shorts, size: int, rows: Ints, places: Ints) -> None:
 
 
 @kernel
-def sort_checks(first: Ints, size: Ints, chance: npt.NDArray[np.float64]) -> Ints:
+def sort_checks(first: Int64s, size: Int64s, chance: npt.NDArray[np.float64]) -> Int64s:
     """Give the checks row by row, in each row those first that hold least often."""
     out = np.empty(size.sum(), np.int64)
     begin = 0

@@ -17,17 +17,13 @@ and lower its low end if overlapping is enough, and the other way round if it mu
 `low <= upper and lower <= high` says in all cases whether an interval holds.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
 from tidings.compiled.jit import inlined, inner, kernel
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Shorts = npt.NDArray[np.int32]
-Bytes = npt.NDArray[Any]  # as narrow as they can be
 
 BETWEEN: Final = 0
 DIFFERS: Final = 1
@@ -41,9 +37,9 @@ SAMPLE: Final = 7  # of so many events and one, one counts, for all of them
 class Rows(NamedTuple):
     """Records in order of rank, and what each rank is."""
 
-    words: Shorts
-    offsets: Shorts  # by rank: its first record; one more for the end
-    notes: Shorts  # by rank: the number of the subscription, and the version in which it died
+    words: Int32s
+    offsets: Int32s  # by rank: its first record; one more for the end
+    notes: Int32s  # by rank: the number of the subscription, and the version in which it died
 
 
 class Weights(NamedTuple):
@@ -52,52 +48,52 @@ class Weights(NamedTuple):
     And of each rank its place in the order of ids.
     """
 
-    part: Bytes
-    weight: Floats
-    order: Shorts
+    part: AnyArray
+    weight: Float64s
+    order: Int32s
 
 
 class Phrases(NamedTuple):
     """What values say: entries to stamp, and a code for their slot, if it is not -1."""
 
-    start: Shorts
-    entries: Shorts
-    slot: Shorts
-    code: Ints
+    start: Int32s
+    entries: Int32s
+    slot: Int32s
+    code: Int64s
 
 
 class Said(NamedTuple):
     """Events in numbers."""
 
-    spans: Ints  # four an event: its first of `heard` and the one after, and so for its values
-    heard: Shorts  # a phrase, or ~entry
-    slots: Shorts
-    upper: Ints
-    lower: Ints
-    sure: Floats  # probabilities of what is heard, then of the values; or nothing
+    spans: Int64s  # four an event: its first of `heard` and the one after, and so for its values
+    heard: Int32s  # a phrase, or ~entry
+    slots: Int32s
+    upper: Int64s
+    lower: Int64s
+    sure: Float64s  # probabilities of what is heard, then of the values; or nothing
 
 
 class Marks(NamedTuple):
     """What holds for the event of the current epoch; of one reader."""
 
-    epoch: Shorts
-    stamp: Shorts  # of entries; then, from `always` on, one that always is, and those of slots
+    epoch: Int32s
+    stamp: Int32s  # of entries; then, from `always` on, one that always is, and those of slots
     always: int
-    slot_stamp: Shorts  # the end of `stamp`
-    slot_span: Shorts  # two a slot: where its values begin and end
-    entry_sure: Floats
-    slot_sure: Floats
-    ids: Shorts  # the entries that are stamped
-    slots: Shorts  # the values, slot by slot
-    upper: Ints
-    lower: Ints
+    slot_stamp: Int32s  # the end of `stamp`
+    slot_span: Int32s  # two a slot: where its values begin and end
+    entry_sure: Float64s
+    slot_sure: Float64s
+    ids: Int32s  # the entries that are stamped
+    slots: Int32s  # the values, slot by slot
+    upper: Int64s
+    lower: Int64s
 
 
 class Hits(NamedTuple):
     """How often entries and slots came so far; readers share it, and may lose a count."""
 
-    entries: Shorts
-    slots: Shorts
+    entries: Int32s
+    slots: Int32s
 
 
 @inlined
@@ -164,14 +160,14 @@ def mark_value(
 
 
 @inlined
-def long(words: Shorts, at: int) -> int:
+def long(words: Int32s, at: int) -> int:
     """Read one bound."""
     high = np.int64(words[at]) << 32
     return high | (np.int64(words[at + 1]) & MASK)  # type: ignore[return-value]
 
 
 @inlined
-def check_end(words: Shorts, at: int) -> int:
+def check_end(words: Int32s, at: int) -> int:
     """Give where the check at a place ends."""
     if words[at] >= 0:
         return at + 1
@@ -180,7 +176,7 @@ def check_end(words: Shorts, at: int) -> int:
 
 
 @inlined
-def check_holds(words: Shorts, at: int, marks: Marks) -> bool:
+def check_holds(words: Int32s, at: int, marks: Marks) -> bool:
     """Tell whether one check holds."""
     if words[at] >= 0:
         return bool(marks.stamp[words[at]] == marks.epoch[0])
@@ -188,7 +184,7 @@ def check_holds(words: Shorts, at: int, marks: Marks) -> bool:
 
 
 @inner
-def other_holds(words: Shorts, at: int, marks: Marks) -> bool:
+def other_holds(words: Int32s, at: int, marks: Marks) -> bool:
     """Tell whether some value of the slot satisfies the check, or some member is stamped."""
     code = ~words[at]
     if code & 3 == AMONG:
@@ -212,7 +208,7 @@ def other_holds(words: Shorts, at: int, marks: Marks) -> bool:
 
 
 @inlined
-def first_member(words: Shorts, at: int, marks: Marks) -> int:
+def first_member(words: Int32s, at: int, marks: Marks) -> int:
     """Give the first stamped entry of an `in`, or -1."""
     for each in range(at + 2, at + 2 + words[at + 1]):
         if marks.stamp[words[each]] == marks.epoch[0]:
@@ -221,7 +217,7 @@ def first_member(words: Shorts, at: int, marks: Marks) -> int:
 
 
 @inlined
-def row_holds(words: Shorts, row: int, marks: Marks) -> int:
+def row_holds(words: Int32s, row: int, marks: Marks) -> int:
     """Give how many checks of a record were made, negative if one failed."""
     at, end, made = row + HEAD, words[row + 1], 0
     while at < end:
@@ -233,7 +229,9 @@ def row_holds(words: Shorts, row: int, marks: Marks) -> int:
 
 
 @inner
-def find_by_scan(rows: Rows, seen: tuple[int, int], marks: Marks, looked: Ints, out: Shorts) -> int:
+def find_by_scan(
+    rows: Rows, seen: tuple[int, int], marks: Marks, looked: Int64s, out: Int32s
+) -> int:
     """Write the ranks that cover the marked event, by looking at every record: the naive check.
 
     `seen` is how many words there are, and the version.
@@ -263,18 +261,18 @@ class Flat(NamedTuple):
     as high bound means that a value differs from the low one.
     """
 
-    start: Ints
-    rank2: Ints
-    entry: Shorts
-    slot: Shorts
-    low: Ints
-    high: Ints
+    start: Int64s
+    rank2: Int64s
+    entry: Int32s
+    slot: Int32s
+    low: Int64s
+    high: Int64s
     differs: npt.NDArray[np.bool_]
-    members: Shorts
+    members: Int32s
 
 
 @inlined
-def put_long(words: Shorts, at: int, value: int) -> None:
+def put_long(words: Int32s, at: int, value: int) -> None:
     """Write one bound."""
     low = value & MASK
     words[at] = value >> 32
@@ -282,7 +280,7 @@ def put_long(words: Shorts, at: int, value: int) -> None:
 
 
 @kernel
-def check_words(flat: Flat) -> Ints:
+def check_words(flat: Flat) -> Int64s:
     """Give how many numbers each check takes."""
     out = np.empty(len(flat.entry), np.int64)
     for check in range(len(out)):
@@ -296,7 +294,7 @@ def check_words(flat: Flat) -> Ints:
 
 
 @kernel
-def write_records(flat: Flat, ends: Ints, words: Shorts) -> None:
+def write_records(flat: Flat, ends: Int64s, words: Int32s) -> None:
     """Write all records; `ends` says where each ends."""
     at = 0
     for row in range(len(flat.rank2)):
@@ -322,7 +320,7 @@ def write_records(flat: Flat, ends: Ints, words: Shorts) -> None:
 
 
 @kernel
-def count_records(rows: Rows, ranks: Ints) -> tuple[int, int, int]:
+def count_records(rows: Rows, ranks: Int64s) -> tuple[int, int, int]:
     """Give how many rows, checks and members of `in` some ranks have."""
     found, checks, members = 0, 0, 0
     for rank in ranks:
@@ -340,7 +338,7 @@ def count_records(rows: Rows, ranks: Ints) -> tuple[int, int, int]:
 
 
 @kernel
-def read_records(rows: Rows, ranks: Ints, flat: Flat, sizes: Ints) -> None:
+def read_records(rows: Rows, ranks: Int64s, flat: Flat, sizes: Int64s) -> None:
     """Read the records of some ranks back into columns: `rank2` is the place among these.
 
     `start` gets the number of each row's first check, `sizes` how many it has.
@@ -361,7 +359,7 @@ def read_records(rows: Rows, ranks: Ints, flat: Flat, sizes: Ints) -> None:
 
 
 @inner
-def read_check(words: Shorts, at: int, flat: Flat, check: int, members: int) -> int:
+def read_check(words: Int32s, at: int, flat: Flat, check: int, members: int) -> int:
     """Read one check; give how many members there are now."""
     word = words[at]
     flat.entry[check], flat.slot[check] = -1, -2

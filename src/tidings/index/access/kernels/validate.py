@@ -9,9 +9,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import AnyArray, Int32s
 from tidings.compiled.jit import inlined, kernel
 from tidings.index.access.kernels.postings import CELL_BITS, FAN_BITS, SPREAD, Lists
-from tidings.index.access.kernels.records import AMONG, BETWEEN, DIFFERS, HEAD, Bytes, Rows, Shorts
+from tidings.index.access.kernels.records import AMONG, BETWEEN, DIFFERS, HEAD, Rows
 
 PROBES: Final = 32  # steps for each place of a hash table; tables that were written take about 2
 ACCESS: Final = 3  # numbers of a posting under the access predicate
@@ -31,13 +32,13 @@ class Places(NamedTuple):
     """Where records and checks lie, as `records_valid` found them."""
 
     begins: npt.NDArray[np.bool_]  # by word: whether a record begins there
-    rows: Shorts  # by check: its record
-    checks: Shorts  # by check: its first word
-    firsts: Shorts  # by rank: its first check; one more for the end
+    rows: Int32s  # by check: its record
+    checks: Int32s  # by check: its first word
+    firsts: Int32s  # by rank: its first check; one more for the end
 
 
 @inlined
-def check_size(words: Shorts, at: int, end: int, sizes: Sizes) -> int:
+def check_size(words: Int32s, at: int, end: int, sizes: Sizes) -> int:
     """Return how many words the check at a place takes, or 0 if it is no check."""
     word = words[at]
     if word >= 0:
@@ -98,7 +99,7 @@ def records_valid(rows: Rows, sizes: Sizes, places: Places) -> bool:
 
 
 @inlined
-def several_marked(words: Shorts, row: int, last: int) -> bool:
+def several_marked(words: Int32s, row: int, last: int) -> bool:
     """Tell whether all records of a rank say that it may be found more than once."""
     while row < last:
         if words[row] & 1 == 0:
@@ -182,7 +183,7 @@ def access_valid(lists: Lists, begins: npt.NDArray[np.bool_], sizes: Sizes) -> b
 
 
 @kernel
-def every_valid(lists: Lists, words: Shorts, places: Places, seen: npt.NDArray[np.bool_]) -> bool:
+def every_valid(lists: Lists, words: Int32s, places: Places, seen: npt.NDArray[np.bool_]) -> bool:
     """Tell whether every posting is that of a check, and no event can lead to a check twice.
 
     Under a key, checks come in order and ask for that key; in the tree of a slot, each is once.
@@ -208,7 +209,7 @@ def every_valid(lists: Lists, words: Shorts, places: Places, seen: npt.NDArray[n
 
 
 @inlined
-def posted_right(entries: Shorts, at: int, places: Places) -> bool:
+def posted_right(entries: Int32s, at: int, places: Places) -> bool:
     """Tell whether a posting has the number, the record and the first word of one check."""
     number = entries[at + 2]
     if number < 0 or number >= len(places.checks):
@@ -218,7 +219,7 @@ def posted_right(entries: Shorts, at: int, places: Places) -> bool:
 
 @inlined
 def slot_valid(
-    lists: Lists, words: Shorts, places: Places, seen: npt.NDArray[np.bool_], slot: int
+    lists: Lists, words: Int32s, places: Places, seen: npt.NDArray[np.bool_], slot: int
 ) -> bool:
     """Tell whether the tree of a slot has checks of that slot, each once."""
     first, width = lists.nodes[slot], lists.cells[slot]
@@ -238,7 +239,7 @@ def slot_valid(
 
 
 @kernel
-def most_parts(part: Bytes, numbers: Shorts, firsts: Shorts, out: Shorts) -> None:
+def most_parts(part: AnyArray, numbers: Int32s, firsts: Int32s, out: Int32s) -> None:
     """Write for each subscription, by number, the largest predicate number of its checks."""
     for rank in range(len(numbers)):
         most = -1
@@ -250,13 +251,13 @@ def most_parts(part: Bytes, numbers: Shorts, firsts: Shorts, out: Shorts) -> Non
 class Posed(NamedTuple):
     """Which predicate every check is, and where the checks of a rank begin."""
 
-    part: Bytes
-    numbers: Shorts  # by rank
-    firsts: Shorts  # by rank, one more for the end
+    part: AnyArray
+    numbers: Int32s  # by rank
+    firsts: Int32s  # by rank, one more for the end
 
 
 @kernel
-def nodes_valid(posed: Posed, firsts: Any, nodes: Shorts) -> bool:
+def nodes_valid(posed: Posed, firsts: Any, nodes: Int32s) -> bool:
     """Tell whether every predicate that some record checks is a node of its owner's graph."""
     for rank in range(len(posed.numbers)):
         first = firsts[posed.numbers[rank]]

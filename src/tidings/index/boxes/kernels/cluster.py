@@ -3,20 +3,17 @@
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Int32s, Int64s, UInt8s
 from tidings.compiled.jit import inner, kernel
 from tidings.compiled.simd import LANES
-from tidings.index.boxes.kernels.quantize import NEVER, Bounds, Cuts, Ints, code_of, is_free
-from tidings.index.boxes.kernels.simd_codes import Codes
-
-Ids = npt.NDArray[np.int32]
+from tidings.index.boxes.kernels.quantize import NEVER, Bounds, Cuts, code_of, is_free
 
 SAMPLE: Final = 256
 
 
 @kernel
-def code_bounds(bounds: Bounds, ids: Ids, cuts: Cuts, out: Codes) -> None:
+def code_bounds(bounds: Bounds, ids: Int32s, cuts: Cuts, out: UInt8s) -> None:
     """Write a row of low and high codes for each rank; what is unconstrained contains all codes."""
     for rank in range(len(ids)):
         for each in range(bounds[0].shape[1]):
@@ -28,7 +25,7 @@ def code_bounds(bounds: Bounds, ids: Ids, cuts: Cuts, out: Codes) -> None:
 
 
 @inner
-def widest_column(codes: Codes, ranks: Ids, start: int, end: int) -> int:
+def widest_column(codes: UInt8s, ranks: Int32s, start: int, end: int) -> int:
     """Give the column whose codes vary most among some of the ranks."""
     step = max(1, (end - start) // SAMPLE)
     widest, most = 0, -1.0
@@ -45,7 +42,7 @@ def widest_column(codes: Codes, ranks: Ids, start: int, end: int) -> int:
 
 @inner
 def sort_by_column(
-    codes: Codes, column: int, ranks: Ids, stretch: tuple[int, int], room: tuple[Ids, Ints]
+    codes: UInt8s, column: int, ranks: Int32s, stretch: tuple[int, int], room: tuple[Int32s, Int64s]
 ) -> None:
     """Sort a stretch of ranks by one column, equal ones as they were; O(n)."""
     start, end = stretch
@@ -63,7 +60,9 @@ def sort_by_column(
 
 
 @kernel
-def gather(codes: Codes, ranks: Ids, band: tuple[int, int], room: tuple[Ids, Ints]) -> None:
+def gather(
+    codes: UInt8s, ranks: Int32s, band: tuple[int, int], room: tuple[Int32s, Int64s]
+) -> None:
     """Halve a band by its widest column, and its halves, until they are blocks; O(n log n)."""
     stack = np.empty((128, 2), np.int64)
     stack[0, 0], stack[0, 1] = band

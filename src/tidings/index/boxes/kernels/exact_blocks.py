@@ -6,28 +6,16 @@ what lies close together, within bands of ranks that grow, so that the bounds of
 
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
+from tidings.compiled.array_types import Float64s, Int32s, Int64s, UInt8s
 from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.heaps import heap_offer, heap_sort
 from tidings.compiled.jit import inner, kernel
 from tidings.compiled.simd import LANES
-from tidings.index.boxes.kernels.quantize import (
-    NEVER,
-    Alive,
-    Asked,
-    Bounds,
-    Floats,
-    Ints,
-    is_alive,
-    is_free,
-)
-from tidings.index.boxes.kernels.simd_codes import Codes, stab
+from tidings.index.boxes.kernels.quantize import NEVER, Alive, Asked, Bounds, is_alive, is_free
+from tidings.index.boxes.kernels.simd_codes import stab
 from tidings.index.boxes.kernels.topk_heap import Found, best_offer
 
-Ids = npt.NDArray[np.int32]
-Blocks = tuple[Codes, Codes, Ids, Ids, Ids, Ids]
+Blocks = tuple[UInt8s, UInt8s, Int32s, Int32s, Int32s, Int32s]
 """Codes of the directories and of the blocks; the rank at each place; ids by rank; the best rank
 of each block; the best rank from each directory on."""
 
@@ -37,7 +25,7 @@ DIRECTORIES, BLOCKS, CHECKED = range(3)
 
 
 @kernel
-def lay_exact(rows: Codes, blocks: Blocks) -> None:
+def lay_exact(rows: UInt8s, blocks: Blocks) -> None:
     """Fill blocks, directories and best ranks; unused lanes contain nothing."""
     directories, codes, ranks, _, best_of_block, best_onwards = blocks
     attributes = rows.shape[1] // 2
@@ -62,7 +50,7 @@ def lay_exact(rows: Codes, blocks: Blocks) -> None:
 
 
 @inner
-def stab_block(codes: Codes, block: int, asked: Asked, row: int) -> int:
+def stab_block(codes: UInt8s, block: int, asked: Asked, row: int) -> int:
     """Give the lanes of a block that contain an event in every attribute."""
     below, above, numbers = asked[0], asked[1], asked[2]
     attributes = numbers.shape[1]
@@ -93,9 +81,9 @@ def exact_directory(
     held: tuple[Blocks, Bounds, Alive],
     event: tuple[Asked, int],
     directory: int,
-    best: Ints,
+    best: Int64s,
     size: int,
-    counters: Ints,
+    counters: Int64s,
 ) -> int:
     """Go through the blocks of a directory for one event; give the size of its answer."""
     directories, codes, ranks, ids, best_of_block, _ = held[0]
@@ -125,8 +113,8 @@ def exact_directory(
 def exact_many(
     held: tuple[Blocks, Bounds, Alive],
     asked: Asked,
-    answers: tuple[Ints, Ints],
-    counters: Ints,
+    answers: tuple[Int64s, Int64s],
+    counters: Int64s,
 ) -> None:
     """Write the best ranks of each event, in order, and how many; directory by directory."""
     best, counts = answers
@@ -149,7 +137,9 @@ def exact_many(
 
 
 @kernel
-def offer_ranks(ranked: tuple[Ints, Ints], held: tuple[Ids, Floats, Ints], found: Found) -> None:
+def offer_ranks(
+    ranked: tuple[Int64s, Int64s], held: tuple[Int32s, Float64s, Int64s], found: Found
+) -> None:
     """Offer the best ranks of each event, whose ids, scores and names are given by rank or id."""
     best, counts = ranked
     ids, worth, names = held

@@ -9,21 +9,19 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int64s, UInt8s
 from tidings.compiled.jit import inner, kernel
-from tidings.index.boxes.kernels.simd_codes import Codes
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bounds = tuple[Floats, Floats]
+Bounds = tuple[Float64s, Float64s]
 """Lows and highs, a row each subscription."""
-Asked = tuple[Codes, Codes, Floats, Floats, Floats, Floats, bool]
+Asked = tuple[UInt8s, UInt8s, Float64s, Float64s, Float64s, Float64s, bool]
 """Events. A predicate [low, high] holds where low <= below and above <= high, which for a point are
 both its number. The codes of `below` and `above`, flat, d + 1 an event of which the last is 0; the
 numbers themselves; the share in [0, 1] by which each attribute counts; the greatest of each event;
 and whether some event is a range."""
 Alive = tuple[npt.NDArray[np.int32], int]
 """The version at which each place died, and the version that is seen; no stamps: all live."""
-Cuts = tuple[Floats, Ints]
+Cuts = tuple[Float64s, Int64s]
 """A row of ascending cuts for each attribute, and how many it has: at most 254."""
 
 CUTS: Final = 254
@@ -52,7 +50,7 @@ def is_alive(alive: Alive, place: int) -> bool:
 
 
 @kernel
-def code_rows(cuts: Cuts, rows: Floats, out: Codes) -> None:
+def code_rows(cuts: Cuts, rows: Float64s, out: UInt8s) -> None:
     """Code events, of which out may have more columns; NaN is a missing value."""
     for row in range(rows.shape[0]):
         for attribute in range(rows.shape[1]):

@@ -12,12 +12,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner, kernel
 from tidings.compiled.rounding import rounded
 from tidings.compiled.simd import LANES
-from tidings.index.boxes.kernels.quantize import Alive, Asked, Floats, Ints, is_alive
+from tidings.index.boxes.kernels.quantize import Alive, Asked, is_alive
 from tidings.index.boxes.kernels.relaxed_layout import Laid
 from tidings.index.boxes.kernels.score_bounds import (
     MOST,
@@ -31,19 +32,18 @@ from tidings.index.boxes.kernels.score_bounds import (
 from tidings.index.boxes.kernels.simd_codes import Few, reach, weigh
 from tidings.index.boxes.kernels.topk_heap import Found, best_offer, best_pop
 
-Ids = npt.NDArray[np.int32]
-Held = tuple[Laid, Laid, Floats, Floats, Ints, Ints, Floats, bool, Laid]
+Held = tuple[Laid, Laid, Float64s, Float64s, Int64s, Int64s, Float64s, bool, Laid]
 """Blocks; directories, none where there are too many attributes for them; of each block its
 greatest total; from each directory on the greatest total and the smallest id; the ids by place; the
 rows by place; whether the greatest weight counts, not the sum; and the middles of the blocks."""
-Waiting = tuple[Floats, Ints, Ints]
+Waiting = tuple[Float64s, Int64s, Int64s]
 """Subscriptions to be weighed exactly, a row each event: minus the most that they may score, and
 their places, as a heap; and how many. The most promising first raise the k-th best, and with it
 what others must reach: most of them are never weighed."""
-Task = tuple[Held, Asked, Alive, Waiting, Found, Ints]
+Task = tuple[Held, Asked, Alive, Waiting, Found, Int64s]
 """What is held, what is asked, who lives, who waits, what was found, and the counters."""
 
-Ahead = tuple[npt.NDArray[np.uint16], Ints, Ints]
+Ahead = tuple[npt.NDArray[np.uint16], Int64s, Int64s]
 """Room for the sums of the first directories and for counting them in bins; and, a row each event,
 the blocks of each directory that are done."""
 
@@ -59,7 +59,7 @@ BLOCKS, WEIGHED, DIRECTORIES = range(3)
 
 
 @inlined
-def held_weight(packed: Floats, place: int, asked: Asked, row: int, greatest: bool) -> float:
+def held_weight(packed: Float64s, place: int, asked: Asked, row: int, greatest: bool) -> float:
     """Give the score of a subscription for an event, or -1 where no predicate holds."""
     below, above, shares = asked[2], asked[3], asked[4]
     total, held = 0.0, False

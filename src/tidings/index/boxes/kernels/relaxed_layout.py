@@ -19,19 +19,18 @@ With `max`, u[j] is the greatest weight and base is 0.
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int32s, UInt8s
 from tidings.compiled.jit import inner, kernel
 from tidings.compiled.rounding import rounded
 from tidings.compiled.simd import LANES
-from tidings.index.boxes.kernels.quantize import NEVER, Cuts, Floats, code_of, is_free
+from tidings.index.boxes.kernels.quantize import NEVER, Cuts, code_of, is_free
 from tidings.index.boxes.kernels.score_bounds import TINY
-from tidings.index.boxes.kernels.simd_codes import GROUP, Codes
+from tidings.index.boxes.kernels.simd_codes import GROUP
 
-Ids = npt.NDArray[np.int32]
-Boxes = tuple[Floats, Floats, Floats]
+Boxes = tuple[Float64s, Float64s, Float64s]
 """Lows, highs and weights, a row each subscription."""
-Laid = tuple[Codes, Floats, Floats]
+Laid = tuple[UInt8s, Float64s, Float64s]
 """Codes of blocks; of each its scale (codes for 1.0), and its error in codes."""
 
 FULL: Final = 255
@@ -39,7 +38,7 @@ FAR: Final = 1e300
 
 
 @kernel
-def total_weights(boxes: Boxes, greatest: bool, out: Floats) -> None:
+def total_weights(boxes: Boxes, greatest: bool, out: Float64s) -> None:
     """Give the score of each subscription if all its predicates hold."""
     low, high, weight = boxes
     for id in range(len(out)):
@@ -51,7 +50,7 @@ def total_weights(boxes: Boxes, greatest: bool, out: Floats) -> None:
 
 
 @kernel
-def pack(boxes: Boxes, order: Ids, packed: Floats) -> None:
+def pack(boxes: Boxes, order: Int32s, packed: Float64s) -> None:
     """Write rows in the order of places that is given."""
     low, high, weight = boxes
     for place in range(len(order)):
@@ -64,7 +63,7 @@ def pack(boxes: Boxes, order: Ids, packed: Floats) -> None:
 
 
 @inner
-def heaviest_group(packed: Floats, block: int, scale: float, greatest: bool) -> float:
+def heaviest_group(packed: Float64s, block: int, scale: float, greatest: bool) -> float:
     """Give the most that a group of attributes weighs in a block, in whole codes or as it is."""
     most = 0.0
     for place in range(block * LANES, min(len(packed), (block + 1) * LANES)):
@@ -81,7 +80,7 @@ def heaviest_group(packed: Floats, block: int, scale: float, greatest: bool) -> 
 
 
 @inner
-def block_scale(packed: Floats, block: int, greatest: bool) -> float:
+def block_scale(packed: Float64s, block: int, greatest: bool) -> float:
     """Choose the finest scale on which every group of a block fits a byte; 0 for no weight."""
     most = heaviest_group(packed, block, 0.0, greatest)
     if not TINY < most < np.inf:
@@ -96,7 +95,7 @@ def block_scale(packed: Floats, block: int, greatest: bool) -> float:
 
 @inner
 def lay_lane(
-    packed: Floats, place: int, cuts: Cuts, codes: Codes, first: int, by: tuple[float, bool]
+    packed: Float64s, place: int, cuts: Cuts, codes: UInt8s, first: int, by: tuple[float, bool]
 ) -> float:
     """Write the codes of one row; give what its weights may exceed them by."""
     scale, greatest = by
@@ -117,7 +116,7 @@ def lay_lane(
 
 
 @kernel
-def lay_blocks(packed: Floats, cuts: Cuts, laid: Laid, greatest: bool) -> None:
+def lay_blocks(packed: Float64s, cuts: Cuts, laid: Laid, greatest: bool) -> None:
     """Lay rows out, 64 a block; unused lanes hold nothing."""
     codes, scales, errors = laid
     attributes = packed.shape[1] // 3
@@ -137,7 +136,7 @@ def lay_blocks(packed: Floats, cuts: Cuts, laid: Laid, greatest: bool) -> None:
 
 
 @kernel
-def hulls(packed: Floats, greatest: bool, out: Floats) -> None:
+def hulls(packed: Float64s, greatest: bool, out: Float64s) -> None:
     """Write the row of each block for its directory."""
     attributes = packed.shape[1] // 3
     for block in range(len(out)):
@@ -162,7 +161,7 @@ def hulls(packed: Floats, greatest: bool, out: Floats) -> None:
 
 
 @kernel
-def middles(packed: Floats, out: Floats) -> None:
+def middles(packed: Float64s, out: Float64s) -> None:
     """Write for each block a row that stands for its boxes: the means of their sides and weights.
 
     Its score says where good answers are likely; nothing else rests on it. An open side counts as

@@ -9,26 +9,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from tidings.compiled.array_types import Int64s, UInt8s, UInt16s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner, wide_vectors
 from tidings.compiled.simd import LANES, splat
 
-Codes = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
 Block = tuple[int, int, bool, bool]
 """Where a block begins, how many attributes it has, whether the greatest weight counts, and whether
 events are ranges, each with two codes an attribute."""
-Rows = tuple[Codes, Codes]
+Rows = tuple[UInt8s, UInt8s]
 """Codes of events: what lows must not exceed, and what highs must reach."""
-Sums = npt.NDArray[np.uint16]
-Few = tuple[Ints, Ints, Ints, Ints, Sums]
+Few = tuple[Int64s, Int64s, Int64s, Int64s, UInt16s]
 """1 or 4 events that go together: their rows; where the codes of each start, what each asks of a
 block, the lanes that meet it, and the sums of 64 lanes for each."""
 
@@ -203,7 +199,7 @@ max_four: Any = weigh_with(greater, 4, point_holds)
 max_range: Any = weigh_with(greater, 1, range_holds)
 
 
-def stab_plain(codes: Codes, lows: int, highs: int, below: int, above: int) -> int:
+def stab_plain(codes: UInt8s, lows: int, highs: int, below: int, above: int) -> int:
     """Give the lanes with low <= below and above <= high."""
     mask = int64(0)
     for lane in range(LANES):
@@ -212,7 +208,7 @@ def stab_plain(codes: Codes, lows: int, highs: int, below: int, above: int) -> i
     return mask
 
 
-def weigh_plain(codes: Codes, block: Block, rows: Rows, few: Few) -> None:
+def weigh_plain(codes: UInt8s, block: Block, rows: Rows, few: Few) -> None:
     """Give for each event the lanes whose holding weights combine to its `least` or more."""
     first, attributes, greatest, _ = block
     _, starts, leasts, masks, sums = few
@@ -232,7 +228,7 @@ def weigh_plain(codes: Codes, block: Block, rows: Rows, few: Few) -> None:
         masks[event] = mask
 
 
-def reach_plain(sums: Sums, first: int, least: int) -> int:
+def reach_plain(sums: UInt16s, first: int, least: int) -> int:
     """Give the lanes whose sum is `least` or more."""
     mask = int64(0)
     for lane in range(LANES):
@@ -242,14 +238,14 @@ def reach_plain(sums: Sums, first: int, least: int) -> int:
 
 
 @inner
-def stab_fast(codes: Codes, lows: int, highs: int, below: int, above: int) -> int:
+def stab_fast(codes: UInt8s, lows: int, highs: int, below: int, above: int) -> int:
     """Give the lanes with low <= below and above <= high."""
     mask: int = stab_vector(codes, lows, highs, below, above)
     return mask
 
 
 @inlined
-def weigh_fast(codes: Codes, block: Block, rows: Rows, few: Few) -> None:
+def weigh_fast(codes: UInt8s, block: Block, rows: Rows, few: Few) -> None:
     """Give for each of 1 or 4 events the lanes whose holding weights combine to its `least`.
 
     Ranges come one by one.
@@ -270,7 +266,7 @@ def weigh_fast(codes: Codes, block: Block, rows: Rows, few: Few) -> None:
 
 
 @inner
-def reach_fast(sums: Sums, first: int, least: int) -> int:
+def reach_fast(sums: UInt16s, first: int, least: int) -> int:
     """Give the lanes whose sum is `least` or more."""
     mask: int = reach_vector(sums, first, least)
     return mask

@@ -8,29 +8,28 @@ lacks costs nothing. What holds is added up, in codes, where the subscription st
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s, UInt8s, UInt16s
 from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner, kernel
 from tidings.compiled.rounding import rounded
 from tidings.compiled.simd import LANES
-from tidings.index.boxes.kernels.quantize import Alive, Asked, Cuts, Floats, Ints, code_of, is_alive
+from tidings.index.boxes.kernels.quantize import Alive, Asked, Cuts, code_of, is_alive
 from tidings.index.boxes.kernels.score_bounds import MOST, TINY, is_full, is_over, least_codes
-from tidings.index.boxes.kernels.simd_codes import Codes, Sums, reach, stab
+from tidings.index.boxes.kernels.simd_codes import reach, stab
 from tidings.index.boxes.kernels.topk_heap import Found, best_offer
 
-Ids = npt.NDArray[np.int32]
-Rows = tuple[Ints, Ids, Floats]
+Rows = tuple[Int64s, Int32s, Float64s]
 """Where the predicates of each subscription, in order, start; their attributes; and low, high and
 weight of each."""
-Tiles = tuple[Ints, Codes, Sums, Sums, Floats, Floats, Ints, Ints]
+Tiles = tuple[Int64s, UInt8s, UInt16s, UInt16s, Float64s, Float64s, Int64s, Int64s]
 """Where the predicates of each tile and attribute start; the codes of their lows, then of their
 highs; where each stands in the tile, and its weight; of each tile its scale (codes for 1.0), and
 the greatest score within; the ids in order; the smallest id from each tile on."""
 Held = tuple[Tiles, Rows, bool]
 """Tiles, rows, and whether the greatest weight counts, not the sum."""
-Task = tuple[Held, Asked, Alive, Found, Ints]
+Task = tuple[Held, Asked, Alive, Found, Int64s]
 """What is held, what is asked, who lives, what was found, and the counters."""
 
 TILE: Final = 8192
@@ -39,7 +38,7 @@ PREDICATES, WEIGHED = range(2)
 
 
 @kernel
-def sparse_totals(rows: Rows, greatest: bool, out: Floats) -> None:
+def sparse_totals(rows: Rows, greatest: bool, out: Float64s) -> None:
     """Give the greatest score of each subscription."""
     starts, _, bounds = rows
     for row in range(len(out)):
@@ -63,7 +62,7 @@ def tile_scale(rows: Rows, first: int, last: int, greatest: bool) -> float:
 
 
 @kernel
-def lay_sparse(rows: Rows, cuts: Cuts, tiles: Tiles, totals: Floats, greatest: bool) -> None:
+def lay_sparse(rows: Rows, cuts: Cuts, tiles: Tiles, totals: Float64s, greatest: bool) -> None:
     """Fill the tiles from rows in order of their totals; a counting sort by attribute in each."""
     starts, attributes, bounds = rows
     places, codes, stands, weights, scales, greatests, ids, least_ids = tiles
@@ -113,7 +112,7 @@ def held_predicates(rows: Rows, row: int, asked: Asked, event: int, greatest: bo
 
 
 @inner
-def add_up(held: Held, tile: int, asked: Asked, event: int, sums: Sums) -> int:
+def add_up(held: Held, tile: int, asked: Asked, event: int, sums: UInt16s) -> int:
     """Add up the codes of what holds in a tile; give how many predicates were compared."""
     (places, codes, stands, weights, _, _, _, _), _, greatest = held
     below, above = asked[0], asked[1]
@@ -146,7 +145,7 @@ def sparse_least(task: Task, tile: int, event: int) -> int:
 
 
 @inner
-def sparse_tile(task: Task, tile: int, event: int, sums: Sums) -> None:
+def sparse_tile(task: Task, tile: int, event: int, sums: UInt16s) -> None:
     """Weigh exactly what may come among the best; leave the sums at 0."""
     held, asked, alive, found, counters = task
     tiles, rows, greatest = held

@@ -1,15 +1,11 @@
 """The k best of scored ids, best score first, ties by smaller id: a heap with the worst on top."""
 
-import numpy as np
-import numpy.typing as npt
-
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.jit import inner, kernel
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Best = tuple[Floats, Ints, int]
+Best = tuple[Float64s, Int64s, int]
 """Rows of k scores and of k ids, and the row that is meant: a view of it would cost more."""
-Found = tuple[Floats, Ints, Ints]
+Found = tuple[Float64s, Int64s, Int64s]
 """A heap of scores and ids for each event, a row each, and how many it has."""
 
 

@@ -2,13 +2,14 @@
 
 from typing import Final
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.jit import inlined, inner, kernel
-from tidings.index.boxes.kernels.quantize import Alive, Asked, Floats, Ints, is_alive
+from tidings.index.boxes.kernels.quantize import Alive, Asked, is_alive
 from tidings.index.boxes.kernels.relaxed_blocks import held_weight
 from tidings.index.boxes.kernels.score_bounds import is_over
 from tidings.index.boxes.kernels.topk_heap import Found, best_offer
 
-Pile = tuple[Floats, Floats, Ints]
+Pile = tuple[Float64s, Float64s, Int64s]
 """Rows as blocks have them, without weights for exact matching; what each may score at most, which
 is what it scores in exact matching; the ids."""
 
@@ -17,7 +18,7 @@ CERTAIN: Final = 1.0
 
 
 @inner
-def all_hold(packed: Floats, place: int, asked: Asked, row: int) -> bool:
+def all_hold(packed: Float64s, place: int, asked: Asked, row: int) -> bool:
     """Say whether every predicate of a box holds for an event; free ones have low > high."""
     below, above = asked[2], asked[3]
     for each in range(below.shape[1]):

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
+from tidings.compiled.array_types import Int64s
 from tidings.errors import TidingsError, shown
 from tidings.index import arguments
 from tidings.index.background import Rebuild
@@ -24,7 +25,7 @@ from tidings.index.boxes.live.runs import (
     put,
     run_of,
 )
-from tidings.index.boxes.protocol import Answer, Answers, Boxes, Ints, boxes_of, event_of, events_of
+from tidings.index.boxes.protocol import Answer, Answers, Boxes, boxes_of, event_of, events_of
 from tidings.index.boxes.relaxed_blocks import MOST, RelaxedBlocks
 from tidings.index.boxes.search_base import Fast, empty_found, one_answer, sorted_found
 from tidings.index.boxes.sparse import Sparse
@@ -112,7 +113,7 @@ class Live:
         """Insert a box; give its id."""
         return int(self.insert_many([low], [high], [worth])[0])
 
-    def insert_many(self, low: Any, high: Any, worth: Any) -> Ints:
+    def insert_many(self, low: Any, high: Any, worth: Any) -> Int64s:
         """Insert boxes, seen all at once; give their ids. All are refused if one is wrong."""
         boxes = self._checked(low, high, worth)
         with self._rebuild.lock:
@@ -196,29 +197,31 @@ class Live:
             )
         return boxes
 
-    def _find(self, ids: Ints) -> list[tuple[Run | None, Ints, Ints]]:
+    def _find(self, ids: Int64s) -> list[tuple[Run | None, Int64s, Int64s]]:
         """Give for the pile and for each run which of the ids live there, and where."""
         at = np.fromiter((self._young.get(id, -1) for id in ids.tolist()), np.int64, len(ids))
-        places: list[tuple[Run | None, Ints]] = [(None, at)]
+        places: list[tuple[Run | None, Int64s]] = [(None, at)]
         places += [(run, run.find(ids)) for run in self._state.runs]
         missing = np.logical_and.reduce([at < 0 for _, at in places])
         if missing.any():
             raise TidingsError(f"there is no subscription {ids[np.argmax(missing)]}")
         return [(run, np.flatnonzero(at >= 0), at[at >= 0]) for run, at in places]
 
-    def _bounds(self, found: list[tuple[Run | None, Ints, Ints]], count: int) -> tuple[Any, Any]:
+    def _bounds(
+        self, found: list[tuple[Run | None, Int64s, Int64s]], count: int
+    ) -> tuple[Any, Any]:
         low, high = np.empty((count, self.attributes)), np.empty((count, self.attributes))
         for run, which, at in found:
             boxes = self._held(run, at)
             low[which], high[which] = boxes.low, boxes.high
         return low, high
 
-    def _held(self, run: Run | None, at: Ints) -> Boxes:
+    def _held(self, run: Run | None, at: Int64s) -> Boxes:
         if run is None:
             return in_pile(self._state.pile, at, self._how)
         return run.index.held(run.places[at])
 
-    def _kill(self, found: list[tuple[Run | None, Ints, Ints]]) -> None:
+    def _kill(self, found: list[tuple[Run | None, Int64s, Int64s]]) -> None:
         """Stamp boxes as dead from the next version on."""
         for run, _, at in found:
             if run is None:
@@ -286,7 +289,7 @@ def first_to_join(state: State) -> int:
     return first
 
 
-def distinct(ids: Any) -> Ints:
+def distinct(ids: Any) -> Int64s:
     """Give ids, if none is given twice."""
     wanted = arguments.ids_of("subscription", ids)
     if len(np.unique(wanted)) < len(wanted):
@@ -304,7 +307,7 @@ def maker(boxes: Boxes, aggregate: Any, over: Any) -> Make:
     few = fill < FILL or boxes.attributes > MOST
     kind = Sparse if over == "sparse" or (over == "auto" and few) else RelaxedBlocks
 
-    def make(some: Boxes, names: Ints) -> Fast:
+    def make(some: Boxes, names: Int64s) -> Fast:
         return kind(some, aggregate, names)
 
     return make

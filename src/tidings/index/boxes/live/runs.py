@@ -6,17 +6,18 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from tidings.compiled.array_types import Int64s
 from tidings.index.boxes.kernels.quantize import Cuts
 from tidings.index.boxes.kernels.relaxed_layout import pack, total_weights
 from tidings.index.boxes.kernels.topk_heap import Found
 from tidings.index.boxes.kernels.unindexed import EXACT, MAX, SUM, Pile, pile_many
-from tidings.index.boxes.protocol import Boxes, Events, Ints
+from tidings.index.boxes.protocol import Boxes, Events
 from tidings.index.boxes.quantize import asked_of
 from tidings.index.boxes.search_base import Fast, bytes_of, unpacked
 
 NEVER: Final = np.iinfo(np.int32).max
 Stamps = np.typing.NDArray[np.int32]
-Make = Callable[[Boxes, Ints], Fast]
+Make = Callable[[Boxes, Int64s], Fast]
 """Builds an index over boxes, given their ids, which ascend."""
 
 
@@ -25,7 +26,7 @@ class Entries:
     """Boxes and their ids."""
 
     boxes: Boxes
-    ids: Ints
+    ids: Int64s
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,7 @@ class Run:
     """An index that is never changed but for stamps: the versions at which its boxes died."""
 
     index: Fast
-    ids: Ints
+    ids: Int64s
     places: Stamps
     died: Stamps
 
@@ -54,11 +55,11 @@ class Run:
         """Give the stamps in the order of the ids."""
         return self.died[self.places]
 
-    def alive(self, version: int) -> Ints:
+    def alive(self, version: int) -> Int64s:
         """Give who lives at a version, as positions in the order of ids."""
         return np.flatnonzero(self.stamps() > version)
 
-    def find(self, ids: Ints) -> Ints:
+    def find(self, ids: Int64s) -> Int64s:
         """Give the position of each id, or -1 where it is not here or dead."""
         if len(self.ids) == 0:
             return np.full(len(ids), -1, np.int64)
@@ -146,7 +147,7 @@ def put(state: State, new: Entries, how: int) -> State:
     return State(state.runs, pile, died, end, state.version + 1)
 
 
-def in_pile(pile: Pile, places: Ints, how: int) -> Boxes:
+def in_pile(pile: Pile, places: Int64s, how: int) -> Boxes:
     """Give boxes of a pile back."""
     boxes = unpacked(pile[0], places)
     return replace(boxes, worth=pile[1][places]) if how == EXACT else boxes

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tidings.compiled.array_types import Int64s
 from tidings.index import arguments
 from tidings.index.boxes.protocol import (
     Answer,
     Answers,
     Boxes,
     Events,
-    Ints,
     event_of,
     events_of,
     one_by_one,
@@ -38,7 +38,7 @@ class Intersection:
         self._over = over
         self._scan = ExactScan(boxes)
         order = np.argsort(-boxes.worth, kind="stable")
-        self._order: Ints = order
+        self._order: Int64s = order
         self._rank = np.empty(len(boxes), np.int64)
         self._rank[order] = np.arange(len(boxes))
         self._indexes = [
@@ -46,7 +46,7 @@ class Intersection:
             for low, high in zip(boxes.low.T, boxes.high.T, strict=True)
         ]
         free = ~boxes.constrained()
-        self._free: list[Ints] = [order[each[order]] for each in free.T]
+        self._free: list[Int64s] = [order[each[order]] for each in free.T]
         self._sorted = 0
 
     @property

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.index import arguments
 from tidings.index.boxes.aggregate import Aggregate, aggregate_of
 from tidings.index.boxes.protocol import (
@@ -13,8 +14,6 @@ from tidings.index.boxes.protocol import (
     Answers,
     Boxes,
     Events,
-    Floats,
-    Ints,
     event_of,
     events_of,
     one_by_one,
@@ -45,7 +44,7 @@ class Threshold:
         self._aggregate = aggregate_of(aggregate)
         self._scan = RelaxedScan(boxes, aggregate)
         self._constrained = boxes.constrained()
-        self._ids: list[Ints] = [np.flatnonzero(each) for each in self._constrained.T]
+        self._ids: list[Int64s] = [np.flatnonzero(each) for each in self._constrained.T]
         self._indexes = [
             interval_index(over, boxes.low[ids, at], boxes.high[ids, at], boxes.worth[ids, at])
             for at, ids in enumerate(self._ids)
@@ -70,7 +69,7 @@ class Threshold:
         ids = np.array([-minus for _, minus in best], np.int64)
         return ids, np.array([score for score, _ in best], np.float64)
 
-    def _search(self, event: Floats, k: int) -> list[Entry]:
+    def _search(self, event: Float64s, k: int) -> list[Entry]:
         """Go round the iterators until the threshold is below the k-th best."""
         best: list[Entry] = []
         seen: set[int] = set()
@@ -94,21 +93,21 @@ class Threshold:
                 break
         return best
 
-    def _iterators(self, event: Floats) -> dict[int, Iterator[int]]:
+    def _iterators(self, event: Float64s) -> dict[int, Iterator[int]]:
         """Give ids in order of weight for each attribute that the event has."""
         return {
             at: map(self._ids[at].__getitem__, self._indexes[at].iterate(float(event[at])))
             for at in np.flatnonzero(~np.isnan(event)).tolist()
         }
 
-    def _score(self, event: Floats, id: int) -> float:
+    def _score(self, event: Float64s, id: int) -> float:
         """Weigh a subscription in all attributes."""
         boxes = self._boxes
         self._accesses["random"] += len(event) - 1
         holds = (boxes.low[id] <= event) & (event <= boxes.high[id]) & self._constrained[id]
         return self._rounded(np.where(holds, boxes.worth[id], 0.0))
 
-    def _rounded(self, contributions: Floats) -> float:
+    def _rounded(self, contributions: Float64s) -> float:
         return round(float(self._aggregate(contributions[None, :])[0]), 12)
 
     def top_many(self, rows: Any, k: int) -> Answers:

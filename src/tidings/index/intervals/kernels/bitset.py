@@ -7,19 +7,16 @@ signed arithmetic is exact with and without the JIT.
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Int64s, UInt32s
 from tidings.compiled.bits import highest_bit, lowest_bit
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner
 
-Words = npt.NDArray[np.uint32]
-Ints = npt.NDArray[np.int64]
-
 FULL: Final = (1 << 32) - 1
 
 
-def empty_bitset(size: int) -> tuple[Words, Ints]:
+def empty_bitset(size: int) -> tuple[UInt32s, Int64s]:
     """Make the words and, per level from below, the place of its first word; members < size."""
     starts = [0]
     words = size
@@ -31,7 +28,7 @@ def empty_bitset(size: int) -> tuple[Words, Ints]:
 
 
 @inner
-def bitset_add(words: Words, starts: Ints, member: int) -> None:
+def bitset_add(words: UInt32s, starts: Int64s, member: int) -> None:
     """Insert a member; stops where the word above knows already."""
     member = int64(member)
     for level in range(len(starts) - 1):
@@ -44,7 +41,7 @@ def bitset_add(words: Words, starts: Ints, member: int) -> None:
 
 
 @inner
-def bitset_discard(words: Words, starts: Ints, member: int) -> None:
+def bitset_discard(words: UInt32s, starts: Int64s, member: int) -> None:
     """Remove a member; stops where the word keeps another."""
     member = int64(member)
     for level in range(len(starts) - 1):
@@ -57,7 +54,7 @@ def bitset_discard(words: Words, starts: Ints, member: int) -> None:
 
 
 @inner
-def bitset_from(words: Words, starts: Ints, member: int) -> int:
+def bitset_from(words: UInt32s, starts: Int64s, member: int) -> int:
     """Give the smallest member >= `member`, or -1."""
     member = int64(member)
     for level in range(len(starts) - 1):
@@ -75,7 +72,7 @@ def bitset_from(words: Words, starts: Ints, member: int) -> int:
 
 
 @inner
-def bitset_until(words: Words, starts: Ints, member: int) -> int:
+def bitset_until(words: UInt32s, starts: Int64s, member: int) -> int:
     """Give the greatest member <= `member`, or -1."""
     member = int64(member)
     for level in range(len(starts) - 1):

@@ -8,23 +8,21 @@ all of it takes no branch.
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from tidings.compiled.aligned import aligned
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.jit import inner, wide_vectors
 from tidings.compiled.simd import splat
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Keys = tuple[Floats, Ints]
+Keys = tuple[Float64s, Int64s]
 
 FAN: Final = 16
 
 
-def search_tree(numbers: Floats) -> Keys:
+def search_tree(numbers: Float64s) -> Keys:
     """Lay out ascending numbers for `count_until`; O(n), n (1 + 1/15) numbers."""
     levels = [numbers]
     while len(levels[-1]) > FAN:
@@ -38,7 +36,7 @@ def search_tree(numbers: Floats) -> Keys:
     return keys, starts.astype(np.int64)
 
 
-def count_node_plain(keys: Floats, first: int, q: float) -> int:
+def count_node_plain(keys: Float64s, first: int, q: float) -> int:
     """Give how many of the 16 keys from `first` on are <= q."""
     count = 0
     for key in range(first, first + FAN):
@@ -66,7 +64,7 @@ compare_node: Any = intrinsic(compare_node_typed)
 
 
 @inner
-def count_node_fast(keys: Floats, first: int, q: float) -> int:
+def count_node_fast(keys: Float64s, first: int, q: float) -> int:
     """Give how many of the 16 keys from `first` on are <= q."""
     count: int = compare_node(keys, first, q)
     return count
@@ -76,7 +74,7 @@ count_node = count_node_fast if wide_vectors() else inner(count_node_plain)
 
 
 @inner
-def count_until(keys: Floats, starts: Ints, q: float) -> int:
+def count_until(keys: Float64s, starts: Int64s, q: float) -> int:
     """Give how many of the numbers are <= q; none for NaN. O(log16 n)."""
     node = 0
     for level in range(len(starts) - 2, 0, -1):

@@ -1,17 +1,18 @@
 """Cutting the line into cells, wherever an interval begins or ends."""
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int32s
 from tidings.compiled.jit import kernel
-
-Floats = npt.NDArray[np.float64]
-Ids = npt.NDArray[np.int32]
 
 
 @kernel
 def cut_cells(
-    bounds: tuple[Floats, Floats], sorted_by: tuple[Ids, Ids], starts: Floats, first: Ids, last: Ids
+    bounds: tuple[Float64s, Float64s],
+    sorted_by: tuple[Int32s, Int32s],
+    starts: Float64s,
+    first: Int32s,
+    last: Int32s,
 ) -> int:
     """Merge lows and highs, each in ascending order, to the cells' starts; give how many.
 

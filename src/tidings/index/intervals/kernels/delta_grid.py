@@ -12,10 +12,9 @@ v, whatever is added meanwhile, in whatever order the writes reach it.
 
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
 from numba import types
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner, wide_vectors
 from tidings.compiled.simd import compare_bounds
@@ -23,16 +22,13 @@ from tidings.index.intervals.kernels.btree_search import count_until
 from tidings.index.intervals.kernels.ir_blocks import table_drop, table_place
 from tidings.index.intervals.kernels.merge_by_key import score_of
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Ids = npt.NDArray[np.int32]
-Grid = tuple[Floats, Ints, Ints, Ints, Ints, Ids, Floats, Ints, Ids, Ints]
+Grid = tuple[Float64s, Int64s, Int64s, Int64s, Int64s, Int32s, Float64s, Int64s, Int32s, Int64s]
 """Where the line is cut, as `search` has it; per level rows (key, id) where the scores are cut;
 nodes in use, 32 in a word; nodes; chunks; 16 lows, highs and scores a chunk; slots; the other slot
 of each; the pool."""
 Entry = tuple[float, float, int, int]
 """Low, high, key and id."""
-Young = tuple[Ints, Ints]
+Young = tuple[Int64s, Int64s]
 """A table of the ids in the grid: ids, and their slots or -1."""
 SLOTS: Final = 16
 ROOM: Final = 3 * SLOTS
@@ -55,7 +51,7 @@ ALONE, COPY = -1, -2
 """In place of the other slot: there is none; this is the second of two."""
 
 
-def inside_plain(bounds: Floats, first: int, below: float, above: float) -> int:
+def inside_plain(bounds: Float64s, first: int, below: float, above: float) -> int:
     """Give which of the 16 slots of a chunk have low <= below and above <= high, as a mask."""
     mask = int64(0)
     for each in range(SLOTS):
@@ -68,13 +64,13 @@ compare_slots = compare_bounds("<=", types.float64, SLOTS)
 
 
 @inner
-def inside_fast(bounds: Floats, first: int, below: float, above: float) -> int:
+def inside_fast(bounds: Float64s, first: int, below: float, above: float) -> int:
     """Give which of the 16 slots of a chunk have low <= below and above <= high, as a mask."""
     mask: int = compare_slots(bounds, first, first + SLOTS, below, above)
     return mask
 
 
-def worthy_plain(bounds: Floats, first: int, q: float, least: float) -> int:
+def worthy_plain(bounds: Float64s, first: int, q: float, least: float) -> int:
     """Give which of the 16 slots of a chunk contain q and have least <= score, as a mask."""
     mask = int64(0)
     for each in range(SLOTS):
@@ -85,7 +81,7 @@ def worthy_plain(bounds: Floats, first: int, q: float, least: float) -> int:
 
 
 @inlined
-def worthy_fast(bounds: Floats, first: int, q: float, least: float) -> int:
+def worthy_fast(bounds: Float64s, first: int, q: float, least: float) -> int:
     """Give which of the 16 slots of a chunk contain q and have least <= score, as a mask."""
     stabbed: int = compare_slots(bounds, first, first + SLOTS, q, q)
     good: int = compare_slots(bounds, first, first + 2 * SLOTS, q, least)
@@ -103,7 +99,7 @@ def bands_of(level: int) -> int:
 
 
 @inner
-def band_of(bands: Ints, level: int, key: int, id: int) -> int:
+def band_of(bands: Int64s, level: int, key: int, id: int) -> int:
     """Give how many of a level's rows (key, id) do not come after this one; O(log n)."""
     below, above = int64(-1), int64(bands.shape[1])
     while above - below > 1:

@@ -1,8 +1,6 @@
 """Queries of a grid: what was there at a version, whatever is added meanwhile."""
 
-import numpy as np
-import numpy.typing as npt
-
+from tidings.compiled.array_types import Int64s
 from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner, kernel
@@ -35,15 +33,14 @@ from tidings.index.intervals.kernels.merge_by_key import (
     score_of,
 )
 
-Ints = npt.NDArray[np.int64]
 Window = tuple[float, float]
 """What is looked for has low <= the first and the second <= high; both are q for a point."""
-Found = tuple[Ints, Ints]
+Found = tuple[Int64s, Int64s]
 """Room for ids and for keys."""
 
 
 @inlined
-def next_node(words: Ints, node: int, end: int) -> int:
+def next_node(words: Int64s, node: int, end: int) -> int:
     """Give the next node in use from `node` on, or the end."""
     while node < end:
         rest = words[node >> 5] >> (node & 31)

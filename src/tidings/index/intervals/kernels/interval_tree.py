@@ -8,23 +8,20 @@ in both senses: every interval of a node contains the node's point.
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.heaps import heap_offer, heap_sort, lists_pop, lists_push, lists_sink
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner, kernel
 from tidings.index.intervals.kernels.btree_search import count_until
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Ids = npt.NDArray[np.int32]
-Skeleton = tuple[Floats, Ints, Ids, Ids]
+Skeleton = tuple[Float64s, Int64s, Int32s, Int32s]
 """Keys and levels of the lows; the node kept for each number, or -1; the nodes' starts."""
-Entries = tuple[Floats, Ids]
+Entries = tuple[Float64s, Int32s]
 """One row (low, high) and one rank per entry, node by node."""
-Scored = tuple[Floats, Ints, Ids, Ids, Floats, Ids, Floats, Ids]
+Scored = tuple[Float64s, Int64s, Int32s, Int32s, Float64s, Int32s, Float64s, Int32s]
 """Skeleton; entries by score; one row (lowest low, highest high) per node; ids by rank."""
-Ended = tuple[Floats, Ints, Ids, Ids, Floats, Ids, Floats, Ids, Ids]
+Ended = tuple[Float64s, Int64s, Int32s, Int32s, Float64s, Int32s, Float64s, Int32s, Int32s]
 """Skeleton; lows ascending with their ranks; highs descending with theirs; ids by rank."""
 
 NODES, LEAVES, INTERVALS, BEGUN, SIZE, LISTS = range(6)
@@ -33,7 +30,7 @@ STATE: Final = LISTS + 3 * 64
 
 
 @inner
-def path_node(node_of: Ids, until: int, height: int) -> int:
+def path_node(node_of: Int32s, until: int, height: int) -> int:
     """Give the node at a height of the path to the gap after the first `until` lows, or -1."""
     number = ((until >> (height + 1)) << (height + 1)) + (1 << height)
     return int64(node_of[number]) if number < len(node_of) else int64(-1)
@@ -49,7 +46,7 @@ def next_stabbed(entries: Entries, q: float, place: int, end: int) -> int:
 
 
 @inner
-def scored_begin(tree: Scored, q: float, state: Ints) -> None:
+def scored_begin(tree: Scored, q: float, state: Int64s) -> None:
     """Gather the lists on q's path, each from its first stabbed interval on."""
     keys, levels, node_of, starts, bounds, ranks, extents, _ = tree
     until = count_until(keys, levels, q)
@@ -69,7 +66,7 @@ def scored_begin(tree: Scored, q: float, state: Ints) -> None:
 
 
 @inner
-def scored_walk(tree: Scored, q: float, state: Ints, out: Ints) -> int:
+def scored_walk(tree: Scored, q: float, state: Int64s, out: Int64s) -> int:
     """Write the next best ids (RPS 2.2.2); costs what the lists hold beside the stabbed."""
     _, _, _, _, bounds, ranks, _, ids = tree
     if state[BEGUN] == 0:
@@ -90,7 +87,7 @@ def scored_walk(tree: Scored, q: float, state: Ints, out: Ints) -> int:
 
 
 @kernel
-def scored_walk_many(tree: Scored, qs: Floats, out: Ints, counts: Ints) -> None:
+def scored_walk_many(tree: Scored, qs: Float64s, out: Int64s, counts: Int64s) -> None:
     """Answer each query in its row of `out`, from the start."""
     state = np.zeros(STATE, np.int64)
     for row in range(len(qs)):
@@ -100,7 +97,7 @@ def scored_walk_many(tree: Scored, qs: Floats, out: Ints, counts: Ints) -> None:
 
 @inner
 def ended_offer(
-    entries: Entries, q: float, span: tuple[int, int, int], out: Ints, size: int
+    entries: Entries, q: float, span: tuple[int, int, int], out: Int64s, size: int
 ) -> tuple[int, int]:
     """Offer the ranks of one node until the first that does not contain q; give size and place.
 
@@ -117,7 +114,7 @@ def ended_offer(
 
 
 @inner
-def ended_collect(tree: Ended, q: float, state: Ints, out: Ints) -> int:
+def ended_collect(tree: Ended, q: float, state: Int64s, out: Int64s) -> int:
     """Keep the smallest ranks, from that in the state on, of all that q stabs."""
     keys, levels, node_of, starts, lows, low_ranks, highs, high_ranks, _ = tree
     until = count_until(keys, levels, q)
@@ -139,7 +136,7 @@ def ended_collect(tree: Ended, q: float, state: Ints, out: Ints) -> int:
 
 
 @inner
-def ended_walk(tree: Ended, q: float, state: Ints, out: Ints) -> int:
+def ended_walk(tree: Ended, q: float, state: Int64s, out: Int64s) -> int:
     """Write the next best ids; looks at all that q stabs: O(m(q) log k) (RPS 2.2.2)."""
     ids = tree[8]
     size = ended_collect(tree, q, state, out)
@@ -151,7 +148,7 @@ def ended_walk(tree: Ended, q: float, state: Ints, out: Ints) -> int:
 
 
 @kernel
-def ended_walk_many(tree: Ended, qs: Floats, out: Ints, counts: Ints) -> None:
+def ended_walk_many(tree: Ended, qs: Float64s, out: Int64s, counts: Int64s) -> None:
     """Answer each query in its row of `out`, from the start."""
     state = np.zeros(STATE, np.int64)
     for row in range(len(qs)):

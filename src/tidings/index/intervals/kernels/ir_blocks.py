@@ -8,17 +8,12 @@ lists.
 
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.bits import lowest_bit
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner, kernel
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Ids = npt.NDArray[np.int32]
-Store = tuple[Floats, Ints, Ids, Ids, Ids, Ints, Ids, Ints]
+Store = tuple[Float64s, Int64s, Int32s, Int32s, Int32s, Int64s, Int32s, Int64s]
 """Entries: bounds (a row of lows, a row of highs, 64 spare), keys, ties, links; blocks; table:
 points and roots; and the pool's numbers."""
 
@@ -162,7 +157,7 @@ def find_entry(store: Store, block: int, key: int, tie: int) -> int:
 
 
 @inner
-def table_place(points: Ints, roots: Ids, point: int) -> int:
+def table_place(points: Int64s, roots: Int32s, point: int) -> int:
     """Give the place of a point in the table, or the free place where it would be."""
     last = len(points) - 1
     lower, upper = point & 0xFFFFFFFF, (point >> 32) & 0xFFFFFFFF
@@ -173,7 +168,7 @@ def table_place(points: Ints, roots: Ids, point: int) -> int:
 
 
 @inner
-def table_drop(points: Ints, roots: Ids, place: int) -> None:
+def table_drop(points: Int64s, roots: Int32s, place: int) -> None:
     """Free a place; what was pushed beyond it moves up."""
     last = len(points) - 1
     roots[place] = -1
@@ -187,7 +182,7 @@ def table_drop(points: Ints, roots: Ids, place: int) -> None:
 
 
 @kernel
-def table_refill(old: tuple[Ints, Ids], points: Ints, roots: Ids) -> None:
+def table_refill(old: tuple[Int64s, Int32s], points: Int64s, roots: Int32s) -> None:
     """Put everything into a larger table, all free."""
     for place in range(len(old[0])):
         if old[1][place] >= 0:

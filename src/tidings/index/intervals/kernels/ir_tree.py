@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.bits import highest_bit, lowest_bit
 from tidings.compiled.heaps import lists_pop, lists_push, lists_sink
 from tidings.compiled.ints import int64
@@ -28,8 +29,6 @@ from tidings.index.intervals.kernels.ir_blocks import (
     ROOTS,
     SIZE,
     SLOTS,
-    Floats,
-    Ints,
     Store,
     close_gap,
     drop_block,
@@ -43,7 +42,7 @@ from tidings.index.intervals.kernels.ir_blocks import (
     table_place,
 )
 
-Known = tuple[Floats, Floats, Ints, npt.NDArray[np.bool_]]
+Known = tuple[Float64s, Float64s, Int64s, npt.NDArray[np.bool_]]
 """Low, high and key by id, and whether it is there."""
 
 NODES, LEAVES, INTERVALS, HOLES, BEGUN, HEAP = range(6)
@@ -149,7 +148,7 @@ def has_room(store: Store) -> bool:
 
 
 @kernel
-def ir_insert_many(store: Store, known: Known, ids: Ints, done: int) -> int:
+def ir_insert_many(store: Store, known: Known, ids: Int64s, done: int) -> int:
     """Insert known intervals from the `done`-th id on, until all are there or room runs out."""
     low, high, key, alive = known
     while done < len(ids) and has_room(store):
@@ -225,7 +224,7 @@ def shrink_root(store: Store, place: int, height: int) -> None:
 
 
 @inner
-def ir_remove(store: Store, known: Known, id: int, path: Ints) -> bool:
+def ir_remove(store: Store, known: Known, id: int, path: Int64s) -> bool:
     """Delete a known interval; False if it is gone already. O(b log_b n).
 
     `path` is room for a block and an entry per level.
@@ -250,7 +249,7 @@ def ir_remove(store: Store, known: Known, id: int, path: Ints) -> bool:
 
 
 @kernel
-def ir_remove_many(store: Store, known: Known, ids: Ints, path: Ints) -> int:
+def ir_remove_many(store: Store, known: Known, ids: Int64s, path: Int64s) -> int:
     """Delete known intervals; give how many, which ends at the first that is gone already."""
     for done in range(len(ids)):
         if not ir_remove(store, known, ids[done], path):
@@ -258,7 +257,7 @@ def ir_remove_many(store: Store, known: Known, ids: Ints, path: Ints) -> int:
     return len(ids)
 
 
-def slots_plain(bounds: Floats, first: int, q: float) -> int:
+def slots_plain(bounds: Float64s, first: int, q: float) -> int:
     """Give which of the 64 slots from `first` on contain q, as a mask."""
     mask = int64(0)
     for each in range(MOST):
@@ -271,7 +270,7 @@ compare_slots = compare_bounds("<=", types.float64)
 
 
 @inner
-def slots_fast(bounds: Floats, first: int, q: float) -> int:
+def slots_fast(bounds: Float64s, first: int, q: float) -> int:
     """Give which of the 64 slots from `first` on contain q, as a mask."""
     mask: int = compare_slots(bounds, first, first + bounds.shape[1], q, q)
     return mask
@@ -281,7 +280,7 @@ slots_stabbed = slots_fast if wide_vectors() else inner(slots_plain)
 
 
 @inner
-def first_stabbed(bounds: Floats, q: float, slot: int, end: int) -> int:
+def first_stabbed(bounds: Float64s, q: float, slot: int, end: int) -> int:
     """Give the first slot that q stabs, of at most 64, or the end."""
     if slot == end:
         return end
@@ -290,7 +289,7 @@ def first_stabbed(bounds: Floats, q: float, slot: int, end: int) -> int:
 
 
 @inner
-def cursor_next(store: Store, q: float, state: Ints, cursor: int) -> int:
+def cursor_next(store: Store, q: float, state: Int64s, cursor: int) -> int:
     """Move a cursor to the next stabbed interval of its node; give its slot, or -1."""
     bounds, links, blocks = store[0], store[3], store[4]
     level = state[cursor]
@@ -320,7 +319,7 @@ def cursor_next(store: Store, q: float, state: Ints, cursor: int) -> int:
 
 
 @inner
-def ir_begin(store: Store, q: float, state: Ints) -> None:
+def ir_begin(store: Store, q: float, state: Int64s) -> None:
     """Put a cursor on each node of the path to q, and on the heap its best key.
 
     A node of one block is searched at once. Of a larger one it is the best key of all: the sign of
@@ -358,7 +357,7 @@ def ir_begin(store: Store, q: float, state: Ints) -> None:
 
 
 @inner
-def ir_walk(store: Store, q: float, state: Ints, out: Ints) -> int:
+def ir_walk(store: Store, q: float, state: Int64s, out: Int64s) -> int:
     """Write the next best ids; O((k + log n) b log_b n) (RPS Theorem 3.1)."""
     keys, ties = store[1], store[2]
     if state[BEGUN] == 0:
@@ -381,7 +380,7 @@ def ir_walk(store: Store, q: float, state: Ints, out: Ints) -> int:
 
 
 @kernel
-def ir_walk_many(store: Store, qs: Floats, out: Ints, counts: Ints) -> None:
+def ir_walk_many(store: Store, qs: Float64s, out: Int64s, counts: Int64s) -> None:
     """Answer each query in its row of `out`, from the start."""
     state = np.zeros(STATE, np.int64)
     for row in range(len(qs)):
@@ -390,7 +389,7 @@ def ir_walk_many(store: Store, qs: Floats, out: Ints, counts: Ints) -> None:
 
 
 @kernel
-def halving_points(low: Floats, high: Floats, points: Ints) -> None:
+def halving_points(low: Float64s, high: Float64s, points: Int64s) -> None:
     """Find the nodes of many intervals."""
     for each in range(len(points)):
         points[each] = halving_point(low[each], high[each])[0]

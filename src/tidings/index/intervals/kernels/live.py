@@ -8,8 +8,8 @@ keeps versions too. A reader of version v therefore sees exactly what was there 
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float32s, Float64s, Int32s, Int64s
 from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner, kernel
@@ -37,19 +37,15 @@ from tidings.index.intervals.kernels.sopt_r_simd import (
     wide_seek,
 )
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
-Ids = npt.NDArray[np.int32]
-Run = tuple[Singles, Ints, Floats, Ints, Floats]
+Run = tuple[Float32s, Int64s, Float64s, Int64s, Float64s]
 """A tree of `wide`, but with rows (key, stamp) in place of its ids; see `stamp`."""
-Listed = tuple[Ids, Ids]
+Listed = tuple[Int32s, Int32s]
 """The ids of a run in ascending order, and their places."""
-Old = tuple[Floats, Ints, Listed]
+Old = tuple[Float64s, Int64s, Listed]
 """What a change needs of a run: its bounds, its rows (key, stamp), and its ids in order."""
 Change = tuple[float, float, float, int]
 """Low, high, score and id; a low of NaN leaves the bounds as they are."""
-Changes = tuple[Floats, Ints]
+Changes = tuple[Float64s, Int64s]
 """The same of many: a row of lows, one of highs, one of scores; and ids."""
 
 TOGETHER: Final = 128
@@ -77,7 +73,7 @@ def stamped_id(stamped: int) -> int:
 
 
 @inlined
-def run_leaf(run: Run, q: float, version: int, state: Ints, best: Best, counts: Counts) -> Counts:
+def run_leaf(run: Run, q: float, version: int, state: Int64s, best: Best, counts: Counts) -> Counts:
     """Take living entries of the current leaf until it is used up or one comes late.
 
     Stabbed ones come in order: the first that comes late ends the walk.
@@ -107,7 +103,7 @@ def run_leaf(run: Run, q: float, version: int, state: Ints, best: Best, counts: 
 
 
 @inlined
-def run_walk(run: Run, q: float, version: int, state: Ints, best: Best, counts: Counts) -> Counts:
+def run_walk(run: Run, q: float, version: int, state: Int64s, best: Best, counts: Counts) -> Counts:
     """Take the next living entries of a run, in order; new ones that are worse give way."""
     limits = rounded(run[4], q)
     while counts[0] < len(best[0]) and wide_seek(run, limits, state):  # type: ignore[arg-type]
@@ -116,14 +112,14 @@ def run_walk(run: Run, q: float, version: int, state: Ints, best: Best, counts: 
 
 
 @kernel
-def run_next(run: Run, q: float, version: int, state: Ints, ids: Ints, keys: Ints) -> int:
+def run_next(run: Run, q: float, version: int, state: Int64s, ids: Int64s, keys: Int64s) -> int:
     """Write the next living ids of a run and their keys; give how many."""
     best = (ids, keys, ids[:0], keys[:0])
     return run_walk(run, q, version, state, best, (int64(0), int64(0)))[0]
 
 
 @kernel
-def live_top(run: Run, grid: Grid, version: int, q: float, state: Ints, out: Ints) -> int:
+def live_top(run: Run, grid: Grid, version: int, q: float, state: Int64s, out: Int64s) -> int:
     """Answer one query; `state` counts what was looked at in the run."""
     if len(out) == 0:
         return int64(0)
@@ -136,7 +132,9 @@ def live_top(run: Run, grid: Grid, version: int, q: float, state: Ints, out: Int
 
 
 @kernel
-def live_top_many(run: Run, grid: Grid, version: int, qs: Floats, out: Ints, counts: Ints) -> None:
+def live_top_many(
+    run: Run, grid: Grid, version: int, qs: Float64s, out: Int64s, counts: Int64s
+) -> None:
     """Answer each query in its row of `out`: some rows at a time, first in the run."""
     width = out.shape[1]
     state, room = np.zeros(STATE, np.int64), np.empty((TOGETHER, 3, width), np.int64)
@@ -264,7 +262,7 @@ def live_kill(old: Old, grid: Grid, young: Young, id: int, version: int) -> int:
 
 @kernel
 def live_kill_many(
-    old: Old, grid: Grid, young: Young, ids: Ints, version: int, missing: bool
+    old: Old, grid: Grid, young: Young, ids: Int64s, version: int, missing: bool
 ) -> tuple[int, int]:
     """Stamp intervals; one that is not there ends it unless `missing` ones are to be passed over.
 

@@ -8,12 +8,11 @@ merged.
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Int64s
 from tidings.compiled.jit import inlined
 
-Ints = npt.NDArray[np.int64]
-Best = tuple[Ints, Ints, Ints, Ints]
+Best = tuple[Int64s, Int64s, Int64s, Int64s]
 """Ids and keys of the old, ids and keys of the new; k of each."""
 Counts = tuple[int, int]
 """How many old and new ones there are."""

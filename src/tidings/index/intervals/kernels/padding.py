@@ -1,15 +1,11 @@
 """Rows of answers."""
 
-import numpy as np
-import numpy.typing as npt
-
+from tidings.compiled.array_types import Int64s
 from tidings.compiled.jit import kernel
-
-Ints = npt.NDArray[np.int64]
 
 
 @kernel
-def fill_rest(out: Ints, counts: Ints) -> None:
+def fill_rest(out: Int64s, counts: Int64s) -> None:
     """Write -1 behind the last answer of each row."""
     for row in range(len(counts)):
         for column in range(counts[row], out.shape[1]):

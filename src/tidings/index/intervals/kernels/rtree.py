@@ -9,19 +9,16 @@ as flat as its order: the walk needs no stack. A node is compared at once.
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from numba import types
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.heaps import heap_offer, heap_sort
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner, kernel, wide_vectors
 from tidings.compiled.simd import LANES, compare_bounds
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Ids = npt.NDArray[np.int32]
-Tree = tuple[Floats, Ints, Ids]
+Tree = tuple[Float64s, Int64s, Int32s]
 Window = tuple[float, float]
 """What is looked for has low <= the first and the second <= high; both are q for a point."""
 
@@ -35,7 +32,7 @@ STATE: Final = LEVELS + 12
 
 
 @kernel
-def grow_extents(extents: Floats, starts: Ints) -> None:
+def grow_extents(extents: Float64s, starts: Int64s) -> None:
     """Fill the levels above the intervals: each extent bounds the entries of its node."""
     half = len(extents) // 2
     for level in range(1, len(starts) - 1):
@@ -48,7 +45,7 @@ def grow_extents(extents: Floats, starts: Ints) -> None:
                 extents[half + parent] = max(extents[half + parent], extents[half + child])
 
 
-def within_plain(extents: Floats, first: int, below: float, above: float) -> int:
+def within_plain(extents: Float64s, first: int, below: float, above: float) -> int:
     """Give which of the 64 entries from `first` on are within a window, as a mask."""
     mask, half = int64(0), len(extents) // 2
     for entry in range(LANES):
@@ -61,7 +58,7 @@ compare_within = compare_bounds("<=", types.float64)
 
 
 @inner
-def within_fast(extents: Floats, first: int, below: float, above: float) -> int:
+def within_fast(extents: Float64s, first: int, below: float, above: float) -> int:
     """Give which of the 64 entries from `first` on are within a window, as a mask."""
     mask: int = compare_within(extents, first, first + len(extents) // 2, below, above)
     return mask
@@ -71,7 +68,7 @@ within = within_fast if wide_vectors() else inner(within_plain)
 
 
 @inner
-def rtree_enter(state: Ints, level: int) -> None:
+def rtree_enter(state: Int64s, level: int) -> None:
     """Count a node that the walk enters."""
     state[NODES] += 1
     state[LEVELS + level] += 1
@@ -80,7 +77,7 @@ def rtree_enter(state: Ints, level: int) -> None:
 
 
 @inner
-def rtree_climb(starts: Ints, level: int, entry: int) -> tuple[int, int]:
+def rtree_climb(starts: Int64s, level: int, entry: int) -> tuple[int, int]:
     """Go up from the first entry of a node not yet entered to the node that holds it."""
     while entry % BRANCHING == 0 and level < len(starts) - 2:
         level, entry = level + 1, entry // BRANCHING
@@ -97,7 +94,7 @@ def rtree_within(tree: Tree, window: Window, level: int, entry: int) -> tuple[in
 
 
 @inner
-def rtree_leaf(tree: Tree, window: Window, place: int, out: Ints, found: int) -> tuple[int, int]:
+def rtree_leaf(tree: Tree, window: Window, place: int, out: Int64s, found: int) -> tuple[int, int]:
     """Write the ids within of one leaf from `place` on; give the next place and how many."""
     ids = tree[2]
     mask, end = rtree_within(tree, window, 0, place)
@@ -112,7 +109,7 @@ def rtree_leaf(tree: Tree, window: Window, place: int, out: Ints, found: int) ->
 
 
 @inner
-def window_walk(tree: Tree, window: Window, state: Ints, out: Ints) -> int:
+def window_walk(tree: Tree, window: Window, state: Int64s, out: Int64s) -> int:
     """Write the next ids within, in order, from where `state` stands; give how many.
 
     Cost O(b) for each node that is entered. A walk that filled `out` goes on where it stopped.
@@ -142,7 +139,7 @@ def window_walk(tree: Tree, window: Window, state: Ints, out: Ints) -> int:
 
 
 @kernel
-def window_walk_many(tree: Tree, windows: Floats, out: Ints, counts: Ints) -> None:
+def window_walk_many(tree: Tree, windows: Float64s, out: Int64s, counts: Int64s) -> None:
     """Answer each row of windows in its row of `out`, from the start."""
     state = np.zeros(STATE, np.int64)
     for row in range(len(windows)):
@@ -151,13 +148,13 @@ def window_walk_many(tree: Tree, windows: Floats, out: Ints, counts: Ints) -> No
 
 
 @inner
-def rtree_walk(tree: Tree, q: float, state: Ints, out: Ints) -> int:
+def rtree_walk(tree: Tree, q: float, state: Int64s, out: Int64s) -> int:
     """Write the next stabbed ids; in a SOPT-R-tree at most 2k nodes a level (RPS Theorem 3.2)."""
     return window_walk(tree, (q, q), state, out)
 
 
 @kernel
-def rtree_walk_many(tree: Tree, qs: Floats, out: Ints, counts: Ints) -> None:
+def rtree_walk_many(tree: Tree, qs: Float64s, out: Int64s, counts: Int64s) -> None:
     """Answer each query in its row of `out`, from the start."""
     state = np.zeros(STATE, np.int64)
     for row in range(len(qs)):
@@ -166,7 +163,7 @@ def rtree_walk_many(tree: Tree, qs: Floats, out: Ints, counts: Ints) -> None:
 
 
 @kernel
-def rtree_best(tree: Tree, q: float, state: Ints, out: Ints) -> int:
+def rtree_best(tree: Tree, q: float, state: Int64s, out: Int64s) -> int:
     """Write the next best ids of a tree whose order says nothing about scores.
 
     Its last array begins with the ranks in order and ends with the ids by rank. Every stabbed
@@ -189,7 +186,7 @@ def rtree_best(tree: Tree, q: float, state: Ints, out: Ints) -> int:
 
 
 @kernel
-def rtree_best_many(tree: Tree, qs: Floats, out: Ints, counts: Ints) -> None:
+def rtree_best_many(tree: Tree, qs: Float64s, out: Int64s, counts: Int64s) -> None:
     """Answer each query in its row of `out`, from the start."""
     state = np.zeros(STATE, np.int64)
     for row in range(len(qs)):

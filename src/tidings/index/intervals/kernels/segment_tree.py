@@ -7,16 +7,13 @@ are ranks[starts[i]:starts[i + 1]].
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.heaps import lists_pop, lists_push, lists_sink
 from tidings.compiled.jit import inner, kernel
 from tidings.index.intervals.kernels.btree_search import count_until
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Ids = npt.NDArray[np.int32]
-Tree = tuple[Floats, Ints, Ints, Ids, Ids]
+Tree = tuple[Float64s, Int64s, Int64s, Int32s, Int32s]
 """Keys and levels of the cells' starts; starts and ranks of the nodes; ids by rank."""
 
 NODES, LEAVES, INTERVALS, BEGUN, SIZE, LISTS = range(6)
@@ -25,7 +22,7 @@ STATE: Final = LISTS + 3 * 64
 
 
 @kernel
-def segment_count(first: Ids, last: Ids, starts: Ints) -> None:
+def segment_count(first: Int32s, last: Int32s, starts: Int64s) -> None:
     """Turn zeros into where each node's ranks begin, with one place spare; O(n log n)."""
     cells = len(starts) // 2 - 1
     for rank in range(len(first)):
@@ -43,7 +40,7 @@ def segment_count(first: Ids, last: Ids, starts: Ints) -> None:
 
 
 @kernel
-def segment_fill(first: Ids, last: Ids, starts: Ints, ranks: Ids) -> None:
+def segment_fill(first: Int32s, last: Int32s, starts: Int64s, ranks: Int32s) -> None:
     """Store each rank at the highest nodes within its interval; in order, so lists are sorted."""
     cells = len(starts) // 2 - 1
     for rank in range(len(first)):
@@ -61,7 +58,7 @@ def segment_fill(first: Ids, last: Ids, starts: Ints, ranks: Ids) -> None:
 
 
 @inner
-def segment_begin(tree: Tree, q: float, state: Ints) -> None:
+def segment_begin(tree: Tree, q: float, state: Int64s) -> None:
     """Gather the lists on the path from q's cell to the root; all they hold is stabbed."""
     keys, levels, starts, ranks, _ = tree
     node = len(starts) // 2 - 1 + count_until(keys, levels, q)
@@ -75,7 +72,7 @@ def segment_begin(tree: Tree, q: float, state: Ints) -> None:
 
 
 @inner
-def segment_walk(tree: Tree, q: float, state: Ints, out: Ints) -> int:
+def segment_walk(tree: Tree, q: float, state: Int64s, out: Int64s) -> int:
     """Write the next best ids; O(log n) to begin, then O(log log n) each."""
     _, _, _, ranks, ids = tree
     if state[BEGUN] == 0:
@@ -95,7 +92,7 @@ def segment_walk(tree: Tree, q: float, state: Ints, out: Ints) -> int:
 
 
 @kernel
-def segment_walk_many(tree: Tree, qs: Floats, out: Ints, counts: Ints) -> None:
+def segment_walk_many(tree: Tree, qs: Float64s, out: Int64s, counts: Int64s) -> None:
     """Answer each query in its row of `out`, from the start."""
     state = np.zeros(STATE, np.int64)
     for row in range(len(qs)):

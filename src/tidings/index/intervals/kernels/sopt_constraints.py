@@ -4,25 +4,20 @@ Intervals come as ranks, best first, each with its first and last cell: the line
 wherever an interval begins or ends.
 """
 
-import numpy as np
-import numpy.typing as npt
-
+from tidings.compiled.array_types import Int32s, Int64s, UInt32s
 from tidings.compiled.jit import inner, kernel
 from tidings.index.intervals.kernels.bitset import (
-    Ints,
-    Words,
     bitset_add,
     bitset_discard,
     bitset_from,
     bitset_until,
 )
 
-Ids = npt.NDArray[np.int32]
-Bitset = tuple[Words, Ints]
+Bitset = tuple[UInt32s, Int64s]
 
 
 @inner
-def cover_blocks(blocks: Bitset, owner: Ids, rank: int, first: int, last: int) -> None:
+def cover_blocks(blocks: Bitset, owner: Int32s, rank: int, first: int, last: int) -> None:
     """Make the cells first..last one visible block of `rank`; the rest of a cut block stays."""
     words, starts = blocks
     after = bitset_until(words, starts, last + 1)
@@ -39,7 +34,7 @@ def cover_blocks(blocks: Bitset, owner: Ids, rank: int, first: int, last: int) -
 
 @kernel
 def constraint_edges(
-    cells: tuple[Ids, Ids], blocks: Bitset, owner: Ids, edges: Ids, ends: Ints
+    cells: tuple[Int32s, Int32s], blocks: Bitset, owner: Int32s, edges: Int32s, ends: Int64s
 ) -> int:
     """Find the edges of G (RPS Algorithm 2): those to `rank` end at ends[rank] in `edges`.
 
@@ -64,7 +59,7 @@ def constraint_edges(
 
 
 @kernel
-def turn_edges(edges: Ids, ends: Ints, starts: Ints, targets: Ids) -> None:
+def turn_edges(edges: Int32s, ends: Int64s, starts: Int64s, targets: Int32s) -> None:
     """Group the edges by where they come from: those of a rank lie from starts[rank] on. O(|E|)."""
     for edge in range(ends[-1]):
         starts[edges[edge] + 2] += 1
@@ -81,7 +76,7 @@ def turn_edges(edges: Ids, ends: Ints, starts: Ints, targets: Ids) -> None:
 
 @kernel
 def arrange(
-    graph: tuple[Ints, Ids, Ids], lefts: tuple[Ids, Ids], ready: Bitset, order: Ints
+    graph: tuple[Int64s, Int32s, Int32s], lefts: tuple[Int32s, Int32s], ready: Bitset, order: Int64s
 ) -> None:
     """Put the ranks in order (RPS Algorithm 1): always the leftmost with no edge coming in.
 

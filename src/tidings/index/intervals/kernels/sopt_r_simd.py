@@ -9,19 +9,15 @@ rounding; only else are its float64 bounds looked at. All this keeps order, so i
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from numba import types
 
+from tidings.compiled.array_types import Float32s, Float64s, Int32s, Int64s
 from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.ints import float32, int64
 from tidings.compiled.jit import inlined, inner, kernel, wide_vectors
 from tidings.compiled.simd import compare_bounds
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
-Ids = npt.NDArray[np.int32]
-Tree = tuple[Singles, Ints, Floats, Ids, Floats]
+Tree = tuple[Float32s, Int64s, Float64s, Int32s, Float64s]
 """Blocks, the first block of each level, the intervals as rows (low, high), their ids; the frame:
 the middle of the bounds, twice the farthest from there, and the scale."""
 Rounded = tuple[float, float]
@@ -36,7 +32,7 @@ STATE: Final = LEVELS + 3 * 8
 entries of it still to be taken, and for the leaf those that are sure."""
 
 
-def inside_plain(blocks: Singles, first: int, below: float, above: float) -> int:
+def inside_plain(blocks: Float32s, first: int, below: float, above: float) -> int:
     """Give the entries of a block with low <= below and above <= high."""
     mask = int64(0)
     for entry in range(FAN):
@@ -45,7 +41,7 @@ def inside_plain(blocks: Singles, first: int, below: float, above: float) -> int
     return mask
 
 
-def deep_plain(blocks: Singles, first: int, below: float, above: float) -> int:
+def deep_plain(blocks: Float32s, first: int, below: float, above: float) -> int:
     """Give the entries of a block with low < below and above < high."""
     mask = int64(0)
     for entry in range(FAN):
@@ -59,14 +55,14 @@ compare_deep = compare_bounds("<", types.float32)
 
 
 @inner
-def inside_fast(blocks: Singles, first: int, below: float, above: float) -> int:
+def inside_fast(blocks: Float32s, first: int, below: float, above: float) -> int:
     """Give the entries of a block with low <= below and above <= high."""
     mask: int = compare_inside(blocks, first, first + FAN, below, above)
     return mask
 
 
 @inner
-def deep_fast(blocks: Singles, first: int, below: float, above: float) -> int:
+def deep_fast(blocks: Float32s, first: int, below: float, above: float) -> int:
     """Give the entries of a block with low < below and above < high."""
     mask: int = compare_deep(blocks, first, first + FAN, below, above)
     return mask
@@ -78,7 +74,7 @@ deep = deep_fast if WIDE else inner(deep_plain)
 
 
 @inlined
-def rounded(frame: Floats, q: float) -> Rounded:
+def rounded(frame: Float64s, q: float) -> Rounded:
     """Give a query as the blocks hold bounds, rounded down and rounded up.
 
     What lies far outside of all bounds is drawn near, but stays outside.
@@ -97,7 +93,7 @@ def rounded(frame: Floats, q: float) -> Rounded:
 
 
 @inlined
-def wide_enter(tree: Tree, limits: Rounded, level: int, block: int, state: Ints) -> None:
+def wide_enter(tree: Tree, limits: Rounded, level: int, block: int, state: Int64s) -> None:
     """Compare a block: note which of its entries are to be taken."""
     blocks, starts = tree[0], tree[1]
     first = (starts[level] + block) * WIDTH
@@ -111,7 +107,7 @@ def wide_enter(tree: Tree, limits: Rounded, level: int, block: int, state: Ints)
 
 
 @inlined
-def wide_seek(tree: Tree, limits: Rounded, state: Ints) -> bool:
+def wide_seek(tree: Tree, limits: Rounded, state: Int64s) -> bool:
     """Go on to the next leaf with entries to be taken; say whether there is one.
 
     At most 2k blocks a level (RPS Theorem 3.2), plus those that only rounding seems to stab.
@@ -137,7 +133,7 @@ def wide_seek(tree: Tree, limits: Rounded, state: Ints) -> bool:
 
 
 @inner
-def wide_leaf(tree: Tree, q: float, state: Ints, out: Ints, found: int) -> int:
+def wide_leaf(tree: Tree, q: float, state: Int64s, out: Int64s, found: int) -> int:
     """Take entries of the current leaf until it or `out` is used up; give how many are found."""
     exact, ids = tree[2], tree[3]
     first, mask, sure = state[LEVELS] * FAN, state[LEVELS + 1], state[LEVELS + 2]
@@ -154,7 +150,7 @@ def wide_leaf(tree: Tree, q: float, state: Ints, out: Ints, found: int) -> int:
 
 
 @inner
-def wide_walk(tree: Tree, q: float, state: Ints, out: Ints) -> int:
+def wide_walk(tree: Tree, q: float, state: Int64s, out: Int64s) -> int:
     """Write the next stabbed ids, in order, from where `state` stands; give how many."""
     found, limits = 0, rounded(tree[4], q)
     while found < len(out) and wide_seek(tree, limits, state):
@@ -163,7 +159,7 @@ def wide_walk(tree: Tree, q: float, state: Ints, out: Ints) -> int:
 
 
 @kernel
-def wide_walk_many(tree: Tree, qs: Floats, out: Ints, counts: Ints) -> None:
+def wide_walk_many(tree: Tree, qs: Float64s, out: Int64s, counts: Int64s) -> None:
     """Answer each query in its row of `out`, from the start."""
     state = np.zeros(STATE, np.int64)
     for row in range(len(qs)):
@@ -172,7 +168,7 @@ def wide_walk_many(tree: Tree, qs: Floats, out: Ints, counts: Ints) -> None:
 
 
 @kernel
-def grow_blocks(blocks: Singles, starts: Ints) -> None:
+def grow_blocks(blocks: Float32s, starts: Int64s) -> None:
     """Fill the levels above the leaves: each entry bounds the block below it."""
     for level in range(1, len(starts) - 1):
         for below in range(starts[level] - starts[level - 1]):

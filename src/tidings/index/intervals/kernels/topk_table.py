@@ -2,28 +2,18 @@
 
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
+from tidings.compiled.array_types import Float64s, Int32s, Int64s, UInt32s
 from tidings.compiled.ints import int64, uint64
 from tidings.compiled.jit import inner, kernel
-from tidings.index.intervals.kernels.bitset import (
-    Ints,
-    Words,
-    bitset_add,
-    bitset_discard,
-    bitset_from,
-)
+from tidings.index.intervals.kernels.bitset import bitset_add, bitset_discard, bitset_from
 from tidings.index.intervals.kernels.btree_search import count_until
 
-Floats = npt.NDArray[np.float64]
-Ids = npt.NDArray[np.int32]
-Bitset = tuple[Words, Ints]
-Cut = tuple[Floats, Ids, Ids, Ids, Ids]
+Bitset = tuple[UInt32s, Int64s]
+Cut = tuple[Float64s, Int32s, Int32s, Int32s, Int32s]
 """The cells: starts, first and last by rank, ranks by low and by high."""
-Lists = tuple[Floats, Ints, Ids]
+Lists = tuple[Float64s, Int64s, Int32s]
 """Where a list begins to hold, where it lies, and all their ranks."""
-Table = tuple[Floats, Ints, Ints, Ids]
+Table = tuple[Float64s, Int64s, Int64s, Int32s]
 """Keys and levels of where lists begin to hold; where each lies; all their ids."""
 
 CELL, BEGUN, OVER, SIZE, LISTS, RANKS = range(6)
@@ -37,7 +27,7 @@ STATE: Final = 4
 
 
 @inner
-def best_insert(best: Ints, size: int, rank: int) -> int:
+def best_insert(best: Int64s, size: int, rank: int) -> int:
     """Put a rank into the ascending list of the best; the worst gives way. Give the new size."""
     if size == len(best):
         if best[size - 1] < rank:
@@ -52,7 +42,7 @@ def best_insert(best: Ints, size: int, rank: int) -> int:
 
 
 @inner
-def best_remove(active: Bitset, best: Ints, size: int, rank: int) -> int:
+def best_remove(active: Bitset, best: Int64s, size: int, rank: int) -> int:
     """Take a rank, no longer active, out of the best; the next active one moves up."""
     at = 0
     while at < size and best[at] < rank:
@@ -72,7 +62,7 @@ def best_remove(active: Bitset, best: Ints, size: int, rank: int) -> int:
 
 
 @inner
-def sweep_cell(cut: Cut, active: Bitset, best: Ints, state: Ints) -> bool:
+def sweep_cell(cut: Cut, active: Bitset, best: Int64s, state: Int64s) -> bool:
     """Let intervals end and begin at the next cell; say whether the best have changed."""
     _, first, last, by_low, by_high = cut
     words, levels = active
@@ -94,7 +84,7 @@ def sweep_cell(cut: Cut, active: Bitset, best: Ints, state: Ints) -> bool:
 
 
 @kernel
-def sweep(cut: Cut, active: Bitset, best: Ints, lists: Lists, state: Ints) -> bool:
+def sweep(cut: Cut, active: Bitset, best: Int64s, lists: Lists, state: Int64s) -> bool:
     """Write a list for every cell whose best differ from those before; O(n (K + log n)).
 
     Gives False where the lists have no room left, and goes on from there when called again.
@@ -115,7 +105,7 @@ def sweep(cut: Cut, active: Bitset, best: Ints, lists: Lists, state: Ints) -> bo
 
 
 @inner
-def table_walk(table: Table, q: float, state: Ints, out: Ints) -> int:
+def table_walk(table: Table, q: float, state: Int64s, out: Int64s) -> int:
     """Write the next ids of q's list; O(log16 n + k)."""
     keys, levels, places, ids = table
     cell = count_until(keys, levels, q)
@@ -130,7 +120,7 @@ def table_walk(table: Table, q: float, state: Ints, out: Ints) -> int:
 
 
 @inner
-def table_copy(table: Table, cell: int, out: Ints, row: int) -> int:
+def table_copy(table: Table, cell: int, out: Int64s, row: int) -> int:
     """Copy the beginning of a list into a row; unsigned places let it be copied in vectors."""
     places, ids = table[2], table[3]
     width = out.shape[1]
@@ -142,7 +132,7 @@ def table_copy(table: Table, cell: int, out: Ints, row: int) -> int:
 
 
 @kernel
-def table_walk_many(table: Table, qs: Floats, out: Ints, counts: Ints) -> None:
+def table_walk_many(table: Table, qs: Float64s, out: Int64s, counts: Int64s) -> None:
     """Answer each query in its row of `out`, from the start: all are looked up, then all copied."""
     keys, levels = table[0], table[1]
     for row in range(len(qs)):

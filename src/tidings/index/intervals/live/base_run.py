@@ -7,11 +7,12 @@ from typing import Any, Final
 import numpy as np
 
 from tidings.compiled.aligned import aligned
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.index.intervals.kernels.delta_grid import BITS, NEVER
 from tidings.index.intervals.kernels.live import KEY, STAMP, Listed, Old, Run
 from tidings.index.intervals.kernels.rtree import Tree
 from tidings.index.intervals.kernels.sopt_r_simd import FAN, WIDTH
-from tidings.index.intervals.protocol import Floats, Ints, Ranked
+from tidings.index.intervals.protocol import Ranked
 from tidings.index.intervals.ranges import scored
 from tidings.index.intervals.sopt_r_simd import sopt_r_64
 from tidings.index.intervals.tree_index import Walked
@@ -31,16 +32,16 @@ SAMPLE: Final = 16
 class Entries:
     """Intervals by id, keys in place of scores: smaller is better."""
 
-    low: Floats
-    high: Floats
-    keys: Ints
-    ids: Ints
+    low: Float64s
+    high: Float64s
+    keys: Int64s
+    ids: Int64s
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
-    def bounds(self) -> tuple[Floats, Floats]:
+    def bounds(self) -> tuple[Float64s, Float64s]:
         """Lows and highs."""
         return self.low, self.high
 
@@ -54,8 +55,8 @@ class Cuts:
     """Where a grid cuts the line and the scores: cells and bands of about as many entries each."""
 
     height: int
-    places: Floats
-    bands: Ints
+    places: Float64s
+    bands: Int64s
     """Rows (key, id) for each level of the grid."""
     usual: int
     """The key of a usual 20th answer."""
@@ -79,9 +80,9 @@ class Built:
         return self.run[2], self.run[3], self.listed
 
     @property
-    def ids(self) -> Ints:
+    def ids(self) -> Int64s:
         """The ids by place."""
-        ids: Ints = self.run[3][:, STAMP] & 0xFFFFFFFF
+        ids: Int64s = self.run[3][:, STAMP] & 0xFFFFFFFF
         return ids
 
     @cached_property
@@ -139,7 +140,7 @@ def usual_rank(index: Walked, entries: Entries) -> int:
     return int(np.median(np.where(counts == USUAL, ranks[:, -1], len(entries) - 1)))
 
 
-def in_order(keys: Ints, ids: Any) -> Ints:
+def in_order(keys: Int64s, ids: Any) -> Int64s:
     """Give the order by key, then by id; the slower sort only where keys are equal."""
     order = np.argsort(keys)
     if (np.diff(keys[order]) == 0).any():
@@ -173,7 +174,7 @@ def cuts_for(entries: Entries, usual: int) -> Cuts:
     return Cuts(height, places, np.stack(bands), usual_key)
 
 
-def levels_of(first: Ints, last: Ints) -> Ints:
+def levels_of(first: Int64s, last: Int64s) -> Int64s:
     """Give the level of a grid on which each lies, from its first to its last cell."""
     level = np.zeros(len(first), np.int64)
     while (wide := (last >> (BITS * level)) - (first >> (BITS * level)) > 1).any():

@@ -4,15 +4,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import TidingsError
 from tidings.index import arguments
-from tidings.index.intervals.protocol import Floats, Ints
 
 KEPT: Final = np.nan
 """In place of a bound: it stays as it is."""
 
 
-def kept_bounds(scores: Any) -> Floats:
+def kept_bounds(scores: Any) -> Float64s:
     """Give rows (low, high, score) that change nothing but the scores."""
     new = arguments.numbers("scores", scores)
     if new.ndim != 1:
@@ -22,7 +22,7 @@ def kept_bounds(scores: Any) -> Floats:
     return np.stack([np.full(len(new), KEPT), np.full(len(new), KEPT), new])
 
 
-def one_each(ids: Any, rows: Floats) -> Ints:
+def one_each(ids: Any, rows: Float64s) -> Int64s:
     """Give ids, if they are as many as the rows and all different."""
     wanted = arguments.ids_of("interval", ids)
     if wanted.shape != rows.shape[1:]:

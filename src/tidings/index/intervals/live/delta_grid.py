@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tidings.compiled.array_types import Int64s
 from tidings.index.intervals.kernels.btree_search import search_tree
 from tidings.index.intervals.kernels.delta_grid import (
     BITS,
@@ -26,7 +27,6 @@ from tidings.index.intervals.kernels.delta_grid import (
 from tidings.index.intervals.kernels.delta_query import Window, grid_gather
 from tidings.index.intervals.kernels.ir_blocks import table_refill
 from tidings.index.intervals.live.base_run import Cuts, Entries
-from tidings.index.intervals.protocol import Ints
 
 CHUNKS: Final = 64
 PLACES: Final = 256
@@ -103,7 +103,7 @@ def living_in(grid: Grid, version: int, since: int = -1) -> Entries:
     return Entries(low, high, notes[there, KEY], notes[there, ID])
 
 
-def gathered(grid: Grid, window: Window, version: int) -> tuple[Ints, Ints]:
+def gathered(grid: Grid, window: Window, version: int) -> tuple[Int64s, Int64s]:
     """Give ids and keys of what is within a window at a version, in order; looks at all."""
     taken = int(grid[9][TAKEN])
     ids, keys = np.empty((2, taken * SLOTS), np.int64)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import TidingsError
 from tidings.index import arguments
 from tidings.index.background import Rebuild
@@ -29,7 +30,7 @@ from tidings.index.intervals.live.catch_up import Fresh, fresh_with, rebuilt
 from tidings.index.intervals.live.delta_grid import with_room
 from tidings.index.intervals.live.reader import State, iterate_over, top_many_of, top_of, within
 from tidings.index.intervals.papers.ir_tree import checked_bounds, checked_score, keys_of
-from tidings.index.intervals.protocol import Floats, Ints, Ranked, checked_columns
+from tidings.index.intervals.protocol import Ranked, checked_columns
 from tidings.index.intervals.ranges import Ranges
 
 LEAST: Final = 4096
@@ -88,14 +89,14 @@ class Live:
         """What it answers to events that are ranges, in the state at this moment."""
         return Ranges(partial(within, self._state))
 
-    def top(self, q: float, k: int) -> Ints:
+    def top(self, q: float, k: int) -> Int64s:
         """Give the ids of the k best intervals that `q` stabs; fewer, if there are fewer."""
         found, self._looked = top_of(
             self._state, arguments.number("the query", q), min(arguments.count("k", k), self._given)
         )
         return found
 
-    def top_many(self, qs: Floats, k: int) -> tuple[Ints, Ints]:
+    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
         """Give a row of ids for each query, filled up with -1, and how many each has.
 
         All rows are of one state.
@@ -136,7 +137,7 @@ class Live:
             self._publish(grid, 1)
         return entry[3]
 
-    def insert_many(self, low: Any, high: Any, score: Any) -> Ints:
+    def insert_many(self, low: Any, high: Any, score: Any) -> Int64s:
         """Insert intervals, seen all at once; give their ids. All are refused if one is wrong."""
         rows = np.stack(checked_columns(low, high, score))
         with self._paced():
@@ -220,7 +221,7 @@ class Live:
                 raise TidingsError(f"there is no interval {change[3]}")
             self._publish(grid, 1, (change[3],), came == OLD)
 
-    def _change_many(self, ids: Any, rows: Floats) -> None:
+    def _change_many(self, ids: Any, rows: Float64s) -> None:
         wanted = one_each(ids, rows)
         with self._paced():
             self._rebuild.writable()

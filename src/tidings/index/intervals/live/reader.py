@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.index.intervals.kernels.delta_grid import Grid
 from tidings.index.intervals.kernels.delta_query import Window
 from tidings.index.intervals.kernels.live import KEY, STAMP, Run, live_top, live_top_many, run_next
@@ -15,7 +16,7 @@ from tidings.index.intervals.kernels.rtree import window_walk
 from tidings.index.intervals.kernels.sopt_r_simd import STATE
 from tidings.index.intervals.live.base_run import Built
 from tidings.index.intervals.live.delta_grid import gathered
-from tidings.index.intervals.protocol import Floats, Ints, filled
+from tidings.index.intervals.protocol import filled
 
 CHUNK: Final = 64
 """An iterator fetches so many at first, then twice as many each time."""
@@ -23,7 +24,7 @@ CHUNK: Final = 64
 FEW: Final = 512
 """Up to this k the new ones are merged in place; beyond it all of them are sorted first."""
 
-Fetch = Callable[[int], tuple[Ints, Ints, bool]]
+Fetch = Callable[[int], tuple[Int64s, Int64s, bool]]
 """Gives ids and keys of the run's next entries, about so many, and whether these are the last."""
 
 
@@ -37,7 +38,7 @@ class State(NamedTuple):
     version: int
 
 
-def top_of(state: State, q: float, k: int) -> tuple[Ints, Ints]:
+def top_of(state: State, q: float, k: int) -> tuple[Int64s, Int64s]:
     """Give the k best, and what was looked at in the run."""
     looked = np.zeros(STATE, np.int64)
     if k > FEW:
@@ -47,7 +48,7 @@ def top_of(state: State, q: float, k: int) -> tuple[Ints, Ints]:
     return out[:count], looked
 
 
-def top_many_of(state: State, qs: Floats, k: int) -> tuple[Ints, Ints]:
+def top_many_of(state: State, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
     """Give a row for each query."""
     if k > FEW:
         return filled([top_of(state, float(q), k)[0] for q in qs], k)
@@ -65,10 +66,10 @@ def iterate_over(state: State, q: float) -> Iterator[int]:
         yield from islice(stabbed(state, q, np.zeros(STATE, np.int64)), CHUNK, None)
 
 
-def stabbed(state: State, q: float, looked: Ints) -> Iterator[int]:
+def stabbed(state: State, q: float, looked: Int64s) -> Iterator[int]:
     """Give all that q stabs."""
 
-    def fetch(count: int) -> tuple[Ints, Ints, bool]:
+    def fetch(count: int) -> tuple[Int64s, Int64s, bool]:
         ids, keys = np.empty((2, count), np.int64)
         found = run_next(state.run, q, state.version, looked, ids, keys)
         return ids[:found], keys[:found], found < count
@@ -81,7 +82,7 @@ def within(state: State, window: Window) -> Iterator[int]:
     tree, walked = state.main.by_score, np.zeros(RANGE_STATE, np.int64)
     notes, ids = state.run[3], state.main.ids
 
-    def fetch(count: int) -> tuple[Ints, Ints, bool]:
+    def fetch(count: int) -> tuple[Int64s, Int64s, bool]:
         places = np.empty(count, np.int64)
         found = window_walk(tree, window, walked, places)
         there = places[:found][notes[places[:found], STAMP] >> 32 > state.version]
@@ -90,7 +91,7 @@ def within(state: State, window: Window) -> Iterator[int]:
     return merged(fetch, gathered(state.grid, window, state.version))
 
 
-def merged(fetch: Fetch, new: tuple[Ints, Ints]) -> Iterator[int]:
+def merged(fetch: Fetch, new: tuple[Int64s, Int64s]) -> Iterator[int]:
     """Give the ids of the run and the new ones, both in order, in one order."""
     new_ids, new_keys = new
     at, count, last = 0, CHUNK, False
@@ -106,7 +107,7 @@ def merged(fetch: Fetch, new: tuple[Ints, Ints]) -> Iterator[int]:
         at, count = until, 2 * count
 
 
-def coming_before(ids: Ints, keys: Ints, new_ids: Ints, new_keys: Ints) -> int:
+def coming_before(ids: Int64s, keys: Int64s, new_ids: Int64s, new_keys: Int64s) -> int:
     """Say how many of the new ones come before the last of a chunk, if it has one."""
     if not len(ids):
         return 0

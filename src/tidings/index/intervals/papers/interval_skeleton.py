@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidings.compiled.array_types import Int64s
 from tidings.index.intervals.kernels.btree_search import search_tree
 from tidings.index.intervals.kernels.interval_tree import Skeleton
-from tidings.index.intervals.protocol import Ints, Ranked
+from tidings.index.intervals.protocol import Ranked
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,7 @@ class Hung:
     """Intervals, each at the highest low that it contains: the number of its node by rank."""
 
     skeleton: Skeleton
-    node: Ints
+    node: Int64s
 
 
 def hang(intervals: Ranked) -> Hung:

@@ -4,9 +4,10 @@ from typing import Final
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s
 from tidings.index.intervals.kernels.interval_tree import STATE, scored_walk, scored_walk_many
 from tidings.index.intervals.papers.interval_skeleton import hang
-from tidings.index.intervals.protocol import Floats, Ranked
+from tidings.index.intervals.protocol import Ranked
 from tidings.index.intervals.ranges import ByScore, by_place
 from tidings.index.intervals.tree_index import Kernels, Walked
 
@@ -24,7 +25,7 @@ def interval(intervals: Ranked) -> Walked:
     return Walked("interval", len(intervals), tree, SCORED, by_score)
 
 
-def extents(bounds: Floats, starts: np.ndarray) -> Floats:
+def extents(bounds: Float64s, starts: np.ndarray) -> Float64s:
     """Give the lowest low and the highest high of each node."""
     lows = np.minimum.reduceat(bounds[:, 0], starts) if len(starts) else bounds[:, 0]
     highs = np.maximum.reduceat(bounds[:, 1], starts) if len(starts) else bounds[:, 1]

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import TidingsError, shown
 from tidings.index import arguments
 from tidings.index.intervals.kernels.ir_tree import (
@@ -26,7 +27,7 @@ from tidings.index.intervals.papers.ir_memory import (
     ensure_room,
     slots_in_use,
 )
-from tidings.index.intervals.protocol import Floats, Ints, Ranked, rank_intervals
+from tidings.index.intervals.protocol import Ranked, rank_intervals
 from tidings.index.intervals.ranges import ByScore, Ranges, scored
 from tidings.index.intervals.tree_index import Kernels, Walked
 
@@ -72,11 +73,11 @@ class IrTree:
         """What it answers to events that are ranges, by a tree made anew after a change."""
         return self._walked.ranges
 
-    def top(self, q: float, k: int) -> Ints:
+    def top(self, q: float, k: int) -> Int64s:
         """Give the ids of the k best intervals that `q` stabs; fewer, if there are fewer."""
         return self._walked.top(q, k)
 
-    def top_many(self, qs: Floats, k: int) -> tuple[Ints, Ints]:
+    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
         """Give a row of ids for each query, filled up with -1, and how many each has."""
         return self._walked.top_many(qs, k)
 
@@ -100,7 +101,7 @@ class IrTree:
         self._given += 1
         return self._given - 1
 
-    def insert_many(self, low: Any, high: Any, score: Any) -> Ints:
+    def insert_many(self, low: Any, high: Any, score: Any) -> Int64s:
         """Insert intervals; give their ids. All are refused if one is wrong, by its place here."""
         ranked = rank_intervals(low, high, score)
         self._expect(len(ranked))
@@ -161,7 +162,7 @@ class IrTree:
         if 4 * self._live + 4096 < slots_in_use(self._walked.tree):
             self._load(np.flatnonzero(self._known[3]))
 
-    def _load(self, ids: Ints) -> None:
+    def _load(self, ids: Int64s) -> None:
         """Start anew with these intervals, node by node and there from the best on."""
         low, high, key, _ = self._known
         points = np.empty(len(ids), np.int64)
@@ -171,7 +172,7 @@ class IrTree:
         self._insert(ids[np.lexsort((ids, key[ids], points))])
         self._walked.tree = compact_store(self._store())
 
-    def _insert(self, ids: Ints) -> None:
+    def _insert(self, ids: Int64s) -> None:
         done = 0
         while (done := ir_insert_many(self._store(), self._known, ids, done)) < len(ids):
             self._walked.tree = ensure_room(self._store())
@@ -210,7 +211,7 @@ def checked_bounds(what: str, low: Any, high: Any) -> tuple[float, float]:
     return start, end
 
 
-def keys_of(scores: Floats) -> Ints:
+def keys_of(scores: Float64s) -> Int64s:
     """Give what orders by falling score: the bits of a number >= 0 are in its order."""
     return -(scores + 0.0).view(np.int64)
 

@@ -5,11 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.jit import inner
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Shorts = npt.NDArray[np.int32]
 
 MATCHES, MATCHED, PEOPLE, WISHES = range(4)
 
@@ -17,31 +14,31 @@ MATCHES, MATCHED, PEOPLE, WISHES = range(4)
 class Given(NamedTuple):
     """Matches event by event, as a fan-out gives them, and the bucket of each subscriber."""
 
-    starts: Ints
-    owners: Shorts
-    ranks: Floats
-    matched_starts: Ints
-    matched: Shorts
+    starts: Int64s
+    owners: Int32s
+    ranks: Float64s
+    matched_starts: Int64s
+    matched: Int32s
     buckets: npt.NDArray[Any]
 
 
 class Known(NamedTuple):
     """By number in the fan-out, one more than the number in the bucket; 0 where there is none."""
 
-    people: Shorts
-    wishes: Shorts
+    people: Int32s
+    wishes: Int32s
 
 
 class Split(NamedTuple):
     """The matches bucket by bucket, each in the order of events; and what its numbers stand for."""
 
-    events: Shorts
-    owners: Shorts
-    ranks: Floats
-    sizes: Shorts
-    people: Shorts
-    matched: Shorts
-    wishes: Shorts
+    events: Int32s
+    owners: Int32s
+    ranks: Float64s
+    sizes: Int32s
+    people: Int32s
+    matched: Int32s
+    wishes: Int32s
 
     @classmethod
     def room(cls, matches: int, matched: int) -> "Split":
@@ -58,7 +55,7 @@ class Split(NamedTuple):
 
 
 @inner
-def count_matches(given: Given, counts: Ints) -> None:
+def count_matches(given: Given, counts: Int64s) -> None:
     """Count the matches of each bucket, and the subscriptions of these."""
     for match in range(len(given.owners)):
         bucket = given.buckets[given.owners[match]]
@@ -67,7 +64,7 @@ def count_matches(given: Given, counts: Ints) -> None:
 
 
 @inner
-def number_in(known: Shorts, of: int, names: Shorts, first: int, size: int) -> int:
+def number_in(known: Int32s, of: int, names: Int32s, first: int, size: int) -> int:
     """Give the number of something in its bucket, which is the next one if it is new."""
     if known[of] == 0:
         known[of] = size + 1
@@ -76,7 +73,7 @@ def number_in(known: Shorts, of: int, names: Shorts, first: int, size: int) -> i
 
 
 @inner
-def split_matches(given: Given, firsts: Ints, known: Known, done: Ints, out: Split) -> None:
+def split_matches(given: Given, firsts: Int64s, known: Known, done: Int64s, out: Split) -> None:
     """Write the matches of each bucket from its firsts on; `done` counts all that is written."""
     for event in range(len(given.starts) - 1):
         for match in range(given.starts[event], given.starts[event + 1]):
@@ -100,7 +97,7 @@ def split_matches(given: Given, firsts: Ints, known: Known, done: Ints, out: Spl
 
 
 @inner
-def sort_spans(starts: Ints, keys: Ints, values: Shorts) -> None:
+def sort_spans(starts: Int64s, keys: Int64s, values: Int32s) -> None:
     """Sort the values of each span by their keys, and the keys with them; most have few."""
     for span in range(len(starts) - 1):
         first, last = starts[span], starts[span + 1]

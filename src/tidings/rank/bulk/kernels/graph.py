@@ -9,14 +9,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import sum_add, sum_total
 from tidings.compiled.jit import inner
 from tidings.compiled.rounding import rounded
 from tidings.rank.bulk.kernels.relaxed import Held, Pool
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Shorts = npt.NDArray[np.int32]
 
 SPACE: Final = np.dtype(
     [
@@ -42,29 +39,29 @@ EDGE: Final = np.dtype([("weight", np.float64), ("to", np.int32)], align=True)
 class Spaces(NamedTuple):
     """All graphs: predicates of subscriptions are nodes, numbered within their owner's space."""
 
-    owners: Shorts  # of subscriptions, or -1
+    owners: Int32s  # of subscriptions, or -1
     parts: Pool  # of each predicate of a subscription, its node
     people: npt.NDArray[Any]
     nodes: Pool  # by owner
     edges: Pool  # by owner; of a node, in order of where they lead
-    epoch: Shorts
+    epoch: Int32s
 
 
 class Work(NamedTuple):
     """Where one event's satisfied nodes are collected, owner by owner."""
 
-    held: Shorts  # two numbers each: the place of the owner, the node
-    counts: Shorts  # of nodes, by place
-    nodes: Shorts
-    partials: Floats
+    held: Int32s  # two numbers each: the place of the owner, the node
+    counts: Int32s  # of nodes, by place
+    nodes: Int32s
+    partials: Float64s
 
 
 class Scored(NamedTuple):
     """For each event, from its start to the next: who wants it, and how much."""
 
-    starts: Ints
-    owners: Shorts
-    scores: Floats  # 0 for no match
+    starts: Int64s
+    owners: Int32s
+    scores: Float64s  # 0 for no match
 
 
 @inner

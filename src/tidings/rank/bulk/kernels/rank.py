@@ -9,12 +9,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.jit import inner
 from tidings.compiled.rounding import rounded
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Shorts = npt.NDArray[np.int32]
 
 ROW: Final = np.dtype(
     [
@@ -36,9 +33,9 @@ class Book(NamedTuple):
     """What is known of subscriptions and subscribers, by their numbers."""
 
     rows: npt.NDArray[Any]
-    covered: Shorts  # for each row, the others of its owner that it strictly covers
+    covered: Int32s  # for each row, the others of its owner that it strictly covers
     people: npt.NDArray[Any]
-    epoch: Shorts
+    epoch: Int32s
 
 
 class Hits(NamedTuple):
@@ -47,21 +44,21 @@ class Hits(NamedTuple):
     What each is worth is in its record, unless `worths` has it.
     """
 
-    numbers: Shorts
-    starts: Ints
-    worths: Floats
+    numbers: Int32s
+    starts: Int64s
+    worths: Float64s
 
 
 class Ranked(NamedTuple):
     """For each event, from its start to the next: who wants it, how much, and by how many."""
 
-    starts: Ints
-    owners: Shorts
-    ranks: Floats
-    errors: Floats  # of the sums so far
-    specific: Shorts  # how many were most specific
-    counts: Shorts  # how many matched
-    matched: Shorts  # their numbers, owner by owner
+    starts: Int64s
+    owners: Int32s
+    ranks: Float64s
+    errors: Float64s  # of the sums so far
+    specific: Int32s  # how many were most specific
+    counts: Int32s  # how many matched
+    matched: Int32s  # their numbers, owner by owner
 
 
 @inner

@@ -5,13 +5,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import sum_add, sum_total
 from tidings.compiled.jit import inner
 from tidings.compiled.rounding import rounded
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Shorts = npt.NDArray[np.int32]
 
 PART: Final = np.dtype(
     [("weight", np.float64), ("group", np.int32), ("attribute", np.int32)], align=True
@@ -21,21 +18,23 @@ PART: Final = np.dtype(
 class Held(NamedTuple):
     """What an index found: of each event the touched subscriptions, of each the parts that hold."""
 
-    starts: Ints
-    numbers: Shorts
-    part_starts: Ints
-    parts: Shorts
+    starts: Int64s
+    numbers: Int32s
+    part_starts: Int64s
+    parts: Int32s
 
 
 class Pool(NamedTuple):
     """Something for each part of a subscription, which begins at the first of its number."""
 
-    firsts: Ints  # -1 where there is nothing
+    firsts: Int64s  # -1 where there is nothing
     parts: npt.NDArray[Any]
 
 
 @inner
-def group_weight(pool: Pool, held: Held, sure: Floats, hit: int, group: int, sums: Floats) -> float:
+def group_weight(
+    pool: Pool, held: Held, sure: Float64s, hit: int, group: int, sums: Float64s
+) -> float:
     """Give what the parts of one group that hold weigh together, rounded."""
     first, size = pool.firsts[held.numbers[hit]], 0
     for at in range(held.part_starts[hit], held.part_starts[hit + 1]):
@@ -47,7 +46,7 @@ def group_weight(pool: Pool, held: Held, sure: Floats, hit: int, group: int, sum
 
 
 @inner
-def weigh_hits(pool: Pool, held: Held, sure: Floats, sums: Floats, out: Floats) -> None:
+def weigh_hits(pool: Pool, held: Held, sure: Float64s, sums: Float64s, out: Float64s) -> None:
     """Write what each touched subscription is worth: its heaviest group.
 
     `sure` are the probabilities of the parts that hold; nothing, if all are 1.

@@ -3,17 +3,15 @@
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from tidings.compiled.array_types import Bools, Int64s
 from tidings.compiled.jit import kernel
 
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 OLDEST: Final = np.iinfo(np.int64).min
 
 
 @kernel
-def mark_beaten(groups: Ints, us: Ints, k: Ints, beaten: Flags) -> None:
+def mark_beaten(groups: Int64s, us: Int64s, k: Int64s, beaten: Bools) -> None:
     """Mark those of whom k before them in their group are not older; O(n k) at most.
 
     A group stands together, the better ones first; its k is that of its first member.
