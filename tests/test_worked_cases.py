@@ -1,4 +1,4 @@
-"""The worked cases of SEMANTICS 8, through the whole engine."""
+"""The worked cases of docs/semantics.md §8, through the whole engine."""
 
 import pytest
 
