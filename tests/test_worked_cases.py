@@ -1,4 +1,4 @@
-"""The worked cases of docs/semantics.md §8, through the whole engine."""
+"""The worked cases of semantics §8, through the whole engine."""
 
 import pytest
 

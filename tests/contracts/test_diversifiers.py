@@ -1,4 +1,4 @@
-"""What every diversifier keeps to (docs/semantics.md §5); a new one joins by its line in the registry."""
+"""What every diversifier keeps to (semantics §5); a new one joins by its line in the registry."""
 
 import json
 import math

@@ -119,7 +119,7 @@ def mean(numbers: Iterable[Fraction]) -> Fraction:
 
 
 def by_rank(candidate: Candidate) -> tuple[float, int, str]:
-    """The tie order of docs/semantics.md §3: higher rank, newer, smaller id."""
+    """The tie order of semantics §3: higher rank, newer, smaller id."""
     return (-candidate.rank, -candidate.event.published_us, candidate.event.id)
 
 

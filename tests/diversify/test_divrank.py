@@ -49,7 +49,7 @@ def pair_order(pair: Sequence[Candidate], sigma: float, exact: Between) -> tuple
 
 
 def choice(window: list[Candidate], k: int, sigma: float, exact: Between) -> list[Candidate]:
-    """The text of docs/semantics.md §5, with nothing remembered from step to step."""
+    """The text of semantics §5, with nothing remembered from step to step."""
     if k == 1 or len(window) < 2:
         return sorted(window, key=by_rank)[:k]
     pair = min(combinations(window, 2), key=lambda pair: pair_order(pair, sigma, exact))

@@ -1,4 +1,4 @@
-"""Feeds in arrays against the definitions of docs/semantics.md §6, recomputed from the whole stream."""
+"""Feeds in arrays against the definitions of semantics §6, recomputed from the whole stream."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The preference graph (TKS 4.2.1): Bob's space, and a reading of docs/semantics.md §3 as its judge."""
+"""The preference graph (TKS 4.2.1): Bob's space, and a reading of semantics §3 as its judge."""
 
 from itertools import combinations
 from typing import Any

@@ -1,4 +1,4 @@
-"""What every window delivers, recomputed from the whole stream by docs/semantics.md §6.
+"""What every window delivers, recomputed from the whole stream by semantics §6.
 
 Plain functions that share no code with the windows, the feed and the diversifiers. Without decay
 all values are fractions, so that equal means equal; with it they are rounded to 12 digits.

@@ -34,7 +34,7 @@ class Order(NamedTuple):
 
     `newest` is its place by newer publication, then smaller id; `times` its publication in
     microseconds; `names` any numbers that sort as the ids do. Ties between pairs and sets look at
-    all three (docs/semantics.md §5), those between single candidates at `newest` only.
+    all three (semantics §5), those between single candidates at `newest` only.
     """
 
     newest: Int64s

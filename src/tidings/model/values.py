@@ -1,6 +1,6 @@
 """Values: the four families an attribute may have, and the times and durations around them.
 
-A value is compared as a pair `(family, key)` (docs/semantics.md §2). Numbers and times have float64 keys,
+A value is compared as a pair `(family, key)` (semantics §2). Numbers and times have float64 keys,
 so integers and floats compare with each other; strings compare by code point.
 """
 

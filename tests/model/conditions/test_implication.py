@@ -175,7 +175,7 @@ def folded(parts: list[tuple[str, str, int]]) -> list[tuple[str, frozenset[int]]
 
 
 def by_definition(general: Disjuncts, special: Disjuncts) -> bool:
-    """Each predicate of a conjunction is implied by a single one of the other (docs/semantics.md §2)."""
+    """Each predicate of a conjunction is implied by a single one of the other (semantics §2)."""
 
     def over(wide: Any, narrow: Any) -> bool:
         return all(any(n == m and s <= t for n, s in folded(narrow)) for m, t in folded(wide))

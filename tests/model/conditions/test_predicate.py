@@ -1,4 +1,4 @@
-"""Predicates and their folding, judged by a reading of docs/semantics.md §2 over plain Python values."""
+"""Predicates and their folding, judged by a reading of semantics §2 over plain Python values."""
 
 import math
 import operator

@@ -183,7 +183,7 @@ def _show(family: Family, bound: Any) -> str:
 
 
 def fold(predicates: Iterable[Predicate]) -> tuple[Predicate, ...]:
-    """Fold a conjunction: all bounds on one number or time form one interval (docs/semantics.md §2).
+    """Fold a conjunction: all bounds on one number or time form one interval (semantics §2).
 
     Order of first appearance is kept, equal predicates stand once, an empty interval is refused.
     """
