@@ -18,7 +18,7 @@ import numpy as np
 from tidings import Event
 from tidings.errors import TidingsError
 from tidings.index_files.base_files import current
-from tidings.index_files.version_cache import Roster, forget, serve
+from tidings.index_files.version_cache import FolderPolicies, forget, serve
 from tidings.index_files.versions import Folder
 from tidings.score.exact import Exact
 from tidings.score.relaxed import Relaxed
@@ -58,7 +58,7 @@ def answers(path: Path) -> Any:
     events = np.repeat(np.arange(len(EVENTS)), np.diff(wanted.starts)).tolist()
     found = sorted(zip(events, names, wanted.ranks.tolist(), matched, strict=True))
     best = [served.top_many(EVENTS, 5, each) for each in (Exact(), Relaxed())]
-    roster = Roster(folder, version)
+    roster = FolderPolicies(folder, version)
     policies = [repr(roster.policy(f"u{n}")) for n in range(60)]
     changed = roster.changed_since(roster.version - 1)
     [shelf] = folder.edition(version).shelves

@@ -11,7 +11,7 @@ from tests.index_files.test_repair import damage
 from tidings import Policy, Sliding, Subscription, TidingsError
 from tidings.index_files.default_policies import Defaults
 from tidings.index_files.publisher import Publisher
-from tidings.index_files.version_cache import Roster, forget
+from tidings.index_files.version_cache import FolderPolicies, forget
 from tidings.index_files.versions import Folder
 from tidings.store import Store, open_store
 
@@ -30,7 +30,7 @@ def test_other_default_policies_begin_anew(store, tmp_path):
     assert folder.pin("q", 0) == first
     second = published(folder.path, store, NINE)
     third = published(folder.path, store, Defaults({"dan": Policy(k=2)}, Policy(k=9)))
-    found = [Roster(folder, version) for version in (first, second, third)]
+    found = [FolderPolicies(folder, version) for version in (first, second, third)]
     policies = [each.policy("dan") for each in found]
     assert policies == [None, Policy(k=9), Policy(k=2)]
     assert len({each.version for each in found}) == 3
@@ -51,7 +51,7 @@ def test_another_store_begins_anew_and_pinned_versions_stay(store, tmp_path):
         assert published(folder.path, another) == 2
     assert who(folder, 2) == ["cy", "dee", "eve", "fay"]
     assert who(folder, folder.pin("q", 0)) == ["ann", "bob"]
-    assert Roster(folder, 2).changed_since(Roster(folder, 1).version) is None
+    assert FolderPolicies(folder, 2).changed_since(FolderPolicies(folder, 1).version) is None
 
 
 def test_an_older_copy_of_a_store_begins_anew(store, tmp_path):
@@ -86,7 +86,7 @@ def test_a_folder_of_an_earlier_release_begins_anew_once_and_keeps_what_is_pinne
     assert [published(folder.path, store) for _ in range(2)] == [2, 2]
     assert folder.edition(2).shelves[0].changes == ()
     assert who(folder, 1) == ["ann"]
-    assert Roster(folder, 1).version == folder.edition(1).source
+    assert FolderPolicies(folder, 1).version == folder.edition(1).source
 
 
 @pytest.mark.parametrize("defaults", [None, NINE])

@@ -22,7 +22,7 @@ from tidings.index_files.mapped_file import Damaged, NoRoom
 from tidings.index_files.mapped_matcher import seal
 from tidings.index_files.overlay_matcher import Served
 from tidings.index_files.subscriber_bundle import members
-from tidings.index_files.subscriber_table import People, hashes_of
+from tidings.index_files.subscriber_table import SubscriberTable, hashes_of
 from tidings.rank.bulk.kernels import rank
 from tidings.testing import workload
 
@@ -233,7 +233,7 @@ def test_mapped_arrays_need_no_other_kernels(tmp_path):
 
 @given(st.lists(st.text(max_size=4), unique=True))
 def test_people_are_found_by_their_names(names):
-    found = People.of(names, [])
+    found = SubscriberTable.of(names, [])
     assert [found.find(name) for name in names] == list(range(len(names)))
     assert found.find("somebody else") == -1
     assert found.names.take(np.arange(len(names))).to_pylist() == names
@@ -241,5 +241,5 @@ def test_people_are_found_by_their_names(names):
 
 def test_names_with_equal_hashes_are_told_apart():
     assert len(set(hashes_of(["plumless", "buckeroo"]))) == 1
-    found = People.of(["buckeroo", "plumless"], [])
+    found = SubscriberTable.of(["buckeroo", "plumless"], [])
     assert [found.find(name) for name in ("buckeroo", "plumless")] == [0, 1]

@@ -20,7 +20,7 @@ from tidings.index_files.default_policies import Defaults
 from tidings.index_files.overlay_matcher import Served
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.subscriber_bundle import Member, members
-from tidings.index_files.version_cache import Roster, forget, serve
+from tidings.index_files.version_cache import FolderPolicies, forget, serve
 from tidings.index_files.versions import Folder, part_of
 from tidings.rank.matcher import Matcher
 from tidings.store import Store, open_store
@@ -79,7 +79,7 @@ def test_every_version_shows_the_store_as_it_was(steps, parts):
                 found = [named(serve(folder, version, part), EVENTS) for part in range(parts)]
                 together = [sorted(chain(*each)) for each in zip(*found, strict=True)]
                 assert together == expected(matcher, EVENTS)
-                roster = Roster(folder, version)
+                roster = FolderPolicies(folder, version)
                 for name in NAMES:
                     person = matcher.subscribers.get(name)
                     assert roster.policy(name) == (person.policy if person else None)
@@ -98,7 +98,7 @@ def test_a_roster_knows_who_changed_since_its_base(steps, parts):
                     put(store, each)
                 version = publisher.publish()
                 edition = publisher.folder.edition(version)
-                roster = Roster(publisher.folder, version)
+                roster = FolderPolicies(publisher.folder, version)
                 sources[roster.version] = edition.source
                 if settle:
                     publisher.settle()
@@ -113,12 +113,12 @@ def test_a_roster_knows_who_changed_since_its_base(steps, parts):
 def test_who_changed_is_not_known_of_a_time_to_come_or_without_a_source(store, tmp_path):
     wants(store, "ann")
     with Publisher(tmp_path / "index", store.history) as publisher:
-        roster = Roster(publisher.folder, publisher.publish())
+        roster = FolderPolicies(publisher.folder, publisher.publish())
         assert roster.changed_since(roster.version) == set()
         assert roster.changed_since(roster.version + 1) is None
     (tmp_path / "sealed").mkdir()
     folder = seal_folder(tmp_path / "sealed", members([Subscriber("ann")], []))
-    assert Roster(folder, 1).changed_since(0) is None
+    assert FolderPolicies(folder, 1).changed_since(0) is None
 
 
 def test_a_change_is_a_small_file_and_is_seen_by_who_serves_already(store, tmp_path):
@@ -268,6 +268,6 @@ def test_owners_who_are_no_subscribers_may_have_a_policy(store, tmp_path):
     defaults = Defaults({"dan": Policy(k=7)})
     with Publisher(tmp_path / "index", store.history, defaults=defaults) as publisher:
         version = publisher.publish()
-        assert Roster(publisher.folder, version).policy("dan") == Policy(k=7)
+        assert FolderPolicies(publisher.folder, version).policy("dan") == Policy(k=7)
         store.catalogue.put(Subscription("t", "eve", "a = 1"))
-        assert Roster(publisher.folder, publisher.publish()).policy("eve") is None
+        assert FolderPolicies(publisher.folder, publisher.publish()).policy("eve") is None

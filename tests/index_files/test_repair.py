@@ -11,7 +11,7 @@ from tidings.index_files import publisher as publishers
 from tidings.index_files.base_files import is_sound, write_base
 from tidings.index_files.mapped_file import NoRoom
 from tidings.index_files.publisher import Publisher
-from tidings.index_files.version_cache import Roster, forget
+from tidings.index_files.version_cache import FolderPolicies, forget
 from tidings.index_files.versions import Folder
 
 
@@ -44,7 +44,8 @@ def test_whatever_is_damaged_a_publisher_that_starts_makes_anew(store, tmp_path,
             assert publisher.publish() == newest
         forget()
         assert {version: who(folder, version) for version in seen} == seen
-        assert [Roster(folder, newest).policy(name) is not None for name in NAMES] == 4 * [True]
+        policies = FolderPolicies(folder, newest)
+        assert all(policies.policy(name) is not None for name in NAMES)
         for version in seen:
             for shelf in folder.edition(version).shelves:
                 assert all(is_sound(folder.path, shelf, name) for name in shelf.files)

@@ -17,7 +17,7 @@ from tidings.store import open_store
 HOLDER = """
 import sys
 from pathlib import Path
-from tidings.sealed.folder import Folder
+from tidings.index_files.versions import Folder
 
 print(Folder(Path(sys.argv[1])).hold(), flush=True)
 input()

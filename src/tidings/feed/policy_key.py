@@ -43,3 +43,12 @@ def same_feed(one: Policy, other: Policy) -> bool:
 def counts_published(policy: Policy) -> bool:
     """Tell whether the window of a policy counts all events that are published."""
     return bool(getattr(policy.window, "count", None) == "published")
+
+
+def needs_attributes(policy: Policy) -> bool:
+    """Return whether a policy compares events with each other, and so needs more than their ids."""
+    if policy.diversify.name != "none" or policy.window.name == "history":
+        return True
+    return not (
+        named_parts.is_registered(policy.diversify) and named_parts.is_registered(policy.window)
+    )

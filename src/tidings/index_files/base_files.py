@@ -9,9 +9,8 @@ from tidings.index_files import mapped_file
 from tidings.index_files.archive import read_members, write_members
 from tidings.index_files.mapped_matcher import Base, Sealed, seal
 from tidings.index_files.overlay_matcher import Served
-from tidings.index_files.policy_lookup import Roll
 from tidings.index_files.subscriber_bundle import Member, counting, mark_of
-from tidings.index_files.subscriber_table import People
+from tidings.index_files.subscriber_table import SubscriberTable
 from tidings.index_files.versions import Edition, Folder, Shelf, part_of
 
 
@@ -51,16 +50,18 @@ def read_sealed(path: Path, shelf: Shelf) -> Sealed:
     """Return the base of two files, which must be of the same people."""
     index, people = mapped_file.read(path / shelf.index, mapped_file.INDEX), path / shelf.people
     base, others = Base.read(index), list(read_members(index.within("others")))
-    everybody = People.read(mapped_file.read(people, mapped_file.PEOPLE))
+    everybody = SubscriberTable.read(mapped_file.read(people, mapped_file.PEOPLE))
     if base.people != len(everybody):
         index.refuse(f"it is of {base.people} people, and {people} has {len(everybody)}")
     return Sealed(base, everybody, others)
 
 
-def read_roll(path: Path, shelf: Shelf) -> Roll:
-    """Give who is in a base; its index is not touched."""
+def read_subscribers(path: Path, shelf: Shelf) -> SubscriberTable:
+    """Return the subscribers of a base; its index is not touched."""
     reader = mapped_file.read(path / shelf.people, mapped_file.PEOPLE)
-    return Roll(People.read(reader), list(read_members(reader.within("others"))))
+    table = SubscriberTable.read(reader)
+    table.apply(list(read_members(reader.within("others"))))
+    return table
 
 
 def write_change(path: Path, members: Iterable[Member]) -> None:
@@ -95,7 +96,7 @@ def is_sound(path: Path, shelf: Shelf, name: str) -> bool:
             Base.read(index)
             list(read_members(index.within("others")))
         elif name == shelf.people:
-            read_roll(path, shelf)
+            read_subscribers(path, shelf)
         elif name == shelf.archive:
             mapped_file.read(path / name, mapped_file.ARCHIVE)
         else:

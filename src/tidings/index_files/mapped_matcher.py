@@ -19,7 +19,7 @@ from tidings.index.access.snapshot import State
 from tidings.index.access.vocabulary import Vocabulary
 from tidings.index_files.string_table import Texts
 from tidings.index_files.subscriber_bundle import Member
-from tidings.index_files.subscriber_table import People
+from tidings.index_files.subscriber_table import SubscriberTable
 from tidings.model.records import Event
 from tidings.rank.bulk import Wanted
 from tidings.rank.bulk.protocol import Extent, Way
@@ -146,7 +146,7 @@ class Sealed(NamedTuple):
     """
 
     base: Base
-    people: People
+    people: SubscriberTable
     others: Sequence[Member]
 
 
@@ -184,7 +184,7 @@ def seal(given: Iterable[Member]) -> Sealed:
         ways,
         _owned(index, owners, len(compiled)),
     )
-    return Sealed(base, People.of([each.name for each in compiled], people), others)
+    return Sealed(base, SubscriberTable.of([each.name for each in compiled], people), others)
 
 
 def _one_by_one(member: Member) -> bool:

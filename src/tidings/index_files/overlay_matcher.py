@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from tidings.compiled.array_types import Bools, Int64s, UInt32s
 from tidings.errors import TidingsError
+from tidings.feed.policy_key import needs_attributes
 from tidings.index.access.query import Scored, best_first
 from tidings.index_files.mapped_matcher import Sealed, ranked_by_index, seal
-from tidings.index_files.policy_lookup import Roll, needs_attributes
 from tidings.index_files.string_table import Texts
 from tidings.index_files.subscriber_bundle import Member
 from tidings.index_files.subscriber_table import hashes_of
@@ -54,7 +54,6 @@ class Served:
 
     def __init__(self, sealed: Sealed, changed: Iterable[Member] = ()) -> None:
         self._base, self._people, others = sealed
-        self._roll = Roll(self._people)
         self._young = Matcher(index="access")
         self._gone = np.zeros(len(self._people), np.bool_)
         self.apply(others)
@@ -65,7 +64,7 @@ class Served:
         """Put members, each of another name, in the places of those that have their names."""
         gone = [at for each in changed if (at := self._people.find(each.name)) >= 0]
         self._base.drop(gone)
-        self._roll.apply(changed)
+        self._people.apply(changed)
         self._gone[gone] = True
         for each in changed:
             self._forget(each.name)
@@ -78,7 +77,7 @@ class Served:
 
     def policy(self, name: str) -> Policy | None:
         """Give the policy of a subscriber; None if there is no such subscriber."""
-        return self._roll.policy(name)
+        return self._people.policy(name)
 
     def wanted(self, events: Sequence[Event], unranked: list[Unranked] | None = None) -> Wanted:
         """Give who wants which events: people by `names`, subscriptions by `ids`, those in order.
@@ -156,7 +155,7 @@ class Served:
 
     @property
     def _held(self) -> list[Policy | None]:
-        return [self._roll.changed[name] for name in self._fanout.names]
+        return [self._people.changed[name] for name in self._fanout.names]
 
 
 def served(given: Iterable[Member]) -> Served:

@@ -1,4 +1,8 @@
-"""Who is in a sealed base, by number: names, hashes and policies."""
+"""Table of the subscribers of one part of a version: names, hashes and policies.
+
+The columns are those of a base file, which is mapped and never changes. Policies that changed since
+the base was written are kept beside it in a dict, like a memtable before its segment.
+"""
 
 import json
 from collections.abc import Callable, Sequence
@@ -13,6 +17,7 @@ from tidings.compiled.array_types import Bools, Int32s, Int64s, UInt32s
 from tidings.errors import InvalidPolicy, TidingsError
 from tidings.formats.json_forms import loads_policy
 from tidings.index_files.string_table import Texts
+from tidings.index_files.subscriber_bundle import Member
 from tidings.policy import Policy, Subscriber
 
 NOBODY = -1
@@ -37,17 +42,22 @@ class Forms(NamedTuple):
             self.refuse(f"a policy cannot be read: {error}")
 
 
-class People:
-    """Names in order, each with its hash and the number of its policy. Nothing changes."""
+class SubscriberTable:
+    """Names in order, each with its hash and the number of its policy; and later changes by name.
+
+    `changed` maps a name to its present policy, or to None if the subscriber is gone. Rows and
+    their numbers stay those of the base.
+    """
 
     def __init__(
         self, names: Texts, hashes: UInt32s, by_hash: Int32s, held: Int32s, forms: Forms
     ) -> None:
         self.names, self.hashes, self.held = names, hashes, held
         self._by_hash, self._forms = by_hash, forms
+        self.changed: dict[str, Policy | None] = {}
 
     @classmethod
-    def of(cls, names: Sequence[str], subscribers: Sequence[Subscriber]) -> "People":
+    def of(cls, names: Sequence[str], subscribers: Sequence[Subscriber]) -> "SubscriberTable":
         """Note the first names as those of the subscribers; the others are nobody's."""
         numbers: dict[Policy, int] = {}
         held = [numbers.setdefault(each.policy, len(numbers)) for each in subscribers]
@@ -69,7 +79,7 @@ class People:
         writer.texts("policies", self._forms.texts)
 
     @classmethod
-    def read(cls, reader: Reader) -> "People":
+    def read(cls, reader: Reader) -> "SubscriberTable":
         """Return the people of a file; a policy is read when it is first asked for."""
         names = Texts(reader.texts("names"))
         hashes = reader.array("hashes", np.uint32, len(names))
@@ -103,8 +113,15 @@ class People:
         found = (int(each) for each in self._by_hash[first:last] if self.names[each] == name)
         return next(found, -1)
 
+    def apply(self, changed: Sequence[Member]) -> None:
+        """Replace the policies of members by name; a member without a subscriber has none."""
+        for member in changed:
+            self.changed[member.name] = member.subscriber.policy if member.subscriber else None
+
     def policy(self, name: str) -> Policy | None:
-        """Give the policy of a subscriber; None if there is no such subscriber."""
+        """Return the present policy of a subscriber, or None if there is no such subscriber."""
+        if name in self.changed:
+            return self.changed[name]
         number = self.find(name)
         held = NOBODY if number < 0 else int(self.held[number])
         return None if held == NOBODY else self.policies[held]

@@ -5,10 +5,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from tidings.index_files.base_files import read_base, read_change, read_roll
+from tidings.index_files.base_files import read_base, read_change, read_subscribers
 from tidings.index_files.overlay_matcher import Served
-from tidings.index_files.policy_lookup import Roll
 from tidings.index_files.subscriber_bundle import Member
+from tidings.index_files.subscriber_table import SubscriberTable
 from tidings.index_files.versions import Change, Folder, Shelf, part_of
 from tidings.policy import Policy
 
@@ -62,8 +62,8 @@ def _names(path: Path) -> frozenset[str]:
 
 
 @lru_cache(MOST)
-def _rolls(folder: Folder, part: int) -> Reader[Roll]:
-    return Reader(folder, part, read_roll)
+def _tables(folder: Folder, part: int) -> Reader[SubscriberTable]:
+    return Reader(folder, part, read_subscribers)
 
 
 def serve(folder: Folder, version: int, part: int = 0) -> Served:
@@ -71,24 +71,29 @@ def serve(folder: Folder, version: int, part: int = 0) -> Served:
     return _servers(folder, part).at(version)
 
 
-class Roster:
-    """All subscribers of a folder at a version; its own is that of the source, and its mark."""
+class FolderPolicies:
+    """The policies of all subscribers of a folder at one version of it.
+
+    `version` is that of the source combined with the manifest's fingerprint. The tables are shared
+    by this process and move on with the next version, so an object serves one batch.
+    """
 
     def __init__(self, folder: Folder, version: int) -> None:
         edition = folder.edition(version)
         self.version = edition.mark * _SOURCES + edition.source
         self._path, self._shelves = folder.path, edition.shelves
         parts = range(len(edition.shelves))
-        self._rolls = [_rolls(folder, part).at(version) for part in parts]
+        self._tables = [_tables(folder, part).at(version) for part in parts]
 
     def policy(self, name: str) -> Policy | None:
-        """Give the policy of a subscriber; None if there is no such subscriber."""
-        return self._rolls[part_of(name, len(self._rolls))].policy(name)
+        """Return the policy of a subscriber, or None if there is no such subscriber."""
+        return self._tables[part_of(name, len(self._tables))].policy(name)
 
     def changed_since(self, version: int) -> set[str] | None:
-        """Give who changed after a version of a roster; None if that is not known any more.
+        """Return the subscribers that changed after a version, or None if that is unknown.
 
-        Of another source, or of one to which other policies were added, it never is.
+        It is unknown for another source or other default policies, and once the changes are merged
+        into a base.
         """
         mark, since = divmod(version, _SOURCES)
         bases = [each.source for each in self._shelves]
@@ -107,6 +112,6 @@ class Roster:
 
 def forget() -> None:
     """Let go of everything that this process has read."""
-    for kept in (_servers, _rolls, _names):
+    for kept in (_servers, _tables, _names):
         cached: Any = kept
         cached.cache_clear()

@@ -16,7 +16,7 @@ from tidings.app.run.spark import wanted_by
 from tidings.app.run.summary import Account
 from tidings.errors import TidingsError
 from tidings.formats.event_source import Source
-from tidings.index_files.version_cache import Roster
+from tidings.index_files.version_cache import FolderPolicies
 from tidings.index_files.versions import Folder as Index
 from tidings.store import open_store
 
@@ -224,7 +224,7 @@ def test_other_policies_of_a_config_reach_its_index_though_no_subscription_chang
     for policies in (config.policies, {**config.policies, "bob": Policy(k=9)}):
         with wanted_by(make_plan(replace(config, policies=policies))) as (index, _):
             assert isinstance(index, Index)
-            roster = Roster(index, index.newest())
+            roster = FolderPolicies(index, index.newest())
             seen.append([roster.policy(name) for name in ("ann", "bob")])
     assert seen == [[Policy(k=1), Policy(k=1)], [Policy(k=1), Policy(k=9)]]
 

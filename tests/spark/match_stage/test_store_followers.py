@@ -89,7 +89,7 @@ RUN = """
 import sys
 from types import SimpleNamespace as Namespace
 from tidings import Subscriber
-from tidings.spark.frames import FOLDER, matchers
+from tidings.spark.inputs import FOLDER, matchers
 from tidings.store import open_store
 
 store = open_store(sys.argv[1])

@@ -9,7 +9,7 @@ from pyspark import TaskContext
 
 from tidings.index_files.overlay_matcher import Served, served
 from tidings.index_files.subscriber_bundle import Member, counting
-from tidings.index_files.version_cache import Roster, serve
+from tidings.index_files.version_cache import FolderPolicies, serve
 from tidings.index_files.versions import Folder
 from tidings.policy import Policy
 
@@ -109,7 +109,7 @@ class PinnedRoster:
 
     def __init__(self, versions: Versions) -> None:
         self._versions = versions
-        self._found: Roster | None = None
+        self._found: FolderPolicies | None = None
         self._batch: Any = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -129,9 +129,9 @@ class PinnedRoster:
         return self._roster.changed_since(version)
 
     @property
-    def _roster(self) -> Roster:
+    def _roster(self) -> FolderPolicies:
         batch = batch_of_task()
         if self._found is None or batch != self._batch:
-            self._found = Roster(self._versions.folder, self._versions.now())
+            self._found = FolderPolicies(self._versions.folder, self._versions.now())
             self._batch = batch
         return self._found

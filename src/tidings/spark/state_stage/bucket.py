@@ -17,8 +17,8 @@ from tidings.errors import StateError, shown
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels.diverse_layout import FAR
 from tidings.feed.columnar.match_batch import Rows
+from tidings.feed.policy_key import needs_attributes
 from tidings.formats.binary import Frame, check, reading
-from tidings.index_files.policy_lookup import needs_attributes
 from tidings.index_files.subscriber_bundle import mark_of
 from tidings.policy import Policy, Subscriber
 from tidings.spark.match_stage.match_batch import Parcel
