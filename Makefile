@@ -4,11 +4,12 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test lint types imports plain pytest bench format lock clean
+.PHONY: help run test quick lint types imports plain pytest bench format lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check install -qq
+WORKERS := -n auto --maxprocesses 4 --dist worksteal
 
 # The first of these that runs and fits makes the virtual environment; PYTHON=... names another.
 PYTHON := python3.13 python3.12 python3.11 python3 python
@@ -24,6 +25,12 @@ run: $(VENV)/.demo ## replay a real movie catalogue through ranked subscriptions
 
 test: lint types imports plain pytest ## run every check below
 
+# Neither Spark nor PostgreSQL starts, and property tests try few examples.
+QUICK := not (spark or postgres or kill or fuzz or bench or slow)
+quick: lint types imports ## lint, types, imports, and the fast unit and property tests: two minutes
+	HYPOTHESIS_PROFILE=quick $(BIN)/pytest $(WORKERS) -q -m '$(QUICK)' \
+		--ignore=tests/spark --ignore=tests/kill --ignore=src/tidings/spark
+
 lint: $(VENV)/.dev ## style: ruff check and ruff format
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -38,7 +45,7 @@ plain: $(VENV)/.dev ## the kernels as plain Python, not compiled
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/index tests/rank tests/compiled tests/diversify/kernels tests/feed/columnar/kernels tests/spark/match_stage/kernels
 
 pytest: $(VENV)/.dev ## tests, doctests and the examples of the documentation
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
+	$(BIN)/pytest $(WORKERS) --durations=30
 
 bench: $(VENV)/.bench ## measure the indexes beside their peers; results go to bench/results
 	@$(BIN)/tidings bench

@@ -1,24 +1,27 @@
-"""One Spark and one PostgreSQL for all tests, places for stores, and Hypothesis profiles.
+"""Hypothesis profiles, and one Spark session and one PostgreSQL server for all tests.
 
-`ci` tries the same examples every time, `dev` new ones. HYPOTHESIS_PROFILE chooses; without it,
-CI=true means `ci`.
+The fixtures import what they start: `pytest tests/model` loads neither pyspark nor a database.
+A test that uses them carries the marker `spark` or `postgres` without saying so.
+
+Hypothesis profiles: `dev` tries new examples in every run, `ci` the same ones, `quick` few of them.
+HYPOTHESIS_PROFILE selects one; without it, CI=true selects `ci`.
 """
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from pyspark.sql import SparkSession
-from tests.store import server
 
-from tidings.spark import session
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Kernels that are not compiled are some hundred times slower.
 EXAMPLES = 100 if os.getenv("NUMBA_DISABLE_JIT", "0") == "0" else 8
+QUICK_EXAMPLES = 10
 
 settings.register_profile("dev", deadline=None, max_examples=EXAMPLES)
 settings.register_profile(
@@ -29,12 +32,28 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile(os.getenv("HYPOTHESIS_PROFILE", "ci" if os.getenv("CI") else "dev"))
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=QUICK_EXAMPLES)
+PROFILE = os.getenv("HYPOTHESIS_PROFILE", "ci" if os.getenv("CI") else "dev")
+settings.load_profile(PROFILE)
+
+
+@pytest.hookimpl(tryfirst=True)  # markers are set before -m selects by them
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start Spark or PostgreSQL, and run those with Spark first.
+
+    xdist gives each worker a contiguous share, so one worker starts Spark and the others the rest.
+    """
+    for item in items:
+        for name in {"spark", "postgres"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(name)
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark() -> "Iterator[SparkSession]":
     """Start Spark for the first test that asks for it, and stop it after the last."""
+    from tidings.spark import session
+
     running = session("tidings-tests", cores=2)
     yield running
     running.stop()
@@ -44,8 +63,10 @@ def spark() -> Iterator[SparkSession]:
 def postgres() -> Iterator[Any]:
     """Start PostgreSQL for the first test that asks for it, and stop it after the last.
 
-    Its folder is not one of pytest's: these are closed to other users whenever pytest starts again.
+    Its folder is not one of pytest's, which are closed to other users whenever pytest starts again.
     """
+    from tests.store import server
+
     with TemporaryDirectory(prefix="tidings-", ignore_cleanup_errors=True) as folder:
         running = server.make(Path(folder) / "postgres")
         yield running
@@ -54,13 +75,15 @@ def postgres() -> Iterator[Any]:
 
 @pytest.fixture
 def postgres_address(postgres: Any) -> str:
-    """Give the address of a PostgreSQL without a store."""
+    """Return the address of a PostgreSQL server without a store."""
+    from tests.store import server
+
     return server.clear(postgres.get_uri())
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give the address of an empty place for a store, of each kind in turn."""
+    """Return the address of an empty database: a SQLite file, then a PostgreSQL server."""
     if request.param == "sqlite":
         return str(tmp_path / "tidings.db")
     return str(request.getfixturevalue("postgres_address"))

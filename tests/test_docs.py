@@ -1,8 +1,8 @@
-"""Every example of README.md and docs/ runs.
+"""Every example in README.md and docs/ runs.
 
-Python blocks of a page share a namespace, and all its examples one scratch directory that holds a
-copy of `examples/`. Of a console block, each line `$ tidings ...` runs and must succeed. An
-`<!-- not run -->` before a block excuses it.
+The Python blocks of a page share a namespace, and all its examples share a scratch directory with a
+copy of `examples/`. Every `$ tidings ...` line of a console block runs and must succeed. A block
+after `<!-- not run -->` is skipped.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("README.md"), *sorted(ROOT.glob("docs/*.md"))]
 BLOCK = re.compile(
-    r"(?P<excuse><!-- not run -->\s*)?^```(?P<language>python|console)\n(?P<text>.*?)^```$",
+    r"(?P<skip><!-- not run -->\s*)?^```(?P<language>python|console)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 CLI = [sys.executable, "-c", "from tidings.app.cli import main; main()"]
@@ -43,19 +44,20 @@ class Example:
 
 
 @dataclass
-class Run:
-    """One page being worked through from the top."""
+class PageRun:
+    """The examples of one page, run in order."""
 
     directory: Path
+    examples: list[Example]
     names: dict[str, object] = field(default_factory=lambda: {"__name__": "__main__"})
-    done: set[Example] = field(default_factory=set)
+    done: int = 0
 
-    def run(self, example: Example) -> None:
-        if example in self.done:
-            return
-        self.done.add(example)
-        with contextlib.chdir(self.directory):
-            {"python": self.python, "console": self.console}[example.language](example)
+    def run_up_to(self, last: Example) -> None:
+        """Run an example after all examples before it that have not run yet."""
+        for example in self.examples[self.done : self.examples.index(last) + 1]:
+            self.done += 1
+            with contextlib.chdir(self.directory):
+                {"python": self.python, "console": self.console}[example.language](example)
 
     def python(self, example: Example) -> None:
         source = "\n" * example.line + example.text  # so that a traceback shows the page's line
@@ -64,42 +66,42 @@ class Run:
     def console(self, example: Example) -> None:
         for line in re.findall(r"^\$ tidings .*", example.text, re.MULTILINE):
             command = [*CLI, *shlex.split(line)[2:]]
-            outcome = subprocess.run(
+            child = subprocess.run(
                 command, check=False, capture_output=True, text=True, timeout=300
             )
-            assert outcome.returncode == 0, f"{line}\n{outcome.stdout}{outcome.stderr}"
+            assert child.returncode == 0, f"{line}\n{child.stdout}{child.stderr}"
 
 
-def examples(page: Path) -> Iterator[Example]:
+def read_examples(page: Path) -> Iterator[Example]:
     text = page.read_text(encoding="utf-8")
     for block in BLOCK.finditer(text):
-        if not block["excuse"]:
+        if not block["skip"]:
             line = text.count("\n", 0, block.start("text"))
             yield Example(page, line, block["language"], block["text"])
 
 
-EXAMPLES = [example for page in PAGES for example in examples(page)]
+EXAMPLES = {page: list(read_examples(page)) for page in PAGES}
+
+
+def cases() -> Iterator[object]:
+    """Yield every example; one that follows an example with Spark on its page needs Spark too."""
+    for examples in EXAMPLES.values():
+        spark = accumulate((example.uses_spark for example in examples), max)
+        for example, uses_spark in zip(examples, spark, strict=True):
+            marks = [pytest.mark.spark] if uses_spark else []
+            yield pytest.param(example, id=example.label, marks=marks)
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Run]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, PageRun]:
     started = {}
-    for page in PAGES:
-        started[page] = Run(tmp_path_factory.mktemp(page.stem))
-        if (ROOT / "examples").exists():
-            shutil.copytree(ROOT / "examples", started[page].directory / "examples")
+    for page, examples in EXAMPLES.items():
+        directory = tmp_path_factory.mktemp(page.stem)
+        shutil.copytree(ROOT / "examples", directory / "examples")
+        started[page] = PageRun(directory, examples)
     return started
 
 
-@pytest.mark.parametrize(
-    "example",
-    [
-        pytest.param(one, id=one.label, marks=[pytest.mark.spark] if one.uses_spark else [])
-        for one in EXAMPLES
-    ],
-)
-def test_example(example: Example, runs: dict[Path, Run]) -> None:
-    """Run the examples before it on its page first, if they have not run yet."""
-    page = [one for one in EXAMPLES if one.page == example.page]
-    for one in page[: page.index(example) + 1]:
-        runs[example.page].run(one)
+@pytest.mark.parametrize("example", list(cases()))
+def test_example(example: Example, runs: dict[Path, PageRun]) -> None:
+    runs[example.page].run_up_to(example)
