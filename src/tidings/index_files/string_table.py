@@ -12,6 +12,7 @@ from tidings.compiled.array_file import TextColumn
 class Texts(Sequence[str]):
     """Texts in one array of letters, and where each begins.
 
+    >>> import numpy as np
     >>> names = Texts.of(["ann", "bob"])
     >>> names[1], names.take(np.array([1, 0])).to_pylist()
     ('bob', ['bob', 'ann'])

@@ -1,5 +1,6 @@
 """Set diversity by kernels, against pair by pair."""
 
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -55,7 +56,8 @@ def test_it_is_definition_8_for_all_that_one_got(crowd: list[Candidate], part: D
 
 
 def test_many_people_and_events_pass_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.engine.quality.set_diversity.FLUSH", 7)
+    module = import_module("tidings.engine.quality.set_diversity")  # not the function of that name
+    monkeypatch.setattr(module, "FLUSH", 7)
     fast, plain = Sets(Overlap(), 3), PlainSets(Overlap(), 3)
     for i in range(200):
         event = Event(f"e{i}", {"x": i % 3, "y": i % 7}, i)
