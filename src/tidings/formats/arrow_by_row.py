@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
@@ -21,7 +22,9 @@ Cell = Callable[[str, Any], object]
 Quick = Callable[[pa.RecordBatch], list[T] | None]
 
 EVENT_COLUMNS: Final = ("id", "published_at", "sequence")
-_BATCH_ROWS: Final = 4096
+BATCH_ROWS: Final = 4096
+BATCH_BYTES: Final = 64_000_000
+"""Bytes of strings that are decoded at once; dictionaries and views share theirs."""
 _BATCH_VALUES: Final = 1_000_000
 """Values of lists and maps that are decoded at once; views of lists may share theirs."""
 _DAY: Final = (86_400 * SECOND_US, 1)
@@ -29,6 +32,7 @@ TICK: Final = {"s": (SECOND_US, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_
 _TEXT_TYPES: Final = (types.is_string, types.is_large_string, types.is_string_view)
 _NUMBER_TYPES: Final = (types.is_integer, types.is_floating, types.is_decimal)
 _PLAIN_TYPES: Final = (*_TEXT_TYPES, *_NUMBER_TYPES, types.is_boolean, types.is_null)
+_SCALAR_BYTES: Final = 16
 _VIEW_TYPES: Final = (types.is_list_view, types.is_large_list_view)
 LIST_TYPES: Final = (
     types.is_list,
@@ -145,10 +149,70 @@ def read_rows(table: pa.Table | pa.RecordBatch, how: Reading) -> Iterator[Any]:
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     position = 0
-    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
-        made = _made_at_once(batch, how)
-        yield from _made_by_row(batch, how, position) if made is None else made
-        position += batch.num_rows
+    for chunk in table.to_batches(max_chunksize=BATCH_ROWS):
+        for batch in _split(chunk):
+            made = _made_at_once(batch, how)
+            yield from _made_by_row(batch, how, position) if made is None else made
+            position += batch.num_rows
+
+
+def _split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield a batch in halves of halves that each decode to at most BATCH_BYTES, or to one row."""
+    if batch.num_rows <= 1 or decoded_bytes(batch) <= BATCH_BYTES:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _split(batch.slice(0, half))
+    yield from _split(batch.slice(half))
+
+
+def decoded_bytes(batch: pa.RecordBatch) -> int:
+    """Return the bytes that the values of a batch take if each is decoded by itself."""
+    return sum(map(_decoded_bytes, batch.columns))
+
+
+def _decoded_bytes(array: pa.Array) -> int:
+    kind = array.type
+    if not _shares_values(kind):
+        return int(array.nbytes)
+    if types.is_dictionary(kind):
+        codes = array.indices.drop_null()
+        return int(array.nbytes) + int(pc.sum(_lengths(array.dictionary).take(codes)).as_py() or 0)
+    if types.is_string_view(kind):
+        return int(array.nbytes) + int(pc.sum(_lengths(array)).as_py() or 0)
+    if any(test(kind) for test in _VIEW_TYPES):
+        longest = int(pc.max(_lengths(array.values)).as_py() or 0)
+        return int(array.nbytes) + _values_in(array) * longest
+    if types.is_struct(kind):
+        return sum(map(_decoded_bytes, array.flatten()))
+    if types.is_map(kind):
+        start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        parts = (array.keys, array.items)
+        return sum(_decoded_bytes(part.slice(start, end - start)) for part in parts)
+    return int(array.nbytes) + _decoded_bytes(array.flatten())
+
+
+def _shares_values(kind: pa.DataType) -> bool:
+    """Return whether several values of an array may be the same bytes."""
+    if types.is_dictionary(kind) or types.is_string_view(kind):
+        return True
+    if any(test(kind) for test in _VIEW_TYPES):
+        return True
+    fields = range(kind.num_fields) if types.is_nested(kind) else ()
+    return any(_shares_values(kind.field(number).type) for number in fields)
+
+
+def _lengths(array: pa.Array) -> pa.Array:
+    """Return the bytes of each value of an array without nested values."""
+    if types.is_dictionary(array.type):
+        return _lengths(array.dictionary).take(array.indices)
+    if types.is_string_view(array.type):
+        # A view is four integers, of which the first is its length.
+        views = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)
+        return pa.array(views[array.offset : array.offset + len(array), 0], pa.int64())
+    if types.is_string(array.type) or types.is_large_string(array.type):
+        return pc.binary_length(array).cast(pa.int64())
+    return pa.repeat(pa.scalar(_SCALAR_BYTES, pa.int64()), len(array))
 
 
 def _made_at_once(batch: pa.RecordBatch, how: Reading) -> list[Any] | None:
@@ -201,7 +265,7 @@ def _made_by_row(batch: pa.RecordBatch, how: Reading, position: int) -> Iterator
 
 def _rows_of(batch: pa.RecordBatch, how: Reading) -> Iterator[tuple[Any, ...] | BadRecord]:
     """Decode the cells of each row; a row that cannot be decoded is a bad record."""
-    if _expanded(batch) <= _BATCH_VALUES:
+    if _expanded(batch) <= _BATCH_VALUES and decoded_bytes(batch) <= BATCH_BYTES:
         cells = guarded(_cells, how, batch)
         if not isinstance(cells, Failure):
             yield from zip(*cells, strict=True)
@@ -212,6 +276,9 @@ def _rows_of(batch: pa.RecordBatch, how: Reading) -> Iterator[tuple[Any, ...] | 
 
 def _row(how: Reading, batch: pa.RecordBatch) -> tuple[Any, ...]:
     how.limits.check("list_values", _expanded(batch), "the row: the size of a list", InvalidForm)
+    how.limits.check(
+        "record_bytes", decoded_bytes(batch), "the row: its size in bytes", InvalidForm
+    )
     return tuple(cells[0] for cells in _cells(how, batch))
 
 
@@ -254,7 +321,7 @@ def _printed(how: Reading, batch: pa.RecordBatch) -> dict[str, Any]:
 
 
 def _cell(column: Column, array: pa.Array) -> Any:
-    if _values_in(array) > _BATCH_VALUES:
+    if _values_in(array) > _BATCH_VALUES or _decoded_bytes(array) > BATCH_BYTES:
         raise InvalidForm("the cell is too large to be shown")
     return _decoded(column, array)[0]
 

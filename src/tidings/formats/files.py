@@ -8,7 +8,8 @@ claims to hold is compared with its size, and no line is read that is longer tha
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Generic, Protocol, TypeVar
@@ -19,6 +20,7 @@ from pyarrow import feather, parquet
 from tidings.errors import InvalidForm
 from tidings.formats import arrow, csv_file
 from tidings.formats.arrow_by_row import BadRecord, Cell, as_read, attempt
+from tidings.formats.columnar_files import ColumnarFile, open_arrow, open_parquet
 from tidings.formats.json_forms import loads_event, loads_subscriber, loads_subscription
 from tidings.formats.json_text import Line, array_texts, read_json, read_lines
 from tidings.model import validate as checks
@@ -48,10 +50,6 @@ _FOREIGN: Final = (
     ValueError,
     pa.ArrowException,
 )
-# A row of a real table takes at least a byte, and a byte of a Parquet file stands for at most some
-# values: a tiny file may claim any number of rows, and a reader would make them.
-_FEW_ROWS: Final = 10_000
-_VALUES_PER_BYTE: Final = 100
 _BEGINNING: Final = 200
 
 T = TypeVar("T")
@@ -233,34 +231,32 @@ def _read_csv(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRec
 
 
 def _read_parquet(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
-    """Read a Parquet file, or a directory of them, whose partitions are columns too."""
-    partitioning = "hive" if path.is_dir() else None
-    for file in sorted(path.rglob("*.parquet")) if path.is_dir() else [path]:
-        _check_claims(file)
-    return _from_columns(parquet.read_table(path, partitioning=partitioning), kind, limits)
+    return _from_columns(open_parquet(path, limits), kind, limits)
 
 
 def _read_arrow(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
-    return _from_columns(feather.read_table(path), kind, limits)
+    return _from_columns(open_arrow(path), kind, limits)
 
 
-def _check_claims(file: Path) -> None:
-    """Refuse a Parquet file that claims more rows than its bytes can stand for."""
-    about, size = parquet.read_metadata(file), file.stat().st_size
-    most = max(_FEW_ROWS, _VALUES_PER_BYTE * size)
-    # Columns are not asked: over damaged ones, pyarrow ends the process (`column` is noexcept).
-    groups = [about.row_group(number).num_rows for number in range(about.num_row_groups)]
-    claimed = max(about.num_rows, sum(groups))
-    if claimed > most or min(about.num_rows, *groups, 0) < 0:
-        raise InvalidForm(f"the file claims {claimed:,} rows in {size:,} bytes")
+def _from_columns(file: ColumnarFile, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
+    """Read the rows of a file; its schema and its first batch are checked at once."""
+    kind.from_table(file.schema.empty_table(), as_read)
+    batches = file.batches()
+    first = next(batches, None)
+    if first is None:
+        return iter(())
+    return _within(limits, kind, _from_batches(chain([first], batches), kind))
 
 
-def _from_columns(table: pa.Table, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
-    """Read the rows of a table from outside, all of whose offsets and codes are checked first."""
-    table.validate(full=True)
-    if table.num_rows > max(_FEW_ROWS, table.nbytes):
-        raise InvalidForm(f"the file claims {table.num_rows:,} rows in {table.nbytes:,} bytes")
-    return _within(limits, kind, kind.from_table(table, as_read))
+def _from_batches(batches: Iterable[pa.RecordBatch], kind: _Kind[T]) -> Iterator[T | BadRecord]:
+    rows_before = 0
+    for batch in batches:
+        for record in kind.from_table(pa.Table.from_batches([batch]), as_read):
+            if isinstance(record, BadRecord):
+                yield replace(record, position=record.position + rows_before)
+            else:
+                yield record
+        rows_before += batch.num_rows
 
 
 def _within(
