@@ -124,7 +124,7 @@ def figures(
     row = {
         "scorer": name,
         "build_s": build + first,
-        "matches": len(ranks.owners) / few,
+        "matches": len(ranks.subscribers) / few,
         "rank_us": least / few * 1e6,
         "bytes": fanout.nbytes / size,
         "right": True,

@@ -132,7 +132,7 @@ def in_process(stream: list[Event], wishes: list[Subscription], everyone: list[S
     delivered, seconds = timed(lambda: engine.publish_many(stream[half:]))
     delivered += engine.advance(after(stream))
     return {
-        "matches": sum(len(each.owners) for each in found) / len(stream),
+        "matches": sum(len(each.subscribers) for each in found) / len(stream),
         "kernel_per_s": kernel,
         "engine_per_s": (len(stream) - half) / seconds,
         "engine_deliveries": (before + len(delivered)) / len(stream),

@@ -28,6 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import tidings.spark as ts
 from tidings.policy import Policy
+from tidings.rank.matches import Matches
 from tidings.spark.match_stage.match_batch import Parcel
 from tidings.spark.match_stage.stage import FLOW, bucket_of, tick
 from tidings.spark.state_stage.bucket import Terms
@@ -56,7 +57,7 @@ def main() -> None:
     spark = ts.session("tidings-bench")
     result: Row = {"machine": machine(), "subscribers": wanted.subscribers}
     with TemporaryDirectory() as folder:
-        given = Matches(wanted.subscribers, wanted.batches, Path(folder))
+        given = MatchFiles(wanted.subscribers, wanted.batches, Path(folder))
         terms = Terms(buckets=given.buckets)
         result["rows"] = [
             measured("buckets", spark, given, lambda flow: run_buckets(flow, Everybody(), terms)),
@@ -86,7 +87,7 @@ class Everybody:
         return POLICY
 
 
-class Matches:
+class MatchFiles:
     """The same matches in files of both forms: of the flow, and a row each."""
 
     def __init__(self, subscribers: int, batches: int, folder: Path) -> None:
@@ -133,18 +134,20 @@ def parcel(batch: int, events: Any, ranks: Any, names: list[str]) -> bytes:
         us=us,
         sequence=us,
         forms=[""] * len(us),
-        starts=np.append(starts, len(events)),
-        owners=every[:-1].astype(np.int32),
-        ranks=ranks,
-        matched_starts=every,
-        matched=np.zeros(len(names), np.int32),
+        matches=Matches(
+            starts=np.append(starts, len(events)),
+            subscribers=every[:-1].astype(np.int32),
+            ranks=ranks,
+            matched_starts=every,
+            matched=np.zeros(len(names), np.int32),
+        ),
         subscribers=names,
         subscriptions=["s"],
     ).pack()
 
 
 def measured(
-    kind: str, spark: SparkSession, given: Matches, run: Callable[[DataFrame], DataFrame]
+    kind: str, spark: SparkSession, given: MatchFiles, run: Callable[[DataFrame], DataFrame]
 ) -> Row:
     place = given.folder / kind
     schema = spark.read.parquet(str(place)).schema

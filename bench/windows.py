@@ -29,10 +29,10 @@ from timing import timed
 from tidings.feed import Feeds
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels.layout import HELD
-from tidings.feed.columnar.match_batch import Rows
 from tidings.feed.plain import PlainFeeds
 from tidings.model.records import Event, Match
 from tidings.policy import Policy, Subscriber
+from tidings.rank.matches import Matches
 from tidings.window import Moment
 
 K, FILL, ROUNDS, PLAIN, BUCKET = 10, 130, 20, 200, 1000
@@ -204,15 +204,15 @@ class TableStream:
 
     def step(self) -> float:
         self.at += 1
-        rows = Rows(
+        matches = Matches(
+            np.array([0, self.size]),
             self.chance.permutation(self.size).astype(np.int32),
-            np.full(self.size, self.feeds.slot(event(self.at)), np.int32),
             self.chance.random(self.size),
-            np.full(self.size, self.at),
             np.arange(self.size + 1),
             np.full(self.size, self.subscription, np.int32),
         )
-        found, seconds = timed(lambda: self.feeds.offer_rows(rows))
+        slots, sequences = np.array([self.feeds.slot(event(self.at))]), np.array([self.at])
+        found, seconds = timed(lambda: self.feeds.offer_matches(matches, slots, sequences))
         self.feeds.advance(Moment(self.at * 1_000_000, self.at))
         self.offered, self.delivered = self.offered + self.size, self.delivered + len(found)
         return seconds

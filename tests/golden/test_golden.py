@@ -229,7 +229,7 @@ def test_index_files_answer_as_a_scan_does(place: Path, newest: bool) -> None:
         return
     served, scan = serve(folder, folder.newest()), Matcher(work.subscribers, work.subscriptions)
     wanted = served.wanted(work.events)
-    names = served.names.take(wanted.owners).to_pylist()
+    names = served.names.take(wanted.subscribers).to_pylist()
     spans = np.repeat(np.arange(len(work.events)), np.diff(wanted.starts)).tolist()
     found = zip(spans, names, wanted.ranks.tolist(), strict=True)
     assert sorted(found) == sorted(
@@ -258,5 +258,5 @@ def test_index_files_of_version_1_are_refused_with_the_way_out_and_made_again(
         store.catalogue.put(*work.subscribers, *work.subscriptions)
         version = publisher.publish()
     assert version > 2
-    assert serve(folder, version).wanted(work.events).owners.size
+    assert serve(folder, version).wanted(work.events).subscribers.size
     assert not [*place.glob("0000000[12]-0-*.sealed")]

@@ -51,7 +51,7 @@ def answers(path: Path) -> Any:
     version = folder.newest()
     served = serve(folder, version)
     wanted = served.wanted(EVENTS)
-    names = served.names.take(wanted.owners).to_pylist()
+    names = served.names.take(wanted.subscribers).to_pylist()
     ids = served.ids.take(wanted.matched).to_pylist()
     spans = np.split(np.arange(len(ids)), wanted.matched_starts[1:-1])
     matched = [tuple(ids[at] for at in each) for each in spans] if names else []

@@ -166,8 +166,8 @@ def test_of_members_with_one_name_the_last_counts():
     policy = Policy(scorer={"name": "relaxed", "aggregate": "max"})
     ann = Member("ann", Subscriber("ann", policy), [Subscription("s", "ann", "a = 1")])
     event = Event("e", {"a": 1}, published_at=0)
-    assert len(Served(seal([ann])).wanted([event]).owners) == 1
-    assert len(Served(seal([ann]), [Member("ann")]).wanted([event]).owners) == 0
+    assert len(Served(seal([ann])).wanted([event]).subscribers) == 1
+    assert len(Served(seal([ann]), [Member("ann")]).wanted([event]).subscribers) == 0
 
 
 def test_another_policy_makes_another_mark(tmp_path: Path):

@@ -73,7 +73,7 @@ def test_a_version_is_held_once_by_a_process_and_keeps_answering(tmp_path: Path)
         assert publisher.folder.newest() > held + KEPT
         assert len(list((publisher.folder.path / "holds").iterdir())) == 1
         event = Event("e", {"x": 1}, published_at=0)
-        assert len(serve(publisher.folder, held).wanted([event]).owners) == 1
+        assert len(serve(publisher.folder, held).wanted([event]).subscribers) == 1
 
 
 def test_an_empty_folder_has_nothing_to_hold(tmp_path: Path) -> None:

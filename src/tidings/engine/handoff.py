@@ -9,11 +9,11 @@ from tidings.compiled.array_types import Int32s
 from tidings.engine.quality import Quality
 from tidings.feed import Feeds
 from tidings.feed.columnar.feeds import TableFeeds
-from tidings.feed.columnar.match_batch import Rows
 from tidings.index.access import Access
 from tidings.model.records import Delivery, Event, Subscription
-from tidings.rank.bulk import Fanout, Wanted
+from tidings.rank.bulk import Fanout
 from tidings.rank.matcher import Matcher
+from tidings.rank.matches import Matches
 from tidings.window import Moment
 
 
@@ -109,22 +109,17 @@ class ArrayCourier:
         """Match all events in compiled passes."""
         return ArrayMatched(self, events, self._fanout.rank(events))
 
-    def offer(self, wanted: Wanted, at: int, event: Event, now: Moment) -> list[Delivery]:
+    def offer(self, wanted: Matches, at: int, event: Event, now: Moment) -> list[Delivery]:
         """Offer the event at a place of what is wanted."""
-        first, last = int(wanted.starts[at]), int(wanted.starts[at + 1])
-        if first == last:
+        matches = wanted.of_event(at)
+        if not len(matches.ranks):
             return []
-        begin, end = wanted.matched_starts[first], wanted.matched_starts[last]
-        rows = Rows(
-            self._named(wanted.owners[first:last]),
-            np.full(last - first, self._feeds.slot(event), np.int32),
-            wanted.ranks[first:last],
-            np.full(last - first, now.sequence, np.int64),
-            wanted.matched_starts[first : last + 1] - begin,
-            self._called(wanted.matched[begin:end]),
+        matches = matches._replace(
+            subscribers=self._named(matches.subscribers), matched=self._called(matches.matched)
         )
-        self._quality.matched_rows(rows.score)
-        made = self._feeds.offer_rows(rows).objects()
+        slots, sequences = np.array([self._feeds.slot(event)]), np.array([now.sequence])
+        self._quality.matched_rows(matches.ranks)
+        made = self._feeds.offer_matches(matches, slots, sequences).objects()
         return sorted(made, key=lambda delivery: delivery.subscriber)
 
     def _named(self, owners: Int32s) -> Int32s:
@@ -160,7 +155,7 @@ class ArrayMatched(NamedTuple):
 
     courier: ArrayCourier
     events: Sequence[Event]
-    wanted: Wanted
+    wanted: Matches
 
     def offer(self, at: int, now: Moment) -> list[Delivery]:
         """Offer the event at a place."""

@@ -21,11 +21,11 @@ from tidings.index_files.string_table import Texts
 from tidings.index_files.subscriber_bundle import Member
 from tidings.index_files.subscriber_table import SubscriberTable
 from tidings.model.records import Event
-from tidings.rank.bulk import Wanted
 from tidings.rank.bulk.protocol import Extent, Way
 from tidings.rank.bulk.ranker import rank_all
 from tidings.rank.bulk.ranker_files import read_ways, write_ways
 from tidings.rank.matcher import Matcher
+from tidings.rank.matches import Matches
 from tidings.score import Scorer
 from tidings.score.exact import Exact
 from tidings.score.relaxed import Relaxed
@@ -116,7 +116,7 @@ class Base:
                 segment.kill(self._owned.of(owner), version)
         self._state = self._state._replace(version=version)
 
-    def wanted(self, events: Sequence[Event]) -> Wanted:
+    def wanted(self, events: Sequence[Event]) -> Matches:
         """Give who wants which events, in numbers."""
         return rank_all(self, self._ways, events)
 

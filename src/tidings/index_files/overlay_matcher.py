@@ -19,11 +19,10 @@ from tidings.index_files.subscriber_bundle import Member
 from tidings.index_files.subscriber_table import hashes_of
 from tidings.model.records import Event
 from tidings.policy import Policy
-from tidings.rank.bulk import Wanted
 from tidings.rank.bulk.kernels.bucketize import sort_spans
-from tidings.rank.bulk.matches import joined
 from tidings.rank.bulk.protocol import Unranked
 from tidings.rank.matcher import Matcher
+from tidings.rank.matches import Matches, joined
 from tidings.score import Scorer
 from tidings.score.exact import Exact
 
@@ -79,7 +78,7 @@ class Served:
         """Give the policy of a subscriber; None if there is no such subscriber."""
         return self._people.policy(name)
 
-    def wanted(self, events: Sequence[Event], unranked: list[Unranked] | None = None) -> Wanted:
+    def wanted(self, events: Sequence[Event], unranked: list[Unranked] | None = None) -> Matches:
         """Give who wants which events: people by `names`, subscriptions by `ids`, those in order.
 
         The subscriptions of a match are in the order of their ids. Where `unranked` is given, a
@@ -94,7 +93,9 @@ class Served:
             unranked += (each._replace(owner=each.owner + len(self._people)) for each in failed)
         young = _in_order(young, self._order[young.matched])
         people, ids = len(self._people), len(self._base.ids)
-        shifted = young._replace(owners=young.owners + people, matched=young.matched + ids)
+        shifted = young._replace(
+            subscribers=young.subscribers + people, matched=young.matched + ids
+        )
         return joined([_in_order(old, old.matched), shifted])
 
     def top_many(self, events: Sequence[Event], k: int, scorer: Scorer) -> list[list[Scored]]:
@@ -163,7 +164,7 @@ def served(given: Iterable[Member]) -> Served:
     return Served(seal([]), given)
 
 
-def _in_order(wanted: Wanted, keys: npt.NDArray[Any]) -> Wanted:
+def _in_order(wanted: Matches, keys: npt.NDArray[Any]) -> Matches:
     """Put the subscriptions of each match in the order of their keys."""
     matched = wanted.matched.copy()
     sort_spans(wanted.matched_starts, keys.astype(np.int64), matched)

@@ -10,8 +10,9 @@ from tidings.index.access import Access
 from tidings.model import validate
 from tidings.model.records import Event, Match, Subscription
 from tidings.policy import Subscriber
-from tidings.rank.bulk import Fanout, Wanted
+from tidings.rank.bulk import Fanout
 from tidings.rank.bulk.protocol import Unranked, checked_rank
+from tidings.rank.matches import Matches
 from tidings.score import Ranker, Scorer
 from tidings.score.exact import Exact
 from tidings.score.relaxed import Relaxed
@@ -201,7 +202,7 @@ class Matcher:
             return None
         return self._access, self._fanout
 
-    def wanted(self, events: Sequence[Event], unranked: list[Unranked] | None = None) -> Wanted:
+    def wanted(self, events: Sequence[Event], unranked: list[Unranked] | None = None) -> Matches:
         """Give the same for many events in numbers, without an object for each match.
 
         Where `unranked` is given, a scorer that fails is noted there, and nobody is set aside.

@@ -22,11 +22,12 @@ from tidings.diversify.divrank import DivRank
 from tidings.errors import InvalidSubscription, TidingsError
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels import layout as at
-from tidings.feed.columnar.match_batch import Rows
+from tidings.feed.columnar.match_batch import OfferedEvents
 from tidings.feed.columnar.ranked_cohort import Cohort
 from tidings.feed.plain import PlainFeeds
 from tidings.model.records import Delivery, Event, Match
 from tidings.policy import Policy, Subscriber
+from tidings.rank.matches import Matches
 from tidings.window import Moment
 
 LONG: list[Any] = [
@@ -69,18 +70,19 @@ def cohort_of(table: TableFeeds, place: int = 0) -> Cohort:
     return cohort
 
 
-def rows_of(table: TableFeeds, steps: list[Step]) -> Rows:
+def offers_of(table: TableFeeds, steps: list[Step]) -> OfferedEvents:
     """Give the matches of a stream as a fan-out would hand them over."""
     wanted = [(step, name) for step in steps for name in step.scores]
     matched = [[table.subscription(each) for each in step.matched[name]] for step, name in wanted]
-    return Rows(
+    matches = Matches(
+        np.cumsum([0, *(len(step.scores) for step in steps)]),
         np.array([table.number(name) for _, name in wanted], np.int32),
-        np.array([table.slot(step.event) for step, _ in wanted], np.int32),
         np.array([step.scores[name] for step, name in wanted], np.float64),
-        np.array([step.sequence for step, _ in wanted], np.int64),
         np.cumsum([0, *(len(each) for each in matched)]),
         np.array([number for each in matched for number in each], np.int32),
     )
+    slots = np.array([table.slot(step.event) for step in steps], np.int32)
+    return OfferedEvents(matches, slots, np.array([step.sequence for step in steps], np.int64))
 
 
 @pytest.mark.parametrize("window", LONG, ids=str)
@@ -112,7 +114,7 @@ def test_arrays_in_and_out_are_the_objects(data: st.DataObject) -> None:
     stream = data.draw(streams("uvw"))
     table, plain = table_of(people), enrolled(PlainFeeds(), people)
     expected = plain.offer_many([each for step in stream for each in step.offers(plain)])
-    found = table.offer_rows(rows_of(table, stream))
+    found = table.offer_matches(*offers_of(table, stream))
     assert len(found) == len(expected)
     assert found.objects() == expected
     assert found.rank.tolist() == [each.rank for each in expected]
@@ -122,10 +124,10 @@ def test_arrays_in_and_out_are_the_objects(data: st.DataObject) -> None:
 def test_old_deliveries_are_not_made_into_wrong_objects() -> None:
     table = table_of({"u": Policy(k=1, window={"name": "sliding", "length": 1})})
     stream = long_stream(3, "u", 300)
-    first = table.offer_rows(rows_of(table, stream[:4]))
+    first = table.offer_matches(*offers_of(table, stream[:4]))
     assert first.objects()
     for step in stream[4:]:
-        table.offer_rows(rows_of(table, [step]))
+        table.offer_matches(*offers_of(table, [step]))
         table.advance(step.now)
     with pytest.raises(TidingsError, match="these deliveries are old"):
         first.objects()
@@ -134,10 +136,10 @@ def test_old_deliveries_are_not_made_into_wrong_objects() -> None:
 def test_a_number_of_somebody_who_left_is_refused() -> None:
     table = table_of({"u": Policy(), "v": Policy()})
     [step] = long_stream(8, "", 1)
-    rows = rows_of(table, [Step(step.event, 1, {"u": 0.5}, {"u": ()})])
+    rows = offers_of(table, [Step(step.event, 1, {"u": 0.5}, {"u": ()})])
     table.drop("u")
     with pytest.raises(InvalidSubscription, match="not there any more"):
-        table.offer_rows(rows)
+        table.offer_matches(*rows)
 
 
 def skyband(matches: list[tuple[float, int]], k: int) -> int:
@@ -265,16 +267,14 @@ def test_a_full_window_of_a_hundred_takes_at_most_two_kilobytes(decay: Any) -> N
     everybody, subscription = np.arange(2000, dtype=np.int32), table.subscription("s")
     for place in range(130):
         slot = table.slot(Event(f"e{place}", {}, place, place + 1))
-        table.offer_rows(
-            Rows(
-                everybody,
-                np.full(2000, slot, np.int32),
-                chance.random(2000),
-                np.full(2000, place + 1),
-                np.arange(2001),
-                np.full(2000, subscription, np.int32),
-            )
+        matches = Matches(
+            np.array([0, 2000]),
+            everybody,
+            chance.random(2000),
+            np.arange(2001),
+            np.full(2000, subscription, np.int32),
         )
+        table.offer_matches(matches, np.array([slot]), np.array([place + 1]))
     assert (cohort_of(table).head[:2000, at.HELD] == 100).all()
     assert cohort_of(table).nbytes / 2000 <= 2048
     assert len(table.snapshot()) / 2000 <= 2048

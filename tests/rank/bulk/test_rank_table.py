@@ -1,11 +1,9 @@
 """The records behind the ranks: epochs, and room that is given back."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.rank.bulk.matches import Wanted, joined
 from tidings.rank.bulk.rank_table import Layout, Ledger
 from tidings.rank.bulk.span_pool import Spans
 
@@ -36,7 +34,7 @@ def test_only_the_most_specific_counts():
 def test_an_unknown_number_belongs_to_nobody():
     wanted = Ledger().rank(np.array([0, 700], np.int32), np.array([0, 2]))
     assert wanted.starts.tolist() == [0, 0]
-    assert len(wanted.owners) == len(wanted.matched) == 0
+    assert len(wanted.subscribers) == len(wanted.matched) == 0
 
 
 def test_covers_that_nobody_uses_are_given_back():
@@ -81,40 +79,3 @@ def test_spans_give_back_what_was_dropped():
         spans.put(number % 10, np.arange(1 + number % 50))
         spans.drop([number % 10])
     assert spans.nbytes < 10_000
-
-
-EVENT = st.lists(
-    st.tuples(
-        st.integers(0, 9),
-        st.sampled_from([0.0, 0.5, 1.0]),
-        st.lists(st.integers(0, 99), min_size=1),
-    ),
-    max_size=4,
-)
-
-
-def packed(events) -> Wanted:
-    matches = [match for event in events for match in event]
-    return Wanted(
-        np.cumsum([0, *map(len, events)]),
-        np.array([owner for owner, _, _ in matches], np.int32),
-        np.array([rank for _, rank, _ in matches], np.float64),
-        np.cumsum([0, *(len(matched) for _, _, matched in matches)]),
-        np.array([each for _, _, matched in matches for each in matched], np.int32),
-    )
-
-
-@given(st.lists(st.tuples(EVENT, EVENT), max_size=5))
-def test_what_several_found_is_put_together_event_by_event(pairs):
-    ones, others = [one for one, _ in pairs], [other for _, other in pairs]
-    both = joined([packed(ones), packed(others)])
-    for event, (one, other) in enumerate(pairs):
-        assert list(both.of(event)) == one + other
-
-
-@pytest.mark.parametrize("least", [0.0, 0.5])
-@given(events=st.lists(EVENT, max_size=5))
-def test_what_is_not_above_the_least_is_left_out(least, events):
-    kept = packed(events).above(least)
-    for number, event in enumerate(events):
-        assert list(kept.of(number)) == [match for match in event if match[1] > least]

@@ -11,6 +11,7 @@ from tidings.feed.columnar.event_table import UNNUMBERED
 from tidings.formats.arrow import events_to_table
 from tidings.model.records import Event, Match
 from tidings.rank.matcher import Matcher
+from tidings.rank.matches import Matches
 from tidings.spark.match_stage.match_batch import Parcel
 from tidings.spark.state_stage.clock_marks import Tick
 from tidings.spark.state_stage.late_events import Batch, pack_rows
@@ -28,11 +29,13 @@ def parcel(events: Sequence[Event], matches: Sequence[Sequence[Match]]) -> Parce
             [UNNUMBERED if event.sequence is None else event.sequence for event in events], np.int64
         ),
         forms=[json.dumps(event.to_dict()) for event in events],
-        starts=np.cumsum([0, *map(len, matches)]),
-        owners=np.array([people.index(match.subscriber) for match in flat], np.int32),
-        ranks=np.array([match.score for match in flat], np.float64),
-        matched_starts=np.cumsum([0, *(len(match.matched) for match in flat)]),
-        matched=np.array([wanted.index(one) for each in flat for one in each.matched], np.int32),
+        matches=Matches(
+            np.cumsum([0, *map(len, matches)]),
+            np.array([people.index(match.subscriber) for match in flat], np.int32),
+            np.array([match.score for match in flat], np.float64),
+            np.cumsum([0, *(len(match.matched) for match in flat)]),
+            np.array([wanted.index(one) for each in flat for one in each.matched], np.int32),
+        ),
         subscribers=people,
         subscriptions=wanted,
     )

@@ -27,10 +27,9 @@ def opened(parcel: Parcel) -> list[tuple[str, str, float, tuple[str, ...]]]:
     """Read the matches of a parcel: event, subscriber, rank, subscriptions."""
     found = []
     for number, event in enumerate(parcel.events):
-        for at in range(parcel.starts[number], parcel.starts[number + 1]):
-            span = parcel.matched[parcel.matched_starts[at] : parcel.matched_starts[at + 1]]
-            ids = tuple(parcel.subscriptions[each] for each in span)
-            found.append((event, parcel.subscribers[parcel.owners[at]], parcel.ranks[at], ids))
+        for subscriber, rank, matched in parcel.matches.of(number):
+            ids = tuple(parcel.subscriptions[each] for each in matched)
+            found.append((event, parcel.subscribers[subscriber], rank, ids))
     return found
 
 
@@ -55,7 +54,7 @@ def test_parcels_have_all_matches_in_the_buckets_of_their_subscribers(first, lat
     for parcel in sent.values():
         order = [[event.id for event in EVENTS].index(each) for each in parcel.events]
         assert order == sorted(order)
-        assert all(np.diff(parcel.starts) > 0)
+        assert all(np.diff(parcel.matches.starts) > 0)
 
 
 def test_events_have_their_times_and_numbers():

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -329,9 +328,10 @@ def served_of(given: Sequence[Member], *, sealed: bool) -> Served:
 def ranks(served: Served) -> dict[tuple[str, str], float]:
     parcel = addressed(served, EVENTS, 1).parcels[0]
     events = [parcel.events[at] for at in range(len(parcel.events))]
-    whose = np.repeat(np.arange(len(events)), np.diff(parcel.starts)).tolist()
+    matches = parcel.matches
     names = [str(each) for each in parcel.subscribers]
-    rows = zip(whose, parcel.owners.tolist(), parcel.ranks.tolist(), strict=True)
+    columns = (matches.events, matches.subscribers, matches.ranks)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
     return {(names[owner], events[event]): rank for event, owner, rank in rows}
 
 

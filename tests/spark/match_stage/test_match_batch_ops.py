@@ -49,17 +49,8 @@ def spelt(given: Parcel) -> list[Any]:
     found = []
     for place, event in enumerate(given.events):
         matches = [
-            (
-                given.subscribers[given.owners[at]],
-                float(given.ranks[at]),
-                [
-                    given.subscriptions[number]
-                    for number in given.matched[
-                        given.matched_starts[at] : given.matched_starts[at + 1]
-                    ].tolist()
-                ],
-            )
-            for at in range(given.starts[place], given.starts[place + 1])
+            (given.subscribers[number], rank, [given.subscriptions[each] for each in matched])
+            for number, rank, matched in given.matches.of(place)
         ]
         columns = (int(given.us[place]), int(given.sequence[place]), given.forms[place])
         found.append((event, *columns, matches))

@@ -81,9 +81,9 @@ def test_much_is_pruned_of_who_matches_everything(form: dict[str, Any]) -> None:
     served, events = Served(seal([member("p", 2, form)])), stream(7, 400)
     wanted = served.wanted(events)
     kept = pruned(served, events, wanted)
-    assert len(wanted.owners) == 400
-    assert len(kept.owners) < 100
-    assert len(kept.matched) == len(kept.owners)
+    assert len(wanted.subscribers) == 400
+    assert len(kept.subscribers) < 100
+    assert len(kept.matched) == len(kept.subscribers)
     assert np.all(np.diff(kept.starts) >= 0)
 
 
@@ -91,14 +91,14 @@ def test_much_is_pruned_of_who_matches_everything(form: dict[str, Any]) -> None:
 def test_other_policies_get_everything(form: dict[str, Any]) -> None:
     served, events = Served(seal([member("p", 1, form)])), stream(7)
     assert Period.of(served.policy("p")).k == 0
-    assert len(pruned(served, events, served.wanted(events)).owners) == 60
+    assert len(pruned(served, events, served.wanted(events)).subscribers) == 60
 
 
 def test_young_members_are_pruned_as_well() -> None:
     young = [member("p", 1, PERIODS[0]), member("q", 1, OTHERS[3])]
     served, events = Served(seal([member("o", 1, PERIODS[0])]), young), stream(3)
     kept = pruned(served, events, served.wanted(events))
-    counts = np.bincount(kept.owners, minlength=3)
+    counts = np.bincount(kept.subscribers, minlength=3)
     assert counts[0] < 30
     assert max(counts[1:].tolist()) == 60
     assert min(counts[1:].tolist()) < 30

@@ -118,7 +118,9 @@ def test_events_with_many_matches_are_sent_in_portions(folders, monkeypatch):
     monkeypatch.setattr(paces, "MOST", 100)
     rows = sent(Flow(folders[1], read_events, 1), batches(WORK.events, size=60))
     assert matches(rows) == sorted(expected(SCAN, WORK.events))
-    sizes = [len(Parcel.unpack(row["body"]).ranks) for row in rows if row["kind"] == "parcel"]
+    sizes = [
+        len(Parcel.unpack(row["body"]).matches.ranks) for row in rows if row["kind"] == "parcel"
+    ]
     assert len(sizes) > 3
     assert max(sizes) <= 200
     found = list(match_batches(folders[1], read_events, batches(WORK.events, size=60)))

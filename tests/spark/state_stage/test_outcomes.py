@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.feed.columnar.test_feeds import rows_of
+from tests.feed.columnar.test_feeds import offers_of
 from tests.feed.streams import WINDOWS, enrolled, plain_or_diverse, policies, streams
 from tests.spark.match_stage.match_batches import parcel, rows
 
@@ -28,7 +28,7 @@ def test_columns_say_what_the_objects_say(data: st.DataObject) -> None:
     table = TableFeeds()
     enrolled(table, {name: data.draw(policies(window, plain_or_diverse)) for name in "uvw"})
     stream = data.draw(streams("uvw"))
-    made = table.offer_rows(rows_of(table, stream))
+    made = table.offer_matches(*offers_of(table, stream))
     assert outcomes.delivered(made, table.names) == outcomes.plainly_delivered(made.objects())
     if stream:
         due = table.advance_rows(stream[-1].now)

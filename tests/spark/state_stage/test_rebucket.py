@@ -115,4 +115,4 @@ def test_parts_of_an_event_that_waits_are_one_again() -> None:
     assert (np.diff(bucket.waiting.us) >= 0).all()
     matcher = Matcher(work.subscribers, work.subscriptions)
     every = sum(len(matcher.matches(event)) for event in work.events)
-    assert len(bucket.waiting.owners) == every
+    assert len(bucket.waiting.matches.ranks) == every

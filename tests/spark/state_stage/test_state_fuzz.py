@@ -85,7 +85,7 @@ def flip_parcel(rng: Random) -> None:
 
 def hostile_parcel(rng: Random) -> None:
     [parcel] = halves()[1][0]
-    columns = hostile_columns(rng, parcel._asdict())
+    columns = hostile_columns(rng, parcel.columns())
     drive(*states(), [Parcel.unpack(PARCEL.pack({}, columns))])
 
 

@@ -14,7 +14,7 @@ from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.event_table import UNNUMBERED, EventTable, read_form
 from tidings.feed.columnar.kernels import layout as at
 from tidings.feed.columnar.kernels.diverse_layout import FAR
-from tidings.feed.columnar.match_batch import Rows, read_offers
+from tidings.feed.columnar.match_batch import OfferColumns, read_offers
 from tidings.feed.columnar.matched_sets import MatchedSets
 from tidings.feed.columnar.peek import current, current_diverse
 from tidings.feed.columnar.python_cohort import ObjectCohort
@@ -26,6 +26,7 @@ from tidings.feed.policy_key import counts_published
 from tidings.feed.protocol import Offer
 from tidings.model.records import Delivery, Event, Match
 from tidings.policy import Policy, Subscriber
+from tidings.rank.matches import Matches
 from tidings.window import Moment
 
 
@@ -119,11 +120,11 @@ class TableFeeds:
         self.set_aside.pop(subscriber, None)
 
     def number(self, subscriber: str) -> int:
-        """Give the number of a subscriber, for `Rows`; it stays its own until it is dropped."""
+        """Return the number of a subscriber, which it keeps until it is dropped."""
         return self.names.subscribers.number(subscriber)
 
     def slot(self, event: Event) -> int:
-        """Give the slot of an event, for `Rows` that are offered before time goes on."""
+        """Give the slot of an event, for matches that are offered before time goes on."""
         return self.names.events.slot(event, self._mark)
 
     def slots(self, ids: Sequence[str], us: Int64s, sequence: Int64s) -> Int32s:
@@ -131,26 +132,34 @@ class TableFeeds:
         return self.names.events.slots(ids, us, sequence, self._mark)
 
     def subscription(self, subscription: str) -> int:
-        """Give the number of a subscription, for `Rows` that are offered next."""
+        """Give the number of a subscription, for matches that are offered next."""
         return self.names.matched.number(subscription)
 
     def offer_many(self, offers: Sequence[Offer]) -> list[Delivery]:
-        rows = read_offers(offers, self.number, self.slot, self.subscription)
-        return self.offer_rows(rows).objects() if offers else []
+        read = read_offers(offers, self.number, self.slot, self.subscription)
+        return self.offer_matches(*read).objects() if offers else []
 
-    def offer_rows(self, rows: Rows) -> Deliveries:
-        """Take matches as arrays, and give deliveries as arrays."""
-        events = self.names.events
-        groups = list(self._by_cohort(rows))
+    def offer_matches(self, matches: Matches, slots: Int32s, sequences: Int64s) -> Deliveries:
+        """Offer matches in order of publication, and return the deliveries as columns.
+
+        Subscribers and subscriptions are numbers of these feeds. `slots` and `sequences` have one
+        value per event: its slot, and the number of publications so far.
+        """
+        sizes = np.diff(matches.starts)
+        slots = np.repeat(slots, sizes)
+        groups = list(self._by_cohort(matches.subscribers))
         for index, where in groups:
-            self._check_numbered(self.cohorts[index], rows.event[where])
+            self._check_numbered(self.cohorts[index], slots[where])
         matched = self.names.matched
         if matched.crowded:
             every = (each.handles() for each in self.cohorts.arrays())
-            matched.keep([rows.matched, *(matched.flat(each)[1] for each in every)])
-        handles = matched.handles(rows.starts, rows.matched, self.copy_sets)
-        events.young[rows.event] = False
-        found = [self._offer(index, where, rows, handles) for index, where in groups]
+            matched.keep([matches.matched, *(matched.flat(each)[1] for each in every)])
+        handles = matched.handles(matches.matched_starts, matches.matched, self.copy_sets)
+        self.names.events.young[slots] = False
+        columns = OfferColumns(
+            matches.subscribers, slots, matches.ranks, handles, np.repeat(sequences, sizes)
+        )
+        found = [self._offer(index, where, columns) for index, where in groups]
         return Deliveries(found, self.names)
 
     def advance(self, now: Moment) -> list[Delivery]:
@@ -279,16 +288,16 @@ class TableFeeds:
             for ends in self._ends.values():
                 ends.forget(cohort)
 
-    def _by_cohort(self, rows: Rows) -> Iterator[tuple[int, Int64s]]:
+    def _by_cohort(self, subscribers: Int32s) -> Iterator[tuple[int, Int64s]]:
         """Give the places of the matches of each cohort, in their order."""
-        indexes = self.names.subscribers.cohort[rows.subscriber]
+        indexes = self.names.subscribers.cohort[subscribers]
         if len(indexes) and indexes.min() < 0:
             raise InvalidSubscription("a match is for a subscriber that is not there any more")
         if not self.set_aside:
             yield from _grouped(indexes)
             return
         aside = [self.number(each) for each in self.set_aside]
-        served = ~np.isin(rows.subscriber, aside)
+        served = ~np.isin(subscribers, aside)
         for index, where in _grouped(indexes):
             if served[where].any():
                 yield index, where[served[where]]
@@ -299,14 +308,14 @@ class TableFeeds:
             name = self.names.events.id(int(slots[bare][0]))
             raise InvalidEvent(f'event {name} has no sequence, which count="published" needs')
 
-    def _offer(self, index: int, where: Int64s, rows: Rows, handles: Int32s) -> Part:
+    def _offer(self, index: int, where: Int64s, offers: OfferColumns) -> Part:
         cohort, people = self.cohorts[index], self.names.subscribers
         if isinstance(cohort, ObjectCohort):
-            part = made_already(list(self._offer_objects(cohort, where, rows, handles)))
+            part = made_already(list(self._offer_objects(cohort, where, offers)))
             self._put_failed_aside(index)
             return part
-        seats = people.row[rows.subscriber[where]]
-        columns = (rows.event[where], rows.score[where], handles[where], rows.sequence[where])
+        seats = people.row[offers.subscribers[where]]
+        columns = (column[where] for column in offers[1:])
         try:
             found = cohort.offer(self.names.events, (seats, *columns))
         except MemoryError as error:
@@ -317,16 +326,18 @@ class TableFeeds:
         return cohort.part(found)
 
     def _offer_objects(
-        self, cohort: ObjectCohort, where: Int64s, rows: Rows, handles: Int32s
+        self, cohort: ObjectCohort, where: Int64s, offers: OfferColumns
     ) -> Iterator[tuple[int, Delivery]]:
         names = self.names
         for place in where.tolist():
-            number, event = int(rows.subscriber[place]), names.events.event(rows.event[place])
-            matched, score = names.matched.ids(int(handles[place])), float(rows.score[place])
+            number = int(offers.subscribers[place])
+            event = names.events.event(offers.slots[place])
+            matched = names.matched.ids(int(offers.handles[place]))
+            score = float(offers.ranks[place])
             if number in cohort.failed:
                 continue
             match = Match(names.subscribers.names[number], event, score, matched)
-            now = Moment(event.published_us, int(rows.sequence[place]))
+            now = Moment(event.published_us, int(offers.sequences[place]))
             for delivery in cohort.offer(number, match, now):
                 yield place, delivery
 

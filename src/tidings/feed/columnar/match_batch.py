@@ -1,32 +1,35 @@
-"""Matches as arrays, so that thousands of one event need no object each."""
+"""Matches as feeds take them: columns, so that thousands of one event need no object each."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.feed.protocol import Offer
 from tidings.model.records import Event
+from tidings.rank.matches import Matches, offsets
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Matches in order of publication.
+class OfferedEvents(NamedTuple):
+    """Matches in order of publication, and the place of each event in the stream."""
 
-    Of each: the subscriber's number, the event's slot, the score, and the number of publications by
-    then; `matched[starts[i]:starts[i + 1]]` are the numbers of the subscriptions that matched.
-    """
+    matches: Matches
+    slots: Int32s
+    """By event: its slot in the event table of the feeds."""
+    sequences: Int64s
+    """By event: the number of publications up to and including it."""
 
-    subscriber: Int32s
-    event: Int32s
-    score: Float64s
-    sequence: Int64s
-    starts: Int64s
-    matched: Int32s
 
-    def __len__(self) -> int:
-        return len(self.subscriber)
+class OfferColumns(NamedTuple):
+    """One row per match, as cohorts take them."""
+
+    subscribers: Int32s
+    slots: Int32s
+    ranks: Float64s
+    handles: Int32s
+    """Handles of the matched subscriptions; see `matched_sets`."""
+    sequences: Int64s
 
 
 def read_offers(
@@ -34,15 +37,15 @@ def read_offers(
     subscriber: Callable[[str], int],
     slot: Callable[[Event], int],
     subscription: Callable[[str], int],
-) -> Rows:
-    """Give matches as arrays."""
-    matched = [[subscription(each) for each in match.matched] for match, _ in offers]
-    sizes = np.array([len(each) for each in matched], np.int64)
-    return Rows(
+) -> OfferedEvents:
+    """Return offers as columns; each offer counts as an event with one match."""
+    matched = [[subscription(name) for name in match.matched] for match, _ in offers]
+    matches = Matches(
+        np.arange(len(offers) + 1),
         np.array([subscriber(match.subscriber) for match, _ in offers], np.int32),
-        np.array([slot(match.event) for match, _ in offers], np.int32),
         np.array([match.score for match, _ in offers], np.float64),
-        np.array([now.sequence for _, now in offers], np.int64),
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
-        np.array([number for each in matched for number in each], np.int32),
+        offsets(np.array([len(numbers) for numbers in matched], np.int64)),
+        np.array([number for numbers in matched for number in numbers], np.int32),
     )
+    slots = np.array([slot(match.event) for match, _ in offers], np.int32)
+    return OfferedEvents(matches, slots, np.array([now.sequence for _, now in offers], np.int64))

@@ -12,10 +12,10 @@ from tidings.index.access.kernels.validate import nodes_valid
 from tidings.model.conditions.predicate import Predicate
 from tidings.model.records import Subscription
 from tidings.rank.bulk.kernels.graph import EDGE, NODE, SPACE, Scored, Spaces, Work, score_events
-from tidings.rank.bulk.matches import Wanted
 from tidings.rank.bulk.protocol import Asked, Extent, Owner
 from tidings.rank.bulk.rank_table import EPOCHS, MOST_WORTH, Layout, Ledger
 from tidings.rank.bulk.span_pool import Spans, room
+from tidings.rank.matches import Matches
 from tidings.score import Scorer
 from tidings.score.graph import Graph, Space, space
 
@@ -137,7 +137,7 @@ class SatisfiedGraph:
         self._nodes.drop([owner])
         self._edges.drop([owner])
 
-    def rank(self, asked: Asked) -> Wanted:
+    def rank(self, asked: Asked) -> Matches:
         """Score the satisfied part of each space that an event touches."""
         held = asked.held
         self._owners = room(self._owners, int(held.numbers.max(initial=-1)) + 1, -1)
@@ -151,7 +151,8 @@ class SatisfiedGraph:
         out = Scored(np.zeros(len(held.starts), np.int64), np.empty(hits, np.int32), np.empty(hits))
         score_events(self._spaces(len(held.starts)), held, work, out)
         grouped = self._ledger.rank(held.numbers, held.starts)  # in the same order
-        return grouped._replace(ranks=out.scores[: out.starts[-1]]).above(0.0)
+        scored = grouped._replace(ranks=out.scores[: out.starts[-1]])
+        return scored.only(scored.ranks > 0.0)
 
     @property
     def nbytes(self) -> int:

@@ -6,9 +6,9 @@ import numpy as np
 
 from tidings.compiled.array_file import Reader, Writer
 from tidings.model.conditions.cover_bulk import strictly_covered
-from tidings.rank.bulk.matches import Wanted
 from tidings.rank.bulk.protocol import Asked, Extent, Owner
 from tidings.rank.bulk.rank_table import Layout, Ledger
+from tidings.rank.matches import Matches
 from tidings.score import Scorer
 from tidings.score.exact import Exact
 from tidings.score.preference import Preference
@@ -58,7 +58,7 @@ class MostSpecific:
     def forget(self, owner: int) -> None:
         """Keep what the next owner of the number overwrites."""
 
-    def rank(self, asked: Asked) -> Wanted:
+    def rank(self, asked: Asked) -> Matches:
         """Rank in one pass over the matches."""
         return self._ledger.rank(asked.held.numbers, asked.held.starts)
 

@@ -13,7 +13,7 @@ from tidings.index.access.kernels.validate import Posed, most_parts
 from tidings.model.records import Event, Subscription
 from tidings.policy import Subscriber
 from tidings.rank.bulk.kernels.relaxed import Held
-from tidings.rank.bulk.matches import Wanted
+from tidings.rank.matches import Matches
 from tidings.score import Scorer
 
 
@@ -98,7 +98,7 @@ class Way(Protocol):
     def forget(self, owner: int) -> None:
         """Forget an owner whose subscriptions were cleared; its number may come again."""
 
-    def rank(self, asked: Asked) -> Wanted:
+    def rank(self, asked: Asked) -> Matches:
         """Rank events for the owners of what was found."""
 
     @property

@@ -8,8 +8,8 @@ import numpy as np
 
 from tidings.formats.arrow_by_row import Failure, guarded
 from tidings.model.records import Event, Subscription
-from tidings.rank.bulk.matches import Wanted
 from tidings.rank.bulk.protocol import Asked, Owner, Unranked, checked_rank
+from tidings.rank.matches import Matches
 from tidings.score import Ranker, Scorer
 
 Match = tuple[int, float, list[int]]
@@ -65,11 +65,11 @@ class OneByOne:
         self._rankers.pop(owner, None)
         self.failed.pop(owner, None)
 
-    def rank(self, asked: Asked) -> Wanted:
+    def rank(self, asked: Asked) -> Matches:
         """Rank each event for each owner of something that was found."""
         found = [list(self._matches(asked, at)) for at in range(len(asked.events))]
         matches = [match for each in found for match in each]
-        return Wanted(
+        return Matches(
             np.cumsum([0, *map(len, found)]),
             np.array([owner for owner, _, _ in matches], np.int32),
             np.array([rank for _, rank, _ in matches], np.float64),

@@ -20,8 +20,8 @@ from tidings.rank.bulk.kernels.rank import (
     Ranked,
     rank_events,
 )
-from tidings.rank.bulk.matches import Wanted
 from tidings.rank.bulk.span_pool import room
+from tidings.rank.matches import Matches
 
 AGGREGATES: Final = {"max": MAX, "mean": MEAN, "min": MIN, "sum": SUM}
 MOST_WORTH: Final = 1e101
@@ -87,7 +87,7 @@ class Ledger:
         self._unused += int(self._rows["size"][known].sum())
         self._rows["owner"][known], self._rows["size"][known] = -1, 0
 
-    def rank(self, numbers: Int32s, starts: Int64s, worths: Float64s = NOTHING) -> Wanted:
+    def rank(self, numbers: Int32s, starts: Int64s, worths: Float64s = NOTHING) -> Matches:
         """Rank events by their subscriptions, which are given event by event."""
         if self._epoch[0] > EPOCHS - len(starts):
             self._rows["stamp"] = self._people["stamp"] = self._epoch[0] = 0
@@ -99,7 +99,7 @@ class Ledger:
         ends = np.cumsum(out.counts[:size], dtype=np.int64)
         matched = out.matched[: ends[-1] if size else 0]
         ends = np.concatenate([[0], ends])
-        return Wanted(out.starts, out.owners[:size], out.ranks[:size], ends, matched)
+        return Matches(out.starts, out.owners[:size], out.ranks[:size], ends, matched)
 
     def write(self, writer: Writer, numbers: int, owners: int) -> None:
         """Add the records of so many subscriptions and owners to a file, without stamps."""

@@ -14,11 +14,11 @@ from tidings.model.records import Event, Subscription
 from tidings.policy import Subscriber
 from tidings.rank.bulk.graph_ranker import SatisfiedGraph
 from tidings.rank.bulk.kernels.relaxed import Held
-from tidings.rank.bulk.matches import Wanted, joined
 from tidings.rank.bulk.preference_ranker import MostSpecific
 from tidings.rank.bulk.protocol import Asked, Owner, Unranked, Way
 from tidings.rank.bulk.python_ranker import OneByOne
 from tidings.rank.bulk.relaxed_ranker import HeaviestGroup
+from tidings.rank.matches import Matches, joined
 
 NO_PARTS: Final = np.empty(0, np.int32)
 SetAside = Callable[[str, Exception], None]
@@ -119,7 +119,7 @@ class Fanout:
         self.names.append(subscriber)
         return len(self.names) - 1
 
-    def rank(self, events: Sequence[Event], unranked: list[Unranked] | None = None) -> Wanted:
+    def rank(self, events: Sequence[Event], unranked: list[Unranked] | None = None) -> Matches:
         """Rank events for all who want them; subscribers are numbers of `names`.
 
         Where `unranked` is given, a scorer that fails is noted there, and nobody is set aside.
@@ -210,14 +210,14 @@ def rank_all(
     ways: Sequence[Way],
     events: Sequence[Event],
     unranked: list[Unranked] | None = None,
-) -> Wanted:
+) -> Matches:
     """Rank events in some ways, by what an index finds."""
     asked = {
         look: _ask(index, events, look)._replace(unranked=unranked)
         for look in {way.partial for way in ways}
     }
     found = [way.rank(asked[way.partial]) for way in ways]
-    return joined(found) if found else _nothing(len(events))
+    return joined(found) if found else Matches.empty(len(events))
 
 
 def _ask(index: Asks, events: Sequence[Event], partial: bool) -> Asked:
@@ -229,8 +229,3 @@ def _ask(index: Asks, events: Sequence[Event], partial: bool) -> Asked:
     found = holding.found
     held = Held(found.starts, found.numbers, holding.part_starts, holding.parts)
     return Asked(events, held, found.owners)
-
-
-def _nothing(events: int) -> Wanted:
-    none = np.zeros(1, np.int64)
-    return Wanted(np.zeros(events + 1, np.int64), NO_PARTS, np.empty(0), none, NO_PARTS)

@@ -9,10 +9,10 @@ from tidings.compiled.array_types import Float64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.model.records import Subscription
 from tidings.rank.bulk.kernels.relaxed import PART, Pool, weigh_hits
-from tidings.rank.bulk.matches import Wanted
 from tidings.rank.bulk.protocol import Asked, Extent, Owner
 from tidings.rank.bulk.rank_table import MOST_WORTH, Layout, Ledger
 from tidings.rank.bulk.span_pool import Spans
+from tidings.rank.matches import Matches
 from tidings.score import Scorer
 from tidings.score.relaxed import Relaxed
 
@@ -134,7 +134,7 @@ class HeaviestGroup:
     def forget(self, owner: int) -> None:
         """Keep what the next owner of the number overwrites."""
 
-    def rank(self, asked: Asked) -> Wanted:
+    def rank(self, asked: Asked) -> Matches:
         """Weigh what holds of each subscription; the best counts for its owner."""
         held, worths = asked.held, np.empty(len(asked.held.numbers))
         pool = self._parts.pool(int(held.numbers.max(initial=-1)) + 1)

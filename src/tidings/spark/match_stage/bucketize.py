@@ -12,19 +12,16 @@ from tidings.feed.policy_key import counts_published
 from tidings.index_files.overlay_matcher import Served
 from tidings.model.records import Event
 from tidings.policy import Policy
-from tidings.rank.bulk import Wanted
 from tidings.rank.bulk.kernels.bucketize import (
     MATCHED,
     MATCHES,
-    PEOPLE,
-    WISHES,
-    Given,
-    Known,
-    Split,
-    count_matches,
-    split_matches,
+    SUBSCRIBERS,
+    SUBSCRIPTIONS,
+    BucketedMatches,
+    split_by_bucket,
 )
 from tidings.rank.bulk.protocol import Unranked
+from tidings.rank.matches import Matches, offsets
 from tidings.spark.match_stage.match_batch import Parcel
 from tidings.spark.match_stage.period_pruning import pruned
 
@@ -51,7 +48,7 @@ class Addressed(NamedTuple):
     @property
     def matches(self) -> int:
         """How many matches there are."""
-        return sum(len(each.ranks) for each in self.parcels.values())
+        return sum(len(each.matches.ranks) for each in self.parcels.values())
 
 
 def addressed(
@@ -62,15 +59,10 @@ def addressed(
     wanted, refused = _countable(served, events, served.wanted(events, unranked))
     if prune:
         wanted = pruned(served, events, wanted)
-    given = Given(*wanted, (served.hashes % buckets).astype(np.int32))
-    counts = np.zeros((buckets, 4), np.int64)
-    count_matches(given, counts)
-    firsts, done = np.cumsum(counts, axis=0) - counts, np.zeros_like(counts)
-    split = Split.room(len(given.owners), len(given.matched))
-    people = np.zeros(len(served.hashes), np.int32)
-    split_matches(given, firsts, Known(people, np.zeros(served.size, np.int32)), done, split)
+    homes = (served.hashes % buckets).astype(np.int32)
+    split, firsts, done = split_by_bucket(wanted, homes, buckets, served.size)
     parcels = _Parcels(served, events, split)
-    filled = np.flatnonzero(counts[:, MATCHES]).tolist()
+    filled = np.flatnonzero(done[:, MATCHES]).tolist()
     found = {bucket: parcels.of(firsts[bucket], done[bucket]) for bucket in filled}
     return Addressed(found, refused, [_lost(served, events, each) for each in unranked])
 
@@ -81,15 +73,15 @@ def _lost(served: Served, events: Sequence[Event], unranked: Unranked) -> Lost:
 
 
 def _countable(
-    served: Served, events: Sequence[Event], wanted: Wanted
-) -> tuple[Wanted, list[Event]]:
+    served: Served, events: Sequence[Event], wanted: Matches
+) -> tuple[Matches, list[Event]]:
     """Leave out the matches of who counts with events without a number; give these events."""
     bare = np.array([event.sequence is None for event in events], np.bool_)
     counts = served.numbers(_counts)[:, 0].astype(np.bool_)
     if not (bare.any() and counts.any()):
         return wanted, []
-    whose = np.repeat(np.arange(len(events)), np.diff(wanted.starts))
-    lost = bare[whose] & counts[wanted.owners]
+    whose = wanted.events
+    lost = bare[whose] & counts[wanted.subscribers]
     refused = [events[place] for place in np.unique(whose[lost]).tolist()]
     return wanted.only(~lost), refused
 
@@ -101,7 +93,7 @@ def _counts(policy: Policy | None) -> tuple[int]:
 class _Parcels:
     """Takes the parcels out of what was split."""
 
-    def __init__(self, served: Served, events: Sequence[Event], split: Split) -> None:
+    def __init__(self, served: Served, events: Sequence[Event], split: BucketedMatches) -> None:
         self._served, self._events, self._split = served, events, split
         self._us = np.array([event.published_us for event in events], np.int64)
         self._sequence = np.array([_number(event) for event in events], np.int64)
@@ -113,21 +105,23 @@ class _Parcels:
         rows = slice(first, first + done[MATCHES])
         events = split.events[rows]
         starts = np.flatnonzero(np.diff(events, prepend=-1))
-        people = split.people[first : first + done[PEOPLE]]
-        needs = self._served.attributes[people][split.owners[rows]]
+        people = split.subscriber_names[first : first + done[SUBSCRIBERS]]
+        needs = self._served.attributes[people][split.subscribers[rows]]
         present = events[starts]
         return Parcel(
             [self._events[each].id for each in present.tolist()],
             self._us[present],
             self._sequence[present],
             list(self._written(present, np.logical_or.reduceat(needs, starts).tolist())),
-            np.append(starts, done[MATCHES]),
-            split.owners[rows],
-            split.ranks[rows],
-            np.concatenate([[0], np.cumsum(split.sizes[rows], dtype=np.int64)]),
-            split.matched[begin : begin + done[MATCHED]],
+            Matches(
+                np.append(starts, done[MATCHES]),
+                split.subscribers[rows],
+                split.ranks[rows],
+                offsets(split.sizes[rows]),
+                split.matched[begin : begin + done[MATCHED]],
+            ),
             self._served.names.take(people),
-            self._served.ids.take(split.wishes[begin : begin + done[WISHES]]),
+            self._served.ids.take(split.subscription_names[begin : begin + done[SUBSCRIPTIONS]]),
         )
 
     def _written(self, present: Int32s, needs: Sequence[bool]) -> Iterator[str]:

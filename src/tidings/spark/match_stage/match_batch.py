@@ -3,15 +3,16 @@
 Numbers stand for names within one parcel only, so that stages need not agree on any.
 """
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.array_types import Int64s
 from tidings.formats.binary import Frame, check, reading
 from tidings.model.records import LAST_SEQUENCE
 from tidings.model.values import EARLIEST_US, LATEST_US
+from tidings.rank.matches import Matches
 
 FRAME: Final = Frame(b"tidings-parcel", 2, "a parcel of matches")
 _KINDS: Final = {
@@ -23,16 +24,20 @@ _KINDS: Final = {
     "matched_starts": np.int64,
     "matched": np.int32,
 }
+_MATCH_COLUMNS: Final = ("starts", "owners", "ranks", "matched_starts", "matched")
+"""The columns of `Matches` by their names on the wire."""
 _MOST: Final = 1e200
 """No score is larger; sums of a history's scores stay finite."""
 
 
-class Parcel(NamedTuple):
-    """Matches for the subscribers of one bucket, event by event.
+Columns = Mapping[str, Any]
 
-    Those of event e are from `starts[e]` to `starts[e + 1]`. Match m is of subscriber
-    `subscribers[owners[m]]` with `ranks[m]`, by the subscriptions numbered
-    `matched[matched_starts[m]:matched_starts[m + 1]]`, in order of their ids.
+
+class Parcel(NamedTuple):
+    """Matches for the subscribers of one bucket, with the names behind their numbers.
+
+    Match m is of subscriber `subscribers[matches.subscribers[m]]`; its matched subscriptions are
+    numbers of `subscriptions`, in order of their ids.
     """
 
     events: Sequence[str]
@@ -40,64 +45,68 @@ class Parcel(NamedTuple):
     sequence: Int64s
     forms: Sequence[str]
     """The events as JSON text; empty texts where nobody in the bucket needs more than the id."""
-    starts: Int64s
-    owners: Int32s
-    ranks: Float64s
-    matched_starts: Int64s
-    matched: Int32s
+    matches: Matches
     subscribers: Sequence[str]
     subscriptions: Sequence[str]
 
     def pack(self) -> bytes:
         """Give it as bytes."""
-        return FRAME.pack({}, self._asdict())
+        return FRAME.pack({}, self.columns())
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns by their names on the wire."""
+        columns = self._asdict()
+        del columns["matches"]
+        names = {name: columns.pop(name) for name in ("subscribers", "subscriptions")}
+        return columns | dict(zip(_MATCH_COLUMNS, self.matches, strict=True)) | names
 
     @classmethod
     def unpack(cls, state: bytes) -> "Parcel":
         """Read it again."""
         _, columns = FRAME.unpack(state)
         with reading(FRAME.name):
-            check(columns.keys() == set(cls._fields), FRAME.name, "it has other columns")
-            found = cls(**columns)
-            _check(found)
-        return found
+            names = {*cls._fields, *_MATCH_COLUMNS} - {"matches"}
+            check(columns.keys() == names, FRAME.name, "it has other columns")
+            _check(columns)
+            matches = Matches(*(columns.pop(name) for name in _MATCH_COLUMNS))
+            return cls(**columns, matches=matches)
 
 
-def _check(parcel: Parcel) -> None:
+def _check(parcel: Columns) -> None:
     """Refuse a parcel unless its columns are as long as they should be, and refer to what is there.
 
     What holds for each match takes one pass over the column.
     """
     for name in ("events", "forms", "subscribers", "subscriptions"):
-        check(isinstance(getattr(parcel, name), list), FRAME.name, f"column {name} has no texts")
+        check(isinstance(parcel[name], list), FRAME.name, f"column {name} has no texts")
     for name, kind in _KINDS.items():
-        column = getattr(parcel, name)
+        column = parcel[name]
         check(
             isinstance(column, np.ndarray) and column.dtype == kind and column.ndim == 1,
             FRAME.name,
             f"column {name} has other values",
         )
-    count = len(parcel.events)
-    check(count == len(parcel.forms), FRAME.name, "column forms has another length")
+    count = len(parcel["events"])
+    check(count == len(parcel["forms"]), FRAME.name, "column forms has another length")
     _check_within(parcel, "us", count, EARLIEST_US, LATEST_US)
     _check_within(parcel, "sequence", count, -1, LAST_SEQUENCE)
     matches = _check_starts(parcel, "starts", count)
-    _check_within(parcel, "owners", matches, 0, len(parcel.subscribers) - 1)
+    _check_within(parcel, "owners", matches, 0, len(parcel["subscribers"]) - 1)
     _check_within(parcel, "ranks", matches, 0, _MOST)
     members = _check_starts(parcel, "matched_starts", matches)
-    _check_within(parcel, "matched", members, 0, len(parcel.subscriptions) - 1)
+    _check_within(parcel, "matched", members, 0, len(parcel["subscriptions"]) - 1)
 
 
-def _check_within(parcel: Parcel, name: str, count: int, low: float, high: float) -> None:
-    column = getattr(parcel, name)
+def _check_within(parcel: Columns, name: str, count: int, low: float, high: float) -> None:
+    column = parcel[name]
     check(len(column) == count, FRAME.name, f"column {name} has another length")
     inside = not count or (low <= column.min() and column.max() <= high)
     check(inside, FRAME.name, f"column {name} has a number out of range")
 
 
-def _check_starts(parcel: Parcel, name: str, count: int) -> int:
+def _check_starts(parcel: Columns, name: str, count: int) -> int:
     """Return where the last of some runs ends; they begin at 0 and follow each other."""
-    starts = getattr(parcel, name)
+    starts = parcel[name]
     check(len(starts) == count + 1, FRAME.name, f"column {name} has another length")
     rising = starts[0] == 0 and (starts[1:] >= starts[:-1]).all()
     check(rising, FRAME.name, f"column {name} is not in order")

@@ -1,9 +1,9 @@
 """Parcels together: many made one, and some events of one, all in arrays."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.compiled.array_types import Int32s, Int64s
-from tidings.feed.columnar.ranked_cohort import spread
+from tidings.rank.matches import Matches
 from tidings.spark.match_stage.match_batch import Parcel
 
 _KEYS: Final = [("us", "ascending"), ("sequence", "ascending"), ("id", "ascending")]
@@ -19,27 +19,31 @@ _KEYS: Final = [("us", "ascending"), ("sequence", "ascending"), ("id", "ascendin
 
 def empty() -> Parcel:
     """Give a parcel without events."""
-    ints, zero = np.zeros(0, np.int64), np.zeros(1, np.int64)
-    shorts, floats = np.zeros(0, np.int32), np.zeros(0, np.float64)
-    return Parcel([], ints, ints, [], zero, shorts, floats, zero, shorts, [], [])
+    none = np.zeros(0, np.int64)
+    return Parcel([], none, none, [], Matches.empty(), [], [])
 
 
 def merge(parcels: Sequence[Parcel]) -> Parcel:
     """Make parcels one, which numbers names anew; events stay in the order of the parcels."""
     if len(parcels) <= 1:
         return parcels[0] if parcels else empty()
-    subscribers, owners = _unified([each.subscribers for each in parcels])
-    subscriptions, numbers = _unified([each.subscriptions for each in parcels])
+    subscribers, subscriber_numbers = _unified([each.subscribers for each in parcels])
+    subscriptions, subscription_numbers = _unified([each.subscriptions for each in parcels])
+    renumbered = [
+        each._replace(subscribers=people[each.subscribers], matched=wishes[each.matched])
+        for each, people, wishes in zip(
+            [parcel.matches for parcel in parcels],
+            subscriber_numbers,
+            subscription_numbers,
+            strict=True,
+        )
+    ]
     return Parcel(
         events=list(chain.from_iterable(each.events for each in parcels)),
         us=np.concatenate([each.us for each in parcels]),
         sequence=np.concatenate([each.sequence for each in parcels]),
         forms=list(chain.from_iterable(each.forms for each in parcels)),
-        starts=_starts([np.diff(each.starts) for each in parcels]),
-        owners=_renumbered(parcels, lambda each: each.owners, owners),
-        ranks=np.concatenate([each.ranks for each in parcels]),
-        matched_starts=_starts([np.diff(each.matched_starts) for each in parcels]),
-        matched=_renumbered(parcels, lambda each: each.matched, numbers),
+        matches=Matches.concatenated(renumbered),
         subscribers=subscribers,
         subscriptions=subscriptions,
     )
@@ -55,14 +59,18 @@ def in_order(parcel: Parcel) -> Int64s:
 
 def select(parcel: Parcel, events: Int64s) -> Parcel:
     """Give some events of a parcel, in the order in which they are named, and only their names."""
-    sizes, places = np.diff(parcel.starts)[events], events.tolist()
-    return parcel._replace(
+    places = events.tolist()
+    matches = parcel.matches.select(events)
+    owners, subscribers = _fewer(matches.subscribers, parcel.subscribers)
+    matched, subscriptions = _fewer(matches.matched, parcel.subscriptions)
+    return Parcel(
         events=[parcel.events[place] for place in places],
         us=parcel.us[events],
         sequence=parcel.sequence[events],
         forms=[parcel.forms[place] for place in places],
-        starts=_starts([sizes]),
-        **_of_matches(parcel, spread(parcel.starts[events], sizes)),
+        matches=matches._replace(subscribers=owners, matched=matched),
+        subscribers=subscribers,
+        subscriptions=subscriptions,
     )
 
 
@@ -74,16 +82,13 @@ def without_events(parcel: Parcel, events: AbstractSet[str]) -> Parcel:
 
 def of_subscribers(parcel: Parcel, wanted: npt.NDArray[np.bool_]) -> Parcel:
     """Give the matches of some subscribers, and the events that these have."""
-    return of_matches(parcel, wanted[parcel.owners])
+    return of_matches(parcel, wanted[parcel.matches.subscribers])
 
 
 def of_matches(parcel: Parcel, wanted: npt.NDArray[np.bool_]) -> Parcel:
     """Give some matches, and the events that these have."""
-    kept = wanted.nonzero()[0]
-    events = np.repeat(np.arange(len(parcel.events)), np.diff(parcel.starts))
-    sizes = np.bincount(events[kept], minlength=len(parcel.events))
-    fewer = parcel._replace(starts=_starts([sizes]), **_of_matches(parcel, kept))
-    return select(fewer, sizes.nonzero()[0])
+    matches = parcel.matches.only(wanted)
+    return select(parcel._replace(matches=matches), np.diff(matches.starts).nonzero()[0])
 
 
 def repeats(parcel: Parcel) -> npt.NDArray[np.bool_]:
@@ -110,29 +115,8 @@ def joined(parcel: Parcel) -> Parcel:
         us=found.us[first],
         sequence=found.sequence[first],
         forms=[max(found.forms[begin:end]) for begin, end in runs],
-        starts=found.starts[ends],
+        matches=found.matches._replace(starts=found.matches.starts[ends]),
     )
-
-
-def _of_matches(parcel: Parcel, matches: Int64s) -> dict[str, Any]:
-    """Give the columns of some matches, and the names that they need."""
-    sizes = np.diff(parcel.matched_starts)[matches]
-    members = parcel.matched[spread(parcel.matched_starts[matches], sizes)]
-    owners, subscribers = _fewer(parcel.owners[matches], parcel.subscribers)
-    matched, subscriptions = _fewer(members, parcel.subscriptions)
-    return {
-        "owners": owners,
-        "ranks": parcel.ranks[matches],
-        "matched_starts": _starts([sizes]),
-        "matched": matched,
-        "subscribers": subscribers,
-        "subscriptions": subscriptions,
-    }
-
-
-def _starts(sizes: Sequence[npt.NDArray[Any]]) -> Int64s:
-    whole = np.concatenate([np.zeros(1, np.int64), *sizes])
-    return np.cumsum(whole, dtype=np.int64)
 
 
 def _unified(names: Sequence[Sequence[str]]) -> tuple[list[str], list[Int32s]]:
@@ -141,13 +125,6 @@ def _unified(names: Sequence[Sequence[str]]) -> tuple[list[str], list[Int32s]]:
     numbers = np.asarray(texts.indices.to_numpy(), np.int32)
     ends = np.cumsum([len(each) for each in names])[:-1]
     return texts.dictionary.to_pylist(), np.split(numbers, ends)
-
-
-def _renumbered(
-    parcels: Sequence[Parcel], column: Callable[[Parcel], Int32s], numbers: Sequence[Int32s]
-) -> Int32s:
-    pairs = zip(parcels, numbers, strict=True)
-    return np.concatenate([new[column(each)] for each, new in pairs])
 
 
 def _fewer(numbers: Int32s, names: Sequence[str]) -> tuple[Int32s, list[str]]:

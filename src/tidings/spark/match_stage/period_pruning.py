@@ -17,7 +17,7 @@ from tidings.index_files.overlay_matcher import Served
 from tidings.model.records import Event
 from tidings.model.values import parse_time_us
 from tidings.policy import Policy
-from tidings.rank.bulk import Wanted
+from tidings.rank.matches import Matches
 from tidings.spark.match_stage.kernels.skyband import mark_beaten
 
 
@@ -39,16 +39,16 @@ class Period(NamedTuple):
         return cls(policy.k, window.length.us, parse_time_us(window.origin))
 
 
-def pruned(served: Served, events: Sequence[Event], wanted: Wanted) -> Wanted:
+def pruned(served: Served, events: Sequence[Event], wanted: Matches) -> Matches:
     """Leave out matches that cannot win; who has at most k matches costs nothing more."""
     periods = served.numbers(Period.of)
-    many = np.bincount(wanted.owners, minlength=len(periods)) > periods[:, 0]
-    rows = np.flatnonzero((many & (periods[:, 0] > 0))[wanted.owners])
+    many = np.bincount(wanted.subscribers, minlength=len(periods)) > periods[:, 0]
+    rows = np.flatnonzero((many & (periods[:, 0] > 0))[wanted.subscribers])
     if not len(rows):
         return wanted
     us, place = _order(events)
-    event = np.repeat(np.arange(len(events)), np.diff(wanted.starts))[rows]
-    owner, rank = wanted.owners[rows], wanted.ranks[rows]
+    event = wanted.events[rows]
+    owner, rank = wanted.subscribers[rows], wanted.ranks[rows]
     k, length, origin = periods[owner].T
     period = (us[event] - origin) // length
     order = np.lexsort((place[event], -rank, period, owner))
@@ -56,7 +56,7 @@ def pruned(served: Served, events: Sequence[Event], wanted: Wanted) -> Wanted:
     edges |= np.diff(period[order], prepend=period[order[0]]) != 0
     beaten = np.zeros(len(order), np.bool_)
     mark_beaten(np.cumsum(edges), us[event][order], k[order], beaten)
-    kept = np.ones(len(wanted.owners), np.bool_)
+    kept = np.ones(len(wanted.subscribers), np.bool_)
     kept[rows[order[beaten]]] = False
     return wanted.only(kept)
 

@@ -64,14 +64,14 @@ def match_batches(
 def matches_of(served: Served, events: Sequence[Event]) -> pa.RecordBatch:
     """Give the matches of events, one after the other."""
     wanted = served.wanted(events, [])
-    event = np.repeat(np.arange(len(events)), np.diff(wanted.starts))
+    event = wanted.events
     us = np.array([each.published_us for each in events], np.int64)
     ids = pa.array([each.id for each in events], pa.string())
     matched = pa.ListArray.from_arrays(
         pa.array(wanted.matched_starts, pa.int32()), _texts(served.ids, wanted.matched)
     )
     columns = [
-        _texts(served.names, wanted.owners),
+        _texts(served.names, wanted.subscribers),
         ids.take(pa.array(event)),
         pa.array(us[event]).cast(MATCHES.field("published_at").type),
         pa.array(wanted.ranks),

@@ -16,7 +16,7 @@ from tidings.compiled.array_types import Int64s
 from tidings.errors import StateError, shown
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels.diverse_layout import FAR
-from tidings.feed.columnar.match_batch import Rows
+from tidings.feed.columnar.match_batch import OfferedEvents
 from tidings.feed.policy_key import needs_attributes
 from tidings.formats.binary import Frame, check, reading
 from tidings.index_files.subscriber_bundle import mark_of
@@ -90,7 +90,9 @@ class Bucket:
         self._come_to([*new.us[-1:].tolist(), *(tick.us for tick in ticks)])
         taken = self._present(self._released(new))
         found = [outcomes.dead(letters), *refused, *self._offered(taken)]
-        found.append(outcomes.accounts(taken.subscribers, taken.owners, taken.ranks))
+        found.append(
+            outcomes.accounts(taken.subscribers, taken.matches.subscribers, taken.matches.ranks)
+        )
         if failed := dict(self.feeds.set_aside):
             found.append(self.set_aside(failed))
         if self.watermark_us is not None:
@@ -176,7 +178,9 @@ class Bucket:
         numbers = self.ticks.numbers(parcel.us, parcel.sequence)
         if len(parcel.events):
             found.append(
-                outcomes.delivered(feeds.offer_rows(self._rows(parcel, numbers)), feeds.names)
+                outcomes.delivered(
+                    feeds.offer_matches(*self._renumbered(parcel, numbers)), feeds.names
+                )
             )
         if self.watermark_us is not None:
             self.ticks.pass_until(self.watermark_us, int(numbers[-1]) if len(numbers) else 0)
@@ -184,21 +188,19 @@ class Bucket:
             found.append(outcomes.delivered(feeds.advance_rows(now), feeds.names))
         return found
 
-    def _rows(self, parcel: Parcel, numbers: Int64s) -> Rows:
-        feeds, sizes = self.feeds, np.diff(parcel.starts)
+    def _renumbered(self, parcel: Parcel, sequences: Int64s) -> OfferedEvents:
+        """Return the matches in the numbering of the feeds."""
+        feeds, matches = self.feeds, parcel.matches
         slots = feeds.slots(parcel.events, parcel.us, parcel.sequence)
         for slot, form in zip(slots.tolist(), parcel.forms, strict=True):
             if form:
                 feeds.names.events.describe(slot, form)
         people = np.array([feeds.number(name) for name in parcel.subscribers], np.int32)
-        return Rows(
-            people[parcel.owners],
-            np.repeat(slots, sizes),
-            parcel.ranks,
-            np.repeat(numbers, sizes),
-            parcel.matched_starts,
-            feeds.names.matched.number_many(parcel.subscriptions)[parcel.matched],
+        subscriptions = feeds.names.matched.number_many(parcel.subscriptions)
+        matches = matches._replace(
+            subscribers=people[matches.subscribers], matched=subscriptions[matches.matched]
         )
+        return OfferedEvents(matches, slots, sequences)
 
     @property
     def pulse(self) -> Pulse:
@@ -260,7 +262,8 @@ class Bucket:
         compare = np.array([self._compares(each, changed) for each in parcel.subscribers], np.bool_)
         if not compare.any():
             return parcel
-        lacking = np.repeat(bare, np.diff(parcel.starts)) & compare[parcel.owners]
+        matches = parcel.matches
+        lacking = bare[matches.events] & compare[matches.subscribers]
         return of_matches(parcel, ~lacking) if lacking.any() else parcel
 
     def _compares(self, name: str, changed: AbstractSet[str] | None) -> bool:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from tidings.feed.policy_key import unregistered
 from tidings.formats.arrow_by_row import Failure
 from tidings.policy import Policy, Subscriber
+from tidings.rank.matches import Matches
 from tidings.spark.match_stage.isolation import tried
 from tidings.spark.match_stage.match_batch import Parcel
 from tidings.spark.match_stage.match_batch_ops import merge, of_subscribers, select, without_events
@@ -187,16 +188,13 @@ def _built_in(policy: Policy) -> bool:
 
 def _probe(name: str) -> Parcel:
     """Return a match of an event without attributes."""
+    one, zero = np.array([0, 1]), np.zeros(1, np.int32)
     return Parcel(
         [PROBE],
         np.zeros(1, np.int64),
         np.zeros(1, np.int64),
         ['{"id": "tidings-probe", "published_at": 0, "attributes": {}}'],
-        np.array([0, 1], np.int64),
-        np.zeros(1, np.int32),
-        np.zeros(1),
-        np.array([0, 1], np.int64),
-        np.zeros(1, np.int32),
+        Matches(one, zero, np.zeros(1), one, zero),
         [name],
         [PROBE],
     )

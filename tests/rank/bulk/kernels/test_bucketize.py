@@ -7,66 +7,57 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.rank.bulk.kernels.bucketize import (
-    Given,
-    Known,
-    Split,
-    count_matches,
+    MATCHED,
+    MATCHES,
+    SUBSCRIBERS,
+    SUBSCRIPTIONS,
     sort_spans,
-    split_matches,
+    split_by_bucket,
 )
+from tidings.rank.matches import Matches
 
 BUCKETS = 3
-WHOSE = np.array([0, 2, 2, 0, 2, 0], np.int32)  # the buckets of six people; one bucket is empty
+HOMES = np.array([0, 2, 2, 0, 2, 0], np.int32)  # the buckets of six subscribers; one is empty
 MATCH = st.tuples(st.integers(0, 5), st.lists(st.integers(0, 1), min_size=1, max_size=2))
+EVENTS = st.lists(st.lists(MATCH, max_size=4, unique_by=lambda match: match[0]), max_size=5)
 
 
-def laid(events):
-    """Lay out matches (owner, which of its two subscriptions) as a fan-out does."""
+def columns(events) -> Matches:
+    """Write matches (subscriber, which of its two subscriptions) as a ranker does."""
     matches = [match for event in events for match in event]
-    wishes = [[2 * owner + each for each in some] for owner, some in matches]
-    return Given(
+    matched = [[2 * subscriber + which for which in some] for subscriber, some in matches]
+    return Matches(
         np.cumsum([0, *map(len, events)]),
-        np.array([owner for owner, _ in matches], np.int32),
+        np.array([subscriber for subscriber, _ in matches], np.int32),
         np.arange(len(matches), dtype=np.float64),
-        np.cumsum([0, *map(len, wishes)]),
-        np.array([each for some in wishes for each in some], np.int32),
-        WHOSE,
+        np.cumsum([0, *map(len, matched)]),
+        np.array([number for numbers in matched for number in numbers], np.int32),
     )
 
 
-def split(given):
-    counts = np.zeros((BUCKETS, 4), np.int64)
-    count_matches(given, counts)
-    firsts, done = np.cumsum(counts, axis=0) - counts, np.zeros_like(counts)
-    out = Split.room(len(given.owners), len(given.matched))
-    known = Known(np.zeros(6, np.int32), np.zeros(12, np.int32))
-    split_matches(given, firsts, known, done, out)
-    assert (done[:, :2] == counts[:, :2]).all()
-    return firsts, done, out
-
-
-@given(st.lists(st.lists(MATCH, max_size=4, unique_by=lambda match: match[0]), max_size=5))
+@given(EVENTS)
 def test_every_match_is_in_its_bucket_in_the_order_of_events(events):
-    given = laid(events)
-    firsts, done, out = split(given)
-    rank = iter(range(len(given.owners)))
-    wanted: dict[int, list[Any]] = {bucket: [] for bucket in range(BUCKETS)}
+    matches = columns(events)
+    out, firsts, lengths = split_by_bucket(matches, HOMES, BUCKETS, 12)
+    rank = iter(range(len(matches.subscribers)))
+    expected: dict[int, list[Any]] = {bucket: [] for bucket in range(BUCKETS)}
     for number, event in enumerate(events):
-        for owner, some in event:
-            ids = [2 * owner + each for each in some]
-            wanted[int(WHOSE[owner])].append((number, owner, float(next(rank)), ids))
-    for bucket, expected in wanted.items():
-        first, begin = firsts[bucket, 0], firsts[bucket, 1]
-        found = []
-        for at in range(first, first + done[bucket, 0]):
-            end = begin + out.sizes[at]
-            ids = [int(out.wishes[firsts[bucket, 1] + each]) for each in out.matched[begin:end]]
-            owner = int(out.people[first + out.owners[at]])
-            found.append((int(out.events[at]), owner, float(out.ranks[at]), ids))
+        for subscriber, some in event:
+            ids = [2 * subscriber + which for which in some]
+            expected[int(HOMES[subscriber])].append((number, subscriber, float(next(rank)), ids))
+    for bucket, rows in expected.items():
+        first, begin = firsts[bucket, MATCHES], firsts[bucket, MATCHED]
+        names = out.subscription_names[begin:]
+        read = []
+        for place in range(first, first + lengths[bucket, MATCHES]):
+            end = begin + out.sizes[place]
+            ids = [int(names[number]) for number in out.matched[begin:end]]
+            subscriber = int(out.subscriber_names[first + out.subscribers[place]])
+            read.append((int(out.events[place]), subscriber, float(out.ranks[place]), ids))
             begin = end
-        assert found == expected
-        assert done[bucket, 2] == len({owner for _, owner, _, _ in expected})
-        assert done[bucket, 3] == len({each for *_, ids in expected for each in ids})
+        assert read == rows
+        assert lengths[bucket, SUBSCRIBERS] == len({subscriber for _, subscriber, _, _ in rows})
+        assert lengths[bucket, SUBSCRIPTIONS] == len({number for *_, ids in rows for number in ids})
 
 
 @given(st.lists(st.lists(st.integers(0, 50), unique=True, max_size=40), max_size=5))
