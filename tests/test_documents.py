@@ -1,5 +1,6 @@
 """Sentences and tables of the documents agree with the code: paths, links, sections, lists."""
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import fields
@@ -7,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tidings.app.config.pipeline import Config
 from tidings.diversify import DIVERSIFIERS
+from tidings.index.boxes.registry import BOX_INDEXES
+from tidings.index.intervals.registry import INTERVAL_INDEXES
 from tidings.model.limits import Limits
 from tidings.score import DECAYS, SCORERS
 from tidings.window import WINDOWS
@@ -99,3 +103,63 @@ def test_the_page_on_limits_lists_both_presets() -> None:
     for limit in fields(Limits):
         values = [getattr(preset, limit.name) for preset in (Limits.trusted(), Limits.public())]
         assert listed[f"`{limit.name}`"] == [f"{value:,}" for value in values]
+
+
+def section(page: Path, heading: str) -> str:
+    """Return the text of a page between a heading and the next one of its level."""
+    text = page.read_text(encoding="utf-8")
+    start = text.index(heading)
+    end = text.find("\n## ", start + 1)
+    return text[start:end] if end > 0 else text[start:]
+
+
+def first_column(text: str) -> list[str]:
+    """Return the names in backticks of the first column of the tables in a text."""
+    cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("|")]
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def test_the_page_on_indexes_lists_every_index() -> None:
+    page = ROOT / "docs/indexes.md"
+    assert set(first_column(section(page, "## One attribute"))) == set(INTERVAL_INDEXES)
+    boxes = set(first_column(section(page, "## Several attributes")))
+    assert boxes == set(BOX_INDEXES)
+
+
+def test_the_page_on_diversity_lists_every_diversifier() -> None:
+    text = (ROOT / "docs/diversity.md").read_text(encoding="utf-8").split("Use `divrank`")[0]
+    assert set(first_column(text)) - {"alpha"} == set(DIVERSIFIERS)
+
+
+def test_the_page_on_pipelines_lists_every_limit_and_the_defaults_of_streams() -> None:
+    page = ROOT / "docs/pipeline.md"
+    limits = first_column(section(page, "## `[limits]`"))
+    assert limits == ["preset", *(limit.name for limit in fields(Limits))]
+    defaults = {option.name: option.default for option in fields(Config)}
+    rows = {row[0]: row[1] for row in table_rows(page)}
+    assert f'`"{defaults["trigger"]}"` (the default)' in rows["`trigger`"]
+    assert f'(`"{defaults["lateness"]}"`)' in rows["`lateness`"]
+    assert f"({defaults['buckets']})" in rows["`buckets`"]
+
+
+def test_the_page_on_dataframes_lists_every_option_with_its_default() -> None:
+    """Read the options from the source, since importing them would import pyspark."""
+    module = ast.parse((SOURCE / "spark/options.py").read_text(encoding="utf-8"))
+    (options,) = (node for node in module.body if getattr(node, "name", "") == "Options")
+    assert isinstance(options, ast.ClassDef)
+    defaults = {**assigned(module.body), **assigned(options.body)}
+    page = section(ROOT / "docs/notebook.md", "## Options of")
+    listed = dict(option.partition("=")[::2] for option in first_column(page.split("\n## ")[0]))
+    assert set(listed) == set(assigned(options.body))
+    for name, default in listed.items():
+        if default and name != "limits":
+            assert default == defaults.get(defaults[name], defaults[name]).replace("'", '"')
+
+
+def assigned(statements: list[ast.stmt]) -> dict[str, str]:
+    """Return the values of annotated names, as source text."""
+    return {
+        ast.unparse(statement.target): ast.unparse(statement.value)
+        for statement in statements
+        if isinstance(statement, ast.AnnAssign) and statement.value is not None
+    }
