@@ -11,7 +11,9 @@ from collections.abc import Callable
 import pytest
 
 from tidings.engine.engine import Engine
+from tidings.errors import InvalidCondition
 from tidings.model.conditions import cover_bulk
+from tidings.model.conditions.parser import parse
 from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.score.preference import Preference
@@ -21,13 +23,13 @@ SECONDS = 20
 Made = tuple[list[Subscription], dict[str, object]]
 
 
-def within_bounds(work: Callable[[], None]) -> None:
+def within_bounds(work: Callable[[], None], seconds: int = SECONDS) -> None:
     pid = os.fork()
     if not pid:
         status = 1
         try:
             used = resource.getrusage(resource.RUSAGE_SELF)
-            most = int(used.ru_utime + used.ru_stime) + SECONDS
+            most = int(used.ru_utime + used.ru_stime) + seconds
             resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
             work()
             status = 0
@@ -75,13 +77,35 @@ def test_the_largest_subscriptions_are_compared_and_restored(made: Callable[[], 
     within_bounds(work)
 
 
+@pytest.mark.parametrize("condition", ["x > {n}", "x > {n} and y between {n} and 9999"])
+def test_thousands_of_nested_covers_are_found_at_once(condition: str) -> None:
+    def work() -> None:
+        engine = Engine(index="access")
+        engine.subscribe(Subscriber("b", Policy(k=3, scorer=Preference())))
+        texts = [condition.format(n=n) for n in range(2_000)]
+        engine.add_many(Subscription(f"s{n}", "b", text) for n, text in enumerate(texts))
+        (delivery,) = engine.publish(Event("e", {"x": 20_000, "y": 9_000}, 0))
+        assert len(delivery.matched) == 2_000
+
+    within_bounds(work, seconds=10)
+
+
+@pytest.mark.parametrize("garbage", ["a.", "a+", "f(", "$ ", "not ", "a = 1 and\n", "a in ", "(a"])
+def test_a_long_condition_that_is_garbage_is_refused_at_once(garbage: str) -> None:
+    def work() -> None:
+        with pytest.raises(InvalidCondition):
+            parse(garbage * (250_000 // len(garbage)))
+
+    within_bounds(work, seconds=5)
+
+
 def test_a_subscriber_with_too_many_covers_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cover_bulk, "COMPARISONS", 10_000)
+    monkeypatch.setattr(cover_bulk, "EXACT_PAIRS", 10_000)
     engine = Engine(index="access")
     engine.subscribe(Subscriber("b", Policy(k=3, scorer=Preference())))
     engine.subscribe(Subscriber("c", Policy(k=3, scorer=Preference())))
-    engine.add_many(Subscription(f"s{n}", "b", f"x > {n}") for n in range(200))
-    engine.add(Subscription("c", "c", "x > 1"))
-    delivered = engine.publish(Event("e", {"x": 20_000}, 0))
+    engine.add_many(Subscription(f"s{n}", "b", f"x > '{n}'") for n in range(200))
+    engine.add(Subscription("c", "c", "x > '1'"))
+    delivered = engine.publish(Event("e", {"x": "a"}, 0))
     assert [each.subscriber for each in delivered] == ["c"]
     assert "comparisons of predicates" in engine.set_aside["b"]
