@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.diversify.small import by_rank, candidate, crowds, ids, names, windows
 
-from tidings.diversify import DIVERSIFIERS, Among, distances, order_of
+from tidings.diversify import DIVERSIFIERS, Submatrix, distances, order_of
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.plain.registry import PLAIN
@@ -108,7 +108,7 @@ def test_the_rows_of_a_larger_matrix_will_do(
     some = [window[i] for i in members]
     matrix = distances([each.event for each in window], part.distance)
     order = order_of([each.event for each in some])
-    picked = part.pick(*ranks_and_keys(some), order, Among(matrix, members), k)
+    picked = part.pick(*ranks_and_keys(some), order, Submatrix(matrix, members), k)
     assert picked.tolist() == part.choose(some, k)
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.diversify.small import crowds
 
-from tidings.diversify import Among, distances
+from tidings.diversify import Submatrix, distances
 from tidings.diversify.distance import Jaccard, Overlap
-from tidings.diversify.distance_matrix import among
+from tidings.diversify.distance_matrix import as_submatrix
 from tidings.diversify.protocol import Candidate, Distance
 from tidings.model.records import Event
 
@@ -64,7 +64,7 @@ def test_unknown_distances_are_asked() -> None:
 
 def test_a_matrix_is_all_of_its_rows() -> None:
     matrix = np.arange(9, dtype=float).reshape(3, 3)
-    assert among(matrix).members.tolist() == [0, 1, 2]
-    assert among(matrix.T).matrix.tolist() == matrix.T.tolist()
-    some = Among(matrix, np.array([2, 0]))
-    assert among(some) is some
+    assert as_submatrix(matrix).members.tolist() == [0, 1, 2]
+    assert as_submatrix(matrix.T).matrix.tolist() == matrix.T.tolist()
+    some = Submatrix(matrix, np.array([2, 0]))
+    assert as_submatrix(some) is some

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.diversify.small import WIDE
 
-from tidings.diversify import Crowd
+from tidings.diversify import EventHashes
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.protocol import Distance
 from tidings.errors import InvalidPolicy, TidingsError
@@ -15,7 +15,7 @@ from tidings.model.records import Event
 KNOWN = [Overlap(), Jaccard(), Overlap({"a": 0.1, "b": 0.7, "c": 3.0, "d": 0.0})]
 
 
-def distances_hold(crowd: Crowd, there: dict[int, Event], distance: Distance) -> None:
+def distances_hold(crowd: EventHashes, there: dict[int, Event], distance: Distance) -> None:
     slots = np.array(sorted(there), np.int64)
     expected = [
         [distance.between(there[i], there[j]) for j in sorted(there)] for i in sorted(there)
@@ -30,7 +30,7 @@ def distances_hold(crowd: Crowd, there: dict[int, Event], distance: Distance) ->
 @given(steps=st.lists(WIDE | st.integers(0, 30), max_size=40))
 def test_distances_hold_whatever_comes_and_goes(distance: Distance, steps: list[object]) -> None:
     """A dict is an arrival, a number says which of those there leaves."""
-    crowd, there = Crowd(distance), dict[int, Event]()
+    crowd, there = EventHashes(distance), dict[int, Event]()
     for number, step in enumerate(steps):
         if isinstance(step, dict):
             event = Event(f"e{number}", step, 0)
@@ -48,29 +48,29 @@ def test_distances_hold_whatever_comes_and_goes(distance: Distance, steps: list[
 @pytest.mark.parametrize("distance", KNOWN, ids=["overlap", "jaccard", "weighted"])
 def test_many_come_at_once(distance: Distance) -> None:
     events = [Event(f"e{i}", {"a": i % 3, "b": [i % 2, 7], f"c{i % 5}": "x"}, 0) for i in range(50)]
-    crowd = Crowd(distance)
+    crowd = EventHashes(distance)
     there = dict(zip(crowd.add_many(events[:20]), events, strict=False))
     for slot in list(there)[::2]:
         crowd.remove(slot)
         del there[slot]
     there |= dict(zip(crowd.add_many(events[20:]), events[20:], strict=True))
-    assert max(there) < crowd.room
+    assert max(there) < crowd.capacity
     distances_hold(crowd, there, distance)
 
 
 def test_memory_stays_bounded_as_the_stream_goes_on() -> None:
-    crowd, slots = Crowd(Overlap()), []
+    crowd, slots = EventHashes(Overlap()), []
     for number in range(2000):
         slots.append(crowd.add(Event(f"e{number}", dict.fromkeys("abcdefgh", number), 0)))
         if len(slots) > 10:
             crowd.remove(slots.pop(0))
-    assert crowd.room <= 16
+    assert crowd.capacity <= 16
     assert len(crowd._pools[0]) <= 4 * 8 * 11
 
 
 @pytest.mark.parametrize("slot", [0, 3, 99])
 def test_a_free_slot_is_refused(slot: int) -> None:
-    crowd = Crowd(Jaccard())
+    crowd = EventHashes(Jaccard())
     crowd.remove(crowd.add(Event("e", {"a": 1}, 0)))
     with pytest.raises(TidingsError, match=f"slot {slot} is free"):
         crowd.remove(slot)
@@ -80,5 +80,5 @@ def test_other_distances_are_refused() -> None:
     class Other(Jaccard):
         name = "other"
 
-    with pytest.raises(InvalidPolicy, match="a crowd knows overlap and jaccard, not other"):
-        Crowd(Other())
+    with pytest.raises(InvalidPolicy, match="overlap and jaccard, not other"):
+        EventHashes(Other())

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.diversify.small import crowds, sets
 
 from tidings.diversify.distance import Jaccard, Overlap
-from tidings.diversify.event_tokens import hashed, known, token_hashes, token_rows
-from tidings.diversify.plain.lsh import _hashed as token_hash
+from tidings.diversify.event_tokens import has_kernel, hash_events, token_hashes, token_rows
+from tidings.diversify.plain.lsh import token_hash
 from tidings.diversify.plain.xxh64 import xxh64
 from tidings.diversify.protocol import Candidate
 from tidings.model.records import Event
@@ -21,7 +21,7 @@ DRAMA = Event("e", {"genre": ["drama", "comedy"], "year": 2003, "title": "Big Fi
 
 
 def rows(event: Event, distance: object) -> dict[int, int]:
-    starts, keys, marks, _ = hashed([event], distance)  # type: ignore[arg-type]
+    starts, keys, marks, _ = hash_events([event], distance)  # type: ignore[arg-type]
     assert starts.tolist() == [0, len(keys)]
     return dict(zip(keys.tolist(), marks.tolist(), strict=True))
 
@@ -76,8 +76,8 @@ def test_an_empty_list_is_an_attribute_without_tokens() -> None:
 
 def test_weights_stand_beside_their_attributes() -> None:
     part = Overlap({"year": 2.5})
-    plain = hashed([DRAMA], Overlap())
-    weighted = hashed([DRAMA], part)
+    plain = hash_events([DRAMA], Overlap())
+    weighted = hash_events([DRAMA], part)
     assert len(plain.weights) == 0
     assert sorted(weighted.weights) == [1.0, 1.0, 2.5]
     year = rows(Event("y", {"year": 1}, 0), Overlap())
@@ -88,16 +88,16 @@ def test_only_our_own_distances_are_known() -> None:
     class Other(Overlap):
         pass
 
-    assert known(Overlap())
-    assert known(Overlap({"a": 1}))
-    assert known(Jaccard())
-    assert not known(Other())
+    assert has_kernel(Overlap())
+    assert has_kernel(Overlap({"a": 1}))
+    assert has_kernel(Jaccard())
+    assert not has_kernel(Other())
 
 
 def test_an_event_that_kept_its_hashes_is_the_same_event() -> None:
     event = Event("e", {"a": 1}, 0)
     before = (repr(event), event.to_dict(), hash(event))
-    hashed([event], Overlap())
+    hash_events([event], Overlap())
     token_hashes(event)
     assert (repr(event), event.to_dict(), hash(event)) == before
     assert event == Event("e", {"a": 1}, 0)
@@ -108,7 +108,7 @@ def test_hashes_are_the_same_in_every_process() -> None:
         "from tidings.diversify.event_tokens import *; from tidings.model.records import Event;"
         "from tidings.diversify.distance import Overlap;"
         "e = Event('e', {'genre': ['drama', 'comedy'], 'year': 2003}, 0);"
-        "print(hashed([e], Overlap())[1:3], sorted(token_hashes(e).tolist()))"
+        "print(hash_events([e], Overlap())[1:3], sorted(token_hashes(e).tolist()))"
     )
     found = {
         subprocess.run(

@@ -9,8 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.diversify.small import by_rank, candidate, ids, names, windows
 
-from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh, tables_and_rows
-from tidings.diversify.minhash import signature_bands, signatures
+from tidings.diversify.maxdivrel_lsh import (
+    MaxDivRelLsh,
+    signature_bands,
+    signatures,
+    tables_and_rows,
+)
 from tidings.diversify.plain.lsh import buckets
 from tidings.diversify.protocol import Candidate
 from tidings.diversify.tie_order import order_of, ranks_and_keys

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.diversify.small import crowds
 
 from tidings.compiled.array_types import UInt64s
-from tidings.diversify.minhash import bands, salts, signature_bands, signatures
+from tidings.diversify.maxdivrel_lsh import band_keys, salts, signature_bands, signatures
 from tidings.diversify.plain import lsh as plain
 from tidings.diversify.protocol import Candidate
 from tidings.model.records import Event
@@ -38,7 +38,7 @@ def test_keys_agree_where_buckets_do(
 ) -> None:
     events = [each.event for each in window]
     marks = signatures(events, tables * rows, seed)
-    keys = bands(events, (tables, rows), seed)
+    keys = band_keys(events, (tables, rows), seed)
     assert keys.tolist() == signature_bands(marks, rows).tolist()
     expected = {tuple(members) for members in plain.buckets(marks, rows).values()}
     assert grouped(keys) == expected
@@ -55,7 +55,7 @@ def grouped(keys: UInt64s) -> set[tuple[int, ...]]:
 
 def test_the_same_band_in_another_table_is_another_bucket() -> None:
     """All rows of the signature of nothing are equal."""
-    keys = bands([Event("e", {}, 0)], (6, 2))
+    keys = band_keys([Event("e", {}, 0)], (6, 2))
     assert len(set(keys[0].tolist())) == 6
 
 

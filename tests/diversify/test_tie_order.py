@@ -5,8 +5,8 @@ from hypothesis import given
 from tests.diversify.small import by_rank, crowds
 
 from tidings.diversify.protocol import Candidate
-from tidings.diversify.tie_order import best_places, order_of, ranks_and_keys
 from tidings.diversify.tie_order import by_rank as ranked
+from tidings.diversify.tie_order import order_of, rank_places, ranks_and_keys
 from tidings.model.records import newest_first
 
 
@@ -26,13 +26,13 @@ def test_best_first_goes_by_key_then_newer_then_id(window: list[Candidate]) -> N
     rekeyed = [Candidate(each.event, each.key, each.key) for each in window]
     expected = sorted(rekeyed, key=by_rank)
     assert [rekeyed[i] for i in ranked(keys, newest)] == expected
-    assert [expected[place] for place in best_places(keys, newest)] == rekeyed
+    assert [expected[place] for place in rank_places(keys, newest)] == rekeyed
 
 
 @given(crowds(min_size=3))
 def test_some_of_them_keep_their_order(window: list[Candidate]) -> None:
     events = [each.event for each in window]
-    some = order_of(events).at(np.array([2, 0]))
+    some = order_of(events).take(np.array([2, 0]))
     alone = order_of([events[2], events[0]])
     assert np.argsort(some.newest).tolist() == np.argsort(alone.newest).tolist()
     assert some.times.tolist() == alone.times.tolist()

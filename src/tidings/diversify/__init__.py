@@ -1,12 +1,12 @@
-"""Which k together? Diversifiers choose, from candidates with ranks, a set worth having."""
+"""Which k together? Diversifiers choose a set from candidates with ranks."""
 
 from tidings.diversify.agreement import Agreement, agreement
 from tidings.diversify.distance import DISTANCES, diversity, set_divrank
-from tidings.diversify.distance_matrix import Among, distances
-from tidings.diversify.event_hashes import Crowd
+from tidings.diversify.distance_matrix import Submatrix, distances
+from tidings.diversify.event_hashes import EventHashes
 from tidings.diversify.lsh_incremental import Ilsh
 from tidings.diversify.neighbour_lists import Neighbours
-from tidings.diversify.protocol import Candidate, Distance, Diversifier, Order, best_first
+from tidings.diversify.protocol import Candidate, Distance, Diversifier, TieOrder, best_first
 from tidings.diversify.registry import DIVERSIFIERS
 from tidings.diversify.select import select
 from tidings.diversify.tie_order import order_of
@@ -16,14 +16,14 @@ __all__ = [
     "DISTANCES",
     "DIVERSIFIERS",
     "Agreement",
-    "Among",
     "Candidate",
-    "Crowd",
     "Distance",
     "Diversifier",
+    "EventHashes",
     "Ilsh",
     "Neighbours",
-    "Order",
+    "Submatrix",
+    "TieOrder",
     "agreement",
     "best_first",
     "distances",

@@ -1,4 +1,4 @@
-"""Choosing by neighbourhoods (TKS Def. 4.2.8 and 4.2.9): dissimilar to each other, near to all.
+"""DisC diversity (TKS Def. 4.2.8 and 4.2.9): choices that cover all candidates.
 
 The chosen are independent (more than alpha apart) and dominating (every candidate is within alpha
 of a chosen one).
@@ -12,21 +12,28 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.distance_matrix import Apart, among, distances
-from tidings.diversify.event_tokens import starting
-from tidings.diversify.kernels.cover import Near, count_near, cover, fitting_cover, list_near
+from tidings.diversify.distance_matrix import DistanceMatrix, as_submatrix, distances
+from tidings.diversify.event_tokens import offsets
+from tidings.diversify.kernels.cover import (
+    Neighbourhoods,
+    Relevance,
+    count_near,
+    cover,
+    fitting_cover,
+    list_near,
+)
 from tidings.diversify.memory_limits import check_dense
-from tidings.diversify.protocol import Candidate, Diversifier, Order
-from tidings.diversify.tie_order import best_places, by_rank, order_of, ranks_and_keys
+from tidings.diversify.protocol import Candidate, Diversifier, TieOrder
+from tidings.diversify.tie_order import by_rank, order_of, rank_places, ranks_and_keys
 from tidings.model import validate
 from tidings.model.values import rounded
 
 
 @dataclass(frozen=True)
 class Disc:
-    """DisC diversity: always the candidate with the most uncovered neighbours.
+    """Always the candidate with the most uncovered neighbours.
 
-    Without an alpha, the largest that still yields k.
+    Without an alpha, the largest one that still yields k is used.
     """
 
     alpha: float | None = None
@@ -41,8 +48,10 @@ class Disc:
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         return choose_cover(self, candidates, k)
 
-    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
-        return Covering(self.alpha, relevant=False).pick(ranks, keys, order, apart, k)
+    def pick(
+        self, ranks: Float64s, keys: Float64s, order: TieOrder, matrix: DistanceMatrix, k: int
+    ) -> Int64s:
+        return GreedyCover(self.alpha, relevant=False).pick(ranks, keys, order, matrix, k)
 
 
 def check_alpha(alpha: float | None) -> None:
@@ -54,62 +63,64 @@ def check_alpha(alpha: float | None) -> None:
 def choose_cover(part: Diversifier, candidates: Sequence[Candidate], k: int) -> list[int]:
     """Cover all candidates, then keep the k most relevant of the cover; O(n²) distances."""
     check_dense(part.name, len(candidates))
-    events = [each.event for each in candidates]
-    found = part.pick(
+    events = [candidate.event for candidate in candidates]
+    chosen: list[int] = part.pick(
         *ranks_and_keys(candidates), order_of(events), distances(events, part.distance), k
-    )
-    chosen: list[int] = found.tolist()
+    ).tolist()
     return chosen
 
 
 @dataclass(frozen=True)
-class Covering:
-    """Choose by covers of `alpha`, or of the largest that yields k; by relevance or by counts."""
+class GreedyCover:
+    """Covers of `alpha`, or of the largest alpha that yields k; gains by relevance or by counts."""
 
     alpha: float | None
     relevant: bool
 
-    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
-        """Choose from arrays; without an alpha, a cover for each different distance at worst."""
+    def pick(
+        self, ranks: Float64s, keys: Float64s, order: TieOrder, matrix: DistanceMatrix, k: int
+    ) -> Int64s:
+        """Choose from arrays; without an alpha, one cover per distinct distance at worst."""
         if len(ranks) < k:
             return by_rank(keys, order.newest)
         check_dense("maxdivrel" if self.relevant else "disc", len(ranks))
-        worth = (ranks, best_places(keys, order.newest), self.relevant)
+        relevance = Relevance(ranks, rank_places(keys, order.newest), self.relevant)
         members, chosen = np.arange(len(ranks)), np.empty(len(ranks), np.int64)
         if self.alpha is None:
-            size = fitting_cover(sorted_near(apart), worth, members, k, chosen)
+            size = fitting_cover(sorted_neighbours(matrix), relevance, members, k, chosen)
         else:
-            size = cover(near_within(apart, self.alpha), worth, members, chosen)
-        return most_relevant(chosen[:size], worth[1], k)
+            size = cover(neighbours_within(matrix, self.alpha), relevance, members, chosen)
+        return most_relevant(chosen[:size], relevance.places, k)
 
 
-def near_within(apart: Apart, alpha: float) -> Near:
+def neighbours_within(matrix: DistanceMatrix, alpha: float) -> Neighbourhoods:
     """List for each candidate the others within alpha."""
-    matrix, members = among(apart)
+    whole, members = as_submatrix(matrix)
     counts = np.empty(len(members), np.int64)
-    count_near(matrix, members, rounded(alpha), counts)
-    starts = starting(counts)
-    near = (starts[:-1].copy(), counts, np.empty(starts[-1], np.int64), np.empty(starts[-1]))
-    list_near(matrix, members, rounded(alpha), near)
+    count_near(whole, members, rounded(alpha), counts)
+    starts = offsets(counts)
+    total = starts[-1]
+    near = Neighbourhoods(starts[:-1].copy(), counts, np.empty(total, np.int64), np.empty(total))
+    list_near(whole, members, rounded(alpha), near)
     return near
 
 
-def sorted_near(apart: Apart) -> Near:
+def sorted_neighbours(matrix: DistanceMatrix) -> Neighbourhoods:
     """List for each candidate all others, the nearest first."""
-    matrix, members = among(apart)
-    square = matrix[np.ix_(members, members)]
+    whole, members = as_submatrix(matrix)
+    square = whole[np.ix_(members, members)]
     count = len(members)
-    np.fill_diagonal(square, np.inf)  # itself, sorted behind the others
+    np.fill_diagonal(square, np.inf)  # sorts the candidate itself behind all others
     ids = np.argsort(square, axis=1, kind="stable")
-    away = np.take_along_axis(square, ids, axis=1)
+    nearest = np.take_along_axis(square, ids, axis=1)
     starts, counts = np.arange(count) * count, np.full(count, count - 1)
-    return (starts, counts, ids.ravel(), away.ravel())
+    return Neighbourhoods(starts, counts, ids.ravel(), nearest.ravel())
 
 
-def most_relevant(chosen: Int64s, best: Int64s, k: int) -> Int64s:
-    """Keep the k chosen of highest rank, in order of choice."""
+def most_relevant(chosen: Int64s, places: Int64s, k: int) -> Int64s:
+    """Return the k chosen of highest rank, in order of choice."""
     if len(chosen) <= k:
         return chosen
-    limit = np.sort(best[chosen])[k - 1]
-    kept: Int64s = chosen[best[chosen] <= limit]
+    limit = np.sort(places[chosen])[k - 1]
+    kept: Int64s = chosen[places[chosen] <= limit]
     return kept

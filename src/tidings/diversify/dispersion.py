@@ -1,8 +1,8 @@
 """MAXMIN, MAXSUM and MAXAVG (TKS 4.2.3.1), with relevance as facility dispersion (TKS 4.2.3.2).
 
 Relevance enters through the weight of a pair, d'(p, q) = sigma * (r(p) + r(q)) / 2 + (1 - sigma) *
-d(p, q), whose mean over all pairs of a set is its divrank (PREF Def. 10). Choosing the best k is
-NP-hard; these grow a set greedily from the best pair.
+d(p, q), whose mean over all pairs of a set is its divrank (PREF Def. 10). Finding the best k is
+NP-hard; these parts grow a set greedily from the best pair.
 """
 
 from collections.abc import Sequence
@@ -11,16 +11,16 @@ from typing import Any, ClassVar
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.distance_matrix import Apart
-from tidings.diversify.greedy import Growth
+from tidings.diversify.distance_matrix import DistanceMatrix
+from tidings.diversify.greedy import GreedyGrowth
 from tidings.diversify.kernels.greedy import LEAST, MEAN, SUM
-from tidings.diversify.protocol import Candidate, Order
+from tidings.diversify.protocol import Candidate, TieOrder
 from tidings.model import validate
 
 
 @dataclass(frozen=True)
 class MaxMin:
-    """Make the smallest pair weight of the chosen large."""
+    """MAXMIN: a large smallest pair weight among the chosen."""
 
     sigma: float = 0.5
     distance: Any = Overlap()
@@ -30,15 +30,17 @@ class MaxMin:
         _check(self)
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
-        return Growth(LEAST, self.sigma).choose(self, candidates, k)
+        return GreedyGrowth(LEAST, self.sigma).choose(self, candidates, k)
 
-    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
-        return Growth(LEAST, self.sigma).pick(ranks, keys, order, apart, k)
+    def pick(
+        self, ranks: Float64s, keys: Float64s, order: TieOrder, matrix: DistanceMatrix, k: int
+    ) -> Int64s:
+        return GreedyGrowth(LEAST, self.sigma).pick(ranks, keys, order, matrix, k)
 
 
 @dataclass(frozen=True)
 class MaxSum:
-    """Make the sum of the pair weights of the chosen large."""
+    """MAXSUM: a large sum of the pair weights of the chosen."""
 
     sigma: float = 0.5
     distance: Any = Overlap()
@@ -48,15 +50,17 @@ class MaxSum:
         _check(self)
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
-        return Growth(SUM, self.sigma).choose(self, candidates, k)
+        return GreedyGrowth(SUM, self.sigma).choose(self, candidates, k)
 
-    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
-        return Growth(SUM, self.sigma).pick(ranks, keys, order, apart, k)
+    def pick(
+        self, ranks: Float64s, keys: Float64s, order: TieOrder, matrix: DistanceMatrix, k: int
+    ) -> Int64s:
+        return GreedyGrowth(SUM, self.sigma).pick(ranks, keys, order, matrix, k)
 
 
 @dataclass(frozen=True)
 class MaxAvg:
-    """Make the mean of the pair weights of the chosen large; for a fixed k, the same as MAXSUM."""
+    """MAXAVG: a large mean of the pair weights of the chosen; the same as MAXSUM for a fixed k."""
 
     sigma: float = 0.5
     distance: Any = Overlap()
@@ -66,10 +70,12 @@ class MaxAvg:
         _check(self)
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
-        return Growth(MEAN, self.sigma).choose(self, candidates, k)
+        return GreedyGrowth(MEAN, self.sigma).choose(self, candidates, k)
 
-    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
-        return Growth(MEAN, self.sigma).pick(ranks, keys, order, apart, k)
+    def pick(
+        self, ranks: Float64s, keys: Float64s, order: TieOrder, matrix: DistanceMatrix, k: int
+    ) -> Int64s:
+        return GreedyGrowth(MEAN, self.sigma).pick(ranks, keys, order, matrix, k)
 
 
 def _check(part: MaxMin | MaxSum | MaxAvg) -> None:

@@ -1,4 +1,4 @@
-"""Diversity-aware rank (PREF Alg. 1 with Def. 11): rank and distance to the chosen, mixed."""
+"""Diversity-aware rank (PREF Alg. 1 with Def. 11): a mix of rank and distance to the chosen."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from typing import Any, ClassVar
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.distance_matrix import Apart
-from tidings.diversify.greedy import Growth
+from tidings.diversify.distance_matrix import DistanceMatrix
+from tidings.diversify.greedy import GreedyGrowth
 from tidings.diversify.kernels.greedy import NEAREST
-from tidings.diversify.protocol import Candidate, Order
+from tidings.diversify.protocol import Candidate, TieOrder
 from tidings.model import validate
 
 
 @dataclass(frozen=True)
 class DivRank:
-    """Start with the pair of largest divrank, then add by sigma * rank + (1 - sigma) * distance.
+    """The pair of largest divrank, then always the largest sigma * rank + (1 - sigma) * distance.
 
-    The distance to the chosen is that to the nearest of them. sigma = 1 looks at ranks only,
-    sigma = 0 at distances only.
+    The distance to the chosen is the distance to the nearest of them. With sigma = 1 only ranks
+    count, with sigma = 0 only distances.
     """
 
     sigma: float = 0.5
@@ -32,9 +32,11 @@ class DivRank:
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         return self._growth.choose(self, candidates, k)
 
-    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
-        return self._growth.pick(ranks, keys, order, apart, k)
+    def pick(
+        self, ranks: Float64s, keys: Float64s, order: TieOrder, matrix: DistanceMatrix, k: int
+    ) -> Int64s:
+        return self._growth.pick(ranks, keys, order, matrix, k)
 
     @property
-    def _growth(self) -> Growth:
-        return Growth(NEAREST, self.sigma)
+    def _growth(self) -> GreedyGrowth:
+        return GreedyGrowth(NEAREST, self.sigma)

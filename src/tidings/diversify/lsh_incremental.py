@@ -6,7 +6,7 @@ from tidings.compiled.array_types import Int64s, UInt64s
 from tidings.diversify.event_tokens import token_hashes
 from tidings.diversify.kernels.lsh_incremental import State, arrive, enter, expire, top_voted
 from tidings.diversify.kernels.skew_heap import Heap
-from tidings.diversify.minhash import salts
+from tidings.diversify.maxdivrel_lsh import salts
 from tidings.errors import TidingsError
 from tidings.model.records import Event
 

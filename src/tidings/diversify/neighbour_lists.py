@@ -1,92 +1,104 @@
-"""Neighbourhoods kept across windows: MAXDIVREL and DisC without taking a distance twice."""
+"""Neighbourhoods maintained across windows: MAXDIVREL and DisC that take each distance once."""
 
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.disc import Disc, most_relevant
-from tidings.diversify.event_hashes import Crowd
-from tidings.diversify.kernels.cover import cover
-from tidings.diversify.kernels.neighbour_lists import join_lists, leave_lists, mark_near
+from tidings.diversify.event_hashes import EventHashes
+from tidings.diversify.kernels.cover import Neighbourhoods, Relevance, cover
+from tidings.diversify.kernels.neighbour_lists import (
+    PaddedLists,
+    join_lists,
+    leave_lists,
+    mark_near,
+)
 from tidings.diversify.maxdivrel import MaxDivRel
-from tidings.diversify.protocol import Order
-from tidings.diversify.tie_order import best_places, by_rank
+from tidings.diversify.protocol import TieOrder
+from tidings.diversify.tie_order import by_rank, rank_places
 from tidings.errors import InvalidPolicy, TidingsError
 from tidings.model.records import Event
 from tidings.model.values import rounded
 
 
 class Neighbours:
-    """The lists of who is within alpha of whom, as events come and go.
+    """For each event the list of events within alpha, as events come and go.
 
-    An arrival takes its distances to the others once, O(n); an expiry touches its neighbours'
-    lists only; a choice is one greedy pass over the lists (TKS Alg. 4.1), O(edges).
+    An arrival takes its distances to the others once, O(n); an expiry changes only the lists of its
+    neighbours; a choice is one greedy pass over the lists (TKS Alg. 4.1), O(edges).
     """
 
     def __init__(self, part: MaxDivRel | Disc) -> None:
         if part.alpha is None:
-            raise InvalidPolicy("neighbourhoods that are kept need an alpha")
+            raise InvalidPolicy("neighbour lists need an alpha")
         self._relevant = part.name == "maxdivrel"
-        self._alpha, self._crowd = rounded(part.alpha), Crowd(part.distance)
+        self._alpha, self._hashes = rounded(part.alpha), EventHashes(part.distance)
         self._alive = np.empty(0, np.int64)
-        self._lists = (np.empty((0, 0), np.int64), np.empty((0, 0)))
-        self._counts = np.zeros(0, np.int64)
+        self._lists = PaddedLists(
+            np.empty((0, 0), np.int64), np.empty((0, 0)), np.zeros(0, np.int64)
+        )
 
     def __len__(self) -> int:
         return len(self._alive)
 
     def arrive(self, event: Event) -> int:
-        """Take an event in; give its slot, which is used again when the event has left."""
-        slot = self._crowd.add(event)
-        apart = self._crowd.row(slot, self._alive)
-        near = np.empty(len(apart), np.bool_)
-        mark_near(apart, self._alpha, near)
+        """Add an event and return its slot, which is reused once the event has left."""
+        slot = self._hashes.add(event)
+        distances = self._hashes.row(slot, self._alive)
+        near = np.empty(len(distances), np.bool_)
+        mark_near(distances, self._alpha, near)
         others = self._alive[near]
-        self._make_room(others)
-        join_lists((*self._lists, self._counts), slot, others, apart[near])
+        self._reserve(others)
+        join_lists(self._lists, slot, others, distances[near])
         self._alive = np.append(self._alive, slot)
         return slot
 
     def expire(self, slot: int) -> None:
-        """Let an event go."""
+        """Remove an event."""
         if slot not in self._alive:
             raise TidingsError(f"slot {slot} is free")
-        leave_lists((*self._lists, self._counts), slot)
-        self._crowd.remove(slot)
+        leave_lists(self._lists, slot)
+        self._hashes.remove(slot)
         self._alive = self._alive[self._alive != slot]
 
     def neighbours(self, slot: int) -> dict[int, float]:
-        """Give who is near an event, and how far away."""
-        size = self._counts[slot]
-        ids, apart = (each[slot, :size].tolist() for each in self._lists)
-        return dict(zip(ids, apart, strict=True))
+        """Return the distance of each neighbour of an event, by slot."""
+        ids, distances, counts = self._lists
+        size = counts[slot]
+        return dict(zip(ids[slot, :size].tolist(), distances[slot, :size].tolist(), strict=True))
 
-    def pick(self, slots: Int64s, ranks: Float64s, keys: Float64s, order: Order, k: int) -> Int64s:
-        """Choose among the given slots, whose ranks, keys and order stand in the same order.
+    def pick(
+        self, slots: Int64s, ranks: Float64s, keys: Float64s, order: TieOrder, k: int
+    ) -> Int64s:
+        """Choose among slots, whose ranks, keys and order are parallel arrays.
 
-        Gives places in `slots`, as `MaxDivRel.pick` would, without its distances.
+        Returns places in `slots`, as `MaxDivRel.pick` would, without its distances.
         """
         if len(slots) < k:
             return by_rank(keys, order.newest)
-        rank, best, place = (np.zeros(len(self._counts), each) for each in ("f8", "i8", "i8"))
-        rank[slots], best[slots] = ranks, best_places(keys, order.newest)
+        ids, distances, counts = self._lists
+        rank, rank_place = np.zeros(len(counts)), np.zeros(len(counts), np.int64)
+        rank[slots], rank_place[slots] = ranks, rank_places(keys, order.newest)
+        place = np.zeros(len(counts), np.int64)
         place[slots] = np.arange(len(slots))
-        ids, apart = self._lists
         starts = np.arange(len(ids)) * ids.shape[1]
-        near = (starts, self._counts, ids.ravel(), apart.ravel())
+        near = Neighbourhoods(starts, counts, ids.ravel(), distances.ravel())
         chosen = np.empty(len(slots), np.int64)
-        size = cover(near, (rank, best, self._relevant), slots, chosen)
-        return place[most_relevant(chosen[:size], best, k)]
+        size = cover(near, Relevance(rank, rank_place, self._relevant), slots, chosen)
+        return place[most_relevant(chosen[:size], rank_place, k)]
 
-    def _make_room(self, others: Int64s) -> None:
-        """Grow with the crowd, and see that a new one fits into its neighbours' lists."""
-        rows, width = self._lists[0].shape
-        wanted = max(len(others), 1 + int(self._counts[others].max(initial=0)))
-        if rows >= self._crowd.room and width >= wanted:
+    def _reserve(self, others: Int64s) -> None:
+        """Grow the lists to hold all slots, and one more neighbour for each of `others`."""
+        ids, distances, counts = self._lists
+        rows, width = ids.shape
+        wanted = max(len(others), 1 + int(counts[others].max(initial=0)))
+        capacity = self._hashes.capacity
+        if rows >= capacity and width >= wanted:
             return
-        shape = (self._crowd.room, max(width, 2 * wanted if width < wanted else 0))
-        grown = (np.empty(shape, np.int64), np.empty(shape))
-        for before, after in zip(self._lists, grown, strict=True):
-            after[:rows, :width] = before
-        counts = np.zeros(self._crowd.room, np.int64)
-        counts[:rows] = self._counts
-        self._lists, self._counts = grown, counts
+        shape = (capacity, max(width, 2 * wanted if width < wanted else 0))
+        grown = PaddedLists(
+            np.empty(shape, np.int64), np.empty(shape), np.zeros(capacity, np.int64)
+        )
+        grown.ids[:rows, :width] = ids
+        grown.distances[:rows, :width] = distances
+        grown.counts[:rows] = counts
+        self._lists = grown

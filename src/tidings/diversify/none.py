@@ -6,14 +6,14 @@ from typing import Any, ClassVar
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.distance_matrix import Apart
-from tidings.diversify.protocol import Candidate, Order, ranked
+from tidings.diversify.distance_matrix import DistanceMatrix
+from tidings.diversify.protocol import Candidate, TieOrder, ranked
 from tidings.diversify.tie_order import by_rank
 
 
 @dataclass(frozen=True)
 class NoDiversity:
-    """Rank alone decides; `distance` only says how diverse the result came out."""
+    """Rank alone decides; `distance` only measures how diverse the result is."""
 
     distance: Any = Overlap()
     name: ClassVar[str] = "none"
@@ -25,5 +25,7 @@ class NoDiversity:
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         return ranked(candidates)[:k]
 
-    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
+    def pick(
+        self, ranks: Float64s, keys: Float64s, order: TieOrder, matrix: DistanceMatrix, k: int
+    ) -> Int64s:
         return by_rank(keys, order.newest)[:k]

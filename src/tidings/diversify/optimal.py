@@ -1,4 +1,4 @@
-"""The set of largest divrank (PREF Def. 10 and 11): the judge of the heuristics."""
+"""The set of largest divrank (PREF Def. 10 and 11): the optimum that the heuristics aim at."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -9,12 +9,12 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.diversify.distance import Overlap, read_distance
-from tidings.diversify.distance_matrix import Apart, among, distances
-from tidings.diversify.greedy import Growth
+from tidings.diversify.distance_matrix import DistanceMatrix, as_submatrix, distances
+from tidings.diversify.greedy import GreedyGrowth
 from tidings.diversify.kernels.greedy import SUM
-from tidings.diversify.kernels.optimal import best_set
+from tidings.diversify.kernels.optimal import BestSet, SetProblem, best_set
 from tidings.diversify.memory_limits import check_dense, check_sets
-from tidings.diversify.protocol import Candidate, Order
+from tidings.diversify.protocol import Candidate, TieOrder
 from tidings.diversify.tie_order import by_rank, order_of, ranks_and_keys
 from tidings.model import validate
 from tidings.model.limits import TRUSTED
@@ -22,7 +22,7 @@ from tidings.model.limits import TRUSTED
 
 @dataclass(frozen=True)
 class Optimal:
-    """Look at all sets of k but those that a bound rules out; for windows of some dozens.
+    """All sets of k except those that a bound rules out; for windows of some dozens.
 
     A choice from more than `most_sets` sets is refused.
     """
@@ -40,44 +40,49 @@ class Optimal:
         """Return the same diversifier with another bound on the sets of one choice."""
         if most_sets == self.most_sets:
             return self
-        found = copy(self)
-        object.__setattr__(found, "most_sets", most_sets)
-        return found
+        part = copy(self)
+        object.__setattr__(part, "most_sets", most_sets)
+        return part
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
         check_sets(len(candidates), k, self.most_sets)
         check_dense(self.name, len(candidates))
-        events = [each.event for each in candidates]
+        events = [candidate.event for candidate in candidates]
         ranks, keys = ranks_and_keys(candidates)
-        apart = distances(events, self.distance)
-        found: list[int] = self.pick(ranks, keys, order_of(events), apart, k).tolist()
-        return found
+        matrix = distances(events, self.distance)
+        chosen: list[int] = self.pick(ranks, keys, order_of(events), matrix, k).tolist()
+        return chosen
 
-    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
-        """Choose from arrays; at worst n over k sets, of which a bound leaves few."""
+    def pick(
+        self, ranks: Float64s, keys: Float64s, order: TieOrder, matrix: DistanceMatrix, k: int
+    ) -> Int64s:
+        """Choose from arrays; at worst n over k sets, of which the bound leaves few."""
         if len(ranks) <= k:
             return by_rank(keys, order.newest)
         check_sets(len(ranks), k, self.most_sets)
-        found = self._best(ranks, keys, order, apart, k)
-        return found[by_rank(keys[found], order.newest[found])]
+        members = self._best_members(ranks, keys, order, matrix, k)
+        return members[by_rank(keys[members], order.newest[members])]
 
-    def _best(self, ranks: Float64s, keys: Float64s, order: Order, apart: Apart, k: int) -> Int64s:
-        """Put the newest first, as the walk over sets wants it, and start from a greedy set."""
+    def _best_members(
+        self, ranks: Float64s, keys: Float64s, order: TieOrder, matrix: DistanceMatrix, k: int
+    ) -> Int64s:
+        """Sort by `newest`, as the kernel expects, and start it from a greedy set."""
         newest = np.argsort(order.newest)
-        matrix, members = among(apart)
-        square = matrix[np.ix_(members[newest], members[newest])]
-        ties = order.at(newest)
-        ties = ties._replace(times=ties.times - ties.times.min())
-        greedy = Growth(SUM, self.sigma).pick(ranks[newest], keys[newest], ties, square, k)
-        best = (np.sort(greedy), np.empty(1))
-        case = (square, ranks[newest], float(self.sigma))
-        best_set(case, ties, self._most(square, ranks[newest], k), best)
-        return newest[best[0]]
+        whole, members = as_submatrix(matrix)
+        square = whole[np.ix_(members[newest], members[newest])]
+        ties = order.take(newest)
+        ties = ties._replace(times=ties.times - ties.times.min())  # keeps sums of k within int64
+        growth = GreedyGrowth(SUM, self.sigma)
+        greedy = growth.pick(ranks[newest], keys[newest], ties, square, k)
+        best = BestSet(np.sort(greedy), np.empty(1))
+        problem = SetProblem(square, ranks[newest], float(self.sigma))
+        best_set(problem, ties, self._contributions(square, ranks[newest], k), best)
+        return newest[best.members]
 
-    def _most(self, square: Float64s, ranks: Float64s, k: int) -> Float64s:
-        """Bound what each can bring: its rank and half of its m largest distances, for m < k."""
-        far = -np.sort(-square, axis=1)[:, : k - 1]
-        sums = np.concatenate((np.zeros((len(ranks), 1)), np.cumsum(far, axis=1)), axis=1)
+    def _contributions(self, square: Float64s, ranks: Float64s, k: int) -> Float64s:
+        """Bound what each candidate adds: its rank and half of its m largest distances, m < k."""
+        largest = -np.sort(-square, axis=1)[:, : k - 1]
+        sums = np.concatenate((np.zeros((len(ranks), 1)), np.cumsum(largest, axis=1)), axis=1)
         pairs = max(k * (k - 1) // 2, 1)
         most = self.sigma * ranks[:, None] / k + (1 - self.sigma) * sums / (2 * pairs)
         return np.ascontiguousarray(most.T)

@@ -1,4 +1,4 @@
-"""What a diversifier is: the choice of k candidates that go together."""
+"""The protocols of diversifiers and distances, and the order of ties."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,10 @@ from tidings.model.records import Event
 
 @dataclass(frozen=True)
 class Candidate:
-    """An event with its (fresh) rank; `key` orders ranks, also where decay makes them vanish."""
+    """An event with its fresh rank.
+
+    `key` orders candidates by rank, also where decay makes the ranks themselves vanish.
+    """
 
     event: Event
     rank: float
@@ -20,34 +23,34 @@ class Candidate:
 class Distance(Protocol):
     """How different two events are, from 0 to 1.
 
-    Not rounded: that is done where values are compared, since three rounded thirds are not 1.
+    Distances are not rounded; values are, where they are compared. Three rounded thirds are not 1.
     """
 
     name: ClassVar[str]
 
     def between(self, one: Event, other: Event) -> float:
-        """Give the distance; it is symmetric, and 0 between equal events."""
+        """Return the distance; it is symmetric, and 0 between equal events."""
 
 
-class Order(NamedTuple):
-    """What decides between equals, for each candidate; kernels need no strings.
+class TieOrder(NamedTuple):
+    """The order of ties between candidates as numbers, so that kernels need no strings.
 
-    `newest` is its place by newer publication, then smaller id; `times` its publication in
-    microseconds; `names` any numbers that sort as the ids do. Ties between pairs and sets look at
-    all three (semantics §5), those between single candidates at `newest` only.
+    `newest` is the place of each candidate by newer publication, then smaller id; `times` its
+    publication time in microseconds; `names` any numbers that sort as the ids do. Ties between
+    pairs and sets depend on all three (SEMANTICS 5), ties between single candidates on `newest`.
     """
 
     newest: Int64s
     times: Int64s
     names: Int64s
 
-    def at(self, places: Int64s) -> "Order":
-        """Give the order of some candidates only; `newest` then has gaps, which do not matter."""
-        return Order(self.newest[places], self.times[places], self.names[places])
+    def take(self, places: Int64s) -> "TieOrder":
+        """Return the order of some candidates; gaps in `newest` do not matter."""
+        return TieOrder(self.newest[places], self.times[places], self.names[places])
 
 
 class Diversifier(Protocol):
-    """A part of a policy; `sigma` and `distance` also serve the set rank of PREF Def. 10."""
+    """A part of a policy; `sigma` and `distance` also define the set rank of PREF Def. 10."""
 
     name: ClassVar[str]
 
@@ -57,21 +60,21 @@ class Diversifier(Protocol):
     def distance(self) -> Distance: ...
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
-        """Give the indexes of at most k candidates, in order of choice; all, if fewer than k."""
+        """Return the indexes of at most k candidates, in order of choice; all if fewer than k."""
 
-    def pick(self, ranks: Float64s, keys: Float64s, order: Order, apart: Any, k: int) -> Int64s:
-        """Choose as `choose` does, from arrays that a window keeps.
+    def pick(self, ranks: Float64s, keys: Float64s, order: TieOrder, matrix: Any, k: int) -> Int64s:
+        """Choose as `choose` does, from arrays.
 
-        `apart` holds the n x n distances of the candidates, or is an `Among` that names rows of a
-        larger matrix; for `maxdivrel-lsh` it holds their bands, a row for each.
+        `matrix` holds the n x n distances of the candidates, or is a `Submatrix` that names rows of
+        a larger one; for `maxdivrel-lsh` it holds the band keys, a row for each candidate.
         """
 
 
 def best_first(candidate: Candidate) -> tuple[float, int, str]:
-    """Give the order by rank: higher, then newer, then smaller id."""
+    """Return the sort key by rank: higher, then newer, then smaller id."""
     return (-candidate.key, -candidate.event.published_us, candidate.event.id)
 
 
 def ranked(candidates: Sequence[Candidate]) -> list[int]:
-    """Give all indexes, best rank first."""
+    """Return all indexes, best rank first."""
     return sorted(range(len(candidates)), key=lambda i: best_first(candidates[i]))

@@ -1,4 +1,4 @@
-"""The diversifiers by name."""
+"""Registry of the diversifiers."""
 
 from typing import Final
 

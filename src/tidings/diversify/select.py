@@ -1,8 +1,8 @@
-"""One choice, without a stream around it."""
+"""One choice from a list of events, without a stream around it."""
 
 from collections.abc import Iterable, Sequence
 
-from tidings.diversify.distance import finite
+from tidings.diversify.distance import check_summable
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.optimal import Optimal
 from tidings.diversify.protocol import Candidate
@@ -21,15 +21,15 @@ def select(
     *,
     limits: Limits = TRUSTED,
 ) -> list[Event]:
-    """Choose at most k of `events`, in order of choice, by a diversifier or its form.
+    """Return at most k of `events`, in order of choice, by a diversifier or its form.
 
     >>> e = [Event("a", {"g": 1}, 0), Event("b", {"g": 1}, 1), Event("c", {"g": 2}, 2)]
-    >>> [each.id for each in select(e, [0.9, 0.8, 0.7], 2, {"name": "divrank", "sigma": 0.5})]
+    >>> [event.id for event in select(e, [0.9, 0.8, 0.7], 2, {"name": "divrank", "sigma": 0.5})]
     ['a', 'c']
     """
     most = validate.count("k", k)
     limits.check("k", most, "k", InvalidPolicy)
-    candidates = _candidates(_listed("events", events), _listed("ranks", ranks))
+    candidates = _candidates(_as_list("events", events), _as_list("ranks", ranks))
     part = named_parts.read(DIVERSIFIERS, "diversifier", diversify)
     if isinstance(part, MaxDivRelLsh):
         tables, rows = part.shape
@@ -40,22 +40,22 @@ def select(
     return [candidates[i].event for i in part.choose(candidates, most)] if candidates else []
 
 
-def _listed(what: str, values: object) -> list[object]:
+def _as_list(what: str, values: object) -> list[object]:
     if not isinstance(values, Iterable) or isinstance(values, str | bytes):
         raise TidingsError(f"{what} must be a sequence, not {shown(values)}")
     try:
         return list(values)
-    except Exception as error:  # noqa: BLE001 - the methods of a foreign class, or no end
+    except Exception as error:  # noqa: BLE001 - a foreign class may raise anything, or never end
         raise TidingsError(f"{what} cannot be read: {described(error)}") from None
 
 
 def _candidates(events: list[object], ranks: list[object]) -> list[Candidate]:
     if len(events) != len(ranks):
         raise TidingsError(f"{len(events)} events have {len(ranks)} ranks")
-    found = []
-    for event, given in zip(events, ranks, strict=True):
+    candidates = []
+    for event, value in zip(events, ranks, strict=True):
         if not isinstance(event, Event):
             raise TidingsError(f"select expects events, not {shown(event)}")
-        rank = finite(f"the rank of {event.id}", given)
-        found.append(Candidate(event, rank, rank))
-    return found
+        rank = check_summable(f"the rank of {event.id}", value)
+        candidates.append(Candidate(event, rank, rank))
+    return candidates

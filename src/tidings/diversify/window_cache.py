@@ -9,9 +9,9 @@ import numpy as np
 
 from tidings.compiled.array_types import Int64s
 from tidings.diversify.distance import set_divrank
-from tidings.diversify.distance_matrix import Among
-from tidings.diversify.event_hashes import Crowd
-from tidings.diversify.event_tokens import known
+from tidings.diversify.distance_matrix import Submatrix
+from tidings.diversify.event_hashes import EventHashes
+from tidings.diversify.event_tokens import has_kernel
 from tidings.diversify.lsh_incremental import Ilsh
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.plain.registry import PLAIN
@@ -43,7 +43,7 @@ def keep(part: Diversifier) -> Keeper:
     """Give what a window asks in the place of a diversifier."""
     if type(part) is MaxDivRelLsh:
         return KeptVotes(part)
-    if part.name == "none" or type(part) not in _OURS or not known(part.distance):
+    if part.name == "none" or type(part) not in _OURS or not has_kernel(part.distance):
         return Anew(part)
     return KeptDistances(part)
 
@@ -73,7 +73,7 @@ class KeptDistances:
 
     def __init__(self, part: Diversifier) -> None:
         self._part = part
-        self._crowd = Crowd(part.distance)
+        self._crowd = EventHashes(part.distance)
         self._slots: dict[str, int] = {}
         self._apart = np.zeros((0, 0))
 
@@ -86,7 +86,7 @@ class KeptDistances:
         slots = self._admit(candidates)
         ranks, keys = ranks_and_keys(candidates)
         order = order_of([each.event for each in candidates])
-        chosen = self._part.pick(ranks, keys, order, Among(self._apart, slots), k)
+        chosen = self._part.pick(ranks, keys, order, Submatrix(self._apart, slots), k)
         found: list[int] = chosen.tolist()
         return found
 
@@ -119,7 +119,7 @@ class KeptDistances:
             self._crowd.remove(self._slots.pop(name))
 
     def _make_room(self) -> None:
-        size, room = len(self._apart), self._crowd.room
+        size, room = len(self._apart), self._crowd.capacity
         if room > size:
             grown = np.zeros((room, room))
             grown[:size, :size] = self._apart

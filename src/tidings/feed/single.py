@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tidings.diversify import DIVERSIFIERS, Candidate, best_first, keep
-from tidings.diversify.distance import finite
+from tidings.diversify.distance import check_summable
 from tidings.errors import TidingsError, shown
 from tidings.model.records import Delivery, Match
 from tidings.policy import Policy, Subscriber, is_steady
@@ -57,7 +57,7 @@ class PolicyChooser:
         ]
         if self._foreign:
             for each in found:
-                finite(f"the fresh rank of {each.event.id} by {decay.name}", each.rank)
+                check_summable(f"the fresh rank of {each.event.id} by {decay.name}", each.rank)
                 _check_key(f"the key of {each.event.id} by {decay.name}", each.key)
         return found
 

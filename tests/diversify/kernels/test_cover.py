@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tidings.diversify.disc import most_relevant, near_within, sorted_near
-from tidings.diversify.kernels.cover import cover, fitting_cover
+from tidings.diversify.disc import most_relevant, neighbours_within, sorted_neighbours
+from tidings.diversify.kernels.cover import Relevance, cover, fitting_cover
 
 Matrix = np.ndarray
 FAR = st.sampled_from([0.0, 1e-13, 0.1, 0.2, 0.3, 1 / 3, 0.5, 0.7, 1.0])
@@ -55,8 +55,8 @@ def judged(case: tuple[Matrix, list[float], list[int]], alpha: float, relevant: 
 def found(case: tuple[Matrix, list[float], list[int]], alpha: float, relevant: bool) -> list[int]:
     matrix, ranks, places = case
     chosen = np.empty(len(ranks), np.int64)
-    worth = (np.array(ranks), np.array(places), relevant)
-    size = cover(near_within(matrix, alpha), worth, np.arange(len(ranks)), chosen)
+    worth = Relevance(np.array(ranks), np.array(places), relevant)
+    size = cover(neighbours_within(matrix, alpha), worth, np.arange(len(ranks)), chosen)
     return list(chosen[:size])
 
 
@@ -73,8 +73,8 @@ def test_the_fitting_one_has_the_largest_alpha_that_yields_k(
 ) -> None:
     matrix, ranks, places = case
     chosen = np.empty(len(ranks), np.int64)
-    worth = (np.array(ranks), np.array(places), relevant)
-    size = fitting_cover(sorted_near(matrix), worth, np.arange(len(ranks)), k, chosen)
+    worth = Relevance(np.array(ranks), np.array(places), relevant)
+    size = fitting_cover(sorted_neighbours(matrix), worth, np.arange(len(ranks)), k, chosen)
     levels = sorted({0.0, *(round(each, 12) for each in matrix.ravel())}, reverse=True)
     covers = [judged(case, level, relevant) for level in levels]
     expected = next((each for each in covers if len(each) >= k), covers[-1])
@@ -98,9 +98,9 @@ def test_a_smaller_alpha_may_yield_fewer() -> None:
     else:
         pytest.fail("no such case among those drawn")
     k = max(one for one, other in pairwise(sizes) if one > other)
-    worth = (np.array(case[1]), np.array(case[2]), True)
+    worth = Relevance(np.array(case[1]), np.array(case[2]), True)
     chosen = np.empty(count, np.int64)
-    size = fitting_cover(sorted_near(matrix), worth, np.arange(count), k, chosen)
+    size = fitting_cover(sorted_neighbours(matrix), worth, np.arange(count), k, chosen)
     assert size == next(each for each in sizes if each >= k)
 
 
@@ -135,9 +135,9 @@ def test_large_windows_whose_sums_shrink(seed: int) -> None:
 
 def test_only_the_members_given_count() -> None:
     matrix = np.zeros((4, 4))
-    worth = (np.ones(4), np.arange(4), True)
+    worth = Relevance(np.ones(4), np.arange(4), True)
     chosen = np.empty(4, np.int64)
-    assert cover(near_within(matrix, 0.5), worth, np.array([1, 3]), chosen) == 1
+    assert cover(neighbours_within(matrix, 0.5), worth, np.array([1, 3]), chosen) == 1
     assert chosen[0] == 1
 
 

@@ -57,7 +57,7 @@ def chosen(name: str, sigma: float, window: list[Candidate], distance: Distance)
     found: list[list[int]] = []
     for source in (from_events(members, distance), from_matrix(distances(members, distance))):
         out = np.empty(6, np.int64)
-        grow(source, ranks[falling], order.at(falling), sigma, RULES[name], out)
+        grow(source, ranks[falling], order.take(falling), sigma, RULES[name], out)
         found.append(falling[out].tolist())
     assert found[0] == found[1]
     return found[0]

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.diversify.kernels.optimal import best_set
+from tidings.diversify.kernels.optimal import BestSet, SetProblem, best_set
 from tidings.diversify.optimal import Optimal
-from tidings.diversify.protocol import Order
+from tidings.diversify.protocol import TieOrder
 
 FAR = (0.0, 0.25, 1 / 3, 0.5, 2 / 3, 1.0)
 
 
-def case(seed: int, count: int, kinds: int) -> tuple[np.ndarray, np.ndarray, Order]:
+def case(seed: int, count: int, kinds: int) -> tuple[np.ndarray, np.ndarray, TieOrder]:
     """Distances of few kinds, so that many sets tie; times and names in any order."""
     chance = Random(seed)
     matrix = np.zeros((count, count))
@@ -30,10 +30,10 @@ def case(seed: int, count: int, kinds: int) -> tuple[np.ndarray, np.ndarray, Ord
     names = np.array(chance.sample(range(count), count))
     newest = np.empty(count, np.int64)
     newest[np.lexsort((names, -times))] = np.arange(count)
-    return matrix, ranks, Order(newest, times, names)
+    return matrix, ranks, TieOrder(newest, times, names)
 
 
-def judged(drawn: tuple[np.ndarray, np.ndarray, Order], k: int, sigma: float) -> set[int]:
+def judged(drawn: tuple[np.ndarray, np.ndarray, TieOrder], k: int, sigma: float) -> set[int]:
     matrix, ranks, order = drawn
 
     def key(members: Iterable[int]) -> Any:
@@ -75,11 +75,11 @@ def test_a_bound_rules_most_sets_out(count: int, k: int, sigma: float) -> None:
     points = np.array([[chance.random() for _ in range(4)] for _ in range(count)])
     matrix = np.abs(points[:, None] - points[None]).mean(axis=2)
     ranks = np.array([chance.random() for _ in range(count)])
-    order = Order(np.arange(count), np.arange(count)[::-1].copy(), np.arange(count))
-    best = (np.arange(k), np.empty(1))
-    most = Optimal(sigma=sigma)._most(matrix, ranks, k)
-    looked = best_set((matrix, ranks, sigma), order, most, best)
+    order = TieOrder(np.arange(count), np.arange(count)[::-1].copy(), np.arange(count))
+    best = BestSet(np.arange(k), np.empty(1))
+    most = Optimal(sigma=sigma)._contributions(matrix, ranks, k)
+    looked = best_set(SetProblem(matrix, ranks, sigma), order, most, best)
     assert looked < math.comb(count, k) / 10
-    other = (np.arange(count - k, count), np.empty(1))
-    best_set((matrix, ranks, sigma), order, most, other)
+    other = BestSet(np.arange(count - k, count), np.empty(1))
+    best_set(SetProblem(matrix, ranks, sigma), order, most, other)
     assert best[0].tolist() == other[0].tolist()

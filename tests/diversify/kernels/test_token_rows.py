@@ -7,10 +7,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.diversify.event_tokens import starting
-from tidings.diversify.kernels.distances import merged_row
-from tidings.diversify.kernels.lsh_votes import count_votes
-from tidings.diversify.kernels.token_rows import list_rows, mask_rows, number_hashes, sort_rows
+from tidings.diversify.event_tokens import offsets
+from tidings.diversify.kernels.distances import SortedRows, distances_to
+from tidings.diversify.kernels.lsh import count_votes
+from tidings.diversify.kernels.token_rows import (
+    InvertedLists,
+    list_rows,
+    mask_rows,
+    number_hashes,
+    sort_rows,
+)
 
 # Hashes that share their low bits, so that places of a table collide.
 HASH = st.integers(0, 40).map(lambda i: (i % 5) + (i << 32))
@@ -22,7 +28,7 @@ def arrays(rows: list[dict[int, int]]) -> tuple[np.ndarray, np.ndarray, np.ndarr
     keys = [key for row in rows for key in row]
     marks = [3 * key + row[key] for row in rows for key in row]
     weights = np.array([WEIGHT[key] for key in keys], np.float64)
-    starts = starting([len(row) for row in rows])
+    starts = offsets([len(row) for row in rows])
     return starts, np.array(keys, np.uint64), np.array(marks, np.uint64), weights
 
 
@@ -53,21 +59,23 @@ def test_hashes_are_numbered_in_order_of_their_first_place(hashes: list[int]) ->
 def test_lists_name_the_rows_of_each_mark(rows: list[dict[int, int]]) -> None:
     starts, _, marks, _ = arrays(rows)
     numbers = np.empty(len(marks), np.int64)
-    begins, places, ends, lists = (np.empty(len(marks), np.int64) for _ in range(4))
-    list_rows(starts, numbers, number_hashes(marks, numbers), (begins, places, ends, lists))
+    begins, positions, ends, holding = (np.empty(len(marks), np.int64) for _ in range(4))
+    no_masks = np.empty((0, 0), np.int64)
+    lists = InvertedLists(starts, begins, positions, ends, holding, np.diff(starts), no_masks)
+    list_rows(numbers, number_hashes(marks, numbers), lists)
     holders = defaultdict(list)
     for i, row in enumerate(rows):
         for key in row:
             holders[3 * key + row[key]].append(i)
     for i in range(len(rows)):
         for each in range(starts[i], starts[i + 1]):
-            assert lists[begins[each] : ends[each]].tolist() == holders[int(marks[each])]
-            assert lists[places[each]] == i
+            assert holding[begins[each] : ends[each]].tolist() == holders[int(marks[each])]
+            assert holding[positions[each]] == i
 
 
 @given(st.lists(st.sets(st.integers(0, 130)), max_size=5))
 def test_masks_have_a_bit_for_each_key(rows: list[set[int]]) -> None:
-    starts = starting([len(row) for row in rows])
+    starts = offsets([len(row) for row in rows])
     masks = np.zeros((len(rows), 3), np.int64)
     mask_rows(starts, np.array([key for row in rows for key in row], np.int64), masks)
     for row, words in zip(rows, masks.tolist(), strict=True):
@@ -81,8 +89,8 @@ def test_merging_gives_the_distance(rows: list[dict[int, int]], weighted: bool) 
     own = weights if weighted else np.empty(0)
     sort_rows(starts, keys, marks, own)
     out = np.empty(len(rows))
-    whole = (starts[:-1].copy(), starts[1:].copy(), keys, marks, own)
-    merged_row(whole, 0, np.arange(len(rows)), out)
+    whole = SortedRows(starts[:-1].copy(), starts[1:].copy(), keys, marks, own)
+    distances_to(whole, 0, np.arange(len(rows)), out)
 
     def weigh(some: set[int]) -> float:
         return math.fsum(WEIGHT[key] if weighted else 1.0 for key in some)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.diversify.kernels.xxh64 import hash_bytes, hash_values
+from tidings.diversify.kernels.xxh64 import PackedAttributes, hash_bytes, hash_values
 from tidings.diversify.plain.xxh64 import xxh64 as plain
 
 NONE = np.empty(0, np.int64)
@@ -43,7 +43,8 @@ def hashed(names: bytes, texts: bytes, families: bytes, sizes: list[int]) -> tup
     pairs = np.empty((len(sizes), 2), np.uint64)
     plainly = not families and set(sizes) == {1}
     counts = NONE if plainly else np.array(sizes, np.int64)
-    hash_values((names, texts, families, counts, ord("|")), out, pairs)
+    packed = PackedAttributes(names, texts, families, counts, ord("|"))
+    hash_values(packed, out, pairs)
     return out.tolist(), pairs.tolist()
 
 

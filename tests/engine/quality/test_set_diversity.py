@@ -1,6 +1,5 @@
 """Set diversity by kernels, against pair by pair."""
 
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from tests.diversify.small import crowds
 from tidings.diversify import Distance, diversity
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.protocol import Candidate
-from tidings.engine.quality import PlainSets, Sets, set_diversity
+from tidings.engine.quality import CompiledSetDiversity, PlainSetDiversity, make_set_diversity
 from tidings.errors import TidingsError
 from tidings.model.records import Event
 
@@ -26,7 +25,7 @@ def test_kernels_measure_what_the_definition_says(
     crowd: list[Candidate], steps: list[tuple[str, int, str]], distance: Distance, span: int
 ) -> None:
     """Deliveries, people who leave, and looks in between."""
-    fast, plain = Sets(distance, span), PlainSets(distance, span)
+    fast, plain = CompiledSetDiversity(distance, span), PlainSetDiversity(distance, span)
     for name, number, what in steps:
         for each in (fast, plain):
             if what == "g":
@@ -36,10 +35,10 @@ def test_kernels_measure_what_the_definition_says(
         if what == "t":
             same(fast, plain)
     same(fast, plain)
-    assert len(fast._crowd) == len(fast._slots) <= 3 * (span - 1)
+    assert len(fast._hashes) == len(fast._slots) <= 3 * (span - 1)
 
 
-def same(fast: Sets, plain: PlainSets) -> None:
+def same(fast: CompiledSetDiversity, plain: PlainSetDiversity) -> None:
     assert fast.total()[1] == plain.total()[1]
     assert fast.total()[0] == pytest.approx(plain.total()[0])
 
@@ -47,7 +46,7 @@ def same(fast: Sets, plain: PlainSets) -> None:
 @given(crowds(min_size=2, max_size=6), DISTANCES)
 def test_it_is_definition_8_for_all_that_one_got(crowd: list[Candidate], part: Distance) -> None:
     events = [each.event for each in crowd]
-    sets = set_diversity(part)
+    sets = make_set_diversity(part)
     for event in events:
         sets.add("a", event)
     apart, pairs = sets.total()
@@ -56,9 +55,8 @@ def test_it_is_definition_8_for_all_that_one_got(crowd: list[Candidate], part: D
 
 
 def test_many_people_and_events_pass_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = import_module("tidings.engine.quality.set_diversity")  # not the function of that name
-    monkeypatch.setattr(module, "FLUSH", 7)
-    fast, plain = Sets(Overlap(), 3), PlainSets(Overlap(), 3)
+    monkeypatch.setattr("tidings.engine.quality.set_diversity.FLUSH", 7)
+    fast, plain = CompiledSetDiversity(Overlap(), 3), PlainSetDiversity(Overlap(), 3)
     for i in range(200):
         event = Event(f"e{i}", {"x": i % 3, "y": i % 7}, i)
         for each in (fast, plain):
@@ -67,7 +65,7 @@ def test_many_people_and_events_pass_by(monkeypatch: pytest.MonkeyPatch) -> None
             if i % 20 == 0:
                 each.forget(f"p{i % 5}")
     same(fast, plain)
-    assert len(fast._crowd) < 100
+    assert len(fast._hashes) < 100
 
 
 def test_a_distance_of_ones_own_is_asked() -> None:
@@ -75,15 +73,15 @@ def test_a_distance_of_ones_own_is_asked() -> None:
         def between(self, one: Any, other: Any) -> float:
             return 0.25
 
-    sets = set_diversity(Half())
-    assert isinstance(sets, PlainSets)
+    sets = make_set_diversity(Half())
+    assert isinstance(sets, PlainSetDiversity)
     for i in range(3):
         sets.add("a", Event(f"e{i}", {}, i))
     assert sets.total() == (0.75, 3)
     sets.forget("nobody")
-    Sets(Overlap()).forget("nobody")
+    CompiledSetDiversity(Overlap()).forget("nobody")
 
 
 def test_a_set_has_two_at_least() -> None:
     with pytest.raises(TidingsError, match="span"):
-        set_diversity(Overlap(), 1)
+        make_set_diversity(Overlap(), 1)

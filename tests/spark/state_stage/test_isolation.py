@@ -18,7 +18,7 @@ from tests.spark.match_stage.match_batches import deliveries, rows, sent
 
 from tidings import DivRank, Engine, Event, Policy, Sliding, Subscriber, Subscription
 from tidings.diversify.distance import Overlap
-from tidings.diversify.event_hashes import Crowd
+from tidings.diversify.event_hashes import EventHashes
 from tidings.errors import InvalidPolicy
 from tidings.rank.matcher import Matcher
 from tidings.score.relaxed import Relaxed
@@ -234,14 +234,14 @@ def test_who_is_set_aside_comes_back_with_another_policy() -> None:
 def test_an_event_that_built_in_policies_cannot_take_is_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    add_many = Crowd.add_many
+    add_many = EventHashes.add_many
 
-    def failing(self: Crowd, events: Sequence[Event]) -> Any:
+    def failing(self: EventHashes, events: Sequence[Event]) -> Any:
         if any(each.id in ("e03", "e17") for each in events):
             raise TypeError("nobody foresaw this")
         return add_many(self, events)
 
-    monkeypatch.setattr(Crowd, "add_many", failing)
+    monkeypatch.setattr(EventHashes, "add_many", failing)
     names = ["ann", "bob", "cat"]
     few = {name: PEOPLE[name] for name in names}
     for cuts in ([], [2, 4, 15], range(24)):

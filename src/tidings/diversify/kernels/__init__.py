@@ -1,1 +1,1 @@
-"""Compiled loops of the diversifiers."""
+"""Compiled kernels of the diversifiers."""

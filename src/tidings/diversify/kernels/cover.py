@@ -1,11 +1,23 @@
-"""Covers by neighbourhoods (TKS Alg. 4.1): always the white one of largest gain, then its rest.
+"""Covers by neighbourhoods (TKS Alg. 4.1): choose the best white candidate, grey its neighbours.
 
-The sums over white neighbours are kept up to date, so a whole cover costs O(edges) and, for each
-chosen one, a look at those still white. A kept sum is off by some last digits: those that may be
-the best are added up anew without error before they are compared.
+All candidates start white. The white candidate of largest gain is chosen, and its neighbours leave
+the white ones, until none is left. The gain of p looks at its white neighbours q:
+
+    maxdivrel   r(p)² / sum of r(q) d(p, q)      infinite if the sum is 0
+    disc        how many there are
+
+`Neighbourhoods` holds the lists of neighbours in flat arrays, one span per candidate:
+
+    starts[i]         |-- counts[i] --|
+    ids         ...   4   7   9   12  |  .  .       the others within alpha
+    distances   ...  .1  .3  .3   .5  |  .  .       spare room: lists may shrink or grow in place
+
+The sums over white neighbours are updated as candidates leave, so that a whole cover costs
+O(edges), plus one look at the white ones for each choice. An updated sum is off in its last digits:
+candidates that may be the best are summed again without error before they are compared.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -14,83 +26,116 @@ from tidings.compiled.exact_sum import PARTS, sum_add, sum_total
 from tidings.compiled.jit import inner, kernel
 from tidings.compiled.rounding import rounded
 
-Near = tuple[Int64s, Int64s, Int64s, Float64s]
-"""Member i has the neighbours ids[starts[i] : starts[i] + counts[i]], and how far they are."""
-Worth = tuple[Float64s, Int64s, bool]
-"""Of each member the rank and its place by rank; and whether gains look at ranks, not counts."""
-Sums = tuple[Float64s, Float64s]
-"""The sums over white neighbours, and what each was when it was last added up."""
-
 CLOSE: Final = 1e-8
+"""Gains within this share of the largest are compared exactly."""
 TINY: Final = 2e-12
+"""Two units of the 12 decimals that gains are rounded to."""
 LOST: Final = 0.01
-"""A kept sum that fell to this share of what it was has lost two digits: it is added up anew."""
+"""A sum that fell to this share of its last exact value has lost two digits: it is summed again."""
+
+
+class Neighbourhoods(NamedTuple):
+    """Candidate i has the neighbours ids[starts[i] : starts[i] + counts[i]], at these distances."""
+
+    starts: Int64s
+    counts: Int64s
+    ids: Int64s
+    distances: Float64s
+
+
+class Relevance(NamedTuple):
+    """The rank of each candidate, its place by rank, and whether gains use ranks or counts."""
+
+    ranks: Float64s
+    places: Int64s
+    by_rank: bool
+
+
+class NeighbourSums(NamedTuple):
+    """For each candidate the sum over its white neighbours, and its value when last summed."""
+
+    current: Float64s
+    summed: Float64s
 
 
 @inner
-def share(near: Near, worth: Worth, place: int) -> float:
-    """Give what a neighbour adds to the sum: r(q) d(p, q), or 1 where neighbours are counted."""
-    return worth[0][near[2][place]] * near[3][place] if worth[2] else 1.0
+def share(near: Neighbourhoods, relevance: Relevance, position: int) -> float:
+    """Return what a neighbour adds to the sum: r(q) d(p, q), or 1 where neighbours are counted."""
+    if relevance.by_rank:
+        return relevance.ranks[near.ids[position]] * near.distances[position]
+    return 1.0
 
 
 @inner
-def add_up(near: Near, worth: Worth, white: Int64s, member: int) -> float:
-    """Add up the white neighbours of a member, quickly."""
+def sum_quickly(near: Neighbourhoods, relevance: Relevance, white: Int64s, member: int) -> float:
+    """Return the sum over the white neighbours of a member."""
     total = 0.0
-    first = near[0][member]
-    for place in range(first, first + near[1][member]):
-        if white[near[2][place]] >= 0:
-            total += share(near, worth, place)
+    first = near.starts[member]
+    for position in range(first, first + near.counts[member]):
+        if white[near.ids[position]] >= 0:
+            total += share(near, relevance, position)
     return total
 
 
 @inner
-def add_exactly(near: Near, worth: Worth, white: Int64s, member: int, parts: Float64s) -> float:
-    """Add up the white neighbours of a member without error."""
+def sum_exactly(
+    near: Neighbourhoods, relevance: Relevance, white: Int64s, member: int, parts: Float64s
+) -> float:
+    """Return the sum over the white neighbours of a member, without error."""
     size = 0
-    first = near[0][member]
-    for place in range(first, first + near[1][member]):
-        if white[near[2][place]] >= 0:
-            size = sum_add(parts, size, share(near, worth, place))
+    first = near.starts[member]
+    for position in range(first, first + near.counts[member]):
+        if white[near.ids[position]] >= 0:
+            size = sum_add(parts, size, share(near, relevance, position))
     return sum_total(parts, size)
 
 
 @inner
-def gain_of(worth: Worth, member: int, around: float) -> float:
-    """Give r(p)² / sum, infinite where there is nothing around; or the count of neighbours."""
-    if not worth[2]:
+def gain_of(relevance: Relevance, member: int, around: float) -> float:
+    """Return r(p)² / sum, infinite if the sum is 0; or the number of neighbours."""
+    if not relevance.by_rank:
         return around
-    rank = worth[0][member]
+    rank = relevance.ranks[member]
     return rank * (rank / around) if around != 0.0 else np.inf
 
 
 @inner
 def best_white(
-    near: Near, worth: Worth, members: Int64s, white: Int64s, sums: Float64s, parts: Float64s
+    near: Neighbourhoods,
+    relevance: Relevance,
+    members: Int64s,
+    white: Int64s,
+    sums: Float64s,
+    parts: Float64s,
 ) -> int:
-    """Give the white member of largest gain; of ties the one of higher rank.
+    """Return the white member of largest gain; of ties the one of higher rank.
 
-    `members` are the white ones; `white` holds the place of each among them, or -1.
+    `members` are the white ones; `white` holds the position of each among them, or -1.
     """
     most = -1.0
     for member in members:
-        most = max(most, gain_of(worth, member, sums[member]))
+        most = max(most, gain_of(relevance, member, sums[member]))
     limit = most - most * CLOSE - TINY if most < np.inf else most
     best, best_gain = -1, -1.0
     for member in members:
-        if gain_of(worth, member, sums[member]) < limit:
+        if gain_of(relevance, member, sums[member]) < limit:
             continue
-        around = add_exactly(near, worth, white, member, parts) if worth[2] else sums[member]
-        gain = rounded(gain_of(worth, member, around))
-        first = best < 0 or worth[1][member] < worth[1][best]
+        around = sums[member]
+        if relevance.by_rank:  # counts are exact as they are
+            around = sum_exactly(near, relevance, white, member, parts)
+        gain = rounded(gain_of(relevance, member, around))
+        first = best < 0 or relevance.places[member] < relevance.places[best]
         if gain > best_gain or (gain == best_gain and first):
             best, best_gain = member, gain
     return best
 
 
 @inner
-def leave_white(members: Int64s, white: Int64s, size: int, member: int) -> int:
-    """Take a member out of the white ones; give how many are left."""
+def remove_white(members: Int64s, white: Int64s, size: int, member: int) -> int:
+    """Remove a member from the white ones, the last of which takes its position.
+
+    Returns how many are left.
+    """
     last = members[size - 1]
     members[white[member]] = last
     white[last] = white[member]
@@ -99,80 +144,91 @@ def leave_white(members: Int64s, white: Int64s, size: int, member: int) -> int:
 
 
 @inner
-def forget(near: Near, worth: Worth, white: Int64s, sums: Sums, gone: int) -> None:
-    """Take one that is not white any more out of the sums of its neighbours."""
-    first = near[0][gone]
-    for place in range(first, first + near[1][gone]):
-        other = near[2][place]
+def subtract_from_neighbours(
+    near: Neighbourhoods, relevance: Relevance, white: Int64s, sums: NeighbourSums, gone: int
+) -> None:
+    """Subtract a member that is no longer white from the sums of its neighbours."""
+    first = near.starts[gone]
+    for position in range(first, first + near.counts[gone]):
+        other = near.ids[position]
         if white[other] >= 0:
-            sums[0][other] -= worth[0][gone] * near[3][place] if worth[2] else 1.0
+            sums.current[other] -= (
+                relevance.ranks[gone] * near.distances[position] if relevance.by_rank else 1.0
+            )
 
 
 @inner
-def renew(near: Near, worth: Worth, white: Int64s, sums: Sums, gone: int) -> None:
-    """Add up anew what lost digits, after all who left were taken out."""
-    kept, whole = sums
-    first = near[0][gone]
-    for place in range(first, first + near[1][gone]):
-        other = near[2][place]
-        if white[other] >= 0 and kept[other] < whole[other] * LOST:
-            kept[other] = whole[other] = add_up(near, worth, white, other)
+def restore_precision(
+    near: Neighbourhoods, relevance: Relevance, white: Int64s, sums: NeighbourSums, gone: int
+) -> None:
+    """Sum again, around a member that left, wherever subtraction has cancelled digits."""
+    current, summed = sums
+    first = near.starts[gone]
+    for position in range(first, first + near.counts[gone]):
+        other = near.ids[position]
+        if white[other] >= 0 and current[other] < summed[other] * LOST:
+            current[other] = summed[other] = sum_quickly(near, relevance, white, other)
 
 
 @kernel
-def cover(near: Near, worth: Worth, given: Int64s, chosen: Int64s) -> int:
-    """Choose among the given members until none is white; give how many were chosen."""
-    members = given.copy()
-    white = np.full(len(near[0]), -1, np.int64)
-    for place in range(len(members)):
-        white[members[place]] = place
-    sums = (np.zeros(len(white)), np.zeros(len(white)))
+def cover(near: Neighbourhoods, relevance: Relevance, candidates: Int64s, chosen: Int64s) -> int:
+    """Choose among candidates until none is white; return how many were chosen."""
+    members = candidates.copy()
+    white = np.full(len(near.starts), -1, np.int64)
+    for position in range(len(members)):
+        white[members[position]] = position
+    sums = NeighbourSums(np.zeros(len(white)), np.zeros(len(white)))
     for member in members:
-        sums[0][member] = sums[1][member] = add_up(near, worth, white, member)
+        sums.current[member] = sum_quickly(near, relevance, white, member)
+        sums.summed[member] = sums.current[member]
     parts, gone = np.empty(PARTS), np.empty(len(members), np.int64)
     left, size = len(members), 0
     while left > 0:
-        best = best_white(near, worth, members[:left], white, sums[0], parts)
+        best = best_white(near, relevance, members[:left], white, sums.current, parts)
         chosen[size] = gone[0] = best
         size += 1
-        left, many = leave_white(members, white, left, best), 1
-        for place in range(near[0][best], near[0][best] + near[1][best]):
-            if white[near[2][place]] >= 0:
-                gone[many] = near[2][place]
-                left, many = leave_white(members, white, left, gone[many]), many + 1
-        for each in gone[:many]:
-            forget(near, worth, white, sums, each)
-        for each in gone[:many]:
-            renew(near, worth, white, sums, each)
+        left, leaving = remove_white(members, white, left, best), 1
+        for position in range(near.starts[best], near.starts[best] + near.counts[best]):
+            if white[near.ids[position]] >= 0:
+                gone[leaving] = near.ids[position]
+                left, leaving = remove_white(members, white, left, gone[leaving]), leaving + 1
+        for member in gone[:leaving]:
+            subtract_from_neighbours(near, relevance, white, sums, member)
+        # Only after all subtractions: a fresh sum must not have one of them applied again.
+        for member in gone[:leaving]:
+            restore_precision(near, relevance, white, sums, member)
     return size
 
 
 @kernel
-def fitting_cover(near: Near, worth: Worth, given: Int64s, k: int, chosen: Int64s) -> int:
-    """Choose with the largest alpha that yields k, or else with 0; give how many were chosen.
+def fitting_cover(
+    near: Neighbourhoods, relevance: Relevance, candidates: Int64s, k: int, chosen: Int64s
+) -> int:
+    """Choose with the largest alpha that yields k, or else with 0; return how many were chosen.
 
-    `near` lists all others, the nearest first. Every alpha at which the cover can change is tried,
-    since a smaller one may yield less: the lists lose their last level each time.
+    `near` lists all other candidates, the nearest first. Every alpha at which the cover can change
+    is tried, since the size of a greedy cover need not grow as alpha falls. Each time, the lists
+    lose their farthest level: `counts` is overwritten.
     """
-    starts, counts, _, apart = near
+    starts, counts, distances = near.starts, near.counts, near.distances
     while True:
-        size = cover(near, worth, given, chosen)
+        size = cover(near, relevance, candidates, chosen)
         level = 0.0
-        for member in given:
+        for member in candidates:
             if counts[member] > 0:
-                level = max(level, rounded(apart[starts[member] + counts[member] - 1]))
+                level = max(level, rounded(distances[starts[member] + counts[member] - 1]))
         if size >= k or level == 0.0:
             return size
-        for member in given:
+        for member in candidates:
             while counts[member] > 0:
-                if rounded(apart[starts[member] + counts[member] - 1]) < level:
+                if rounded(distances[starts[member] + counts[member] - 1]) < level:
                     break
                 counts[member] -= 1
 
 
 @kernel
 def count_near(matrix: Float64s, members: Int64s, alpha: float, counts: Int64s) -> None:
-    """Count for each member those within alpha, both rounded to 12 decimals."""
+    """Count for each member the others within alpha, both rounded to 12 decimals."""
     for one in range(len(members)):
         counts[one] = 0
         for other in range(len(members)):
@@ -181,13 +237,13 @@ def count_near(matrix: Float64s, members: Int64s, alpha: float, counts: Int64s) 
 
 
 @kernel
-def list_near(matrix: Float64s, members: Int64s, alpha: float, near: Near) -> None:
+def list_near(matrix: Float64s, members: Int64s, alpha: float, near: Neighbourhoods) -> None:
     """Write the neighbours that `count_near` counted."""
-    starts, _, ids, apart = near
+    starts, ids, distances = near.starts, near.ids, near.distances
     for one in range(len(members)):
-        place = starts[one]
+        position = starts[one]
         for other in range(len(members)):
-            away = matrix[members[one], members[other]]
-            if other != one and rounded(away) <= alpha:
-                ids[place], apart[place] = other, away
-                place += 1
+            distance = matrix[members[one], members[other]]
+            if other != one and rounded(distance) <= alpha:
+                ids[position], distances[position] = other, distance
+                position += 1

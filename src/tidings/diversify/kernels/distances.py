@@ -1,7 +1,23 @@
 """Distances between rows of hashes: (all - equal) / all, for the overlap distance and Jaccard.
 
-`all` are the keys of either row, `equal` the keys with the same mark in both.
+`all` counts the keys of either row, `equal` the keys with the same mark in both. For the overlap
+distance a key is an attribute and its mark the attribute with its values (PREF Def. 7); for Jaccard
+both are an attribute=value token (TKS 5.2.3).
+
+Two ways to the same number, by how many distances are wanted:
+
+- One pair, or one row against some: merge two sorted rows, O(a + b). `SortedRows` has gaps, since
+  events come and go:
+
+      starts, ends    row 0: 0, 3    row 1: 5, 7
+      keys            k0 k1 k2  .  .  k0 k3  ...          ascending within a row
+      marks           m0 m1 m2  .  .  m0 m5  ...
+      weights         w0 w1 w2  .  .  w0 w3  ...          empty if all weights are 1
+
+- One row against all: walk the inverted lists of its marks, which visit only rows that share one.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,91 +25,40 @@ from tidings.compiled.array_types import Float64s, Int64s, UInt64s
 from tidings.compiled.bits import ones
 from tidings.compiled.exact_sum import PARTS, sum_add, sum_total
 from tidings.compiled.jit import inner, kernel
-from tidings.diversify.kernels.token_rows import Lists
-
-Rows = tuple[Int64s, Int64s, UInt64s, UInt64s, Float64s]
-"""Where each row starts and ends, its sorted keys, their marks, and weights, or none of them."""
-
-Source = tuple[Float64s, Int64s, Lists]
-"""Where distances come from: a matrix and which of its rows are meant, or else the lists."""
+from tidings.diversify.kernels.token_rows import InvertedLists
 
 
-@inner
-def shared_marks(lists: Lists, row: int, low: int, high: int, equal: Int64s) -> None:
-    """Count the marks that rows from low to high have in common with `row`."""
-    starts, begins, places, ends, rows = lists[0], lists[1], lists[2], lists[3], lists[4]
-    for other in range(low, high):
-        equal[other] = 0
-    for each in range(starts[row], starts[row + 1]):
-        first = places[each] + 1 if low > row else begins[each]
-        for place in range(first, ends[each]):
-            other = rows[place]
-            if other >= high:
-                break
-            if other >= low:
-                equal[other] += 1
+class SortedRows(NamedTuple):
+    """Rows of hashes in flat arrays: row i is starts[i] to ends[i], its keys ascending."""
+
+    starts: Int64s
+    ends: Int64s
+    keys: UInt64s
+    marks: UInt64s
+    weights: Float64s
+
+
+class DistanceSource(NamedTuple):
+    """Where the distances of n candidates come from: rows of a matrix, or inverted lists.
+
+    Candidate i is row `members[i]` of the matrix; without members, the lists are read.
+    """
+
+    matrix: Float64s
+    members: Int64s
+    lists: InvertedLists
 
 
 @inner
 def ratio(equal: int, whole: int) -> float:
-    """Give the distance; 0 between rows without keys."""
+    """Return the distance; 0 between rows without keys."""
     return float(whole - equal) / float(whole) if whole > 0 else 0.0
 
 
 @inner
-def shared_keys(lists: Lists, row: int, other: int) -> int:
-    """Count the keys that two rows have in common."""
-    masks, both = lists[6], 0
-    for word in range(masks.shape[1]):
-        both += ones(masks[row, word] & masks[other, word])
-    return both
-
-
-@inner
-def counted_row(
-    lists: Lists, row: int, span: tuple[int, int], equal: Int64s, out: Float64s
-) -> None:
-    """Write the distances of `row` to the rows of a span."""
-    low, high = span
-    shared_marks(lists, row, low, high, equal)
-    sizes, masks = lists[5], lists[6]
-    words = masks.shape[1]
-    if words == 0:
-        for other in range(low, high):
-            out[other] = ratio(equal[other], sizes[row] + sizes[other] - equal[other])
-    elif words == 1:  # the usual case, without a loop in the loop
-        for other in range(low, high):
-            both = ones(masks[row, 0] & masks[other, 0])
-            out[other] = ratio(equal[other], sizes[row] + sizes[other] - both)
-    else:
-        for other in range(low, high):
-            both = shared_keys(lists, row, other)
-            out[other] = ratio(equal[other], sizes[row] + sizes[other] - both)
-
-
-@inner
-def fill_row(source: Source, row: int, span: tuple[int, int], equal: Int64s, out: Float64s) -> None:
-    """Write the distances of `row` to the rows of a span, from wherever they come."""
-    matrix, members, lists = source
-    if len(members) == 0:
-        counted_row(lists, row, span, equal, out)
-        return
-    for other in range(span[0], span[1]):
-        out[other] = matrix[members[row], members[other]]
-
-
-@kernel
-def counted_matrix(lists: Lists, out: Float64s) -> None:
-    """Write all distances; O(n²) and the rows that each mark's list names."""
-    equal = np.zeros(len(out), np.int64)
-    for row in range(len(out)):
-        counted_row(lists, row, (0, len(out)), equal, out[row])
-
-
-@inner
-def merged(rows: Rows, one: int, other: int) -> float:
-    """Give the distance of two rows by merging them, where all weights are 1."""
-    starts, ends, keys, marks, _ = rows
+def merged_distance(rows: SortedRows, one: int, other: int) -> float:
+    """Return the distance of two rows by merging them, where all weights are 1."""
+    starts, ends, keys, marks = rows.starts, rows.ends, rows.keys, rows.marks
     left, right, equal, both = starts[one], starts[other], 0, 0
     while left < ends[one] and right < ends[other]:
         if keys[left] == keys[right]:
@@ -109,39 +74,113 @@ def merged(rows: Rows, one: int, other: int) -> float:
 
 
 @inner
-def weighed(rows: Rows, one: int, other: int, parts: Float64s) -> float:
-    """Give the distance of two rows by merging them; weights are added without error."""
+def weighted_distance(rows: SortedRows, one: int, other: int, parts: Float64s) -> float:
+    """Return the weighted distance of two rows by merging them.
+
+    Weights are summed without error, so that the order of the attributes cannot decide a tie.
+    `parts` is scratch space for two sums.
+    """
     starts, ends, keys, marks, weights = rows
-    left, right, apart, total = starts[one], starts[other], 0, 0
+    left, right, unequal, total = starts[one], starts[other], 0, 0
     while left < ends[one] or right < ends[other]:
-        ahead = right == ends[other] or (left < ends[one] and keys[left] < keys[right])
-        behind = left == ends[one] or (right < ends[other] and keys[right] < keys[left])
-        weight = weights[right] if behind else weights[left]
+        only_left = right == ends[other] or (left < ends[one] and keys[left] < keys[right])
+        only_right = left == ends[one] or (right < ends[other] and keys[right] < keys[left])
+        weight = weights[right] if only_right else weights[left]
         total = sum_add(parts[0], total, weight)
-        if ahead or behind or marks[left] != marks[right]:
-            apart = sum_add(parts[1], apart, weight)
-        left += 0 if behind else 1
-        right += 0 if ahead else 1
+        if only_left or only_right or marks[left] != marks[right]:
+            unequal = sum_add(parts[1], unequal, weight)
+        left += 0 if only_right else 1
+        right += 0 if only_left else 1
     whole = sum_total(parts[0], total)
-    return sum_total(parts[1], apart) / whole if whole > 0.0 else 0.0
+    return sum_total(parts[1], unequal) / whole if whole > 0.0 else 0.0
 
 
 @kernel
-def merged_row(rows: Rows, row: int, others: Int64s, out: Float64s) -> None:
+def distances_to(rows: SortedRows, row: int, others: Int64s, out: Float64s) -> None:
     """Write the distances of one row to others."""
     parts = np.empty((2, PARTS))
-    for each in range(len(others)):
-        if len(rows[4]) == 0:
-            out[each] = merged(rows, row, others[each])
+    for position in range(len(others)):
+        if len(rows.weights) == 0:
+            out[position] = merged_distance(rows, row, others[position])
         else:
-            out[each] = weighed(rows, row, others[each], parts)
+            out[position] = weighted_distance(rows, row, others[position], parts)
 
 
 @kernel
-def weighed_matrix(rows: Rows, out: Float64s) -> None:
-    """Write the distances between all rows, with weights."""
+def weighted_matrix(rows: SortedRows, out: Float64s) -> None:
+    """Write the weighted distances between all rows."""
     parts = np.empty((2, PARTS))
     for one in range(len(out)):
         out[one, one] = 0.0
         for other in range(one):
-            out[one, other] = out[other, one] = weighed(rows, one, other, parts)
+            out[one, other] = out[other, one] = weighted_distance(rows, one, other, parts)
+
+
+@inner
+def count_shared_marks(lists: InvertedLists, row: int, low: int, high: int, equal: Int64s) -> None:
+    """Count the marks that each row from `low` to `high` has in common with `row`."""
+    starts, begins, positions = lists.starts, lists.begins, lists.positions
+    ends, rows = lists.ends, lists.rows
+    for other in range(low, high):
+        equal[other] = 0
+    for element in range(starts[row], starts[row + 1]):
+        # Lists are ascending: rows after `row` itself stand behind its own position.
+        first = positions[element] + 1 if low > row else begins[element]
+        for position in range(first, ends[element]):
+            other = rows[position]
+            if other >= high:
+                break
+            if other >= low:
+                equal[other] += 1
+
+
+@inner
+def count_shared_keys(lists: InvertedLists, row: int, other: int) -> int:
+    """Return the number of keys that two rows have in common."""
+    masks, both = lists.masks, 0
+    for word in range(masks.shape[1]):
+        both += ones(masks[row, word] & masks[other, word])
+    return both
+
+
+@inner
+def listed_row(
+    lists: InvertedLists, row: int, span: tuple[int, int], equal: Int64s, out: Float64s
+) -> None:
+    """Write the distances of `row` to the rows of a span."""
+    low, high = span
+    count_shared_marks(lists, row, low, high, equal)
+    sizes, masks = lists.sizes, lists.masks
+    words = masks.shape[1]
+    if words == 0:  # keys are marks: what is shared is equal
+        for other in range(low, high):
+            out[other] = ratio(equal[other], sizes[row] + sizes[other] - equal[other])
+    elif words == 1:  # the usual case, at most 64 attributes: no loop within the loop
+        for other in range(low, high):
+            both = ones(masks[row, 0] & masks[other, 0])
+            out[other] = ratio(equal[other], sizes[row] + sizes[other] - both)
+    else:
+        for other in range(low, high):
+            both = count_shared_keys(lists, row, other)
+            out[other] = ratio(equal[other], sizes[row] + sizes[other] - both)
+
+
+@inner
+def fill_row(
+    source: DistanceSource, row: int, span: tuple[int, int], equal: Int64s, out: Float64s
+) -> None:
+    """Write the distances of `row` to the rows of a span, from either source."""
+    matrix, members = source.matrix, source.members
+    if len(members) == 0:
+        listed_row(source.lists, row, span, equal, out)
+        return
+    for other in range(span[0], span[1]):
+        out[other] = matrix[members[row], members[other]]
+
+
+@kernel
+def listed_matrix(lists: InvertedLists, out: Float64s) -> None:
+    """Write all distances; O(n²), plus the length of the list of every mark."""
+    equal = np.zeros(len(out), np.int64)
+    for row in range(len(out)):
+        listed_row(lists, row, (0, len(out)), equal, out[row])

@@ -12,7 +12,7 @@ import numpy as np
 from tidings.compiled.array_types import Int64s, UInt64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner, kernel
-from tidings.diversify.kernels.minhash import band, sign, wrapping
+from tidings.diversify.kernels.lsh import band, sign, wrapping
 from tidings.diversify.kernels.skew_heap import (
     LEFT,
     RIGHT,

@@ -1,6 +1,16 @@
-"""Rows of sorted hashes: sorting them, and lists of which rows hold a mark."""
+"""Rows of hashes: sorting them, numbering their hashes, and inverted lists of their marks.
 
-from typing import Any
+A row holds the hashes of one event. All rows lie one behind the other in flat arrays:
+
+    starts   0        3           5                       row i is starts[i] to starts[i + 1]
+    keys     k0 k1 k2 k0 k3       ...
+    marks    m0 m1 m2 m0 m5       ...                     the mark of the key at the same position
+
+Inverted lists answer "which rows share a mark with row i" without comparing pairs of rows: the rows
+that hold the mark of element p are `rows[begins[p]:ends[p]]`, in ascending order.
+"""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -8,85 +18,103 @@ from tidings.compiled.array_types import Float64s, Int64s, UInt64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner, kernel
 
-Lists = tuple[Int64s, Int64s, Int64s, Int64s, Int64s, Int64s, Int64s]
-"""Row i has the elements starts[i] to starts[i + 1]. The rows that hold the mark of element p are
-lists[begins[p]:ends[p]], ascending, with its own at places[p]. Row i has attributes[i] keys, which
-are the bits of masks[i]; masks have no columns where keys are marks."""
 
+class InvertedLists(NamedTuple):
+    """The rows that hold each mark, and the keys of each row as bits.
 
-Found = tuple[Int64s, Int64s, Int64s, Int64s]
-"""Begins, places, ends and lists, as above."""
+    `positions[p]` is the position in `rows` of the row that element p belongs to: rows behind it
+    are found without a search. Row i has `sizes[i]` keys, which are the bits of `masks[i]`; `masks`
+    has no columns where keys are marks (Jaccard).
+    """
+
+    starts: Int64s
+    begins: Int64s
+    positions: Int64s
+    ends: Int64s
+    rows: Int64s
+    sizes: Int64s
+    masks: Int64s
 
 
 @kernel
 def sort_rows(starts: Int64s, keys: UInt64s, marks: UInt64s, weights: Float64s) -> None:
-    """Sort each row by its keys, in place, its marks and weights with them; rows are short."""
+    """Sort each row by its keys, in place, and its marks and weights with them.
+
+    By insertion, since a row has as many elements as an event has attributes: few.
+    """
     for row in range(len(starts) - 1):
         first = starts[row]
-        for each in range(first + 1, starts[row + 1]):
-            key, mark = keys[each], marks[each]
-            weight = weights[each] if len(weights) > 0 else 1.0
-            at = each
-            while at > first and keys[at - 1] > key:
-                keys[at], marks[at] = keys[at - 1], marks[at - 1]
+        for element in range(first + 1, starts[row + 1]):
+            key, mark = keys[element], marks[element]
+            weight = weights[element] if len(weights) > 0 else 1.0
+            position = element
+            while position > first and keys[position - 1] > key:
+                keys[position], marks[position] = keys[position - 1], marks[position - 1]
                 if len(weights) > 0:
-                    weights[at] = weights[at - 1]
-                at -= 1
-            keys[at], marks[at] = key, mark
+                    weights[position] = weights[position - 1]
+                position -= 1
+            keys[position], marks[position] = key, mark
             if len(weights) > 0:
-                weights[at] = weight
+                weights[position] = weight
+
+
+@inner
+def table_position(table: Int64s, hashes: UInt64s, wanted: Any) -> int:
+    """Return the position of a hash in an open-addressing table of indexes into `hashes`.
+
+    Where the table lacks the hash, this is the free position that belongs to it. The hashes are
+    uniform, so that their low bits serve as the home position, and probing is linear.
+    """
+    last = len(table) - 1
+    position = int64(wanted & np.uint64(last))
+    while table[position] >= 0 and hashes[table[position]] != wanted:
+        position = (position + 1) & last
+    return position
 
 
 @kernel
 def number_hashes(hashes: UInt64s, numbers: Int64s) -> int:
-    """Number different hashes from 0 in order of their first place; give how many there are."""
+    """Number the distinct hashes from 0 in order of first occurrence; return their count."""
     size = 16
-    while size < 2 * len(hashes):
+    while size < 2 * len(hashes):  # at most half full, so that probes stay short
         size *= 2
     table = np.full(size, -1, np.int64)
     count = 0
-    for each in range(len(hashes)):
-        place = table_place(table, hashes, hashes[each])
-        if table[place] < 0:
-            table[place] = each
-            numbers[each] = count
+    for element in range(len(hashes)):
+        position = table_position(table, hashes, hashes[element])
+        if table[position] < 0:
+            table[position] = element
+            numbers[element] = count
             count += 1
         else:
-            numbers[each] = numbers[table[place]]
+            numbers[element] = numbers[table[position]]
     return count
 
 
-@inner
-def table_place(table: Int64s, hashes: UInt64s, wanted: Any) -> int:
-    """Give the place of a hash in an open table of where hashes stand, or its free place."""
-    last = len(table) - 1
-    place = int64(wanted & np.uint64(last))
-    while table[place] >= 0 and hashes[table[place]] != wanted:
-        place = (place + 1) & last
-    return place
-
-
 @kernel
-def list_rows(starts: Int64s, numbers: Int64s, count: int, found: Found) -> None:
-    """Write for each element where the list of its mark begins, ends and holds its own row."""
-    begins, places, ends, lists = found
+def list_rows(numbers: Int64s, count: int, lists: InvertedLists) -> None:
+    """Fill `begins`, `positions`, `ends` and `rows`, given the number of each element's mark.
+
+    A counting sort: rows are visited in ascending order, so that each list is ascending too.
+    """
+    starts, begins, positions, ends = lists.starts, lists.begins, lists.positions, lists.ends
     sizes = np.zeros(count + 1, np.int64)
-    for each in range(len(numbers)):
-        sizes[numbers[each] + 1] += 1
+    for element in range(len(numbers)):
+        sizes[numbers[element] + 1] += 1
     heads = np.cumsum(sizes)
     filled = heads[:-1].copy()
     for row in range(len(starts) - 1):
-        for each in range(starts[row], starts[row + 1]):
-            mark = numbers[each]
-            lists[filled[mark]] = row
-            places[each] = filled[mark]
+        for element in range(starts[row], starts[row + 1]):
+            mark = numbers[element]
+            lists.rows[filled[mark]] = row
+            positions[element] = filled[mark]
             filled[mark] += 1
-            begins[each], ends[each] = heads[mark], heads[mark + 1]
+            begins[element], ends[element] = heads[mark], heads[mark + 1]
 
 
 @kernel
 def mask_rows(starts: Int64s, numbers: Int64s, masks: Int64s) -> None:
-    """Set the bit of each key of a row."""
+    """Set the bit of each key of each row, given the numbers of the keys."""
     for row in range(len(starts) - 1):
-        for each in range(starts[row], starts[row + 1]):
-            masks[row, numbers[each] >> 6] |= np.int64(1) << (numbers[each] & 63)
+        for element in range(starts[row], starts[row + 1]):
+            masks[row, numbers[element] >> 6] |= np.int64(1) << (numbers[element] & 63)

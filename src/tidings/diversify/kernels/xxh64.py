@@ -1,122 +1,138 @@
-"""XXH64 of pieces of bytes, after its published specification; equal on every machine.
+"""XXH64 of the attributes of an event, after its published specification.
 
-Pieces stand one behind the other, parted by one byte that none of them holds.
+The hashes are the same in every process and on every machine, as Spark needs them. All attributes
+of an event are hashed in one call; their texts lie one behind the other, separated by one byte that
+occurs in none of them:
+
+    names       genre | year            separator: 0x00, or 0xFF, which UTF-8 never contains
+    texts       drama | comedy | 2003   the values of all attributes
+    families    0       0        1      of each value; empty: all strings
+    sizes       2       1               values of each attribute; empty: one each
 """
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from tidings.compiled.array_types import Int64s, UInt64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner
-from tidings.diversify.kernels.minhash import mixed, wrapping
+from tidings.diversify.kernels.lsh import mix, wrapping
 
-Packed = tuple[bytes, bytes, bytes, Int64s, int]
-"""The names of attributes; the texts of their values, with the family of each (none: 0 for all);
-how many values each attribute has (none: 1 for all); the byte that parts names and texts."""
-
-ONE: Final = np.uint64(0x9E3779B185EBCA87)
-TWO: Final = np.uint64(0xC2B2AE3D27D4EB4F)
-THREE: Final = np.uint64(0x165667B19E3779F9)
-FOUR: Final = np.uint64(0x85EBCA77C2B2AE63)
-FIVE: Final = np.uint64(0x27D4EB2F165667C5)
-NONE: Final = np.uint64(0)
+PRIME_1: Final = np.uint64(0x9E3779B185EBCA87)
+PRIME_2: Final = np.uint64(0xC2B2AE3D27D4EB4F)
+PRIME_3: Final = np.uint64(0x165667B19E3779F9)
+PRIME_4: Final = np.uint64(0x85EBCA77C2B2AE63)
+PRIME_5: Final = np.uint64(0x27D4EB2F165667C5)
+ZERO: Final = np.uint64(0)
 BITS: Final = np.uint64(64)
 BYTE: Final = np.uint64(8)
 
 
-@inner
-def turned(x: Any, bits: int) -> Any:
-    """Rotate to the left."""
-    far = np.uint64(bits)
-    return (x << far) | (x >> (BITS - far))
+class PackedAttributes(NamedTuple):
+    """The attributes of one event as bytes, laid out as above."""
+
+    names: bytes
+    texts: bytes
+    families: bytes
+    sizes: Int64s
+    separator: int
 
 
 @inner
-def word(text: bytes, at: int, size: int) -> Any:
-    """Read some bytes as a number, the least first."""
-    found = NONE
-    for each in range(size):
-        found |= np.uint64(text[at + each]) << (BYTE * np.uint64(each))
-    return found
+def rotate_left(x: Any, bits: int) -> Any:
+    """Return x rotated to the left."""
+    shift = np.uint64(bits)
+    return (x << shift) | (x >> (BITS - shift))
 
 
 @inner
-def stirred(state: Any, lane: Any) -> Any:
-    """Take eight bytes into a state."""
-    return turned(state + lane * TWO, 31) * ONE
+def read_word(text: bytes, first: int, size: int) -> Any:
+    """Return some bytes as a little-endian number."""
+    word = ZERO
+    for offset in range(size):
+        word |= np.uint64(text[first + offset]) << (BYTE * np.uint64(offset))
+    return word
 
 
 @inner
-def stripes(text: bytes, first: int, last: int, seed: Any) -> Any:
-    """Take in all whole stripes of 32 bytes, of which there is one at least."""
-    a, b, c, d = seed + ONE + TWO, seed + TWO, seed, seed - ONE
-    for at in range(first, last - 31, 32):
-        a = stirred(a, word(text, at, 8))
-        b = stirred(b, word(text, at + 8, 8))
-        c = stirred(c, word(text, at + 16, 8))
-        d = stirred(d, word(text, at + 24, 8))
-    whole = turned(a, 1) + turned(b, 7) + turned(c, 12) + turned(d, 18)
+def absorb(state: Any, lane: Any) -> Any:
+    """Return the state after one lane of eight bytes."""
+    return rotate_left(state + lane * PRIME_2, 31) * PRIME_1
+
+
+@inner
+def hash_stripes(text: bytes, first: int, last: int, seed: Any) -> Any:
+    """Return the hash of all whole stripes of 32 bytes, of which there is at least one."""
+    a, b, c, d = seed + PRIME_1 + PRIME_2, seed + PRIME_2, seed, seed - PRIME_1
+    for position in range(first, last - 31, 32):
+        a = absorb(a, read_word(text, position, 8))
+        b = absorb(b, read_word(text, position + 8, 8))
+        c = absorb(c, read_word(text, position + 16, 8))
+        d = absorb(d, read_word(text, position + 24, 8))
+    total = rotate_left(a, 1) + rotate_left(b, 7) + rotate_left(c, 12) + rotate_left(d, 18)
     for state in (a, b, c, d):
-        whole = (whole ^ stirred(NONE, state)) * ONE + FOUR
-    return whole
+        total = (total ^ absorb(ZERO, state)) * PRIME_1 + PRIME_4
+    return total
 
 
 @inner
 def xxh64(text: bytes, first: int, last: int, seed: Any) -> Any:
-    """Hash the bytes from first to last."""
+    """Return the hash of the bytes from `first` to `last`."""
     size = last - first
-    whole = stripes(text, first, last, seed) if size >= 32 else seed + FIVE
-    whole += np.uint64(size)
-    at = last - size % 32
-    while at + 8 <= last:
-        whole = turned(whole ^ stirred(NONE, word(text, at, 8)), 27) * ONE + FOUR
-        at += 8
-    if at + 4 <= last:
-        whole = turned(whole ^ (word(text, at, 4) * ONE), 23) * TWO + THREE
-        at += 4
-    for each in range(at, last):
-        whole = turned(whole ^ (np.uint64(text[each]) * FIVE), 11) * ONE
-    whole = (whole ^ (whole >> np.uint64(33))) * TWO
-    whole = (whole ^ (whole >> np.uint64(29))) * THREE
-    return whole ^ (whole >> np.uint64(32))
+    total = hash_stripes(text, first, last, seed) if size >= 32 else seed + PRIME_5
+    total += np.uint64(size)
+    position = last - size % 32
+    while position + 8 <= last:
+        lane = absorb(ZERO, read_word(text, position, 8))
+        total = rotate_left(total ^ lane, 27) * PRIME_1 + PRIME_4
+        position += 8
+    if position + 4 <= last:
+        word = read_word(text, position, 4)
+        total = rotate_left(total ^ (word * PRIME_1), 23) * PRIME_2 + PRIME_3
+        position += 4
+    for tail in range(position, last):
+        total = rotate_left(total ^ (np.uint64(text[tail]) * PRIME_5), 11) * PRIME_1
+    total = (total ^ (total >> np.uint64(33))) * PRIME_2
+    total = (total ^ (total >> np.uint64(29))) * PRIME_3
+    return total ^ (total >> np.uint64(32))
 
 
 @inner
 def piece_end(text: bytes, first: int, separator: int) -> int:
-    """Find where a piece ends."""
-    at = first
-    while at < len(text) and int64(text[at]) != separator:
-        at += 1
-    return at
+    """Return where the piece that starts at `first` ends."""
+    position = first
+    while position < len(text) and int64(text[position]) != separator:
+        position += 1
+    return position
 
 
 @wrapping
-def hash_values(packed: Packed, out: UInt64s, pairs: UInt64s) -> None:
-    """Hash every value of an event; its seed is the hash of its attribute's name, plus its family.
+def hash_values(packed: PackedAttributes, out: UInt64s, pairs: UInt64s) -> None:
+    """Hash every value of an event, seeded by the hash of its attribute's name plus its family.
 
-    A row of `pairs` is that of an attribute: the hash of its name, and one of its set of values.
+    Each row of `pairs` belongs to an attribute: the hash of its name, and one of its set of values.
+    The latter sums the hashes of the values, so that their order does not matter.
     """
     names, texts, families, sizes, separator = packed
-    begin, at, each = 0, 0, 0
-    for place in range(len(pairs)):
-        end = piece_end(names, begin, separator)
-        key = xxh64(names, begin, end, NONE)
-        begin, size, whole = end + 1, 1, NONE
+    name_start, text_start, value = 0, 0, 0
+    for attribute in range(len(pairs)):
+        end = piece_end(names, name_start, separator)
+        key = xxh64(names, name_start, end, ZERO)
+        name_start, size, total = end + 1, 1, ZERO
         if len(sizes) > 0:
-            size = sizes[place]
+            size = sizes[attribute]
         for _ in range(size):
-            end = piece_end(texts, at, separator)
-            seed = key + np.uint64(families[each]) if len(families) > 0 else key
-            out[each] = xxh64(texts, at, end, seed)
-            whole += out[each]
-            at, each = end + 1, each + 1
-        pairs[place, 0] = key
-        pairs[place, 1] = whole if size == 1 else mixed(whole ^ key) + np.uint64(size)
+            end = piece_end(texts, text_start, separator)
+            seed = key + np.uint64(families[value]) if len(families) > 0 else key
+            out[value] = xxh64(texts, text_start, end, seed)
+            total += out[value]
+            text_start, value = end + 1, value + 1
+        pairs[attribute, 0] = key
+        pairs[attribute, 1] = total if size == 1 else mix(total ^ key) + np.uint64(size)
 
 
 @wrapping
 def hash_bytes(text: bytes, seed: Any) -> Any:
-    """Give XXH64 of all the bytes."""
+    """Return XXH64 of all the bytes."""
     return xxh64(text, 0, len(text), seed)

@@ -1,4 +1,5 @@
-"""Every diversifier as its definition reads, in plain Python: the judge of the compiled forms.
+"""Every diversifier in plain Python, as its definition reads: the judge of the compiled versions.
 
-They also choose where a distance is not one of ours, and so unknown to the kernels.
+Nothing here runs a kernel. The plain versions also choose where a distance is user-defined, which
+kernels cannot take.
 """

@@ -1,4 +1,4 @@
-"""MinHash signatures and banding (TKS 5.2), and the votes of the buckets, counted anew."""
+"""MinHash signatures, bands, and the votes of buckets (TKS 5.2)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -20,31 +20,33 @@ _EMPTY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 def maxdivrel_lsh(part: Any, candidates: Sequence[Candidate], k: int) -> list[int]:
-    """Take the k winners of most votes; of ties the higher rank, then the newer (BLSH)."""
+    """Choose the k winners of most votes; of ties the higher rank, then the newer (BLSH)."""
     if len(candidates) < k:
         return ranked(candidates)
     tables, rows = part.shape
-    marks = signatures([each.event for each in candidates], tables * rows, part.seed)
+    signed = signatures([candidate.event for candidate in candidates], tables * rows, part.seed)
     votes = Counter(
         min(bucket, key=lambda i: best_first(candidates[i]))
-        for bucket in buckets(marks, rows).values()
+        for bucket in buckets(signed, rows).values()
     )
     return sorted(votes, key=lambda i: (-votes[i], best_first(candidates[i])))[:k]
 
 
 def signatures(events: Sequence[Event], length: int, seed: int = 0) -> UInt64s:
-    """Give the MinHash signature of each event: a row of the smallest hash of its tokens."""
-    salts = _mixed(np.arange(1, length + 1, dtype=np.uint64) * _GOLDEN + np.uint64(seed % 2**64))
-    marks = np.full((len(events), length), _EMPTY, dtype=np.uint64)
-    for row, event in zip(marks, events, strict=True):
-        hashes = np.array([_hashed(*each) for each in attribute_tokens(event)], dtype=np.uint64)
+    """Return the MinHash signature of each event: for each salt the smallest token hash."""
+    salts = _mix(np.arange(1, length + 1, dtype=np.uint64) * _GOLDEN + np.uint64(seed % 2**64))
+    signed = np.full((len(events), length), _EMPTY, dtype=np.uint64)
+    for row, event in zip(signed, events, strict=True):
+        hashes = np.array(
+            [token_hash(*token) for token in attribute_tokens(event)], dtype=np.uint64
+        )
         if hashes.size:
-            row[:] = _mixed(hashes[:, None] ^ salts).min(axis=0)
-    return marks
+            row[:] = _mix(hashes[:, None] ^ salts).min(axis=0)
+    return signed
 
 
-def _hashed(name: str, token: Any) -> int:
-    """Hash what a token prints as; a range prints its bounds as floats, however they were given."""
+def token_hash(name: str, token: Any) -> int:
+    """Return the hash of a token's text; the bounds of a range are printed as floats."""
     family, value = token
     text = value if isinstance(value, str) else repr(value)
     if isinstance(value, Range):
@@ -53,20 +55,20 @@ def _hashed(name: str, token: Any) -> int:
     return xxh64(text.encode(), seed % 2**64)
 
 
-def _mixed(x: UInt64s) -> UInt64s:
-    """Spread 64 bits over each other, so that each salt gives another order of the tokens."""
+def _mix(x: UInt64s) -> UInt64s:
+    """Return 64 bits that depend on all of x, so that each salt gives another order of tokens."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
-def buckets(marks: UInt64s, rows: int) -> dict[Bucket, list[int]]:
+def buckets(signed: UInt64s, rows: int) -> dict[Bucket, list[int]]:
     """Group events whose signatures agree on a band of `rows` (TKS Table 5.9).
 
     The key of a bucket is its table and the band.
     """
-    found: dict[Bucket, list[int]] = defaultdict(list)
-    for i, signature in enumerate(marks):
-        for table, start in enumerate(range(0, marks.shape[1], rows)):
-            found[table, signature[start : start + rows].tobytes()].append(i)
-    return dict(found)
+    members: dict[Bucket, list[int]] = defaultdict(list)
+    for i, signature in enumerate(signed):
+        for table, start in enumerate(range(0, signed.shape[1], rows)):
+            members[table, signature[start : start + rows].tobytes()].append(i)
+    return dict(members)

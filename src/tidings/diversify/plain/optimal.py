@@ -1,4 +1,4 @@
-"""The set of largest divrank, by looking at all sets (PREF Def. 10 to 12)."""
+"""The set of largest divrank among all sets of k (PREF Def. 10 to 12)."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -10,10 +10,10 @@ from tidings.diversify.protocol import Candidate, Diversifier, best_first
 
 
 def optimal(part: Any, candidates: Sequence[Candidate], k: int) -> list[int]:
-    """Give the best set, its members by rank.
+    """Return the best set, its members by rank.
 
-    Of ties (PREF Def. 12): the larger sum of publication times, then the newer members, then
-    the smaller ids.
+    Ties (PREF Def. 12) go to the larger sum of publication times, then the newer members, then the
+    smaller ids.
     """
     check_sets(len(candidates), k, part.most_sets)
     best = min(
@@ -26,6 +26,6 @@ def optimal(part: Any, candidates: Sequence[Candidate], k: int) -> list[int]:
 def _order(
     part: Diversifier, chosen: Sequence[Candidate]
 ) -> tuple[float, int, list[int], list[str]]:
-    times = sorted(-each.event.published_us for each in chosen)
-    ids = sorted(each.event.id for each in chosen)
+    times = sorted(-candidate.event.published_us for candidate in chosen)
+    ids = sorted(candidate.event.id for candidate in chosen)
     return (-set_divrank(chosen, part.sigma, part.distance), sum(times), times, ids)

@@ -1,4 +1,4 @@
-"""The plain forms by the names of their diversifiers."""
+"""Registry of the plain diversifiers, by the names of the compiled ones."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -9,9 +9,10 @@ from tidings.diversify.plain.lsh import maxdivrel_lsh
 from tidings.diversify.plain.optimal import optimal
 from tidings.diversify.protocol import Candidate, ranked
 
-Plain = Callable[[Any, Sequence[Candidate], int], list[int]]
+PlainChoice = Callable[[Any, Sequence[Candidate], int], list[int]]
+"""Takes the part of the policy, the candidates and k; returns the indexes in order of choice."""
 
-PLAIN: Final[dict[str, Plain]] = {
+PLAIN: Final[dict[str, PlainChoice]] = {
     "none": lambda _, candidates, k: ranked(candidates)[:k],
     "divrank": divrank,
     "optimal": optimal,

@@ -1,4 +1,4 @@
-"""XXH64 as its specification has it, in whole numbers of Python."""
+"""XXH64 after its specification, in Python integers."""
 
 from struct import iter_unpack, unpack
 from typing import Final
@@ -12,14 +12,14 @@ _P5: Final = 0x27D4EB2F165667C5
 
 
 def xxh64(text: bytes, seed: int = 0) -> int:
-    """Hash bytes to 64 bits.
+    """Return the 64-bit hash of bytes.
 
     >>> f"{xxh64(b''):016x} {xxh64(b'abc'):016x}"
     'ef46db3751d8e999 44bc2cf5ad770999'
     """
     body = len(text) // 32 * 32
-    sum_ = _body(text[:body], seed) if body else seed + _P5
-    return _end(_tail(text[body:], (sum_ + len(text)) & _ALL))
+    acc = _body(text[:body], seed) if body else seed + _P5
+    return _end(_tail(text[body:], (acc + len(text)) & _ALL))
 
 
 def _left(x: int, bits: int) -> int:
@@ -31,13 +31,13 @@ def _round(acc: int, lane: int) -> int:
 
 
 def _body(text: bytes, seed: int) -> int:
-    accs = [each & _ALL for each in (seed + _P1 + _P2, seed + _P2, seed, seed - _P1)]
+    accs = [acc & _ALL for acc in (seed + _P1 + _P2, seed + _P2, seed, seed - _P1)]
     for lanes in iter_unpack("<4Q", text):
         accs = [_round(acc, lane) for acc, lane in zip(accs, lanes, strict=True)]
-    found = sum(_left(acc, bits) for acc, bits in zip(accs, (1, 7, 12, 18), strict=True)) & _ALL
+    merged = sum(_left(acc, bits) for acc, bits in zip(accs, (1, 7, 12, 18), strict=True)) & _ALL
     for acc in accs:
-        found = ((found ^ _round(0, acc)) * _P1 + _P4) & _ALL
-    return found
+        merged = ((merged ^ _round(0, acc)) * _P1 + _P4) & _ALL
+    return merged
 
 
 def _tail(text: bytes, acc: int) -> int:

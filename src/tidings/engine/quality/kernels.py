@@ -1,39 +1,59 @@
-"""Distances between what each of many people got last."""
+"""Distances between the last deliveries of each subscriber.
 
-from typing import Any
+Each subscriber has a ring buffer of its last deliveries, as slots of `EventHashes`:
+
+    ring    subscriber 0:  e4 e9 e2        the next delivery overwrites position counts % width
+            subscriber 1:  e9  .  .
+    counts  7, 1                           deliveries so far
+
+`references` counts the ring positions that hold an event: at 0, its hashes can go.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tidings.compiled.array_types import Int64s
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.compiled.jit import kernel
-from tidings.diversify.kernels.distances import Rows, merged, weighed
+from tidings.diversify.kernels.distances import SortedRows, merged_distance, weighted_distance
 
-Rings = tuple[npt.NDArray[np.int32], Int64s]
-"""A row for each person: the last rows it got, in turn; and how many it ever got."""
+
+class DeliveryRings(NamedTuple):
+    """For each subscriber a ring buffer of events, and the number of its deliveries so far."""
+
+    ring: Int32s
+    counts: Int64s
 
 
 @kernel
-def follow(rows: Rows, got: tuple[Int64s, Int64s], rings: Rings, held: Int64s, sums: Any) -> None:
-    """Add up the distances of each row that a person got to the last ones, and let it follow them.
+def measure_deliveries(
+    rows: SortedRows,
+    subscribers: Int64s,
+    events: Int64s,
+    rings: DeliveryRings,
+    references: Int64s,
+    sums: Float64s,
+) -> None:
+    """Add the distances of each delivery to the last ones of its subscriber, then append it.
 
-    `got` are persons and rows, in order; `held` counts in how many places of rings a row stands;
-    `sums` are those of the distances and how many they are.
+    Deliveries are pairs of a subscriber and an event, in order. `sums` are the sum of the distances
+    and their number.
     """
-    ring, sizes = rings
+    ring, counts = rings
     parts, width = np.empty((2, PARTS)), ring.shape[1]
-    for each in range(len(got[0])):
-        person, row = got[0][each], got[1][each]
-        for place in range(min(width, sizes[person])):
-            if len(rows[4]) == 0:
-                sums[0] += merged(rows, row, ring[person, place])
+    for delivery in range(len(subscribers)):
+        subscriber, event = subscribers[delivery], events[delivery]
+        for position in range(min(width, counts[subscriber])):
+            other = ring[subscriber, position]
+            if len(rows.weights) == 0:
+                sums[0] += merged_distance(rows, event, other)
             else:
-                sums[0] += weighed(rows, row, ring[person, place], parts)
+                sums[0] += weighted_distance(rows, event, other, parts)
             sums[1] += 1.0
-        place = sizes[person] % width
-        if sizes[person] >= width:
-            held[ring[person, place]] -= 1
-        ring[person, place] = row
-        held[row] += 1
-        sizes[person] += 1
+        position = counts[subscriber] % width
+        if counts[subscriber] >= width:
+            references[ring[subscriber, position]] -= 1
+        ring[subscriber, position] = event
+        references[event] += 1
+        counts[subscriber] += 1

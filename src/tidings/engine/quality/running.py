@@ -10,7 +10,7 @@ from typing import Any, Final
 from tidings.compiled.array_types import Float64s
 from tidings.diversify import Distance
 from tidings.diversify.distance import Overlap
-from tidings.engine.quality.set_diversity import SPAN, set_diversity
+from tidings.engine.quality.set_diversity import SPAN, make_set_diversity
 from tidings.model.records import Delivery, Event, Match
 from tidings.model.values import SECOND_US
 
@@ -75,7 +75,7 @@ class Quality:
     """
 
     def __init__(self, distance: Distance | None = None, span: int = SPAN) -> None:
-        self._sets = set_diversity(distance or Overlap(), span)
+        self._sets = make_set_diversity(distance or Overlap(), span)
         self._scores, self._ranks, self._ages = (Mean() for _ in range(3))
         self._matched: set[str] = set()
         self._served: set[str] = set()

@@ -1,47 +1,53 @@
-"""Set diversity as deliveries go by (PREF Def. 8), of the last ones that each subscriber got."""
+"""Running set diversity (PREF Def. 8) of the last deliveries to each subscriber."""
 
 from collections import deque
 from typing import Final, Protocol
 
 import numpy as np
 
-from tidings.diversify import Crowd, Distance
-from tidings.diversify.event_tokens import known
-from tidings.engine.quality.kernels import follow
+from tidings.diversify import Distance, EventHashes
+from tidings.diversify.event_tokens import has_kernel
+from tidings.engine.quality.kernels import DeliveryRings, measure_deliveries
 from tidings.model import validate
 from tidings.model.records import Event
 
 SPAN: Final = 10
-"""How many deliveries of a subscriber are looked at as one set."""
+"""How many deliveries of a subscriber count as one set."""
 FLUSH: Final = 4096
-GONE: Final = -1
+"""Deliveries that are measured in one call of the kernel."""
+FREE: Final = -1
+"""The reference count of a slot without an event."""
 
 
 class SetDiversity(Protocol):
     """The distances of all pairs of deliveries to one subscriber that are less than a span apart.
 
-    Their mean is div(L) of Def. 8 where L is all that a subscriber got, and no more than a span;
-    else it is the mean over the sets of its last deliveries, as they moved on.
+    Their mean is div(L) of Def. 8 if L is all that a subscriber received, and no more than a span;
+    otherwise it is the mean over the sliding sets of its last deliveries.
     """
 
     def add(self, subscriber: str, event: Event) -> None:
-        """Take one more delivery in."""
+        """Add a delivery."""
 
     def forget(self, subscriber: str) -> None:
-        """Forget the deliveries of somebody who left; what was measured stays."""
+        """Forget the deliveries of a subscriber that left; measured distances stay."""
 
     def total(self) -> tuple[float, int]:
-        """Give the sum of the distances, and of how many pairs they are."""
+        """Return the sum of the distances, and the number of pairs."""
 
 
-def set_diversity(distance: Distance, span: int = SPAN) -> SetDiversity:
-    """Give what measures: by kernels where they know the distance."""
+def make_set_diversity(distance: Distance, span: int = SPAN) -> SetDiversity:
+    """Return a running set diversity, compiled if kernels implement the distance."""
     validate.count("span", span, low=2)
-    return Sets(distance, span) if known(distance) else PlainSets(distance, span)
+    return (
+        CompiledSetDiversity(distance, span)
+        if has_kernel(distance)
+        else PlainSetDiversity(distance, span)
+    )
 
 
-class PlainSets:
-    """As the definition has it: any distance, pair by pair."""
+class PlainSetDiversity:
+    """Set diversity as defined: any distance, pair by pair."""
 
     def __init__(self, distance: Distance, span: int = SPAN) -> None:
         self._distance, self._span = distance, span
@@ -62,76 +68,85 @@ class PlainSets:
         return self._sum, self._pairs
 
 
-class Sets:
-    """The same by kernels, some thousand deliveries at once.
+class CompiledSetDiversity:
+    """Set diversity by a kernel, some thousand deliveries per call.
 
-    A subscriber takes 4 bytes for each delivery of a span, and an event that is the last of
-    anybody's its hashes, once.
+    A subscriber takes 4 bytes for each delivery of a span; an event takes its hashes, once, while
+    it is among the last deliveries of any subscriber.
     """
 
     def __init__(self, distance: Distance, span: int = SPAN) -> None:
-        self._crowd = Crowd(distance)
+        self._hashes = EventHashes(distance)
         self._slots: dict[str, int] = {}
-        self._names: dict[int, str] = {}
-        self._people: dict[str, int] = {}
-        self._free: list[int] = []
-        self._got: tuple[list[int], list[int]] = ([], [])
-        self._rings = (np.zeros((0, span - 1), np.int32), np.zeros(0, np.int64))
-        self._held = np.zeros(0, np.int64)
+        self._event_ids: dict[int, str] = {}
+        self._rows: dict[str, int] = {}
+        self._free_rows: list[int] = []
+        self._pending_rows: list[int] = []
+        self._pending_slots: list[int] = []
+        self._rings = DeliveryRings(np.zeros((0, span - 1), np.int32), np.zeros(0, np.int64))
+        self._references = np.zeros(0, np.int64)
         self._sums = np.zeros(2)
 
     def add(self, subscriber: str, event: Event) -> None:
-        person = self._people.get(subscriber)
-        if person is None:
-            person = self._free.pop() if self._free else len(self._people)
-            self._people[subscriber] = person
+        row = self._rows.get(subscriber)
+        if row is None:
+            row = self._free_rows.pop() if self._free_rows else len(self._rows)
+            self._rows[subscriber] = row
         slot = self._slots.get(event.id)
         if slot is None:
-            slot = self._admit(event)
-        self._got[0].append(person)
-        self._got[1].append(slot)
-        if len(self._got[0]) >= FLUSH:
+            slot = self._add_event(event)
+        self._pending_rows.append(row)
+        self._pending_slots.append(slot)
+        if len(self._pending_rows) >= FLUSH:
             self._flush()
 
     def forget(self, subscriber: str) -> None:
-        person = self._people.get(subscriber)
-        if person is None:
+        row = self._rows.get(subscriber)
+        if row is None:
             return
         self._flush()
-        ring, sizes = self._rings
-        self._held[ring[person, : min(int(sizes[person]), ring.shape[1])]] -= 1
-        sizes[person] = 0
-        self._free.append(self._people.pop(subscriber))
+        ring, counts = self._rings
+        self._references[ring[row, : min(int(counts[row]), ring.shape[1])]] -= 1
+        counts[row] = 0
+        self._free_rows.append(self._rows.pop(subscriber))
 
     def total(self) -> tuple[float, int]:
         self._flush()
         return float(self._sums[0]), int(self._sums[1])
 
     def _flush(self) -> None:
-        """Measure what has gathered, and let events go that are nobody's last any more."""
-        if not self._got[0]:
+        """Measure the pending deliveries, then remove events that no ring refers to."""
+        if not self._pending_rows:
             return
-        self._make_room()
-        got = (np.array(self._got[0], np.int64), np.array(self._got[1], np.int64))
-        follow(self._crowd.rows, got, self._rings, self._held, self._sums)
-        self._got = ([], [])
-        for slot in np.flatnonzero(self._held == 0).tolist():
-            self._crowd.remove(slot)
-            self._held[slot] = GONE
-            del self._slots[self._names.pop(slot)]
+        self._reserve_rows()
+        measure_deliveries(
+            self._hashes.rows,
+            np.array(self._pending_rows, np.int64),
+            np.array(self._pending_slots, np.int64),
+            self._rings,
+            self._references,
+            self._sums,
+        )
+        self._pending_rows, self._pending_slots = [], []
+        for slot in np.flatnonzero(self._references == 0).tolist():
+            self._hashes.remove(slot)
+            self._references[slot] = FREE
+            del self._slots[self._event_ids.pop(slot)]
 
-    def _admit(self, event: Event) -> int:
-        slot = self._slots[event.id] = self._crowd.add(event)
-        self._names[slot] = event.id
-        more = self._crowd.room - len(self._held)
+    def _add_event(self, event: Event) -> int:
+        slot = self._slots[event.id] = self._hashes.add(event)
+        self._event_ids[slot] = event.id
+        more = self._hashes.capacity - len(self._references)
         if more:
-            self._held = np.pad(self._held, (0, more), constant_values=GONE)
-        self._held[slot] = 0
+            self._references = np.pad(self._references, (0, more), constant_values=FREE)
+        self._references[slot] = 0
         return slot
 
-    def _make_room(self) -> None:
-        ring, sizes = self._rings
-        more = len(self._people) + len(self._free) - len(ring)
+    def _reserve_rows(self) -> None:
+        ring, counts = self._rings
+        more = len(self._rows) + len(self._free_rows) - len(ring)
         if more > 0:
             more = max(more, len(ring))
-            self._rings = (np.pad(ring, ((0, more), (0, 0))), np.pad(sizes, (0, more)))
+            self._rings = DeliveryRings(
+                np.pad(ring, ((0, more), (0, 0))), np.pad(counts, (0, more))
+            )

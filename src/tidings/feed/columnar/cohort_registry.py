@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tidings.diversify import DIVERSIFIERS
-from tidings.diversify.event_tokens import known
+from tidings.diversify.event_tokens import has_kernel
 from tidings.diversify.optimal import Optimal
 from tidings.errors import InvalidPolicy
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
@@ -96,8 +96,10 @@ def compiled(policy: Policy) -> bool:
         return False
     if isinstance(policy.diversify, Optimal) and policy.window.name != "history":
         # How many sets there are is then known before the first choice.
-        return most_held(policy.window, policy.k) is not None and known(policy.diversify.distance)
-    return policy.diversify.name == "none" or known(policy.diversify.distance)
+        return most_held(policy.window, policy.k) is not None and has_kernel(
+            policy.diversify.distance
+        )
+    return policy.diversify.name == "none" or has_kernel(policy.diversify.distance)
 
 
 def _key(policy: Policy) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.compiled.array_types import Int64s, UInt64s
-from tidings.diversify.event_hashes import Crowd
+from tidings.diversify.event_hashes import EventHashes
+from tidings.diversify.kernels.distances import SortedRows
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.protocol import Diversifier
 from tidings.feed.columnar.event_table import EventTable, insert_id
@@ -17,7 +18,7 @@ from tidings.model import named_parts
 from tidings.model.records import Event
 
 _FIRST: Final = 64
-_NO_ROWS: Final = tuple(np.zeros(0, kind) for kind in ("i8", "i8", "u8", "u8", "f8"))
+_NO_ROWS: Final = SortedRows(*(np.zeros(0, kind) for kind in ("i8", "i8", "u8", "u8", "f8")))
 
 
 class Traits:
@@ -28,7 +29,7 @@ class Traits:
 
     def __init__(self, part: Diversifier, measured: bool) -> None:
         self._part = part
-        self.crowd = Crowd(part.distance) if measured else None
+        self.crowd = EventHashes(part.distance) if measured else None
         self.names, self.members = np.zeros(_FIRST, np.int64), np.zeros(_FIRST, np.int64)
         tables = part.shape[0] if isinstance(part, MaxDivRelLsh) else 0
         self.bands = np.zeros((_FIRST, tables), np.uint64)

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from tidings.diversify import DIVERSIFIERS, Candidate, Diversifier
 from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
-from tidings.diversify.event_tokens import known
+from tidings.diversify.event_tokens import has_kernel
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.errors import InvalidForm, InvalidPolicy, shown
 from tidings.formats.arrow import ReadEvents
@@ -63,7 +63,7 @@ def diversify(
     """
     (candidates, crowd), part = _read(candidates, by), _diversifier(diversifier)
     validate.count("k", k)
-    if type(part) is MaxDivRelLsh and known(part.distance):
+    if type(part) is MaxDivRelLsh and has_kernel(part.distance):
         return _elected(crowd, candidates, part, k)
     return _chosen(crowd, candidates, part, k)
 

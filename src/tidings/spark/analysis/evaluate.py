@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidings.diversify.distance import Overlap
-from tidings.engine.quality import SPAN, set_diversity
+from tidings.engine.quality import SPAN, make_set_diversity
 from tidings.formats.arrow import MATCHES, ReadEvents
 from tidings.model import validate
 from tidings.model.records import Event
@@ -121,7 +121,7 @@ def apart(
 ) -> Iterator[pa.RecordBatch]:
     """Give the sums of distances of subscribers, whose deliveries come one behind the other."""
     for who, own in groupby(_pairs(batches, read), key=itemgetter(0)):
-        sets = set_diversity(Overlap(), span)
+        sets = make_set_diversity(Overlap(), span)
         for _, event in own:
             sets.add(who, event)
         total, pairs = sets.total()

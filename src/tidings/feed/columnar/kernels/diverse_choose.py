@@ -8,11 +8,12 @@ from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import nested, nested_inner
 from tidings.compiled.rounding import rounded
-from tidings.diversify.kernels.cover import Near, cover, fitting_cover
+from tidings.diversify.kernels.cover import Neighbourhoods, Relevance, cover, fitting_cover
 from tidings.diversify.kernels.greedy import MEAN
-from tidings.diversify.kernels.lsh_votes import count_votes
-from tidings.diversify.kernels.optimal import Ties, best_set
+from tidings.diversify.kernels.lsh import count_votes
+from tidings.diversify.kernels.optimal import BestSet, SetProblem, best_set
 from tidings.diversify.kernels.token_rows import number_hashes
+from tidings.diversify.protocol import TieOrder
 from tidings.feed.columnar.kernels.decay import order_key
 from tidings.feed.columnar.kernels.diverse_greedy import apart, grown, lay_place
 from tidings.feed.columnar.kernels.diverse_layout import (
@@ -99,7 +100,7 @@ def measured(traits: Traits, members: Int64s, parts: Float64s) -> Float64s:
 
 
 @nested
-def near_within(matrix: Float64s, alpha: float, near: Near) -> None:
+def near_within(matrix: Float64s, alpha: float, near: Neighbourhoods) -> None:
     """List for each candidate the others within alpha."""
     starts, counts, ids, away = near
     for one in range(len(matrix)):
@@ -126,7 +127,7 @@ def levels_of(matrix: Float64s, levels: Int64s) -> int:
 
 
 @nested
-def near_all(matrix: Float64s, near: Near) -> None:
+def near_all(matrix: Float64s, near: Neighbourhoods) -> None:
     """List for each candidate all others, the nearest first; O(n²) where few distances differ."""
     starts, counts, ids, away = near
     size, levels = len(matrix), np.empty(matrix.size, np.int64)
@@ -165,8 +166,10 @@ def choose_cover(
     size = len(ranks)
     best, counts, found = np.empty(size, np.int64), np.zeros(size, np.int64), np.arange(size)
     best[order] = np.arange(size)
-    near = (np.arange(size) * size, counts, np.empty(size * size, np.int64), np.empty(size * size))
-    worth = (ranks, best, part[RULE] == RELEVANT)
+    near = Neighbourhoods(
+        np.arange(size) * size, counts, np.empty(size * size, np.int64), np.empty(size * size)
+    )
+    worth = Relevance(ranks, best, part[RULE] == RELEVANT)
     if part[ALPHA] < 0:
         near_all(matrix, near)
         count = fitting_cover(near, worth, np.arange(size), k, found)
@@ -200,12 +203,14 @@ def most_of(square: Float64s, ranks: Float64s, sigma: float, k: int) -> Float64s
 
 @nested
 def choose_best_set(
-    square: Float64s, ranks: Float64s, ties: Ties, order: Int64s, sigma: float
+    square: Float64s, ranks: Float64s, ties: TieOrder, order: Int64s, sigma: float
 ) -> Int64s:
     """Give as many as `order` holds of largest divrank, starting from those, newest first."""
-    best = (np.sort(order), np.empty(1))
-    best_set((square, ranks, sigma), ties, most_of(square, ranks, sigma, len(order)), best)
-    return best[0]
+    best = BestSet(np.sort(order), np.empty(1))
+    best_set(
+        SetProblem(square, ranks, sigma), ties, most_of(square, ranks, sigma, len(order)), best
+    )
+    return best.members
 
 
 @nested
@@ -224,7 +229,7 @@ def choose_among(
     if rule != OPTIMAL:
         return choose_cover(matrix, ranks, order, k, part)
     times = us[slots]
-    ties = (np.arange(len(slots)), times - times.min(), names[slots])
+    ties = TieOrder(np.arange(len(slots)), times - times.min(), names[slots])
     found = choose_best_set(matrix, ranks, ties, order[:k], part[SIGMA])
     return found[best_first(keys[found])]
 

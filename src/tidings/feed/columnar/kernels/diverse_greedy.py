@@ -11,16 +11,17 @@ from tidings.compiled.array_types import Float64s, Int32s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import nested_inlined, nested_inner
 from tidings.compiled.rounding import rounded
-from tidings.diversify.kernels.distances import merged, weighed
+from tidings.diversify.kernels.distances import merged_distance, weighted_distance
 from tidings.diversify.kernels.greedy import (
     LEAST,
     NEAREST,
     SLACK,
-    combined,
+    candidate_value,
+    combine_links,
     pair_before,
     pair_weight,
-    value_of,
 )
+from tidings.diversify.protocol import TieOrder
 from tidings.feed.columnar.kernels.decay import fresh_rank
 from tidings.feed.columnar.kernels.diverse_layout import (
     BASE,
@@ -42,7 +43,9 @@ Pair = tuple[float, int, int]
 def apart(traits: Traits, one: int, other: int, parts: Float64s) -> float:
     """Give the distance of two events, by their rows of hashes."""
     rows = traits[0]
-    return weighed(rows, one, other, parts) if len(rows[4]) else merged(rows, one, other)
+    if len(rows.weights):
+        return weighted_distance(rows, one, other, parts)
+    return merged_distance(rows, one, other)
 
 
 @nested_inlined
@@ -57,7 +60,7 @@ def pair_ahead(world: World, row: int, one: tuple[int, int], other: tuple[int, i
     times, names = world[2][0], world[2][2]
     pair = (slot_at(world, row, one[0]), slot_at(world, row, one[1]))
     before = (slot_at(world, row, other[0]), slot_at(world, row, other[1]))
-    return pair_before((names, times, names), pair, before)
+    return pair_before(TieOrder(names, times, names), pair, before)
 
 
 @nested_inner
@@ -130,7 +133,7 @@ def add_link(world: World, place: int, added: int) -> None:
     link = apart(world[3], members[place], members[added], parts)
     if rule != NEAREST:
         link = pair_weight(sigma, ranks[place], ranks[added], link)
-    links[place] = combined(int64(rule), links[place], link)
+    links[place] = combine_links(int64(rule), links[place], link)
     counted[place] += 1
 
 
@@ -169,7 +172,7 @@ def next_one(world: World, row: int, cap: int, step: int, chosen: Int32s) -> tup
             add_link(world, place, chosen[counted[place]])
         if counted[place] < step or reach(world, place) + SLACK < best:
             continue
-        value = value_of(rule, sigma, ranks[place], links[place], step)
+        value = candidate_value(rule, sigma, ranks[place], links[place], step)
         if found < 0 or wins(world, row, (value, place), (best, found)):
             best, found = value, place
     return (best, found)
@@ -217,7 +220,7 @@ def wins_at(world: World, row: int, new: int, stand: int, chosen: Int32s, values
     no_links(world, new)
     for step in range(stand):
         if step >= 2:
-            value = value_of(rule, sigma, ranks[new], links[new], step)
+            value = candidate_value(rule, sigma, ranks[new], links[new], step)
             if wins(world, row, (value, new), (values[step], chosen[step])):
                 chosen[step], values[step] = new, value
                 return step

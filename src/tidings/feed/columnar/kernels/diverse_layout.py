@@ -10,7 +10,7 @@ from typing import Any, Final
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import kernel, nested_inlined, nested_inner
-from tidings.diversify.kernels.distances import Rows
+from tidings.diversify.kernels.distances import SortedRows
 from tidings.feed.columnar.kernels.compaction import copy_set
 from tidings.feed.columnar.kernels.layout import MATCHING, TIME
 
@@ -22,7 +22,7 @@ Kept = tuple[Int32s, Float64s, Int32s]
 place its votes."""
 Events = tuple[Int64s, Int64s, Int64s]
 """Of each event slot: published_us, sequence, and a number that sorts as its id does."""
-Traits = tuple[Rows, Int64s, Any]
+Traits = tuple[SortedRows, Int64s, Any]
 """The hashes of all events, the row of each event slot there, and its bands for LSH."""
 Plan = tuple[Int64s, Float64s, Float64s]
 """What the policy says: numbers, the decay, and the diversifier."""
