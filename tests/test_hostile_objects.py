@@ -1,17 +1,33 @@
 """Objects of foreign classes at the doors: each is taken, or refused by an error of ours."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
+from itertools import repeat
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tidings
-from tidings import Engine, Event, Overlap, Periodic, Preference, Subscriber, Subscription
+from tidings import (
+    Engine,
+    Event,
+    Limits,
+    Overlap,
+    Periodic,
+    Policy,
+    Preference,
+    Sliding,
+    Subscriber,
+    Subscription,
+)
 from tidings.diversify import select
 from tidings.errors import TidingsError
+from tidings.formats import arrow
+from tidings.formats.files import read_events
+from tidings.model.conditions.parser import parse
 
 
 class Text(str):
@@ -68,7 +84,44 @@ class Whole(int):
         raise RuntimeError("lt")
 
 
+class Hidden:
+    """An object that refuses to show its attributes, even its class."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+class Endless(Mapping[str, Any]):
+    """A mapping whose entries never end."""
+
+    def __getitem__(self, name: str) -> Any:
+        return 1
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[str]:
+        return repeat("x")
+
+    def items(self) -> Any:
+        return repeat(("x", 1))
+
+
+class EndlessItems(Sequence[Any]):
+    """A sequence whose items never end."""
+
+    def __getitem__(self, position: Any) -> Any:
+        return ("x", 1)
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[Any]:
+        return repeat(("x", "y"))
+
+
 VALUES: list[Any] = [
+    *(Hidden(), Endless(), EndlessItems(), {"id": Hidden()}, {"id": "e1", "attributes": Endless()}),
     *(Text("s1"), Form(id="e1"), Items([1]), Whole(1), Decimal("sNaN"), np.array(3)),
     *(np.array([1, 2]), np.void(b"x"), {"id": Items([1])}, {"id": "e", "attributes": Form()}),
 ]
@@ -84,6 +137,32 @@ DOORS: dict[str, Callable[[Any], object]] = {
     "subscription": tidings.loads_subscription,
     "subscriber": tidings.loads_subscriber,
     "policy": tidings.loads_policy,
+    "an event's id": lambda given: Event(given, {}, 0),
+    "attributes": lambda given: Event("e1", given, 0),
+    "an attribute": lambda given: Event("e1", {"x": given}, 0),
+    "published_at": lambda given: Event("e1", {}, given),
+    "probabilities": lambda given: Event("e1", {"x": 1}, 0, None, given),
+    "publish": lambda given: Engine().publish(given),
+    "add_many": lambda given: Engine().add_many([given]),
+    "parse": parse,
+    "where": lambda given: Subscription("s1", "ada", given),
+    "prefrank": lambda given: Subscription("s1", "ada", "x = 1", prefrank=given),
+    "policy of a subscriber": lambda given: Subscriber("ada", given),
+    "k": lambda given: Policy(k=given),
+    "window": lambda given: Policy(window=given),
+    "a window's length": Sliding,
+    "scorer": lambda given: Policy(scorer=given),
+    "diversify": lambda given: Policy(diversify=given),
+    "limits of a subscription": lambda given: Subscription("s", "a", "x = 1", limits=given),
+    "limits of a policy": lambda given: Policy(limits=given),
+    "limits of a subscriber": lambda given: Subscriber("ada", limits=given),
+    "limits of a condition": lambda given: parse("x = 1", given),
+    "limits of a form": lambda given: tidings.loads_policy({}, given),
+    "limits of a file": lambda given: read_events("/dev/null", limits=given),
+    "limits of columns": lambda given: arrow.read_events(pa.table({"id": ["a"]}), limits=given),
+    "limits of an engine": lambda given: Engine(limits=given),
+    "a limit": lambda given: Limits(k=given),
+    "lateness": Engine,
     "any": lambda given: Subscription("s1", "ada", any=given),
     "an entry of any": lambda given: Subscription("s1", "ada", any=[given]),
     "prefers": lambda given: Subscriber("ada", prefers=given),

@@ -12,7 +12,7 @@ from tidings.diversify.none import NoDiversity
 from tidings.diversify.optimal import Optimal
 from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError, shown
 from tidings.model import named_parts, validate
-from tidings.model.limits import TRUSTED, UNLIMITED, Limits
+from tidings.model.limits import TRUSTED, UNLIMITED, Limits, check_limits
 from tidings.model.values import format_duration
 from tidings.score import DECAYS, SCORERS, Decay, Scorer
 from tidings.score.decay import NoDecay
@@ -119,7 +119,9 @@ class Policy:
     diversify: Diversifier | Any = NoDiversity()
     limits: InitVar[Limits] = TRUSTED
 
+    @validate.guarded_by(InvalidPolicy)
     def __post_init__(self, limits: Limits) -> None:
+        check_limits(limits, InvalidPolicy)
         limits.check("k", validate.count("k", self.k), "k", InvalidPolicy)
         read: dict[str, Any] = {
             "scorer": named_parts.read(SCORERS, "scorer", self.scorer),
@@ -156,7 +158,9 @@ class Subscriber:
     prefers: Sequence[tuple[str, str]] = ()
     limits: InitVar[Limits] = TRUSTED
 
+    @validate.guarded_by(InvalidSubscription)
     def __post_init__(self, limits: Limits) -> None:
+        check_limits(limits, InvalidSubscription)
         name = validate.name("a subscriber's id", self.id, InvalidSubscription)
         object.__setattr__(self, "id", name)
         if not isinstance(self.policy, Policy):
@@ -175,7 +179,7 @@ class Subscriber:
 
 
 def _pairs(subscriber: str, prefers: object, limits: Limits) -> tuple[tuple[str, str], ...]:
-    pairs = _listed(prefers)
+    pairs: Sequence[Any] | None = validate.listed(prefers, limits.prefers, Collection)  # type: ignore[type-abstract]
     if pairs is None:
         what = shown(prefers)
         raise InvalidSubscription(
@@ -184,18 +188,6 @@ def _pairs(subscriber: str, prefers: object, limits: Limits) -> tuple[tuple[str,
     what = f"subscriber {subscriber}: the number of preferences"
     limits.check("prefers", len(pairs), what, InvalidSubscription)
     return tuple(_pair(subscriber, pair) for pair in pairs)
-
-
-def _listed(given: object) -> Sequence[Any] | None:
-    """Return a collection, but no text, as a plain one; None for anything else."""
-    if type(given) is list or type(given) is tuple:
-        return given
-    if isinstance(given, str | bytes) or not isinstance(given, Collection):
-        return None
-    try:
-        return list(given)
-    except Exception:  # noqa: BLE001 - the methods of a foreign class
-        return None
 
 
 def _pair(subscriber: str, pair: Any) -> tuple[str, str]:

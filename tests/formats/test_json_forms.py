@@ -106,7 +106,7 @@ def test_a_wrong_event_is_refused_by_name(form, message):
     [
         ({}, "subscription s1: give either `where` or `any`"),
         ({"where": "a = 1", "k": 3}, "subscription s1: unknown field 'k'; possible are 'id'"),
-        ({"where": 5}, "subscription s1: 5 is no condition"),
+        ({"where": 5}, "subscription s1: 5 is not a condition"),
         ({"where": "a ="}, "subscription s1: "),
         ({"any": 5}, "subscription s1: `any` is a list"),
         ({"any": "a = 1"}, "subscription s1: `any` is a list"),

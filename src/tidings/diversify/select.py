@@ -1,6 +1,7 @@
 """One choice from a list of events, without a stream around it."""
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from tidings.diversify.distance import check_summable
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
@@ -9,10 +10,11 @@ from tidings.diversify.protocol import Candidate
 from tidings.diversify.registry import DIVERSIFIERS
 from tidings.errors import InvalidPolicy, TidingsError, described, shown
 from tidings.model import named_parts, validate
-from tidings.model.limits import TRUSTED, Limits
+from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.records import Event
 
 
+@validate.guarded_by(TidingsError)
 def select(
     events: Sequence[Event],
     ranks: Sequence[float],
@@ -27,9 +29,10 @@ def select(
     >>> [event.id for event in select(e, [0.9, 0.8, 0.7], 2, {"name": "divrank", "sigma": 0.5})]
     ['a', 'c']
     """
+    check_limits(limits)
     most = validate.count("k", k)
     limits.check("k", most, "k", InvalidPolicy)
-    candidates = _candidates(_as_list("events", events), _as_list("ranks", ranks))
+    candidates = _candidates(_as_list("events", events, limits), _as_list("ranks", ranks, limits))
     part = named_parts.read(DIVERSIFIERS, "diversifier", diversify)
     if isinstance(part, MaxDivRelLsh):
         tables, rows = part.shape
@@ -40,13 +43,16 @@ def select(
     return [candidates[i].event for i in part.choose(candidates, most)] if candidates else []
 
 
-def _as_list(what: str, values: object) -> list[object]:
+def _as_list(what: str, values: object, limits: Limits) -> list[object]:
     if not isinstance(values, Iterable) or isinstance(values, str | bytes):
         raise TidingsError(f"{what} must be a sequence, not {shown(values)}")
     try:
-        return list(values)
-    except Exception as error:  # noqa: BLE001 - a foreign class may raise anything, or never end
+        # One value above the limit is enough to refuse an iterator that never ends.
+        read = list(islice(values, limits.window_events + 1))
+    except Exception as error:  # noqa: BLE001 - a foreign class may raise anything
         raise TidingsError(f"{what} cannot be read: {described(error)}") from None
+    limits.check("window_events", len(read), f"the number of {what}")
+    return read
 
 
 def _candidates(events: list[object], ranks: list[object]) -> list[Candidate]:

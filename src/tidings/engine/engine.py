@@ -23,7 +23,7 @@ from tidings.formats.arrow_by_row import DeadLetter
 from tidings.formats.binary import reading
 from tidings.formats.json_forms import loads_subscriber, loads_subscription
 from tidings.model import named_parts, validate
-from tidings.model.limits import TRUSTED, Limits
+from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.records import Delivery, Event, Subscription
 from tidings.model.values import parse_duration_us, parse_time_us
 from tidings.policy import Policy, Subscriber
@@ -80,8 +80,7 @@ class Engine:
         clock: Callable[[], object] = time.time,
     ) -> None:
         validate.choice("feeds", feeds, FEEDS)
-        if not isinstance(limits, Limits):
-            raise TidingsError(f"limits must be Limits, not {shown(limits)}")
+        check_limits(limits)
         if not callable(clock):
             raise TidingsError(f"clock must be a function that returns a time, not {shown(clock)}")
         terms = Terms(limits, clock, None if future is None else parse_duration_us(future))
@@ -383,15 +382,16 @@ class Engine:
 
 def _id(what: str, given: object) -> str:
     """Return an id; refuse what cannot be one."""
-    if not isinstance(given, str):
+    if not validate.is_a(given, str):
         raise InvalidSubscription(f"{what} is named by a string, not {shown(given)}")
-    return validate.plain_text(given)
+    return validate.plain_text(given)  # type: ignore[arg-type]
 
 
 def _iterated(given: Any) -> Iterable[Any]:
     """Return what can be iterated over; refuse a single record, which would be taken apart."""
-    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
-        return given
+    is_a = validate.is_a
+    if is_a(given, Iterable) and not is_a(given, str | bytes | Mapping):
+        return given  # type: ignore[no-any-return]
     raise InvalidForm(f"many are given as a list or another iterable, not {shown(given)}")
 
 

@@ -31,7 +31,7 @@ from tidings.formats.arrow_by_row import (
     guarded,
     read_rows,
 )
-from tidings.model.limits import TRUSTED, Limits
+from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.records import Delivery, Event, Match, Subscription
 from tidings.model.values import Family, Range, Value, parse_time_us, time_us
 
@@ -159,6 +159,7 @@ def read_valid_events(
 
     Their offsets and indices are not validated again; text that is no UTF-8 is a bad record.
     """
+    check_limits(limits, InvalidForm)
     check_columns(table.schema, required=("id", "published_at"), text=("id",))
     if cell is as_read:
         check_times(table.schema)
@@ -229,6 +230,7 @@ def read_subscriptions(
 
     Columns other than SUBSCRIPTIONS are refused; only `id` and `subscriber` must be there.
     """
+    check_limits(limits, InvalidForm)
     validated(table)
     check_columns(table.schema, required=("id", "subscriber"), text=("id", "subscriber", "where"))
     columns = _only(SUBSCRIPTIONS, table.schema)
@@ -288,6 +290,7 @@ def read_subscribers(
 
     Only `id` must be there. A policy is JSON text or a struct, whose null fields are left out.
     """
+    check_limits(limits, InvalidForm)
     validated(table)
     check_columns(table.schema, required=("id",), text=("id",))
     check_policies(table.schema)

@@ -24,7 +24,7 @@ from tidings.formats.columnar_files import ColumnarFile, open_arrow, open_parque
 from tidings.formats.json_forms import loads_event, loads_subscriber, loads_subscription
 from tidings.formats.json_text import Line, array_texts, read_json, read_lines
 from tidings.model import validate as checks
-from tidings.model.limits import TRUSTED, Limits
+from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.records import Delivery, Event, Subscription
 from tidings.policy import Subscriber
 
@@ -125,6 +125,7 @@ def _read(
     path: PathName, kind: _Kind[T], limits: Limits, suffix: str | None = None
 ) -> Iterator[T | BadRecord]:
     """Read a file; what concerns all of it is refused at once."""
+    check_limits(limits, InvalidForm)
     read = _READERS[suffix] if suffix else _by_suffix(_READERS, path)
     try:
         file = checks.regular_file(Path(path).resolve(strict=True))
@@ -201,7 +202,9 @@ def _too_long(text: str | bytes, position: int, limits: Limits) -> BadRecord:
 
 
 def _from_text(line: str | bytes, position: int, kind: _Kind[T], limits: Limits) -> T | BadRecord:
-    if len(line) > limits.record_bytes + 2:  # the end of a line does not count
+    if (
+        len(line) > check_limits(limits, InvalidForm).record_bytes + 2
+    ):  # the end of a line does not count
         return _too_long(line, position, limits)
     form = attempt(read_json, line, position, _text)
     return form if isinstance(form, BadRecord) else _from_form(form, position, kind, limits)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tidings.errors import InvalidForm, TidingsError, shown
 from tidings.model import validate
-from tidings.model.limits import TRUSTED, Limits
+from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
 
@@ -30,9 +30,10 @@ def loads_event(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Event:
     tidings.errors.InvalidForm: event e1: unknown field 'published'; possible are 'id',
     'published_at', 'attributes', 'sequence', 'probabilities'
     """
+    check_limits(limits, InvalidForm)
     optional = ("sequence", "probabilities")
     found = fields(form, "event", ("id", "published_at", "attributes"), optional)
-    if not isinstance(found.get("probabilities", {}), Mapping):
+    if not validate.is_a(found.get("probabilities", {}), Mapping):
         label = _label("event", found["id"])
         raise InvalidForm(f"{label}: `probabilities` is an object of numbers")
     _check(found, "event", limits)
@@ -52,6 +53,7 @@ def loads_subscription(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Sub
     >>> loads_subscription(form).to_dict() == form
     True
     """
+    check_limits(limits, InvalidForm)
     optional = ("where", "any", "prefrank", "score")
     found = fields(form, "subscription", ("id", "subscriber"), optional)
     _check(found, "subscription", limits)
@@ -60,6 +62,7 @@ def loads_subscription(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Sub
 
 def loads_policy(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Policy:
     """Read the form of a policy; parts that are left out are at their defaults."""
+    check_limits(limits, InvalidForm)
     found = fields(form, "policy", (), ("k", "scorer", "decay", "window", "diversify"))
     _check(found, "policy", limits)
     return Policy(**found, limits=limits)
@@ -71,6 +74,7 @@ def loads_subscriber(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Subsc
     >>> loads_subscriber({"id": "addison", "policy": {"k": 2}}).policy.k
     2
     """
+    check_limits(limits, InvalidForm)
     found = fields(form, "subscriber", ("id",), ("policy", "prefers"))
     _check(found, "subscriber", limits)
     label = _label("subscriber", found["id"])
@@ -79,7 +83,7 @@ def loads_subscriber(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Subsc
     except TidingsError as error:
         raise InvalidForm(f"{label}: {error}") from None
     prefers = found.get("prefers", ())
-    if not isinstance(prefers, list | tuple):
+    if not validate.is_a(prefers, list | tuple):
         raise InvalidForm(f"{label}: `prefers` is a list of [better, worse] pairs")
     return Subscriber(found["id"], policy, prefers, limits)
 
@@ -118,7 +122,7 @@ def _short(value: object) -> bool:
 
 
 def _label(what: str, name: object) -> str:
-    return f"{what} {name}" if isinstance(name, str) else what
+    return f"{what} {name}" if validate.is_a(name, str) else what
 
 
 def fields(

@@ -7,10 +7,12 @@ the preset for trusted callers and refuses only what would take the memory or ne
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from itertools import islice
 from sys import maxsize
 from typing import Any, Final, Self
 
 from tidings.errors import InvalidForm, TidingsError, described, shown
+from tidings.model import validate
 
 DAY_US: Final = 86_400_000_000
 UNLIMITED: Final = maxsize
@@ -81,6 +83,7 @@ class Limits:
     kept_letters: int = 10_000
     """Late events, and dead letters, that an engine keeps; it counts all of them."""
 
+    @validate.guarded_by(TidingsError)
     def __post_init__(self) -> None:
         for each in fields(self):
             value, most = getattr(self, each.name), _CEILINGS.get(each.name, UNLIMITED)
@@ -147,8 +150,10 @@ class Limits:
                 size += self._string_size(value, what, error)
             elif isinstance(value, Mapping):
                 self.check("nesting", depth, f"{what}: its nesting", error)
-                waiting += ((inner, depth + 1) for inner in value.values())
-                size += sum(len(str(name)) + _SCALAR_BYTES for name in value)
+                # One entry more than can fit is enough: `items()` of a foreign class may never end.
+                entries = list(islice(value.items(), self.record_bytes // _SCALAR_BYTES + 1))
+                waiting += ((inner, depth + 1) for _, inner in entries)
+                size += sum(len(str(name)) + _SCALAR_BYTES for name, _ in entries)
             elif isinstance(value, list | tuple | set | frozenset):
                 self.check("nesting", depth, f"{what}: its nesting", error)
                 self.check("list_values", len(value), f"{what}: the size of a list", error)
@@ -167,3 +172,10 @@ class Limits:
 
 
 TRUSTED: Final = Limits.trusted()
+
+
+def check_limits(value: object, error: type[TidingsError] = TidingsError) -> Limits:
+    """Return limits as they are; refuse anything else."""
+    if not validate.is_a(value, Limits):
+        raise error(f"limits must be a tidings.Limits, not {shown(value)}")
+    return value  # type: ignore[return-value]

@@ -29,6 +29,7 @@ def is_registered(part: object) -> bool:
     return any(each.get(name) is type(part) for each in _REGISTRIES if isinstance(name, str))
 
 
+@validate.guarded_by(InvalidPolicy)
 def read(registry: Mapping[str, type[P]], what: str, spec: object) -> P:
     """Give the part that `spec` stands for: a part itself, a bare name, or a form.
 

@@ -16,7 +16,7 @@ from tidings.model.conditions.parser import (
     render_predicate,
 )
 from tidings.model.conditions.predicate import Condition, Predicate, TokenMap
-from tidings.model.limits import TRUSTED, Limits
+from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.values import (
     SECOND_US,
     Value,
@@ -54,6 +54,7 @@ class Event:
     probabilities: Mapping[str, float] = field(default_factory=dict, hash=False)
     published_us: int = field(init=False, repr=False, compare=False)
 
+    @validate.guarded_by(InvalidEvent)
     def __post_init__(self) -> None:
         _set(self, id=validate.name("an event's id", self.id, InvalidEvent))
         if self.sequence is not None:
@@ -163,6 +164,7 @@ class Weighted:
     weight: float = 1.0
     state: State = "active"
 
+    @validate.guarded_by(InvalidSubscription)
     def __post_init__(self) -> None:
         _set(self, weight=_scaled("the weight", self.weight, 1 / _MOST))
         validate.choice("the state", self.state, STATES, InvalidSubscription)
@@ -194,7 +196,9 @@ class Subscription:
     score: float | None = None
     limits: InitVar[Limits] = TRUSTED
 
+    @validate.guarded_by(InvalidSubscription)
     def __post_init__(self, limits: Limits) -> None:
+        check_limits(limits, InvalidSubscription)
         _set(self, id=validate.name("a subscription's id", self.id, InvalidSubscription))
         label = f"subscription {self.id}"
         owner = validate.name(f"{label}: subscriber", self.subscriber, InvalidSubscription)
@@ -260,24 +264,12 @@ class Subscription:
 
 
 def _entries(given: Any, limits: Limits) -> Sequence[Any]:
-    entries = _listed(given)
+    entries: Sequence[Any] | None = validate.listed(given, limits.any_predicates)
     if entries is None:
         raise InvalidSubscription(f"`any` is a list of [condition, weight], not {shown(given)}")
     what = "the number of predicates of `any`"
     limits.check("any_predicates", len(entries), what, InvalidSubscription)
     return entries
-
-
-def _listed(given: object) -> Sequence[Any] | None:
-    """Return a sequence, but no text, as a plain one; None for anything else."""
-    if type(given) is list or type(given) is tuple:
-        return given
-    if isinstance(given, str | bytes | bytearray | memoryview) or not isinstance(given, Sequence):
-        return None
-    try:
-        return list(given)
-    except Exception:  # noqa: BLE001 - the methods of a foreign class
-        return None
 
 
 def _scaled(what: str, value: object, least: float = 0.0) -> float:
@@ -293,7 +285,7 @@ def _weighted(given: Any, limits: Limits) -> Weighted:
     """Read `[condition, weight]` or `[condition, weight, state]`."""
     if isinstance(given, Weighted):
         return given
-    entry = _listed(given)
+    entry = validate.listed(given, 3)
     if entry is None or len(entry) not in (2, 3):
         what = shown(given)
         raise InvalidSubscription(f"{what} is no weighted predicate; write [condition, weight]")

@@ -2,21 +2,57 @@
 
 import math
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import wraps
+from itertools import islice
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, ParamSpec, TypeVar
 
-from tidings.errors import InvalidForm, InvalidPolicy, TidingsError, shown
+from tidings.errors import InvalidForm, InvalidPolicy, TidingsError, described, shown
 
 Kind = type[TidingsError]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_MOST_ENTRIES: Final = 1_000_000
+"""Entries that are read of a foreign mapping, whose `items()` may never end."""
+
+
+def guarded_by(kind: Kind) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a constructor so that whatever a foreign object raises becomes a `kind`.
+
+    Not even `isinstance` is safe: it reads `__class__`, and an object may refuse to show it.
+    """
+
+    def decorate(construct: Callable[P, R]) -> Callable[P, R]:
+        @wraps(construct)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return construct(*args, **kwargs)
+            except (TidingsError, MemoryError):
+                raise
+            except Exception as error:  # noqa: BLE001 - the methods of a foreign class
+                raise kind(f"a value cannot be read: {described(error)}") from None
+
+        return guarded
+
+    return decorate
+
+
+def is_a(value: object, kinds: Any) -> bool:
+    """Return what `isinstance` returns, and False for an object that refuses to show its class."""
+    try:
+        return isinstance(value, kinds)
+    except Exception:  # noqa: BLE001 - the methods of a foreign class
+        return False
 
 
 def name(what: str, value: object, kind: Kind) -> str:
-    """Check a non-empty string, such as an id; it is returned as a plain one."""
-    if not isinstance(value, str):
+    """Check a non-empty string, such as an id, and return it as a plain `str`."""
+    if not is_a(value, str):
         raise kind(f"{what} is a non-empty string, not {shown(value)}")
-    text = plain_text(value)
+    text = plain_text(value)  # type: ignore[arg-type]
     if not text:
         raise kind(f"{what} is a non-empty string, not ''")
     if not encodable(text):
@@ -30,15 +66,33 @@ def plain_text(text: str) -> str:
 
 
 def mapping(what: str, value: object, kind: Kind) -> dict[Any, Any]:
-    """Check a mapping, and return it as a plain one; its methods may do anything."""
+    """Check a mapping, and return it as a plain `dict`; its methods may do anything."""
     if type(value) is dict:
         return value
-    if not isinstance(value, Mapping):
+    if not is_a(value, Mapping):
         raise kind(f"{what}, not {shown(value)}")
     try:
-        return dict(value.items())
+        entries = list(islice(value.items(), _MOST_ENTRIES + 1))  # type: ignore[attr-defined]
+        if len(entries) <= _MOST_ENTRIES:
+            return dict(entries)
     except Exception as error:  # noqa: BLE001 - the methods of a foreign class
         raise kind(f"{what}; this one fails with {shown(error)}") from None
+    raise kind(f"{what}; this one has more than {_MOST_ENTRIES:,} entries")
+
+
+def listed(value: object, most: int, kind: type[Collection[Any]] = Sequence) -> Any:
+    """Return a collection as a list or tuple of at most `most + 1` values; None if it is not one.
+
+    Text is not a collection here. One value more than `most` is enough to refuse the collection.
+    """
+    if type(value) is list or type(value) is tuple:
+        return value
+    if is_a(value, str | bytes | bytearray | memoryview) or not is_a(value, kind):
+        return None
+    try:
+        return list(islice(value, most + 1))  # type: ignore[call-overload]
+    except Exception:  # noqa: BLE001 - the methods of a foreign class
+        return None
 
 
 def encodable(text: str) -> bool:
@@ -92,9 +146,9 @@ def count(
     high: int | None = None,
 ) -> int:
     """Check a whole number of at least `low`, and of at most `high` if that is given."""
-    if isinstance(value, bool) or not isinstance(value, int):
+    if is_a(value, bool) or not is_a(value, int):
         raise kind(f"{what} is a whole number of at least {low}, not {shown(value)}")
-    found = int.__int__(value)
+    found = int.__int__(value)  # type: ignore[arg-type]
     if found < low:
         raise kind(f"{what} is a whole number of at least {low}, not {shown(found)}")
     if high is not None and found > high:
@@ -104,13 +158,13 @@ def count(
 
 def flag(what: str, value: object, kind: Kind = InvalidPolicy) -> None:
     """Check true or false, which no string, number or null stands for."""
-    if not isinstance(value, bool):
+    if not is_a(value, bool):
         raise kind(f"{what} is true or false, not {shown(value)}")
 
 
 def choice(what: str, value: object, allowed: Collection[str], kind: Kind = InvalidPolicy) -> str:
     """Check one of a few words."""
-    word = plain_text(value) if isinstance(value, str) else None
+    word = plain_text(value) if is_a(value, str) else None  # type: ignore[arg-type]
     if word is None or word not in allowed:
         listed = ", ".join(map(repr, allowed))
         raise kind(f"{what} is one of {listed}, not {shown(value)}")

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, Union
 import numpy as np
 
 from tidings.errors import MESSAGE_BYTES, InvalidValue, TidingsError, clipped, shown
-from tidings.model.validate import encodable, plain_text
+from tidings.model.validate import encodable, guarded_by, is_a, plain_text
 
 Family = Literal["number", "string", "boolean", "time"]
 Scalar = Union[bool, int, float, str, datetime, "Range"]
@@ -33,6 +33,8 @@ PRINTED_LEVELS: Final = 100
 """Levels of a value that are printed, which writers and readers of JSON take on any stack."""
 _PRINTED_BITS: Final = 14_000
 _SCALAR_BYTES: Final = 8
+_TAGGED_FIELDS: Final = 2
+"""A range has the most fields of all tagged values; `items()` of a foreign class may never end."""
 _CONTAINER_BYTES: Final = 56
 """What a list takes in memory: lists that hold each other grow beyond all bounds soon."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -77,6 +79,7 @@ class Range:
     family: Family = field(init=False, repr=False, compare=False)
     span: tuple[float, float] = field(init=False, repr=False, compare=False)
 
+    @guarded_by(InvalidValue)
     def __post_init__(self) -> None:
         bounds = [_bound(bound) for bound in (self.low, self.high)]
         (family, low), (other, high) = map(token, bounds)
@@ -154,7 +157,7 @@ def _converted(value: object) -> Scalar:
     if isinstance(value, Real | Decimal):
         return _finite(value)
     if isinstance(value, Mapping):
-        return _tagged(dict(value.items()))
+        return _tagged(dict(islice(value.items(), _TAGGED_FIELDS + 1)))
     raise _no_value(value)
 
 
@@ -374,8 +377,8 @@ def parse_time_us(value: object) -> int:
     """
     if value is None:
         raise InvalidValue("null is no time; write RFC 3339, or epoch seconds as a number")
-    if isinstance(value, str):
-        text = plain_text(value)
+    if is_a(value, str):
+        text = plain_text(value)  # type: ignore[arg-type]
         try:
             value = datetime.fromisoformat(text)
         except ValueError:
@@ -414,6 +417,7 @@ def key_us(key: float) -> int:
     return min(us, LATEST_US)
 
 
+@guarded_by(InvalidValue)
 def parse_duration_us(value: object) -> int:
     """Read a duration: `"30m"`, `"1h30m"`, ISO 8601 (`"PT30M"`), or a timedelta.
 

@@ -38,6 +38,7 @@ class Preference:
     name: ClassVar[str] = "preference"
     partial: ClassVar[bool] = False
 
+    @validate.guarded_by(InvalidPolicy)
     def __post_init__(self) -> None:
         if isinstance(self.aggregate, str):
             given = validate.plain_text(self.aggregate)

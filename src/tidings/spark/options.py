@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from tidings.errors import InvalidPolicy, shown
+from tidings.errors import InvalidPolicy
 from tidings.model import validate
-from tidings.model.limits import TRUSTED, Limits
+from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.values import parse_duration_us
 from tidings.spark.state_stage.bucket import Terms
 
@@ -66,12 +66,5 @@ def read_options(given: Mapping[str, Any]) -> Options:
     """Give the options of these names; an unknown one is refused."""
     for name in given:
         validate.choice("an option", name, [each.name for each in fields(Options)])
-    check_limits(given.get("limits", TRUSTED))
+    check_limits(given.get("limits", TRUSTED), InvalidPolicy)
     return Options(**given)
-
-
-def check_limits(given: object) -> Limits:
-    """Return limits as they are; anything else is refused."""
-    if not isinstance(given, Limits):
-        raise InvalidPolicy(f"limits are a tidings.Limits, not {shown(given)}")
-    return given

@@ -14,11 +14,10 @@ from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.formats import arrow as columns
 from tidings.formats.arrow import ReadEvents
 from tidings.formats.arrow_by_row import BadRecord
-from tidings.model.limits import TRUSTED, Limits
+from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.records import Event
 from tidings.spark.match_stage.matcher_source import Matchers
 from tidings.spark.match_stage.stage import ReadLines
-from tidings.spark.options import check_limits
 
 _LINES: Final = (["value"], ["value", "reason"])
 
@@ -45,7 +44,7 @@ def readable(
     such columns travel under another name.
     """
     check_frame("publications", publications)
-    read = event_reader(publications.drop(*others), check_limits(limits))
+    read = event_reader(publications.drop(*others), check_limits(limits, InvalidPolicy))
     dotted = [name for name in publications.columns if {".", "`"} & {*name}]
     if not dotted:
         return publications, read

@@ -23,6 +23,7 @@ class Length:
         return format_duration(self.us) if self.us is not None else self.count or 0
 
 
+@validate.guarded_by(InvalidPolicy)
 def length(what: str, value: Any) -> Length:
     """Read a count (`100`) or a duration (`"30m"`, a timedelta); 0 is refused.
 

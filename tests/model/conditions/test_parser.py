@@ -286,7 +286,7 @@ def test_a_refusal_names_the_place_and_the_reason(text: str, marked: str, why: s
 
 @pytest.mark.parametrize("text", ["", " \n", None, 5])
 def test_no_text_is_no_condition(text: object) -> None:
-    with pytest.raises(InvalidCondition, match="is no condition; write comparisons"):
+    with pytest.raises(InvalidCondition, match="is not a condition; write comparisons"):
         parse(text)
 
 

@@ -24,7 +24,8 @@ from tidings.errors import InvalidCondition, TidingsError, shown
 from tidings.model.conditions.boolean import UNREADABLE, Conjunctions, Structure
 from tidings.model.conditions.fast_parser import number, read_simple
 from tidings.model.conditions.predicate import Condition, Predicate, predicate
-from tidings.model.limits import TRUSTED, Limits
+from tidings.model.limits import TRUSTED, Limits, check_limits
+from tidings.model.validate import is_a, plain_text
 from tidings.model.values import SECOND_US, format_time, key_us
 
 POSSIBLE: Final = (
@@ -106,9 +107,10 @@ def parse(text: object, limits: Limits = TRUSTED) -> Condition:
       ^^^^^^^^^^^^
     possible: comparisons (= != < <= > >=) ...
     """
-    if not isinstance(text, str) or not text.strip():
-        raise InvalidCondition(f"{shown(text)} is no condition; write {POSSIBLE}")
-    text = str(text)  # a subclass might do anything
+    check_limits(limits, InvalidCondition)
+    text = plain_text(text) if is_a(text, str) else text  # type: ignore[arg-type]
+    if type(text) is not str or not text.strip():
+        raise InvalidCondition(f"{shown(text)} is not a condition; write {POSSIBLE}")
     if len(text) * 4 > limits.condition_bytes:
         size = len(text.encode(errors="replace"))
         limits.check("condition_bytes", size, "the size of the condition", InvalidCondition)
