@@ -171,7 +171,7 @@ def test_a_new_window_holds_nothing(name: str) -> None:
         ({"name": "jumping", "length": 3, "step": 0}, "0", "at least 1"),
         ({"name": "jumping", "length": 3, "step": 4}, "step 4", "above length 3"),
         ({"name": "jumping", "length": "3s", "step": "4s"}, "step 4s", "above length 3s"),
-        ({"name": "jumping", "length": 3, "step": "4s"}, "step", "length of a duration"),
+        ({"name": "jumping", "length": 3, "step": "4s"}, "step", "length that is a duration"),
         ({"name": "jumping", "length": 3, "step": 1, "wait": "x"}, "'x'", "true or false"),
         ({"name": "jumping", "length": 3, "step": 1, "delivered": 1}, "1", "'keep', 'leave'"),
         ({"name": "history", "length": "1h", "count": "published"}, "published", "is a count"),

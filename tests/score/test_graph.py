@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tidings.errors import InvalidPolicy, InvalidSubscription
 from tidings.model.conditions.parser import render_predicate
 from tidings.model.records import Event, Subscription
-from tidings.score.graph import Graph, space
+from tidings.score.graph import Graph, preference_graph
 
 Entries = list[tuple[str, float, str]]
 ATT, HTC, VERIZON = "carrier = 'AT&T'", "brand = 'HTC'", "carrier = 'Verizon'"
@@ -32,7 +32,7 @@ def rank(*spaces: Any, event: Event = PRODUCT, **parameters: Any) -> float | Non
 
 
 def graph(*spaces: Any) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
-    found = space(subscriptions(*spaces))
+    found = preference_graph(subscriptions(*spaces))
     nodes = {render_predicate(node): weight for node, weight in found.preferences.items()}
     edges = {(render_predicate(a), render_predicate(b)): w for (a, b), w in found.edges.items()}
     return nodes, edges
@@ -182,4 +182,4 @@ def test_parameters_that_mean_nothing_are_refused(arguments: dict[str, Any], why
 def test_a_space_of_too_many_pairs_is_refused_before_it_is_built() -> None:
     many = Subscription("s", "bob", any=[[f"x = {number}", 1] for number in range(2_000)])
     with pytest.raises(InvalidSubscription, match="1,999,000 pairs of this subscriber"):
-        space([many])
+        preference_graph([many])

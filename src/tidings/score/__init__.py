@@ -1,4 +1,4 @@
-"""How much? Scorers rank events for subscribers; decays fade them with time."""
+"""How much? Scorers rank events for subscribers; decays lower scores as time passes."""
 
 from tidings.score.protocol import Decay, Ranker, Scorer
 from tidings.score.registry import DECAYS, SCORERS

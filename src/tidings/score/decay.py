@@ -1,7 +1,7 @@
 """Forward decay (TKS 4.2.2): u(t_i, t) = g(t_i - L) / g(t - L) times the score.
 
-Orders are compared in the log domain, ln(score) + ln g(t_i - L), which no length of stream makes
-overflow and which does not depend on t.
+Scores are compared in the log domain, by ln(score) + ln g(t_i - L): this does not depend on t and
+does not overflow, however long the stream.
 """
 
 import math
@@ -15,16 +15,16 @@ from tidings.model.values import SECOND_US, parse_time_us
 
 @dataclass(frozen=True)
 class NoDecay:
-    """Scores stay as they are."""
+    """No decay: scores stay as they are."""
 
     name: ClassVar[str] = "none"
 
     def key(self, score: float, published_us: int) -> float:
-        """Order by the score itself."""
+        """Return the score itself."""
         return score
 
     def fresh(self, score: float, published_us: int, now_us: int) -> float:
-        """Give the score."""
+        """Return the score."""
         return score
 
 
@@ -45,15 +45,15 @@ class Exponential:
         _read_landmark(self)
 
     def log_g(self, age_s: float) -> float:
-        """Give ln g."""
+        """Return ln g."""
         return self.rate * age_s
 
     def key(self, score: float, published_us: int) -> float:
-        """Order by ln(score) + rate * t_i."""
+        """Return ln(score) + rate * t_i."""
         return _log_key(self, score, published_us)
 
     def fresh(self, score: float, published_us: int, now_us: int) -> float:
-        """Give score * exp(-rate * age)."""
+        """Return score * exp(-rate * age)."""
         age_s = max(0, now_us - published_us) / SECOND_US
         return score * math.exp(-self.rate * age_s)
 
@@ -71,17 +71,17 @@ class Polynomial:
         _read_landmark(self)
 
     def log_g(self, age_s: float) -> float:
-        """Give ln g."""
+        """Return ln g."""
         return self.exponent * _log(age_s)
 
     def key(self, score: float, published_us: int) -> float:
-        """Order by ln(score) + exponent * ln(t_i - L)."""
+        """Return ln(score) + exponent * ln(t_i - L)."""
         return _log_key(self, score, published_us)
 
     def fresh(self, score: float, published_us: int, now_us: int) -> float:
-        """Give score * ((t_i - L) / (t - L)) ** exponent."""
-        faded = _ratio(_age_s(self, published_us), _age_s(self, now_us))
-        return score * math.pow(faded, self.exponent)
+        """Return score * ((t_i - L) / (t - L)) ** exponent."""
+        share = _ratio(_age_s(self, published_us), _age_s(self, now_us))
+        return score * math.pow(share, self.exponent)
 
 
 @dataclass(frozen=True)
@@ -95,26 +95,26 @@ class Logarithmic:
         _read_landmark(self)
 
     def log_g(self, age_s: float) -> float:
-        """Give ln g."""
+        """Return ln g."""
         return _log(math.log1p(max(0.0, age_s)))
 
     def key(self, score: float, published_us: int) -> float:
-        """Order by ln(score) + ln ln(1 + t_i - L)."""
+        """Return ln(score) + ln ln(1 + t_i - L)."""
         return _log_key(self, score, published_us)
 
     def fresh(self, score: float, published_us: int, now_us: int) -> float:
-        """Give score * ln(1 + t_i - L) / ln(1 + t - L)."""
+        """Return score * ln(1 + t_i - L) / ln(1 + t - L)."""
         then, now = (math.log1p(max(0.0, _age_s(self, us))) for us in (published_us, now_us))
         return score * _ratio(then, now)
 
 
-class _Forward(Protocol):
+class _ForwardDecay(Protocol):
     @property
     def landmark(self) -> float: ...
     def log_g(self, age_s: float) -> float: ...
 
 
-def _read_landmark(decay: _Forward) -> None:
+def _read_landmark(decay: _ForwardDecay) -> None:
     try:
         landmark = parse_time_us(decay.landmark) / SECOND_US
     except InvalidValue as error:
@@ -126,16 +126,16 @@ def _log(x: float) -> float:
     return math.log(x) if x > 0 else -math.inf
 
 
-def _log_key(decay: _Forward, score: float, published_us: int) -> float:
+def _log_key(decay: _ForwardDecay, score: float, published_us: int) -> float:
     if score <= 0:
         return -math.inf
     return _log(score) + decay.log_g(_age_s(decay, published_us))
 
 
-def _age_s(decay: _Forward, us: int) -> float:
+def _age_s(decay: _ForwardDecay, us: int) -> float:
     return us / SECOND_US - decay.landmark
 
 
 def _ratio(then: float, now: float) -> float:
-    """Give then / now within [0, 1]; where `now` is not after the landmark nothing has faded."""
+    """Return then / now within [0, 1]; 1 where `now` is not after the landmark."""
     return min(1.0, max(0.0, then) / now) if now > 0 else 1.0

@@ -10,22 +10,22 @@ from tidings.score.protocol import Prefers
 
 @dataclass(frozen=True)
 class Exact:
-    """The subscription's `score` (1 where none is given); a subscriber's rank is its best one."""
+    """The subscription's `score`, by default 1; the rank of a subscriber is its best score."""
 
     name: ClassVar[str] = "exact"
     partial: ClassVar[bool] = False
 
     def prepare(self, subscriptions: Sequence[Subscription], prefers: Prefers) -> "Exact":
-        """Need nothing of the other subscriptions."""
+        """Return the scorer itself: it depends on one subscription at a time."""
         return self
 
     def rank(self, event: Event, hits: Sequence[Subscription]) -> float | None:
-        """Give the best score of the matching subscriptions."""
+        """Return the best score of the matching subscriptions."""
         scores = (self.score(event, hit) for hit in hits)
         return max((score for score in scores if score is not None), default=None)
 
     def score(self, event: Event, hit: Subscription) -> float | None:
-        """Give the score of the subscription, if it matches."""
+        """Return the score of the subscription, if it matches."""
         if not hit.matches(event):
             return None
         return 1.0 if hit.score is None else hit.score

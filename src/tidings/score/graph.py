@@ -1,7 +1,8 @@
-"""The preference graph (TKS 4.2.1): a subscriber's predicates, and how they relate to each other.
+"""The preference graph (TKS 4.2.1): the predicates of a subscriber and the relations between them.
 
-The predicates of all subscriptions of one subscriber are the nodes; within one subscription, every
-pair gives an edge from the more to the less preferred, as heavy as the ratio of their preferences.
+The nodes are the predicates of all subscriptions of one subscriber. Within one subscription, every
+pair of predicates has an edge from the more to the less preferred one, whose weight is the ratio of
+their preferences.
 """
 
 import math
@@ -23,15 +24,15 @@ AGGREGATES: Final[dict[str, Callable[[Sequence[float]], float]]] = {
     "sum": math.fsum,
 }
 MOST_PAIRS: Final = 1_000_000
-"""Pairs of predicates of one subscriber: those of one subscription with 1,414 predicates."""
+"""The most pairs of predicates of one subscriber: those of a subscription with 1,414 predicates."""
 
 
 @dataclass(frozen=True)
 class Graph:
     """lambda * F(satisfied edges) + (1 - lambda) * F(satisfied predicates) (TKS Def. 4.2.3).
 
-    F is the mean; `aggregate="sum"` adds instead, as TKS algorithms A.2 and B.2 do. A space with
-    fewer active predicates than `threshold` is silent.
+    F is the mean, or with `aggregate="sum"` the sum, as in TKS algorithms A.2 and B.2. A graph with
+    fewer active predicates than `threshold` scores nothing.
     """
 
     lambda_: float = 0.5
@@ -47,11 +48,11 @@ class Graph:
 
     def prepare(self, subscriptions: Sequence[Subscription], prefers: Prefers) -> "GraphRanker":
         """Merge the predicates of all subscriptions into one graph."""
-        return GraphRanker(self, space(subscriptions))
+        return GraphRanker(self, preference_graph(subscriptions))
 
 
 @dataclass(frozen=True)
-class Space:
+class PreferenceGraph:
     """A personalised subscription graph (TKS Def. 3.2.2): preferred nodes, weighted edges."""
 
     preferences: Mapping[Predicate, float]
@@ -63,31 +64,31 @@ class GraphRanker:
     """One subscriber's graph."""
 
     scorer: Graph
-    space: Space
+    graph: PreferenceGraph
 
     def rank(self, event: Event, hits: Sequence[Subscription]) -> float | None:
-        """Score the whole space; `hits` only say that something of it holds."""
-        return self._relevance(event, self.space) if hits else None
+        """Score the whole graph; `hits` only tell that some predicate holds."""
+        return self._relevance(event, self.graph) if hits else None
 
     def score(self, event: Event, hit: Subscription) -> float | None:
-        """Score the space of one subscription alone."""
-        return self._relevance(event, space([hit]))
+        """Score the graph of one subscription alone."""
+        return self._relevance(event, preference_graph([hit]))
 
-    def _relevance(self, event: Event, graph: Space) -> float | None:
+    def _relevance(self, event: Event, graph: PreferenceGraph) -> float | None:
         if len(graph.preferences) < self.scorer.threshold:
             return None
-        held = {part for part in graph.preferences if part.holds(event.tokens)}
-        nodes = [graph.preferences[part] for part in graph.preferences if part in held]
-        edges = [weight for edge, weight in graph.edges.items() if held.issuperset(edge)]
-        total, share = AGGREGATES[self.scorer.aggregate], self.scorer.lambda_
-        relevance = rounded(share * total(edges) + (1 - share) * total(nodes))
+        holding = {node for node in graph.preferences if node.holds(event.tokens)}
+        nodes = [weight for node, weight in graph.preferences.items() if node in holding]
+        edges = [weight for edge, weight in graph.edges.items() if holding.issuperset(edge)]
+        aggregate, share = AGGREGATES[self.scorer.aggregate], self.scorer.lambda_
+        relevance = rounded(share * aggregate(edges) + (1 - share) * aggregate(nodes))
         return relevance if relevance > 0 else None
 
 
-def space(subscriptions: Iterable[Subscription]) -> Space:
-    """Build the graph (TKS Alg. A.1): the same node or edge keeps its largest weight.
+def preference_graph(subscriptions: Iterable[Subscription]) -> PreferenceGraph:
+    """Build the graph (TKS Alg. A.1): a node or edge that occurs twice keeps its largest weight.
 
-    Only active predicates are in it: inactive ones are disabled, dead ones removed.
+    It contains active predicates only: inactive ones are disabled, dead ones removed.
     """
     preferences: dict[Predicate, float] = {}
     edges: dict[Edge, float] = {}
@@ -106,7 +107,7 @@ def space(subscriptions: Iterable[Subscription]) -> Space:
             preferences[node] = max(preference, preferences.get(node, 0.0))
         for edge, weight in _relations(local):
             edges[edge] = max(weight, edges.get(edge, 0.0))
-    return Space(preferences, edges)
+    return PreferenceGraph(preferences, edges)
 
 
 def _active(subscription: Subscription) -> list[Weighted]:
@@ -114,7 +115,7 @@ def _active(subscription: Subscription) -> list[Weighted]:
 
 
 def _relations(preferences: Mapping[Predicate, float]) -> Iterable[tuple[Edge, float]]:
-    """Give the edges of one subscription; equals stand in written order, a 0 has no edge."""
+    """Yield the edges of one subscription; equal preferences keep their order, 0 has no edge."""
     for (one, first), (other, second) in combinations(preferences.items(), 2):
         if first > 0 and second > 0:
             high, low = (one, other) if first >= second else (other, one)

@@ -22,15 +22,15 @@ AGGREGATES: Final[dict[str, Callable[[Sequence[float]], float]]] = {
 }
 
 _NAMED: Final = 8
-"""How many of a long cycle are named at its either end."""
+"""How many items of a long cycle an error names at each end."""
 
 
 @dataclass(frozen=True)
 class Preference:
     """F over the prefranks of the most specific matching subscriptions (PREF Def. 5).
 
-    F is `aggregate`: max, mean, min, or sum, the sum weighted by `weights` of subscription ids (1
-    where none is given).
+    F is `aggregate`: max, mean, min or sum. A sum is weighted by `weights`, a mapping from
+    subscription ids; the default weight is 1.
     """
 
     aggregate: str = "max"
@@ -41,9 +41,9 @@ class Preference:
     @validate.guarded_by(InvalidPolicy)
     def __post_init__(self) -> None:
         if isinstance(self.aggregate, str):
-            given = validate.plain_text(self.aggregate)
-            same = given in ("weighted sum", "weighted-sum", "weighted_sum")
-            object.__setattr__(self, "aggregate", "sum" if same else given)
+            name = validate.plain_text(self.aggregate)
+            weighted = name in ("weighted sum", "weighted-sum", "weighted_sum")
+            object.__setattr__(self, "aggregate", "sum" if weighted else name)
         validate.choice("aggregate", self.aggregate, AGGREGATES)
         rule = "weights are a mapping of ids of subscriptions to numbers"
         weights = validate.mapping(rule, self.weights, InvalidPolicy)
@@ -61,52 +61,54 @@ class Preference:
         ranks = all_prefranks(subscriptions, prefers)
         return PreferenceRanker(self, ranks, covers_among(subscriptions))
 
-    def worths(self, subscriptions: Sequence[Subscription], prefers: Prefers) -> list[float]:
-        """Give what each counts for where it is most specific: its prefrank, weighed."""
+    def weighted_prefranks(
+        self, subscriptions: Sequence[Subscription], prefers: Prefers
+    ) -> list[float]:
+        """Return the weighted prefrank of each subscription."""
         ranks = all_prefranks(subscriptions, prefers)
-        return [ranks[each.id] * self.weights.get(each.id, 1.0) for each in subscriptions]
+        return [ranks[s.id] * self.weights.get(s.id, 1.0) for s in subscriptions]
 
 
 @dataclass(frozen=True)
 class PreferenceRanker:
-    """One subscriber's prefranks, and for each subscription those that it strictly covers."""
+    """The prefranks of one subscriber, and for each subscription those that it strictly covers."""
 
     scorer: Preference
     prefranks: Mapping[str, float]
     covered: Mapping[str, frozenset[str]]
 
     def rank(self, event: Event, hits: Sequence[Subscription]) -> float | None:
-        """Aggregate over the most specific of the subscriptions that match."""
+        """Return the aggregate over the most specific of the subscriptions that match."""
         matching = {hit.id for hit in hits if hit.matches(event)}
-        ranks = [self._weighed(hit) for hit in self.most_specific(matching)]
+        ranks = [self._weighted(hit) for hit in self.most_specific(matching)]
         return AGGREGATES[self.scorer.aggregate](ranks) if ranks else None
 
     def score(self, event: Event, hit: Subscription) -> float | None:
-        """Give the prefrank of the subscription, if it matches."""
+        """Return the prefrank of the subscription, if it matches."""
         return self.prefranks[hit.id] if hit.matches(event) else None
 
     def most_specific(self, matching: Iterable[str]) -> list[str]:
-        """Give those that strictly cover no other of `matching`, in order of their ids."""
-        found = set(matching)
-        return sorted(each for each in found if not self.covered[each] & found)
+        """Return the ids that strictly cover no other of `matching`, sorted."""
+        ids = set(matching)
+        return sorted(wide for wide in ids if not self.covered[wide] & ids)
 
-    def _weighed(self, subscription: str) -> float:
+    def _weighted(self, subscription: str) -> float:
         return self.prefranks[subscription] * self.scorer.weights.get(subscription, 1.0)
 
 
 def covers_among(subscriptions: Sequence[Subscription]) -> dict[str, frozenset[str]]:
-    """Find what `strict_covers` finds, without comparing all pairs."""
-    found = strictly_covered(
-        [each.conjunctions for each in subscriptions], [0] * len(subscriptions)
+    """Return the answer of `strict_covers`, without comparing all pairs."""
+    covered = strictly_covered(
+        [subscription.conjunctions for subscription in subscriptions], [0] * len(subscriptions)
     )
     return {
-        wide.id: frozenset(subscriptions[place].id for place in found.of(number).tolist())
+        wide.id: frozenset(subscriptions[place].id for place in covered.of(number).tolist())
         for number, wide in enumerate(subscriptions)
     }
 
 
 def strict_covers(subscriptions: Sequence[Subscription]) -> dict[str, frozenset[str]]:
-    """Find, by scan, for each subscription the others that it strictly covers (PREF Def. 4)."""
+    """Return for each subscription the others that it strictly covers (PREF Def. 4), by a scan."""
     return {
         wide.id: frozenset(
             narrow.id
@@ -118,18 +120,18 @@ def strict_covers(subscriptions: Sequence[Subscription]) -> dict[str, frozenset[
 
 
 def all_prefranks(subscriptions: Sequence[Subscription], prefers: Prefers) -> dict[str, float]:
-    """Give the prefranks of a subscriber's subscriptions; one that is given wins over a derived."""
-    given = {each.id: each.prefrank for each in subscriptions if each.prefrank is not None}
-    if len(given) == len(subscriptions):
-        return given
-    known = {each.id for each in subscriptions}
-    return prefranks(known, [pair for pair in prefers if known.issuperset(pair)]) | given
+    """Return the prefranks of a subscriber's subscriptions; explicit ones override derived ones."""
+    explicit = {s.id: s.prefrank for s in subscriptions if s.prefrank is not None}
+    if len(explicit) == len(subscriptions):
+        return explicit
+    ids = {subscription.id for subscription in subscriptions}
+    return prefranks(ids, [pair for pair in prefers if ids.issuperset(pair)]) | explicit
 
 
 def winnow(items: Iterable[str], prefers: Prefers) -> list[set[str]]:
-    """Give the winnow levels (PREF 3.1): level 1 are the undominated, level 2 those after, ...
+    """Return the winnow levels (PREF 3.1): undominated items first, then those below, and so on.
 
-    An item is on the level after the last of those that dominate it; linear in the preferences.
+    An item is one level below the lowest of those that dominate it; linear in the preferences.
 
     >>> [sorted(level) for level in winnow("abc", [("a", "b"), ("b", "c")])]
     [['a'], ['b'], ['c']]
@@ -155,7 +157,7 @@ def winnow(items: Iterable[str], prefers: Prefers) -> list[set[str]]:
 
 
 def prefranks(items: Iterable[str], prefers: Prefers) -> dict[str, float]:
-    """Derive prefrank = (D + 1 - (l - 1)) / (D + 1) from winnow levels l (PREF Fig. 3).
+    """Return prefrank = (D + 1 - (l - 1)) / (D + 1) by winnow levels l (PREF Fig. 3).
 
     D, the edges on the longest path, is one less than the number of levels.
 
@@ -168,7 +170,7 @@ def prefranks(items: Iterable[str], prefers: Prefers) -> dict[str, float]:
 
 
 def _cycle(items: set[str], prefers: Prefers) -> str:
-    """Name a cycle among items that are all dominated: walk up until one comes again."""
+    """Return a cycle as text; all items are dominated, so walking up must meet one twice."""
     better: dict[str, list[str]] = defaultdict(list)
     for high, low in prefers:
         if high in items:

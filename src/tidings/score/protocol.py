@@ -1,4 +1,4 @@
-"""What a scorer is: how much a subscriber, or one subscription, wants an event."""
+"""The protocols of scorers and decays: how much a subscriber wants an event, and how it fades."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
@@ -6,20 +6,21 @@ from typing import ClassVar, Protocol
 from tidings.model.records import Event, Subscription
 
 Prefers = Sequence[tuple[str, str]]
+"""Pairs of subscription ids, the preferred one first."""
 
 
 class Ranker(Protocol):
     """A scorer prepared for the subscriptions of one subscriber."""
 
     def rank(self, event: Event, hits: Sequence[Subscription]) -> float | None:
-        """Give the subscriber's rank of `event`; `hits` are its subscriptions that found it."""
+        """Return the subscriber's rank of `event`; `hits` are its subscriptions that found it."""
 
     def score(self, event: Event, hit: Subscription) -> float | None:
-        """Give the score of one subscription for `event` (the direction "target")."""
+        """Return the score of one subscription for `event` (the direction "target")."""
 
 
 class Scorer(Protocol):
-    """A part of a policy; `partial` scorers also take subscriptions that only touch an event."""
+    """A part of a policy; a `partial` scorer also scores events that match only some predicates."""
 
     name: ClassVar[str]
     partial: ClassVar[bool]
@@ -34,7 +35,7 @@ class Decay(Protocol):
     name: ClassVar[str]
 
     def key(self, score: float, published_us: int) -> float:
-        """Give the order of fresh scores, larger is better, the same at every time."""
+        """Return a key that orders fresh scores at any time; larger is better."""
 
     def fresh(self, score: float, published_us: int, now_us: int) -> float:
-        """Give the fresh score at a time not before the publication."""
+        """Return the fresh score at a time not before the publication."""

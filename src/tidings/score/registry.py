@@ -1,4 +1,4 @@
-"""The scorers and decays by name."""
+"""Registries of the scorers and decays."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Relaxed matching (RPS 2): some predicate holds, and those that hold add their weights."""
+"""Relaxed matching (RPS 2): the score aggregates the weights of the predicates that hold."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -21,9 +21,9 @@ AGGREGATES: Final[dict[str, Aggregate]] = {
 
 @dataclass(frozen=True)
 class Relaxed:
-    """The aggregate of the weights that hold; of several disjuncts the best counts.
+    """The aggregate of the weights of predicates that hold; the best disjunct counts.
 
-    A weight counts times the probability of its attribute, where the event has one.
+    A weight is multiplied by the probability of its attribute, if the event has one.
 
     `aggregate` is a name or any monotone function of a list of weights.
     """
@@ -37,15 +37,15 @@ class Relaxed:
             validate.choice("aggregate", self.aggregate, AGGREGATES)
 
     def prepare(self, subscriptions: Sequence[Subscription], prefers: Prefers) -> "Relaxed":
-        """Need nothing of the other subscriptions."""
+        """Return the scorer itself: it depends on one subscription at a time."""
         return self
 
     def rank(self, event: Event, hits: Sequence[Subscription]) -> float | None:
-        """Give the best score of the touching subscriptions."""
+        """Return the best score of the subscriptions, of which some predicate holds."""
         return _best(self.score(event, hit) for hit in hits)
 
     def score(self, event: Event, hit: Subscription) -> float | None:
-        """Give the score of the best group of predicates of which some hold."""
+        """Return the score of the best group of predicates of which some hold."""
         return _best(self._group(event, group) for group in hit.groups)
 
     def _group(self, event: Event, group: Iterable[Weighted]) -> float | None:
@@ -56,8 +56,10 @@ class Relaxed:
         ]
         if not weights:
             return None
-        total = AGGREGATES[self.aggregate] if isinstance(self.aggregate, str) else self.aggregate
-        return rounded(total(weights))
+        aggregate = self.aggregate
+        if isinstance(aggregate, str):
+            aggregate = AGGREGATES[aggregate]
+        return rounded(aggregate(weights))
 
 
 def _best(scores: Iterable[float | None]) -> float | None:

@@ -1,4 +1,4 @@
-"""Over which events, and when? Windows are pure state machines with snapshots."""
+"""Over which events, and when? Windows are pure state machines that can be saved."""
 
 from tidings.window.protocol import Chooser, Moment, Pick, Window, WindowPart
 from tidings.window.registry import WINDOWS

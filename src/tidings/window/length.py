@@ -8,6 +8,7 @@ from tidings.model import validate
 from tidings.model.values import SECOND_US, format_duration, parse_duration_us
 
 _LONGEST_US: Final = 1_000 * 366 * 86_400 * SECOND_US
+"""A thousand years."""
 COUNTS: Final = ("matching", "published")
 
 
@@ -19,13 +20,13 @@ class Length:
     us: int | None = None
 
     def to_form(self) -> int | str:
-        """Give it as people write it."""
+        """Return the form that users write."""
         return format_duration(self.us) if self.us is not None else self.count or 0
 
 
 @validate.guarded_by(InvalidPolicy)
 def length(what: str, value: Any) -> Length:
-    """Read a count (`100`) or a duration (`"30m"`, a timedelta); 0 is refused.
+    """Return the length of a count (`100`) or a duration (`"30m"`, a timedelta); not 0.
 
     >>> length("length", "30m").us
     1800000000
@@ -44,13 +45,13 @@ def length(what: str, value: Any) -> Length:
 
 
 def read_lengths(part: object, *names: str) -> None:
-    """Let the named parameters of a frozen part be given as counts or durations."""
+    """Replace the named parameters of a frozen part, counts or durations, by their lengths."""
     for name in names:
         object.__setattr__(part, name, length(name, getattr(part, name)))
 
 
 def check_count(count: str, size: Length | None) -> None:
-    """Check what a count counts: matching or published events, the latter for counts only."""
+    """Check the kind of events that a length counts; "published" needs a length that is a count."""
     validate.choice("count", count, COUNTS)
     if count == "published" and (size is None or size.count is None):
-        raise InvalidPolicy('count="published" goes with a length that is a count')
+        raise InvalidPolicy('count="published" needs a length that is a count')

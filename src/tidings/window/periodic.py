@@ -1,4 +1,4 @@
-"""Periodic delivery (PREF Def. 12): disjoint periods, each chosen from when it has passed."""
+"""Periodic delivery (PREF Def. 12): disjoint periods, with a choice at the end of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tidings.model import validate
 from tidings.model.records import Match
 from tidings.model.values import format_time, parse_time_us
 from tidings.window import snapshot_fields
-from tidings.window.buffer import Axis, Recent, extent, newest_us, picks
+from tidings.window.buffer import Axis, MatchBuffer, describe_window, newest_us, number_picks
 from tidings.window.length import check_count, read_lengths
 from tidings.window.protocol import Chooser, Moment, Pick
 from tidings.window.snapshot_fields import FAR
@@ -19,7 +19,7 @@ from tidings.window.snapshot_fields import FAR
 class Periodic:
     """Periods [t, t + length) of publication time, aligned to `origin`, or groups of events.
 
-    With `wait`, the matches of a period with fewer than k stay for the next one.
+    With `wait`, the matches of a period with fewer than k are carried over to the next one.
     """
 
     length: Any
@@ -38,7 +38,7 @@ class Periodic:
             raise InvalidPolicy(f"origin: {error}") from None
         default = isinstance(self.origin, int | float) and origin_us == 0
         if not default and self.length.us is None:
-            raise InvalidPolicy("an origin goes with a length that is a duration")
+            raise InvalidPolicy("an origin needs a length that is a duration")
         if not isinstance(self.origin, int | float | str):
             object.__setattr__(self, "origin", format_time(origin_us))
 
@@ -48,55 +48,55 @@ class Periodic:
 
 
 class PeriodicWindow:
-    """The matches of the open period, and its end; no period is open without a match."""
+    """The matches of the open period, and its end; the first match opens a period."""
 
     def __init__(self, part: Periodic, chooser: Chooser) -> None:
         self._part = part
         self._chooser = chooser
         self._axis = Axis(part.length, part.count)
         self._origin = parse_time_us(part.origin)
-        self._recent = Recent(None)
+        self._buffer = MatchBuffer(None)
         self._end: int | None = None
 
     def offer(self, match: Match, now: Moment) -> list[Pick]:
         """Close the period before the match, add it, and close the group that it completes."""
         due = self.advance(Moment(now.us, now.sequence - 1))
-        entry = self._recent.add(match)
+        entry = self._buffer.add(match)
         if self._end is None:
-            periods = (self._axis.place(entry) - self._origin) // self._axis.size + 1
+            periods = (self._axis.coordinate(entry) - self._origin) // self._axis.size + 1
             self._end = self._origin + periods * self._axis.size
         return due + self.advance(now)
 
     def advance(self, now: Moment) -> list[Pick]:
         """Close the open period if the stream has passed its end."""
-        if self._end is None or not self._axis.passed(self._end, now, self._recent.seen):
+        if self._end is None or not self._axis.passed(self._end, now, self._buffer.seen):
             return []
-        matches, end = self._recent.matches, self._end
+        matches, end = self._buffer.matches, self._end
         self._end = None
         if self._part.wait and len(matches) < self._chooser.k:
             return []
-        self._recent.keep(())
+        self._buffer.retain(())
         timed = self._axis.kind == "time"
         return self._choose(matches, end if timed else newest_us(matches), end)
 
     def current(self, now: Moment) -> list[Pick]:
         """Choose from the period so far."""
-        matches = self._recent.matches
+        matches = self._buffer.matches
         return self._choose(matches, now.us, self._end) if matches else []
 
     def _choose(self, matches: list[Match], at_us: int, end: int | None) -> list[Pick]:
-        window = extent(self._part.name, matches, at_us)
+        window = describe_window(self._part.name, matches, at_us)
         if self._axis.kind == "time" and end is not None:
             window |= {"start": format_time(end - self._axis.size), "end": format_time(end)}
-        return picks(self._chooser.choose(matches, at_us), window, at_us)
+        return number_picks(self._chooser.choose(matches, at_us), window, at_us)
 
     def snapshot(self) -> dict[str, Any]:
-        """Give the state as JSON."""
-        return self._recent.snapshot() | {"end": self._end}
+        """Return the state as JSON."""
+        return self._buffer.snapshot() | {"end": self._end}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a snapshot."""
-        self._recent.restore(state)
+        """Continue from a snapshot."""
+        self._buffer.restore(state)
         self._end = snapshot_fields.whole(state, "end", -FAR, FAR, missing=True)
-        if self._end is not None and not self._recent.matches:
-            raise InvalidForm("field 'end' is null in a window without matches")
+        if self._end is not None and not self._buffer.matches:
+            raise InvalidForm("field 'end' must be null in a window without matches")

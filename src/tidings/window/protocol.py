@@ -1,4 +1,4 @@
-"""What a window is: over which events, and when? A pure state machine, driven by event time."""
+"""The protocol of windows: pure state machines, driven by event time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from tidings.model.records import Match
 
 
 class Moment(NamedTuple):
-    """Where a stream is: event time, and the number of publications so far."""
+    """A point in a stream: event time, and the number of publications so far."""
 
     us: int
     sequence: int
@@ -16,7 +16,7 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True)
 class Pick:
-    """A match that a window delivers: its fresh rank, its position, and the window it won in."""
+    """A match that a window delivers: its fresh rank, its position, and the window it came from."""
 
     match: Match
     rank: float
@@ -26,7 +26,7 @@ class Pick:
 
 
 class Chooser(Protocol):
-    """The stages behind a window: freshness and diversity, for one subscriber's k."""
+    """The stages behind a window: decay and diversity, for one subscriber's k."""
 
     @property
     def k(self) -> int: ...
@@ -42,29 +42,29 @@ class Chooser(Protocol):
         """Choose at most k, in order of choice, with their fresh ranks."""
 
     def ranked(self, matches: Sequence[Match], now_us: int) -> list[tuple[Match, float]]:
-        """Give all of them, best fresh rank first."""
+        """Return all matches, best fresh rank first."""
 
     def divrank(self, matches: Sequence[Match], now_us: int) -> float:
-        """Give the diversity-aware rank of a set (PREF Def. 10)."""
+        """Return the diversity-aware rank of a set (PREF Def. 10)."""
 
 
 class Window(Protocol):
     """The state of one subscriber's window; matches are offered in order of publication."""
 
     def offer(self, match: Match, now: Moment) -> list[Pick]:
-        """Take a match published at `now`, and give what is delivered because of it."""
+        """Add a match published at `now`, and return the deliveries that it causes."""
 
     def advance(self, now: Moment) -> list[Pick]:
-        """Say that the stream has come to `now`, and give what is due by then."""
+        """Advance the stream to `now`, and return the deliveries that are due by then."""
 
     def current(self, now: Moment) -> list[Pick]:
-        """Give the list as it stands, on demand; nothing changes."""
+        """Return the current list, on demand, without changing the state."""
 
     def snapshot(self) -> dict[str, Any]:
-        """Give the state as JSON."""
+        """Return the state as JSON."""
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
 
 
 class WindowPart(Protocol):

@@ -1,4 +1,4 @@
-"""The windows by name."""
+"""Registry of the windows."""
 
 from typing import Final
 

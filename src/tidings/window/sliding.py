@@ -1,4 +1,4 @@
-"""Sliding-window delivery (PREF Def. 13): after every match, the chosen k of the last w."""
+"""Sliding windows (PREF Def. 13): after every match, a choice from the last w."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tidings.model import validate
 from tidings.model.records import Match
-from tidings.window.buffer import Recent
+from tidings.window.buffer import MatchBuffer
 from tidings.window.deliver_once import DELIVERED, OnceOnly
 from tidings.window.length import check_count, read_lengths
 from tidings.window.protocol import Chooser, Moment, Pick
@@ -14,10 +14,10 @@ from tidings.window.protocol import Chooser, Moment, Pick
 
 @dataclass(frozen=True)
 class Sliding:
-    """What is chosen and was not delivered before is delivered.
+    """Delivers chosen events that were not delivered before.
 
-    Delivered events keep their place among the candidates (PREF 5.2); `delivered="leave"` frees it
-    (TKS 4.3). `wait` holds until there are k candidates.
+    Delivered events stay candidates (PREF 5.2), unless `delivered="leave"` (TKS 4.3). With `wait`,
+    nothing is chosen until there are k candidates.
     """
 
     length: Any
@@ -38,32 +38,32 @@ class Sliding:
 
 
 class SlidingWindow:
-    """The last w matches, and which of them were delivered."""
+    """The last w matches, and the ones that were delivered."""
 
     def __init__(self, part: Sliding, chooser: Chooser) -> None:
-        self._recent = Recent(part.length, part.count)
+        self._buffer = MatchBuffer(part.length, part.count)
         self._once = OnceOnly(part, chooser)
 
     def offer(self, match: Match, now: Moment) -> list[Pick]:
-        """Slide over the match, and choose."""
-        self._recent.add(match)
-        self._recent.expire(now)
-        self._once.forget(self._recent.matches)
-        return self._once.deliver(self._recent.matches, now.us)
+        """Add the match, expire old ones, and choose."""
+        self._buffer.add(match)
+        self._buffer.expire(now)
+        self._once.forget(self._buffer.matches)
+        return self._once.deliver(self._buffer.matches, now.us)
 
     def advance(self, now: Moment) -> list[Pick]:
-        """Do nothing: only a match is a reason to choose."""
+        """Return nothing: only a match triggers a choice."""
         return []
 
     def current(self, now: Moment) -> list[Pick]:
-        """Choose from what the window holds now."""
-        return self._once.current(self._recent.at(now), now.us)
+        """Choose from the matches in the window now."""
+        return self._once.current(self._buffer.within(now), now.us)
 
     def snapshot(self) -> dict[str, Any]:
-        """Give the state as JSON."""
-        return self._recent.snapshot() | self._once.snapshot()
+        """Return the state as JSON."""
+        return self._buffer.snapshot() | self._once.snapshot()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a snapshot."""
-        self._recent.restore(state)
+        """Continue from a snapshot."""
+        self._buffer.restore(state)
         self._once.restore(state)

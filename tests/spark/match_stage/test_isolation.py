@@ -298,7 +298,7 @@ def test_an_owner_that_cannot_be_laid_is_ranked_by_its_own_scorer(
     wanted = [Subscription(f"s{name}", name, "n >= 3", prefrank=0.5) for name in ("ann", "bob")]
     given = members([Subscriber("ann"), Subscriber("bob")], wanted)
     expected = ranks(served_of(given, sealed=sealed))
-    worths = Preference.worths
+    worths = Preference.weighted_prefranks
 
     def failing(self: Preference, subscriptions: Any, prefers: Any) -> list[float]:
         if any(each.subscriber == "bob" for each in subscriptions):
@@ -308,7 +308,7 @@ def test_an_owner_that_cannot_be_laid_is_ranked_by_its_own_scorer(
     def unprepared(*_: object) -> Any:
         raise LookupError("no such cover")
 
-    monkeypatch.setattr(Preference, "worths", failing)
+    monkeypatch.setattr(Preference, "weighted_prefranks", failing)
     assert ranks(served_of(given, sealed=sealed)) == expected
     monkeypatch.setattr(Preference, "prepare", unprepared)
     served = served_of(given, sealed=sealed)

@@ -74,7 +74,7 @@ def table_position(table: Int64s, hashes: UInt64s, wanted: Any) -> int:
 
 @kernel
 def number_hashes(hashes: UInt64s, numbers: Int64s) -> int:
-    """Number the distinct hashes from 0 in order of first occurrence; return their count."""
+    """Assign numbers to distinct hashes in order of first occurrence; return their count."""
     size = 16
     while size < 2 * len(hashes):  # at most half full, so that probes stay short
         size *= 2

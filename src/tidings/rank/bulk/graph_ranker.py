@@ -17,7 +17,7 @@ from tidings.rank.bulk.rank_table import EPOCHS, MOST_WORTH, Layout, Ledger
 from tidings.rank.bulk.span_pool import Spans, room
 from tidings.rank.matches import Matches
 from tidings.score import Scorer
-from tidings.score.graph import Graph, Space, space
+from tidings.score.graph import Graph, PreferenceGraph, preference_graph
 
 Numbers = Mapping[Predicate, int]
 
@@ -108,7 +108,7 @@ class SatisfiedGraph:
                 self._lay(owner, owner.scorer)
 
     def _lay(self, owner: Owner, scorer: Graph) -> None:
-        made = space(owner.owned.values())
+        made = preference_graph(owner.owned.values())
         number = {part: at for at, part in enumerate(made.preferences)}
         whose = owner.number if len(number) >= scorer.threshold else -1
         self._people = room(self._people, owner.number + 1)
@@ -174,7 +174,7 @@ def _nodes_of(subscription: Subscription, number: Numbers) -> npt.NDArray[Any]:
     return np.array([number.get(part.predicate, -1) for part in parts], np.int32)
 
 
-def _edges(made: Space, number: Numbers) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def _edges(made: PreferenceGraph, number: Numbers) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Give the edges, each at the earlier of its nodes, and where those of each node begin."""
     ends = sorted((sorted((number[a], number[b])), weight) for (a, b), weight in made.edges.items())
     found = np.zeros(len(ends), EDGE)
@@ -184,7 +184,7 @@ def _edges(made: Space, number: Numbers) -> tuple[npt.NDArray[Any], npt.NDArray[
     return found, spans
 
 
-def _nodes(made: Space, spans: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _nodes(made: PreferenceGraph, spans: npt.NDArray[Any]) -> npt.NDArray[Any]:
     found = np.zeros(len(made.preferences), NODE)
     found["preference"] = list(made.preferences.values())
     found["first"], found["size"] = spans[:-1], np.diff(spans)

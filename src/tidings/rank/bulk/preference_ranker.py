@@ -71,7 +71,7 @@ class MostSpecific:
         scorer, owned = owner.scorer, list(owner.owned.values())
         if isinstance(scorer, Preference):
             self._ledger.aggregate(owner.number, scorer.aggregate)
-            return scorer.worths(owned, owner.subscriber.prefers)
+            return scorer.weighted_prefranks(owned, owner.subscriber.prefers)
         self._ledger.aggregate(owner.number, "max")
         return [1.0 if each.score is None else each.score for each in owned]
 
