@@ -37,7 +37,7 @@ from timing import timed
 
 import tidings.spark as ts
 from tidings.formats.files import write_events
-from tidings.index_files.publisher import FEWEST, SHARE, Publisher
+from tidings.index_files.publisher import CHANGED_SHARE, MIN_CHANGED, Publisher
 from tidings.model.records import Event, Subscription
 from tidings.policy import Subscriber
 from tidings.rank.matcher import Matcher
@@ -58,7 +58,7 @@ def main() -> None:
         with open_store(folder / "people.db") as store:
             crowd = Crowd(store, wanted.subscriptions)
             result["load_s"] = timed(crowd.load)[1]
-            with Publisher(folder / "index", store.history, fewest=wanted.fewest) as publisher:
+            with Publisher(folder / "index", store.history, min_changed=wanted.fewest) as publisher:
                 result["begin_s"] = timed(publisher.publish)[1]
                 publisher.follow()
                 query = Query(spark, folder, publisher, wanted.events)
@@ -75,7 +75,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--events", type=int, default=200, help="of each batch")
     parser.add_argument("--many", type=int, default=1_000, help="of a change of many")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--fewest", type=int, default=FEWEST, help=argparse.SUPPRESS)
+    parser.add_argument("--fewest", type=int, default=MIN_CHANGED, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
     if wanted.quick:
         wanted.subscriptions, wanted.events, wanted.many = 2_000, 20, 20
@@ -166,7 +166,7 @@ class Query:
         (folder / "in").mkdir()
         reader = spark.readStream.option("maxFilesPerTrigger", 1).option("cleanSource", "delete")
         lines = reader.text(str(folder / "in"))
-        size = self._index.edition(self._index.newest()).shelves[0].size
+        size = self._index.manifest(self._index.newest()).parts[0].size
         found = ts.outcomes(lines, self._index, buckets=max(8, size // EACH))
         writer = found.writeStream.foreachBatch(self._note)
         self._query = writer.option("checkpointLocation", str(folder / "check")).start()
@@ -198,7 +198,7 @@ class Query:
 
     def base(self) -> str:
         """Give the file of the newest base."""
-        return self._index.edition(self._index.newest()).shelves[0].index
+        return self._index.manifest(self._index.newest()).parts[0].index
 
     def stop(self) -> None:
         """Let the query take what is there, so that it is not torn away in a batch, and end it."""
@@ -207,8 +207,8 @@ class Query:
 
     def _note(self, batch: DataFrame, number: int) -> None:
         rows = batch.where("kind = 'account'").select("subscriber", "rank", "position").toArrow()
-        edition = self._index.edition(self._index.pin(self._query.id, number))
-        self._seen[number] = Seen(edition.source, rows.to_pylist())
+        manifest = self._index.manifest(self._index.pin(self._query.id, number))
+        self._seen[number] = Seen(manifest.source, rows.to_pylist())
 
     def _follow(self) -> None:
         for each in self._query.recentProgress:
@@ -269,7 +269,10 @@ def rebuilt(query: Query, crowd: Crowd, wanted: argparse.Namespace) -> Row:
     known = len(query.batches)
     query.wait(lambda: len(query.batches) >= known + CALM)
     before = list(query.batches.values())[-CALM:]
-    base, many = query.base(), max(wanted.fewest, wanted.subscriptions // market.OWNED // SHARE)
+    base, many = (
+        query.base(),
+        max(wanted.fewest, wanted.subscriptions // market.OWNED // CHANGED_SHARE),
+    )
     version, began = crowd.rescore(2 * many), time.time()
     query.wait(lambda: any(each.source >= version for each in query.batches.values()))
     query.wait(lambda: query.base() != base)

@@ -31,9 +31,10 @@ from pyspark.sql import functions as f
 from timing import timed
 
 import tidings.spark as ts
-from tidings.index_files.base_files import shelf_of, write_base
-from tidings.index_files.subscriber_bundle import Member
-from tidings.index_files.versions import Edition, Folder, part_of
+from tidings.index_files.base_files import new_part, write_base
+from tidings.index_files.manifest import Manifest
+from tidings.index_files.subscriber_bundle import SubscriberBundle
+from tidings.index_files.versions import IndexFolder, part_of
 from tidings.model.conditions.predicate import Condition
 from tidings.model.records import Event, Subscription
 from tidings.policy import Subscriber
@@ -94,19 +95,19 @@ class Crowd:
             for n in range(min(CONDITIONS, subscriptions))
         ]
 
-    def part(self, part: int) -> Iterator[Member]:
+    def part(self, part: int) -> Iterator[SubscriberBundle]:
         for person in range(self._people):
             if part_of(market.owner(person), self.parts) == part:
                 yield self._member(person)
 
-    def interested(self, events: list[Event]) -> Iterator[Member]:
+    def interested(self, events: list[Event]) -> Iterator[SubscriberBundle]:
         """Those of whom some condition holds."""
         held = [any(each.holds(event.tokens) for event in events) for each in self._conditions]
         for person in range(self._people):
             if any(held[self._which(number)] for number in self._numbers(person)):
                 yield self._member(person)
 
-    def _member(self, person: int) -> Member:
+    def _member(self, person: int) -> SubscriberBundle:
         name = market.owner(person)
         wishes = [
             Subscription(
@@ -117,7 +118,7 @@ class Crowd:
             )
             for number in self._numbers(person)
         ]
-        return Member(name, Subscriber(name, POLICY), wishes)
+        return SubscriberBundle(name, Subscriber(name, POLICY), wishes)
 
     def _numbers(self, person: int) -> range:
         return range(person * market.OWNED, (person + 1) * market.OWNED)
@@ -126,16 +127,16 @@ class Crowd:
         return number * 7919 % len(self._conditions)
 
 
-def sealed(crowd: Crowd, place: Path) -> Folder:
+def sealed(crowd: Crowd, place: Path) -> IndexFolder:
     shelves = []
     for part in range(crowd.parts):
         made, seconds = timed(
-            lambda part=part: write_base(place, shelf_of(0, part), crowd.part(part))
+            lambda part=part: write_base(place, new_part(0, part), crowd.part(part))
         )
         shelves.append(made)
         print(f"part {part}: {seconds:.0f} s", file=sys.stderr, flush=True)
-    folder = Folder(place)
-    folder.put(Edition(1, 0, tuple(shelves)))
+    folder = IndexFolder(place)
+    folder.put(Manifest(1, 0, tuple(shelves)))
     return folder
 
 

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame
 
 import tidings.spark as ts
 from tidings.formats.files import write_events
-from tidings.index_files.base_files import seal_folder
-from tidings.index_files.subscriber_bundle import members
+from tidings.index_files.base_files import build_folder
+from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.policy import Policy
 
 SIZE, BROAD_SIZE, FEW, OWN = 100_000, 150_000, 10_000, 100
@@ -122,7 +122,7 @@ def latency(offers: Offers, wanted: argparse.Namespace) -> Row:
         write_events(some, folder / "in" / f"{number:04d}.jsonl")
     (folder / "index").mkdir()
     people = market.people(size, POLICY)
-    index = seal_folder(folder / "index", members(people, market.subscriptions(size)))
+    index = build_folder(folder / "index", bundle_subscribers(people, market.subscriptions(size)))
     reader = offers.spark.readStream.option("maxFilesPerTrigger", 1)
     lines = reader.text(str(folder / "in"))
     frames = {

@@ -19,8 +19,8 @@ from timing import timed
 
 import tidings.spark as ts
 from tidings.engine.engine import Engine
-from tidings.index_files.base_files import seal_folder
-from tidings.index_files.subscriber_bundle import members
+from tidings.index_files.base_files import build_folder
+from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.rank.matcher import Matcher
@@ -148,7 +148,7 @@ def on_spark(
     offers: Offers, wishes: list[Subscription], everyone: list[Subscriber], *, prune: bool
 ) -> Row:
     count, place = len(offers.events), Path(mkdtemp(dir=offers.folder, prefix="index-"))
-    folder, seconds = timed(lambda: seal_folder(place, members(everyone, wishes)))
+    folder, seconds = timed(lambda: build_folder(place, bundle_subscribers(everyone, wishes)))
     matches = ts.match(offers.frame, folder)
     _, match = rate(count, lambda: drop(matches))
     buckets = max(8, len(everyone) // EACH)

@@ -1,5 +1,7 @@
 """The errors of Tidings: one family, each message a sentence a user can act on."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from reprlib import Repr
 from typing import Final
 
@@ -67,6 +69,27 @@ def described(error: BaseException) -> str:
         return text
     name = type(error).__name__
     return clipped(" ".join(f"{name}: {text}".split()) if text else name)
+
+
+@contextmanager
+def prefix_errors(
+    prefix: str,
+    caught: type[Exception] = TidingsError,
+    raised: type[TidingsError] = TidingsError,
+    *,
+    suffix: str = "",
+) -> Iterator[None]:
+    """Raise each `caught` error as a `raised` one, its message preceded by what it concerns.
+
+    >>> with prefix_errors("bucket 3: ", OSError, suffix="; try again"):
+    ...     raise OSError("no space")
+    Traceback (most recent call last):
+    tidings.errors.TidingsError: bucket 3: no space; try again
+    """
+    try:
+        yield
+    except caught as error:
+        raise raised(f"{prefix}{error}{suffix}") from None
 
 
 class InvalidValue(TidingsError):

@@ -34,7 +34,7 @@ from tidings import (
 )
 from tidings.errors import StoreError, VersionGone
 from tidings.formats.arrow import deliveries_to_table
-from tidings.store import Appended, Inbox, Store, open_store
+from tidings.store import AppendResult, Inbox, Store, open_store
 
 KINDS = ["subscriber", "subscription"]
 QUERIES = st.sampled_from(["q1", "q2"])
@@ -435,7 +435,7 @@ def test_a_read_mark_never_goes_back(address: str) -> None:
 def test_a_repeated_batch_is_skipped_with_the_account_of_the_first(address: str) -> None:
     with open_store(address) as store:
         first = store.notifications.append("q", 4, [delivery("a", "e1"), delivery("a", "e1")])
-        assert first == Appended(delivered=1, repeated=1)
+        assert first == AppendResult(delivered=1, repeated=1)
     with open_store(address) as store:
         again = store.notifications.append("q", 4, [delivery("a", "e2")], dead=[DeadLetter(1, "x")])
         assert again == replace(first, skipped=True)
@@ -447,7 +447,7 @@ def test_an_event_is_not_delivered_again_by_another_query(address: str) -> None:
     with open_store(address) as store:
         store.notifications.append("q", 0, [delivery("a", "e1"), delivery("a", "e2")])
         again = [delivery("a", "e2"), delivery("a", "e3"), delivery("b", "e2")]
-        assert store.notifications.append("r", 0, again) == Appended(delivered=2, repeated=1)
+        assert store.notifications.append("r", 0, again) == AppendResult(delivered=2, repeated=1)
         assert delivered(store, "a") == [(1, "e1"), (2, "e2"), (3, "e3")]
 
 
@@ -500,7 +500,9 @@ def test_batches_that_are_no_longer_listed_count_as_written(
             lambda s: s.rows("SELECT query, batch FROM batches ORDER BY 1, 2")
         )
         assert listed == [("few", 5), ("q", 7), ("q", 8), ("q", 9)]
-        assert store.notifications.append("q", 2, [delivery("a", "e1")]) == Appended(skipped=True)
+        assert store.notifications.append("q", 2, [delivery("a", "e1")]) == AppendResult(
+            skipped=True
+        )
         assert store.notifications.append("few", 4, [delivery("a", "e1")]).delivered == 1
 
 
@@ -508,7 +510,7 @@ def test_what_no_database_can_hold_becomes_a_dead_letter(address: str) -> None:
     poison = delivery("a", "e" * 1001)
     with open_store(address) as store:
         found = store.notifications.append("q", 0, [delivery("a", "e1"), poison])
-        assert found == Appended(delivered=1, dead=1)
+        assert found == AppendResult(delivered=1, dead=1)
         letter = store.letters.page("dead")[0]
         assert letter.record == poison.to_dict()
         assert letter.reason.startswith("the id of an event is at most 1000 bytes long")

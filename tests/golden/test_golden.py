@@ -27,10 +27,10 @@ from tidings.formats.arrow import read_events
 from tidings.formats.binary import Frame
 from tidings.formats.json_forms import loads_event, loads_subscriber, loads_subscription
 from tidings.index_files import mapped_file as sealed_file
-from tidings.index_files.base_files import current
+from tidings.index_files.base_files import current_bundles
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.version_cache import serve
-from tidings.index_files.versions import Folder
+from tidings.index_files.versions import IndexFolder
 from tidings.rank.matcher import Matcher
 from tidings.spark.match_stage import match_batch as parcel_frame
 from tidings.spark.state_stage import bucket as bucket_frame
@@ -224,7 +224,7 @@ def test_an_engine_goes_on_from_its_snapshot(folder: Path, newest: bool, feeds: 
 
 @pytest.mark.parametrize(("place", "newest"), states("index", INDEX_NOW))
 def test_index_files_answer_as_a_scan_does(place: Path, newest: bool) -> None:
-    folder, work = Folder(place), read(HERE / NOW)
+    folder, work = IndexFolder(place), read(HERE / NOW)
     if not restored(newest, serve, folder, folder.newest()):
         return
     served, scan = serve(folder, folder.newest()), Matcher(work.subscribers, work.subscriptions)
@@ -237,9 +237,9 @@ def test_index_files_answer_as_a_scan_does(place: Path, newest: bool) -> None:
         for number, event in enumerate(work.events)
         for match in scan.matches(event)
     )
-    [shelf] = folder.edition(folder.newest()).shelves
-    assert len(shelf.changes) == 1
-    assert len(current(place, shelf)) == len(work.subscribers)
+    [part_manifest] = folder.manifest(folder.newest()).parts
+    assert len(part_manifest.deltas) == 1
+    assert len(current_bundles(place, part_manifest)) == len(work.subscribers)
 
 
 def test_index_files_of_version_1_are_refused_with_the_way_out_and_made_again(
@@ -248,8 +248,8 @@ def test_index_files_of_version_1_are_refused_with_the_way_out_and_made_again(
     """They were pickles: nothing in them is looked at."""
     place, work = tmp_path / "index", read(HERE / NOW)
     copytree(HERE / "index-1", place)
-    folder = Folder(place)
-    with pytest.raises(TidingsError, match=r"version 1, .* makes it anew from the store"):
+    folder = IndexFolder(place)
+    with pytest.raises(TidingsError, match=r"version 1, .* builds it again from the store"):
         serve(folder, folder.newest())
     with (
         open_store(tmp_path / "s.db") as store,

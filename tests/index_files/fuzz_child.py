@@ -17,9 +17,9 @@ import numpy as np
 
 from tidings import Event
 from tidings.errors import TidingsError
-from tidings.index_files.base_files import current
+from tidings.index_files.base_files import current_bundles
 from tidings.index_files.version_cache import FolderPolicies, forget, serve
-from tidings.index_files.versions import Folder
+from tidings.index_files.versions import IndexFolder
 from tidings.score.exact import Exact
 from tidings.score.relaxed import Relaxed
 
@@ -47,7 +47,7 @@ EVENTS.append(Event("r", {"year": {"range": [3, 70]}, "genre": "g1"}, published_
 def answers(path: Path) -> Any:
     """Ask all that can be asked of the newest version in a folder."""
     forget()
-    folder = Folder(path)
+    folder = IndexFolder(path)
     version = folder.newest()
     served = serve(folder, version)
     wanted = served.wanted(EVENTS)
@@ -61,8 +61,10 @@ def answers(path: Path) -> Any:
     roster = FolderPolicies(folder, version)
     policies = [repr(roster.policy(f"u{n}")) for n in range(60)]
     changed = roster.changed_since(roster.version - 1)
-    [shelf] = folder.edition(version).shelves
-    everybody = [(each.name, len(each.subscriptions)) for each in current(path, shelf)]
+    [part_manifest] = folder.manifest(version).parts
+    everybody = [
+        (each.name, len(each.subscriptions)) for each in current_bundles(path, part_manifest)
+    ]
     return repr((found, best, policies, sorted(changed or ()), everybody))
 
 

@@ -11,7 +11,7 @@ from tests.index_files.test_publisher import wants, who
 from tidings.errors import TidingsError
 from tidings.index_files import background_build as builders
 from tidings.index_files import versions as folders
-from tidings.index_files.base_files import current
+from tidings.index_files.base_files import current_bundles
 from tidings.index_files.publisher import Publisher
 from tidings.store import Store
 
@@ -25,23 +25,23 @@ def crowd(store: Store, begin: str, size: int) -> list[str]:
 
 def waiting(publisher: Publisher) -> list[int]:
     """Give how many changes each part has that no base has taken in."""
-    shelves = publisher.folder.edition(publisher.folder.newest()).shelves
-    return [len(each.changes) for each in shelves]
+    shelves = publisher.folder.manifest(publisher.folder.newest()).parts
+    return [len(each.deltas) for each in shelves]
 
 
 def test_a_new_base_takes_in_what_changed(store, tmp_path):
     wants(store, "ann")
-    with Publisher(tmp_path / "index", store.history, fewest=2) as publisher:
-        before = publisher.folder.edition(publisher.publish()).shelves[0].index
+    with Publisher(tmp_path / "index", store.history, min_changed=2) as publisher:
+        before = publisher.folder.manifest(publisher.publish()).parts[0].index
         for name in ("bob", "cy", "dee"):
             wants(store, name)
         store.catalogue.remove("subscriber", "ann")
         publisher.publish()
         publisher.settle()
-        edition = publisher.folder.edition(publisher.folder.newest())
-        assert edition.shelves[0].index != before
-        assert (edition.shelves[0].size, edition.shelves[0].changes) == (3, ())
-        assert who(publisher.folder, edition.version) == ["bob", "cy", "dee"]
+        manifest = publisher.folder.manifest(publisher.folder.newest())
+        assert manifest.parts[0].index != before
+        assert (manifest.parts[0].size, manifest.parts[0].deltas) == (3, ())
+        assert who(publisher.folder, manifest.version) == ["bob", "cy", "dee"]
 
 
 @pytest.fixture
@@ -49,20 +49,20 @@ def slow(monkeypatch):
     """Let bases wait before they are made: (one is begun, it may go on)."""
     begun, go_on = Event(), Event()
 
-    def slowly(path: Path, shelf: Any) -> Any:
+    def slowly(path: Path, part_manifest: Any) -> Any:
         begun.set()
         go_on.wait()
-        return current(path, shelf)
+        return current_bundles(path, part_manifest)
 
-    monkeypatch.setattr(builders, "current", slowly)
+    monkeypatch.setattr(builders, "current_bundles", slowly)
     return begun, go_on
 
 
 def test_what_a_new_base_is_made_of_stays_until_it_is_made(store, tmp_path, monkeypatch, slow):
     begun, go_on = slow
-    monkeypatch.setattr(folders, "KEPT", 1)
+    monkeypatch.setattr(folders, "KEPT_VERSIONS", 1)
     wants(store, "ann")
-    with Publisher(tmp_path / "index", store.history, fewest=0) as publisher:
+    with Publisher(tmp_path / "index", store.history, min_changed=0) as publisher:
         publisher.publish()
         for name in ("bob", "cy", "dee"):
             wants(store, name)
@@ -70,14 +70,14 @@ def test_what_a_new_base_is_made_of_stays_until_it_is_made(store, tmp_path, monk
             begun.wait()
         go_on.set()
         publisher.settle()
-        shelf = publisher.folder.edition(publisher.folder.newest()).shelves[0]
-        assert (shelf.size, len(shelf.changes)) == (2, 2)
+        part_manifest = publisher.folder.manifest(publisher.folder.newest()).parts[0]
+        assert (part_manifest.size, len(part_manifest.deltas)) == (2, 2)
         assert who(publisher.folder, publisher.folder.newest()) == ["ann", "bob", "cy", "dee"]
 
 
 def test_every_part_that_is_due_gets_its_base_though_nothing_changes_any_more(store, tmp_path):
     first = crowd(store, "a", 8)
-    with Publisher(tmp_path / "index", store.history, parts=4, fewest=0) as publisher:
+    with Publisher(tmp_path / "index", store.history, parts=4, min_changed=0) as publisher:
         publisher.publish()
         second = crowd(store, "b", 40)
         publisher.publish()
@@ -98,19 +98,19 @@ def test_a_thread_that_cannot_start_is_told_and_tried_again_later(
             raise RuntimeError("can't start new thread")
 
     wants(store, "ann")
-    with Publisher(tmp_path / "index", store.history, fewest=0) as publisher:
+    with Publisher(tmp_path / "index", store.history, min_changed=0) as publisher:
         publisher.publish()
         wants(store, "bob")
         with monkeypatch.context() as patch:
             patch.setattr(builders, "Thread", Never)
             version = publisher.publish()
         assert who(publisher.folder, version) == ["ann", "bob"]
-        with pytest.raises(TidingsError, match="a new base of part 0: can't start new thread"):
+        with pytest.raises(TidingsError, match="building a base of part 0: can't start new thread"):
             publisher.settle()
         assert [each.levelname for each in caplog.records] == ["WARNING"]
         assert publisher.publish() == version
         assert waiting(publisher) == [1]
-        publisher._builder._rests[0] = 0
+        publisher._builder._retry_at[0] = 0
         publisher.publish()
         until(lambda: waiting(publisher) == [0])
         publisher.settle()
@@ -118,9 +118,9 @@ def test_a_thread_that_cannot_start_is_told_and_tried_again_later(
 
 def test_a_part_whose_base_fails_does_not_keep_others_from_theirs(store, tmp_path, caplog):
     crowd(store, "a", 8)
-    with Publisher(tmp_path / "index", store.history, parts=2, fewest=0) as publisher:
-        shelf = publisher.folder.edition(publisher.publish()).shelves[0]
-        (publisher.folder.path / shelf.archive).write_bytes(b"no archive")
+    with Publisher(tmp_path / "index", store.history, parts=2, min_changed=0) as publisher:
+        part_manifest = publisher.folder.manifest(publisher.publish()).parts[0]
+        (publisher.folder.path / part_manifest.archive).write_bytes(b"no archive")
         crowd(store, "b", 20)
         publisher.publish()
         publisher._builder.wait()
@@ -129,7 +129,7 @@ def test_a_part_whose_base_fails_does_not_keep_others_from_theirs(store, tmp_pat
             publisher._builder.wait()
         assert waiting(publisher) == [1, 0]
         for _ in range(2):
-            with pytest.raises(TidingsError, match=r"part 0: .* is no sealed file"):
+            with pytest.raises(TidingsError, match=r"part 0: .* is not an index file"):
                 publisher.settle()
         assert len(caplog.records) == 1
         wants(store, "a0", k=3)
@@ -141,12 +141,12 @@ def test_a_part_whose_base_fails_does_not_keep_others_from_theirs(store, tmp_pat
 
 def test_a_damaged_archive_is_told_and_nothing_is_lost(store, tmp_path):
     wants(store, "ann")
-    with Publisher(tmp_path / "index", store.history, fewest=0) as publisher:
-        shelf = publisher.folder.edition(publisher.publish()).shelves[0]
-        (publisher.folder.path / shelf.archive).write_bytes(b"no archive")
+    with Publisher(tmp_path / "index", store.history, min_changed=0) as publisher:
+        part_manifest = publisher.folder.manifest(publisher.publish()).parts[0]
+        (publisher.folder.path / part_manifest.archive).write_bytes(b"no archive")
         wants(store, "bob")
         version = publisher.publish()
-        with pytest.raises(TidingsError, match=r"not up to date: .* is no sealed file"):
+        with pytest.raises(TidingsError, match=r"not up to date: .* is not an index file"):
             publisher.settle()
         assert who(publisher.folder, version) == ["ann", "bob"]
 
@@ -154,7 +154,7 @@ def test_a_damaged_archive_is_told_and_nothing_is_lost(store, tmp_path):
 def test_who_closes_waits_for_the_base_that_is_being_made(store, tmp_path, slow):
     begun, go_on = slow
     wants(store, "ann")
-    publisher = Publisher(tmp_path / "index", store.history, fewest=0)
+    publisher = Publisher(tmp_path / "index", store.history, min_changed=0)
     publisher.publish()
     wants(store, "bob")
     publisher.publish()
@@ -177,7 +177,7 @@ def test_a_thread_that_is_slow_to_start_does_not_hinder_who_closes(store, tmp_pa
             super().start()
 
     wants(store, "ann")
-    publisher = Publisher(tmp_path / "index", store.history, fewest=0)
+    publisher = Publisher(tmp_path / "index", store.history, min_changed=0)
     publisher.publish()
     wants(store, "bob")
     monkeypatch.setattr(builders, "Thread", Slow)

@@ -7,14 +7,14 @@ from urllib.parse import quote
 import pytest
 
 from tidings.errors import TidingsError
-from tidings.index_files.base_files import seal_folder
-from tidings.index_files.file_names import file_name, is_file_name
+from tidings.index_files.base_files import build_folder
+from tidings.index_files.file_names import file_name
+from tidings.index_files.manifest import is_file_name
 from tidings.index_files.mapped_file import Damaged
 from tidings.index_files.publisher import Publisher
-from tidings.index_files.subscriber_bundle import members
+from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.index_files.version_cache import forget, serve
-from tidings.index_files.version_lock import held
-from tidings.index_files.versions import Folder
+from tidings.index_files.versions import IndexFolder, locked_versions
 from tidings.store import open_store
 from tidings.testing import workload
 
@@ -23,12 +23,12 @@ HOSTILE += ["=a", ".new-x", "\ud800", "a b", "*", "?", "~", "\\..", "-", "CON"]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
+def folder(tmp_path: Path) -> IndexFolder:
     given = workload(seed=3, events=1, subscribers=4)
     forget()
     place = tmp_path / "below" / "index"
     place.mkdir(parents=True)
-    return seal_folder(place, members(given.subscribers, given.subscriptions))
+    return build_folder(place, bundle_subscribers(given.subscribers, given.subscriptions))
 
 
 def test_names_of_files_stay_apart_and_in_their_folder() -> None:
@@ -38,7 +38,7 @@ def test_names_of_files_stay_apart_and_in_their_folder() -> None:
     assert file_name("2b6e3c1a-0f") == "2b6e3c1a-0f"
 
 
-def there(folder: Folder) -> list[str]:
+def there(folder: IndexFolder) -> list[str]:
     top = folder.path.parent.parent
     pins = folder.path / "pins"
     return sorted(str(each) for each in top.rglob("*") if pins not in (each, *each.parents))
@@ -46,7 +46,7 @@ def there(folder: Folder) -> list[str]:
 
 @pytest.mark.parametrize("query", [each for each in HOSTILE if each != "\ud800"])
 def test_a_query_of_any_name_is_pinned_and_unpinned_below_the_pins(
-    folder: Folder, query: str
+    folder: IndexFolder, query: str
 ) -> None:
     before = there(folder)
     other = folder.pin("other", 0)
@@ -59,7 +59,7 @@ def test_a_query_of_any_name_is_pinned_and_unpinned_below_the_pins(
 
 
 @pytest.mark.parametrize("query", ["", "\ud800", None, 7, b"q"])
-def test_what_is_no_name_is_refused(folder: Folder, query: str) -> None:
+def test_what_is_no_name_is_refused(folder: IndexFolder, query: str) -> None:
     for ask in (lambda: folder.pin(query, 0), lambda: folder.unpin(query)):
         with pytest.raises(TidingsError, match="a query's id"):
             ask()
@@ -68,11 +68,11 @@ def test_what_is_no_name_is_refused(folder: Folder, query: str) -> None:
 
 
 @pytest.mark.parametrize("query", ["a query", "Q/1", "q"])
-def test_pins_of_an_earlier_release_are_found(folder: Folder, query: str) -> None:
+def test_pins_of_an_earlier_release_are_found(folder: IndexFolder, query: str) -> None:
     former = folder.path / "pins" / quote(query, safe="")
     former.mkdir(parents=True)
     (former / f"{5:020d}").write_text("1")
-    folder.put(folder.edition(1)._replace(version=2))
+    folder.put(folder.manifest(1)._replace(version=2))
     assert folder.pin(query, 5) == 1
     assert folder.pin(query, 6) == 2
     assert len([*(folder.path / "pins").iterdir()]) == 1
@@ -80,7 +80,7 @@ def test_pins_of_an_earlier_release_are_found(folder: Folder, query: str) -> Non
     assert not [*(folder.path / "pins").iterdir()]
 
 
-def manifest(folder: Folder) -> Path:
+def manifest(folder: IndexFolder) -> Path:
     return folder.path / "version-000000000001.json"
 
 
@@ -116,10 +116,10 @@ BROKEN = [b"", b"{", b"\xff", b"[" * 100_000, b"1" * 5_000, *(json.dumps(x).enco
 
 
 @pytest.mark.parametrize("text", BROKEN)
-def test_a_manifest_that_is_none_is_damaged_and_named(folder: Folder, text: bytes) -> None:
+def test_a_manifest_that_is_none_is_damaged_and_named(folder: IndexFolder, text: bytes) -> None:
     manifest(folder).write_bytes(text)
     with pytest.raises(Damaged, match=r"version 1 in .*version-000000000001\.json.*publisher"):
-        folder.edition(1)
+        folder.manifest(1)
     with pytest.raises(Damaged):
         serve(folder, 1)
     assert folder.clean() == []  # nobody knows what is needed
@@ -158,7 +158,7 @@ def test_stray_files_are_passed_over(tmp_path: Path) -> None:
         with Publisher(place, store.history) as publisher:
             assert publisher.publish() == 1
             folder = publisher.folder
-    assert not [*held(place)]
+    assert not [*locked_versions(place)]
     assert folder.needed() == {1}
     with pytest.raises(Damaged, match=r"pins/q/0+ is damaged: it names no version"):
         folder.pin("q", 0)

@@ -9,10 +9,10 @@ from tests.index_files.test_publisher import wants, who
 from tests.index_files.test_repair import damage
 
 from tidings import Policy, Sliding, Subscription, TidingsError
-from tidings.index_files.default_policies import Defaults
 from tidings.index_files.publisher import Publisher
+from tidings.index_files.read_source import Defaults
 from tidings.index_files.version_cache import FolderPolicies, forget
-from tidings.index_files.versions import Folder
+from tidings.index_files.versions import IndexFolder
 from tidings.store import Store, open_store
 
 NINE = Defaults(others=Policy(k=9))
@@ -25,7 +25,7 @@ def published(path: Path, store: Store, defaults: Defaults | None = None) -> int
 
 def test_other_default_policies_begin_anew(store, tmp_path):
     store.catalogue.put(Subscription("s", "dan", "genre = 'drama'"))
-    folder = Folder(tmp_path / "index")
+    folder = IndexFolder(tmp_path / "index")
     first = published(folder.path, store)
     assert folder.pin("q", 0) == first
     second = published(folder.path, store, NINE)
@@ -42,7 +42,7 @@ def test_other_default_policies_begin_anew(store, tmp_path):
 def test_another_store_begins_anew_and_pinned_versions_stay(store, tmp_path):
     wants(store, "ann")
     wants(store, "bob")
-    folder = Folder(tmp_path / "index")
+    folder = IndexFolder(tmp_path / "index")
     assert published(folder.path, store) == folder.pin("q", 0) == 1
     with open_store(tmp_path / "another.db") as another:
         for name in ("cy", "dee", "eve", "fay"):
@@ -55,7 +55,7 @@ def test_another_store_begins_anew_and_pinned_versions_stay(store, tmp_path):
 
 
 def test_an_older_copy_of_a_store_begins_anew(store, tmp_path):
-    folder = Folder(tmp_path / "index")
+    folder = IndexFolder(tmp_path / "index")
     wants(store, "ann")
     store.close()
     copy(tmp_path / "store.db", tmp_path / "copy.db")
@@ -66,10 +66,10 @@ def test_an_older_copy_of_a_store_begins_anew(store, tmp_path):
     with open_store(tmp_path / "copy.db") as put_back:
         assert who(folder, published(folder.path, put_back)) == ["ann"]
     with pytest.raises(TidingsError, match=r"version 1 .* cannot be read"):
-        folder.edition(1)
+        folder.manifest(1)
 
 
-def unmarked(folder: Folder, version: int) -> None:
+def unmarked(folder: IndexFolder, version: int) -> None:
     """Make a version look as if an earlier release had written it."""
     path = folder.path / f"version-{version:012d}.json"
     form = json.loads(path.read_text())
@@ -79,20 +79,20 @@ def unmarked(folder: Folder, version: int) -> None:
 
 def test_a_folder_of_an_earlier_release_begins_anew_once_and_keeps_what_is_pinned(store, tmp_path):
     wants(store, "ann")
-    folder = Folder(tmp_path / "index")
+    folder = IndexFolder(tmp_path / "index")
     assert published(folder.path, store) == folder.pin("q", 0)
     unmarked(folder, 1)
     wants(store, "bob")
     assert [published(folder.path, store) for _ in range(2)] == [2, 2]
-    assert folder.edition(2).shelves[0].changes == ()
+    assert folder.manifest(2).parts[0].deltas == ()
     assert who(folder, 1) == ["ann"]
-    assert FolderPolicies(folder, 1).version == folder.edition(1).source
+    assert FolderPolicies(folder, 1).version == folder.manifest(1).source
 
 
 @pytest.mark.parametrize("defaults", [None, NINE])
 def test_what_is_damaged_is_made_again_only_from_what_it_was_made_of(store, tmp_path, defaults):
     wants(store, "ann")
-    folder = Folder(tmp_path / "index")
+    folder = IndexFolder(tmp_path / "index")
     assert published(folder.path, store) == folder.pin("q", 0)
     damage(next(folder.path.glob("*-index.sealed")), "cut")
     forget()
@@ -102,7 +102,7 @@ def test_what_is_damaged_is_made_again_only_from_what_it_was_made_of(store, tmp_
         assert newest == 1
     else:
         with pytest.raises(TidingsError, match=r"version 1 .* with a new checkpoint"):
-            folder.edition(1)
+            folder.manifest(1)
 
 
 def test_a_mark_is_that_of_a_source_and_all_that_is_added():
@@ -116,8 +116,8 @@ def test_a_mark_is_that_of_a_source_and_all_that_is_added():
         Defaults({"ann": other}),
         Defaults({"ann": one, "bob": one}),
     ]
-    marks = {each.mark(source) for each in given for source in ("a", "b")}
+    marks = {each.fingerprint(source) for each in given for source in ("a", "b")}
     assert len(marks) == 2 * len(given)
     both = Defaults({"bob": one, "ann": one})
-    assert both.mark("a") == given[-1].mark("a")
+    assert both.fingerprint("a") == given[-1].fingerprint("a")
     assert [both.policy("ann"), both.policy("cy"), given[1].policy("cy")] == [one, None, one]

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from tidings.compiled.array_file import Reader, Writer
 from tidings.index.access.kernels import match as access_find
 from tidings.index_files import mapped_file
-from tidings.index_files.base_files import read_sealed, shelf_of, write_sealed
-from tidings.index_files.mapped_file import Damaged, NoRoom
-from tidings.index_files.mapped_matcher import seal
-from tidings.index_files.overlay_matcher import Served
-from tidings.index_files.subscriber_bundle import members
+from tidings.index_files.base_files import new_part, read_base, write_mapped_files
+from tidings.index_files.mapped_file import Damaged, DiskFull
+from tidings.index_files.mapped_matcher import build_base
+from tidings.index_files.overlay_matcher import OverlayMatcher
+from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.index_files.subscriber_table import SubscriberTable, hashes_of
 from tidings.rank.bulk.kernels import rank
 from tidings.testing import workload
@@ -77,7 +77,7 @@ def test_arrays_and_values_come_back(tmp_path):
         assert same.tolist() == array.tolist()
         assert same.flags.writeable
         assert same.flags.aligned
-        assert same.ctypes.data % mapped_file.ALIGNED == 0
+        assert same.ctypes.data % mapped_file.ALIGNMENT == 0
     assert found.texts("names", 3).strings().to_pylist() == ["ann", "", "böb"]
     assert {name: found.within("small").value(name) for name in SMALL} == SMALL
     assert found.within("small").count("size") == 3
@@ -99,7 +99,7 @@ def test_a_changed_byte_is_noticed(tmp_path, at):
     changed = bytearray(path.read_bytes())
     changed[at] ^= 1
     path.write_bytes(changed)
-    with pytest.raises(Damaged, match=r"made .*makes it anew"):
+    with pytest.raises(Damaged, match=r"made .*builds it again"):
         read(path)
 
 
@@ -108,7 +108,7 @@ def test_a_file_cut_short_is_noticed(tmp_path, size):
     path: Path = tmp_path / "made"
     written(path)
     os.truncate(path, size)
-    with pytest.raises(Damaged, match=r"made .*makes it anew"):
+    with pytest.raises(Damaged, match=r"made .*builds it again"):
         read(path)
 
 
@@ -144,7 +144,7 @@ def test_a_forged_header_is_refused_though_its_checksum_is_right(tmp_path, forge
     path: Path = tmp_path / "made"
     written(path)
     forged(path, FORGERIES[forgery])
-    with pytest.raises(Damaged, match=r"made is damaged: .*makes it anew"):
+    with pytest.raises(Damaged, match=r"made is damaged: .*builds it again"):
         read(path)
 
 
@@ -213,21 +213,21 @@ def test_a_folder_without_room_is_named(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fails)
-    with pytest.raises(NoRoom, match=rf"{tmp_path} has no room left: No space left on device"):
+    with pytest.raises(DiskFull, match=rf"{tmp_path} has no space left: No space left on device"):
         written(tmp_path / "made")
     assert not list(tmp_path.iterdir())
 
 
 def test_mapped_arrays_need_no_other_kernels(tmp_path):
     given = workload(seed=5, events=5)
-    sealed = seal(members(given.subscribers, given.subscriptions))
-    write_sealed(tmp_path, shelf_of(1, 0), sealed)
-    Served(sealed).wanted(given.events)
+    sealed = build_base(bundle_subscribers(given.subscribers, given.subscriptions))
+    write_mapped_files(tmp_path, new_part(1, 0), sealed)
+    OverlayMatcher(sealed).wanted(given.events)
     if not hasattr(access_find.find_many, "signatures"):
         pytest.skip("kernels are not compiled")
     kernels: list[Any] = [access_find.find_many, rank.rank_events]
     compiled = [list(each.signatures) for each in kernels]
-    Served(read_sealed(tmp_path, shelf_of(1, 0))).wanted(given.events)
+    OverlayMatcher(read_base(tmp_path, new_part(1, 0))).wanted(given.events)
     assert [list(each.signatures) for each in kernels] == compiled
 
 

@@ -15,13 +15,13 @@ from tests.rank.bulk.test_ranker import EVENTS
 from tidings import Event, Policy, Subscriber, Subscription
 from tidings.errors import TidingsError
 from tidings.index_files import versions as folders
-from tidings.index_files.base_files import seal_folder
-from tidings.index_files.default_policies import Defaults
-from tidings.index_files.overlay_matcher import Served
+from tidings.index_files.base_files import build_folder
+from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.publisher import Publisher
-from tidings.index_files.subscriber_bundle import Member, members
+from tidings.index_files.read_source import Defaults
+from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
 from tidings.index_files.version_cache import FolderPolicies, forget, serve
-from tidings.index_files.versions import Folder, part_of
+from tidings.index_files.versions import IndexFolder, part_of
 from tidings.rank.matcher import Matcher
 from tidings.store import Store, open_store
 from tidings.testing import workload
@@ -34,13 +34,13 @@ def wants(store: Store, name: str, k: int = 10, where: str = "genre = 'drama'") 
     store.catalogue.load([Subscriber(name, Policy(k=k)), Subscription(f"s-{name}", name, where)])
 
 
-def who(folder: Folder, version: int, event: Event = DRAMA) -> list[str]:
-    parts = range(len(folder.edition(version).shelves))
+def who(folder: IndexFolder, version: int, event: Event = DRAMA) -> list[str]:
+    parts = range(len(folder.manifest(version).parts))
     found = [named(serve(folder, version, part), [event])[0] for part in parts]
     return sorted(name for each in found for name, _, _ in each)
 
 
-def put(store: Store, member: Member) -> None:
+def put(store: Store, member: SubscriberBundle) -> None:
     """Bring a store to what a member is."""
     store.catalogue.remove("subscriber", member.name)
     for each in store.catalogue.page("subscription", subscriber=member.name):
@@ -60,7 +60,7 @@ def as_stored(store: Store, version: int) -> Matcher:
 @settings(max_examples=30)
 def test_every_version_shows_the_store_as_it_was(steps, parts):
     with TemporaryDirectory() as place, open_store(f"{place}/store.db") as store:
-        publisher = Publisher(Path(place) / "index", store.history, parts, fewest=2)
+        publisher = Publisher(Path(place) / "index", store.history, parts, min_changed=2)
         with publisher:
             publisher.publish()
             folder = publisher.folder
@@ -75,7 +75,7 @@ def test_every_version_shows_the_store_as_it_was(steps, parts):
             publisher.settle()
             versions.append(folder.newest())
             for version in [*versions, *reversed(versions)]:
-                matcher = as_stored(store, folder.edition(version).source)
+                matcher = as_stored(store, folder.manifest(version).source)
                 found = [named(serve(folder, version, part), EVENTS) for part in range(parts)]
                 together = [sorted(chain(*each)) for each in zip(*found, strict=True)]
                 assert together == expected(matcher, EVENTS)
@@ -90,23 +90,23 @@ def test_every_version_shows_the_store_as_it_was(steps, parts):
 @settings(max_examples=30)
 def test_a_roster_knows_who_changed_since_its_base(steps, parts):
     with TemporaryDirectory() as place, open_store(f"{place}/store.db") as store:
-        publisher = Publisher(Path(place) / "index", store.history, parts, fewest=2)
+        publisher = Publisher(Path(place) / "index", store.history, parts, min_changed=2)
         with publisher:
             sources = dict[int, int]()
             for changed, settle in steps:
                 for each in changed:
                     put(store, each)
                 version = publisher.publish()
-                edition = publisher.folder.edition(version)
+                manifest = publisher.folder.manifest(version)
                 roster = FolderPolicies(publisher.folder, version)
-                sources[roster.version] = edition.source
+                sources[roster.version] = manifest.source
                 if settle:
                     publisher.settle()
-                bases = [each.source for each in edition.shelves]
+                bases = [each.source for each in manifest.parts]
                 assert roster.changed_since(0) is None
                 for before, since in sources.items():
                     known = all(each is not None and since >= each for each in bases)
-                    due = {*store.history.touched(since, edition.source)} if known else None
+                    due = {*store.history.touched(since, manifest.source)} if known else None
                     assert roster.changed_since(before) == due
 
 
@@ -117,7 +117,7 @@ def test_who_changed_is_not_known_of_a_time_to_come_or_without_a_source(store, t
         assert roster.changed_since(roster.version) == set()
         assert roster.changed_since(roster.version + 1) is None
     (tmp_path / "sealed").mkdir()
-    folder = seal_folder(tmp_path / "sealed", members([Subscriber("ann")], []))
+    folder = build_folder(tmp_path / "sealed", bundle_subscribers([Subscriber("ann")], []))
     assert FolderPolicies(folder, 1).changed_since(0) is None
 
 
@@ -134,8 +134,8 @@ def test_a_change_is_a_small_file_and_is_seen_by_who_serves_already(store, tmp_p
         assert who(folder, second) == ["ann", "bob"]
         store.catalogue.remove("subscriber", "ann")
         assert who(folder, publisher.publish()) == ["bob"]
-        shelf = folder.edition(folder.newest()).shelves[0]
-        assert [each.members for each in shelf.changes] == [1, 1]
+        part_manifest = folder.manifest(folder.newest()).parts[0]
+        assert [each.bundles for each in part_manifest.deltas] == [1, 1]
         assert who(folder, first) == ["ann"]
 
 
@@ -147,7 +147,7 @@ def test_a_subscription_that_moves_changes_both_its_subscribers(store, tmp_path)
         store.catalogue.replace(Subscription("s-ann", "bob", "genre = 'drama'"))
         version = publisher.publish()
         assert who(publisher.folder, version) == ["bob"]
-        assert publisher.folder.edition(version).shelves[0].changes[0].members == 2
+        assert publisher.folder.manifest(version).parts[0].deltas[0].bundles == 2
 
 
 def test_a_batch_sees_the_version_that_it_saw_first(store, tmp_path):
@@ -184,9 +184,9 @@ def test_many_who_ask_at_once_are_told_the_same(store, tmp_path):
 
 
 def test_what_no_pin_needs_is_removed(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(folders, "KEPT", 2)
+    monkeypatch.setattr(folders, "KEPT_VERSIONS", 2)
     wants(store, "ann")
-    with Publisher(tmp_path / "index", store.history, fewest=3) as publisher:
+    with Publisher(tmp_path / "index", store.history, min_changed=3) as publisher:
         folder = publisher.folder
         pinned = publisher.publish()
         folder.pin("q", 0)
@@ -202,12 +202,12 @@ def test_what_no_pin_needs_is_removed(store, tmp_path, monkeypatch):
         wants(store, "last")
         publisher.publish()
         with pytest.raises(TidingsError, match=f"version {pinned} in .* cannot be read"):
-            folder.edition(pinned)
+            folder.manifest(pinned)
         kept = {
             file
             for v in (folder.newest(), folder.newest() - 1)
-            for shelf in folder.edition(v).shelves
-            for file in shelf.files
+            for part_manifest in folder.manifest(v).parts
+            for file in part_manifest.files
         }
         assert {each.name for each in folder.path.glob("*.sealed")} == kept
 
@@ -220,7 +220,7 @@ def test_a_history_that_was_compacted_is_read_anew(store, tmp_path):
         wants(store, "bob")
         store.history.compact(store.catalogue.version())
         version = publisher.publish()
-        assert publisher.folder.edition(version).shelves[0].changes == ()
+        assert publisher.folder.manifest(version).parts[0].deltas == ()
         assert who(publisher.folder, version) == ["ann", "bob"]
 
 
@@ -231,7 +231,7 @@ def test_another_number_of_parts_begins_anew(store, tmp_path):
         publisher.publish()
     with Publisher(tmp_path / "index", store.history, parts=3) as publisher:
         version = publisher.publish()
-        assert len(publisher.folder.edition(version).shelves) == 3
+        assert len(publisher.folder.manifest(version).parts) == 3
         assert who(publisher.folder, version) == ["ann", "bob", "cy"]
 
 
@@ -246,21 +246,23 @@ def test_two_publishers_do_not_write_to_one_folder(store, tmp_path):
 
 def test_an_empty_folder_has_nothing_to_pin(tmp_path):
     with pytest.raises(TidingsError, match="a publisher makes it"):
-        Folder(tmp_path).pin("q", 0)
+        IndexFolder(tmp_path).pin("q", 0)
 
 
 def test_members_that_do_not_change_are_sealed_without_a_store(tmp_path):
     made = workload(seed=6, events=20, subscribers=40)
-    folder = seal_folder(tmp_path, members(made.subscribers, made.subscriptions), parts=3)
+    folder = build_folder(
+        tmp_path, bundle_subscribers(made.subscribers, made.subscriptions), parts=3
+    )
     matcher = Matcher(made.subscribers, made.subscriptions, index="scan")
     found = [named(serve(folder, 1, part), made.events) for part in range(3)]
     assert [sorted(chain(*each)) for each in zip(*found, strict=True)] == expected(
         matcher, made.events
     )
-    sizes = [each.size for each in folder.edition(1).shelves]
+    sizes = [each.size for each in folder.manifest(1).parts]
     assert sum(sizes) == 40
     assert sizes == [sum(part_of(p.id, 3) == part for p in made.subscribers) for part in range(3)]
-    assert isinstance(serve(folder, 1, 0), Served)
+    assert isinstance(serve(folder, 1, 0), OverlayMatcher)
 
 
 def test_owners_who_are_no_subscribers_may_have_a_policy(store, tmp_path):

@@ -6,9 +6,8 @@ from typing import Any
 from tests.index_files.test_publisher import wants, who
 
 from tidings import Policy, Subscriber
-from tidings.index_files.default_policies import Defaults
 from tidings.index_files.publisher import Publisher
-from tidings.index_files.read_source import Records
+from tidings.index_files.read_source import Defaults, SourceReader
 
 GOOD = {"id": "s", "subscriber": "ann", "where": "x = 1"}
 BAD = {"id": "s", "subscriber": "ann", "where": "ROUND THE CORNER"}
@@ -23,16 +22,16 @@ def everybody(_: str) -> bool:
 
 
 def test_a_refused_record_is_told_once_and_anew_for_another_reason(caplog):
-    records = Records(Defaults())
+    records = SourceReader(Defaults())
     for form in (BAD, BAD, {**BAD, "where": "x ="}):
         assert records.read(entries(form), everybody) == []
         assert list(records.refused) == ["s"]
     assert [each.levelname for each in caplog.records] == ["WARNING"] * 2
-    assert "the record s is passed over" in caplog.text
+    assert "skipping the record s" in caplog.text
 
 
 def test_what_was_refused_is_forgotten_when_it_is_mended_or_gone():
-    records = Records(Defaults())
+    records = SourceReader(Defaults())
     for now in ([GOOD], []):
         records.read(entries(BAD), everybody)
         assert records.refused["s"].record == BAD
@@ -41,7 +40,7 @@ def test_what_was_refused_is_forgotten_when_it_is_mended_or_gone():
 
 
 def test_what_is_not_read_again_stays_refused():
-    records = Records(Defaults())
+    records = SourceReader(Defaults())
     other = {**BAD, "id": "t", "subscriber": "bob"}
     records.read(entries(BAD, other, {"id": "cy", "policy": {"k": 0}}), everybody)
     assert set(records.refused) == {"s", "t", "cy"}
@@ -51,7 +50,7 @@ def test_what_is_not_read_again_stays_refused():
 
 
 def test_owners_have_a_default_policy_and_subscribers_their_own():
-    records = Records(Defaults({"ann": Policy(k=2)}, Policy(k=9)))
+    records = SourceReader(Defaults({"ann": Policy(k=2)}, Policy(k=9)))
     own = Subscriber("cy", Policy(k=4)).to_dict()
     found = records.read(entries(own, GOOD, {**GOOD, "subscriber": "bob"}), everybody)
     policies = {each.name: each.subscriber.policy.k for each in found if each.subscriber}

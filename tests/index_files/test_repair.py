@@ -8,11 +8,12 @@ from tests.index_files.test_publisher import NAMES, wants, who
 
 from tidings.errors import TidingsError
 from tidings.index_files import publisher as publishers
-from tidings.index_files.base_files import is_sound, write_base
-from tidings.index_files.mapped_file import NoRoom
+from tidings.index_files.base_files import write_base
+from tidings.index_files.mapped_file import DiskFull
 from tidings.index_files.publisher import Publisher
+from tidings.index_files.repair import is_intact
 from tidings.index_files.version_cache import FolderPolicies, forget
-from tidings.index_files.versions import Folder
+from tidings.index_files.versions import IndexFolder
 
 
 def damage(path: Path, how: str) -> None:
@@ -47,8 +48,10 @@ def test_whatever_is_damaged_a_publisher_that_starts_makes_anew(store, tmp_path,
         policies = FolderPolicies(folder, newest)
         assert all(policies.policy(name) is not None for name in NAMES)
         for version in seen:
-            for shelf in folder.edition(version).shelves:
-                assert all(is_sound(folder.path, shelf, name) for name in shelf.files)
+            for part_manifest in folder.manifest(version).parts:
+                assert all(
+                    is_intact(folder.path, part_manifest, name) for name in part_manifest.files
+                )
 
 
 def test_what_cannot_be_mended_for_want_of_room_stays_and_is_tried_again(
@@ -62,7 +65,7 @@ def test_what_cannot_be_mended_for_want_of_room_stays_and_is_tried_again(
     with Publisher(tmp_path / "index", store.history) as publisher:
         with monkeypatch.context() as patch:
             patch.setattr(publishers, "write_base", full)
-            with pytest.raises(NoRoom):
+            with pytest.raises(DiskFull):
                 publisher.publish()
         assert folder.newest() == version == publisher.publish()
     assert who(folder, version) == ["ann"]
@@ -79,7 +82,7 @@ def test_what_is_whole_is_not_made_anew(store, tmp_path):
     assert len(before) == 4
 
 
-def tear(folder: Folder, version: int) -> None:
+def tear(folder: IndexFolder, version: int) -> None:
     (folder.path / f"version-{version:012d}.json").write_text("{")
 
 
@@ -100,7 +103,7 @@ def test_versions_that_cannot_be_made_again_are_told_and_the_next_is_begun_anew(
     for batch, version in enumerate((first, newest)):
         assert folder.pin("q", batch) == version
         with pytest.raises(TidingsError, match=rf"version {version} .* with a new checkpoint"):
-            folder.edition(version)
+            folder.manifest(version)
 
 
 def test_a_number_that_is_pinned_is_not_given_again_though_its_version_is_gone(store, tmp_path):
@@ -115,7 +118,7 @@ def test_a_number_that_is_pinned_is_not_given_again_though_its_version_is_gone(s
     with Publisher(tmp_path / "index", store.history) as publisher:
         assert publisher.publish() == pinned + 1
     with pytest.raises(TidingsError, match=rf"version {pinned} .* cannot be read"):
-        folder.edition(folder.pin("q", 0))
+        folder.manifest(folder.pin("q", 0))
 
 
 def test_a_torn_version_keeps_its_number_though_there_is_no_room_for_the_next(
@@ -128,7 +131,7 @@ def test_a_torn_version_keeps_its_number_though_there_is_no_room_for_the_next(
     with Publisher(tmp_path / "index", store.history) as publisher:
         with monkeypatch.context() as patch:
             patch.setattr(publishers, "write_base", full)
-            with pytest.raises(NoRoom):
+            with pytest.raises(DiskFull):
                 publisher.publish()
         assert publisher.publish() == version + 1
 
@@ -170,9 +173,9 @@ def test_a_version_in_other_parts_is_mended_in_its_own(store, tmp_path):
     damage(max(folder.path.glob("*-index.sealed")), "cut")
     with Publisher(tmp_path / "index", store.history) as publisher:
         newest = publisher.publish()
-    assert [len(folder.edition(each).shelves) for each in (pinned, newest)] == [3, 1]
+    assert [len(folder.manifest(each).parts) for each in (pinned, newest)] == [3, 1]
     assert who(folder, pinned) == who(folder, newest) == sorted(NAMES)
 
 
 def full(*_: Any) -> None:
-    raise NoRoom("no room")
+    raise DiskFull("no room")

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidings.spark import outcomes, session, store_sink
 from tidings.spark.ops.checkpoint_repair import clear_unborn
-from tidings.store.append_batch import Append
+from tidings.store.append_batch import BatchAppend
 from tidings.store.notifications import Notifications
 
 FOR_EVER_S = 3600
@@ -71,7 +71,7 @@ def after(here: Here, work: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(work)
     def stopped(self: Any, *rest: Any, **more: Any) -> Any:
         done = work(self, *rest, **more)
-        query, number = (self.query, self.batch) if isinstance(self, Append) else rest[:2]
+        query, number = (self.query, self.batch) if isinstance(self, BatchAppend) else rest[:2]
         if number == batch and query.startswith(sink):
             halt(run)
         return done
@@ -86,11 +86,11 @@ def arm(run: Path, point: str | None, batch: int) -> None:
     if point == "before the first transaction":
         Notifications.append_columns = before(first, append)  # type: ignore[method-assign]
     elif point == "in the first transaction":
-        Append.write = after(first, Append.write)  # type: ignore[method-assign]
+        BatchAppend.write = after(first, BatchAppend.write)  # type: ignore[method-assign]
     elif point == "between the transactions":
         Notifications.append_columns = after(first, append)  # type: ignore[method-assign]
     elif point == "in the second transaction":
-        Append.write = after(second, Append.write)  # type: ignore[method-assign]
+        BatchAppend.write = after(second, BatchAppend.write)  # type: ignore[method-assign]
     elif point == "after the second transaction":
         Notifications.append_columns = after(second, append)  # type: ignore[method-assign]
 

@@ -41,7 +41,7 @@ def test_a_folder_without_room_is_named_and_nothing_is_lost(tmp_path: Path) -> N
     told = json.loads(done.stdout)
     for place in ("index", "local", "checkpoint", "parquet"):
         assert f"{tmp_path / place}" in told[place]
-        assert "has no room left" in told[place]
+        assert "has no space left" in told[place]
         assert "free some space and run again" in told[place]
     assert f"{tmp_path / 'store'}" in told["store"]
     assert "disk" in told["store"]

@@ -27,8 +27,8 @@ from tests.spark.match_stage.match_batches import deliveries, rows
 
 from tidings import Delivery, Engine, Policy, Subscriber, Subscription
 from tidings.formats.arrow import read_events
-from tidings.index_files.base_files import seal_folder
-from tidings.index_files.subscriber_bundle import members
+from tidings.index_files.base_files import build_folder
+from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.spark.match_stage.matcher_source import PinnedRoster, Versions
 from tidings.spark.match_stage.stage import FLOW, PART, Flow, tick
 from tidings.spark.state_stage.bucket import Bucket, Terms
@@ -52,8 +52,8 @@ class Carried:
     def seal(self, people: dict[str, Subscriber], wanted: dict[str, Subscription]) -> None:
         place = self.folder / str(len(list(self.folder.iterdir())))
         place.mkdir()
-        everybody = members(people.values(), wanted.values())
-        self.versions = Versions(seal_folder(place, everybody, self.parts), 1)
+        everybody = bundle_subscribers(people.values(), wanted.values())
+        self.versions = Versions(build_folder(place, everybody, self.parts), 1)
 
     def take(self, batches: list[pa.RecordBatch]) -> None:
         """Take a micro-batch."""

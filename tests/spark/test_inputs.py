@@ -17,7 +17,7 @@ from tidings.formats import arrow as columns
 from tidings.formats.arrow import subscriptions_to_table
 from tidings.formats.arrow_by_row import BadRecord
 from tidings.index_files.publisher import Publisher
-from tidings.index_files.versions import KEPT
+from tidings.index_files.versions import KEPT_VERSIONS
 from tidings.model.limits import TRUSTED, Limits
 from tidings.score.relaxed import Relaxed
 from tidings.spark import inputs
@@ -238,12 +238,12 @@ def test_a_batch_over_a_folder_ends_with_the_version_it_began_with(
 ) -> None:
     with (
         open_store(tmp_path / "store.db") as store,
-        Publisher(tmp_path / "index", store.history, fewest=1) as publisher,
+        Publisher(tmp_path / "index", store.history, min_changed=1) as publisher,
     ):
         store.catalogue.put(Subscriber("u"), Subscription(**FORM))
         publisher.publish()
         matches = ts.match(odd, publisher.folder)
-        for number in range(2 * KEPT):
+        for number in range(2 * KEPT_VERSIONS):
             name = f"v{number}"
             store.catalogue.put(Subscriber(name), Subscription(f"s{number}", name, "flag"))
             publisher.publish()

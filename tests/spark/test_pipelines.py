@@ -26,7 +26,7 @@ from tidings.app.run.spark import run_spark, sketch
 from tidings.app.run.summary import Account
 from tidings.errors import TidingsError
 from tidings.formats.files import write_events
-from tidings.index_files.versions import Folder
+from tidings.index_files.versions import IndexFolder
 from tidings.spark.ops.metrics import Report, Reporter, Totals
 from tidings.store import open_store
 
@@ -94,8 +94,8 @@ def test_a_run_follows_its_store_while_it_runs_and_stops_in_order(tmp_path):
         batches = run_spark(make_plan(load_config(tmp_path / "run.toml")))
         assert dict(next(batches).delivered) == {"ann": 1}
         version = store.catalogue.put({"id": "s2", "subscriber": "bob", "where": "n >= 3"})
-        published = Folder((tmp_path / "out" / "index").resolve())
-        while published.edition(published.newest()).source < version:
+        published = IndexFolder((tmp_path / "out" / "index").resolve())
+        while published.manifest(published.newest()).source < version:
             time.sleep(0.05)
         publish("e2")
         assert dict(next(batches).delivered) == {"ann": 1, "bob": 1}

@@ -12,10 +12,10 @@ from tidings import Event, Subscriber, Subscription, TidingsError
 from tidings.errors import InvalidForm
 from tidings.formats.arrow import events_to_table
 from tidings.formats.files import write_events
-from tidings.index_files.base_files import seal_folder
+from tidings.index_files.base_files import build_folder
 from tidings.index_files.publisher import Publisher
-from tidings.index_files.subscriber_bundle import members
-from tidings.index_files.versions import Folder
+from tidings.index_files.subscriber_bundle import bundle_subscribers
+from tidings.index_files.versions import IndexFolder
 from tidings.rank.matcher import Matcher
 from tidings.score.exact import Exact
 from tidings.score.preference import Preference
@@ -66,7 +66,7 @@ def test_targets_are_those_of_the_plain_matcher_in_any_parts(publications, parts
 class Streamed:
     """A stream of files through `ts.match` over a folder, as batches of matches by number."""
 
-    def __init__(self, spark: SparkSession, place: Path, wanted: Folder | Store) -> None:
+    def __init__(self, spark: SparkSession, place: Path, wanted: IndexFolder | Store) -> None:
         self.spark, self.place, self.wanted = spark, place, wanted
         self.batches: dict[int, list[Any]] = {}
         (place / "in").mkdir()
@@ -173,7 +173,7 @@ def test_a_damaged_index_file_stops_a_running_query_and_is_made_anew(spark, tmp_
                 stream.run(change_and_damage)
         assert stream.batches == {0: [("e1", "ann")]}
         assert f"{tmp_path}/index/00000002-0-change.sealed " in said(caught.value)
-        assert "start again: whoever publishes it makes it anew" in said(caught.value)
+        assert "restart its publisher, which builds it again" in said(caught.value)
         with Publisher(tmp_path / "index", store.history) as publisher:
             publisher.publish()
             stream.run()
@@ -181,7 +181,9 @@ def test_a_damaged_index_file_stops_a_running_query_and_is_made_anew(spark, tmp_
 
 
 def test_targets_of_several_parts_are_for_batches(spark, tmp_path):
-    folder = seal_folder(tmp_path, members(WORK.subscribers, WORK.subscriptions), parts=2)
+    folder = build_folder(
+        tmp_path, bundle_subscribers(WORK.subscribers, WORK.subscriptions), parts=2
+    )
     (tmp_path / "in").mkdir()
     lines = spark.readStream.text(str(tmp_path / "in"))
     with pytest.raises(TidingsError, match="in a stream use one part"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from tidings.store import Growing, open_database
+from tidings.store import AppendOnlyTable, open_database
 
 SQLITE = """CREATE TABLE outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, score REAL,
     at TIMESTAMP, good BOOLEAN, bytes BLOB, "group" TEXT)"""
@@ -55,10 +55,10 @@ def closed(address: str) -> Iterator[Any]:
 
 
 @contextmanager
-def opened(address: str, table: str = "outbox", key: str = "id") -> Iterator[Growing]:
+def opened(address: str, table: str = "outbox", key: str = "id") -> Iterator[AppendOnlyTable]:
     """Open the table as a source does."""
     database = open_database(address)
     try:
-        yield Growing(database, table, key)
+        yield AppendOnlyTable(database, table, key)
     finally:
         database.close()

@@ -14,7 +14,7 @@ from tidings.errors import StoreError
 from tidings.formats.arrow import DELIVERIES, deliveries_to_table
 from tidings.store import open_store
 from tidings.store.append_arrow import append_of
-from tidings.store.append_batch import Append
+from tidings.store.append_batch import BatchAppend
 
 LONG = "x" * 1001
 poison = st.builds(
@@ -25,9 +25,9 @@ LATE, DEAD = [Event("e0", {}, 0)], [DeadLetter({"id": 1}, "no good")]
 
 @given(st.lists(st.one_of(deliveries, poison), max_size=6))
 def test_both_doors_check_alike(found: list[Delivery]) -> None:
-    expected = Append.of("q", 3, found, late=LATE, dead=DEAD)
+    expected = BatchAppend.of("q", 3, found, late=LATE, dead=DEAD)
     columns = append_of("q", 3, deliveries_to_table(found), late=LATE, dead=DEAD)
-    assert columns == Append(**{**vars(expected), "rows": columns.rows})
+    assert columns == BatchAppend(**{**vars(expected), "rows": columns.rows})
     assert list(columns.rows) == list(expected.rows)
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.store.tables import add, closed, make, opened
 
 from tidings.errors import StoreError
-from tidings.store import Column
+from tidings.store import TableColumn
 
 
 def test_columns_have_kinds(address: str) -> None:
@@ -28,7 +28,7 @@ def test_columns_have_kinds(address: str) -> None:
 
 def test_rows_come_in_order_page_by_page(address: str) -> None:
     add(make(address), *"abcdefg")
-    name = [Column("name", "string")]
+    name = [TableColumn("name", "string")]
     with opened(address) as table:
         assert (table.bottom(), table.top()) == (1, 7)
         assert table.page(name, 2, 6, 3) == [(3, "c"), (4, "d"), (5, "e")]

@@ -7,17 +7,17 @@ import psycopg
 import pytest
 from tests.store.tables import add, closed, insert, make, opened
 
-from tidings.store import Growing, Settled
+from tidings.store import AppendOnlyTable, CommitHorizon
 
 
-def names(table: Growing, after: int, upto: int) -> str:
+def names(table: AppendOnlyTable, after: int, upto: int) -> str:
     columns = [each for each in table.columns() if each.name == "name"]
     return "".join(name for _, name in table.page(columns, after, upto, 1000))
 
 
 def test_without_writers_all_is_settled(address: str) -> None:
     with opened(make(address)) as table:
-        settled = Settled(table)
+        settled = CommitHorizon(table)
         assert settled.look(0) is None
         add(address, *"abc")
         assert settled.look(0) == 3
@@ -26,7 +26,7 @@ def test_without_writers_all_is_settled(address: str) -> None:
 
 def test_a_smaller_key_that_is_committed_later_is_not_passed_over(postgres_address: str) -> None:
     with opened(make(postgres_address)) as table, closed(postgres_address) as slow:
-        settled = Settled(table)
+        settled = CommitHorizon(table)
         add(postgres_address, "a")
         assert settled.look(0) == 1
         insert(slow, "b")
@@ -40,7 +40,7 @@ def test_a_smaller_key_that_is_committed_later_is_not_passed_over(postgres_addre
 
 def test_a_transaction_that_is_undone_leaves_a_gap(postgres_address: str) -> None:
     with opened(make(postgres_address)) as table, closed(postgres_address) as slow:
-        settled = Settled(table)
+        settled = CommitHorizon(table)
         insert(slow, "b")
         add(postgres_address, "c")
         assert settled.look(0) is None
@@ -51,7 +51,7 @@ def test_a_transaction_that_is_undone_leaves_a_gap(postgres_address: str) -> Non
 
 def test_a_long_transaction_holds_back_only_what_came_after_it(postgres_address: str) -> None:
     with opened(make(postgres_address)) as table:
-        settled = Settled(table)
+        settled = CommitHorizon(table)
         with closed(postgres_address) as short, closed(postgres_address) as long:
             insert(short, "a")
             add(postgres_address, "b")
@@ -61,7 +61,7 @@ def test_a_long_transaction_holds_back_only_what_came_after_it(postgres_address:
             assert settled.look(0) == 2
             add(postgres_address, "d")
             assert settled.look(0) == 2
-            assert Settled(table).look(0) is None
+            assert CommitHorizon(table).look(0) is None
             long.commit()
         assert settled.look(0) == 4
         assert names(table, 0, 4) == "abcd"
@@ -70,7 +70,11 @@ def test_a_long_transaction_holds_back_only_what_came_after_it(postgres_address:
 def test_writers_that_keep_coming_hold_nothing_back(postgres_address: str) -> None:
     """Some transaction is open at every moment, and each of them only for a while."""
     with opened(make(postgres_address)) as table:
-        settled, opening, seen = Settled(table), psycopg.connect(postgres_address), list[int]()
+        settled, opening, seen = (
+            CommitHorizon(table),
+            psycopg.connect(postgres_address),
+            list[int](),
+        )
         insert(opening, "a")
         for _ in range(10):
             later = psycopg.connect(postgres_address)
@@ -91,7 +95,7 @@ def test_readers_and_other_tables_hold_nothing_back(postgres_address: str) -> No
         other.execute("CREATE TEMPORARY TABLE mine (n int)")
         other.execute("INSERT INTO mine VALUES (1)")
         with opened(postgres_address) as table:
-            assert Settled(table).look(0) == 1
+            assert CommitHorizon(table).look(0) == 1
 
 
 def test_rows_put_into_a_partition_of_the_table_are_writing_too(postgres_address: str) -> None:
@@ -105,7 +109,7 @@ def test_rows_put_into_a_partition_of_the_table_are_writing_too(postgres_address
         slow.execute("INSERT INTO part VALUES (nextval('outbox_id_seq'), 'b')")
         add(postgres_address, "c")
         with opened(postgres_address) as table:
-            settled = Settled(table)
+            settled = CommitHorizon(table)
             assert settled.look(0) is None
             slow.commit()
             assert settled.look(0) == 2
@@ -128,7 +132,7 @@ def test_who_is_prepared_for_a_commit_is_not_over_yet() -> None:
     """PostgreSQL names such a transaction anew, if it is set up for them at all."""
     before, after, other = {"3/4"}, {"prepared"}, {"5/6"}
     table: Any = Told(before, after, after, after | other, other, other, other)
-    settled = Settled(table)
+    settled = CommitHorizon(table)
     assert [settled.look(0) for _ in range(3)] == [None, None, 1]
 
 
@@ -140,7 +144,7 @@ def test_whatever_the_order_of_commits_every_row_is_read_once(
     make(postgres_address)
     chance, written, read = Random(seed), set[str](), list[str]()
     with opened(postgres_address) as table:
-        settled, after = Settled(table), 0
+        settled, after = CommitHorizon(table), 0
         writers = [psycopg.connect(postgres_address) for _ in range(4)]
         pending: list[list[str]] = [[] for _ in writers]
         for step in range(150):

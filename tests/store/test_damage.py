@@ -10,7 +10,7 @@ from tests.mutation import try_all
 
 from tidings.errors import StoreError, TidingsError
 from tidings.model.records import Delivery
-from tidings.store import Growing, open_database, open_store
+from tidings.store import AppendOnlyTable, open_database, open_store
 
 pytestmark = pytest.mark.fuzz
 
@@ -66,7 +66,7 @@ def test_a_damaged_table_of_others_gives_rows_or_our_own_errors(tmp_path: Path) 
 
     def read(file: Path) -> Iterator[object]:
         database = open_database(file, patience_s=0)
-        table = Growing(database, "outbox", "id")
+        table = AppendOnlyTable(database, "outbox", "id")
         try:
             yield from table.page(table.columns(), 0, table.top() or 0, 100)
         finally:
@@ -147,7 +147,7 @@ def test_a_name_never_becomes_sql(tmp_path: Path, name: str) -> None:
     database = open_database(path)
     for table, key in ((name, "id"), ("records", name)):
         with pytest.raises(StoreError):
-            Growing(database, table, key).columns()
+            AppendOnlyTable(database, table, key).columns()
     database.close()
     with open_store(path) as store:
         for kind in ("subscriber", "subscription"):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tidings.errors import StoreError
-from tidings.store.pool import Connections
+from tidings.store.pool import ConnectionPool
 
 
 class Recorded:
@@ -32,16 +32,16 @@ def made() -> list[Recorded]:
 
 
 @pytest.fixture
-def connections(made: list[Recorded]) -> Connections[Recorded]:
+def connections(made: list[Recorded]) -> ConnectionPool[Recorded]:
     def connect() -> Recorded:
         made.append(Recorded())
         return made[-1]
 
-    return Connections("here", connect)
+    return ConnectionPool("here", connect)
 
 
 def test_one_after_the_other_uses_the_same(
-    connections: Connections[Recorded], made: list[Recorded]
+    connections: ConnectionPool[Recorded], made: list[Recorded]
 ) -> None:
     for _ in range(3):
         with connections.transaction("BEGIN"):
@@ -49,20 +49,20 @@ def test_one_after_the_other_uses_the_same(
     assert [each.done for each in made] == [["BEGIN", "COMMIT"] * 3]
 
 
-def test_two_at_once_use_two(connections: Connections[Recorded], made: list[Recorded]) -> None:
+def test_two_at_once_use_two(connections: ConnectionPool[Recorded], made: list[Recorded]) -> None:
     with connections.transaction("BEGIN") as one, connections.transaction("BEGIN") as other:
         assert one is not other
     assert len(made) == 2
 
 
-def broken_at(statement: str) -> tuple[Connections[Recorded], list[Recorded]]:
+def broken_at(statement: str) -> tuple[ConnectionPool[Recorded], list[Recorded]]:
     found: list[Recorded] = []
 
     def connect() -> Recorded:
         found.append(Recorded(statement))
         return found[-1]
 
-    return Connections("here", connect), found
+    return ConnectionPool("here", connect), found
 
 
 @pytest.mark.parametrize("statement", ["BEGIN", "COMMIT"])
@@ -84,7 +84,7 @@ def test_work_that_fails_rolls_back_and_its_error_is_the_one_shown(statement: st
 
 
 def test_a_lent_connection_is_closed_when_it_comes_back(
-    connections: Connections[Recorded], made: list[Recorded]
+    connections: ConnectionPool[Recorded], made: list[Recorded]
 ) -> None:
     with connections.transaction("BEGIN"):
         connections.close()
@@ -94,7 +94,7 @@ def test_a_lent_connection_is_closed_when_it_comes_back(
         connections.transaction("BEGIN").__enter__()
 
 
-def test_idle_ones_are_dropped(connections: Connections[Recorded], made: list[Recorded]) -> None:
+def test_idle_ones_are_dropped(connections: ConnectionPool[Recorded], made: list[Recorded]) -> None:
     with connections.transaction("BEGIN"):
         pass
     connections.drop()
@@ -105,7 +105,7 @@ def test_idle_ones_are_dropped(connections: Connections[Recorded], made: list[Re
 
 
 def test_another_process_leaves_them_alone(
-    connections: Connections[Recorded], made: list[Recorded], monkeypatch: pytest.MonkeyPatch
+    connections: ConnectionPool[Recorded], made: list[Recorded], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with connections.transaction("BEGIN"):
         pass
@@ -115,12 +115,12 @@ def test_another_process_leaves_them_alone(
     assert [each.done for each in made] == [["BEGIN", "COMMIT"]] * 2
 
 
-@pytest.mark.parametrize("end", [Connections.drop, Connections.close])
+@pytest.mark.parametrize("end", [ConnectionPool.drop, ConnectionPool.close])
 def test_another_process_does_not_close_them(
-    connections: Connections[Recorded],
+    connections: ConnectionPool[Recorded],
     made: list[Recorded],
     monkeypatch: pytest.MonkeyPatch,
-    end: Callable[[Connections[Recorded]], None],
+    end: Callable[[ConnectionPool[Recorded]], None],
 ) -> None:
     with connections.transaction("BEGIN"):
         pass

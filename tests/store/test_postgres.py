@@ -14,7 +14,7 @@ from tests.store.server import crash, start
 
 from tidings import DeadLetter
 from tidings.errors import StoreError
-from tidings.store import Appended, Store, open_store
+from tidings.store import AppendResult, Store, open_store
 
 BATCHES = 80
 
@@ -82,7 +82,9 @@ def test_a_server_that_stays_away_is_an_error_that_says_so(
         assert len(told) == 2
         assert all("waiting up to 0 s for PostgreSQL: " in each for each in told)
         start(server)
-        assert store.notifications.append("q", 1, [delivery("a", "e2")]) == Appended(delivered=1)
+        assert store.notifications.append("q", 1, [delivery("a", "e2")]) == AppendResult(
+            delivered=1
+        )
         assert delivered(store, "a") == [(1, "e1"), (2, "e2")]
 
 
@@ -115,7 +117,7 @@ def test_a_commit_whose_answer_is_lost_writes_once(
     given = [delivery("a", "e1"), delivery("a", "e2")]
     found = store.notifications.append("q", 0, given, dead=[DeadLetter(n, "x") for n in range(4)])
     assert lost
-    assert found == Appended(delivered=2, dead=4, skipped=True)
+    assert found == AppendResult(delivered=2, dead=4, skipped=True)
     assert delivered(store, "a") == [(1, "e1"), (2, "e2")]
     lost = lose_next_commit()
     assert store.catalogue.put({"id": "a"}, {"id": "b"}) == 2

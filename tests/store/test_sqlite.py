@@ -10,7 +10,7 @@ from tests.store.appender import batch_of, delivery
 from tests.store.people import delivered
 
 from tidings.errors import StoreError
-from tidings.store import Appended, Store, open_store
+from tidings.store import AppendResult, Store, open_store
 from tidings.store.sqlite import SqliteDatabase
 
 
@@ -155,7 +155,7 @@ def test_an_old_sqlite_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_name_with_odd_characters_is_a_path(tmp_path: Path) -> None:
     path = tmp_path / "a b?c#d%20.db"
     with open_store(path) as store:
-        assert store.notifications.append("q", 0) == Appended()
+        assert store.notifications.append("q", 0) == AppendResult()
     assert path.exists()
     with open_store(str(path)) as store:
         assert store.notifications.last_batch("q") == 0

@@ -6,11 +6,11 @@ import pytest
 
 from tidings import Engine, Subscriber, Subscription
 from tidings.model.records import Event
-from tidings.store import Entry, Store, open_store
+from tidings.store import CatalogueEntry, Store, open_store
 from tidings.testing import Workload, workload
 
 
-def follow(engine: Engine, entry: Entry, known: set[tuple[str, str]]) -> None:
+def follow(engine: Engine, entry: CatalogueEntry, known: set[tuple[str, str]]) -> None:
     """Bring an engine up to an entry of the change log."""
     key, record = (entry.kind, entry.id), entry.record
     if record is None:

@@ -1,8 +1,11 @@
-"""Members in files: what a base was made of, what changed since, and who has no compiled form.
+"""Bundles in files: what a base was built from, what changed since, and what stays uncompiled.
 
-They are chunks of compressed JSON. A condition is written as its predicates, so that none has to be
-parsed again; a policy once for all who hold it in a chunk. Nobody maps these bytes while events are
-matched.
+They are chunks of compressed JSON. A condition is written as its predicates, so that it is never
+parsed again, and a policy once per chunk. These bytes are not touched while events are matched.
+
+    {"policies":      [form, ...],
+     "members":       [[name, policy number or null, prefers], ...],
+     "subscriptions": [[member number, id, prefrank, score, conjunctions, weighted], ...]}
 """
 
 import json
@@ -16,103 +19,108 @@ import numpy as np
 from tidings.compiled.array_file import Reader, Writer, parsed
 from tidings.errors import InvalidCondition, TidingsError, shown
 from tidings.formats.json_forms import loads_policy
-from tidings.index_files.subscriber_bundle import Member
+from tidings.index_files.subscriber_bundle import SubscriberBundle
 from tidings.model import validate
 from tidings.model.conditions.predicate import OPERATORS, Condition, Predicate
 from tidings.model.records import Subscription, Weighted
 from tidings.policy import Policy, Subscriber
 
-TOGETHER: Final = 10_000
-"""So many subscriptions and members are a chunk, or a few more."""
-MOST_BYTES: Final = 1 << 30
-"""No chunk has more bytes, whatever its compressed form would come to."""
+CHUNK_RECORDS: Final = 10_000
+"""A chunk ends with the bundle that brings it to this many names and subscriptions."""
+MAX_CHUNK_BYTES: Final = 1 << 30
+"""No chunk may expand to more than this, whatever its compressed form claims."""
 _TYPES: Final = {"number": float, "time": float, "string": str, "boolean": bool}
 _FAULTS: Final = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
 
 
-def write_members(writer: Writer, members: Iterable[Member]) -> None:
-    """Add members to a file."""
-    chunks = [zlib.compress(json.dumps(form).encode(), level=1) for form in _forms(members)]
+def write_bundles(writer: Writer, bundles: Iterable[SubscriberBundle]) -> None:
+    """Write bundles."""
+    chunks = [zlib.compress(json.dumps(form).encode(), level=1) for form in _forms(bundles)]
     writer.array("ends", np.cumsum([0, *map(len, chunks)], dtype=np.int64))
     writer.array("chunks", np.frombuffer(b"".join(chunks), np.uint8))
 
 
-def read_members(reader: Reader) -> Iterator[Member]:
-    """Yield the members of a file; some 20 us for each of their subscriptions."""
+def read_bundles(reader: Reader) -> Iterator[SubscriberBundle]:
+    """Yield the bundles of a file; about 20 us per subscription."""
     data = reader.array("chunks", np.uint8)
     ends = reader.array("ends", np.int64)
     reader.require(len(ends), "ends", "is empty")
     reader.starts("ends", len(ends) - 1, len(data))
     for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         try:
-            yield from _members(parsed(_expanded(data[first:last].tobytes())))
+            yield from _bundles(parsed(_expand(data[first:last].tobytes())))
         except (zlib.error, TidingsError, *_FAULTS) as error:
             reader.refuse(f"{reader.prefix}chunks: {error}")
 
 
-def _expanded(chunk: bytes) -> bytes:
+def _expand(chunk: bytes) -> bytes:
     expander = zlib.decompressobj()
-    found = expander.decompress(chunk, MOST_BYTES)
+    expanded = expander.decompress(chunk, MAX_CHUNK_BYTES)
     if not expander.eof:
-        raise ValueError("a chunk is cut short, or too large")
-    return found
+        raise ValueError("a chunk is truncated, or too large")
+    return expanded
 
 
-def _forms(members: Iterable[Member]) -> Iterator[Mapping[str, Any]]:
-    """Yield members as JSON, a chunk each time."""
-    form, policies = _empty(), dict[Policy, int]()
-    for each in members:
-        if each.subscriber:
-            number = policies.setdefault(each.subscriber.policy, len(policies))
+def _forms(bundles: Iterable[SubscriberBundle]) -> Iterator[Mapping[str, Any]]:
+    """Yield the JSON form of one chunk after the other."""
+    form, policies = _empty_form(), dict[Policy, int]()
+    for bundle in bundles:
+        if bundle.subscriber:
+            number = policies.setdefault(bundle.subscriber.policy, len(policies))
             if number == len(form["policies"]):
-                form["policies"].append(each.subscriber.policy.to_dict())
-            form["members"].append([each.name, number, each.subscriber.prefers])
+                form["policies"].append(bundle.subscriber.policy.to_dict())
+            form["members"].append([bundle.name, number, bundle.subscriber.prefers])
         else:
-            form["members"].append([each.name, None, []])
+            form["members"].append([bundle.name, None, []])
         owner = len(form["members"]) - 1
-        form["subscriptions"] += ([owner, *_written(wish)] for wish in each.subscriptions)
-        if len(form["members"]) + len(form["subscriptions"]) >= TOGETHER:
+        form["subscriptions"] += ([owner, *_row(each)] for each in bundle.subscriptions)
+        if len(form["members"]) + len(form["subscriptions"]) >= CHUNK_RECORDS:
             yield form
-            form, policies = _empty(), {}
+            form, policies = _empty_form(), {}
     if form["members"]:
         yield form
 
 
-def _empty() -> dict[str, Any]:
+def _empty_form() -> dict[str, Any]:
     return {"policies": [], "members": [], "subscriptions": []}
 
 
-def _written(wish: Subscription) -> list[Any]:
+def _row(subscription: Subscription) -> list[Any]:
     """Return id, prefrank, score, and the predicates of `where` or of `any`."""
-    about = [wish.id, wish.prefrank, wish.score]
-    if isinstance(wish.where, Condition):
-        return [*about, [list(map(_predicate, each)) for each in wish.where.conjunctions], None]
-    parts = [[_predicate(each.predicate), each.weight, each.state] for each in wish.groups[0]]
-    return [*about, None, parts]
+    fields = [subscription.id, subscription.prefrank, subscription.score]
+    if isinstance(subscription.where, Condition):
+        conjunctions = subscription.where.conjunctions
+        return [*fields, [list(map(_predicate_row, parts)) for parts in conjunctions], None]
+    weighted = [
+        [_predicate_row(part.predicate), part.weight, part.state] for part in subscription.groups[0]
+    ]
+    return [*fields, None, weighted]
 
 
-def _predicate(part: Predicate) -> list[Any]:
-    operand = sorted(part.operand) if part.operator == "in" else part.operand
-    return [part.attribute, part.operator, part.family, operand]
+def _predicate_row(predicate: Predicate) -> list[Any]:
+    operand = sorted(predicate.operand) if predicate.operator == "in" else predicate.operand
+    return [predicate.attribute, predicate.operator, predicate.family, operand]
 
 
-def _members(form: Any) -> Iterator[Member]:
-    policies = [loads_policy(each) for each in form["policies"]]
+def _bundles(form: Any) -> Iterator[SubscriberBundle]:
+    policies = [loads_policy(policy) for policy in form["policies"]]
     owned: dict[int, list[Any]] = {}
-    for owner, *wish in form["subscriptions"]:
-        owned.setdefault(owner, []).append(wish)
+    for owner, *row in form["subscriptions"]:
+        owned.setdefault(owner, []).append(row)
     for number, (name, policy, prefers) in enumerate(form["members"]):
-        validate.name("the name of a member", name, TidingsError)
-        person = None if policy is None else Subscriber(name, _at(policies, policy), prefers)
-        wishes = tuple(_subscription(name, *each) for each in owned.pop(number, ()))
-        yield Member(name, person, wishes)
+        validate.name("the name of a subscriber", name, TidingsError)
+        subscriber = None
+        if policy is not None:
+            subscriber = Subscriber(name, _policy_at(policies, policy), prefers)
+        rows = owned.pop(number, ())
+        yield SubscriberBundle(name, subscriber, tuple(_subscription(name, *row) for row in rows))
     if owned:
         raise ValueError("a subscription has no owner")
 
 
-def _at(policies: Sequence[Policy], number: Any) -> Policy:
+def _policy_at(policies: Sequence[Policy], number: Any) -> Policy:
     if type(number) is not int or number < 0:
-        raise ValueError(f"{shown(number)} is no number of a policy")
+        raise ValueError(f"{shown(number)} is not the number of a policy")
     return policies[number]
 
 
@@ -122,32 +130,34 @@ def _subscription(
     condition = None if where is None else Condition(tuple(map(_conjunction, where)))
     weighted = None
     if any_ is not None:
-        weighted = [Weighted(_read(*part), weight, state) for part, weight, state in any_]
+        weighted = [Weighted(_predicate(*row), weight, state) for row, weight, state in any_]
     return Subscription(name, owner, condition, weighted, prefrank, score)
 
 
-def _conjunction(parts: Any) -> tuple[Predicate, ...]:
-    return tuple([_read(*each) for each in parts])
+def _conjunction(rows: Any) -> tuple[Predicate, ...]:
+    return tuple([_predicate(*row) for row in rows])
 
 
-def _read(attribute: Any, operator: Any, family: Any, operand: Any) -> Predicate:
-    """Return a predicate as `tidings.model.conditions.predicate.predicate` would have made it."""
+def _predicate(attribute: Any, operator: Any, family: Any, operand: Any) -> Predicate:
+    """Return the predicate that `model.conditions.predicate.predicate` would have returned."""
     validate.name("an attribute's name", attribute, InvalidCondition)
     if type(operator) is not str or operator not in OPERATORS:
-        raise InvalidCondition(f"{shown(operator)} is no operator")
+        raise InvalidCondition(
+            f"unknown operator {shown(operator)}; expected one of: {', '.join(OPERATORS)}"
+        )
     kind: Any = _TYPES[family]
     if operator == "in":
-        found = frozenset(operand)
-        right = bool(found) and all(type(each) is kind for each in found)
-        operand = found
+        values = frozenset(operand)
+        valid = bool(values) and all(type(value) is kind for value in values)
+        operand = values
     elif operator == "between":
         low, high = operand
-        right = type(low) is type(high) is kind and kind is not bool and low <= high
+        valid = type(low) is type(high) is kind and kind is not bool and low <= high
         operand = (low, high)
     else:
-        right = type(operand) is kind and _possible(operator, family)
-    if not right or (kind is float and any(map(isnan, _numbers(operand)))):
-        raise InvalidCondition(f"{attribute} {operator} {shown(operand)} is no predicate")
+        valid = type(operand) is kind and _is_possible(operator, family)
+    if not valid or (kind is float and any(map(isnan, _numbers(operand)))):
+        raise InvalidCondition(f"{attribute} {operator} {shown(operand)} is not a valid predicate")
     return Predicate(attribute, operator, family, operand)
 
 
@@ -155,8 +165,8 @@ def _numbers(operand: Any) -> Iterable[float]:
     return (operand,) if isinstance(operand, float) else operand
 
 
-def _possible(operator: str, family: str) -> bool:
-    """Tell whether an operator other than `in` and `between` is one of a family."""
+def _is_possible(operator: str, family: str) -> bool:
+    """Return whether a family has an operator other than `in` and `between`."""
     if family == "string":
         return True
     if family == "boolean":

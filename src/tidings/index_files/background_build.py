@@ -1,80 +1,111 @@
-"""Makes new bases in the background, one after the other."""
+"""New bases built in the background, one at a time, and the failures of background work."""
 
+import logging
 from collections.abc import Callable
 from threading import Lock, Thread
 from time import monotonic
 from typing import Final
 
-from tidings.index_files.base_files import current, write_base
-from tidings.index_files.failures import Failures
-from tidings.index_files.versions import Folder, Shelf
+from tidings.errors import TidingsError
+from tidings.index_files.base_files import current_bundles, write_base
+from tidings.index_files.manifest import PartManifest
+from tidings.index_files.versions import IndexFolder
 
-REST_S: Final = 60.0
-"""After a base could not be made, its part is left alone for so long."""
+_LOG: Final = logging.getLogger(__name__)
 
-Take = Callable[[int, Shelf, Shelf], None]
-"""Takes a base that is made in the place of a shelf of a part."""
+RETRY_AFTER_S: Final = 60.0
+"""After a base could not be built, its part is left alone for this long."""
+
+Install = Callable[[int, PartManifest, PartManifest], None]
+"""Replaces a part, by number, with the one that was built from it."""
 
 
-class Builder:
-    """A thread at a time that makes a base of what a shelf holds, and hands it to `take`.
+class BackgroundFailures:
+    """The last failure of each kind of work on a folder, until that work succeeds."""
 
-    Whoever calls has the lock, but for `wait`; `take` is called with it.
+    def __init__(self, folder: IndexFolder) -> None:
+        self._folder = folder
+        self._failures: dict[str, Exception] = {}
+
+    def note(self, work: str, failure: Exception) -> None:
+        """Keep a failure, and log it unless this work failed in the same way before."""
+        previous, self._failures[work] = self._failures.get(work), failure
+        if repr(previous) != repr(failure):
+            _LOG.warning("%s: %s failed and will be retried: %r", self._folder.path, work, failure)
+
+    def forget(self, work: str) -> None:
+        """Drop the failure of some work, which succeeded."""
+        self._failures.pop(work, None)
+
+    def raise_any(self) -> None:
+        """Raise the present failure, if there is one."""
+        for work, failure in self._failures.items():
+            raise TidingsError(
+                f"{self._folder.path} is not up to date: {work}: {failure}"
+            ) from failure
+
+
+class BackgroundBuilder:
+    """A thread at a time that merges a part and its deltas into a base, and calls `install`.
+
+    Callers hold the lock, except in `wait`; `install` is called with the lock held.
     """
 
-    def __init__(self, folder: Folder, lock: Lock, take: Take, failures: Failures) -> None:
-        self._folder, self._lock, self._take, self._failures = folder, lock, take, failures
+    def __init__(
+        self, folder: IndexFolder, lock: Lock, install: Install, failures: BackgroundFailures
+    ) -> None:
+        self._folder, self._lock, self._install, self._failures = folder, lock, install, failures
         self._thread: Thread | None = None
-        self._rests: dict[int, float] = {}
-        self.making: tuple[str, ...] = ()
-        """The files that must stay until the base is made; none: no base is being made."""
+        self._retry_at: dict[int, float] = {}
+        self.building: tuple[str, ...] = ()
+        """The files that must stay until the base is built; empty if none is being built."""
 
-    def rests(self, part: int) -> bool:
-        """Tell whether the base of a part failed a short while ago."""
-        return monotonic() < self._rests.get(part, 0)
+    def is_resting(self, number: int) -> bool:
+        """Return whether the base of a part failed a short while ago."""
+        return monotonic() < self._retry_at.get(number, 0)
 
-    def begin(self, part: int, shelf: Shelf, made: Shelf) -> None:
-        """Begin to make a base, in the files that `made` names."""
-        self.making = (*made.files, *shelf.files)
-        self._thread = Thread(target=self._run, args=(part, shelf, made), daemon=True)
+    def start(self, number: int, part: PartManifest, new: PartManifest) -> None:
+        """Start to build a base in the files that `new` names."""
+        self.building = (*new.files, *part.files)
+        self._thread = Thread(target=self._run, args=(number, part, new), daemon=True)
         try:
             self._thread.start()
-        except RuntimeError as failure:  # there is no room for a thread, or the process ends
+        except RuntimeError as failure:  # no more threads, or the interpreter is shutting down
             self._thread = None
-            self._end(part, failure)
+            self._finish(number, failure)
 
     def forget(self) -> None:
-        """Take note that all bases are new: what failed before is over."""
-        for part in self._rests:
-            self._failures.forget(_work(part))
-        self._rests = {}
+        """Drop all failures: every base was just built."""
+        for number in self._retry_at:
+            self._failures.forget(_work(number))
+        self._retry_at = {}
 
     def wait(self) -> None:
-        """Wait for the base that is being made."""
-        with self._lock:  # who holds it may be about to begin one
+        """Wait for the base that is being built."""
+        with self._lock:  # its holder may be about to start one
             thread = self._thread
         if thread:
             thread.join()
 
-    def _run(self, part: int, shelf: Shelf, made: Shelf) -> None:
-        failure = None
+    def _run(self, number: int, part: PartManifest, new: PartManifest) -> None:
+        failure, path = None, self._folder.path
         try:
-            base = write_base(self._folder.path, made, current(self._folder.path, shelf))
+            base = write_base(path, new, current_bundles(path, part))
             with self._lock:
-                self._take(part, shelf, base)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+                self._install(number, part, base)
+        except Exception as error:  # noqa: BLE001 - any failure is reported, and retried
             failure = error
         with self._lock:
-            self._end(part, failure)
+            self._finish(number, failure)
 
-    def _end(self, part: int, failure: Exception | None) -> None:
-        self.making = ()
+    def _finish(self, number: int, failure: Exception | None) -> None:
+        self.building = ()
         if failure is None:
-            self._failures.forget(_work(part))
+            self._failures.forget(_work(number))
         else:
-            self._failures.note(_work(part), failure)
-            self._rests[part] = monotonic() + REST_S
+            self._failures.note(_work(number), failure)
+            self._retry_at[number] = monotonic() + RETRY_AFTER_S
 
 
-def _work(part: int) -> str:
-    return f"a new base of part {part}"
+def _work(number: int) -> str:
+    return f"building a base of part {number}"

@@ -1,4 +1,9 @@
-"""A matcher without an object for each subscription: arrays that can be mapped from a file."""
+"""A matcher without an object per subscription: arrays that are mapped from a file.
+
+Owners are numbered in order of name, subscribers before names without one; subscriptions in order
+of id. A base is built once with an ordinary `Matcher`, whose access index and compiled rankers are
+then kept as arrays.
+"""
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,8 +22,8 @@ from tidings.index.access.scratch import Desk
 from tidings.index.access.segment import Segment
 from tidings.index.access.snapshot import State
 from tidings.index.access.vocabulary import Vocabulary
-from tidings.index_files.string_table import Texts
-from tidings.index_files.subscriber_bundle import Member
+from tidings.index_files.string_table import StringTable
+from tidings.index_files.subscriber_bundle import SubscriberBundle
 from tidings.index_files.subscriber_table import SubscriberTable
 from tidings.model.records import Event
 from tidings.rank.bulk.protocol import Extent, Way
@@ -30,86 +35,89 @@ from tidings.score import Scorer
 from tidings.score.exact import Exact
 from tidings.score.relaxed import Relaxed
 
-NOTHING_POSED: Final = Posed(np.empty(0, np.uint8), np.empty(0, np.int32), np.zeros(1, np.int32))
-"""What an index without a segment checks."""
+_EMPTY_SEGMENT: Final = Posed(np.empty(0, np.uint8), np.empty(0, np.int32), np.zeros(1, np.int32))
+"""The extent of an index without a segment."""
 
 
-class Owned(NamedTuple):
-    """The ranks, in the one segment, of what each person owns: from its start to the next."""
+class OwnedRanks(NamedTuple):
+    """The positions, in the one segment, of the subscriptions of each owner.
+
+    Those of owner o are ranks[starts[o] : starts[o + 1]].
+    """
 
     starts: Int64s
     ranks: Int32s
 
     def of(self, owner: int) -> Int32s:
-        """Give the ranks of one person."""
+        """Return the positions of one owner."""
         return self.ranks[self.starts[owner] : self.starts[owner + 1]]
 
 
-class _Table(NamedTuple):
-    """Subscriptions by number, of which only the ids are kept."""
+class _IdTable(NamedTuple):
+    """The subscriptions of a snapshot by number, of which only the ids are kept."""
 
     owners: Sequence[None]
-    ids: Texts
+    ids: StringTable
 
 
-class Base:
-    """Answers as a `Matcher` does. Numbers of people are in order of names, subscriptions of ids.
+class MappedMatcher:
+    """A matcher over mapped arrays that answers as `Matcher` does. It is for one thread.
 
-    It is for one thread. Members may be dropped, in the memory of this process; none can come.
+    Owners can be dropped, in the memory of this process only; none can be added.
     """
 
     def __init__(
         self,
         vocabulary: Vocabulary,
         segments: tuple[Segment, ...],
-        ids: Texts,
-        ways: Sequence[Way],
-        owned: Owned,
+        ids: StringTable,
+        rankers: Sequence[Way],
+        owned: OwnedRanks,
     ) -> None:
         self.ids = ids
-        self._ways, self._owned = ways, owned
-        table = cast(Any, _Table(cast(Any, range(len(ids))), ids))
+        self._rankers, self._owned = rankers, owned
+        table = cast(Any, _IdTable(cast(Any, range(len(ids))), ids))
         self._state = State(vocabulary, table, segments, Tail(), 0, 0)
-        self._desk = Desk()
+        self._scratch = Desk()
 
     def write(self, writer: Writer) -> None:
-        """Add everything to a file; who was dropped is there again."""
-        state, people = self._state, len(self._owned.starts) - 1
-        writer.value("people", people)
+        """Write everything, including owners that were dropped in this process."""
+        state = self._state
+        writer.value("people", self.owners)
         writer.texts("ids", self.ids.column)
         writer.array("owned.starts", self._owned.starts)
         writer.array("owned.ranks", self._owned.ranks)
         state.vocabulary.write(writer.within("vocabulary"))
         writer.value("segments", len(state.segments))
-        for each in state.segments:
-            each.write(writer.within("segment"))
-        write_ways(writer.within("ways"), self._ways, len(self.ids), people)
+        for segment in state.segments:
+            segment.write(writer.within("segment"))
+        write_ways(writer.within("ways"), self._rankers, len(self.ids), self.owners)
 
     @classmethod
-    def read(cls, reader: Reader) -> "Base":
-        """Return the base of a file, after all that kernels will follow in it was checked."""
-        ids, people = Texts(reader.texts("ids")), reader.count("people")
+    def read(cls, reader: Reader) -> "MappedMatcher":
+        """Return the matcher of a file, once every number that kernels will follow is checked."""
+        ids, owners = StringTable(reader.texts("ids")), reader.count("people")
         size = len(ids)
         ranks = reader.numbers("owned.ranks", size, max(1, size))
         reader.permutation("owned.ranks", ranks, size)
-        owned = Owned(reader.starts("owned.starts", people, size), ranks)
+        owned = OwnedRanks(reader.starts("owned.starts", owners, size), ranks)
         vocabulary = Vocabulary.read(reader.within("vocabulary"))
-        segments, posed = tuple[Segment, ...](), NOTHING_POSED
+        segments, posed = tuple[Segment, ...](), _EMPTY_SEGMENT
         if reader.count("segments", 1):
             within = reader.within("segment")
             segment, posed = Segment.read(within, vocabulary.entries, vocabulary.slots)
             segments = (segment,)
         reader.require(len(posed.numbers) == size, "ids", "are not those of the segment")
-        ways = read_ways(reader.within("ways"), Extent.of(people, posed))
-        return cls(vocabulary, segments, ids, ways, owned)
+        rankers = read_ways(reader.within("ways"), Extent.of(owners, posed))
+        return cls(vocabulary, segments, ids, rankers, owned)
 
     @property
-    def people(self) -> int:
-        """How many people it has numbers for."""
+    def owners(self) -> int:
+        """The number of owners, including those that were dropped."""
         return len(self._owned.starts) - 1
 
     def drop(self, owners: Iterable[int]) -> None:
-        """Match for some people no longer. O(what they own)."""
+        """Stop matching for some owners. O(their subscriptions)."""
         version = self._state.version + 1
         for owner in owners:
             for segment in self._state.segments:
@@ -117,109 +125,118 @@ class Base:
         self._state = self._state._replace(version=version)
 
     def wanted(self, events: Sequence[Event]) -> Matches:
-        """Give who wants which events, in numbers."""
-        return rank_all(self, self._ways, events)
+        """Return the matches of events, all by number."""
+        return rank_all(self, self._rankers, events)
 
     def top_many(self, events: Sequence[Event], k: int, scorer: Scorer) -> list[list[Scored]]:
-        """Give for each event the k best subscriptions; for the scorers that an index knows."""
+        """Return the k best subscriptions of each event, by a scorer that the index supports."""
         question = self._question(events)
         return question.tops(k) if isinstance(scorer, Exact) else question.relaxed(k)
 
     def matching_many(self, events: Sequence[Event]) -> Found:
-        """Give what covers events."""
+        """Return the conjunctions that events satisfy."""
         return self._question(events).matching()
 
     def touching_many(self, events: Sequence[Event]) -> Holding:
-        """Give what events touch."""
+        """Return the predicates that events satisfy, of conjunctions that may not hold."""
         return self._question(events).touching()
 
     def _question(self, events: Sequence[Event]) -> Question:
-        if self._desk.worn:
-            self._desk = Desk()
-        return Question(self._state, events, self._desk)
+        if self._scratch.worn:
+            self._scratch = Desk()
+        return Question(self._state, events, self._scratch)
 
 
-class Sealed(NamedTuple):
-    """All that a base file holds.
+class BaseIndex(NamedTuple):
+    """The content of a base file.
 
-    Who ranks by something that has no compiled form is not in the base, but with the `others`.
+    Bundles whose policy has no compiled ranker are kept as objects in `uncompiled`.
     """
 
-    base: Base
-    people: SubscriberTable
-    others: Sequence[Member]
+    matcher: MappedMatcher
+    subscribers: SubscriberTable
+    uncompiled: Sequence[SubscriberBundle]
 
 
-def seal(given: Iterable[Member]) -> Sealed:
-    """Make a base of members, whose names are in order. O(n log n), and objects while it is made.
+def build_base(bundles: Iterable[SubscriberBundle]) -> BaseIndex:
+    """Return a base of bundles, which come in order of name.
 
-    A policy without a written form is refused.
+    O(n log n), with objects for all subscriptions while it is built. A policy that cannot be
+    written is refused.
     """
-    everybody = list(given)
-    _check_written(everybody)
-    compiled, others = list[Member](), list[Member]()
-    for each in everybody:
-        (others if _one_by_one(each) else compiled).append(each)
-    compiled.sort(key=lambda each: (each.subscriber is None, each.name))
-    people = [each.subscriber for each in compiled if each.subscriber]
-    wanted = [(each, at) for at, member in enumerate(compiled) for each in member.subscriptions]
-    wanted.sort(key=lambda pair: pair[0].id)
-    matcher = Matcher(people, [each for each, _ in wanted], index="access")
+    everyone = list(bundles)
+    _check_writable(everyone)
+    compiled, uncompiled = list[SubscriberBundle](), list[SubscriberBundle]()
+    for bundle in everyone:
+        (compiled if _has_compiled_ranker(bundle) else uncompiled).append(bundle)
+    compiled.sort(key=lambda bundle: (bundle.subscriber is None, bundle.name))
+    subscribers = [bundle.subscriber for bundle in compiled if bundle.subscriber]
+    owned = [
+        (subscription, owner)
+        for owner, bundle in enumerate(compiled)
+        for subscription in bundle.subscriptions
+    ]
+    owned.sort(key=lambda pair: pair[0].id)
+    matcher = Matcher(subscribers, [subscription for subscription, _ in owned], index="access")
     numbered = matcher.numbered
     assert numbered is not None
     index, fanout = numbered
     if index.state.size or len(index.state.segments) > 1:
         index.settle()
-    ways = fanout.ways()
+    rankers = fanout.ways()
     if failed := matcher.set_aside.keys():
-        return _with_others(everybody, failed)
-    if any(way.partial for way in ways):
+        return _build_without(everyone, failed)
+    if any(ranker.partial for ranker in rankers):
         for segment in index.state.segments:
             segment.partial(index.state.version)
-    owners = np.array([at for _, at in wanted], np.int32)
-    base = Base(
+    owners = np.array([owner for _, owner in owned], np.int32)
+    mapped = MappedMatcher(
         index.state.vocabulary,
         index.state.segments,
-        Texts.of([each.id for each, _ in wanted]),
-        ways,
-        _owned(index, owners, len(compiled)),
+        StringTable.of([subscription.id for subscription, _ in owned]),
+        rankers,
+        _owned_ranks(index, owners, len(compiled)),
     )
-    return Sealed(base, SubscriberTable.of([each.name for each in compiled], people), others)
+    names = [bundle.name for bundle in compiled]
+    return BaseIndex(mapped, SubscriberTable.of(names, subscribers), uncompiled)
 
 
-def _one_by_one(member: Member) -> bool:
-    scorer = member.subscriber.policy.scorer if member.subscriber else None
-    return isinstance(scorer, Relaxed) and scorer.aggregate != "sum"
+def _has_compiled_ranker(bundle: SubscriberBundle) -> bool:
+    scorer = bundle.subscriber.policy.scorer if bundle.subscriber else None
+    return not isinstance(scorer, Relaxed) or scorer.aggregate == "sum"
 
 
-def _with_others(everybody: Sequence[Member], failed: AbstractSet[str]) -> Sealed:
-    """Make a base without those who have no compiled form although their scorer has one."""
-    sealed = seal(each for each in everybody if each.name not in failed)
-    others = [*sealed.others, *(each for each in everybody if each.name in failed)]
-    return sealed._replace(others=sorted(others, key=lambda each: each.name))
+def _build_without(everyone: Sequence[SubscriberBundle], failed: AbstractSet[str]) -> BaseIndex:
+    """Return a base that leaves bundles uncompiled for which a compiled ranker failed."""
+    base = build_base(bundle for bundle in everyone if bundle.name not in failed)
+    uncompiled = [*base.uncompiled, *(bundle for bundle in everyone if bundle.name in failed)]
+    return base._replace(uncompiled=sorted(uncompiled, key=lambda bundle: bundle.name))
 
 
-def _check_written(members: Iterable[Member]) -> None:
-    """Refuse policies without a written form; equal objects are looked at once."""
-    known = set[int]()
-    for each in members:
-        policy = each.subscriber.policy if each.subscriber else None
-        if policy is None or id(policy) in known:
+def _check_writable(bundles: Iterable[SubscriberBundle]) -> None:
+    """Refuse policies that cannot be written; a policy object that many share is checked once."""
+    checked = set[int]()
+    for bundle in bundles:
+        policy = bundle.subscriber.policy if bundle.subscriber else None
+        if policy is None or id(policy) in checked:
             continue
-        known.add(id(policy))
+        checked.add(id(policy))
         try:
             policy.to_dict()
         except InvalidPolicy as error:
-            raise InvalidPolicy(f"subscriber {each.name} cannot be sealed: {error}") from None
+            raise InvalidPolicy(
+                f"the policy of subscriber {bundle.name} cannot be written to an index file: "
+                f"{error}"
+            ) from None
 
 
-def _owned(index: Access, owners: Int32s, people: int) -> Owned:
-    numbers = [each.numbers for each in index.state.segments]
+def _owned_ranks(index: Access, owners: Int32s, size: int) -> OwnedRanks:
+    numbers = [segment.numbers for segment in index.state.segments]
     by_rank = owners[np.concatenate([*numbers, np.empty(0, np.int32)])]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(by_rank, minlength=people))])
-    return Owned(starts.astype(np.int64), np.argsort(by_rank, kind="stable").astype(np.int32))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(by_rank, minlength=size))])
+    return OwnedRanks(starts.astype(np.int64), np.argsort(by_rank, kind="stable").astype(np.int32))
 
 
 def ranked_by_index(scorer: Scorer) -> bool:
-    """Tell whether an index finds the best subscriptions by this scorer without looking at all."""
+    """Return whether an index finds the best subscriptions by this scorer without a full scan."""
     return type(scorer) is Exact or (type(scorer) is Relaxed and scorer.aggregate == "sum")

@@ -1,48 +1,45 @@
-"""Who writes the versions of a folder: follows the changes of a store, and makes new bases."""
+"""The publisher of a folder: follows the changes of a store and writes versions.
+
+    source version 7 ──> 8 ──> 9 ──> 10
+    folder         base   delta delta  base      (a base is built in the background)
+
+Most versions add one small delta to each part that changed. When deltas have become many, a thread
+merges them into a new base, while versions go on behind the old one.
+"""
 
 import fcntl
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, Final, Protocol, Self
 
-from tidings.errors import TidingsError, VersionGone
+from tidings.errors import TidingsError, VersionGone, prefix_errors
 from tidings.formats.arrow_by_row import DeadLetter
-from tidings.index_files.background_build import Builder
-from tidings.index_files.base_files import by_part, shelf_of, write_base, write_change
-from tidings.index_files.default_policies import Defaults
-from tidings.index_files.failures import Failures
+from tidings.index_files.background_build import BackgroundBuilder, BackgroundFailures
+from tidings.index_files.base_files import new_part, split_by_part, write_base, write_delta
+from tidings.index_files.manifest import Delta, Manifest, PartManifest
 from tidings.index_files.mapped_file import Damaged
-from tidings.index_files.read_source import Records
-from tidings.index_files.repair import mend
-from tidings.index_files.subscriber_bundle import Member, counting
-from tidings.index_files.versions import Change, Edition, Folder, Shelf, part_of
+from tidings.index_files.read_source import Defaults, SourceReader
+from tidings.index_files.repair import repair
+from tidings.index_files.subscriber_bundle import SubscriberBundle, any_counts_published
+from tidings.index_files.versions import IndexFolder, part_of
 from tidings.model import validate
 
-FEWEST: Final = 5_000
-SHARE: Final = 10
-MOST: Final = 256
-"""A base is due when more members changed than FEWEST and than a SHARE-th of its own, or in more
-than MOST files."""
+MIN_CHANGED: Final = 5_000
+CHANGED_SHARE: Final = 10
+MAX_DELTAS: Final = 256
+"""A new base is due when more than MIN_CHANGED bundles and more than 1/CHANGED_SHARE of the base
+have changed, or when there are more than MAX_DELTAS deltas."""
 
 _PUBLISHING: Final = "publishing"
 _SERIAL: Final = re.compile(r"([0-9]{8,18})-")
 
 
-@contextmanager
-def _written_to(path: Path) -> Iterator[None]:
-    """Tell which folder cannot be written to."""
-    try:
-        yield
-    except OSError as error:
-        raise TidingsError(f"{path} cannot be written to: {error}; name another folder") from None
-
-
-class Source(Protocol):
-    """The history of a catalogue (`tidings.store` has one): what there is, and what changed."""
+class RecordSource(Protocol):
+    """The history of a catalogue, as `tidings.store` has one: its records and their changes."""
 
     def store_id(self) -> str: ...
     def newest(self) -> int: ...
@@ -52,67 +49,69 @@ class Source(Protocol):
 
 
 class Publisher:
-    """Brings a folder to the newest version of its source. One a folder; any thread may call.
+    """Keeps a folder at the newest version of its source. One per folder; safe for threads.
 
-    The first version takes as long as all conditions take to be read. Then `publish` costs what
-    changed: those subscribers, with all that they have, are a new file. When they have become
-    many, a thread makes a new base of their part, and nobody waits for it. `defaults` has the
-    policies of owners of subscriptions who are no subscribers of the source. Where the folder shows
-    another source, or other defaults, everything is made anew. Records that cannot be read are
-    passed over, and kept in `refused`.
+    The first version takes as long as reading all conditions. After that, `publish` costs only what
+    changed: the bundles of the subscribers concerned are a new delta. `defaults` has policies for
+    owners of subscriptions that are not subscribers of the source. If the folder shows another
+    source or other defaults, everything is built again. Records that cannot be read are skipped,
+    and kept in `refused`.
     """
 
     def __init__(
         self,
         path: Path,
-        source: Source,
+        source: RecordSource,
         parts: int = 1,
-        fewest: int = FEWEST,
+        min_changed: int = MIN_CHANGED,
         defaults: Defaults | None = None,
     ) -> None:
-        with _written_to(path):
+        with _reporting_unwritable(path):
             path.mkdir(parents=True, exist_ok=True)
-        self.folder = Folder(path.resolve())
+        self.folder = IndexFolder(path.resolve())
         self._source, self._parts = source, validate.count("parts", parts)
-        self._fewest, self._defaults = fewest, defaults or Defaults()
-        self._records = Records(self._defaults)
+        self._min_changed, self._defaults = min_changed, defaults or Defaults()
+        self._reader = SourceReader(self._defaults)
         self._lock, self._closed = Lock(), Event()
-        self._failures = Failures(self.folder)
-        self._builder = Builder(self.folder, self._lock, self._take, self._failures)
+        self._failures = BackgroundFailures(self.folder)
+        self._builder = BackgroundBuilder(self.folder, self._lock, self._install, self._failures)
         self._follower: Thread | None = None
-        self._mended, self._mark = False, 0
-        with _written_to(path):
-            self._alone = (path / "publisher.lock").open("w")
+        self._repaired, self._fingerprint = False, 0
+        with _reporting_unwritable(path):
+            self._lock_file = (path / "publisher.lock").open("w")
         try:
-            fcntl.flock(self._alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            self._alone.close()
+            self._lock_file.close()
             raise TidingsError(
-                f"another publisher writes to {path}; stop it first, or name another folder"
+                f"another publisher writes to {path}; stop it first, or choose another folder"
             ) from None
-        serials = (_SERIAL.match(each.name) for each in path.glob("*.sealed"))
-        self._serial = max((int(each[1]) for each in serials if each), default=0)
+        serials = (_SERIAL.match(file.name) for file in path.glob("*.sealed"))
+        self._serial = max((int(serial[1]) for serial in serials if serial), default=0)
 
     @property
     def refused(self) -> Mapping[str, DeadLetter]:
-        """The records without which the newest version is, by their ids, as far as it was read."""
-        return self._records.refused
+        """The records that are missing from the newest version, by id, as far as it was read."""
+        return self._reader.refused
 
     def publish(self) -> int:
-        """Show what the source has now; give the newest version then."""
+        """Bring the folder up to date with the source; return the newest version."""
         with self._lock:
             if self._closed.is_set():
-                raise TidingsError(f"the publisher of {self.folder.path} is closed; make a new one")
-            edition = self._newest(self._source.newest())
-            self._tend(edition.shelves)
+                raise TidingsError(
+                    f"the publisher of {self.folder.path} is closed; create a new one"
+                )
+            manifest = self._newest(self._source.newest())
+            self._start_due_base(manifest.parts)
             self._failures.forget(_PUBLISHING)
-            return edition.version
+            return manifest.version
 
     def follow(self, every_s: float = 0.05) -> None:
-        """Publish again and again, in a thread, until it is closed; what fails is tried again.
+        """Publish repeatedly in a thread until this is closed; failures are retried.
 
-        To look takes one small question to the source. The default is less than Spark takes from
-        the begin of a batch to its first task, which pins the version. Once is enough.
+        A look costs one small query to the source. The default interval is shorter than the time
+        from the start of a Spark batch to its first task, which pins the version. A second call
+        does nothing.
         """
         with self._lock:
             if self._follower is None:
@@ -121,22 +120,22 @@ class Publisher:
                 self._follower = follower
 
     def settle(self) -> None:
-        """Wait for a base that is being made; tell what fails at present, if something does."""
+        """Wait for a base that is being built, and raise the present failure, if there is one."""
         self._builder.wait()
         with self._lock:
-            self._failures.tell()
+            self._failures.raise_any()
 
     def close(self) -> None:
-        """End, wait for what is being made, and let others publish."""
+        """Stop, wait for a base that is being built, and release the folder."""
         self._closed.set()
         try:
-            with self._lock:  # whoever publishes is done then, and nobody begins again
+            with self._lock:  # a call of `publish` is over then, and no other can start
                 follower = self._follower
             if follower:
                 follower.join()
             self._builder.wait()
         finally:
-            self._alone.close()
+            self._lock_file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -144,117 +143,125 @@ class Publisher:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _newest(self, upto: int) -> Edition:
-        """Bring the folder to a version of the source."""
-        if not self._mended:
-            self._mend(upto)
+    def _newest(self, upto: int) -> Manifest:
+        """Return the manifest that shows a version of the source, and write it if it is new."""
+        if not self._repaired:
+            self._repair(upto)
         version = self.folder.newest()
-        edition = self.folder.edition(version) if version else None
-        if edition is None or not self._goes_on(edition, upto):
-            return self._put(self._begun(upto))
-        if upto == edition.source:
-            return edition
+        manifest = self.folder.manifest(version) if version else None
+        if manifest is None or not self._can_continue(manifest, upto):
+            return self._put(self._build_all(upto))
+        if upto == manifest.source:
+            return manifest
         try:
-            names = self._source.touched(edition.source, upto)
+            names = self._source.touched(manifest.source, upto)
         except VersionGone:
-            return self._put(self._begun(upto))
-        return self._put(self._changed(edition, names, upto))
+            return self._put(self._build_all(upto))
+        return self._put(self._with_deltas(manifest, names, upto))
 
-    def _ours(self, edition: Edition, upto: int) -> bool:
-        """Tell whether an edition shows this source, with what is added to it here.
+    def _shows_source(self, manifest: Manifest, upto: int) -> bool:
+        """Return whether a manifest shows this source with these defaults.
 
-        What comes after the newest version is not of it: an old copy was put in its place.
+        If it is ahead of the source, an older copy of the store was put in its place.
         """
-        return edition.mark == self._mark and edition.source <= upto
+        return manifest.fingerprint == self._fingerprint and manifest.source <= upto
 
-    def _goes_on(self, edition: Edition, upto: int) -> bool:
-        """Tell whether changes behind an edition are enough."""
-        return self._ours(edition, upto) and len(edition.shelves) == self._parts
+    def _can_continue(self, manifest: Manifest, upto: int) -> bool:
+        """Return whether deltas after this manifest are enough."""
+        return self._shows_source(manifest, upto) and len(manifest.parts) == self._parts
 
-    def _begun(self, upto: int) -> Edition:
-        """Make all bases from the source, one part after the other."""
-        parts = range(self._parts)
-        shelves = [self._made(self._records, upto, part, self._parts) for part in parts]
+    def _build_all(self, upto: int) -> Manifest:
+        """Build all bases from the source, one part after the other to save memory."""
+        numbers = range(self._parts)
+        parts = [self._build(self._reader, upto, number, self._parts) for number in numbers]
         self._builder.forget()
-        return Edition(self.folder.next(), upto, tuple(shelves), self._mark)
+        return Manifest(self.folder.next(), upto, tuple(parts), self._fingerprint)
 
-    def _made(self, records: Records, upto: int, part: int, parts: int) -> Shelf:
-        """Make the base of a part as of a version of the source."""
-        entries = self._source.as_of(upto)
-        found = records.read(entries, lambda name: part_of(name, parts) == part)
-        return write_base(self.folder.path, replace(self._next(part), source=upto), found)
+    def _build(self, reader: SourceReader, upto: int, number: int, parts: int) -> PartManifest:
+        """Build the base of a part as of a version of the source."""
+        records = self._source.as_of(upto)
+        bundles = reader.read(records, lambda name: part_of(name, parts) == number)
+        part = replace(self._new_part(number), source=upto)
+        return write_base(self.folder.path, part, bundles)
 
-    def _mend(self, upto: int) -> None:
-        """Make anew what is damaged or missing, once, when this publisher begins.
+    def _repair(self, upto: int) -> None:
+        """Rebuild what is damaged or missing, once, when this publisher starts.
 
-        Of a version that cannot be made any more whoever asks for it is told. Its number is never
-        given to another one; so the newest goes only when the next is there.
+        A reader of a version that cannot be rebuilt gets an error. Its number is never used again;
+        so the newest is removed only once the next is there.
         """
-        self._mark = self._defaults.mark(self._source.store_id())
-        then = Records(self._defaults)  # what cannot be read of old versions is no matter of now
+        self._fingerprint = self._defaults.fingerprint(self._source.store_id())
+        past = SourceReader(self._defaults)  # records refused in old versions are not `refused` now
 
-        def remade(edition: Edition, part: int) -> Shelf:
-            if not self._ours(edition, upto):
-                raise Damaged(f"version {edition.version} shows another source")
-            return self._made(then, edition.source, part, len(edition.shelves))
+        def rebuild(manifest: Manifest, number: int) -> PartManifest:
+            if not self._shows_source(manifest, upto):
+                raise Damaged(f"version {manifest.version} shows another source")
+            return self._build(past, manifest.source, number, len(manifest.parts))
 
-        lost = mend(self.folder, remade)
+        lost = repair(self.folder, rebuild)
         if self.folder.newest() in lost:
-            self.folder.put(self._begun(upto))
+            self.folder.put(self._build_all(upto))
         for version in lost:
             self.folder.remove(version)
         if lost:
-            self.folder.clean(self._builder.making)
-        self._mended = True
+            self.folder.clean(self._builder.building)
+        self._repaired = True
 
-    def _changed(self, edition: Edition, names: list[str], upto: int) -> Edition:
-        """Write what subscribers have now, behind the shelves of their parts."""
-        found = {name: Member(name) for name in names}
-        read = self._records.read(self._source.owned(names, upto), found.__contains__)
-        found |= {each.name: each for each in read}
-        shelves = list(edition.shelves)
-        for part, changed in by_part(found.values(), self._parts).items():
-            name = self._next(part).index.replace("index", "change")
-            write_change(self.folder.path / name, changed)
-            change = Change(name, len(changed), counting(changed), upto)
-            shelves[part] = replace(shelves[part], changes=(*shelves[part].changes, change))
-        return Edition(self.folder.next(), upto, tuple(shelves), self._mark)
+    def _with_deltas(self, manifest: Manifest, names: list[str], upto: int) -> Manifest:
+        """Write the present bundles of some names as deltas of their parts."""
+        bundles = {name: SubscriberBundle(name) for name in names}
+        present = self._reader.read(self._source.owned(names, upto), bundles.__contains__)
+        bundles |= {bundle.name: bundle for bundle in present}
+        parts = list(manifest.parts)
+        for number, changed in split_by_part(bundles.values(), self._parts).items():
+            file = self._new_part(number).index.replace("index", "change")
+            write_delta(self.folder.path / file, changed)
+            delta = Delta(file, len(changed), any_counts_published(changed), upto)
+            parts[number] = replace(parts[number], deltas=(*parts[number].deltas, delta))
+        return Manifest(self.folder.next(), upto, tuple(parts), self._fingerprint)
 
-    def _tend(self, shelves: Sequence[Shelf]) -> None:
-        """Begin to make a new base, if one is due and none is being made."""
-        due = [part for part, shelf in enumerate(shelves) if self._due(shelf)]
-        ready = [part for part in due if not self._builder.rests(part)]
-        if ready and not self._builder.making:
-            shelf = shelves[ready[0]]
-            made = replace(self._next(ready[0]), source=shelf.changes[-1].source)
-            self._builder.begin(ready[0], shelf, made)
+    def _start_due_base(self, parts: Sequence[PartManifest]) -> None:
+        """Start to build a new base, if one is due and none is being built."""
+        due = [number for number, part in enumerate(parts) if self._is_due(part)]
+        ready = [number for number in due if not self._builder.is_resting(number)]
+        if ready and not self._builder.building:
+            number = ready[0]
+            new = replace(self._new_part(number), source=parts[number].deltas[-1].source)
+            self._builder.start(number, parts[number], new)
 
-    def _due(self, shelf: Shelf) -> bool:
-        changed = sum(each.members for each in shelf.changes)
-        return changed > max(self._fewest, shelf.size // SHARE) or len(shelf.changes) > MOST
+    def _is_due(self, part: PartManifest) -> bool:
+        changed = sum(delta.bundles for delta in part.deltas)
+        enough = max(self._min_changed, part.size // CHANGED_SHARE)
+        return changed > enough or len(part.deltas) > MAX_DELTAS
 
-    def _take(self, part: int, shelf: Shelf, made: Shelf) -> None:
-        """Put a new base in the place of what it was made of; what changed since stays behind."""
-        newest = self.folder.edition(self.folder.newest())
-        shelves, seen = list(newest.shelves), len(shelf.changes)
-        if shelves[part].index == shelf.index:  # else everything was begun anew
-            shelves[part] = replace(made, changes=shelves[part].changes[seen:])
-            self._put(newest._replace(version=self.folder.next(), shelves=tuple(shelves)))
+    def _install(self, number: int, part: PartManifest, base: PartManifest) -> None:
+        """Replace a part by the base that was built from it; deltas written since follow it."""
+        newest = self.folder.manifest(self.folder.newest())
+        parts, merged = list(newest.parts), len(part.deltas)
+        if parts[number].index == part.index:  # otherwise everything was built again meanwhile
+            parts[number] = replace(base, deltas=parts[number].deltas[merged:])
+            self._put(newest._replace(version=self.folder.next(), parts=tuple(parts)))
 
     def _follow(self, every_s: float) -> None:
         while not self._closed.wait(every_s):
             try:
                 self.publish()
-            except Exception as failure:  # noqa: BLE001 - whatever it is, it is told and may pass
+            except Exception as failure:  # noqa: BLE001 - any failure is reported, and may pass
                 with self._lock:
                     if not self._closed.is_set():
                         self._failures.note(_PUBLISHING, failure)
 
-    def _next(self, part: int) -> Shelf:
+    def _new_part(self, number: int) -> PartManifest:
         self._serial += 1
-        return shelf_of(self._serial, part)
+        return new_part(self._serial, number)
 
-    def _put(self, edition: Edition) -> Edition:
-        self.folder.put(edition)
-        self.folder.clean(self._builder.making)
-        return edition
+    def _put(self, manifest: Manifest) -> Manifest:
+        self.folder.put(manifest)
+        self.folder.clean(self._builder.building)
+        return manifest
+
+
+def _reporting_unwritable(path: Path) -> AbstractContextManager[None]:
+    return prefix_errors(
+        f"{path} cannot be written to: ", OSError, TidingsError, suffix="; choose another folder"
+    )

@@ -1,79 +1,114 @@
-"""Reads the members of a source; what cannot be read is passed over, kept and told."""
+"""Subscribers read from a source; a record that cannot be read is skipped, kept and logged."""
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import blake2b
 from typing import Any, Final, Protocol
 
 from tidings.errors import InvalidForm, TidingsError
 from tidings.formats.arrow_by_row import DeadLetter
 from tidings.formats.json_forms import loads_subscriber, loads_subscription
-from tidings.index_files.default_policies import Defaults
-from tidings.index_files.subscriber_bundle import Member, members
+from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
+from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import Subscription
-from tidings.policy import Subscriber
+from tidings.policy import Policy, Subscriber
 
 _LOG: Final = logging.getLogger(__name__)
-Form = Mapping[str, Any]
+_FINGERPRINT_BYTES: Final = 8
+RecordForm = Mapping[str, Any]
 
 
-class Entry(Protocol):
-    """A record of a catalogue: a subscriber or a subscription by its form."""
+@dataclass(frozen=True)
+class Defaults:
+    """The settings that a publisher adds to its source.
+
+    An owner of subscriptions that is not a subscriber of the source gets its policy in `named`, or
+    else the policy `others`; None means no policy. Records beyond the `limits` are refused.
+    """
+
+    named: Mapping[str, Policy] = field(default_factory=dict, hash=False)
+    others: Policy | None = None
+    limits: Limits = TRUSTED
+
+    def policy(self, name: str) -> Policy | None:
+        """Return the default policy of an owner, or None if it has none."""
+        return self.named.get(name, self.others)
+
+    def fingerprint(self, source: str) -> int:
+        """Return a number that differs for another source, other policies or other limits."""
+        named = {name: policy.to_dict() for name, policy in self.named.items()}
+        others = self.others.to_dict() if self.others else None
+        limits = [] if self.limits == TRUSTED else [asdict(self.limits)]
+        text = json.dumps([source, named, others, *limits], sort_keys=True)
+        return int.from_bytes(blake2b(text.encode(), digest_size=_FINGERPRINT_BYTES).digest())
+
+
+class SourceRecord(Protocol):
+    """A record of a catalogue: the JSON form of a subscriber or of a subscription."""
 
     @property
-    def form(self) -> Form | None: ...
+    def form(self) -> RecordForm | None: ...
 
 
-class Records:
-    """What is read of a source. `refused` has, by their ids, the records without which it is."""
+class SourceReader:
+    """Turns records into bundles. `refused` has the records that were skipped, by id."""
 
     def __init__(self, defaults: Defaults) -> None:
         self._defaults = defaults
         self.refused: dict[str, DeadLetter] = {}
 
-    def read(self, entries: Iterable[Entry], wanted: Callable[[str], bool]) -> list[Member]:
-        """Read all that there is now of those who are wanted; other entries are passed over.
+    def read(
+        self, records: Iterable[SourceRecord], selects: Callable[[str], bool]
+    ) -> list[SubscriberBundle]:
+        """Return the bundles of the selected owners; the records must hold all that they have.
 
-        A condition takes some 20 us, 0.3 ms where it needs a parser.
+        Records of other owners are ignored. A condition takes about 20 us, or 0.3 ms if it needs
+        the full parser.
         """
-        people, owned, refused = list[Subscriber](), list[Subscription](), dict[str, DeadLetter]()
-        for entry in entries:
-            form = entry.form or {}
-            if wanted(_owner(form)):
+        subscribers, subscriptions = list[Subscriber](), list[Subscription]()
+        refused = dict[str, DeadLetter]()
+        for record in records:
+            form = record.form or {}
+            if selects(_owner(form)):
                 try:
-                    _check_whole(entry)
+                    _check_undamaged(record)
                     if "subscriber" in form:
-                        owned.append(loads_subscription(form, self._defaults.limits))
+                        subscriptions.append(loads_subscription(form, self._defaults.limits))
                     else:
-                        people.append(loads_subscriber(form, self._defaults.limits))
+                        subscribers.append(loads_subscriber(form, self._defaults.limits))
                 except TidingsError as error:
                     refused[str(form.get("id"))] = DeadLetter(form, str(error))
-        self._note(refused, wanted)
-        return [self._enrolled(each) for each in members(people, owned)]
+        self._note(refused, selects)
+        bundles = bundle_subscribers(subscribers, subscriptions)
+        return [self._with_default_policy(bundle) for bundle in bundles]
 
-    def _note(self, refused: Mapping[str, DeadLetter], wanted: Callable[[str], bool]) -> None:
-        """Forget what was refused of those who are read again, and tell what is new."""
+    def _note(self, refused: Mapping[str, DeadLetter], selects: Callable[[str], bool]) -> None:
+        """Replace the refused records of the owners just read, and log the new ones."""
         for name, letter in refused.items():
             if self.refused.get(name) != letter:
-                _LOG.warning("the record %s is passed over: %s", name, letter.reason)
-        kept = {
-            name: each for name, each in self.refused.items() if not wanted(_owner(each.record))
+                _LOG.warning("skipping the record %s: %s", name, letter.reason)
+        of_other_owners = {
+            name: letter
+            for name, letter in self.refused.items()
+            if not selects(_owner(letter.record))
         }
-        self.refused = kept | dict(refused)
+        self.refused = of_other_owners | dict(refused)
 
-    def _enrolled(self, member: Member) -> Member:
-        policy = self._defaults.policy(member.name) if member.subscriber is None else None
+    def _with_default_policy(self, bundle: SubscriberBundle) -> SubscriberBundle:
+        policy = self._defaults.policy(bundle.name) if bundle.subscriber is None else None
         if policy is None:
-            return member
-        return replace(member, subscriber=Subscriber(member.name, policy))
+            return bundle
+        return replace(bundle, subscriber=Subscriber(bundle.name, policy))
 
 
-def _check_whole(entry: Entry) -> None:
-    """Refuse an entry whose form is a stand-in for what its source cannot read."""
-    damage = getattr(entry, "damage", None)
+def _check_undamaged(record: SourceRecord) -> None:
+    """Refuse a record whose form is a placeholder for one that its source cannot read."""
+    damage = getattr(record, "damage", None)
     if damage is not None:
-        raise InvalidForm(f"what the store holds of it {damage}")
+        raise InvalidForm(f"its form in the store {damage}")
 
 
-def _owner(form: Form) -> str:
+def _owner(form: RecordForm) -> str:
     return str(form.get("subscriber", form.get("id")))

@@ -1,4 +1,4 @@
-"""A subscriber with all that it has: what bases are made of, and what a change replaces."""
+"""A subscriber together with its subscriptions: the unit of bases and of deltas."""
 
 import json
 from collections import defaultdict
@@ -11,42 +11,50 @@ from tidings.feed.policy_key import counts_published, kept
 from tidings.model.records import Subscription
 from tidings.policy import Subscriber
 
-_MARK_BYTES: Final = 8
+_FINGERPRINT_BYTES: Final = 8
 
 
 @dataclass(frozen=True)
-class Member:
-    """A name, its subscriber and its subscriptions; each may be missing, and both if it went."""
+class SubscriberBundle:
+    """A name with its subscriber and subscriptions.
+
+    A name may have subscriptions without a subscriber, or the reverse; with neither, it is removed.
+    """
 
     name: str
     subscriber: Subscriber | None = None
     subscriptions: Sequence[Subscription] = ()
 
 
-def members(
+def bundle_subscribers(
     subscribers: Iterable[Subscriber], subscriptions: Iterable[Subscription]
-) -> list[Member]:
-    """Give subscribers with what they own, in order of their names."""
-    people = {each.id: each for each in subscribers}
+) -> list[SubscriberBundle]:
+    """Return subscribers with their subscriptions, in order of name."""
+    by_name = {subscriber.id: subscriber for subscriber in subscribers}
     owned = defaultdict[str, list[Subscription]](list)
-    for each in subscriptions:
-        owned[each.subscriber].append(each)
-    names = sorted(people.keys() | owned.keys())
-    return [Member(name, people.get(name), owned.get(name, ())) for name in names]
+    for subscription in subscriptions:
+        owned[subscription.subscriber].append(subscription)
+    names = sorted(by_name.keys() | owned.keys())
+    return [SubscriberBundle(name, by_name.get(name), owned.get(name, ())) for name in names]
 
 
-def counting(given: Iterable[Member]) -> bool:
-    """Tell whether some window counts all events that are published, and so needs their numbers."""
-    return any(counts_published(each.subscriber.policy) for each in given if each.subscriber)
+def any_counts_published(bundles: Iterable[SubscriberBundle]) -> bool:
+    """Return whether a window counts all published events, and so needs their sequence numbers."""
+    return any(
+        counts_published(bundle.subscriber.policy) for bundle in bundles if bundle.subscriber
+    )
 
 
-def mark_of(subscribers: Iterable[Subscriber]) -> int:
-    """Give a number that is another one if what some feed depends on is; names are in order."""
+def fingerprint(subscribers: Iterable[Subscriber]) -> int:
+    """Return a number that changes with any policy that a feed depends on.
+
+    The subscribers come in order of name.
+    """
     forms: dict[int, str] = {}
-    mark = blake2b(digest_size=_MARK_BYTES)
-    for each in subscribers:
-        policy = each.policy
+    digest = blake2b(digest_size=_FINGERPRINT_BYTES)
+    for subscriber in subscribers:
+        policy = subscriber.policy
         form = forms.get(id(policy)) or json.dumps(kept(policy), sort_keys=True)
         forms[id(policy)] = form
-        mark.update(f"{json.dumps(each.id)}{form}".encode())
-    return int.from_bytes(mark.digest())
+        digest.update(f"{json.dumps(subscriber.id)}{form}".encode())
+    return int.from_bytes(digest.digest())

@@ -1,5 +1,10 @@
 """Table of the subscribers of one part of a version: names, hashes and policies.
 
+    row          names   hashes   policy_ids      by_hash: the rows in order of hash
+    0            ann     0x9f..   0
+    1            bob     0x12..   2
+    ...          ...     ...      NO_POLICY       a name with subscriptions and no subscriber
+
 The columns are those of a base file, which is mapped and never changes. Policies that changed since
 the base was written are kept beside it in a dict, like a memtable before its segment.
 """
@@ -16,20 +21,20 @@ from tidings.compiled.array_file import Reader, Writer, parsed
 from tidings.compiled.array_types import Bools, Int32s, Int64s, UInt32s
 from tidings.errors import InvalidPolicy, TidingsError
 from tidings.formats.json_forms import loads_policy
-from tidings.index_files.string_table import Texts
-from tidings.index_files.subscriber_bundle import Member
+from tidings.index_files.string_table import StringTable
+from tidings.index_files.subscriber_bundle import SubscriberBundle
 from tidings.policy import Policy, Subscriber
 
-NOBODY = -1
-"""The policy of a name that has subscriptions and no subscriber."""
+NO_POLICY = -1
+"""The policy id of a name that has subscriptions and no subscriber."""
 
 
-def _refuse(why: str) -> Never:
-    raise InvalidPolicy(why)
+def _refuse(reason: str) -> Never:
+    raise InvalidPolicy(reason)
 
 
-class Forms(NamedTuple):
-    """Policies as JSON text, and who refuses those that are none."""
+class PolicyForms(NamedTuple):
+    """Policies as JSON text, and the function that reports an invalid one."""
 
     texts: Sequence[str]
     refuse: Callable[[str], Never] = _refuse
@@ -43,95 +48,100 @@ class Forms(NamedTuple):
 
 
 class SubscriberTable:
-    """Names in order, each with its hash and the number of its policy; and later changes by name.
+    """Names in order, each with its hash and the id of its policy; and later changes by name.
 
     `changed` maps a name to its present policy, or to None if the subscriber is gone. Rows and
     their numbers stay those of the base.
     """
 
     def __init__(
-        self, names: Texts, hashes: UInt32s, by_hash: Int32s, held: Int32s, forms: Forms
+        self,
+        names: StringTable,
+        hashes: UInt32s,
+        by_hash: Int32s,
+        policy_ids: Int32s,
+        forms: PolicyForms,
     ) -> None:
-        self.names, self.hashes, self.held = names, hashes, held
+        self.names, self.hashes, self.policy_ids = names, hashes, policy_ids
         self._by_hash, self._forms = by_hash, forms
         self.changed: dict[str, Policy | None] = {}
 
     @classmethod
     def of(cls, names: Sequence[str], subscribers: Sequence[Subscriber]) -> "SubscriberTable":
-        """Note the first names as those of the subscribers; the others are nobody's."""
-        numbers: dict[Policy, int] = {}
-        held = [numbers.setdefault(each.policy, len(numbers)) for each in subscribers]
+        """Return a table whose first names are those of the subscribers; the rest have none."""
+        ids: dict[Policy, int] = {}
+        policy_ids = [ids.setdefault(subscriber.policy, len(ids)) for subscriber in subscribers]
         hashes = hashes_of(names)
         return cls(
-            Texts.of(names),
+            StringTable.of(names),
             hashes,
             np.argsort(hashes, kind="stable").astype(np.int32),
-            np.array(held + [NOBODY] * (len(names) - len(held)), np.int32),
-            Forms([json.dumps(each.to_dict()) for each in numbers]),
+            np.array(policy_ids + [NO_POLICY] * (len(names) - len(policy_ids)), np.int32),
+            PolicyForms([json.dumps(policy.to_dict()) for policy in ids]),
         )
 
     def write(self, writer: Writer) -> None:
-        """Add everybody to a file."""
+        """Write the columns of the base."""
         writer.texts("names", self.names.column)
         writer.array("hashes", self.hashes)
         writer.array("by_hash", self._by_hash)
-        writer.array("held", self.held)
+        writer.array("held", self.policy_ids)
         writer.texts("policies", self._forms.texts)
 
     @classmethod
     def read(cls, reader: Reader) -> "SubscriberTable":
-        """Return the people of a file; a policy is read when it is first asked for."""
-        names = Texts(reader.texts("names"))
+        """Return the table of a file; its policies are parsed when they are first asked for."""
+        names = StringTable(reader.texts("names"))
         hashes = reader.array("hashes", np.uint32, len(names))
         by_hash = reader.numbers("by_hash", len(names), len(names))
-        forms = Forms(reader.texts("policies").strings().to_pylist(), reader.refuse)
-        held = reader.numbers("held", len(names), len(forms.texts), NOBODY)
-        return cls(names, hashes, by_hash, held, forms)
+        forms = PolicyForms(reader.texts("policies").strings().to_pylist(), reader.refuse)
+        policy_ids = reader.numbers("held", len(names), len(forms.texts), NO_POLICY)
+        return cls(names, hashes, by_hash, policy_ids, forms)
 
     def __len__(self) -> int:
         return len(self.names)
 
     @cached_property
     def policies(self) -> list[Policy]:
-        """The distinct policies, by number."""
+        """The distinct policies, by id."""
         return self._forms.policies()
 
     def flags(self, test: Callable[[Policy], bool]) -> Bools:
-        """Tell of each person whether its policy passes a test; nobody's does not."""
-        found = np.array([*map(test, self.policies), False], np.bool_)
-        return found[self.held]  # the last one is nobody's
+        """Return for each row whether its policy passes a test; False without a policy."""
+        # NO_POLICY is -1, so it reads the value appended last; `numbers` relies on this too.
+        return np.array([*map(test, self.policies), False], np.bool_)[self.policy_ids]
 
     def numbers(self, of: Callable[[Policy | None], Sequence[int]]) -> Int64s:
-        """Give of each person some numbers of its policy, or of none."""
-        return np.array([*map(of, self.policies), of(None)], np.int64)[self.held]
+        """Return for each row some numbers that depend on its policy, which may be None."""
+        return np.array([*map(of, self.policies), of(None)], np.int64)[self.policy_ids]
 
     def find(self, name: str) -> int:
-        """Give the number of a name, or -1. O(log n)."""
-        hashed = np.uint32(hash_of(name))
-        first = int(np.searchsorted(self.hashes, hashed, "left", sorter=self._by_hash))
-        last = int(np.searchsorted(self.hashes, hashed, "right", sorter=self._by_hash))
-        found = (int(each) for each in self._by_hash[first:last] if self.names[each] == name)
-        return next(found, -1)
+        """Return the row of a name, or -1. O(log n)."""
+        key = np.uint32(hash_of(name))
+        first = int(np.searchsorted(self.hashes, key, "left", sorter=self._by_hash))
+        last = int(np.searchsorted(self.hashes, key, "right", sorter=self._by_hash))
+        same_name = (int(row) for row in self._by_hash[first:last] if self.names[row] == name)
+        return next(same_name, -1)
 
-    def apply(self, changed: Sequence[Member]) -> None:
-        """Replace the policies of members by name; a member without a subscriber has none."""
-        for member in changed:
-            self.changed[member.name] = member.subscriber.policy if member.subscriber else None
+    def apply(self, bundles: Sequence[SubscriberBundle]) -> None:
+        """Replace policies by name; a bundle without a subscriber has none."""
+        for bundle in bundles:
+            self.changed[bundle.name] = bundle.subscriber.policy if bundle.subscriber else None
 
     def policy(self, name: str) -> Policy | None:
         """Return the present policy of a subscriber, or None if there is no such subscriber."""
         if name in self.changed:
             return self.changed[name]
-        number = self.find(name)
-        held = NOBODY if number < 0 else int(self.held[number])
-        return None if held == NOBODY else self.policies[held]
+        row = self.find(name)
+        policy_id = NO_POLICY if row < 0 else int(self.policy_ids[row])
+        return None if policy_id == NO_POLICY else self.policies[policy_id]
 
 
 def hash_of(name: str) -> int:
-    """Give the hash of a name, the same in every process."""
+    """Return the hash of a name, the same in every process."""
     return crc32(name.encode())
 
 
 def hashes_of(names: Sequence[str]) -> UInt32s:
-    """Give the hash of each name."""
+    """Return the hash of each name."""
     return np.array([hash_of(name) for name in names], np.uint32)

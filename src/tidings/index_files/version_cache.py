@@ -1,74 +1,76 @@
-"""What a process has read of a folder, kept for the next batch: going on costs the changes only."""
+"""Cache of the versions that this process has opened: a new version costs only its deltas."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from tidings.index_files.base_files import read_base, read_change, read_subscribers
-from tidings.index_files.overlay_matcher import Served
-from tidings.index_files.subscriber_bundle import Member
+from tidings.index_files.base_files import open_matcher, read_delta, read_subscribers
+from tidings.index_files.manifest import Delta, PartManifest
+from tidings.index_files.overlay_matcher import OverlayMatcher
+from tidings.index_files.subscriber_bundle import SubscriberBundle
 from tidings.index_files.subscriber_table import SubscriberTable
-from tidings.index_files.versions import Change, Folder, Shelf, part_of
+from tidings.index_files.versions import IndexFolder, part_of
 from tidings.policy import Policy
 
-MOST: Final = 64
-"""So many parts, of all folders, a process keeps."""
-_SOURCES: Final = 2**64
-"""So many versions a source may have."""
+CACHED_PARTS: Final = 64
+"""The number of parts, of all folders, that a process keeps open."""
+_SOURCE_VERSIONS: Final = 2**64
+"""The versions of a source are below this number."""
 
 
-class Follows(Protocol):
-    """What takes changes."""
+class AppliesDeltas(Protocol):
+    """A view of a part that follows its deltas."""
 
-    def apply(self, changed: Sequence[Member]) -> None:
-        """Put members in the places of those that have their names."""
-
-
-T = TypeVar("T", bound=Follows)
+    def apply(self, bundles: Sequence[SubscriberBundle]) -> None:
+        """Replace bundles by name."""
 
 
-class Reader(Generic[T]):
-    """One part of a folder as of one version after the other; older ones are read anew."""
+T = TypeVar("T", bound=AppliesDeltas)
 
-    def __init__(self, folder: Folder, part: int, begin: Callable[[Path, Shelf], T]) -> None:
-        self._folder, self._part, self._begin = folder, part, begin
+
+class PartReader(Generic[T]):
+    """One part of a folder, moved from version to version; an older one is opened again."""
+
+    def __init__(
+        self, folder: IndexFolder, part: int, open_base: Callable[[Path, PartManifest], T]
+    ) -> None:
+        self._folder, self._part, self._open_base = folder, part, open_base
         self._index: str | None = None
-        self._done: tuple[Change, ...] = ()
-        self._held: T | None = None
+        self._applied: tuple[Delta, ...] = ()
+        self._view: T | None = None
 
     def at(self, version: int) -> T:
-        """Give the part as it is at a version."""
-        shelf = self._folder.edition(version).shelves[self._part]
-        held, done = self._held, self._done
-        self._held = None  # until all is done
-        if held is None or self._index != shelf.index or done != shelf.changes[: len(done)]:
-            held, done = self._begin(self._folder.path, shelf), ()
-        for change in shelf.changes[len(done) :]:
-            held.apply(read_change(self._folder.path / change.file))
-        self._index, self._done, self._held = shelf.index, shelf.changes, held
-        return held
+        """Return the part as of a version."""
+        part = self._folder.manifest(version).parts[self._part]
+        view, applied = self._view, self._applied
+        self._view = None  # an error must not leave it half updated
+        if view is None or self._index != part.index or applied != part.deltas[: len(applied)]:
+            view, applied = self._open_base(self._folder.path, part), ()
+        for delta in part.deltas[len(applied) :]:
+            view.apply(read_delta(self._folder.path / delta.file))
+        self._index, self._applied, self._view = part.index, part.deltas, view
+        return view
 
 
-@lru_cache(MOST)
-def _servers(folder: Folder, part: int) -> Reader[Served]:
-    return Reader(folder, part, read_base)
+@lru_cache(CACHED_PARTS)
+def _matchers(folder: IndexFolder, part: int) -> PartReader[OverlayMatcher]:
+    return PartReader(folder, part, open_matcher)
 
 
-@lru_cache(MOST)
-def _names(path: Path) -> frozenset[str]:
-    """Give who is in a file of changes."""
-    return frozenset(each.name for each in read_change(path))
+@lru_cache(CACHED_PARTS)
+def _tables(folder: IndexFolder, part: int) -> PartReader[SubscriberTable]:
+    return PartReader(folder, part, read_subscribers)
 
 
-@lru_cache(MOST)
-def _tables(folder: Folder, part: int) -> Reader[SubscriberTable]:
-    return Reader(folder, part, read_subscribers)
+@lru_cache(CACHED_PARTS)
+def _names_in(delta: Path) -> frozenset[str]:
+    return frozenset(bundle.name for bundle in read_delta(delta))
 
 
-def serve(folder: Folder, version: int, part: int = 0) -> Served:
-    """Give what answers for one part at a version; this process keeps it for the next call."""
-    return _servers(folder, part).at(version)
+def serve(folder: IndexFolder, version: int, part: int = 0) -> OverlayMatcher:
+    """Return the matcher of one part at a version; this process keeps it for the next call."""
+    return _matchers(folder, part).at(version)
 
 
 class FolderPolicies:
@@ -78,12 +80,11 @@ class FolderPolicies:
     by this process and move on with the next version, so an object serves one batch.
     """
 
-    def __init__(self, folder: Folder, version: int) -> None:
-        edition = folder.edition(version)
-        self.version = edition.mark * _SOURCES + edition.source
-        self._path, self._shelves = folder.path, edition.shelves
-        parts = range(len(edition.shelves))
-        self._tables = [_tables(folder, part).at(version) for part in parts]
+    def __init__(self, folder: IndexFolder, version: int) -> None:
+        manifest = folder.manifest(version)
+        self.version = manifest.fingerprint * _SOURCE_VERSIONS + manifest.source
+        self._path, self._parts = folder.path, manifest.parts
+        self._tables = [_tables(folder, part).at(version) for part in range(len(self._parts))]
 
     def policy(self, name: str) -> Policy | None:
         """Return the policy of a subscriber, or None if there is no such subscriber."""
@@ -95,23 +96,17 @@ class FolderPolicies:
         It is unknown for another source or other default policies, and once the changes are merged
         into a base.
         """
-        mark, since = divmod(version, _SOURCES)
-        bases = [each.source for each in self._shelves]
-        if mark != self.version // _SOURCES or version > self.version:
+        fingerprint, since = divmod(version, _SOURCE_VERSIONS)
+        if fingerprint != self.version // _SOURCE_VERSIONS or version > self.version:
             return None
-        if any(each is None or each > since for each in bases):
+        if any(part.source is None or part.source > since for part in self._parts):
             return None
-        files = (
-            change.file
-            for shelf in self._shelves
-            for change in shelf.changes
-            if change.source > since
-        )
-        return set().union(*(_names(self._path / each) for each in files))
+        deltas = (delta for part in self._parts for delta in part.deltas if delta.source > since)
+        return set().union(*(_names_in(self._path / delta.file) for delta in deltas))
 
 
 def forget() -> None:
-    """Let go of everything that this process has read."""
-    for kept in (_servers, _tables, _names):
-        cached: Any = kept
+    """Drop everything that this process has opened."""
+    for cache in (_matchers, _tables, _names_in):
+        cached: Any = cache
         cached.cache_clear()

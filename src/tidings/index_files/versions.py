@@ -1,252 +1,207 @@
-"""Sealed files in a folder, version by version, and which version each batch of a query sees.
+"""A folder of index files: its versions, the pins of queries, and the locks of processes.
 
-A version is a small file that names, for each part of the subscribers, a base and the changes
-behind it. No file changes once it is there; the newest version is the one with the largest number.
+    version-000000000007.json     the manifest of version 7
+    00000012-0-index.sealed       files that manifests name; never changed once they are there
+    pins/QUERY/BATCH              the version that a batch of a streaming query sees
+    holds/VERSION-ID              a version that a living process has locked
+
+The newest version is the one with the largest number. Two things keep an older one: a *pin*
+survives its process, so that a replayed batch sees the same version again; a *lock* ends with its
+process, for batch jobs, which have no batch number to pin a version to.
 """
 
+import fcntl
 import json
 import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from shutil import rmtree
 from tempfile import NamedTemporaryFile
 from time import time
-from typing import Any, Final, NamedTuple
+from typing import Final
+from uuid import uuid4
 
 from tidings.compiled.array_file import Damaged, parsed
-from tidings.errors import TidingsError, shown
-from tidings.index_files.file_names import file_name, is_file_name, older_name
-from tidings.index_files.mapped_file import room_in
+from tidings.errors import TidingsError
+from tidings.index_files.file_names import file_name, former_folder
+from tidings.index_files.manifest import Manifest, read_manifest
+from tidings.index_files.mapped_file import reporting_full_disk
 from tidings.index_files.subscriber_table import hash_of
-from tidings.index_files.version_lock import held, hold
 from tidings.model import validate
 
-KEPT: Final = 8
-"""So many of the newest versions, and of the newest pins of a query, are always kept."""
+KEPT_VERSIONS: Final = 8
+"""This many of the newest versions, and of the newest pins of each query, are always kept."""
 
-FORGOTTEN_S: Final = 30 * 24 * 3600
-"""The pins of a query that has pinned nothing for so long are let go of."""
+PINS_EXPIRE_S: Final = 30 * 24 * 3600
+"""The pins of a query that has pinned nothing for this long are released."""
 
 _ABANDONED_S: Final = 3600
-"""A file that is so old and still has no name was left by a process that is gone."""
+"""A temporary file this old was left by a process that is gone."""
 
-_NEW: Final = ".new-"
-_VERSION: Final = re.compile(r"version-([0-9]{12,18})\.json")
-_NUMBER: Final = re.compile(r"[0-9]{1,18}")
-_MOST: Final = 2**64
-
-
-class Change(NamedTuple):
-    """A file of members that replace those before; whether some of them count publications.
-
-    `source` is the version of the source that it leads to.
-    """
-
-    file: str
-    members: int
-    counting: bool = False
-    source: int = 0
+_TEMPORARY: Final = ".new-"
+_LOCKS: Final = "holds"
+_LOCK_NAME: Final = re.compile(r"([0-9]{1,18})-[0-9a-f]{32}")
+_MANIFEST_NAME: Final = re.compile(r"version-([0-9]{12,18})\.json")
+_VERSION_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """One part: the files of a base, how many are in it, and the changes after it.
-
-    `counting` tells whether some of them count all that is published; `source` is the version of
-    the source that the base shows, if there is a source.
-    """
-
-    index: str
-    people: str
-    archive: str
-    size: int = 0
-    counting: bool = False
-    source: int | None = None
-    changes: tuple[Change, ...] = ()
-
-    @property
-    def files(self) -> list[str]:
-        """All of its files."""
-        return [self.index, self.people, self.archive, *(each.file for each in self.changes)]
-
-
-_FIELDS: Final = {each.name for each in fields(Shelf)}
-
-
-class Edition(NamedTuple):
-    """What a version shows: a source as of one of its own versions, shelf by shelf.
-
-    `mark` tells which source that is, and what was added to it; 0: that is not known.
-    """
-
-    version: int
-    source: int
-    shelves: tuple[Shelf, ...]
-    mark: int = 0
-
-    @property
-    def counting(self) -> bool:
-        """Whether somebody counts all that is published, or did when the last base was made."""
-        return any(
-            each.counting or any(change.counting for change in each.changes)
-            for each in self.shelves
-        )
-
-
-@dataclass(frozen=True)
-class Folder:
-    """Where versions are. It travels as its path; every machine must see the same files."""
+class IndexFolder:
+    """A folder of versions. It is pickled as its path; every machine must see the same files."""
 
     path: Path
 
     def newest(self) -> int:
-        """Give the newest version; 0 if there is none."""
+        """Return the newest version; 0 if there is none."""
         return max(self._versions(), default=0)
 
     def next(self) -> int:
-        """Give a number that no version has, nor has had that is pinned or held."""
+        """Return a number that no version has, nor a removed one that is still pinned or locked."""
         return max(self.needed(), default=0) + 1
 
-    def edition(self, version: int) -> Edition:
-        """Read a version."""
-        path = self._version(version)
+    def manifest(self, version: int) -> Manifest:
+        """Read the manifest of a version."""
+        path = self._manifest_path(version)
         try:
-            return _edition(version, parsed(path.read_bytes()))
+            return read_manifest(version, parsed(path.read_bytes()))
         except (OSError, ValueError) as error:
             raise Damaged(
-                f"version {version} in {self.path} cannot be read: {path.name}: {error}; let its "
-                "publisher start again, and begin with a new checkpoint if this is still said then"
+                f"version {version} in {self.path} cannot be read: {path.name}: {error}; restart "
+                "its publisher, and start from a new checkpoint if the error remains"
             ) from None
 
-    def put(self, edition: Edition) -> None:
-        """Add a version, whole or not at all."""
-        form = edition._asdict() | {"shelves": [asdict(each) for each in edition.shelves]}
-        temporary = self._written(self.path, json.dumps(form))
-        temporary.rename(self._version(edition.version))
+    def put(self, manifest: Manifest) -> None:
+        """Add a version atomically."""
+        temporary = self._write_temporary(self.path, json.dumps(manifest.to_dict()))
+        temporary.rename(self._manifest_path(manifest.version))
 
     def remove(self, version: int) -> None:
-        """Remove a version that is of no use any more; its files stay for others."""
-        self._version(version).unlink(missing_ok=True)
+        """Remove the manifest of a version that cannot be used; `clean` removes its files."""
+        self._manifest_path(version).unlink(missing_ok=True)
 
     def pin(self, query: str, batch: int) -> int:
-        """Give the version that a batch sees: the newest when it is first asked for, then that.
+        """Return the version that a batch sees: the newest at the first call, then always that one.
 
-        Of several who ask at once, one decides for all.
+        Of several processes that ask at once, one decides for all.
         """
         pins = self._pins(query)
         pin = pins / f"{validate.count('a batch', batch, TidingsError, low=0):020d}"
         while not pin.exists():
             pins.mkdir(parents=True, exist_ok=True)
             with suppress(FileNotFoundError, FileExistsError):  # just unpinned, or just pinned
-                self._link(pin, self._some())
+                self._link(pin, self._require_newest())
         version = _read_pin(pin)
         if version is None:
             raise Damaged(
-                f"{pin} is damaged: it names no version; remove it, and the batch sees the newest"
+                f"{pin} is damaged: it holds no version number; remove it, and the batch will see "
+                "the newest version"
             )
         return version
 
     def unpin(self, query: str) -> None:
-        """Let go of all pins of a query that will not come back."""
+        """Release all pins of a query that will not run again."""
         rmtree(self._pins(query), ignore_errors=True)
 
-    def hold(self) -> int:
-        """Give the newest version, which then stays until this process ends."""
+    def lock_newest(self) -> int:
+        """Return the newest version, and keep it until this process ends."""
         while True:
-            version = self._some()
-            hold(self.path, version)
-            if self._young(version):
+            version = self._require_newest()
+            _lock(self.path, version)
+            if self._is_young(version):
                 return version
 
-    def clean(self, making: Iterable[str] = ()) -> list[str]:
-        """Remove versions that are old, not pinned and not held, with files that none needs.
+    def clean(self, building: Iterable[str] = ()) -> list[str]:
+        """Remove old versions that are neither pinned nor locked, and the files only they need.
 
-        Files that are being made for a version to come are spared. Gives what is removed.
+        The files of a base that is being built are spared. Return the names of the removed files.
         """
         versions, needed = sorted(self._versions()), self.needed()
-        doomed = [self._version(each) for each in versions if each not in needed]
-        with suppress(Damaged):  # then nobody knows which files are needed: all of them stay
-            files = {*making}
+        doomed = [self._manifest_path(number) for number in versions if number not in needed]
+        with suppress(Damaged):  # without a manifest it is unknown which files are needed: keep all
+            files = {*building}
             for version in needed.intersection(versions):
-                files |= {name for each in self.edition(version).shelves for name in each.files}
-            doomed += [each for each in self.path.glob("*.sealed") if each.name not in files]
-        doomed += [each for each in self.path.glob(f"**/{_NEW}*") if _older(each, _ABANDONED_S)]
-        doomed = [each for each in doomed if each.is_file()]
-        for each in doomed:
-            each.unlink(missing_ok=True)
-        return sorted(each.name for each in doomed)
+                files |= {name for part in self.manifest(version).parts for name in part.files}
+            doomed += [path for path in self.path.glob("*.sealed") if path.name not in files]
+        temporaries = self.path.glob(f"**/{_TEMPORARY}*")
+        doomed += [path for path in temporaries if _is_older(path, _ABANDONED_S)]
+        doomed = [path for path in doomed if path.is_file()]
+        for path in doomed:
+            path.unlink(missing_ok=True)
+        return sorted(path.name for path in doomed)
 
     def needed(self) -> set[int]:
-        """Give the versions that somebody may ask for: the newest, those pinned and those held."""
-        newest = self._newest()  # looked up first: see `_young`
-        return {*newest, *self._pinned(), *held(self.path)}
+        """Return the versions that may still be asked for: the newest, the pinned, the locked."""
+        newest = self._newest_versions()  # looked up first: see `_is_young`
+        return {*newest, *self._pinned(), *locked_versions(self.path)}
 
-    def _newest(self) -> list[int]:
-        return sorted(self._versions())[-KEPT:]
+    def _newest_versions(self) -> list[int]:
+        return sorted(self._versions())[-KEPT_VERSIONS:]
 
-    def _young(self, version: int) -> bool:
-        """Tell whether a version that was just pinned or held will stay.
+    def _is_young(self, version: int) -> bool:
+        """Return whether a version that was just pinned or locked will stay.
 
-        It is among the newest; so whoever finds it old later looks for pins and holds after that.
+        A young version is among the newest. `needed` lists the newest before it looks for pins and
+        locks; so by the time it finds this version old, it also sees the pin or the lock.
         """
-        return version in self._newest()
+        return version in self._newest_versions()
 
-    def _some(self) -> int:
+    def _require_newest(self) -> int:
         newest = self.newest()
         if not newest:
-            raise TidingsError(f"there is no version in {self.path} yet; a publisher makes it")
+            raise TidingsError(f"{self.path} has no version yet; a publisher must write one first")
         return newest
 
     def _link(self, pin: Path, version: int) -> None:
-        """Make a pin, if its version stays; it keeps the version before it has a name."""
-        temporary = self._written(pin.parent, str(version))
+        """Create a pin if its version stays; the temporary file already protects the version."""
+        temporary = self._write_temporary(pin.parent, str(version))
         try:
-            if self._young(version):
+            if self._is_young(version):
                 os.link(temporary, pin)
         finally:
             temporary.unlink(missing_ok=True)
 
     def _pinned(self) -> Iterator[int]:
-        """Give the versions of the last pins of every query, and remove the pins before them.
+        """Yield the versions of the newest pins of each query, and remove its older pins.
 
-        Those of a query that has pinned nothing for so long that it is forgotten are all removed.
+        All pins of a query that has pinned nothing for `PINS_EXPIRE_S` are removed.
         """
         for query in self.path.glob("pins/*"):
-            pins = sorted(query.glob("*"))
-            if all(_older(each, FORGOTTEN_S) for each in (query, *pins)):
+            files = sorted(query.glob("*"))
+            if all(_is_older(path, PINS_EXPIRE_S) for path in (query, *files)):
                 rmtree(query, ignore_errors=True)
                 continue
-            last = [each for each in pins if not each.name.startswith(_NEW)]
-            for old in last[:-KEPT]:
+            pins = [path for path in files if not path.name.startswith(_TEMPORARY)]
+            for old in pins[:-KEPT_VERSIONS]:
                 old.unlink(missing_ok=True)
-            yield from filter(None, map(_read_pin, {*pins} - {*last[:-KEPT]}))
+            yield from filter(None, map(_read_pin, {*files} - {*pins[:-KEPT_VERSIONS]}))
 
     def _versions(self) -> Iterator[int]:
-        for each in self.path.iterdir() if self.path.is_dir() else ():
-            found = _VERSION.fullmatch(each.name)
-            if found and each.is_file():
-                yield int(found[1])
+        for path in self.path.iterdir() if self.path.is_dir() else ():
+            name = _MANIFEST_NAME.fullmatch(path.name)
+            if name and path.is_file():
+                yield int(name[1])
 
-    def _version(self, version: int) -> Path:
+    def _manifest_path(self, version: int) -> Path:
         return self.path / f"version-{version:012d}.json"
 
     def _pins(self, query: str) -> Path:
-        """Return where the pins of a query are; those of an earlier release are moved there."""
+        """Return the folder of a query's pins; a folder of an earlier release is renamed."""
         validate.name("a query's id", query, TidingsError)
         pins = self.path / "pins"
-        found = pins / file_name(query)
-        if (former := older_name(pins, query)) is not None:
-            with suppress(OSError):  # another process moved them, or they are there
-                former.rename(found)
-        return found
+        folder = pins / file_name(query)
+        if (former := former_folder(pins, query)) is not None:
+            with suppress(OSError):  # another process renamed it, or the new folder exists
+                former.rename(folder)
+        return folder
 
-    def _written(self, where: Path, text: str) -> Path:
+    def _write_temporary(self, folder: Path, text: str) -> Path:
         with (
-            room_in(where),
-            NamedTemporaryFile("w", dir=where, prefix=_NEW, delete=False) as file,
+            reporting_full_disk(folder),
+            NamedTemporaryFile("w", dir=folder, prefix=_TEMPORARY, delete=False) as file,
         ):
             file.write(text)
             file.flush()
@@ -255,80 +210,65 @@ class Folder:
         return Path(file.name)
 
 
-def part_of(name: str, parts: int) -> int:
-    """Give the part of a subscriber.
+@cache
+def _lock(folder: Path, version: int) -> int:
+    """Lock a version until this process ends; return the open file, which holds the lock.
 
-    Where the number of parts divides that of the buckets, all of a bucket are in one part.
+    The system releases the lock however the process ends, so a lock never outlives it.
+    """
+    locks = folder / _LOCKS
+    locks.mkdir(parents=True, exist_ok=True)
+    name = f"{version}-{uuid4().hex}"
+    temporary = locks / f"{_TEMPORARY}{name}"
+    file = os.open(temporary, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    fcntl.flock(file, fcntl.LOCK_SH)
+    temporary.rename(locks / name)  # locked before another process can find it
+    return file
+
+
+def locked_versions(folder: Path) -> Iterator[int]:
+    """Yield the versions that living processes have locked, and remove the files of dead ones."""
+    for path in (folder / _LOCKS).glob("[0-9]*-*"):
+        name = _LOCK_NAME.fullmatch(path.name)
+        if name is None or path.is_dir():  # not ours
+            continue
+        if _is_locked(path):
+            yield int(name[1])
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def part_of(name: str, parts: int) -> int:
+    """Return the part of a subscriber.
+
+    Where the number of parts divides the number of buckets, a bucket lies in one part.
     """
     return hash_of(name) % parts
 
 
 def _read_pin(path: Path) -> int | None:
-    """Return the version of a pin; None if it is gone, not written yet, or no pin."""
+    """Return the version of a pin; None if it is gone, not written yet, or damaged."""
     try:
         text = path.read_text()
     except (OSError, ValueError):
         return None
-    return int(text) if _NUMBER.fullmatch(text) else None
+    return int(text) if _VERSION_NUMBER.fullmatch(text) else None
 
 
-def _older(path: Path, seconds: float) -> bool:
-    """Tell whether a file was written so long ago; one that is gone was not."""
+def _is_older(path: Path, seconds: float) -> bool:
+    """Return whether a file was written longer ago than this; False if it is gone."""
     try:
         return time() - path.stat().st_mtime > seconds
     except FileNotFoundError:
         return False
-
-
-def _edition(version: int, form: Any) -> Edition:
-    """Return the edition of a manifest; whatever is wrong with it is a `ValueError`."""
-    if not isinstance(form, dict) or form.get("version") != version:
-        raise ValueError("it is not the manifest of this version")
-    shelves = form.get("shelves")
-    if not isinstance(shelves, list) or not shelves:
-        raise ValueError("it names no shelves")
-    source, mark = (_whole(form.get(name, 0), name) for name in ("source", "mark"))
-    return Edition(version, source, tuple(map(_shelf, shelves)), mark)
-
-
-def _shelf(form: Any) -> Shelf:
-    if not isinstance(form, dict) or not form.keys() <= _FIELDS:
-        raise ValueError(f"a shelf has the fields {', '.join(sorted(_FIELDS))}")
-    changes, source = form.get("changes"), form.get("source")
-    if not isinstance(changes, list) or not all(isinstance(each, list) for each in changes):
-        raise ValueError("the changes of a shelf are lists")
-    return Shelf(
-        index=_file(form.get("index")),
-        people=_file(form.get("people")),
-        archive=_file(form.get("archive")),
-        size=_whole(form.get("size", 0), "size"),
-        counting=_flag(form.get("counting", False)),
-        source=None if source is None else _whole(source, "source"),
-        changes=tuple(_change(*each) for each in changes),
-    )
-
-
-def _change(
-    name: Any = None, members: Any = None, counts: Any = False, source: Any = 0, *more: Any
-) -> Change:
-    if more:
-        raise ValueError("a change is a file, members, counting and source")
-    return Change(_file(name), _whole(members, "members"), _flag(counts), _whole(source, "source"))
-
-
-def _file(name: Any) -> str:
-    if not is_file_name(name):
-        raise ValueError(f"{shown(name)} is no file of this folder")
-    return str(name)
-
-
-def _whole(value: Any, name: str) -> int:
-    if type(value) is not int or not 0 <= value < _MOST:
-        raise ValueError(f"{name} is a number from 0 to below 2**64, not {shown(value)}")
-    return value
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"counting is true or false, not {shown(value)}")
-    return value

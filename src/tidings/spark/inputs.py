@@ -13,9 +13,9 @@ from tidings.errors import InvalidForm, InvalidPolicy, InvalidSubscription
 from tidings.formats import arrow, files
 from tidings.formats.arrow_by_row import BadRecord, attempt
 from tidings.formats.json_forms import loads_subscriber, loads_subscription
-from tidings.index_files.base_files import seal_folder
-from tidings.index_files.subscriber_bundle import Member, members
-from tidings.index_files.versions import Folder
+from tidings.index_files.base_files import build_folder
+from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
+from tidings.index_files.versions import IndexFolder
 from tidings.model import validate
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import Subscription
@@ -29,7 +29,7 @@ from tidings.store import Store
 T = TypeVar("T")
 Form = Mapping[str, Any]
 Given = DataFrame | Iterable[Subscription | Form] | str | Path
-Subscriptions = Given | Folder | Store
+Subscriptions = Given | IndexFolder | Store
 People = Iterable[Subscriber | Form] | Mapping[str, Policy | Form]
 Subscribers = DataFrame | People | Policy | str | Path | None
 FOLDER: Final = "spark.tidings.index"
@@ -54,7 +54,7 @@ def matchers(
     everybody who owns a subscription has the default policy; a `Policy` in their place is that of
     everybody, and a dict tells that of each.
     """
-    if isinstance(subscriptions, Store | Folder):
+    if isinstance(subscriptions, Store | IndexFolder):
         if subscribers is not None:
             raise InvalidForm("subscriptions of a store or folder come with their subscribers")
         if not seal:
@@ -64,7 +64,7 @@ def matchers(
             )
         if isinstance(subscriptions, Store):
             subscriptions = _followed(publications, subscriptions, validate.count("parts", parts))
-        version = None if publications.isStreaming else subscriptions.hold()
+        version = None if publications.isStreaming else subscriptions.lock_newest()
         return Versions(subscriptions, version)
     given = _members(subscriptions, subscribers, limits)
     threshold = publications.sparkSession.conf.get(THRESHOLD, None)
@@ -72,7 +72,7 @@ def matchers(
         return carry(given, threshold)
     path = temporary_folder(_below(publications))
     try:
-        return Versions(seal_folder(path, given, validate.count("parts", parts)), 1)
+        return Versions(build_folder(path, given, validate.count("parts", parts)), 1)
     except InvalidPolicy:  # a policy that cannot be written: a function of the user
         return carry(given, threshold)
 
@@ -87,7 +87,7 @@ def _below(publications: DataFrame) -> str | None:
     return publications.sparkSession.conf.get(FOLDER, None)
 
 
-def _followed(publications: DataFrame, store: Store, parts: int) -> Folder:
+def _followed(publications: DataFrame, store: Store, parts: int) -> IndexFolder:
     wish = Wish(parts, _below(publications), publications.isStreaming)
     found, key = followed(), (store.history.store_id(), wish)
     if wish.streaming and not wish.lasting and key not in found:
@@ -100,18 +100,22 @@ def _followed(publications: DataFrame, store: Store, parts: int) -> Folder:
     return found.folder(store, wish)
 
 
-def _members(subscriptions: Given, subscribers: Subscribers, limits: Limits) -> list[Member]:
+def _members(
+    subscriptions: Given, subscribers: Subscribers, limits: Limits
+) -> list[SubscriberBundle]:
     """Read who wants what; records that cannot be used are refused together, with the reasons."""
     wanted = _all_good("subscription", _subscriptions(subscriptions, limits))
     owners = sorted({each.subscriber for each in wanted})
     if twice := [name for name, count in Counter(each.id for each in wanted).items() if count > 1]:
         raise InvalidSubscription(f"subscription {twice[0]!r} is there twice")
     if subscribers is None or isinstance(subscribers, Policy):
-        return members([Subscriber(name, subscribers or Policy()) for name in owners], wanted)
+        return bundle_subscribers(
+            [Subscriber(name, subscribers or Policy()) for name in owners], wanted
+        )
     people = _all_good("subscriber", _subscribers(subscribers, limits))
     if missing := sorted({*owners} - {each.id for each in people}):
         raise InvalidForm(f"subscriptions have subscribers that are not there: {missing[:_SHOWN]}")
-    return members(people, wanted)
+    return bundle_subscribers(people, wanted)
 
 
 def _subscriptions(given: Given, limits: Limits) -> Iterator[Any]:

@@ -12,8 +12,8 @@ from tidings.errors import StoreError
 from tidings.formats.arrow import DELIVERIES
 from tidings.formats.arrow_by_row import BadRecord, DeadLetter
 from tidings.model.records import Delivery, Event
-from tidings.store.append_batch import Append
-from tidings.store.protocol import MOST_ID_BYTES, Row
+from tidings.store.append_batch import BatchAppend
+from tidings.store.protocol import MAX_ID_BYTES, Row
 
 KEYS: Final = ("subscriber", "event")
 
@@ -25,7 +25,7 @@ def append_of(
     *,
     late: Iterable[Event | DeadLetter],
     dead: Iterable[DeadLetter | BadRecord],
-) -> Append:
+) -> BatchAppend:
     """Check a batch whose deliveries are columns; what comes out is what `Append.of` gives.
 
     Where a key is there twice, or is one that no database can hold, objects are made after all.
@@ -33,14 +33,14 @@ def append_of(
     table = _checked(deliveries)
     if not _fits(table):
         objects = map(read_delivery, zip(*_cells(table), strict=True))
-        return Append.of(query, batch, objects, late=late, dead=dead)
+        return BatchAppend.of(query, batch, objects, late=late, dead=dead)
     subscriber, event, rank, position, window, matched, _, delivered_us = _cells(table)
     rows = zip(
         range(table.num_rows),
         *(subscriber, event, rank, position, window, matched, delivered_us),
         strict=True,
     )
-    return replace(Append.of(query, batch, (), late=late, dead=dead), rows=list(rows))
+    return replace(BatchAppend.of(query, batch, (), late=late, dead=dead), rows=list(rows))
 
 
 def read_delivery(row: Row) -> Delivery:
@@ -82,7 +82,7 @@ def _fits(table: pa.Table) -> bool:
         if table[name].null_count:
             return False
         shortest, longest = pc.min_max(pc.binary_length(table[name])).as_py().values()
-        if table.num_rows and not 0 < shortest <= longest <= MOST_ID_BYTES:
+        if table.num_rows and not 0 < shortest <= longest <= MAX_ID_BYTES:
             return False
     return bool(table.group_by(KEYS).aggregate([]).num_rows == table.num_rows)
 

@@ -8,10 +8,10 @@ from typing import Final
 from tidings.errors import StoreError
 from tidings.formats.arrow_by_row import BadRecord, DeadLetter
 from tidings.model.records import Delivery, Event
-from tidings.store.dead_letters import Writing, dead_letter, insert, late_letter
-from tidings.store.protocol import Cell, Session, Staging, limited, whole
+from tidings.store.dead_letters import LetterRow, dead_letter, insert, late_letter
+from tidings.store.protocol import Cell, Session, StagingTable, check_count, check_id
 
-_DELIVERIES: Final = Staging(
+_DELIVERIES: Final = StagingTable(
     "incoming_deliveries",
     {
         "ordinal": "BIGINT",
@@ -51,7 +51,7 @@ _DONE: Final = """
 
 
 @dataclass(frozen=True)
-class Appended:
+class AppendResult:
     """What came of an append: how many rows of each kind are there because of the batch.
 
     `repeated` deliveries were there before it. Of a `skipped` batch, it is what came of it then.
@@ -65,15 +65,15 @@ class Appended:
 
 
 @dataclass(frozen=True)
-class Append:
+class BatchAppend:
     """All that came of a batch, checked and written down."""
 
     query: str
     batch: int
     rows: Sequence[tuple[Cell, ...]]
     repeated: int
-    late: tuple[Writing, ...]
-    dead: tuple[Writing, ...]
+    late: tuple[LetterRow, ...]
+    dead: tuple[LetterRow, ...]
 
     @classmethod
     def of(
@@ -84,7 +84,7 @@ class Append:
         *,
         late: Iterable[Event | DeadLetter],
         dead: Iterable[DeadLetter | BadRecord],
-    ) -> "Append":
+    ) -> "BatchAppend":
         """Check a batch; of deliveries with the same key, the first counts."""
         rows: dict[tuple[str, str], tuple[Cell, ...]] = {}
         letters = [dead_letter(each) for each in dead]
@@ -98,15 +98,15 @@ class Append:
             else:
                 rows[each.subscriber, each.event] = _row(len(rows), each)
         return cls(
-            limited("a query", query),
-            whole("a batch", batch),
+            check_id("a query", query),
+            check_count("a batch", batch),
             tuple(rows.values()),
             repeated,
             tuple(late_letter(each) for each in late),
             tuple(letters),
         )
 
-    def write(self, session: Session) -> Appended:
+    def write(self, session: Session) -> AppendResult:
         """Write it, unless it is there: of two writers, the row of the batch lets one through."""
         key = (self.query, self.batch)
         session.run("INSERT INTO queries (name) VALUES (?) ON CONFLICT DO NOTHING", self.query)
@@ -115,7 +115,7 @@ class Append:
         delivered = self._deliver(session)
         insert(session, (*self.late, *self.dead), *key)
         repeated = self.repeated + len(self.rows) - delivered
-        found = Appended(delivered, repeated, len(self.late), len(self.dead))
+        found = AppendResult(delivered, repeated, len(self.late), len(self.dead))
         counts = (found.delivered, found.repeated, found.late, found.dead)
         session.run(_DONE, *counts, *key)
         return found
@@ -131,18 +131,18 @@ class Append:
         return delivered
 
 
-def _before(session: Session, query: str, batch: int) -> Appended:
+def _before(session: Session, query: str, batch: int) -> AppendResult:
     """Give what came of a batch when it was written; of a pruned one, that is not known."""
     question = "SELECT delivered, repeated, late, dead FROM batches WHERE query = ? AND batch = ?"
     found = session.rows(question, query, batch)
-    return replace(Appended(*found[0]) if found else Appended(), skipped=True)
+    return replace(AppendResult(*found[0]) if found else AppendResult(), skipped=True)
 
 
 def _unfit(delivery: Delivery) -> str | None:
     """Tell why no database can hold a delivery."""
     try:
-        limited("a subscriber", delivery.subscriber)
-        limited("the id of an event", delivery.event)
+        check_id("a subscriber", delivery.subscriber)
+        check_id("the id of an event", delivery.event)
     except StoreError as error:
         return str(error)
     return None

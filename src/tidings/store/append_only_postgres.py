@@ -8,7 +8,7 @@ has taken a key and is not over yet is among those that hold such a lock.
 from typing import Final
 
 from tidings.errors import StoreError
-from tidings.store.dialect import Told
+from tidings.store.dialect import ColumnInfo
 from tidings.store.protocol import Session
 
 PREPARED: Final = "prepared"
@@ -49,7 +49,7 @@ _KINDS: Final = {
 _CASTS: Final = {"string": "::text", "double": "::float8"}
 
 
-def columns(session: Session, table: str, key: str) -> list[Told]:
+def columns(session: Session, table: str, key: str) -> list[ColumnInfo]:
     """Give the columns, as `Telling` says.
 
     A sequence whose numbers do not come in order of time is refused.
@@ -63,7 +63,7 @@ def columns(session: Session, table: str, key: str) -> list[Told]:
                     f"{increment}{', CYCLE' if cycle else ''}); it needs CACHE 1, a positive "
                     "INCREMENT and NO CYCLE"
                 )
-    return [Told(name, _KINDS.get(kind, "string"), unique) for name, kind, unique in told]
+    return [ColumnInfo(name, _KINDS.get(kind, "string"), unique) for name, kind, unique in told]
 
 
 def writers(session: Session, table: str) -> frozenset[str]:

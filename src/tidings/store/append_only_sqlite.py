@@ -3,7 +3,7 @@
 from typing import Final
 
 from tidings.errors import StoreError
-from tidings.store.dialect import Told
+from tidings.store.dialect import ColumnInfo
 from tidings.store.protocol import Session
 
 _COLUMNS: Final = """SELECT name, type, "notnull", pk FROM pragma_table_info(?) ORDER BY cid"""
@@ -26,7 +26,7 @@ _KINDS: Final = (
 )
 
 
-def columns(session: Session, table: str, key: str) -> list[Told]:
+def columns(session: Session, table: str, key: str) -> list[ColumnInfo]:
     """Give the columns, as `Telling` says; a key is the number of a row, or has an index."""
     if "." in table:
         raise StoreError(f"tables of SQLite have no schema before their name, as {table}")
@@ -36,7 +36,7 @@ def columns(session: Session, table: str, key: str) -> list[Told]:
     alone = numbered if sum(1 for *_, place in told if place) == 1 else []
     indexed = [key] if session.rows(_INDEXED, name, key) else []
     return [
-        Told(each, _kind(kind), each == key and (each in alone or bool(filled and indexed)))
+        ColumnInfo(each, _kind(kind), each == key and (each in alone or bool(filled and indexed)))
         for each, kind, filled, _ in told
     ]
 

@@ -12,16 +12,16 @@ from tidings.store import (
 from tidings.store import (
     append_only_sqlite as growing_sqlite,
 )
-from tidings.store.dialect import Telling
+from tidings.store.dialect import Dialect
 from tidings.store.protocol import Database, Row, Session
 
 T = TypeVar("T")
 
-_TELLING: Final[dict[str, Telling]] = {"sqlite": growing_sqlite, "postgres": growing_postgres}
+_TELLING: Final[dict[str, Dialect]] = {"sqlite": growing_sqlite, "postgres": growing_postgres}
 _SIGNS: Final = '"?%\0'
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column; its kind is long, double, boolean, string, binary or timestamp."""
 
     name: str
@@ -29,7 +29,7 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Growing:
+class AppendOnlyTable:
     """A table whose rows are added with ever larger keys, and never changed.
 
     The key is a column of whole numbers, never empty, unique, and given by the database when a row
@@ -40,7 +40,7 @@ class Growing:
     table: str
     key: str
 
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[TableColumn]:
         """Give the columns; a table or key that cannot be read in order is refused."""
         told = self._read(lambda session: self._telling.columns(session, self._name, self.key))
         if not told:
@@ -53,7 +53,7 @@ class Growing:
                 f"key {self.key!r} of table {self.table!r} is a column of whole numbers that is "
                 "its primary key, or NOT NULL with a unique index of its own"
             )
-        return [Column(name, kind) for name, kind, _ in told]
+        return [TableColumn(name, kind) for name, kind, _ in told]
 
     def top(self) -> int | None:
         """Give the largest key; None: the table is empty."""
@@ -73,7 +73,7 @@ class Growing:
         found = self._one(f"SELECT max(place) FROM ({rows}) AS found", after, upto, limit)
         return after if found is None else found
 
-    def page(self, columns: Sequence[Column], after: int, upto: int, limit: int) -> list[Row]:
+    def page(self, columns: Sequence[TableColumn], after: int, upto: int, limit: int) -> list[Row]:
         """Give rows above `after` up to `upto`, in order: the key, then the columns."""
         cells = ", ".join([self._key, *map(self._cell, columns)])
         return self._read(
@@ -83,7 +83,7 @@ class Growing:
         )
 
     @property
-    def _telling(self) -> Telling:
+    def _telling(self) -> Dialect:
         return _TELLING[self.database.dialect]
 
     @property
@@ -99,7 +99,7 @@ class Growing:
         key = self._key
         return f"FROM {self._name} WHERE {key} > ? AND {key} <= ? ORDER BY {key}"
 
-    def _cell(self, column: Column) -> str:
+    def _cell(self, column: TableColumn) -> str:
         return self._telling.cell(_quoted(column.name), column.kind)
 
     def _one(self, sql: str, *values: int) -> int | None:

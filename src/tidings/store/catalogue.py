@@ -6,15 +6,23 @@ from itertools import islice
 from typing import Any, Final, Literal
 
 from tidings.errors import InvalidSubscription
-from tidings.store.protocol import FOREVER, Database, Row, Session, Staging, whole
-from tidings.store.records import SUBSCRIBER, Draft, Entry, Record, draft, kind_of, read_entries
+from tidings.store.protocol import FOREVER, Database, Row, Session, StagingTable, check_count
+from tidings.store.records import (
+    SUBSCRIBER,
+    CatalogueEntry,
+    Draft,
+    Record,
+    check_kind,
+    draft,
+    read_entries,
+)
 
 Given = Record | Mapping[str, Any]
 Progress = Callable[[int], None]
 Expect = Literal["new", "there", "any"]
 
 _CHUNK: Final = 10_000
-_CHANGES: Final = Staging(
+_CHANGES: Final = StagingTable(
     "incoming_changes",
     {"ordinal": "BIGINT", "kind": "TEXT", "id": "TEXT", "subscriber": "TEXT", "form": "TEXT"},
 )
@@ -62,22 +70,22 @@ class Catalogue:
 
     def remove(self, kind: str, name: str) -> bool:
         """Remove a record, a subscriber with its subscriptions; tell whether it was there."""
-        return self._database.write(partial(_remove, kind=kind_of(kind), name=name))
+        return self._database.write(partial(_remove, kind=check_kind(kind), name=name))
 
-    def get(self, kind: str, name: str) -> Entry | None:
+    def get(self, kind: str, name: str) -> CatalogueEntry | None:
         """Give a record as it is now."""
         question = f"{_SELECT} kind = ? AND id = ?"
-        found = self._rows(question, kind_of(kind), name)
+        found = self._rows(question, check_kind(kind), name)
         return next(read_entries(found), None)
 
     def page(
         self, kind: str, subscriber: str | None = None, after: str = "", limit: int = 100
-    ) -> list[Entry]:
+    ) -> list[CatalogueEntry]:
         """Give the records after an id, in order of id; those of one subscriber, or of all."""
         owned, values = ("", ()) if subscriber is None else ("subscriber = ? AND ", (subscriber,))
         question = f"{_SELECT} {owned}kind = ? AND id > ? ORDER BY id LIMIT ?"
-        values = (*values, kind_of(kind), after)
-        return [*read_entries(self._rows(question, *values, whole("limit", limit, 1)))]
+        values = (*values, check_kind(kind), after)
+        return [*read_entries(self._rows(question, *values, check_count("limit", limit, 1)))]
 
     def version(self) -> int:
         """Give the version of the last change; 0 before the first."""

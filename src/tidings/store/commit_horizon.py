@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidings.store.append_only_postgres import PREPARED
-from tidings.store.append_only_table import Growing
+from tidings.store.append_only_table import AppendOnlyTable
 
 _LOOK_EVERY_S: Final = 0.05
 
 
 @dataclass(frozen=True)
-class Candidate:
+class HorizonCandidate:
     """A largest key that was seen, and who was writing after that.
 
     Once these are over, no row with a smaller key can appear any more: it would have taken its key
@@ -23,15 +23,15 @@ class Candidate:
 
 
 @dataclass
-class Settled:
+class CommitHorizon:
     """How far a table is complete, asked again and again.
 
     A long transaction holds back only what comes after it began to write, if that was asked before.
     """
 
-    table: Growing
+    table: AppendOnlyTable
     upto: int | None = None
-    _next: Candidate | None = field(default=None, init=False)
+    _next: HorizonCandidate | None = field(default=None, init=False)
 
     def look(self, patience_s: float) -> int | None:
         """Give the largest key up to which all is there; writers are waited for, for a while.
@@ -44,7 +44,7 @@ class Settled:
             top = self.table.top()
             if top is None:
                 return self.upto
-            self._next = Candidate(top, self.table.writers() | {PREPARED})
+            self._next = HorizonCandidate(top, self.table.writers() | {PREPARED})
         while not self._settle() and time.monotonic() < deadline:
             time.sleep(_LOOK_EVERY_S)
         return self.upto

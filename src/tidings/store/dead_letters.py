@@ -13,20 +13,20 @@ from tidings.formats.json_text import read_json
 from tidings.model import validate
 from tidings.model.records import Event
 from tidings.model.values import format_time, parse_time_us
-from tidings.store.protocol import Database, Row, Session, Staging, whole
+from tidings.store.protocol import Database, Row, Session, StagingTable, check_count
 
 LATE: Final = "late"
 DEAD: Final = "dead"
 KINDS: Final = (LATE, DEAD)
 
-Writing = tuple[str, str, str]
+LetterRow = tuple[str, str, str]
 """A letter on its way in: kind, record as JSON, reason."""
 
-_LETTERS: Final = Staging(
+_LETTERS: Final = StagingTable(
     "incoming_letters",
     {"ordinal": "BIGINT", "kind": "TEXT", "record": "TEXT", "reason": "TEXT"},
 )
-_IDS: Final = Staging("incoming_ids", {"id": "BIGINT"})
+_IDS: Final = StagingTable("incoming_ids", {"id": "BIGINT"})
 _INSERT: Final = """
     INSERT INTO letters (kind, record, reason, query, batch)
     SELECT kind, record, reason, ?, ? FROM incoming_letters ORDER BY ordinal"""
@@ -41,7 +41,7 @@ _GIVE_BACK: Final = """
 
 
 @dataclass(frozen=True)
-class Letter:
+class StoredLetter:
     """A late event or a dead letter, as it was given, and why; `taken_us` says since when."""
 
     id: int
@@ -65,7 +65,7 @@ class Letter:
         }
 
 
-class Letters:
+class DeadLetters:
     """All late events and dead letters, in the order in which they came. None is ever deleted.
 
     `Notifications.append` writes them, along with the deliveries of their batch.
@@ -74,10 +74,10 @@ class Letters:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def page(self, kind: str, after: int = 0, limit: int = 100) -> list[Letter]:
+    def page(self, kind: str, after: int = 0, limit: int = 100) -> list[StoredLetter]:
         """Give the letters after an id, waiting or taken, in order."""
         question = f"SELECT {_FIELDS} FROM letters WHERE kind = ? AND id > ? ORDER BY id LIMIT ?"
-        values = (_kind(kind), whole("an id", after), whole("limit", limit, 1))
+        values = (_kind(kind), check_count("an id", after), check_count("limit", limit, 1))
         return [_letter(row) for row in self._database.read(lambda s: s.rows(question, *values))]
 
     def count(self, kind: str, *, taken: bool = False) -> int:
@@ -87,34 +87,34 @@ class Letters:
         values = (_kind(kind),)
         return int(self._database.read(lambda session: session.rows(question, *values))[0][0])
 
-    def take(self, kind: str, at: object, limit: int = 100) -> list[Letter]:
+    def take(self, kind: str, at: object, limit: int = 100) -> list[StoredLetter]:
         """Take the oldest waiting ones to publish them again; no two takers get the same.
 
         They are marked with the time `at` and stay. `give_back` what could not be published.
         """
-        values = (parse_time_us(at), uuid4().hex, _kind(kind), whole("limit", limit, 1))
+        values = (parse_time_us(at), uuid4().hex, _kind(kind), check_count("limit", limit, 1))
         rows = self._database.write(lambda session: _take(session, *values))
         return sorted(map(_letter, rows), key=lambda letter: letter.id)
 
     def give_back(self, ids: Iterable[int]) -> int:
         """Let letters that were taken wait again; give how many did."""
-        rows = [(whole("an id", each),) for each in ids]
+        rows = [(check_count("an id", each),) for each in ids]
         return self._database.write(partial(_give_back, rows=rows))
 
 
-def late_letter(late: Event | DeadLetter) -> Writing:
+def late_letter(late: Event | DeadLetter) -> LetterRow:
     """Write a late event down."""
     if isinstance(late, Event):
         late = DeadLetter(late, "published before the watermark")
     return (LATE, *_written(late))
 
 
-def dead_letter(dead: DeadLetter | BadRecord) -> Writing:
+def dead_letter(dead: DeadLetter | BadRecord) -> LetterRow:
     """Write a dead letter down."""
     return (DEAD, *_written(dead))
 
 
-def insert(session: Session, writings: Sequence[Writing], query: str, batch: int) -> None:
+def insert(session: Session, writings: Sequence[LetterRow], query: str, batch: int) -> None:
     """Insert the letters of a batch, in order."""
     if writings:
         session.stage(_LETTERS, ((n, *each) for n, each in enumerate(writings)))
@@ -138,13 +138,13 @@ def _give_back(session: Session, rows: Sequence[tuple[int]]) -> int:
     return session.run(_GIVE_BACK)
 
 
-def _letter(row: Row) -> Letter:
+def _letter(row: Row) -> StoredLetter:
     number, kind, record, *rest = row
     try:
         found = read_json(record)
     except (InvalidForm, TypeError, AttributeError):
         found = {"damaged": shown(record)}
-    return Letter(number, kind, found, *rest)
+    return StoredLetter(number, kind, found, *rest)
 
 
 def _kind(value: str) -> str:

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 from tidings.store.protocol import Session
 
 
-class Told(NamedTuple):
+class ColumnInfo(NamedTuple):
     """A column: its name, its kind, and whether it can be a key: never empty, and unique.
 
     The kind is long, double, boolean, string, binary or timestamp.
@@ -16,10 +16,10 @@ class Told(NamedTuple):
     unique: bool
 
 
-class Telling(Protocol):
+class Dialect(Protocol):
     """Tells of a table, whose name is quoted."""
 
-    def columns(self, session: Session, table: str, key: str) -> list[Told]:
+    def columns(self, session: Session, table: str, key: str) -> list[ColumnInfo]:
         """Give the columns, with `unique` only for the key; none: there is no such table."""
 
     def writers(self, session: Session, table: str) -> frozenset[str]:

@@ -5,8 +5,8 @@ from functools import partial
 from typing import Final
 
 from tidings.errors import StoreError, VersionGone
-from tidings.store.protocol import FOREVER, Database, Row, Session, limited, whole
-from tidings.store.records import Entry, read_entries
+from tidings.store.protocol import FOREVER, Database, Row, Session, check_count, check_id
+from tidings.store.records import CatalogueEntry, read_entries
 
 _PAGE: Final = 10_000
 _TOGETHER: Final = 500  # subscribers that are read in one go
@@ -35,21 +35,23 @@ _OWNED: Final = f"""
     ORDER BY 2, 3"""
 
 
-class History:
+class ChangeHistory:
     """The change log of the catalogue. Versions before the last `compact` are gone from it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def changes(self, since: int, limit: int = _PAGE) -> list[Entry]:
+    def changes(self, since: int, limit: int = _PAGE) -> list[CatalogueEntry]:
         """Give what changed after a version, in order; removals are entries without a form.
 
         The version of the last entry is where to go on; no entry: nothing changed.
         """
-        work = partial(_changes, since=whole("a version", since), limit=whole("limit", limit, 1))
+        work = partial(
+            _changes, since=check_count("a version", since), limit=check_count("limit", limit, 1)
+        )
         return [*read_entries(self._database.read(work))]
 
-    def as_of(self, version: int | None = None) -> Iterator[Entry]:
+    def as_of(self, version: int | None = None) -> Iterator[CatalogueEntry]:
         """Give everything as it was at a version, or is now: subscribers first, then by id.
 
         It is read in pages and always the same, whatever is written meanwhile.
@@ -64,10 +66,12 @@ class History:
 
     def touched(self, since: int, upto: int) -> list[str]:
         """Give the subscribers of which something changed after one version, up to another."""
-        work = partial(_touched, since=whole("a version", since), upto=whole("a version", upto))
+        work = partial(
+            _touched, since=check_count("a version", since), upto=check_count("a version", upto)
+        )
         return [name for (name,) in self._database.read(work)]
 
-    def owned(self, subscribers: Iterable[str], version: int) -> Iterator[Entry]:
+    def owned(self, subscribers: Iterable[str], version: int) -> Iterator[CatalogueEntry]:
         """Give subscribers and their subscriptions as they were at a version."""
         names = list(subscribers)
         for at in range(0, len(names), _TOGETHER):
@@ -88,7 +92,7 @@ class History:
 
         What is there now stays, of course.
         """
-        return self._database.write(partial(_compact, before=whole("a version", before)))
+        return self._database.write(partial(_compact, before=check_count("a version", before)))
 
     def pin(self, query: str, batch: int) -> int:
         """Give the version that a batch sees: the newest when it is first asked for, then that.
@@ -96,8 +100,8 @@ class History:
         Ask before the batch is computed, and again when it is replayed. The pin of a query's last
         batch holds back `compact`, until the next batch or `unpin`.
         """
-        batch = whole("a batch", batch)
-        return self._database.write(partial(_pin, query=limited("a query", query), batch=batch))
+        batch = check_count("a batch", batch)
+        return self._database.write(partial(_pin, query=check_id("a query", query), batch=batch))
 
     def unpin(self, query: str) -> None:
         """Release the pin of a query that will not come back."""

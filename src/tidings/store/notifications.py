@@ -13,8 +13,8 @@ from tidings.formats.arrow_by_row import BadRecord, DeadLetter
 from tidings.model.records import Delivery, Event
 from tidings.model.values import parse_duration_us, parse_time_us
 from tidings.store.append_arrow import append_of, read_delivery
-from tidings.store.append_batch import Append, Appended
-from tidings.store.protocol import Database, Row, Session, whole
+from tidings.store.append_batch import AppendResult, BatchAppend
+from tidings.store.protocol import Database, Row, Session, check_count
 
 _LOG: Final = logging.getLogger(__name__)
 BATCHES_KEPT: Final = 1_000
@@ -52,14 +52,14 @@ class Notifications:
         *,
         late: Iterable[Event | DeadLetter] = (),
         dead: Iterable[DeadLetter | BadRecord] = (),
-    ) -> Appended:
+    ) -> AppendResult:
         """Write all that came of a batch, once: a batch that is there already is skipped.
 
         Numbers of a query's batches rise. Deliveries of a subscriber are numbered in the order
         given. An event that a subscriber has had already is passed over and counted. A delivery
         that no database can hold becomes a dead letter.
         """
-        work = Append.of(query, batch, deliveries, late=late, dead=dead)
+        work = BatchAppend.of(query, batch, deliveries, late=late, dead=dead)
         return self._database.write(work.write)
 
     def append_columns(
@@ -70,7 +70,7 @@ class Notifications:
         *,
         late: Iterable[Event | DeadLetter] = (),
         dead: Iterable[DeadLetter | BadRecord] = (),
-    ) -> Appended:
+    ) -> AppendResult:
         """Do what `append` does with deliveries in columns, those of `formats.arrow.DELIVERIES`.
 
         No object is made of each delivery, which takes about half of the time.
@@ -87,12 +87,12 @@ class Notifications:
     def newest(self, subscriber: str, limit: int = 100) -> list[Delivery]:
         """Give a subscriber's last notifications, the newest first."""
         question = f"{_SELECT} ORDER BY sequence DESC LIMIT ?"
-        return self._deliveries(question, subscriber, whole("limit", limit, 1))
+        return self._deliveries(question, subscriber, check_count("limit", limit, 1))
 
     def after(self, subscriber: str, sequence: int = 0, limit: int = 100) -> list[Delivery]:
         """Give a subscriber's notifications after a sequence number, in order."""
         question = f"{_SELECT} AND sequence > ? ORDER BY sequence LIMIT ?"
-        cells = (whole("sequence", sequence), whole("limit", limit, 1))
+        cells = (check_count("sequence", sequence), check_count("limit", limit, 1))
         return self._deliveries(question, subscriber, *cells)
 
     def inbox(self, subscriber: str) -> Inbox:
@@ -101,7 +101,7 @@ class Notifications:
 
     def mark_read(self, subscriber: str, sequence: int) -> Inbox:
         """Note that a subscriber has read up to a sequence number; it never goes back."""
-        sequence = whole("sequence", sequence)
+        sequence = check_count("sequence", sequence)
         return self._database.write(partial(_mark, subscriber=subscriber, sequence=sequence))
 
     def prune(self, before: object, keep_keys: object = None) -> int:

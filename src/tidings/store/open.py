@@ -8,8 +8,8 @@ from typing import Self
 from tidings.errors import StoreError
 from tidings.store.address import Address, read_address
 from tidings.store.catalogue import Catalogue
-from tidings.store.dead_letters import Letters
-from tidings.store.history import History
+from tidings.store.dead_letters import DeadLetters
+from tidings.store.history import ChangeHistory
 from tidings.store.migrate import migrate
 from tidings.store.notifications import Notifications
 from tidings.store.protocol import Database
@@ -22,9 +22,9 @@ class Store:
 
     database: Database
     catalogue: Catalogue
-    history: History
+    history: ChangeHistory
     notifications: Notifications
-    letters: Letters
+    letters: DeadLetters
 
     def close(self) -> None:
         """Give all connections back."""
@@ -63,9 +63,9 @@ def open_store(address: str | Path, *, patience_s: float = 30.0) -> Store:
     return Store(
         database,
         Catalogue(database),
-        History(database),
+        ChangeHistory(database),
         Notifications(database),
-        Letters(database),
+        DeadLetters(database),
     )
 
 

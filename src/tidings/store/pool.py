@@ -22,7 +22,7 @@ class Connection(Protocol):
 C = TypeVar("C", bound=Connection)
 
 
-class Connections(Generic[C]):
+class ConnectionPool(Generic[C]):
     """As many open connections as were ever used at once.
 
     After a fork, the child opens its own, and never closes those of its parent. One that an error

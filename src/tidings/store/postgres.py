@@ -12,8 +12,8 @@ from psycopg.types.string import StrDumper, TextLoader
 
 from tidings.errors import StoreError, TidingsError
 from tidings.store.address import Address
-from tidings.store.pool import Connections
-from tidings.store.protocol import DAMAGE, Cell, Row, Session, Staging, damaged
+from tidings.store.pool import ConnectionPool
+from tidings.store.protocol import DAMAGE_ERRORS, Cell, Row, Session, StagingTable, damage_error
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class PostgresSession:
     def _execute(self, sql: str, values: tuple[Cell, ...]) -> psycopg.Cursor[Row]:
         return self._connection.execute(sql.replace("?", "%s").encode(), values)
 
-    def stage(self, table: Staging, rows: Iterable[tuple[Cell, ...]]) -> None:
+    def stage(self, table: StagingTable, rows: Iterable[tuple[Cell, ...]]) -> None:
         self.run(f"{table.definition} ON COMMIT DELETE ROWS")
         self.run(f"TRUNCATE {table.name}")
         copying = f"COPY {table.name} ({', '.join(table.columns)}) FROM STDIN"
@@ -103,7 +103,7 @@ class PostgresDatabase:
         self._address = make_conninfo(address.url, **_filled(given), options=options)
         self._ours = ours
         self._patience_s = patience_s
-        self._connections = Connections(self.name, self._connect)
+        self._connections = ConnectionPool(self.name, self._connect)
 
     def read(self, work: Callable[[Session], T]) -> T:
         return self._work("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", work)
@@ -139,8 +139,8 @@ class PostgresDatabase:
             return work(session)
         except (TidingsError, psycopg.Error):
             raise
-        except DAMAGE as error:
-            raise damaged(self.name, error) from error
+        except DAMAGE_ERRORS as error:
+            raise damage_error(self.name, error) from error
 
     def _tell(self, error: psycopg.Error, left_s: float) -> None:
         """Log what is waited for, and for how much longer."""

@@ -11,14 +11,14 @@ T = TypeVar("T")
 Cell = str | int | float | None
 Row = tuple[Any, ...]
 
-DAMAGE: Final = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
+DAMAGE_ERRORS: Final = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 """What work raises over cells that are of another type than the schema says, or missing."""
 FOREVER: Final = 2**63 - 1
-MOST_ID_BYTES: Final = 1_000
+MAX_ID_BYTES: Final = 1_000
 
 
 @dataclass(frozen=True)
-class Staging:
+class StagingTable:
     """A table that one transaction fills and that is empty again after it."""
 
     name: str
@@ -40,7 +40,7 @@ class Session(Protocol):
     def run(self, sql: str, *values: Cell) -> int:
         """Run one statement; give how many rows it changed."""
 
-    def stage(self, table: Staging, rows: Iterable[tuple[Cell, ...]]) -> None:
+    def stage(self, table: StagingTable, rows: Iterable[tuple[Cell, ...]]) -> None:
         """Fill a staging table, which holds nothing else then."""
 
     def alone(self) -> None:
@@ -73,7 +73,7 @@ class Database(Protocol):
         """Give all connections back; nothing can be done after it."""
 
 
-def damaged(name: str, error: BaseException) -> StoreError:
+def damage_error(name: str, error: BaseException) -> StoreError:
     """Return the error of a store whose cells are not what its schema says."""
     kind = type(error).__name__
     return StoreError(
@@ -82,16 +82,14 @@ def damaged(name: str, error: BaseException) -> StoreError:
     )
 
 
-def whole(what: str, value: object, low: int = 0) -> int:
+def check_count(what: str, value: object, low: int = 0) -> int:
     """Check a whole number that a database can hold."""
     return validate.count(what, value, StoreError, low=low, high=FOREVER)
 
 
-def limited(what: str, value: object) -> str:
+def check_id(what: str, value: object) -> str:
     """Check an id that every database can hold in its indexes."""
     found = validate.name(what, value, StoreError)
-    if len(found.encode()) > MOST_ID_BYTES:
-        raise StoreError(
-            f"{what} is at most {MOST_ID_BYTES} bytes long, not {shown(found[:40])}..."
-        )
+    if len(found.encode()) > MAX_ID_BYTES:
+        raise StoreError(f"{what} is at most {MAX_ID_BYTES} bytes long, not {shown(found[:40])}...")
     return found

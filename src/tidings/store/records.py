@@ -13,7 +13,7 @@ from tidings.model import validate
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import Subscription
 from tidings.policy import Subscriber
-from tidings.store.protocol import Row, limited
+from tidings.store.protocol import Row, check_id
 
 _LOG: Final = logging.getLogger(__name__)
 Record = Subscriber | Subscription
@@ -24,7 +24,7 @@ KINDS: Final = (SUBSCRIBER, SUBSCRIPTION)
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """A record as it stands since a version. Without a form: it was removed by that version."""
 
     version: int
@@ -49,7 +49,7 @@ class Entry:
         return loads(self.form, limits)
 
 
-def read_entry(version: int, kind: str, name: str, form: str | None) -> Entry:
+def read_entry(version: int, kind: str, name: str, form: str | None) -> CatalogueEntry:
     """Make an entry of a row; a form that is damaged says so, and does not stop the others."""
     try:
         found = form if form is None else read_json(form)
@@ -57,14 +57,14 @@ def read_entry(version: int, kind: str, name: str, form: str | None) -> Entry:
         return _stand_in(version, kind, name, f"is no JSON: {error}")
     if found is not None and not isinstance(found, dict):
         return _stand_in(version, kind, name, "is no object with named fields")
-    return Entry(version, kind, name, found)
+    return CatalogueEntry(version, kind, name, found)
 
 
-def _stand_in(version: int, kind: str, name: str, damage: str) -> Entry:
-    return Entry(version, kind, name, {"id": name, "damage": damage}, damage)
+def _stand_in(version: int, kind: str, name: str, damage: str) -> CatalogueEntry:
+    return CatalogueEntry(version, kind, name, {"id": name, "damage": damage}, damage)
 
 
-def read_entries(rows: Iterable[Row]) -> Iterator[Entry]:
+def read_entries(rows: Iterable[Row]) -> Iterator[CatalogueEntry]:
     """Make entries of rows; one whose cells are of other types than a store has is passed over."""
     for row in rows:
         version, kind, name, _ = row
@@ -87,11 +87,11 @@ class Draft:
 def draft(given: Record | Mapping[str, Any]) -> Draft:
     """Check a record or its form, and write it down; equal records are written equally."""
     record = given if isinstance(given, Subscriber | Subscription) else _loads(given)
-    limited("an id in a store", record.id)
+    check_id("an id in a store", record.id)
     form = json.dumps(record.to_dict(), separators=(",", ":"))
     if isinstance(record, Subscriber):
         return Draft(SUBSCRIBER, record.id, record.id, form)
-    return Draft(SUBSCRIPTION, record.id, limited("a subscriber", record.subscriber), form)
+    return Draft(SUBSCRIPTION, record.id, check_id("a subscriber", record.subscriber), form)
 
 
 def _loads(form: object) -> Record:
@@ -100,7 +100,7 @@ def _loads(form: object) -> Record:
     return loads_subscription(form) if "subscriber" in form else loads_subscriber(form)
 
 
-def kind_of(value: str) -> str:
+def check_kind(value: str) -> str:
     """Check the kind of a record."""
     validate.choice("the kind of a record", value, KINDS, StoreError)
     return value

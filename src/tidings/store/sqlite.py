@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from tidings.errors import StoreError, TidingsError, shown
-from tidings.store.pool import Connections
-from tidings.store.protocol import DAMAGE, Cell, Row, Session, Staging, damaged
+from tidings.store.pool import ConnectionPool
+from tidings.store.protocol import DAMAGE_ERRORS, Cell, Row, Session, StagingTable, damage_error
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class SqliteSession:
     def run(self, sql: str, *values: Cell) -> int:
         return self._connection.execute(sql, values).rowcount
 
-    def stage(self, table: Staging, rows: Iterable[tuple[Cell, ...]]) -> None:
+    def stage(self, table: StagingTable, rows: Iterable[tuple[Cell, ...]]) -> None:
         self._connection.execute(table.definition)
         self._connection.execute(f"DELETE FROM {table.name}")
         marks = ", ".join("?" * len(table.columns))
@@ -79,7 +79,7 @@ class SqliteDatabase:
         self.name = str(path)
         self._address = f"{_resolved(path).as_uri()}?mode={'ro' if read_only else 'rwc'}"
         self._patience_s = patience_s
-        self._connections = Connections(self.name, self._connect)
+        self._connections = ConnectionPool(self.name, self._connect)
         if not read_only:
             self._keep_log()
 
@@ -132,8 +132,8 @@ class SqliteDatabase:
             raise StoreError(f"{self.name}: {meaning} (SQLite says: {error})") from error
         except TidingsError:
             raise
-        except DAMAGE as error:
-            raise damaged(self.name, error) from error
+        except DAMAGE_ERRORS as error:
+            raise damage_error(self.name, error) from error
 
 
 def _resolved(path: Path) -> Path:

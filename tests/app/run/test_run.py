@@ -17,7 +17,7 @@ from tidings.app.run.summary import Account
 from tidings.errors import TidingsError
 from tidings.formats.event_source import Source
 from tidings.index_files.version_cache import FolderPolicies
-from tidings.index_files.versions import Folder as Index
+from tidings.index_files.versions import IndexFolder as Index
 from tidings.store import open_store
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "movies" / "pipeline.toml"

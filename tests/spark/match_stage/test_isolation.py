@@ -19,9 +19,9 @@ from tidings.formats.arrow import read_valid_events
 from tidings.formats.arrow_by_row import BadRecord
 from tidings.formats.files import read_event_line
 from tidings.index_files.mapped_file import Damaged
-from tidings.index_files.mapped_matcher import ranked_by_index, seal
-from tidings.index_files.overlay_matcher import Served
-from tidings.index_files.subscriber_bundle import Member, members
+from tidings.index_files.mapped_matcher import build_base, ranked_by_index
+from tidings.index_files.overlay_matcher import OverlayMatcher
+from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
 from tidings.model.limits import Limits
 from tidings.rank.matcher import Matcher
 from tidings.score.exact import Exact
@@ -98,7 +98,7 @@ def broken(batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
             yield each
 
 
-PEOPLE = members(
+PEOPLE = bundle_subscribers(
     [Subscriber("ann"), Subscriber("bob", Policy(scorer=Relaxed()))],
     [Subscription("a", "ann", "n >= 0"), Subscription("b", "bob", "n < 100")],
 )
@@ -145,7 +145,7 @@ def with_poison() -> list[Any]:
         Subscription("p", "pat", any=[("n = 7", 1.0), ("n >= 5", 1.0)]),
         Subscription("q", "quin", "n = 3"),
     ]
-    return [*PEOPLE, *members([poison, endless_one], wanted)]
+    return [*PEOPLE, *bundle_subscribers([poison, endless_one], wanted)]
 
 
 def test_a_scorer_that_fails_costs_its_owner_that_event_and_nobody_else():
@@ -175,7 +175,7 @@ def test_a_scorer_that_cannot_be_prepared_fails_for_what_its_owner_matches_only(
         def prepare(self, owned: Any, prefers: Any) -> Any:
             raise LookupError("not ready")
 
-    one = members(
+    one = bundle_subscribers(
         [Subscriber("una", Policy(scorer=Unready(endless)))], [Subscription("u", "una", "n = 5")]
     )
     made = addressed(Objects([*PEOPLE, *one]).serve(0), EVENTS, 1)
@@ -296,7 +296,7 @@ def test_an_owner_that_cannot_be_laid_is_ranked_by_its_own_scorer(
 ) -> None:
     """That neither stops the batch nor costs anybody a match without a letter."""
     wanted = [Subscription(f"s{name}", name, "n >= 3", prefrank=0.5) for name in ("ann", "bob")]
-    given = members([Subscriber("ann"), Subscriber("bob")], wanted)
+    given = bundle_subscribers([Subscriber("ann"), Subscriber("bob")], wanted)
     expected = ranks(served_of(given, sealed=sealed))
     worths = Preference.weighted_prefranks
 
@@ -321,11 +321,11 @@ def test_an_owner_that_cannot_be_laid_is_ranked_by_its_own_scorer(
     assert ranks(served) == {key: rank for key, rank in expected.items() if key[0] == "ann"}
 
 
-def served_of(given: Sequence[Member], *, sealed: bool) -> Served:
-    return Served(seal(given)) if sealed else Served(seal([]), given)
+def served_of(given: Sequence[SubscriberBundle], *, sealed: bool) -> OverlayMatcher:
+    return OverlayMatcher(build_base(given)) if sealed else OverlayMatcher(build_base([]), given)
 
 
-def ranks(served: Served) -> dict[tuple[str, str], float]:
+def ranks(served: OverlayMatcher) -> dict[tuple[str, str], float]:
     parcel = addressed(served, EVENTS, 1).parcels[0]
     events = [parcel.events[at] for at in range(len(parcel.events))]
     matches = parcel.matches
@@ -356,11 +356,11 @@ def test_a_scorer_derived_from_a_built_in_one_is_never_taken_for_it() -> None:
         Subscriber("ann", Policy(scorer=Exact())),
         Subscriber("bob", Policy(scorer=derived_scorer())),
     ]
-    given = members(people, wanted)
+    given = bundle_subscribers(people, wanted)
     with pytest.raises(
         InvalidPolicy, match=r"subscriber bob cannot be sealed: .*Halved.* registered"
     ):
-        seal(given)
+        build_base(given)
     found = ranks(served_of(given, sealed=False))
     assert {name: found[name, "e07"] for name in ("ann", "bob")} == {"ann": 0.5, "bob": 0.25}
     matcher = Matcher(people, wanted, index="access")

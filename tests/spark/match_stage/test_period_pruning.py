@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings import Event, Policy, Subscriber, Subscription
-from tidings.index_files.mapped_matcher import seal
-from tidings.index_files.overlay_matcher import Served
-from tidings.index_files.subscriber_bundle import Member
+from tidings.index_files.mapped_matcher import build_base
+from tidings.index_files.overlay_matcher import OverlayMatcher
+from tidings.index_files.subscriber_bundle import SubscriberBundle
 from tidings.spark.match_stage.bucketize import addressed
 from tidings.spark.match_stage.period_pruning import Period, pruned
 from tidings.spark.state_stage.bucket import Bucket, Terms
@@ -35,9 +35,9 @@ OTHERS: list[dict[str, Any]] = [
 ]
 
 
-def member(name: str, k: int, form: dict[str, Any]) -> Member:
+def member(name: str, k: int, form: dict[str, Any]) -> SubscriberBundle:
     ranks = [Subscription(f"{name}{n}", name, f"n = {n}", prefrank=n / 4) for n in range(4)]
-    return Member(name, Subscriber(name, Policy(k=k, **form)), ranks)
+    return SubscriberBundle(name, Subscriber(name, Policy(k=k, **form)), ranks)
 
 
 def stream(seed: int, count: int = 60) -> list[Event]:
@@ -46,7 +46,9 @@ def stream(seed: int, count: int = 60) -> list[Event]:
     return [Event(f"e{n}", {"n": chance.randrange(4)}, at) for n, at in enumerate(times)]
 
 
-def delivered(served: Served, batches: list[list[Event]], lateness_us: int, prune: bool) -> Any:
+def delivered(
+    served: OverlayMatcher, batches: list[list[Event]], lateness_us: int, prune: bool
+) -> Any:
     """Run batches through one bucket: what each subscriber gets, in order."""
     people = {name: Subscriber(name, served.policy(name) or Policy()) for name in "pqr"}
     bucket = Bucket(people)
@@ -64,8 +66,8 @@ def delivered(served: Served, batches: list[list[Event]], lateness_us: int, prun
 @settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0, 8_000_000]))
 def test_what_is_delivered_stays_the_same(seed: int, k: int, lateness_us: int) -> None:
-    served = Served(
-        seal([member(name, k, form) for name, form in zip("pqr", PERIODS, strict=True)])
+    served = OverlayMatcher(
+        build_base([member(name, k, form) for name, form in zip("pqr", PERIODS, strict=True)])
     )
     chance, events = Random(seed), stream(seed)
     if chance.random() < 0.5:
@@ -78,7 +80,7 @@ def test_what_is_delivered_stays_the_same(seed: int, k: int, lateness_us: int) -
 
 @pytest.mark.parametrize("form", PERIODS)
 def test_much_is_pruned_of_who_matches_everything(form: dict[str, Any]) -> None:
-    served, events = Served(seal([member("p", 2, form)])), stream(7, 400)
+    served, events = OverlayMatcher(build_base([member("p", 2, form)])), stream(7, 400)
     wanted = served.wanted(events)
     kept = pruned(served, events, wanted)
     assert len(wanted.subscribers) == 400
@@ -89,14 +91,14 @@ def test_much_is_pruned_of_who_matches_everything(form: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("form", OTHERS)
 def test_other_policies_get_everything(form: dict[str, Any]) -> None:
-    served, events = Served(seal([member("p", 1, form)])), stream(7)
+    served, events = OverlayMatcher(build_base([member("p", 1, form)])), stream(7)
     assert Period.of(served.policy("p")).k == 0
     assert len(pruned(served, events, served.wanted(events)).subscribers) == 60
 
 
 def test_young_members_are_pruned_as_well() -> None:
     young = [member("p", 1, PERIODS[0]), member("q", 1, OTHERS[3])]
-    served, events = Served(seal([member("o", 1, PERIODS[0])]), young), stream(3)
+    served, events = OverlayMatcher(build_base([member("o", 1, PERIODS[0])]), young), stream(3)
     kept = pruned(served, events, served.wanted(events))
     counts = np.bincount(kept.subscribers, minlength=3)
     assert counts[0] < 30

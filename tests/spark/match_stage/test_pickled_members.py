@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import tidings.spark as ts
 from tidings import Event, InvalidPolicy, Policy, Sliding, Subscriber, Subscription
-from tidings.index_files.subscriber_bundle import members
+from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.score.relaxed import Relaxed
 from tidings.spark.match_stage.pickled_members import LIMIT, carry
 
@@ -26,7 +26,7 @@ def travelled(found: Any) -> Any:
 def test_members_that_travel_answer_as_they_do():
     people = [Subscriber("ann", doubled()), Subscriber("bob")]
     wanted = [Subscription("s", "ann", "x = 1 or y = 1"), Subscription("t", "bob", "x = 2")]
-    found = travelled(carry(members(people, wanted)))
+    found = travelled(carry(bundle_subscribers(people, wanted)))
     assert found.parts == 1
     assert not found.counting()
     assert found.serve(0) is travelled(found).serve(0)
@@ -39,7 +39,7 @@ def test_members_that_travel_answer_as_they_do():
 
 def test_the_version_of_a_roster_is_that_of_its_policies():
     def version(policy: Policy) -> int:
-        return carry(members([Subscriber("u", policy)], [])).roster().version
+        return carry(bundle_subscribers([Subscriber("u", policy)], [])).roster().version
 
     same = [version(Policy(window=Sliding(3))) for _ in range(2)]
     assert same[0] == same[1] != version(Policy(window=Sliding(4)))
@@ -47,14 +47,16 @@ def test_the_version_of_a_roster_is_that_of_its_policies():
 
 def test_somebody_who_counts_is_told():
     counting = Subscriber("u", Policy(window=Sliding(3, count="published")))
-    assert carry(members([counting], [])).counting()
+    assert carry(bundle_subscribers([counting], [])).counting()
 
 
 @pytest.mark.parametrize(
     ("threshold", "limit"), [(None, LIMIT), ("4m", 4 << 20), ("70000b", 70000), ("x", LIMIT)]
 )
 def test_a_roster_that_spark_cannot_send_is_refused_in_words(threshold, limit):
-    given = members([Subscriber(sha256(b"%d" % n).hexdigest(), doubled()) for n in range(1000)], [])
+    given = bundle_subscribers(
+        [Subscriber(sha256(b"%d" % n).hexdigest(), doubled()) for n in range(1000)], []
+    )
     found = carry(given, threshold)
     assert found.limit == limit
     if limit > LIMIT // 2:

@@ -16,9 +16,9 @@ from tidings import Event, Policy, Sliding, Subscriber, Subscription
 from tidings.errors import InvalidPolicy
 from tidings.formats.arrow import events_to_table, matches_to_table, read_events
 from tidings.formats.arrow_by_row import BadRecord
-from tidings.index_files.base_files import seal_folder
+from tidings.index_files.base_files import build_folder
 from tidings.index_files.publisher import Publisher
-from tidings.index_files.subscriber_bundle import Member, members
+from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
 from tidings.model.records import Event as Publication
 from tidings.rank.matcher import Matcher
 from tidings.score.exact import Exact
@@ -35,7 +35,7 @@ from tidings.testing import Workload, workload
 
 WORK = workload(seed=21, events=60, subscribers=36)
 SCAN = Matcher(WORK.subscribers, WORK.subscriptions, index="scan")
-EVERYBODY = members(WORK.subscribers, WORK.subscriptions)
+EVERYBODY = bundle_subscribers(WORK.subscribers, WORK.subscriptions)
 Row = dict[str, Any]
 
 
@@ -43,7 +43,9 @@ Row = dict[str, Any]
 def folders(tmp_path_factory) -> dict[int, Versions]:
     """Give the same subscribers in one part and in several."""
     made = {parts: tmp_path_factory.mktemp(f"parts{parts}") for parts in (1, 2, 4)}
-    return {parts: Versions(seal_folder(path, EVERYBODY, parts), 1) for parts, path in made.items()}
+    return {
+        parts: Versions(build_folder(path, EVERYBODY, parts), 1) for parts, path in made.items()
+    }
 
 
 def batches(events: list[Event], size: int = 25) -> list[pa.RecordBatch]:
@@ -155,7 +157,7 @@ def counting(parts: int, path: Path) -> Versions:
     people = [Subscriber(name, Policy(window=Sliding(3))) for name in "abcdef"]
     people.append(Subscriber("z", Policy(window=Sliding(3, count="published"))))
     wanted = [Subscription(f"s{each.id}", each.id, "x = 1") for each in people]
-    return Versions(seal_folder(path, members(people, wanted), parts), 1)
+    return Versions(build_folder(path, bundle_subscribers(people, wanted), parts), 1)
 
 
 @pytest.mark.parametrize("parts", [1, 2])
@@ -193,7 +195,9 @@ def test_who_counts_and_comes_while_events_are_matched_stops_nobody_else(tmp_pat
 
 def test_members_may_travel_as_objects():
     policy = Policy(scorer=Relaxed(aggregate=lambda weights: 2 * sum(weights)))
-    member = Member("ann", Subscriber("ann", policy), [Subscription("s", "ann", "x = 1 or y = 1")])
+    member = SubscriberBundle(
+        "ann", Subscriber("ann", policy), [Subscription("s", "ann", "x = 1 or y = 1")]
+    )
     found = Objects([member])
     assert found.serve(0) is found.serve(0)
     rows = sent(Flow(found, read_events, 2), batches([Event("e", {"x": 1}, 0)]))
@@ -204,7 +208,7 @@ def test_members_may_travel_as_objects():
 @settings(max_examples=15)
 def test_any_workload_in_any_batches_is_sent_whole(seed, size, buckets):
     work: Workload = workload(seed, events=30, subscribers=15)
-    found = Objects(members(work.subscribers, work.subscriptions))
+    found = Objects(bundle_subscribers(work.subscribers, work.subscriptions))
     rows = sent(Flow(found, read_events, buckets), batches(work.events, size))
     scan = Matcher(work.subscribers, work.subscriptions, index="scan")
     assert matches(rows) == sorted(expected(scan, work.events))
@@ -263,7 +267,7 @@ def test_a_roster_travels_and_knows_every_policy(folders):
         each.policy for each in WORK.subscribers
     ]
     assert found.policy("nobody") is None
-    assert found.version == folders[4].folder.edition(1).source
+    assert found.version == folders[4].folder.manifest(1).source
 
 
 def test_the_schema_is_kept():

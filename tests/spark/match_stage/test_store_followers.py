@@ -13,7 +13,7 @@ import pytest
 from tidings import Subscriber, Subscription, TidingsError
 from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.index_files.publisher import Publisher
-from tidings.index_files.versions import Folder
+from tidings.index_files.versions import IndexFolder
 from tidings.spark.inputs import FOLDER, matchers
 from tidings.spark.match_stage.matcher_source import Versions
 from tidings.spark.match_stage.store_followers import Followed, Wish, followed
@@ -37,7 +37,7 @@ def store(tmp_path):
         yield made
 
 
-def folder_of(publications: Any, store: Store, parts: int = 1) -> Folder:
+def folder_of(publications: Any, store: Store, parts: int = 1) -> IndexFolder:
     found = matchers(publications, store, None, parts)
     assert isinstance(found, Versions)
     return found.folder
@@ -60,7 +60,7 @@ def test_other_parts_places_and_stores_have_folders_of_their_own(store, tmp_path
             folder_of(frame(tmp_path / "index"), another),
         ]
     assert len(set(found)) == 4
-    assert [len(each.edition(1).shelves) for each in found] == [1, 2, 1, 1]
+    assert [len(each.manifest(1).parts) for each in found] == [1, 2, 1, 1]
 
 
 def test_a_batch_needs_no_thread_and_shares_its_files_with_the_next(store, tmp_path):
@@ -80,7 +80,7 @@ def test_a_store_that_is_opened_anew_takes_the_place_of_the_one_that_was_closed(
         with open_store(tmp_path / "store.db") as store:
             store.catalogue.put(Subscriber(f"u{number}"))
             folder = folder_of(frame(tmp_path / "index"), store)
-            assert folder.edition(folder.newest()).source == store.history.newest()
+            assert folder.manifest(folder.newest()).source == store.history.newest()
             found.append((folder, folder.pin("q", 0), folder.newest()))
     assert found == [(folder, 1, version) for version in (1, 2, 3)]
 
@@ -96,7 +96,7 @@ store = open_store(sys.argv[1])
 store.catalogue.put(Subscriber(sys.argv[3]))
 session = Namespace(conf=Namespace(get={FOLDER: sys.argv[2]}.get))
 folder = matchers(Namespace(sparkSession=session, isStreaming=True), store).folder
-print([folder.edition(folder.pin("q", batch)).source for batch in range(int(sys.argv[4]))])
+print([folder.manifest(folder.pin("q", batch)).source for batch in range(int(sys.argv[4]))])
 """
 
 

@@ -77,9 +77,10 @@ def lost(why: str, where: str = " /data/check") -> str:
         ),
         (
             RuntimeError(
-                FULL + "tidings.index_files.mapped_file.NoRoom: /data/index has no room left\n at x"
+                FULL
+                + "tidings.index_files.mapped_file.DiskFull: /data/index has no space left\n at x"
             ),
-            "/data/index has no room left",
+            "/data/index has no space left",
         ),
         (StoreError("the disk is full"), "the disk is full"),
         (
@@ -116,7 +117,7 @@ def test_a_folder_without_room_is_named(tmp_path, monkeypatch):
         "disk_usage",
         lambda place: SimpleNamespace(free=100 if place.name == "small" else 1 << 30),
     )
-    rest = " has no room left: No space left on device; free some space and run again: it goes on"
+    rest = " has no space left: No space left on device; free some space and run again: it goes on"
     checkpoint = PLAN.replace("/data/check", f"{tmp_path}/small/check")
     for text in (checkpoint, f"while writing rows to file:{tmp_path}/small/out/a.parquet.\n"):
         assert said(RuntimeError(FULL + text)).startswith(f"{tmp_path}/small{rest}")
@@ -129,7 +130,7 @@ def test_a_sink_without_room_is_named(tmp_path, monkeypatch):
     with pytest.raises(PySparkException, match="No space"), writing_to(sink):
         raise PySparkException(FULL)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
-    with pytest.raises(SparkTrouble, match=rf"^{sink} has no room left: No sp"), writing_to(sink):
+    with pytest.raises(SparkTrouble, match=rf"^{sink} has no space left: No sp"), writing_to(sink):
         raise PySparkException(FULL)
     with pytest.raises(PySparkException, match="other"), writing_to(sink):
         raise PySparkException("other")

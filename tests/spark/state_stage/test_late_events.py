@@ -10,13 +10,13 @@ from tests.spark.match_stage.match_batches import kept, rows
 
 from tidings import Event, Subscriber, Subscription
 from tidings.formats.arrow import events_to_table, read_events
-from tidings.index_files.subscriber_bundle import members
+from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.spark.match_stage.matcher_source import Objects
 from tidings.spark.match_stage.stage import FLOW, Flow, read_lines
 from tidings.spark.state_stage.late_events import late_rows
 from tidings.spark.state_stage.processor import read_rows
 
-ANN = members([Subscriber("ann")], [Subscription("s", "ann", "x = 1")])
+ANN = bundle_subscribers([Subscriber("ann")], [Subscription("s", "ann", "x = 1")])
 times = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), max_size=4)
 
 

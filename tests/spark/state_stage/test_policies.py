@@ -11,8 +11,8 @@ from tests.spark.match_stage.match_batches import deliveries, rows, sent
 from tests.spark.state_stage.test_bucket import Kept, taken
 
 from tidings import Engine, Event
-from tidings.index_files.overlay_matcher import served
-from tidings.index_files.subscriber_bundle import members
+from tidings.index_files.overlay_matcher import in_memory_matcher
+from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.model.records import Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.rank.matcher import Matcher
@@ -132,12 +132,12 @@ LATE = Terms(lateness_us=10_000_000)
 def after_waiting(before: dict[str, Policy], name: str, policy: Policy | None) -> Any:
     """Let a match of each wait, change the policy of one, and let time pass; give outcomes."""
     people, event = Changing(before), Event("e", {"x": "a"}, 0, 1)
-    crowd = members(
+    crowd = bundle_subscribers(
         (Subscriber(each, held) for each, held in before.items()),
         (wish for each in before for wish in wanted(each)),
     )
     bucket = Bucket(people, LATE)
-    waits = addressed(served(crowd), [event], 1, prune=False).parcels[0]
+    waits = addressed(in_memory_matcher(crowd), [event], 1, prune=False).parcels[0]
     assert not deliveries([bucket.run([waits], [Tick(0, 1)])])
     blob = bucket.pack()
     people.change(name, policy)

@@ -9,7 +9,7 @@ from tidings.errors import TidingsError
 from tidings.formats.arrow_by_row import BadRecord
 from tidings.model.limits import Limits
 from tidings.policy import Subscriber
-from tidings.store import Entry, open_store
+from tidings.store import CatalogueEntry, open_store
 from tidings.store.records import Record
 
 
@@ -29,7 +29,7 @@ def read_people(config: Config) -> Audit:
 
 def _read_store(address: Address, found: Audit, limits: Limits) -> None:
     """Read all of one version of a store."""
-    kinds: dict[str, list[Entry]] = {"subscriber": [], "subscription": []}
+    kinds: dict[str, list[CatalogueEntry]] = {"subscriber": [], "subscription": []}
     with open_store(address.url) as store:
         for entry in store.history.as_of():
             kinds[entry.kind].append(entry)
@@ -37,7 +37,7 @@ def _read_store(address: Address, found: Audit, limits: Limits) -> None:
         found.read(Path(address.shown), f"{kind}s", _records(entries, limits))
 
 
-def _records(entries: Iterable[Entry], limits: Limits) -> Iterator[Record | BadRecord]:
+def _records(entries: Iterable[CatalogueEntry], limits: Limits) -> Iterator[Record | BadRecord]:
     for number, entry in enumerate(entries, start=1):
         try:
             record = entry.load(limits)

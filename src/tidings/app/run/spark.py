@@ -14,8 +14,8 @@ from tidings.app.run.summary import Batch
 from tidings.app.signals import interrupts
 from tidings.formats.event_source import SparkSource
 from tidings.formats.redaction import Hide, hider, is_secret
-from tidings.index_files.default_policies import Defaults
 from tidings.index_files.publisher import Publisher
+from tidings.index_files.read_source import Defaults
 from tidings.model.values import parse_duration_us
 from tidings.spark import outcomes, session
 from tidings.spark.inputs import Subscribers, Subscriptions

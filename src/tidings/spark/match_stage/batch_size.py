@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from tidings.index_files.overlay_matcher import Served
+from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.model.records import Event
 
 MOST: Final = 2_000_000
@@ -19,7 +19,9 @@ class Pace:
     def __init__(self) -> None:
         self._rates: dict[int, float] = {}
 
-    def cut(self, part: int, served: Served, events: Sequence[Event]) -> Iterator[Sequence[Event]]:
+    def cut(
+        self, part: int, served: OverlayMatcher, events: Sequence[Event]
+    ) -> Iterator[Sequence[Event]]:
         """Give the events some at a time; each portion is to be noted before the next is taken."""
         done = 0
         while done < len(events):

@@ -9,7 +9,7 @@ import numpy as np
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.feed.columnar.event_table import UNNUMBERED
 from tidings.feed.policy_key import counts_published
-from tidings.index_files.overlay_matcher import Served
+from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.model.records import Event
 from tidings.policy import Policy
 from tidings.rank.bulk.kernels.bucketize import (
@@ -52,7 +52,7 @@ class Addressed(NamedTuple):
 
 
 def addressed(
-    served: Served, events: Sequence[Event], buckets: int, *, prune: bool = False
+    served: OverlayMatcher, events: Sequence[Event], buckets: int, *, prune: bool = False
 ) -> Addressed:
     """Match events and split the matches; with `prune`, those that cannot win are left out."""
     unranked: list[Unranked] = []
@@ -67,13 +67,13 @@ def addressed(
     return Addressed(found, refused, [_lost(served, events, each) for each in unranked])
 
 
-def _lost(served: Served, events: Sequence[Event], unranked: Unranked) -> Lost:
+def _lost(served: OverlayMatcher, events: Sequence[Event], unranked: Unranked) -> Lost:
     name = served.names.take(np.array([unranked.owner])).to_pylist()[0]
     return Lost(events[unranked.event], name, unranked.reason)
 
 
 def _countable(
-    served: Served, events: Sequence[Event], wanted: Matches
+    served: OverlayMatcher, events: Sequence[Event], wanted: Matches
 ) -> tuple[Matches, list[Event]]:
     """Leave out the matches of who counts with events without a number; give these events."""
     bare = np.array([event.sequence is None for event in events], np.bool_)
@@ -93,7 +93,9 @@ def _counts(policy: Policy | None) -> tuple[int]:
 class _Parcels:
     """Takes the parcels out of what was split."""
 
-    def __init__(self, served: Served, events: Sequence[Event], split: BucketedMatches) -> None:
+    def __init__(
+        self, served: OverlayMatcher, events: Sequence[Event], split: BucketedMatches
+    ) -> None:
         self._served, self._events, self._split = served, events, split
         self._us = np.array([event.published_us for event in events], np.int64)
         self._sequence = np.array([_number(event) for event in events], np.int64)

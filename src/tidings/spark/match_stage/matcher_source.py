@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from pyspark import TaskContext
 
-from tidings.index_files.overlay_matcher import Served, served
-from tidings.index_files.subscriber_bundle import Member, counting
+from tidings.index_files.overlay_matcher import OverlayMatcher, in_memory_matcher
+from tidings.index_files.subscriber_bundle import SubscriberBundle, any_counts_published
 from tidings.index_files.version_cache import FolderPolicies, serve
-from tidings.index_files.versions import Folder
+from tidings.index_files.versions import IndexFolder
 from tidings.policy import Policy
 
 _QUERY: Final = "sql.streaming.queryId"
@@ -31,7 +31,7 @@ class Matchers(Protocol):
     def counting(self) -> bool:
         """Tell whether events need their numbers: some window counts all that is published."""
 
-    def serve(self, part: int) -> Served:
+    def serve(self, part: int) -> OverlayMatcher:
         """Give what answers for a part."""
 
 
@@ -54,13 +54,13 @@ def batch_of_task() -> Batch | None:
 class Versions:
     """A folder of sealed files: at one version, or at the one that each batch is pinned to."""
 
-    folder: Folder
+    folder: IndexFolder
     version: int | None = None
 
     @cached_property
     def parts(self) -> int:
         """Into how many parts subscribers are split."""
-        return len(self.folder.edition(self.version or self.folder.newest()).shelves)
+        return len(self.folder.manifest(self.version or self.folder.newest()).parts)
 
     @property
     def follows(self) -> bool:
@@ -69,9 +69,9 @@ class Versions:
 
     def counting(self) -> bool:
         """Tell whether somebody counts, or did when the last base was made."""
-        return self.folder.edition(self.now()).counting
+        return self.folder.manifest(self.now()).counts_published
 
-    def serve(self, part: int) -> Served:
+    def serve(self, part: int) -> OverlayMatcher:
         """Give the part from what this process has read already, or from its files."""
         return serve(self.folder, self.now(), part)
 
@@ -87,21 +87,21 @@ class Versions:
 class Objects:
     """Members as they are: those whose policies cannot be written."""
 
-    members: Sequence[Member] = field(hash=False)
+    members: Sequence[SubscriberBundle] = field(hash=False)
     parts: int = 1
     follows: ClassVar[bool] = False
 
     def counting(self) -> bool:
         """Tell whether somebody counts."""
-        return counting(self.members)
+        return any_counts_published(self.members)
 
-    def serve(self, part: int) -> Served:
+    def serve(self, part: int) -> OverlayMatcher:
         """Give an index of them, which is built for the first who asks in a task."""
         return self._served
 
     @cached_property
-    def _served(self) -> Served:
-        return served(self.members)
+    def _served(self) -> OverlayMatcher:
+        return in_memory_matcher(self.members)
 
 
 class PinnedRoster:

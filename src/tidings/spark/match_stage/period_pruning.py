@@ -13,7 +13,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Int64s
 from tidings.feed.policy_key import unregistered
-from tidings.index_files.overlay_matcher import Served
+from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.model.records import Event
 from tidings.model.values import parse_time_us
 from tidings.policy import Policy
@@ -39,7 +39,7 @@ class Period(NamedTuple):
         return cls(policy.k, window.length.us, parse_time_us(window.origin))
 
 
-def pruned(served: Served, events: Sequence[Event], wanted: Matches) -> Matches:
+def pruned(served: OverlayMatcher, events: Sequence[Event], wanted: Matches) -> Matches:
     """Leave out matches that cannot win; who has at most k matches costs nothing more."""
     periods = served.numbers(Period.of)
     many = np.bincount(wanted.subscribers, minlength=len(periods)) > periods[:, 0]

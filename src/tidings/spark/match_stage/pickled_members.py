@@ -21,8 +21,8 @@ from typing import Any, ClassVar, Final
 from pyspark import cloudpickle
 
 from tidings.errors import InvalidPolicy
-from tidings.index_files.overlay_matcher import Served
-from tidings.index_files.subscriber_bundle import Member, mark_of
+from tidings.index_files.overlay_matcher import OverlayMatcher
+from tidings.index_files.subscriber_bundle import SubscriberBundle, fingerprint
 from tidings.policy import Policy
 from tidings.spark.match_stage.matcher_source import Objects
 
@@ -74,7 +74,7 @@ class Carried:
         """Tell whether somebody counts."""
         return _objects(self.members).counting()
 
-    def serve(self, part: int) -> Served:
+    def serve(self, part: int) -> OverlayMatcher:
         """Give an index of them, which is built for the first who asks in a process."""
         return _objects(self.members).serve(part)
 
@@ -108,11 +108,11 @@ class CarriedRoster:
         return None
 
 
-def carry(given: Sequence[Member], threshold: str | None = None) -> Carried:
+def carry(given: Sequence[SubscriberBundle], threshold: str | None = None) -> Carried:
     """Return members that travel, with what Spark was told its threshold is."""
     people = [each.subscriber for each in given if each.subscriber]
     policies = {each.id: each.policy for each in people}
-    version = mark_of(sorted(people, key=lambda each: each.id))
+    version = fingerprint(sorted(people, key=lambda each: each.id))
     return Carried(Pickled.of(list(given)), Pickled.of(policies), version, _bytes(threshold))
 
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from tidings.formats.arrow import MATCHES, ReadEvents
 from tidings.formats.arrow_by_row import BadRecord
-from tidings.index_files.overlay_matcher import Names, Served
+from tidings.index_files.overlay_matcher import OverlayMatcher
+from tidings.index_files.string_table import OverlaidStrings
 from tidings.model.records import Event
 from tidings.score import Scorer
 from tidings.spark.match_stage.batch_size import Pace
@@ -61,7 +62,7 @@ def match_batches(
                     yield done.made
 
 
-def matches_of(served: Served, events: Sequence[Event]) -> pa.RecordBatch:
+def matches_of(served: OverlayMatcher, events: Sequence[Event]) -> pa.RecordBatch:
     """Give the matches of events, one after the other."""
     wanted = served.wanted(events, [])
     event = wanted.events
@@ -80,7 +81,7 @@ def matches_of(served: Served, events: Sequence[Event]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=MATCHES)
 
 
-def _texts(names: Names, numbers: Any) -> pa.StringArray:
+def _texts(names: OverlaidStrings, numbers: Any) -> pa.StringArray:
     return names.take(numbers).cast(pa.string())
 
 
@@ -103,7 +104,7 @@ class Targets:
             good = [(row, event) for row, event in pairs if isinstance(event, Event)]
             yield self._found(served, good, telling)
 
-    def _found(self, served: Served, good: list[Any], telling: bool) -> pa.RecordBatch:
+    def _found(self, served: OverlayMatcher, good: list[Any], telling: bool) -> pa.RecordBatch:
         events, numbers = [event for _, event in good], iter([row for row, _ in good])
         rows = []
         for done in isolated(lambda some: served.top_many(some, self.k, self.scorer), events):

@@ -20,7 +20,7 @@ from tidings.errors import InvalidPolicy, clipped, shown
 from tidings.formats.arrow import ReadEvents
 from tidings.formats.arrow_by_row import BadRecord, Failure, guarded
 from tidings.formats.files import read_event_line
-from tidings.index_files.overlay_matcher import Served
+from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.subscriber_table import hash_of
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import Event
@@ -123,7 +123,7 @@ class Flow:
             f"the clock, which says {format_time(now_us)}; the option `future` sets how much"
         )
 
-    def _addressed(self, served: Served, events: Sequence[Event]) -> Addressed:
+    def _addressed(self, served: OverlayMatcher, events: Sequence[Event]) -> Addressed:
         return addressed(served, events, self.buckets, prune=self.prune)
 
     def _sent(self, done: Done[Addressed], part: int) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tidings.index_files.file_names import file_name
 from tidings.index_files.publisher import Publisher
-from tidings.index_files.versions import Folder
+from tidings.index_files.versions import IndexFolder
 from tidings.store import Store
 
 
@@ -50,7 +50,7 @@ class Followed:
     def __contains__(self, key: tuple[str, Wish]) -> bool:
         return key in self._known
 
-    def folder(self, store: Store, wish: Wish) -> Folder:
+    def folder(self, store: Store, wish: Wish) -> IndexFolder:
         """Publish what a store has; for a stream also what it will have, while this process lives.
 
         A store that is opened anew takes the place of the one that was: that may be closed.

@@ -132,7 +132,7 @@ def _no_room(text: str) -> str:
 
 def _without_room(where: str, why: str) -> str:
     return (
-        f"{where} has no room left: {why}; free some space and run again: it goes on where it was"
+        f"{where} has no space left: {why}; free some space and run again: it goes on where it was"
     )
 
 

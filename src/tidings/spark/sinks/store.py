@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame
 from tidings.errors import TidingsError
 from tidings.formats.arrow import DELIVERIES
 from tidings.spark.sinks.count_outcomes import letters
-from tidings.store import Appended, Store, open_store
-from tidings.store.protocol import MOST_ID_BYTES
+from tidings.store import AppendResult, Store, open_store
+from tidings.store.protocol import MAX_ID_BYTES
 
 PATIENCE_S: Final = 300.0
 _CHECKPOINT: Final = "sql.streaming.queryId"
@@ -76,7 +76,7 @@ def _context(batch: DataFrame) -> SparkContext:
 
 def append_outcomes(
     store: Store, query: str, batch: int, outcomes: pa.Table, run: str = "again"
-) -> Appended:
+) -> AppendResult:
     """Append a table of OUTCOMES to a store; each subscriber's deliveries in their order.
 
     An event that is late, or refused with its id, in several buckets is one letter. A batch whose
@@ -109,7 +109,7 @@ def append_outcomes(
 
 def _holdable(deliveries: pa.Table) -> pa.Table:
     lengths = (pc.binary_length(deliveries[name]) for name in ("subscriber", "event"))
-    return deliveries.filter(pc.less_equal(pc.max_element_wise(*lengths), MOST_ID_BYTES))
+    return deliveries.filter(pc.less_equal(pc.max_element_wise(*lengths), MAX_ID_BYTES))
 
 
 def _of_kind(outcomes: pa.Table, kind: str) -> pa.Table:

@@ -37,7 +37,7 @@ from tidings.errors import SourceError
 from tidings.formats.event_source import TABLE
 from tidings.spark.sources.options import Given, check_known, lowered, needed, whole
 from tidings.spark.sources.sql_to_arrow import as_batch
-from tidings.store import Growing, Settled, open_database
+from tidings.store import AppendOnlyTable, CommitHorizon, open_database
 
 _LOG: Final = logging.getLogger(__name__)
 _KNOWN: Final = ("url", "table", "key", "startingAfter", "maxRowsPerTrigger")
@@ -67,9 +67,9 @@ class TableOptions:
     after: int | None = None
     limit: int | None = None
 
-    def open(self) -> Growing:
+    def open(self) -> AppendOnlyTable:
         """Open the table."""
-        return Growing(open_database(self.url), self.table, self.key)
+        return AppendOnlyTable(open_database(self.url), self.table, self.key)
 
 
 @dataclass(frozen=True)
@@ -145,11 +145,11 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest: int | None = None
 
     @cached_property
-    def _settled(self) -> Settled:
-        return Settled(self._wanted.open())
+    def _settled(self) -> CommitHorizon:
+        return CommitHorizon(self._wanted.open())
 
     @property
-    def _table(self) -> Growing:
+    def _table(self) -> AppendOnlyTable:
         return self._settled.table
 
     def initialOffset(self) -> Form:

@@ -19,7 +19,7 @@ from tidings.feed.columnar.kernels.diverse_layout import FAR
 from tidings.feed.columnar.match_batch import OfferedEvents
 from tidings.feed.policy_key import needs_attributes
 from tidings.formats.binary import Frame, check, reading
-from tidings.index_files.subscriber_bundle import mark_of
+from tidings.index_files.subscriber_bundle import fingerprint
 from tidings.policy import Policy, Subscriber
 from tidings.spark.match_stage.match_batch import Parcel
 from tidings.spark.match_stage.match_batch_ops import (
@@ -296,7 +296,7 @@ def opened(blob: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _mark(name: str, policy: Policy) -> int:
-    return mark_of([Subscriber(name, policy)])
+    return fingerprint([Subscriber(name, policy)])
 
 
 def enrol(feeds: TableFeeds, people: Mapping[str, Policy]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
-from tidings.index_files.subscriber_bundle import mark_of
+from tidings.index_files.subscriber_bundle import fingerprint
 from tidings.policy import Policy, Subscriber
 
 
@@ -44,4 +44,4 @@ def roster(given: Roster | Mapping[str, Subscriber]) -> Roster:
     """Give a roster as it is, and one for a dict, with a version that its policies decide."""
     if not isinstance(given, Mapping):
         return given
-    return Listed(given, mark_of(each for _, each in sorted(given.items())))
+    return Listed(given, fingerprint(each for _, each in sorted(given.items())))
