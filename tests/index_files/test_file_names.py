@@ -160,7 +160,7 @@ def test_stray_files_are_passed_over(tmp_path: Path) -> None:
             folder = publisher.folder
     assert not [*locked_versions(place)]
     assert folder.needed() == {1}
-    with pytest.raises(Damaged, match=r"pins/q/0+ is damaged: it names no version"):
+    with pytest.raises(Damaged, match=r"pins/q/0+ is damaged: it holds no version number"):
         folder.pin("q", 0)
     assert folder.pin("q", 1) == 1
 

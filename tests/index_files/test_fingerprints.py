@@ -101,7 +101,7 @@ def test_what_is_damaged_is_made_again_only_from_what_it_was_made_of(store, tmp_
     if defaults is None:
         assert newest == 1
     else:
-        with pytest.raises(TidingsError, match=r"version 1 .* with a new checkpoint"):
+        with pytest.raises(TidingsError, match=r"version 1 .* from a new checkpoint"):
             folder.manifest(1)
 
 

@@ -105,7 +105,7 @@ def test_a_publisher_that_is_closed_publishes_no_more(store, tmp_path):
     publisher.close()
     publisher.close()
     with Publisher(tmp_path / "index", store.history) as another:
-        with pytest.raises(TidingsError, match="is closed; make a new one"):
+        with pytest.raises(TidingsError, match="is closed; create a new one"):
             publisher.publish()
         assert another.publish() == 1
 

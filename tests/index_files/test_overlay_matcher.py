@@ -145,7 +145,7 @@ def test_with_a_base_a_scorer_that_no_index_knows_is_refused():
 
 def test_a_policy_without_a_written_form_is_refused():
     policy = Policy(scorer=Relaxed(aggregate=lambda weights: 2 * sum(weights)))
-    with pytest.raises(TidingsError, match="ann cannot be sealed"):
+    with pytest.raises(TidingsError, match="subscriber ann cannot be written"):
         build_base([SubscriberBundle("ann", Subscriber("ann", policy))])
 
 

@@ -245,7 +245,7 @@ def test_two_publishers_do_not_write_to_one_folder(store, tmp_path):
 
 
 def test_an_empty_folder_has_nothing_to_pin(tmp_path):
-    with pytest.raises(TidingsError, match="a publisher makes it"):
+    with pytest.raises(TidingsError, match="a publisher must write one"):
         IndexFolder(tmp_path).pin("q", 0)
 
 

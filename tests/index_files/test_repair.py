@@ -102,7 +102,7 @@ def test_versions_that_cannot_be_made_again_are_told_and_the_next_is_begun_anew(
     assert who(folder, newest + 1) == ["ann", "bob", "cy"]
     for batch, version in enumerate((first, newest)):
         assert folder.pin("q", batch) == version
-        with pytest.raises(TidingsError, match=rf"version {version} .* with a new checkpoint"):
+        with pytest.raises(TidingsError, match=rf"version {version} .* from a new checkpoint"):
             folder.manifest(version)
 
 

@@ -78,5 +78,5 @@ def test_a_version_is_held_once_by_a_process_and_keeps_answering(tmp_path: Path)
 
 
 def test_an_empty_folder_has_nothing_to_hold(tmp_path: Path) -> None:
-    with pytest.raises(TidingsError, match="a publisher makes it"):
+    with pytest.raises(TidingsError, match="a publisher must write one"):
         IndexFolder(tmp_path).lock_newest()

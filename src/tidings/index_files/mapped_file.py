@@ -1,6 +1,6 @@
 """Index files: named arrays behind a JSON header, mapped by every process that reads them.
 
-    | magic | version | checksum | length | header length | JSON header |pad| array |pad| array | ...
+    | magic | version | checksum | length | header length | JSON header |pad| array |pad| array ...
       14 B     u16       u32        u64          u64
 
 The header has the kind of the file, small values, and the name, dtype, shape and size of each
