@@ -25,9 +25,11 @@ def test_the_first_place_that_is_a_source_tree_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["src/tidings/app/bench.py", "bench/__main__.py"])
-def test_somebody_elses_folder_is_not_run(tmp_path: Path, missing: str) -> None:
+def test_another_folder_is_not_run(tmp_path: Path, missing: str) -> None:
     (tree(tmp_path) / missing).unlink()
-    with pytest.raises(TidingsError, match=r"type this in a clone of Tidings, after pip install"):
+    with pytest.raises(
+        TidingsError, match=r"run this command in a clone of Tidings, after pip install"
+    ):
         run_bench(None, [], places=[tmp_path])
 
 

@@ -1,4 +1,4 @@
-"""Signals as wishes: the first is granted in order, the second at once."""
+"""The first signal asks for a graceful stop, the second stops at once."""
 
 import os
 import signal
@@ -6,34 +6,36 @@ import threading
 
 import pytest
 
-from tidings.app.signals import SIGNALS, interrupts
+from tidings.app.signals import SIGNALS, StopActions, stop_on_signals
 
 
 @pytest.mark.parametrize("first", SIGNALS)
 @pytest.mark.parametrize("second", SIGNALS)
-def test_the_first_interrupt_is_a_wish_and_the_second_a_command(
+def test_the_first_signal_sets_the_event_and_the_second_raises(
     first: signal.Signals, second: signal.Signals
 ) -> None:
-    heard: list[str] = []
-    before = [signal.getsignal(each) for each in SIGNALS]
-    with interrupts(lambda: heard.append("once")) as asked:
-        assert not asked.is_set()
+    calls: list[str] = []
+    actions = StopActions(lambda: calls.append("request"), lambda: calls.append("abort"))
+    before = [signal.getsignal(number) for number in SIGNALS]
+    with stop_on_signals(actions) as stop_requested:
+        assert not stop_requested.is_set()
         os.kill(os.getpid(), first)
-        assert asked.is_set()
+        assert stop_requested.is_set()
+        assert calls == ["request"]
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), second)
-    assert heard == ["once"]
-    assert [signal.getsignal(each) for each in SIGNALS] == before
+    assert calls == ["request", "abort"]
+    assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
-def test_off_the_main_thread_interrupts_are_left_alone() -> None:
-    seen: list[object] = []
+def test_handlers_do_not_change_outside_the_main_thread() -> None:
+    handlers: list[object] = []
 
-    def look() -> None:
-        with interrupts(lambda: None):
-            seen.extend(signal.getsignal(each) for each in SIGNALS)
+    def read_handlers() -> None:
+        with stop_on_signals(StopActions()):
+            handlers.extend(signal.getsignal(number) for number in SIGNALS)
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=read_handlers)
     thread.start()
     thread.join()
-    assert seen == [signal.getsignal(each) for each in SIGNALS]
+    assert handlers == [signal.getsignal(number) for number in SIGNALS]

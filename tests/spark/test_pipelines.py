@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 
 from tidings import Event
 from tidings.app.cli import app
-from tidings.app.config import Address, Sink, load_config
+from tidings.app.config import Address, SinkConfig, load_config
 from tidings.app.run.local import run_local
 from tidings.app.run.plan import make_plan, read_plan
-from tidings.app.run.spark import run_spark, sketch
-from tidings.app.run.summary import Account
+from tidings.app.run.spark import dry_run, run_spark
+from tidings.app.run.summary import RunSummary
 from tidings.errors import TidingsError
 from tidings.formats.files import write_events
 from tidings.index_files.versions import IndexFolder
@@ -44,7 +44,7 @@ def pipeline(tmp_path):
         text = f'[source]\n{source}\n[subscriptions]\npath = "wishes.jsonl"\n[sink]\n{sink}\n{rest}'
         (tmp_path / "run.toml").write_text(text)
         plan = make_plan(load_config(tmp_path / "run.toml"))
-        return Account.of(plan, list(engine(plan)), seconds=0)
+        return RunSummary.of(plan, list(engine(plan)), seconds=0)
 
     return run
 
@@ -60,9 +60,9 @@ def test_the_example_goes_from_a_store_into_a_store_as_in_one_process(tmp_path):
     config = load_config(place / "pipeline.toml")
     for engine, name in ((run_spark, "spark"), (run_local, "local")):
         address = Address(f"sqlite:///{tmp_path}/{name}.db", name)
-        chosen = replace(config, engine=name, sink=Sink(tmp_path / name, "store", address))
+        chosen = replace(config, engine=name, sink=SinkConfig(tmp_path / name, "store", address))
         plan = make_plan(chosen)
-        account = Account.of(plan, list(engine(plan)), seconds=0)
+        account = RunSummary.of(plan, list(engine(plan)), seconds=0)
         assert (account.events, account.deliveries) == (30, sum(account.delivered.values()))
         assert account.deliveries > 30
     spark, local = (notifications(tmp_path / f"{name}.db") for name in ("spark", "local"))
@@ -354,9 +354,11 @@ def test_a_file_that_cannot_be_read_is_a_dead_letter(pipeline, tmp_path, suffix,
     assert letter["record"] == {"file": f"{tmp_path}/in/a.{suffix}"}
 
 
-def test_a_sketch_tells_columns_and_plan_and_makes_nothing(tmp_path):
-    config = replace(load_config(EXAMPLES / "movies/pipeline.toml"), sink=Sink(tmp_path / "out"))
-    found = sketch(read_plan(config))
+def test_a_dry_run_returns_columns_and_plan_and_writes_nothing(tmp_path):
+    config = replace(
+        load_config(EXAMPLES / "movies/pipeline.toml"), sink=SinkConfig(tmp_path / "out")
+    )
+    found = dry_run(read_plan(config))
     assert found.columns == (("value", "string"),)
     assert "== Analyzed Logical Plan ==" in found.plan
     assert not (tmp_path / "out").exists()

@@ -11,11 +11,11 @@ import pyarrow.dataset
 import pytest
 
 from tidings import Event, Policy, Sliding, Subscriber, Subscription
-from tidings.app.config import Sink, load_config
+from tidings.app.config import SinkConfig, load_config
 from tidings.app.run.local import run_local
 from tidings.app.run.plan import make_plan
 from tidings.app.run.spark import run_spark
-from tidings.app.run.summary import Account
+from tidings.app.run.summary import RunSummary
 from tidings.errors import TidingsError
 from tidings.formats.event_source import find_source
 from tidings.formats.files import read_events, write_events
@@ -29,7 +29,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "movies" / "pipeline.toml"
 
 def run(engine, config):
     plan = make_plan(config)
-    return Account.of(plan, list(engine(plan)), seconds=0)
+    return RunSummary.of(plan, list(engine(plan)), seconds=0)
 
 
 def deliveries(folder):
@@ -48,8 +48,8 @@ def without(account, *names):
 
 def test_the_example_delivers_what_the_local_engine_delivers(tmp_path):
     config = load_config(EXAMPLE)
-    spark = run(run_spark, replace(config, sink=Sink(tmp_path / "spark")))
-    local = run(run_local, replace(config, engine="local", sink=Sink(tmp_path / "local")))
+    spark = run(run_spark, replace(config, sink=SinkConfig(tmp_path / "spark")))
+    local = run(run_local, replace(config, engine="local", sink=SinkConfig(tmp_path / "local")))
     assert deliveries(tmp_path / "spark") == deliveries(tmp_path / "local")
     assert len(deliveries(tmp_path / "spark")) == sum(spark.delivered.values()) > 30
     assert without(spark, "engine", "sink", "quality") == without(

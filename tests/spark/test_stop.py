@@ -13,7 +13,7 @@ import pytest
 from tests.spark.processes import PATIENCE_S, by_sequence, logged, pipeline, tidings_run, write_file
 
 from tidings.app.cli import spark_submit
-from tidings.app.config import Sink, load_config
+from tidings.app.config import SinkConfig, load_config
 from tidings.app.run.local import run_local
 from tidings.app.run.plan import make_plan
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 
 def run_in_one_process(config, path):
     local = replace(
-        load_config(config), engine="local", trigger="available-now", sink=Sink(path, "jsonl")
+        load_config(config), engine="local", trigger="available-now", sink=SinkConfig(path, "jsonl")
     )
     return list(run_local(make_plan(local)))
 

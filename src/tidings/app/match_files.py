@@ -1,4 +1,4 @@
-"""Events against subscriptions, in either direction: what `tidings match` and `explain` do."""
+"""Matching and explaining events of files, in either direction: `tidings match` and `explain`."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -27,89 +27,91 @@ _STDIN: Final = Path("stdin")
 Row = dict[str, Any]
 
 
+def read_inputs(subscriptions: Path, subscribers: Path | None = None) -> Audit:
+    """Read subscriptions, from standard input if the path is `-`, and subscribers."""
+    inputs = Audit()
+    if subscriptions == Path("-"):
+        inputs.read(_STDIN, "subscriptions", _read_stdin(read_subscription_line))
+    else:
+        inputs.read(subscriptions, "subscriptions")
+    if subscribers is not None:
+        inputs.read(subscribers, "subscribers")
+    return inputs
+
+
+def read_events_or_event(path: Path | None, event: str | None) -> Iterator[Event | BadRecord]:
+    """Read the one event that is given as JSON, a file of events, or standard input (`-`)."""
+    if event is not None:
+        return iter([_read_event(event)])
+    if path is None or path == Path("-"):
+        return _read_stdin(read_event_line)
+    return read_events(path)
+
+
+def _read_stdin(read: Callable[[bytes, int], Any]) -> Iterator[Any]:
+    """Read standard input line by line; a line that is too long is cut off."""
+    stream = getattr(sys.stdin, "buffer", None) or BytesIO(sys.stdin.read().encode())
+    return (read(line.text, line.position) for line in read_lines(stream, TRUSTED.record_bytes))
+
+
+def _read_event(text: str) -> Event:
+    """Read the JSON form of an event, or just its attributes."""
+    try:
+        form = read_json(text)
+    except InvalidForm as error:
+        raise InvalidForm(f"the event is not valid JSON: {error}") from None
+    if isinstance(form, dict) and "attributes" not in form:
+        form = {"id": "event", "published_at": 0, "attributes": form}
+    return loads_event(form)
+
+
 @dataclass(frozen=True)
-class Question:
-    """What to ask of each event: who wants it (feed), or its k best subscriptions (target)."""
+class MatchQuery:
+    """A query for the subscribers (feed) or the k best subscriptions (target) of each event."""
 
     direction: str = "feed"
     scorer: Scorer | None = None
     k: int | None = None
 
 
-def read_wishes(subscriptions: Path, subscribers: Path | None = None) -> Audit:
-    """Read subscriptions, from standard input if the path is `-`, and subscribers."""
-    found = Audit()
-    if subscriptions == Path("-"):
-        found.read(_STDIN, "subscriptions", _lines(read_subscription_line))
-    else:
-        found.read(subscriptions, "subscriptions")
-    if subscribers is not None:
-        found.read(subscribers, "subscribers")
-    return found
-
-
-def read_asked(events: Path | None, event: str | None) -> Iterator[Event | BadRecord]:
-    """Read events of a file, from standard input if it is `-`, or the one that is given as JSON."""
-    if event is not None:
-        return iter([_event(event)])
-    if events is None or events == Path("-"):
-        return _lines(read_event_line)
-    return read_events(events)
-
-
-def _lines(read: Callable[[bytes, int], Any]) -> Iterator[Any]:
-    """Read standard input line by line; of one that is too long, only the beginning."""
-    source = getattr(sys.stdin, "buffer", None) or BytesIO(sys.stdin.read().encode())
-    return (read(line.text, line.position) for line in read_lines(source, TRUSTED.record_bytes))
-
-
-def _event(text: str) -> Event:
-    """Read the JSON form of an event; without `attributes`, it is these."""
-    try:
-        form = read_json(text)
-    except InvalidForm as error:
-        raise InvalidForm(f"the event is no JSON: {error}") from None
-    if isinstance(form, dict) and "attributes" not in form:
-        form = {"id": "event", "published_at": 0, "attributes": form}
-    return loads_event(form)
-
-
-def answers(
-    wishes: Audit, events: Iterable[Event | BadRecord], question: Question, name: Path = _STDIN
+def match_events(
+    inputs: Audit, events: Iterable[Event | BadRecord], query: MatchQuery, source: Path = _STDIN
 ) -> Iterator[Row]:
-    """Answer the question for each event; bad ones, of the file `name`, are noted in `wishes`."""
-    matcher = Matcher(_people(wishes, question.scorer), wishes.subscriptions)
-    for event in _good(wishes, events, name):
-        if question.direction == "feed":
-            yield from _feed(matcher, event, question.k)
+    """Yield the matches of each event; bad records of `source` are added to the problems."""
+    matcher = Matcher(_subscribers(inputs, query.scorer), inputs.subscriptions)
+    for event in _valid_events(inputs, events, source):
+        if query.direction == "feed":
+            yield from _feed_rows(matcher, event, query.k)
         else:
-            scorer = question.scorer or Exact()
-            yield from _target(matcher, event, question.k or TARGETS, scorer)
+            scorer = query.scorer or Exact()
+            yield from _target_rows(matcher, event, query.k or TARGETS, scorer)
 
 
-def _good(wishes: Audit, events: Iterable[Event | BadRecord], name: Path) -> Iterator[Event]:
+def _valid_events(
+    inputs: Audit, events: Iterable[Event | BadRecord], source: Path
+) -> Iterator[Event]:
     for event in events:
         if isinstance(event, BadRecord):
-            wishes.problems.append(Problem(name, event.reason, event.position))
+            inputs.problems.append(Problem(source, event.reason, event.position))
         else:
             yield event
 
 
-def _people(wishes: Audit, scorer: Scorer | None) -> Iterable[Subscriber]:
-    """Give the subscribers; whoever is not among them has the default policy."""
-    people = {each.subscriber: Subscriber(each.subscriber) for each in wishes.subscriptions}
-    people |= {each.id: each for each in wishes.subscribers}
-    if scorer is not None:
-        people = {name: _with(each, scorer) for name, each in people.items()}
-    return people.values()
+def _subscribers(inputs: Audit, scorer: Scorer | None) -> Iterable[Subscriber]:
+    """Return the subscribers, with the default policy for owners that are not listed."""
+    owners = [subscription.subscriber for subscription in inputs.subscriptions]
+    subscribers = {owner: Subscriber(owner) for owner in owners}
+    subscribers |= {subscriber.id: subscriber for subscriber in inputs.subscribers}
+    if scorer is None:
+        return subscribers.values()
+    return [
+        replace(subscriber, policy=replace(subscriber.policy, scorer=scorer))
+        for subscriber in subscribers.values()
+    ]
 
 
-def _with(subscriber: Subscriber, scorer: Scorer) -> Subscriber:
-    return replace(subscriber, policy=replace(subscriber.policy, scorer=scorer))
-
-
-def _feed(matcher: Matcher, event: Event, k: int | None) -> Iterator[Row]:
-    matches = sorted(matcher.matches(event), key=lambda each: (-each.score, each.subscriber))
+def _feed_rows(matcher: Matcher, event: Event, k: int | None) -> Iterator[Row]:
+    matches = sorted(matcher.matches(event), key=lambda match: (-match.score, match.subscriber))
     for match in matches[:k]:
         yield {
             "event": event.id,
@@ -119,7 +121,7 @@ def _feed(matcher: Matcher, event: Event, k: int | None) -> Iterator[Row]:
         }
 
 
-def _target(matcher: Matcher, event: Event, k: int, scorer: Scorer) -> Iterator[Row]:
+def _target_rows(matcher: Matcher, event: Event, k: int, scorer: Scorer) -> Iterator[Row]:
     for position, (name, score) in enumerate(matcher.top(event, k, scorer), 1):
         yield {
             "event": event.id,
@@ -131,10 +133,10 @@ def _target(matcher: Matcher, event: Event, k: int, scorer: Scorer) -> Iterator[
 
 
 @dataclass(frozen=True)
-class Doubt:
-    """What to explain: the place of a subscription for an event, or why a subscriber got it.
+class ExplainQuery:
+    """A query for the place of a subscription, or for the reason of a subscriber's delivery.
 
-    `event` is an id; None stands for the only one there is.
+    `event` is an id; None stands for the only event.
     """
 
     event: str | None
@@ -144,26 +146,21 @@ class Doubt:
     k: int | None = None
 
 
-def explained(
-    wishes: Audit, events: Iterable[Event | BadRecord], doubt: Doubt, name: Path = _STDIN
+def explain_event(
+    inputs: Audit, events: Iterable[Event | BadRecord], query: ExplainQuery, source: Path = _STDIN
 ) -> Placement | Explanation:
-    """Explain one of the events; for a subscriber all are published, in order of their times."""
-    good = sorted(_good(wishes, events, name), key=lambda each: each.published_us)
-    wanted = [each for each in good if doubt.event in (None, each.id)]
-    if not wanted:
-        raise InvalidEvent(f"there is no event {doubt.event!r} in {name}")
-    engine = _engine(wishes, doubt.scorer, len(good))
-    if doubt.subscription is not None:
-        given = (doubt.k or TARGETS, doubt.scorer or Exact())
-        return engine.explain_target(doubt.subscription, wanted[0], *given)
-    engine.publish_many(good)
-    return engine.explain(doubt.subscriber or "", wanted[0].id)
-
-
-def _engine(wishes: Audit, scorer: Scorer | None, remember: int) -> Engine:
-    engine = Engine(remember=remember)
-    for each in _people(wishes, scorer):
-        engine.subscribe(each)
-    for wish in wishes.subscriptions:
-        engine.add(wish)
-    return engine
+    """Explain one event; for a subscriber, all events are published in the order of their times."""
+    valid = sorted(_valid_events(inputs, events, source), key=lambda event: event.published_us)
+    selected = [event for event in valid if query.event in (None, event.id)]
+    if not selected:
+        raise InvalidEvent(f"event {query.event!r} is not in {source}")
+    engine = Engine(remember=len(valid))
+    for subscriber in _subscribers(inputs, query.scorer):
+        engine.subscribe(subscriber)
+    for subscription in inputs.subscriptions:
+        engine.add(subscription)
+    if query.subscription is not None:
+        k, scorer = query.k or TARGETS, query.scorer or Exact()
+        return engine.explain_target(query.subscription, selected[0], k, scorer)
+    engine.publish_many(valid)
+    return engine.explain(query.subscriber or "", selected[0].id)

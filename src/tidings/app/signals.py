@@ -1,40 +1,49 @@
-"""Ctrl-C and SIGTERM as a wish that can be granted in order, since Spark hates to be torn away."""
+"""Graceful shutdown on Ctrl-C and SIGTERM, because killing Spark in mid-batch is messy."""
 
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 from typing import Final
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
+def _do_nothing() -> None:
+    """Do nothing."""
+
+
+@dataclass(frozen=True)
+class StopActions:
+    """Callbacks for the first signal, which asks to stop, and the second, which stops at once."""
+
+    on_request: Callable[[], None] = _do_nothing
+    on_abort: Callable[[], None] = _do_nothing
+
+
 @contextmanager
-def interrupts(
-    heard: Callable[[], None], again: Callable[[], None] | None = None
-) -> Iterator[threading.Event]:
-    """Give an event that the first interrupt sets, calling `heard`; a second one raises.
+def stop_on_signals(actions: StopActions) -> Iterator[threading.Event]:
+    """Yield an event that the first signal sets; a second signal raises KeyboardInterrupt.
 
-    Before it raises, it calls `again`. Off the main thread nothing changes, and the event stays as
-    it is.
+    Outside the main thread, where Python delivers no signals, the event is never set.
     """
-    asked = threading.Event()
+    requested = threading.Event()
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        if asked.is_set():
-            if again is not None:
-                again()
+    def handle(number: int, frame: FrameType | None) -> None:
+        if requested.is_set():
+            actions.on_abort()
             raise KeyboardInterrupt
-        asked.set()
-        heard()
+        requested.set()
+        actions.on_request()
 
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield requested
         return
-    before = {each: signal.signal(each, ask) for each in SIGNALS}
+    previous = {number: signal.signal(number, handle) for number in SIGNALS}
     try:
-        yield asked
+        yield requested
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in previous.items():
+            signal.signal(number, handler)

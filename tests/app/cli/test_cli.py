@@ -1,4 +1,4 @@
-"""The commands as people type them: what they print, where, and with which exit status."""
+"""The commands: their output, its stream, and the exit status."""
 
 import json
 import subprocess
@@ -12,10 +12,10 @@ from tidings import __version__
 from tidings.app.cli import app
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "movies"
-CONFIG, WISHES, EVENTS = (
+CONFIG, SUBSCRIPTIONS, EVENTS = (
     str(EXAMPLE / name) for name in ("pipeline.toml", "subscriptions.jsonl", "events.jsonl")
 )
-PEOPLE = str(EXAMPLE / "subscribers.jsonl")
+SUBSCRIBERS = str(EXAMPLE / "subscribers.jsonl")
 HORROR = '{"genre": ["horror", "comedy"], "rating": 7, "minutes": 90}'
 
 
@@ -31,7 +31,7 @@ def printed(result):
 
 
 def command(*arguments, **options):
-    """Run the real command in a process of its own."""
+    """Run the real command in a child process."""
     line = [sys.executable, "-m", "tidings.app.cli", *map(str, arguments)]
     return subprocess.run(line, capture_output=True, text=True, check=False, **options)
 
@@ -41,7 +41,7 @@ def test_the_version_is_printed_by_the_real_command():
     assert (result.returncode, result.stdout) == (0, f"tidings {__version__}\n")
 
 
-def test_the_real_command_says_what_is_wrong_without_a_traceback(tmp_path):
+def test_the_real_command_prints_an_error_without_a_traceback(tmp_path):
     (tmp_path / "run.toml").write_text("engine = 'flink'\n")
     result = command("run", "run.toml", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (1, "")
@@ -65,23 +65,38 @@ def test_help_teaches_with_an_example(name):
         (["check", "nowhere.toml"], "does not exist"),
         (["run", "nowhere.toml"], "does not exist"),
         (["run", CONFIG, "--engine", "flink"], "'flink'"),
-        (["match", "nowhere.jsonl", EVENTS], "there is no file"),
-        (["match", WISHES], "give either a file of EVENTS or one --event"),
-        (["match", WISHES, EVENTS, "--event", "{}"], "give either a file of EVENTS or one"),
+        (["match", "nowhere.jsonl", EVENTS], "does not exist"),
+        (["match", SUBSCRIPTIONS], "give either a file of EVENTS or one --event"),
+        (["match", SUBSCRIPTIONS, EVENTS, "--event", "{}"], "give either a file of EVENTS or one"),
         (["match", "-", "-"], "only one file can be standard input"),
-        (["match", WISHES, EVENTS, "--scorer", "fame"], "'fame' is no scorer; there are pref"),
-        (["match", WISHES, EVENTS, "--scorer", "{"], "Expecting property name"),
-        (["match", WISHES, EVENTS, "-k", "0"], "-k"),
-        (["match", WISHES, EVENTS, "--direction", "up"], "'up'"),
-        (["explain", WISHES, EVENTS, "--subscriber", "ada"], "Missing option '--event'"),
-        (["explain", WISHES, "--event", HORROR], "give either a --subscription or a --subscriber"),
         (
-            ["explain", WISHES, "--event", "{}", "--subscriber", "ada", "--subscription", "x"],
+            ["match", SUBSCRIPTIONS, EVENTS, "--scorer", "fame"],
+            "'fame' is no scorer; there are pref",
+        ),
+        (["match", SUBSCRIPTIONS, EVENTS, "--scorer", "{"], "Expecting property name"),
+        (["match", SUBSCRIPTIONS, EVENTS, "-k", "0"], "-k"),
+        (["match", SUBSCRIPTIONS, EVENTS, "--direction", "up"], "'up'"),
+        (["explain", SUBSCRIPTIONS, EVENTS, "--subscriber", "ada"], "Missing option '--event'"),
+        (
+            ["explain", SUBSCRIPTIONS, "--event", HORROR],
             "give either a --subscription or a --subscriber",
         ),
         (
-            ["explain", WISHES, "--event", HORROR, "--subscriber", "ada", "-k", 3],
-            "-k goes with --subscription",
+            [
+                "explain",
+                SUBSCRIPTIONS,
+                "--event",
+                "{}",
+                "--subscriber",
+                "ada",
+                "--subscription",
+                "x",
+            ],
+            "give either a --subscription or a --subscriber",
+        ),
+        (
+            ["explain", SUBSCRIPTIONS, "--event", HORROR, "--subscriber", "ada", "-k", 3],
+            "-k requires --subscription",
         ),
         (
             ["explain", "-", "-", "--event", "e1", "--subscriber", "ada"],
@@ -89,7 +104,7 @@ def test_help_teaches_with_an_example(name):
         ),
     ],
 )
-def test_wrong_use_is_exit_status_2(arguments, reason):
+def test_wrong_usage_is_exit_status_2(arguments, reason):
     result = tidings(*arguments, columns=200)
     assert result.exit_code == 2
     assert reason in result.stderr
@@ -101,7 +116,7 @@ def test_no_command_shows_the_commands():
 
 
 def test_check_prints_a_table_and_a_count():
-    result = tidings("check", CONFIG, WISHES, columns=200)
+    result = tidings("check", CONFIG, SUBSCRIPTIONS, columns=200)
     assert result.exit_code == 0
     rows = [line.split() for line in result.stdout.splitlines() if line.strip()]
     assert rows[0] == ["File", "Holds", "Records", "Problems"]
@@ -115,7 +130,7 @@ def test_check_prints_a_table_and_a_count():
     assert "\x1b" not in result.stdout
 
 
-def test_check_points_at_the_place_and_fails(tmp_path):
+def test_check_prints_the_location_and_fails(tmp_path):
     path = tmp_path / "w.jsonl"
     form = {"id": "s1", "subscriber": "ann", "where": f"year > 3 and title like 'x{'y' * 60}_%'"}
     path.write_text(json.dumps(form) + "\n")
@@ -148,8 +163,8 @@ def test_check_as_json(tmp_path):
     ]
 
 
-def test_match_tells_who_wants_an_event_and_why():
-    result = tidings("match", WISHES, "--event", HORROR, "--json")
+def test_match_lists_the_subscribers_of_an_event():
+    result = tidings("match", SUBSCRIPTIONS, "--event", HORROR, "--json")
     assert result.exit_code == 0
     assert [(row["subscriber"], row["score"], row["matched"]) for row in printed(result)] == [
         ("ada", 1.0, ["ada-comedy"]),
@@ -161,26 +176,32 @@ def test_match_tells_who_wants_an_event_and_why():
 
 
 def test_subscribers_bring_their_scorers_and_preferences():
-    result = tidings("match", WISHES, "--event", HORROR, "--subscribers", PEOPLE, "--json")
+    result = tidings(
+        "match", SUBSCRIPTIONS, "--event", HORROR, "--subscribers", SUBSCRIBERS, "--json"
+    )
     scores = {row["subscriber"]: row["score"] for row in printed(result)}
     assert scores.keys() == {"ada", "bruno", "chiara", "dev", "guest"}
     assert scores["ada"] == pytest.approx(1 / 3)
     assert scores["chiara"] == pytest.approx(0.5)
 
 
-def test_a_scorer_takes_the_place_of_all_others():
-    result = tidings("match", WISHES, "--event", HORROR, "--scorer", "relaxed", "-k", 2, "--json")
+def test_the_scorer_option_overrides_all_others():
+    result = tidings(
+        "match", SUBSCRIPTIONS, "--event", HORROR, "--scorer", "relaxed", "-k", 2, "--json"
+    )
     assert [(row["subscriber"], row["score"]) for row in printed(result)] == [
         ("bruno", 2.0),
         ("ada", 1.0),
     ]
     graph = '{"name": "graph", "lambda": 0}'
-    result = tidings("match", WISHES, "--event", HORROR, "--scorer", graph, "-k", 1, "--json")
+    result = tidings(
+        "match", SUBSCRIPTIONS, "--event", HORROR, "--scorer", graph, "-k", 1, "--json"
+    )
     assert [row["subscriber"] for row in printed(result)] == ["ada"]
 
 
 def test_match_finds_the_best_subscriptions_of_each_event():
-    result = tidings("match", WISHES, EVENTS, "--direction", "target", "-k", 2, "--json")
+    result = tidings("match", SUBSCRIPTIONS, EVENTS, "--direction", "target", "-k", 2, "--json")
     rows = printed(result)
     assert rows[:2] == [
         {
@@ -197,7 +218,7 @@ def test_match_finds_the_best_subscriptions_of_each_event():
 
 @pytest.mark.parametrize("direction", ["feed", "target"])
 def test_match_prints_a_table(direction):
-    result = tidings("match", WISHES, "--event", HORROR, "--direction", direction)
+    result = tidings("match", SUBSCRIPTIONS, "--event", HORROR, "--direction", direction)
     lines = [line.split() for line in result.stdout.splitlines() if line.strip()]
     if direction == "feed":
         assert lines[0] == ["Event", "Subscriber", "Score", "Matched", "by"]
@@ -208,25 +229,27 @@ def test_match_prints_a_table(direction):
         assert lines[2] == ["event", "1", "ada-comedy", "ada", "1"]
 
 
-def test_match_says_when_there_is_nothing():
-    result = tidings("match", WISHES, "--event", '{"genre": "western"}')
+def test_no_matches_are_reported():
+    result = tidings("match", SUBSCRIPTIONS, "--event", '{"genre": "western"}')
     assert (result.exit_code, result.stdout) == (0, "no matches\n")
 
 
 def test_match_reads_standard_input():
     events = Path(EVENTS).read_text() + '\n{"id": "bad"}\n'
-    result = tidings("match", WISHES, "-", "--json", stdin=events)
+    result = tidings("match", SUBSCRIPTIONS, "-", "--json", stdin=events)
     assert result.exit_code == 1
-    assert printed(result) == printed(tidings("match", WISHES, EVENTS, "--json"))
+    assert printed(result) == printed(tidings("match", SUBSCRIPTIONS, EVENTS, "--json"))
     assert result.stderr.startswith("-, record 32\n  event bad: field 'published_at' is missing")
-    wishes = Path(WISHES).read_text()
-    result = tidings("match", "-", "--event", HORROR, "--json", stdin=wishes)
-    assert printed(result) == printed(tidings("match", WISHES, "--event", HORROR, "--json"))
+    subscriptions = Path(SUBSCRIPTIONS).read_text()
+    result = tidings("match", "-", "--event", HORROR, "--json", stdin=subscriptions)
+    assert printed(result) == printed(tidings("match", SUBSCRIPTIONS, "--event", HORROR, "--json"))
 
 
-def test_a_bad_subscription_does_not_silence_the_others(tmp_path):
-    path = tmp_path / "wishes.jsonl"
-    path.write_text(Path(WISHES).read_text() + '{"id": "x", "subscriber": "y", "where": "z >"}\n')
+def test_a_bad_subscription_does_not_affect_the_others(tmp_path):
+    path = tmp_path / "subscriptions.jsonl"
+    path.write_text(
+        Path(SUBSCRIPTIONS).read_text() + '{"id": "x", "subscriber": "y", "where": "z >"}\n'
+    )
     result = tidings("match", path, "--event", HORROR, "--json")
     assert (result.exit_code, len(printed(result))) == (1, 4)
     assert result.stderr.startswith(f"{path}:14\n  subscription x: this cannot be read as a cond")
@@ -235,20 +258,20 @@ def test_a_bad_subscription_does_not_silence_the_others(tmp_path):
 @pytest.mark.parametrize(
     ("event", "reason"),
     [
-        ("{", "error: the event is no JSON: "),
+        ("{", "error: the event is not valid JSON: "),
         ("3", "error: event: the form is an object"),
         ('{"year": null}', "error: event event: attribute year: null is no value"),
         ('{"id": "e1", "attributes": {}}', "error: event e1: field 'published_at' is missing"),
     ],
 )
 def test_a_bad_event_is_an_error(event, reason):
-    result = tidings("match", WISHES, "--event", event)
+    result = tidings("match", SUBSCRIPTIONS, "--event", event)
     assert result.exit_code == 1
     assert result.stderr.startswith(reason)
 
 
-def test_explain_says_what_a_subscription_lacks():
-    asked = ("explain", WISHES, "--event", HORROR, "--scorer", "relaxed")
+def test_explain_prints_the_place_of_a_subscription():
+    asked = ("explain", SUBSCRIPTIONS, "--event", HORROR, "--scorer", "relaxed")
     result = tidings(*asked, "--subscription", "dev-laughs", "-k", 2, columns=200)
     assert (result.exit_code, result.stderr) == (0, "")
     verdict, reason = result.stdout.splitlines()
@@ -262,7 +285,15 @@ def test_explain_says_what_a_subscription_lacks():
 
 
 def test_explain_as_json_gives_the_place_and_the_failing_predicates():
-    asked = ("explain", WISHES, EVENTS, "--event", "film-01", "--subscription", "guest-short")
+    asked = (
+        "explain",
+        SUBSCRIPTIONS,
+        EVENTS,
+        "--event",
+        "film-01",
+        "--subscription",
+        "guest-short",
+    )
     (found,) = printed(tidings(*asked, "-k", 1, "--json"))
     assert found == {
         "subscription": "guest-short",
@@ -280,15 +311,17 @@ def test_explain_as_json_gives_the_place_and_the_failing_predicates():
             "fails": ["minutes between 75 and 95"],
         },
     }
-    ranking = printed(tidings("match", WISHES, EVENTS, "--direction", "target", "-k", 9, "--json"))
+    ranking = printed(
+        tidings("match", SUBSCRIPTIONS, EVENTS, "--direction", "target", "-k", 9, "--json")
+    )
     places = {row["subscription"]: row["position"] for row in ranking if row["event"] == "film-01"}
     for name, place in places.items():
         (found,) = printed(tidings(*asked[:-1], name, "--json"))
         assert (found["position"], found["k"], found["reason"]["matched"]) == (place, 20, True)
 
 
-def test_explain_tells_a_subscriber_what_a_run_delivers(example):
-    """What it says of every event and of ada is what `tidings run` wrote."""
+def test_explain_agrees_with_the_deliveries_of_a_run(example):
+    """The explanation of an event for ada agrees with the output of `tidings run`."""
     text = example.read_text().replace('format = "parquet"', 'format = "jsonl"')
     example.write_text(text)
     tidings("run", example, "--engine", "local")
@@ -298,8 +331,8 @@ def test_explain_tells_a_subscriber_what_a_run_delivers(example):
     assert delivered
     for number in (1, 2, 4, 9, 30):
         event = f"film-{number:02}"
-        asked = ("explain", WISHES, EVENTS, "--event", event, "--subscriber", "ada")
-        (found,) = printed(tidings(*asked, "--subscribers", PEOPLE, "--json"))
+        asked = ("explain", SUBSCRIPTIONS, EVENTS, "--event", event, "--subscriber", "ada")
+        (found,) = printed(tidings(*asked, "--subscribers", SUBSCRIBERS, "--json"))
         assert (found["delivery"] is not None) == (event in delivered)
         assert found["delivery"] is None or found["rank"] == delivered[event]
         assert {each["subscription"] for each in found["reasons"]} == {
@@ -308,14 +341,22 @@ def test_explain_tells_a_subscriber_what_a_run_delivers(example):
 
 
 def test_explain_publishes_in_order_of_time(tmp_path):
-    """The file's last event is the first; so the window of one has let it in before the others."""
-    (tmp_path / "wishes.jsonl").write_text('{"id": "s", "subscriber": "u", "where": "a = 1"}\n')
+    """The last event in the file is the oldest, so it is delivered before the others."""
+    (tmp_path / "subscriptions.jsonl").write_text(
+        '{"id": "s", "subscriber": "u", "where": "a = 1"}\n'
+    )
     lines = [
         json.dumps({"id": f"e{at}", "published_at": at, "attributes": {"a": 1}}) for at in (3, 2, 1)
     ]
     (tmp_path / "events.jsonl").write_text("\n".join(lines))
     for name in ("e1", "e2", "e3"):
-        asked = ("explain", tmp_path / "wishes.jsonl", tmp_path / "events.jsonl", "--event", name)
+        asked = (
+            "explain",
+            tmp_path / "subscriptions.jsonl",
+            tmp_path / "events.jsonl",
+            "--event",
+            name,
+        )
         result = tidings(*asked, "--subscriber", "u")
         assert result.stdout.startswith(f"{name} for u: delivered with rank 1, at position 1\n")
 
@@ -323,21 +364,23 @@ def test_explain_publishes_in_order_of_time(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ((EVENTS, "--event", "film-99", "--subscriber", "ada"), "there is no event 'film-99' in "),
+        ((EVENTS, "--event", "film-99", "--subscriber", "ada"), "event 'film-99' is not in "),
         ((EVENTS, "--event", "film-01", "--subscriber", "eve"), "there is no subscriber 'eve'"),
         (("--event", HORROR, "--subscription", "x"), "there is no subscription 'x'"),
-        (("--event", "film-01", "--subscription", "x"), "the event is no JSON: "),
+        (("--event", "film-01", "--subscription", "x"), "the event is not valid JSON: "),
     ],
 )
-def test_explain_says_what_is_not_there(arguments, reason):
-    result = tidings("explain", WISHES, *arguments, columns=200)
+def test_explain_names_what_is_missing(arguments, reason):
+    result = tidings("explain", SUBSCRIPTIONS, *arguments, columns=200)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith(f"error: {reason}")
 
 
 def test_explain_shows_a_bad_record_even_if_it_is_the_one_in_doubt(tmp_path):
-    path = tmp_path / "wishes.jsonl"
-    path.write_text(Path(WISHES).read_text() + '{"id": "x", "subscriber": "y", "where": "z >"}\n')
+    path = tmp_path / "subscriptions.jsonl"
+    path.write_text(
+        Path(SUBSCRIPTIONS).read_text() + '{"id": "x", "subscriber": "y", "where": "z >"}\n'
+    )
     result = tidings("explain", path, "--event", HORROR, "--subscription", "x")
     assert result.exit_code == 1
     assert result.stderr.startswith(f"{path}:14\n  subscription x: this cannot be read")
@@ -354,7 +397,7 @@ def example(tmp_path):
     return tmp_path / "pipeline.toml"
 
 
-def test_run_gives_an_account(example):
+def test_run_prints_a_summary(example):
     result = tidings("run", example, "--engine", "local", columns=200)
     assert result.exit_code == 0
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
@@ -374,40 +417,40 @@ def test_run_gives_an_account(example):
     }
 
 
-def test_run_as_json_prints_the_account_only(example):
+def test_run_as_json_prints_only_the_summary(example):
     text = example.read_text().replace('format = "parquet"', 'format = "jsonl"')
     example.write_text(text + "\n")
     result = tidings("run", example, "--engine", "local", "--json")
-    (account,) = printed(result)
-    assert (account["engine"], account["events"], account["batches"]) == ("local", 30, 1)
+    (summary,) = printed(result)
+    assert (summary["engine"], summary["events"], summary["batches"]) == ("local", 30, 1)
     (written,) = (example.parent / "out" / "deliveries").iterdir()
-    assert len(written.read_text().splitlines()) == account["deliveries"]
-    assert account["deliveries"] == sum(account["subscribers"].values())
+    assert len(written.read_text().splitlines()) == summary["deliveries"]
+    assert summary["deliveries"] == sum(summary["subscribers"].values())
 
 
-def test_run_tells_what_it_refused(example):
-    with (example.parent / "subscriptions.jsonl").open("a") as wishes:
-        wishes.write('{"id": "x", "subscriber": "y", "where": "z >"}\n')
+def test_run_reports_refused_records(example):
+    with (example.parent / "subscriptions.jsonl").open("a") as subscriptions:
+        subscriptions.write('{"id": "x", "subscriber": "y", "where": "z >"}\n')
     result = tidings("run", example, "--engine", "local")
     assert result.exit_code == 0
     assert "1 record refused: " in result.stdout
 
 
-def test_an_unreadable_place_is_an_error(example):
+def test_a_file_in_place_of_the_output_folder_is_an_error(example):
     (example.parent / "out").touch()
     result = tidings("run", example, "--engine", "local")
     assert result.exit_code == 1
-    assert "[sink] path is a folder, and 'out' is a file" in result.stderr
+    assert "[sink] path must be a folder, but 'out' is a file" in result.stderr
 
 
 def test_without_spark_the_error_says_what_to_install(example, monkeypatch):
     monkeypatch.setattr("tidings.app.cli.run_command.find_spec", lambda _: None)
     result = tidings("run", example)
     assert result.exit_code == 1
-    assert "pip install 'tidings[spark]', or choose --engine local" in result.stderr
+    assert "pip install 'tidings[spark]', or use --engine local" in result.stderr
 
 
-def test_demo_hands_on_what_it_is_told(monkeypatch, tmp_path):
+def test_demo_passes_its_options_on(monkeypatch, tmp_path):
     asked = []
 
     def run_demo(*given, **options):
@@ -419,7 +462,7 @@ def test_demo_hands_on_what_it_is_told(monkeypatch, tmp_path):
     assert (result.exit_code, asked) == (130, [((tmp_path, 7), {"json_lines": True})])
 
 
-def test_bench_hands_on_what_it_is_told(monkeypatch):
+def test_bench_passes_its_options_on(monkeypatch):
     asked = []
 
     def run_bench(*given):
@@ -433,7 +476,7 @@ def test_bench_hands_on_what_it_is_told(monkeypatch):
     assert asked[1] == (None, [])
 
 
-def test_a_dry_run_prints_the_plan_and_makes_nothing(example):
+def test_a_dry_run_prints_the_plan_and_writes_nothing(example):
     result = tidings("run", example, "--engine", "local", "--dry-run", columns=200)
     assert result.exit_code == 0
     rows = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
@@ -457,18 +500,18 @@ def test_a_dry_run_refuses_what_a_run_would_refuse(example):
     (example.parent / "out/thesis.tex").touch()
     result = tidings("run", example, "--engine", "local", "--dry-run", columns=200)
     assert result.exit_code == 1
-    assert "out is not empty, and no run made it" in result.stderr
+    assert "out is not empty and was not written by a run" in result.stderr
 
 
-def test_the_log_of_a_run_is_json_if_asked_and_its_account_stays_alone(example):
+def test_a_json_log_goes_to_stderr_and_the_summary_to_stdout(example):
     result = tidings("run", example, "--engine", "local", "--log", "json", "--json")
-    (account,) = printed(result)
+    (summary,) = printed(result)
     (line,) = map(json.loads, result.stderr.splitlines())
     assert (line["message"], line["batch"], line["events"]) == ("batch", 0, 30)
-    assert line["deliveries"] == account["deliveries"]
+    assert line["deliveries"] == summary["deliveries"]
 
 
-def test_packages_and_engine_are_handed_on(example, monkeypatch):
+def test_packages_and_engine_override_the_config(example, monkeypatch):
     seen = []
     monkeypatch.setattr(
         "tidings.app.cli.run_command._run", lambda asked, config: seen.append(config)
@@ -487,7 +530,7 @@ def test_pipes_and_devices_are_refused_by_check(tmp_path):
         assert "this is a pipe or a device" in result.stdout
 
 
-def test_help_for_a_full_disk_is_an_error_in_words():
+def test_help_on_a_full_disk_is_an_error_message():
     with Path("/dev/full").open("w") as full:
         line = [sys.executable, "-m", "tidings.app.cli", "--help"]
         result = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False)

@@ -1,4 +1,4 @@
-"""A command takes one object, whose fields are its arguments and options."""
+"""A dataclass defines the arguments and options of a command."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -7,49 +7,50 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tidings.app.cli.dataclass_options import gathered
+from tidings.app.cli.dataclass_options import takes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class GreetOptions:
     name: Annotated[str, typer.Argument(metavar="NAME")]
-    often: Annotated[int, typer.Option("-n", min=1, help="How often.")]
+    times: Annotated[int, typer.Option("-n", min=1, help="How often.")]
     loud: bool = False
 
 
-def answer(*arguments: str) -> tuple[int, str]:
+def greet(*arguments: str) -> tuple[int, str]:
     app = typer.Typer()
 
     @app.command()
-    @gathered(Asked)
-    def greet(asked: Asked) -> None:
-        """Greet somebody."""
-        typer.echo(repr(asked))
+    @takes(GreetOptions)
+    def greet(options: GreetOptions) -> None:
+        """Greet a person."""
+        typer.echo(repr(options))
 
     result = CliRunner(env={"COLUMNS": "200", "TERM": "dumb"}).invoke(app, list(arguments))
     return result.exit_code, result.stdout + result.stderr
 
 
-def test_fields_are_given_by_name_and_have_their_defaults() -> None:
-    assert answer("ann", "-n", "2") == (0, f"{Asked(name='ann', often=2)!r}\n")
-    assert answer("ann", "-n", "2", "--loud") == (0, f"{Asked(name='ann', often=2, loud=True)!r}\n")
+def test_options_are_fields_with_their_defaults() -> None:
+    quiet, loud = (GreetOptions(name="ann", times=2, loud=loud) for loud in (False, True))
+    assert greet("ann", "-n", "2") == (0, f"{quiet!r}\n")
+    assert greet("ann", "-n", "2", "--loud") == (0, f"{loud!r}\n")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["ann"], "Missing option '-n'"),
         (["-n", "1"], "Missing argument 'NAME'"),
         (["ann", "-n", "0"], "Invalid value for '-n'"),
     ],
 )
-def test_what_is_wrong_is_said_as_of_any_command(arguments: list[str], said: str) -> None:
-    code, text = answer(*arguments)
+def test_wrong_usage_is_reported_as_for_any_command(arguments: list[str], message: str) -> None:
+    code, text = greet(*arguments)
     assert code == 2
-    assert said in text
+    assert message in text
 
 
-def test_help_has_the_words_of_the_function_and_of_the_fields() -> None:
-    _, text = answer("--help")
-    assert "Greet somebody." in text
+def test_help_comes_from_the_function_and_the_fields() -> None:
+    _, text = greet("--help")
+    assert "Greet a person." in text
     assert "How often." in text

@@ -78,22 +78,25 @@ def test_a_date_of_toml_is_a_time(folder):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("engine = ", "this is no TOML: Invalid value (at"),
+        ("engine = ", "invalid TOML: Invalid value (at"),
         ("[source]\npath = 'events.jsonl'", "config: field 'subscriptions' is missing"),
         ("colour = 'red'\n" + BASE, "config: unknown field 'colour'; possible are 'source'"),
         ("engine = 'flink'\n" + BASE, "engine is one of 'spark', 'local', not 'flink'"),
-        ("subscribers = 3\n" + BASE, "[subscribers]: the form is an object"),
-        ("policies = 3\n" + BASE, "policies is 3"),
+        ("subscribers = 3\n" + BASE, "[subscribers] must be a table, not a number"),
+        ("policies = 3\n" + BASE, "policies must be tables [policies.NAME], not 3"),
         (BASE + "colour = 'red'", "[sink]: unknown field 'colour'; possible are 'path', 'format'"),
         (
             BASE + "format = 'csv'",
-            "[sink] format is one of 'parquet', 'jsonl', 'store', or one of Sp",
+            "[sink] unknown format 'csv'; expected one of: parquet, jsonl, store, or a format",
         ),
-        (BASE.replace('"out"', '"events.jsonl"'), "[sink] path is a folder, and 'events.jsonl' is"),
-        (BASE.replace('"out"', "7"), "[sink] path is a non-empty string, not 7"),
+        (
+            BASE.replace('"out"', '"events.jsonl"'),
+            "[sink] path must be a folder, but 'events.jsonl'",
+        ),
+        (BASE.replace('"out"', "7"), "[sink] path must be a non-empty string, not 7"),
         (
             BASE.replace("subscriptions.jsonl", "none.jsonl"),
-            "[subscriptions] path: there is no fil",
+            "[subscriptions] path: 'none.jsonl' does not exist in ",
         ),
         (BASE.replace("events.jsonl", "none.jsonl"), "[source] path: no file is at 'none.jsonl'"),
         (BASE.replace("events.jsonl", "*.csv"), "[source] path: no file is at '*.csv' in "),
@@ -118,5 +121,5 @@ def test_a_mistake_is_an_error_that_names_file_key_value_and_rule(folder, text, 
 
 def test_a_config_that_is_not_text_is_refused(tmp_path):
     (tmp_path / "run.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(InvalidForm, match="this is no TOML"):
+    with pytest.raises(InvalidForm, match="invalid TOML"):
         load_config(tmp_path / "run.toml")

@@ -1,4 +1,4 @@
-"""Configs of any values and any bytes: a config, or an error that names the file."""
+"""Configs of arbitrary values and bytes load, or raise an error that names the file."""
 
 import random
 from collections.abc import Iterator
@@ -68,14 +68,14 @@ def test_any_bytes_are_a_config_or_an_error_that_names_the_file(folder: Path) ->
     try_all(folder, {"pipeline.toml": SAMPLE.encode()}, load, cases(400))
 
 
-def test_any_value_of_any_key_is_taken_or_refused(folder: Path) -> None:
-    chance, path = random.Random(7), folder / "pipeline.toml"
+def test_any_value_of_any_key_loads_or_is_refused(folder: Path) -> None:
+    rng, path = random.Random(7), folder / "pipeline.toml"
     lines = SAMPLE.strip().splitlines()
     keys = [number for number, line in enumerate(lines) if "=" in line]
     for _ in range(cases(400)):
         changed = list(lines)
-        for number in chance.sample(keys, chance.choice((1, 1, 2))):
-            changed[number] = f"{lines[number].split('=')[0]}= {chance.choice(VALUES)}"
+        for number in rng.sample(keys, rng.choice((1, 1, 2))):
+            changed[number] = f"{lines[number].split('=')[0]}= {rng.choice(VALUES)}"
         path.write_text("\n".join(changed))
         reason = "pipeline.toml: "
         try:
@@ -86,17 +86,17 @@ def test_any_value_of_any_key_is_taken_or_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 5000, "a." * 3000 + "a = 1", "\0", "a = 'é"])
-def test_what_is_no_toml_is_refused(folder: Path, text: str) -> None:
+def test_invalid_toml_is_refused(folder: Path, text: str) -> None:
     (folder / "pipeline.toml").write_text(text)
     with pytest.raises(InvalidForm, match=r"pipeline\.toml: "):
         load_config(folder / "pipeline.toml")
 
 
-def test_limits_are_a_preset_and_what_differs_from_it(folder: Path) -> None:
+def test_limits_are_a_preset_with_changes(folder: Path) -> None:
     path = folder / "pipeline.toml"
     path.write_text(SAMPLE)
-    found = load_config(path).limits
-    assert (found.k, found.nesting) == (100, Limits.public().nesting)
+    limits = load_config(path).limits
+    assert (limits.k, limits.nesting) == (100, Limits.public().nesting)
     path.write_text(SAMPLE.replace('preset = "public"\nk = 100\n', ""))
     assert load_config(path).limits == Limits()
 
@@ -110,7 +110,7 @@ def test_limits_are_a_preset_and_what_differs_from_it(folder: Path) -> None:
         ("nesting = 100_000", "[limits] the limit nesting must be between 1 and 256"),
     ],
 )
-def test_limits_that_mean_nothing_are_refused(folder: Path, line: str, reason: str) -> None:
+def test_invalid_limits_are_refused(folder: Path, line: str, reason: str) -> None:
     path = folder / "pipeline.toml"
     path.write_text(SAMPLE.replace('preset = "public"\nk = 100', line))
     with pytest.raises(InvalidForm) as refused:
@@ -140,7 +140,7 @@ def test_bad_files_do_not_stop_a_local_run(folder: Path) -> None:
 @pytest.mark.parametrize(
     "mark", ["{", "[]", '{"engine": 3}', '{"engine": "spark", "query": "../x"}']
 )
-def test_a_damaged_folder_is_refused_and_can_be_begun_anew(folder: Path, mark: str) -> None:
+def test_a_damaged_folder_is_refused_until_a_fresh_run(folder: Path, mark: str) -> None:
     (folder / "pipeline.toml").write_text(SAMPLE.replace("ann", "default"))
     (folder / "out").mkdir()
     (folder / "out" / "tidings.json").write_text(mark)
@@ -151,7 +151,9 @@ def test_a_damaged_folder_is_refused_and_can_be_begun_anew(folder: Path, mark: s
     assert CliRunner().invoke(app, [*command, "--fresh"]).exit_code == 0
 
 
-def test_what_nobody_foresaw_is_a_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_is_one_sentence_without_its_text(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(path: Path) -> None:
         raise KeyError("Sw0rdfish")
 
@@ -159,5 +161,5 @@ def test_what_nobody_foresaw_is_a_sentence(folder: Path, monkeypatch: pytest.Mon
     (folder / "pipeline.toml").write_text(SAMPLE)
     result = CliRunner().invoke(app, ["run", str(folder / "pipeline.toml")])
     assert result.exit_code == 1
-    assert "KeyError was not foreseen" in result.output
+    assert "unexpected KeyError" in result.output
     assert "Sw0rdfish" not in result.output

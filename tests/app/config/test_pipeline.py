@@ -3,7 +3,7 @@
 import pytest
 
 from tidings import Policy
-from tidings.app.config import Address, Metrics, Sink, check_engine, load_config
+from tidings.app.config import Address, Metrics, SinkConfig, check_engine, load_config
 from tidings.errors import InvalidForm
 from tidings.formats.event_source import Source, SparkSource
 from tidings.store import open_store
@@ -93,7 +93,7 @@ def test_a_store_has_subscriptions_and_subscribers(folder):
     address = config.subscriptions
     assert isinstance(address, Address)
     assert address.url == f"sqlite:///{(folder / 'people.db').resolve()}"
-    assert (str(address), config.listed) == (str(folder / "people.db"), address)
+    assert (str(address), config.subscriber_list) == (str(folder / "people.db"), address)
     assert config.policy("anybody") is None
     policies = "[policies.default]\nk = 2\n"
     config = load(folder, wishes='[subscriptions]\nstore = "sqlite:///people.db"\n', rest=policies)
@@ -121,7 +121,7 @@ def test_a_path_with_signs_that_addresses_use_is_found_again(folder):
 
 
 def test_sinks_are_folders_stores_and_formats_of_spark(folder):
-    assert load(folder).sink == Sink(folder / "out")
+    assert load(folder).sink == SinkConfig(folder / "out")
     sink = load(folder, sink=f'{OUT}store = "sqlite:///news.db"\n').sink
     assert (sink.format, sink.label, sink.is_spark) == ("store", str(folder / "news.db"), False)
     sink = load(folder, sink=f'{OUT}format = "kafka"\noptions = {{ topic = "news" }}\n').sink
@@ -161,32 +161,38 @@ KAFKA = '[source]\nformat = "kafka"\n'
     ("parts", "reason"),
     [
         ({"source": "[source]\n"}, "[source]: field 'path' is missing"),
-        ({"source": "source = 3\n"}, "[source]: the form is an object"),
+        ({"source": "source = 3\n"}, "[source] must be a table, not a number"),
         ({"source": f"{KAFKA}path = 'x'\n"}, "[source] format is one of 'jsonl'"),
         ({"source": f"{KAFKA}files_per_batch = 3\n"}, "unknown field 'files_per_batch'"),
-        ({"source": f"{KAFKA}options = 3\n"}, "[source] options is a table of names and val"),
-        ({"source": f"{KAFKA}options = {{ a = [1] }}\n"}, "[source] options a is a text, a number"),
-        ({"source": f"{KAFKA}options = {{ a.b = [1] }}\n"}, "[source] options a.b is a text"),
-        ({"source": f"{KAFKA}columns = 'id'\n"}, "[source] columns is a table of SQL expressions"),
-        ({"source": f"{KAFKA}columns = {{ id = 3 }}\n"}, "[source] columns id is a non-empty"),
-        ({"source": f"{KAFKA}select = ''\n"}, "[source] select is a non-empty string, not ''"),
+        ({"source": f"{KAFKA}options = 3\n"}, "[source] options must be a table of names and val"),
+        (
+            {"source": f"{KAFKA}options = {{ a = [1] }}\n"},
+            "[source] options a must be a string, a number",
+        ),
+        (
+            {"source": f"{KAFKA}options = {{ a.b = [1] }}\n"},
+            "[source] options a.b must be a string",
+        ),
+        ({"source": f"{KAFKA}columns = 'id'\n"}, "[source] columns must be a table of SQL express"),
+        ({"source": f"{KAFKA}columns = {{ id = 3 }}\n"}, "[source] columns id must be a non-empty"),
+        ({"source": f"{KAFKA}select = ''\n"}, "[source] select must be a non-empty string, not ''"),
         (
             {"source": f"{KAFKA}select = 'x'\ncolumns = {{ id = 'a' }}\n"},
-            "[source] columns and select say the same",
+            "[source] columns and select exclude each other",
         ),
         (
             {"source": "[source]\nformat = 'tidings-table'\noptions = { url = 'a.db' }\n"},
             "[source] options url cannot be read; write sqlite:///path, or postgresql://user@host/",
         ),
         ({"source": f"{FILES}unreadable = 'skip'\n"}, "[source] unreadable is one of 'stop', 'd"),
-        ({"wishes": "[subscriptions]\n"}, "[subscriptions]: give the path of a file, or a store"),
+        ({"wishes": "[subscriptions]\n"}, "[subscriptions]: give either the path of a"),
         (
             {"wishes": "[subscriptions]\nstore = 'people.db'\n"},
             "[subscriptions] store cannot be read; write sqlite:///path, or postgresql://user@host",
         ),
         (
             {"wishes": "[subscriptions]\nstore = 'sqlite:///none.db'\n"},
-            "[subscriptions] store: there is no file ",
+            " does not exist",
         ),
         (
             {"wishes": "[subscriptions]\nstore = 'sqlite:///people.db'\npath = 'x'\n"},
@@ -197,24 +203,33 @@ KAFKA = '[source]\nformat = "kafka"\n'
                 "wishes": "[subscriptions]\nstore = 'sqlite:///people.db'\n",
                 "rest": "[subscribers]\npath = 'subscribers.jsonl'\n",
             },
-            "[subscribers]: a store of subscriptions has the subscribers, too",
+            "[subscribers]: the store of subscriptions already has the subscribers",
         ),
-        ({"sink": f"{OUT}format = 'store'\n"}, "[sink] store is missing: the address of the"),
+        ({"sink": f"{OUT}format = 'store'\n"}, "[sink] store is missing: give its address"),
         (
             {"sink": f"{OUT}format = 'jsonl'\nstore = 'sqlite:///a.db'\n"},
-            "[sink] store goes with format = 'store', not 'jsonl'",
+            "[sink] store requires format = 'store', not 'jsonl'",
         ),
         ({"sink": f"{OUT}store = 'a.db'\n"}, "[sink] store cannot be read; write sqlite:///path"),
-        ({"sink": f"{OUT}options = {{}}\n"}, "[sink] options goes with a format of Spark, not 'pa"),
-        ({"sink": f"{OUT}format = 'kafka'\n"}, "or one of Spark with [sink.options], not 'kafka'"),
-        ({"sink": f"{OUT}format = 'x'\noptions = {{}}\nselect = 3\n"}, "[sink] select is a non-em"),
-        ({"rest": "[stream]\ntrigger = 'often'\n"}, "[stream] trigger is 'available-now' or a du"),
-        ({"rest": "[stream]\ntrigger = 5\n"}, "[stream] trigger is 'available-now' or a duration"),
-        ({"rest": "[stream]\nmaster = 2\n"}, "[stream] master is a non-empty string, not 2"),
-        ({"rest": "[stream]\ncheckpoint = ''\n"}, "[stream] checkpoint is a non-empty string"),
-        ({"rest": "[spark]\nx = [1]\n"}, "[spark] x is a text, a number, true or false, not [1]"),
+        ({"sink": f"{OUT}options = {{}}\n"}, "[sink] options requires a format of Spark, not 'pa"),
+        (
+            {"sink": f"{OUT}format = 'kafka'\n"},
+            "[sink] unknown format 'kafka'; expected one of: parq",
+        ),
+        (
+            {"sink": f"{OUT}format = 'x'\noptions = {{}}\nselect = 3\n"},
+            "[sink] select must be a non-em",
+        ),
+        ({"rest": "[stream]\ntrigger = 'often'\n"}, "[stream] trigger must be 'available-now' or"),
+        ({"rest": "[stream]\ntrigger = 5\n"}, "[stream] trigger must be 'available-now' or"),
+        ({"rest": "[stream]\nmaster = 2\n"}, "[stream] master must be a non-empty string, not 2"),
+        ({"rest": "[stream]\ncheckpoint = ''\n"}, "[stream] checkpoint must be a non-empty string"),
+        (
+            {"rest": "[spark]\nx = [1]\n"},
+            "[spark] x must be a string, a number or a boolean, not [1]",
+        ),
         ({"rest": "[metrics]\nstatsd = 'a'\n"}, "[metrics]: unknown field 'statsd'; possible are"),
-        ({"rest": "[metrics]\njsonl = 3\n"}, "[metrics] jsonl is a non-empty string, not 3"),
+        ({"rest": "[metrics]\njsonl = 3\n"}, "[metrics] jsonl must be a non-empty string, not 3"),
     ],
 )
 def test_a_mistake_is_named_with_key_value_and_rule(folder, parts, reason):
@@ -240,7 +255,7 @@ def test_what_needs_spark_is_refused_in_one_process(folder, parts, key):
     }
     with pytest.raises(InvalidForm) as error:
         check_engine(load(folder, **parts))
-    said = f"{folder}/run.toml: {key} needs Spark, and the engine is 'local'"
+    said = f"{folder}/run.toml: {key} needs Spark, but the engine is 'local'"
     assert str(error.value) == said
 
 
@@ -258,5 +273,5 @@ def test_a_run_that_does_not_end_is_judged_by_the_clock(folder, rest, future):
 
 
 def test_a_future_that_is_no_duration_is_refused(folder):
-    with pytest.raises(InvalidForm, match="future is 'off' or a duration"):
+    with pytest.raises(InvalidForm, match="future must be 'off' or a duration"):
         load(folder, rest="[stream]\nfuture = 'soon'\n")

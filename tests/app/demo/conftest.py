@@ -7,10 +7,9 @@ import pytest
 
 from tidings import Engine, Event
 from tidings.app.demo.movies import catalogue, publications
-from tidings.app.demo.state import Batch, Board
-from tidings.app.demo.subscribers import cast
+from tidings.app.demo.state import DemoState, OutcomeBatch
+from tidings.app.demo.subscribers import demo_subscribers
 from tidings.formats.arrow import read_events
-from tidings.spark.state_stage.outcomes import plainly_delivered
 
 SIZES = (200, 200)
 
@@ -26,39 +25,49 @@ def films(movies: pd.DataFrame) -> pa.Table:
 
 
 @pytest.fixture(scope="session")
-def batches(films: pa.Table) -> list[Batch]:
-    """What comes of 400 films in two batches, with a refusal and a late film among them."""
+def batches(films: pa.Table) -> list[OutcomeBatch]:
+    """Return the outcomes of 400 films in two batches, with refused and late films."""
     engine = Engine()
-    for role in cast():
-        engine.subscribe(role.subscriber)
-        for each in role.subscriptions:
-            engine.add(each)
-    found = []
+    for owner in demo_subscribers():
+        engine.subscribe(owner.subscriber)
+        for subscription in owner.subscriptions:
+            engine.add(subscription)
+    batches = []
     for number, size in enumerate(SIZES):
         rows = read_events(films.slice(number * size, size))
-        events = [each for each in rows if isinstance(each, Event)]
-        delivered = plainly_delivered(engine.publish_many(events)).to_pylist()
-        found.append(Batch(number, [*delivered, *_accounts(engine, events)]))
-    found[1].rows.extend({"kind": kind, "subscriber": None} for kind in ("late", "dead", "dead"))
-    return found
+        events = [event for event in rows if isinstance(event, Event)]
+        delivered = [
+            {
+                "kind": "delivery",
+                "subscriber": delivery.subscriber,
+                "event": delivery.event,
+                "sequence": delivery.sequence,
+                "position": delivery.position,
+                "rank": delivery.rank,
+                "delivered_at": delivery.delivered_us,
+            }
+            for delivery in engine.publish_many(events)
+        ]
+        batches.append(OutcomeBatch(number, [*delivered, *_accounts(engine, events)]))
+    batches[1].rows.extend({"kind": kind, "subscriber": None} for kind in ("late", "dead", "dead"))
+    return batches
 
 
 def _accounts(engine: Engine, events: list[Event]) -> Iterator[dict[str, Any]]:
-    for role in cast():
-        told = [engine.explain(role.name, event).rank for event in events]
-        ranks = [rank for rank in told if rank is not None]
-        mean = sum(ranks) / len(ranks)
+    for owner in demo_subscribers():
+        explained = [engine.explain(owner.name, event).rank for event in events]
+        ranks = [rank for rank in explained if rank is not None]
         yield {
             "kind": "account",
-            "subscriber": role.name,
+            "subscriber": owner.name,
             "position": len(ranks),
-            "rank": mean,
+            "rank": sum(ranks) / len(ranks),
         }
 
 
 @pytest.fixture
-def board(films: pa.Table, batches: list[Batch]) -> Board:
-    played = Board(cast(), films.slice(0, sum(SIZES)), SIZES)
+def state(films: pa.Table, batches: list[OutcomeBatch]) -> DemoState:
+    state = DemoState(demo_subscribers(), films.slice(0, sum(SIZES)), SIZES)
     for batch in batches:
-        played.take(batch)
-    return played
+        state.add(batch)
+    return state

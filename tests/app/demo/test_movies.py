@@ -12,9 +12,9 @@ from tidings.formats.arrow import read_events
 
 
 def events(table: pa.Table) -> list[Event]:
-    found = list(read_events(table))
-    assert all(isinstance(each, Event) for each in found)
-    return found  # type: ignore[return-value]
+    records = list(read_events(table))
+    assert all(isinstance(record, Event) for record in records)
+    return records  # type: ignore[return-value]
 
 
 def row_of(films: pa.Table, title: str, year: int) -> pa.Table:
@@ -27,7 +27,7 @@ def test_every_film_of_the_catalogue_is_published_once(films: pa.Table) -> None:
     assert sorted(ids) == [f"m{number:05d}" for number in range(1, FILMS + 1)]
 
 
-def test_what_the_catalogue_leaves_open_is_null(films: pa.Table) -> None:
+def test_missing_values_are_null(films: pa.Table) -> None:
     missing = {name: films[name].null_count for name in films.column_names}
     assert {name: count for name, count in missing.items() if count} == {
         "genre": 12_786,
@@ -37,13 +37,13 @@ def test_what_the_catalogue_leaves_open_is_null(films: pa.Table) -> None:
     }
 
 
-def test_events_have_only_what_is_known(films: pa.Table) -> None:
-    found = events(films.slice(0, 500))
-    assert len(found) == 500
-    assert all(None not in each.attributes.values() for each in found)
+def test_missing_values_are_no_attributes(films: pa.Table) -> None:
+    sample = events(films.slice(0, 500))
+    assert len(sample) == 500
+    assert all(None not in event.attributes.values() for event in sample)
     always = {"title", "year", "decade", "length", "rating", "votes"}
-    assert all(always <= set(each.attributes) for each in found)
-    assert any("mpaa" not in each.attributes for each in found)
+    assert all(always <= set(event.attributes) for event in sample)
+    assert any("mpaa" not in event.attributes for event in sample)
 
 
 def test_genres_are_the_flags_that_are_set(films: pa.Table, movies: pd.DataFrame) -> None:
@@ -55,7 +55,7 @@ def test_genres_are_the_flags_that_are_set(films: pa.Table, movies: pd.DataFrame
     }
 
 
-def test_a_drama_by_burton_is_as_it_was_made(films: pa.Table) -> None:
+def test_the_attributes_of_a_film(films: pa.Table) -> None:
     (film,) = events(row_of(films, "Big Fish", 2003))
     assert film.attributes == {
         "title": "Big Fish",
@@ -71,19 +71,19 @@ def test_a_drama_by_burton_is_as_it_was_made(films: pa.Table) -> None:
     }
 
 
-def test_directors_are_told_apart_by_year(films: pa.Table) -> None:
+def test_films_with_the_same_title_differ_by_year(films: pa.Table) -> None:
     assert row_of(films, "Planet of the Apes", 2001)["director"].to_pylist() == ["T. Burton"]
     assert row_of(films, "Planet of the Apes", 1968)["director"].to_pylist() == [None]
 
 
 @pytest.mark.parametrize("director", DIRECTORS)
 def test_every_film_of_the_directors_is_in_the_catalogue(films: pa.Table, director: str) -> None:
-    found = films.filter(pa.compute.field("director") == director)
-    named = zip(found["title"].to_pylist(), found["year"].to_pylist(), strict=True)
+    listed = films.filter(pa.compute.field("director") == director)
+    named = zip(listed["title"].to_pylist(), listed["year"].to_pylist(), strict=True)
     assert sorted(named) == sorted(DIRECTORS[director])
 
 
-def test_films_come_every_ten_seconds_in_an_order_by_chance(movies: pd.DataFrame) -> None:
+def test_a_film_is_published_every_ten_seconds_in_shuffled_order(movies: pd.DataFrame) -> None:
     few = publications(movies, most=3)
     times = [each.isoformat() for each in few["published_at"].to_pylist()]
     assert times == [f"2026-01-01T00:00:{seconds}+00:00" for seconds in ("00", "10", "20")]
@@ -105,5 +105,5 @@ def test_there_are_no_more_files_than_films(films: pa.Table, tmp_path: Path) -> 
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
-    return found
+    table: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    return table

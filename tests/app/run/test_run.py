@@ -9,11 +9,11 @@ import pyarrow.dataset
 import pytest
 
 from tidings import Engine, Policy
-from tidings.app.config import Sink, load_config
+from tidings.app.config import SinkConfig, load_config
 from tidings.app.run.local import run_local
 from tidings.app.run.plan import make_plan
-from tidings.app.run.spark import wanted_by
-from tidings.app.run.summary import Account
+from tidings.app.run.spark import match_inputs
+from tidings.app.run.summary import RunSummary
 from tidings.errors import TidingsError
 from tidings.formats.event_source import Source
 from tidings.index_files.version_cache import FolderPolicies
@@ -54,7 +54,7 @@ def folder(tmp_path):
 
 def run(config, **options):
     plan = make_plan(config, **options)
-    return Account.of(plan, list(run_local(plan)), seconds=0.5)
+    return RunSummary.of(plan, list(run_local(plan)), seconds=0.5)
 
 
 def lines(folder, kind):
@@ -71,7 +71,9 @@ def in_order(found):
 
 
 def test_the_example_delivers_what_the_engine_delivers(tmp_path):
-    config = replace(load_config(EXAMPLE), engine="local", sink=Sink(tmp_path / "out", "jsonl"))
+    config = replace(
+        load_config(EXAMPLE), engine="local", sink=SinkConfig(tmp_path / "out", "jsonl")
+    )
     engine = Engine()
     for subscriber in make_plan(config).subscribers:
         engine.subscribe(subscriber)
@@ -131,7 +133,7 @@ def test_bad_subscriptions_stop_nothing_and_are_kept(folder):
 
 def test_without_any_good_subscription_nothing_is_run(folder):
     write(folder / "subscriptions.jsonl", {"id": "s1", "subscriber": "ann", "where": "year >"})
-    with pytest.raises(TidingsError, match=r"`tidings check .*run.toml` says why"):
+    with pytest.raises(TidingsError, match=r"`tidings check .*run.toml` lists the problems"):
         make_plan(load_config(folder / "run.toml"))
     assert not (folder / "out").exists()
 
@@ -142,7 +144,7 @@ def test_parquet_holds_the_same_at_the_same_place(folder):
     good, late_before, dead_before = (
         lines(folder, kind) for kind in ("deliveries", "late", "dead_letters")
     )
-    parquet = replace(config, sink=Sink(folder / "columns"))
+    parquet = replace(config, sink=SinkConfig(folder / "columns"))
     assert run(parquet).delivered == expected.delivered
     deliveries, late, dead = (
         pyarrow.dataset.dataset(folder / "columns" / kind, partitioning=None).to_table().to_pylist()
@@ -192,12 +194,14 @@ def test_what_spark_began_is_not_touched_by_another_engine_unless_asked(folder):
     kept.parent.mkdir()
     kept.touch()
     make_plan(spark)
-    with pytest.raises(TidingsError, match="out was begun with engine = 'spark', and now it is 'l"):
+    with pytest.raises(
+        TidingsError, match="out was written with engine = 'spark', but the config now"
+    ):
         make_plan(local)
-    with pytest.raises(TidingsError, match="begun with buckets = 8, and now it is 4"):
+    with pytest.raises(TidingsError, match="with buckets = 8, but the config now has 4"):
         make_plan(replace(spark, buckets=4))
-    with pytest.raises(TidingsError, match=r"begun with format = 'jsonl', .* --fresh"):
-        make_plan(replace(spark, sink=Sink(spark.sink.path)))
+    with pytest.raises(TidingsError, match=r"with format = 'jsonl', .* --fresh"):
+        make_plan(replace(spark, sink=SinkConfig(spark.sink.path)))
     assert kept.exists()
     make_plan(local, fresh=True)
     assert not kept.exists()
@@ -207,7 +211,7 @@ def test_a_folder_that_no_run_made_is_left_alone(folder):
     (folder / "out").mkdir()
     (folder / "out/thesis.tex").touch()
     for fresh in (False, True):
-        with pytest.raises(TidingsError, match="out is not empty, and no run made it"):
+        with pytest.raises(TidingsError, match="out is not empty and was not written by a run"):
             make_plan(load_config(folder / "run.toml"), fresh=fresh)
     assert (folder / "out/thesis.tex").exists()
 
@@ -222,7 +226,7 @@ def test_other_policies_of_a_config_reach_its_index_though_no_subscription_chang
     )
     config, seen = load_config(folder / "store.toml"), list[Any]()
     for policies in (config.policies, {**config.policies, "bob": Policy(k=9)}):
-        with wanted_by(make_plan(replace(config, policies=policies))) as (index, _):
+        with match_inputs(make_plan(replace(config, policies=policies))) as (index, _):
             assert isinstance(index, Index)
             roster = FolderPolicies(index, index.newest())
             seen.append([roster.policy(name) for name in ("ann", "bob")])

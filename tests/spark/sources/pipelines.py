@@ -9,7 +9,7 @@ from tests.kill.stream import Expected
 from tidings.app.config import load_config
 from tidings.app.run.plan import make_plan
 from tidings.app.run.spark import run_spark
-from tidings.app.run.summary import Account
+from tidings.app.run.summary import RunSummary
 from tidings.store import open_store
 
 REST = """
@@ -50,10 +50,10 @@ def _write(folder: Path, kind: str, options: dict[str, Any], columns: str = "") 
     return folder / "run.toml"
 
 
-def run(config: Path, *, fresh: bool = False) -> Account:
+def run(config: Path, *, fresh: bool = False) -> RunSummary:
     """Run a config to its end."""
     plan = make_plan(load_config(config), fresh=fresh)
-    return Account.of(plan, list(run_spark(plan)), seconds=0)
+    return RunSummary.of(plan, list(run_spark(plan)), seconds=0)
 
 
 def check(folder: Path, expected: Expected) -> None:

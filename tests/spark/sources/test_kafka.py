@@ -13,7 +13,7 @@ from tests.spark.sources.pipelines import check, kafka, lines, run
 from tidings import Engine
 from tidings.app.config import load_config
 from tidings.app.run.plan import read_plan
-from tidings.app.run.spark import sketch
+from tidings.app.run.spark import dry_run
 from tidings.errors import TidingsError
 from tidings.formats.files import write_subscribers, write_subscriptions
 from tidings.spark import register_sources
@@ -85,7 +85,7 @@ def test_a_wrong_option_is_an_error_before_anything_is_made(tmp_path: Path) -> N
     lay(tmp_path, files=4)
     plan = read_plan(load_config(kafka(tmp_path, "127.0.0.1:1", minPartitions=3)))
     with pytest.raises(TidingsError) as error:
-        sketch(plan)
+        dry_run(plan)
     assert str(error.value).startswith(
         "[source] format = 'tidings-kafka': tidings-kafka: unknown option 'minpartitions'; possib"
     )

@@ -17,10 +17,10 @@ from tests.kill.stream import lay
 from tests.spark.sources.pipelines import check, lines, run, table
 from tests.store.tables import add, closed, insert, make
 
-from tidings.app.config import Sink, load_config
+from tidings.app.config import SinkConfig, load_config
 from tidings.app.run.local import run_local
 from tidings.app.run.plan import make_plan
-from tidings.app.run.summary import Account
+from tidings.app.run.summary import RunSummary
 from tidings.errors import SourceError, StoreError
 from tidings.formats.event_source import find_source
 from tidings.spark.sources import sql_table as source
@@ -303,7 +303,7 @@ def test_the_example_delivers_what_the_films_as_a_file_deliver(
     assert (account.batches, account.events, account.dead) == (3, 30, 0)
     config = load_config(tmp_path / "examples" / "outbox" / "pipeline.toml")
     films = find_source(EXAMPLES / "movies", "events.jsonl")
-    local = replace(config, engine="local", source=films, sink=Sink(tmp_path / "local"))
+    local = replace(config, engine="local", source=films, sink=SinkConfig(tmp_path / "local"))
     plan = make_plan(local)
-    assert account.delivered == Account.of(plan, list(run_local(plan)), seconds=0).delivered
+    assert account.delivered == RunSummary.of(plan, list(run_local(plan)), seconds=0).delivered
     assert sum(account.delivered.values()) > 30

@@ -1,5 +1,5 @@
-"""Files of records checked one by one and against each other: what is good, and what is wrong."""
+"""Checks of configs and record files: each record by itself, and against the others."""
 
-from tidings.app.check.record_audit import Audit, Checked, Problem, place
+from tidings.app.check.audit import Audit, CheckedFile, Problem, audit_config, location
 
-__all__ = ["Audit", "Checked", "Problem", "place"]
+__all__ = ["Audit", "CheckedFile", "Problem", "audit_config", "location"]

@@ -1,101 +1,188 @@
-"""What `tidings check` looks at: configs with all that they name, and the other files together."""
+"""The review of `tidings check`: configs with the files they name, and other files together."""
 
+import csv
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from tidings.app.check.config_people import read_people
-from tidings.app.check.detect_kind import kind_of
-from tidings.app.check.record_audit import Audit, Checked, Problem
+import pyarrow as pa
+from pyarrow import feather, parquet
+
+from tidings.app.check.audit import Audit, CheckedFile, Problem, audit_config
 from tidings.app.config import DEFAULT, Config, load_config
-from tidings.errors import TidingsError
+from tidings.errors import InvalidForm, TidingsError
 from tidings.formats.event_source import Source
-from tidings.formats.files import read_events
+from tidings.formats.files import SUFFIXES, read_events
+from tidings.model import validate
 
 
 @dataclass(frozen=True)
 class Review:
-    """The files that were looked at, and what is wrong with them."""
+    """The files that were checked, and their problems."""
 
-    checked: list[Checked] = field(default_factory=list)
+    checked: list[CheckedFile] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form."""
+        """Return the JSON form."""
         return {
-            "files": [each.to_dict() for each in self.checked],
-            "problems": [each.to_dict() for each in self.problems],
+            "files": [file.to_dict() for file in self.checked],
+            "problems": [problem.to_dict() for problem in self.problems],
         }
 
     def include(self, audit: Audit) -> None:
-        """Add what an audit found, its problems in order of files and lines."""
+        """Add the files and problems of an audit, the problems ordered by file and line."""
         self.checked.extend(audit.checked)
-        order = {each.path: number for number, each in enumerate(self.checked)}
+        order = {file.path: number for number, file in enumerate(self.checked)}
         self.problems.extend(
-            sorted(audit.problems, key=lambda each: (order[each.path], each.line or 0))
+            sorted(audit.problems, key=lambda problem: (order[problem.path], problem.line or 0))
         )
 
 
 def review(paths: Sequence[Path]) -> Review:
-    """Check files; a config brings its own, and what it names is not checked again on its own."""
-    found = Review()
+    """Check files: configs with the files they name first, then the files that remain."""
+    result = Review()
     for path in paths:
         if path.suffix.lower() == ".toml":
-            _review_config(path, found)
-    seen = {each.path.resolve() for each in found.checked}
-    found.include(_audit_loose(path for path in paths if path.resolve() not in seen))
-    return found
+            _review_config(path, result)
+    done = {file.path.resolve() for file in result.checked}
+    result.include(_audit_files(path for path in paths if path.resolve() not in done))
+    return result
 
 
-def _review_config(path: Path, found: Review) -> None:
+def _review_config(path: Path, result: Review) -> None:
     try:
         config = load_config(path)
     except TidingsError as error:
-        found.checked.append(Checked(path, "config"))
-        found.problems.append(Problem(path, str(error).removeprefix(f"{path}: ")))
+        result.checked.append(CheckedFile(path, "config"))
+        result.problems.append(Problem(path, str(error).removeprefix(f"{path}: ")))
         return
-    audit = read_people(config)
-    audit.note_loose_preferences()
-    audit.problems.extend(_idle_policies(config, audit))
+    audit = audit_config(config)
+    audit.check_preferences()
+    audit.problems.extend(_unused_policies(config, audit))
     if isinstance(config.source, Source):
         for file in config.source.files():
-            events = partial(read_events, suffix=config.source.suffix, limits=config.limits)
-            audit.read(file, "events", _late(events, file))
-    found.checked.append(Checked(path, "config"))
-    found.include(audit)
+            read = partial(read_events, suffix=config.source.suffix, limits=config.limits)
+            audit.read(file, "events", _read_lazily(read, file))
+    result.checked.append(CheckedFile(path, "config"))
+    result.include(audit)
 
 
-def _late(read: Callable[[Path], Iterator[Any]], file: Path) -> Iterator[Any]:
-    """Open a file only where it is read: one that cannot be opened is a problem of its own."""
+def _read_lazily(read: Callable[[Path], Iterator[Any]], file: Path) -> Iterator[Any]:
+    """Open a file on the first step, so that failing to open it is reported for this file."""
     yield from read(file)
 
 
-def _idle_policies(config: Config, audit: Audit) -> Iterable[Problem]:
-    """Find policies that nobody has, which is mostly a slip of the pen."""
-    listed = {each.id for each in audit.subscribers}
-    owners = {each.subscriber for each in audit.subscriptions}
+def _unused_policies(config: Config, audit: Audit) -> Iterable[Problem]:
+    """Yield a problem for each policy that no subscriber uses, which is usually a typo."""
+    listed = {subscriber.id for subscriber in audit.subscribers}
+    owners = {subscription.subscriber for subscription in audit.subscriptions}
     for name in config.policies:
         if name in listed:
-            reason = f"[policies.{name}]: {name} has the policy of {config.listed}; remove one"
+            source = config.subscriber_list
+            reason = f"[policies.{name}]: {name} already has a policy in {source}; remove one"
             yield Problem(config.path, reason, refused=False)
         elif name not in owners and name != DEFAULT:
             reason = f"[policies.{name}]: no subscription has the subscriber {name}"
             yield Problem(config.path, reason, refused=False)
 
 
-def _audit_loose(paths: Iterable[Path]) -> Audit:
+def _audit_files(paths: Iterable[Path]) -> Audit:
     audit = Audit()
     for path in dict.fromkeys(paths):
         try:
-            audit.read(path, kind_of(path))
+            audit.read(path, detect_kind(path))
         except TidingsError as error:
-            audit.checked.append(Checked(path, "unknown"))
+            audit.checked.append(CheckedFile(path, "unknown"))
             audit.problems.append(Problem(path, str(error)))
-    listed = [str(each.path) for each in audit.checked if each.kind == "subscribers"]
-    if listed:
-        audit.refuse_orphans(lambda _: False, " or ".join(listed))
-    if any(each.kind == "subscriptions" for each in audit.checked):
-        audit.note_loose_preferences()
+    lists = [str(file.path) for file in audit.checked if file.kind == "subscribers"]
+    if lists:
+        audit.refuse_orphans(lambda _: False, " or ".join(lists))
+    if any(file.kind == "subscriptions" for file in audit.checked):
+        audit.check_preferences()
     return audit
+
+
+# The order matters: a table of events may have a column `policy`.
+FIELDS: Final = {
+    "events": {"attributes", "published_at"},
+    "subscriptions": {"subscriber", "where", "any"},
+    "subscribers": {"policy", "prefers", "id"},
+}
+_SAMPLE: Final = 100
+_READ_ERRORS: Final = (
+    ValueError,
+    RecursionError,
+    OSError,
+    LookupError,
+    MemoryError,
+    csv.Error,
+    pa.ArrowException,
+)
+
+
+def detect_kind(path: Path) -> str:
+    """Return whether a file holds events, subscriptions or subscribers, from its field names."""
+    field_names = _FIELD_NAMES.get(path.suffix.lower())
+    if field_names is None:
+        raise InvalidForm(f"unknown suffix; expected one of: .toml, {', '.join(SUFFIXES)}")
+    try:
+        names = set(field_names(validate.regular_file(path)))
+    except _READ_ERRORS as error:
+        raise InvalidForm(str(error) or type(error).__name__) from None
+    for kind, fields in FIELDS.items():
+        if names & fields:
+            return kind
+    raise InvalidForm(
+        "this file holds neither events (with attributes or a column published_at), nor "
+        "subscriptions (with a subscriber), nor subscribers (with a policy or prefers)"
+    )
+
+
+def _of_json_lines(path: Path) -> list[str]:
+    with path.open("rb") as lines:
+        return _keys(form for line in islice(lines, _SAMPLE) for form in _parse(line))
+
+
+def _parse(line: bytes) -> Iterator[Any]:
+    try:
+        yield json.loads(line)
+    except (ValueError, RecursionError):
+        return
+
+
+def _of_json(path: Path) -> list[str]:
+    forms = json.loads(path.read_bytes())
+    return _keys(forms if isinstance(forms, list) else ())
+
+
+def _keys(forms: Iterable[Any]) -> list[str]:
+    return [name for form in forms if isinstance(form, dict) for name in form]
+
+
+def _of_csv(path: Path) -> list[str]:
+    with path.open(encoding="utf-8", newline="") as lines:
+        return next(csv.reader(lines), [])
+
+
+def _of_parquet(path: Path) -> list[str]:
+    return list(parquet.read_schema(path).names)
+
+
+def _of_arrow(path: Path) -> list[str]:
+    return list(feather.read_table(path).column_names)
+
+
+_FIELD_NAMES: Final[dict[str, Callable[[Path], list[str]]]] = {
+    ".jsonl": _of_json_lines,
+    ".ndjson": _of_json_lines,
+    ".json": _of_json,
+    ".csv": _of_csv,
+    ".parquet": _of_parquet,
+    ".arrow": _of_arrow,
+    ".feather": _of_arrow,
+}

@@ -1,4 +1,4 @@
-"""The command line: parses, calls, prints. Each command loads only what it needs."""
+"""The command line: parse, call, print. Each command imports only what it needs."""
 
 from tidings.app.cli import demo_commands, query_commands, run_command
 from tidings.app.cli.app import app, main

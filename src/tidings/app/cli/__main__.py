@@ -1,4 +1,4 @@
-"""`python -m tidings.app.cli` is `tidings`."""
+"""`python -m tidings.app.cli`, which is the same as `tidings`."""
 
 from tidings.app.cli import main
 

@@ -1,4 +1,4 @@
-"""The application that commands belong to, and what they share."""
+"""The application object that all commands belong to, and what they share."""
 
 import json
 import sys
@@ -14,16 +14,14 @@ from tidings import __version__
 from tidings.errors import TidingsError, clipped
 
 _DEBUG: Final = "TIDINGS_DEBUG"
-_REPORT: Final = (
-    "this is a defect of Tidings; please report it with what `tidings --debug` prints of it"
-)
+_BUG: Final = "this is a bug in Tidings; please report it with the output of `tidings --debug`"
 
 
-class Commands(TyperGroup):
-    """Commands whose refusals are a sentence on standard error, and exit status 1.
+class ErrorReportingGroup(TyperGroup):
+    """Commands that print an error as one sentence on standard error and exit with status 1.
 
-    What nobody foresaw is one too, without its text, in which there may be a password; `--debug`
-    shows all of it.
+    The text of an unexpected error is not printed, because it may contain a password; `--debug`
+    shows it with its traceback.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -32,60 +30,62 @@ class Commands(TyperGroup):
         except (BrokenPipeError, typer.Abort):
             raise
         except Exception as error:
-            # What says its own status is wrong use, or an end in order.
+            # Errors with an exit code are typer's own: wrong usage, or a regular exit.
             if ctx.params.get("debug") or hasattr(error, "exit_code"):
                 raise
-            _show_error(_words(error))
+            _print_error(_describe(error))
         raise typer.Exit(1)
 
 
-def _words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     if isinstance(error, TidingsError):
         return str(error)
     if isinstance(error, OSError):
         return clipped(str(error))
     if isinstance(error, MemoryError):
-        return "the memory is full; run it with less, or on a larger machine"
-    return f"{type(error).__name__} was not foreseen; {_REPORT}"
+        return "out of memory; use a smaller input or a larger machine"
+    return f"unexpected {type(error).__name__}; {_BUG}"
 
 
-def _show_error(words: str) -> None:
-    errors = Console(stderr=True)
-    errors.print(Text("error: ", "bold red").append(_printable(words), "none"), soft_wrap=True)
+def _print_error(message: str) -> None:
+    console = Console(stderr=True)
+    text = Text("error: ", "bold red").append(_printable(message), "none")
+    console.print(text, soft_wrap=True)
 
 
 def _printable(text: str) -> str:
-    """Return a text that any stream can print: names of files need not be UTF-8."""
+    """Return a text that any stream can print; file names need not be valid UTF-8."""
     return text.encode(errors="backslashreplace").decode()
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"tidings {__version__}")
         raise typer.Exit
 
 
 app: Final = typer.Typer(
-    cls=Commands,
+    cls=ErrorReportingGroup,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    epilog="Exit status: 0 done, 1 failed or something is wrong, 2 wrong use.",
+    epilog="Exit status: 0 success, 1 an error or a problem in a file, 2 wrong usage.",
 )
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of words and tables.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text and tables.")]
 
 
 @app.callback()
 def tidings(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
     debug: Annotated[
         bool,
-        typer.Option(
-            "--debug", envvar=_DEBUG, help="Show where an error was raised, and all of it."
-        ),
+        typer.Option("--debug", envvar=_DEBUG, help="Show the traceback of an error."),
     ] = False,
 ) -> None:
     """Ranked publish/subscribe.
@@ -100,12 +100,12 @@ def print_json(form: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Run the command that is asked for."""
+    """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="tidings")
-    except OSError as error:  # of the help, which is printed before any command is run
-        _show_error(_words(error))
+    except OSError as error:  # while printing help, before any command runs
+        _print_error(_describe(error))
         sys.exit(1)

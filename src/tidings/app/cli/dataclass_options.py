@@ -1,4 +1,4 @@
-"""Commands that take one object: each field of a dataclass is an argument or option."""
+"""Commands whose arguments and options are the fields of a dataclass."""
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
@@ -8,10 +8,13 @@ from typing import Any, TypeVar, get_type_hints
 T = TypeVar("T")
 
 
-def gathered(kind: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None]]:
-    """Make a command of a function that takes a `kind`; the command takes its fields by name."""
+def takes(kind: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None]]:
+    """Turn a function of one `kind` into a command with an option for each of its fields."""
     hints = get_type_hints(kind, include_extras=True)
-    given = [_parameter(each, hints[each.name]) for each in fields(kind)]  # type: ignore[arg-type]
+    parameters = [
+        _parameter(field, hints[field.name])
+        for field in fields(kind)  # type: ignore[arg-type]
+    ]
 
     def decorate(function: Callable[[T], None]) -> Callable[..., None]:
         def command(**values: Any) -> None:
@@ -19,7 +22,7 @@ def gathered(kind: type[T]) -> Callable[[Callable[[T], None]], Callable[..., Non
 
         command.__name__, command.__doc__ = function.__name__, function.__doc__
         command.__annotations__ = hints
-        command.__signature__ = Signature(given)  # type: ignore[attr-defined]
+        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         return command
 
     return decorate

@@ -1,4 +1,4 @@
-"""What it can do: `demo` and `bench`."""
+"""The commands `demo` and `bench`."""
 
 from pathlib import Path
 from typing import Annotated, Final
@@ -7,12 +7,12 @@ import typer
 
 from tidings.app.cli.app import AsJson, app
 
-DEMO: Final = Path("tidings-demo")
+DEMO_FOLDER: Final = Path("tidings-demo")
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(file_okay=False, help="The folder to write to.")] = DEMO,
+    out: Annotated[Path, typer.Option(file_okay=False, help="The output folder.")] = DEMO_FOLDER,
     movies: Annotated[
         int | None, typer.Option(min=1, help="How many of the 58,788 films. Default: all.")
     ] = None,
@@ -20,7 +20,7 @@ def demo(
 ) -> None:
     """Watch ranked publish/subscribe on a real movie catalogue, in about two minutes.
 
-    The films are published one after the other through Spark, to subscribers with different tastes
+    The films are published one after another through Spark, to subscribers with different tastes
     and policies.
 
     For example:
@@ -35,17 +35,17 @@ def demo(
 @app.command()
 def bench(
     name: Annotated[
-        str | None, typer.Argument(help="One bench only; see bench/README.md.", metavar="NAME")
+        str | None, typer.Argument(help="One benchmark only; see bench/README.md.", metavar="NAME")
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Small sizes, in a minute or two; writes nothing.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the indexes beside their peers, side by side in one run.
+    """Measure the indexes against their peers, side by side in one run.
 
-    Prints tables, and writes them with the machine, its load and the commit to bench/results. The
-    benches and their results are part of the source tree; they are not installed.
+    Prints tables, and writes them to bench/results with the machine, its load and the commit. The
+    benchmarks and their results are part of the source tree; they are not installed.
 
     For example:
 
@@ -53,5 +53,5 @@ def bench(
     """
     from tidings.app.bench import run_bench
 
-    flags = [flag for flag, given in {"--quick": quick, "--json": as_json}.items() if given]
+    flags = [flag for flag, is_set in {"--quick": quick, "--json": as_json}.items() if is_set]
     raise typer.Exit(run_bench(name, flags))

@@ -1,4 +1,4 @@
-"""What files hold: `check`, `match` and `explain`."""
+"""The commands on files: `check`, `match` and `explain`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,49 +7,50 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from tidings.app.cli.app import AsJson, app, print_json
-from tidings.app.cli.dataclass_options import gathered
+from tidings.app.cli.dataclass_options import takes
 from tidings.errors import clipped
 from tidings.formats.json_text import read_json
 from tidings.model import named_parts
 from tidings.score import SCORERS
 
 
-def _scorer(text: str) -> Any:
+def _read_scorer(text: str) -> Any:
     try:
-        return named_parts.read(
-            SCORERS, "scorer", read_json(text) if text.startswith("{") else text
-        )
+        form = read_json(text) if text.startswith("{") else text
+        return named_parts.read(SCORERS, "scorer", form)
     except (ValueError, TypeError, RecursionError) as error:
         raise typer.BadParameter(clipped(str(error))) from None
 
 
-def _file(path: Path | None) -> Path | None:
+def _existing_file(path: Path | None) -> Path | None:
     if path is None or path == Path("-") or path.is_file():
         return path
-    raise typer.BadParameter(f"there is no file '{path}'")
+    raise typer.BadParameter(f"file '{path}' does not exist")
 
 
-_DASH: Final = "; - is standard input."
+_FILE: Final = "A file; - is standard input."
 Subscriptions = Annotated[
-    Path, typer.Argument(help=f"A file{_DASH}", metavar="SUBSCRIPTIONS", callback=_file)
+    Path, typer.Argument(help=_FILE, metavar="SUBSCRIPTIONS", callback=_existing_file)
 ]
 Events = Annotated[
-    Path | None, typer.Argument(help=f"A file{_DASH}", metavar="EVENTS", callback=_file)
+    Path | None, typer.Argument(help=_FILE, metavar="EVENTS", callback=_existing_file)
 ]
 ScorerName = Annotated[
     Any,
     typer.Option(
         "--scorer",
         metavar="NAME",
-        parser=_scorer,
-        help=f"{', '.join(SCORERS)}, or a form. Default: exact for targets; for feeds the "
-        "subscriber's own, else preference.",
+        parser=_read_scorer,
+        help=f"{', '.join(SCORERS)}, or a JSON form. Default: exact for targets; for feeds the "
+        "subscriber's own, or preference.",
     ),
 ]
 Subscribers = Annotated[
     Path | None,
     typer.Option(
-        help="A file of subscribers: their scorers and preferences.", exists=True, dir_okay=False
+        help="A file of subscribers, with their scorers and preferences.",
+        exists=True,
+        dir_okay=False,
     ),
 ]
 
@@ -59,9 +60,9 @@ def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", exists=True)],
     as_json: AsJson = False,
 ) -> None:
-    """Check configs, subscriptions, subscribers and events, alone and against each other.
+    """Check configs, subscriptions, subscribers and events, separately and against each other.
 
-    A config (.toml) is checked with all the files that it names. What any other file holds is seen
+    A config (.toml) is checked with all files that it names. The kind of any other file is detected
     from its fields.
 
     For example:
@@ -69,19 +70,19 @@ def check(
         tidings check examples/movies/pipeline.toml
     """
     from tidings.app.check.review import review
-    from tidings.app.output import screen, show_review
+    from tidings.app.output import open_console, print_review
 
-    found = review(files)
+    result = review(files)
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        show_review(screen(), found)
-    raise typer.Exit(1 if found.problems else 0)
+        print_review(open_console(), result)
+    raise typer.Exit(1 if result.problems else 0)
 
 
 @dataclass(frozen=True)
-class Matching:
-    """What `match` is asked."""
+class MatchOptions:
+    """Arguments and options of `match`."""
 
     subscriptions: Subscriptions
     events: Events = None
@@ -93,18 +94,19 @@ class Matching:
     scorer: ScorerName = None
     subscribers: Subscribers = None
     k: Annotated[
-        int | None, typer.Option("-k", min=1, help="At most so many an event. Default: 20 targets.")
+        int | None,
+        typer.Option("-k", min=1, help="At most k matches per event. Default: 20 for targets."),
     ] = None
     as_json: AsJson = False
 
 
 @app.command()
-@gathered(Matching)
-def match(asked: Matching) -> None:
-    """Match events against subscriptions, at once and without windows.
+@takes(MatchOptions)
+def match(options: MatchOptions) -> None:
+    """Match events against subscriptions, one by one and without windows.
 
-    Direction feed: who wants each event, how much, and by which subscriptions. Direction target:
-    the k best subscriptions for each event.
+    Direction feed: the subscribers that want each event, with scores and matching subscriptions.
+    Direction target: the k best subscriptions for each event.
 
     For example:
 
@@ -113,28 +115,28 @@ def match(asked: Matching) -> None:
         tidings match subscriptions.jsonl --event '{"genre": "horror"}'
         tidings match subscriptions.jsonl events.jsonl --direction target -k 3
     """
-    from tidings.app.match_files import Question, answers, read_asked, read_wishes
-    from tidings.app.output import screen, show_matches, show_problems
+    from tidings.app.match_files import MatchQuery, match_events, read_events_or_event, read_inputs
+    from tidings.app.output import open_console, print_matches, print_problems
 
-    if (asked.events is None) == (asked.event is None):
+    if (options.events is None) == (options.event is None):
         raise typer.BadParameter("give either a file of EVENTS or one --event")
-    _only_one_stdin(asked.subscriptions, asked.events)
-    wishes = read_wishes(asked.subscriptions, asked.subscribers)
-    question = Question(asked.direction, asked.scorer, asked.k)
-    events = read_asked(asked.events, asked.event)
-    rows = answers(wishes, events, question, asked.events or Path("--event"))
-    if asked.as_json:
+    _only_one_stdin(options.subscriptions, options.events)
+    inputs = read_inputs(options.subscriptions, options.subscribers)
+    query = MatchQuery(options.direction, options.scorer, options.k)
+    events = read_events_or_event(options.events, options.event)
+    rows = match_events(inputs, events, query, options.events or Path("--event"))
+    if options.as_json:
         for row in rows:
             print_json(row)
     else:
-        show_matches(screen(), asked.direction, list(rows))
-    show_problems(screen(stderr=True), wishes.problems)
-    raise typer.Exit(1 if wishes.problems else 0)
+        print_matches(open_console(), options.direction, list(rows))
+    print_problems(open_console(stderr=True), inputs.problems)
+    raise typer.Exit(1 if inputs.problems else 0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explaining:
-    """What `explain` is asked."""
+class ExplainOptions:
+    """Arguments and options of `explain`."""
 
     subscriptions: Subscriptions
     events: Events = None
@@ -143,29 +145,31 @@ class Explaining:
         typer.Option(
             "--event",
             metavar="ID|JSON",
-            help="The id of one of EVENTS; without EVENTS the event, or just its attributes.",
+            help="The id of one of EVENTS; without EVENTS, the event or just its attributes.",
         ),
     ]
-    subscription: Annotated[str | None, typer.Option(metavar="ID", help="Where does it stand?")] = (
-        None
-    )
-    subscriber: Annotated[str | None, typer.Option(metavar="ID", help="Why did it get it?")] = None
+    subscription: Annotated[
+        str | None, typer.Option(metavar="ID", help="Explain its place for the event.")
+    ] = None
+    subscriber: Annotated[
+        str | None, typer.Option(metavar="ID", help="Explain why the event was delivered or not.")
+    ] = None
     scorer: ScorerName = None
     subscribers: Subscribers = None
     k: Annotated[
-        int | None, typer.Option("-k", min=1, help="Among how many best. Default: 20.")
+        int | None, typer.Option("-k", min=1, help="The size of the top-k. Default: 20.")
     ] = None
     as_json: AsJson = False
 
 
 @app.command()
-@gathered(Explaining)
-def explain(asked: Explaining) -> None:
-    r"""Explain an event: where a subscription stands for it, or why a subscriber got it or not.
+@takes(ExplainOptions)
+def explain(options: ExplainOptions) -> None:
+    r"""Explain the place of a subscription for an event, or why a subscriber got it or not.
 
-    With --subscription: which of its predicates hold, its score and its place, and what it lacks
-    for the k best. With --subscriber: how each of its subscriptions saw the event, and whether
-    it was delivered when all EVENTS were published in order of their times.
+    With --subscription: the predicates that hold, the score and the place, and the score that is
+    missing for the k best. With --subscriber: the result of each of its subscriptions, and whether
+    the event was delivered when all EVENTS were published in the order of their times.
 
     For example:
 
@@ -175,27 +179,34 @@ def explain(asked: Explaining) -> None:
         tidings explain subscriptions.jsonl events.jsonl --event film-02 \
             --subscriber ada --subscribers subscribers.jsonl
     """
-    from tidings.app.match_files import Doubt, explained, read_asked, read_wishes
-    from tidings.app.output import screen, show_explanation, show_problems
+    from tidings.app.match_files import (
+        ExplainQuery,
+        explain_event,
+        read_events_or_event,
+        read_inputs,
+    )
+    from tidings.app.output import open_console, print_explanation, print_problems
 
-    if (asked.subscription is None) == (asked.subscriber is None):
+    if (options.subscription is None) == (options.subscriber is None):
         raise typer.BadParameter("give either a --subscription or a --subscriber")
-    if asked.subscriber is not None and asked.k is not None:
-        raise typer.BadParameter("-k goes with --subscription; a subscriber's policy has its own")
-    _only_one_stdin(asked.subscriptions, asked.events)
-    wishes = read_wishes(asked.subscriptions, asked.subscribers)
-    named, given = (asked.event, None) if asked.events else (None, asked.event)
-    doubt = Doubt(named, asked.subscription, asked.subscriber, asked.scorer, asked.k)
-    events = read_asked(asked.events, given)
+    if options.subscriber is not None and options.k is not None:
+        raise typer.BadParameter("-k requires --subscription; a subscriber's policy has its own k")
+    _only_one_stdin(options.subscriptions, options.events)
+    inputs = read_inputs(options.subscriptions, options.subscribers)
+    event_id, event = (options.event, None) if options.events else (None, options.event)
+    query = ExplainQuery(
+        event_id, options.subscription, options.subscriber, options.scorer, options.k
+    )
+    events = read_events_or_event(options.events, event)
     try:
-        found = explained(wishes, events, doubt, asked.events or Path("--event"))
+        explanation = explain_event(inputs, events, query, options.events or Path("--event"))
     finally:
-        show_problems(screen(stderr=True), wishes.problems)
-    if asked.as_json:
-        print_json(found.to_dict())
+        print_problems(open_console(stderr=True), inputs.problems)
+    if options.as_json:
+        print_json(explanation.to_dict())
     else:
-        show_explanation(screen(), found)
-    raise typer.Exit(1 if wishes.problems else 0)
+        print_explanation(open_console(), explanation)
+    raise typer.Exit(1 if inputs.problems else 0)
 
 
 def _only_one_stdin(*files: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""What goes on: `run`."""
+"""The command `run`."""
 
 import os
 import time
@@ -11,49 +11,51 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tidings.app.cli.app import AsJson, app, print_json
-from tidings.app.cli.dataclass_options import gathered
+from tidings.app.cli.dataclass_options import takes
 from tidings.errors import TidingsError
 
-STOPPING = "Stopping after this batch; once more stops at once"
+STARTING = "Starting Spark and processing the first batch"
+STOPPING = "Stopping after this batch; press Ctrl-C again to stop at once"
 
 
 @dataclass(frozen=True)
-class Running:
-    """What `run` is asked."""
+class RunOptions:
+    """Arguments and options of `run`."""
 
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", exists=True, dir_okay=False)]
     engine: Annotated[
-        Literal["local", "spark"] | None, typer.Option(help="Instead of the config's.")
+        Literal["local", "spark"] | None, typer.Option(help="Override the engine of the config.")
     ] = None
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start anew: forget earlier runs.")] = False
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start over: discard the output of earlier runs.")
+    ] = False
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Read and check everything, print the plan, run not.")
+        bool, typer.Option("--dry-run", help="Read and check everything, and print the plan only.")
     ] = False
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="With --dry-run: Spark's own plan, too.")
+        bool, typer.Option("--verbose", help="With --dry-run: print Spark's plan as well.")
     ] = False
     packages: Annotated[
         str | None,
-        typer.Option(
-            metavar="MAVEN", help="Jars for Spark, by their coordinates, as for spark-submit."
-        ),
+        typer.Option(metavar="MAVEN", help="Maven coordinates of jars, as for spark-submit."),
     ] = None
     log: Annotated[
         Literal["text", "json"] | None,
-        typer.Option(help="A line for each batch on standard error, also on a terminal."),
+        typer.Option(help="Print a line per batch on standard error, even on a terminal."),
     ] = None
     as_json: AsJson = False
 
 
 @app.command()
-@gathered(Running)
-def run(asked: Running) -> None:
+@takes(RunOptions)
+def run(options: RunOptions) -> None:
     """Run a config: events from a source, through subscriptions and policies, into a sink.
 
-    On Spark a run takes what is new and goes on where the last one stopped; in one process (local)
-    it takes all files, and replaces what was there. Windows that are open at the end stay open
-    until later events close them. With a trigger in [stream], it runs until it is stopped: Ctrl-C
-    or SIGTERM end it after the batch that it is in, with status 0; a second one at once, with 130.
+    On Spark, a run processes new events and resumes where the last run stopped. In one process
+    (local), it processes all files and replaces earlier output. Windows that are open at the end
+    stay open until later events close them. With a trigger in [stream], the run continues until it
+    is stopped: Ctrl-C or SIGTERM ends it after the current batch, with status 0; a second one ends
+    it at once, with status 130.
 
     For example:
 
@@ -61,81 +63,89 @@ def run(asked: Running) -> None:
         tidings run examples/movies/pipeline.toml --dry-run
         tidings run examples/store/pipeline.toml --log json
 
-    docs/pipeline.md tells of every key of a config.
+    docs/pipeline.md describes every key of a config.
     """
     from tidings.app.config import load_config
 
-    config = load_config(asked.file)
-    if asked.engine:
-        config = replace(config, engine=asked.engine)
-    if asked.packages:
-        jars = {"spark.jars.packages": asked.packages}
+    config = load_config(options.file)
+    if options.engine:
+        config = replace(config, engine=options.engine)
+    if options.packages:
+        jars = {"spark.jars.packages": options.packages}
         config = replace(config, settings={**config.settings, **jars})
     if config.engine == "spark" and find_spec("pyspark") is None:
         raise TidingsError(
-            "Spark is not installed: type pip install 'tidings[spark]', or choose --engine local"
+            "Spark is not installed: run pip install 'tidings[spark]', or use --engine local"
         )
-    (_sketch if asked.dry_run else _run)(asked, config)
+    (_dry_run if options.dry_run else _run)(options, config)
 
 
-def _run(asked: Running, config: Any) -> None:
-    from tidings.app.output import screen, show_account, show_plan, teller
+def _run(options: RunOptions, config: Any) -> None:
+    from tidings.app.output import (
+        RunView,
+        batch_line,
+        open_console,
+        open_reporter,
+        print_plan,
+        print_summary,
+    )
     from tidings.app.run.plan import make_plan
-    from tidings.app.run.stopping import Stop
-    from tidings.app.run.summary import Account
+    from tidings.app.run.summary import RunSummary
+    from tidings.app.signals import StopActions
 
-    began, console = time.perf_counter(), screen(quiet=asked.as_json)
-    plan = make_plan(config, fresh=asked.fresh)
-    show_plan(console, plan)
-    progress = screen(stderr=True, quiet=asked.as_json and asked.log is None)
-    batches = []
-    with teller(progress, asked.log, "Spark is at work; its start takes a while") as telling:
-        stop = Stop(lambda: telling.say(STOPPING), lambda: _end_at_once(progress))
+    began, console = time.perf_counter(), open_console(quiet=options.as_json)
+    plan = make_plan(config, fresh=options.fresh)
+    print_plan(console, plan)
+    summary = RunSummary(plan)
+    progress = open_console(stderr=True, quiet=options.as_json and options.log is None)
+    with open_reporter(progress, RunView(summary), options.log) as reporter:
+        if progress.is_terminal and options.log is None:
+            reporter.message(STARTING)
+        stop = StopActions(lambda: reporter.message(STOPPING), lambda: _exit_at_once(progress))
         for batch in _engine(config.engine)(plan, stop):
-            telling.batch(batch)
-            batches.append(batch)
-    account = Account.of(plan, batches, time.perf_counter() - began)
-    if asked.as_json:
-        print_json(account.to_dict())
-    show_account(console, account)
+            summary.add(batch)
+            reporter.batch(batch_line(batch), batch.to_dict())
+    summary.seconds = time.perf_counter() - began
+    if options.as_json:
+        print_json(summary.to_dict())
+    print_summary(console, summary)
 
 
-def _end_at_once(console: Any) -> None:
-    """End this process without any tidying up, which could wait for Spark."""
+def _exit_at_once(console: Any) -> None:
+    """End this process without cleanup, which could wait for Spark."""
     console.show_cursor(True)
     console.file.flush()
     os._exit(130)
 
 
-def _sketch(asked: Running, config: Any) -> None:
-    from tidings.app.output import screen, show_sketch
-    from tidings.app.output.run_output import sketch_rows
+def _dry_run(options: RunOptions, config: Any) -> None:
+    from tidings.app.output import dry_run_rows, open_console, print_dry_run
     from tidings.app.run.plan import read_plan
 
     plan = read_plan(config)
-    plan.folder.check(fresh=asked.fresh)
-    fields, logical = _seen_by_spark(plan)
-    if asked.as_json:
-        form: dict[str, Any] = {**dict(sketch_rows(plan, ())), "columns": dict(fields)}
-        print_json({**form, "plan": logical} if asked.verbose else form)
+    plan.folder.check(fresh=options.fresh)
+    columns, spark_plan = _plan_on_spark(plan)
+    if options.as_json:
+        form: dict[str, Any] = {**dict(dry_run_rows(plan, ())), "columns": dict(columns)}
+        print_json({**form, "plan": spark_plan} if options.verbose else form)
         return
-    console = screen()
-    show_sketch(console, plan, fields)
-    if asked.verbose and logical:
-        console.print(logical, markup=False, highlight=False, soft_wrap=True)
+    console = open_console()
+    print_dry_run(console, plan, columns)
+    if options.verbose and spark_plan:
+        console.print(spark_plan, markup=False, highlight=False, soft_wrap=True)
 
 
-def _seen_by_spark(plan: Any) -> tuple[tuple[tuple[str, str], ...], str]:
+def _plan_on_spark(plan: Any) -> tuple[tuple[tuple[str, str], ...], str]:
     if plan.config.engine == "local":
         return (), ""
-    from tidings.app.run.spark import sketch
+    from tidings.app.run.spark import dry_run
 
-    found = sketch(plan)
-    return found.columns, found.plan
+    result = dry_run(plan)
+    return result.columns, result.plan
 
 
 def _engine(name: str) -> Callable[..., Iterator[Any]]:
-    """Load an engine: Spark takes seconds."""
+    """Import an engine when it is used: importing Spark takes seconds."""
     if name == "local":
         from tidings.app.run.local import run_local
 

@@ -1,14 +1,15 @@
-"""`tidings run` for spark-submit, whose master and settings win over those of the config.
+"""`tidings run` for spark-submit, whose master and settings override those of the config.
 
-spark-submit --master spark://node:7077 "$(tidings run --submit-file)" pipeline.toml --log json
+submit=$(python -c "import tidings.app.cli.spark_submit as it; print(it.__file__)")
+spark-submit --master spark://node:7077 "$submit" pipeline.toml --log json
 """
 
 import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # spark-submit puts the folder of this file first, where modules of a command do not belong.
-    sys.path[:] = [each for each in sys.path if Path(each).resolve() != Path(__file__).parent]
+    # spark-submit puts the folder of this file first on the path, where `app` would be importable.
+    sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != Path(__file__).parent]
 
 from tidings.app.cli import app
 

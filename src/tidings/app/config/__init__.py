@@ -1,4 +1,4 @@
-"""The config of a run: a TOML file, read strictly. docs/pipeline.md tells of every key."""
+"""Configs of runs: TOML files, validated strictly. docs/pipeline.md describes every key."""
 
 from tidings.app.config.pipeline import (
     AVAILABLE_NOW,
@@ -8,7 +8,7 @@ from tidings.app.config.pipeline import (
     check_engine,
     load_config,
 )
-from tidings.app.config.sink import FOLDERS, STORE, Sink
+from tidings.app.config.sink import FOLDERS, STORE, SinkConfig
 from tidings.store.address import Address
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "Address",
     "Config",
     "Metrics",
-    "Sink",
+    "SinkConfig",
     "check_engine",
     "load_config",
 ]

@@ -1,8 +1,8 @@
-"""The whole of a config.
+"""A whole config: its tables, their defaults, and the rules that hold between them.
 
-`[source]`, `[subscriptions]` and `[sink]` must be there; `[subscribers]`, `[policies.NAME]`,
-`[stream]`, `[spark]`, `[metrics]`, `[limits]` and `engine` may be. Paths are
-seen from the folder of the file.
+`[source]`, `[subscriptions]` and `[sink]` are required; `[subscribers]`, `[policies.NAME]`,
+`[stream]`, `[spark]`, `[metrics]`, `[limits]` and `engine` are optional. Paths are relative to the
+folder of the file.
 """
 
 from collections.abc import Mapping
@@ -10,9 +10,17 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tidings.app.config.sink import Sink, read_sink
-from tidings.app.config.source import read_source, text_of
-from tidings.app.config.toml import Form, naming, read_toml, settings, store_address, table
+from tidings.app.config.sink import SinkConfig, read_sink
+from tidings.app.config.source import read_source
+from tidings.app.config.toml import (
+    Form,
+    nonempty_text,
+    prefix_errors,
+    read_settings,
+    read_table,
+    read_toml,
+    store_address,
+)
 from tidings.errors import InvalidForm, shown
 from tidings.formats.event_source import Source, SparkSource
 from tidings.formats.json_forms import loads_policy
@@ -27,14 +35,14 @@ ENGINES: Final = ("spark", "local")
 DEFAULT: Final = "default"
 AVAILABLE_NOW: Final = "available-now"
 OFF: Final = "off"
-_STREAM: Final = ("lateness", "future", "buckets", "trigger", "checkpoint", "master")
 PRESETS: Final = {"trusted": Limits.trusted(), "public": Limits.public()}
+_STREAM: Final = ("lateness", "future", "buckets", "trigger", "checkpoint", "master")
 _OPTIONAL: Final = ("engine", "subscribers", "policies", "stream", "spark", "metrics", "limits")
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """Files that tell how a running query does: for Prometheus, and as JSON Lines."""
+    """Files with the metrics of a running query: for Prometheus, and as JSON Lines."""
 
     prometheus: Path | None = None
     jsonl: Path | None = None
@@ -42,12 +50,12 @@ class Metrics:
 
 @dataclass(frozen=True)
 class Config:
-    """What to run: events from a source, for subscriptions, by policies, into a sink."""
+    """A run: events from a source, matched with subscriptions, delivered by policies to a sink."""
 
     path: Path
     source: Source | SparkSource
     subscriptions: Path | Address
-    sink: Sink
+    sink: SinkConfig
     subscribers: Path | None = None
     policies: Mapping[str, Policy] = field(default_factory=dict)
     engine: str = "spark"
@@ -62,20 +70,19 @@ class Config:
     limits: Limits = TRUSTED
 
     def policy(self, subscriber: str) -> Policy | None:
-        """Give the policy of somebody who is not among the subscribers; None: there is none.
+        """Return the policy of a subscriber that is not listed, or None if it has none.
 
-        Where neither a file nor a store has subscribers, everybody may have the default of all
-        policies.
+        If neither a file nor a store lists subscribers, every subscriber may use `Policy()`.
         """
-        fallback = Policy() if self.listed is None else None
+        fallback = Policy() if self.subscriber_list is None else None
         return self.policies.get(subscriber, self.policies.get(DEFAULT, fallback))
 
     @property
     def allowed_future(self) -> str | None:
-        """How far ahead of the clock events may be; None: as far as they like.
+        """How far ahead of the clock events may be; None means no limit.
 
-        Without a word about it, that is 5 minutes for a run that goes on until it is stopped. One
-        that takes what there is and ends may be a replay, and is not judged by the clock.
+        The default is 5 minutes for an endless run. A run that ends by itself may be a replay, so
+        its events are not compared with the clock.
         """
         if self.future is None:
             return "5m" if self.endless else None
@@ -83,84 +90,82 @@ class Config:
 
     @property
     def endless(self) -> bool:
-        """Tell whether a run goes on until it is stopped."""
+        """Whether a run continues until it is stopped."""
         return self.trigger != AVAILABLE_NOW
 
     @property
-    def listed(self) -> Path | Address | None:
-        """The place that has subscribers."""
+    def subscriber_list(self) -> Path | Address | None:
+        """The file or store that lists subscribers."""
         store = self.subscriptions if isinstance(self.subscriptions, Address) else None
         return self.subscribers or store
 
 
 def load_config(path: str | Path) -> Config:
-    """Read a config; a mistake is an error that names the file, the key, the value and the rule."""
-    place = Path(path)
-    with naming(f"{path}: "):
-        return _config(read_toml(place), place)
+    """Read a config; an error names the file, the key, the value and the rule."""
+    with prefix_errors(f"{path}: "):
+        return _read_config(read_toml(Path(path)), Path(path))
 
 
 def check_engine(config: Config) -> None:
-    """Refuse what the local engine does not have."""
-    wanted = []
+    """Refuse a config that needs Spark but selects the local engine."""
+    needs_spark = []
     if isinstance(config.source, SparkSource):
-        wanted.append(f"[source] format = {config.source.format!r}")
+        needs_spark.append(f"[source] format = {config.source.format!r}")
     if config.sink.is_spark:
-        wanted.append(f"[sink] format = {config.sink.format!r}")
+        needs_spark.append(f"[sink] format = {config.sink.format!r}")
     if config.endless:
-        wanted.append(f"[stream] trigger = {config.trigger!r}")
-    if config.engine == "local" and wanted:
-        raise InvalidForm(f"{config.path}: {wanted[0]} needs Spark, and the engine is 'local'")
+        needs_spark.append(f"[stream] trigger = {config.trigger!r}")
+    if config.engine == "local" and needs_spark:
+        raise InvalidForm(f"{config.path}: {needs_spark[0]} needs Spark, but the engine is 'local'")
 
 
-def _config(form: Form, path: Path) -> Config:
-    found = table(form, "config", ("source", "subscriptions", "sink"), _OPTIONAL)
-    engine = found.get("engine", "spark")
+def _read_config(form: Form, path: Path) -> Config:
+    tables = read_table(form, "config", ("source", "subscriptions", "sink"), _OPTIONAL)
+    engine = tables.get("engine", "spark")
     validate.choice("engine", engine, ENGINES, InvalidForm)
-    base, limits = path.parent, _limits(found.get("limits", {}))
-    subscriptions = _subscriptions(found["subscriptions"], base)
-    people = found.get("subscribers")
-    if people is not None and isinstance(subscriptions, Address):
-        raise InvalidForm("[subscribers]: a store of subscriptions has the subscribers, too")
+    base, limits = path.parent, _limits(tables.get("limits", {}))
+    subscriptions = _subscriptions(tables["subscriptions"], base)
+    subscribers = tables.get("subscribers")
+    if subscribers is not None and isinstance(subscriptions, Address):
+        raise InvalidForm("[subscribers]: the store of subscriptions already has the subscribers")
     return Config(
         path=path,
-        source=read_source(found["source"], base),
+        source=read_source(tables["source"], base),
         subscriptions=subscriptions,
-        sink=read_sink(found["sink"], base),
-        subscribers=_file("[subscribers]", people, base) if people is not None else None,
-        policies=_policies(found.get("policies", {}), limits),
+        sink=read_sink(tables["sink"], base),
+        subscribers=_file("[subscribers]", subscribers, base) if subscribers is not None else None,
+        policies=_policies(tables.get("policies", {}), limits),
         limits=limits,
         engine=engine,
-        settings=_settings(found.get("spark", {})),
-        metrics=_metrics(found.get("metrics", {}), base),
-        **_stream(found.get("stream", {}), base),
+        settings=_spark_settings(tables.get("spark", {})),
+        metrics=_metrics(tables.get("metrics", {}), base),
+        **_stream(tables.get("stream", {}), base),
     )
 
 
 def _subscriptions(form: Any, base: Path) -> Path | Address:
     if isinstance(form, Mapping) and "store" in form:
-        found = table(form, "[subscriptions]", ("store",))
-        address = store_address("[subscriptions] store", found["store"], base)
+        store = read_table(form, "[subscriptions]", ("store",))["store"]
+        address = store_address("[subscriptions] store", store, base)
         if address.file is not None and not _exists(address.file):
-            raise InvalidForm(f"[subscriptions] store: there is no file {address}")
+            raise InvalidForm(f"[subscriptions] store: {address} does not exist")
         return address
     if isinstance(form, Mapping) and "path" not in form:
-        table(form, "[subscriptions]", (), ("path", "store"))
-        raise InvalidForm("[subscriptions]: give the path of a file, or a store")
+        read_table(form, "[subscriptions]", (), ("path", "store"))
+        raise InvalidForm("[subscriptions]: give either the path of a file or a store")
     return _file("[subscriptions]", form, base)
 
 
 def _file(label: str, form: Form, base: Path) -> Path:
-    found = table(form, label, ("path",))
-    path = base / text_of(f"{label} path", found["path"])
+    name = read_table(form, label, ("path",))["path"]
+    path = base / nonempty_text(f"{label} path", name)
     if not _exists(path):
-        given = shown_safely(found["path"])
-        raise InvalidForm(f"{label} path: there is no file {given} in {base}")
+        raise InvalidForm(f"{label} path: {shown_safely(name)} does not exist in {base}")
     return path
 
 
 def _exists(path: Path) -> bool:
-    """Tell whether there is such a file; a name that no file can have is that of none."""
+    """Return whether a file exists; a name that no file can have counts as missing."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -168,60 +173,54 @@ def _exists(path: Path) -> bool:
 
 
 def _limits(form: object) -> Limits:
-    """Read `[limits]`: a preset, and each limit that differs from it by its name."""
-    names = [each.name for each in fields(Limits)]
-    found = table(form, "[limits]", (), ("preset", *names))
-    with naming("[limits] "):
-        preset = found.pop("preset", "trusted")
+    """Read `[limits]`: a preset, and the limits that differ from it."""
+    names = [limit.name for limit in fields(Limits)]
+    limits = read_table(form, "[limits]", (), ("preset", *names))
+    with prefix_errors("[limits] "):
+        preset = limits.pop("preset", "trusted")
         validate.choice("preset", preset, PRESETS, InvalidForm)
-        return replace(PRESETS[preset], **found)
+        return replace(PRESETS[preset], **limits)
 
 
 def _policies(form: Form, limits: Limits) -> dict[str, Policy]:
     if not isinstance(form, dict):
-        raise InvalidForm(f"[policies.NAME] is a table for each name; policies is {shown(form)}")
-    return {name: _policy(name, each, limits) for name, each in form.items()}
+        raise InvalidForm(f"policies must be tables [policies.NAME], not {shown(form)}")
+    return {name: _policy(name, policy, limits) for name, policy in form.items()}
 
 
 def _policy(name: str, form: Form, limits: Limits) -> Policy:
-    with naming(f"[policies.{name}] "):
+    with prefix_errors(f"[policies.{name}] "):
         return loads_policy(form, limits)
 
 
 def _stream(form: Form, base: Path) -> Form:
-    found = table(form, "[stream]", (), _STREAM)
-    with naming("[stream] "):
-        validate.count("buckets", found.get("buckets", 1), InvalidForm)
-        with naming("lateness: "):
-            parse_duration_us(found.get("lateness", "0s"))
-        _check_future(found.get("future", OFF))
-        _check_trigger(found.get("trigger", AVAILABLE_NOW))
+    stream = read_table(form, "[stream]", (), _STREAM)
+    with prefix_errors("[stream] "):
+        validate.count("buckets", stream.get("buckets", 1), InvalidForm)
+        with prefix_errors("lateness: "):
+            parse_duration_us(stream.get("lateness", "0s"))
+        _check_duration("future", stream.get("future", OFF), OFF)
+        _check_duration("trigger", stream.get("trigger", AVAILABLE_NOW), AVAILABLE_NOW)
         for name in ("checkpoint", "master"):
-            text_of(name, found.get(name, name))
-    if "checkpoint" in found and "://" not in found["checkpoint"]:
-        found["checkpoint"] = str((base / found["checkpoint"]).resolve())
-    return found
+            nonempty_text(name, stream.get(name, name))
+    if "checkpoint" in stream and "://" not in stream["checkpoint"]:
+        stream["checkpoint"] = str((base / stream["checkpoint"]).resolve())
+    return stream
 
 
-def _check_future(value: object) -> None:
-    if value != OFF:
-        with naming(f"future is {OFF!r} or a duration: "):
+def _check_duration(key: str, value: object, keyword: str) -> None:
+    if value != keyword:
+        with prefix_errors(f"{key} must be {keyword!r} or a duration: "):
             parse_duration_us(value)
 
 
-def _check_trigger(value: object) -> None:
-    if value != AVAILABLE_NOW:
-        with naming(f"trigger is {AVAILABLE_NOW!r} or a duration: "):
-            parse_duration_us(value)
-
-
-def _settings(form: Form) -> dict[str, str]:
-    """Read `[spark]`, where the `spark.` that all settings begin with may be left out."""
-    found = settings("[spark]", form)
-    return {f"spark.{name.removeprefix('spark.')}": each for name, each in found.items()}
+def _spark_settings(form: Form) -> dict[str, str]:
+    """Read `[spark]`, whose keys may leave out the common prefix `spark.`."""
+    settings = read_settings("[spark]", form)
+    return {f"spark.{name.removeprefix('spark.')}": value for name, value in settings.items()}
 
 
 def _metrics(form: Form, base: Path) -> Metrics:
-    found = table(form, "[metrics]", (), ("prometheus", "jsonl"))
-    places = {name: base / text_of(f"[metrics] {name}", each) for name, each in found.items()}
-    return Metrics(**places)
+    table = read_table(form, "[metrics]", (), ("prometheus", "jsonl"))
+    paths = {name: base / nonempty_text(f"[metrics] {name}", path) for name, path in table.items()}
+    return Metrics(**paths)

@@ -1,5 +1,6 @@
-"""How a TOML file is read: its text, its places in errors, and tables of settings."""
+"""TOML files and their values: size limits, tables, settings, and errors that name their key."""
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,93 +15,118 @@ from tidings.model import validate
 from tidings.store.address import Address, read_address
 
 Form = dict[str, Any]
-_MOST_BYTES: Final = 16_000_000
-_MOST_BITS: Final = 1_024
+_MAX_BYTES: Final = 16_000_000
+_MAX_INTEGER_BITS: Final = 1_024
+_FORMAT_NAME: Final = re.compile(r"[A-Za-z_][\w.$\-]*")
 
 
 def read_toml(path: Path) -> Form:
-    """Read a file; what is no TOML, and what is too large or nests too deeply, is refused."""
+    """Read a TOML file; refuse one that is invalid, too large or nested too deeply."""
     try:
         with validate.regular_file(path).open("rb") as file:
-            text = file.read(_MOST_BYTES + 1)
+            content = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise InvalidForm(f"the file cannot be read: {error.strerror or error}") from None
-    if len(text) > _MOST_BYTES:
-        raise InvalidForm(f"the file has more than {_MOST_BYTES:,} bytes; a config is smaller")
+    if len(content) > _MAX_BYTES:
+        raise InvalidForm(f"the file has more than {_MAX_BYTES:,} bytes, too many for a config")
     try:
-        found: Form = _plain(tomllib.loads(text.decode("utf-8")))
+        form: Form = _as_json(tomllib.loads(content.decode("utf-8")))
     except UnicodeDecodeError as error:
-        raise InvalidForm(f"this is no TOML: byte {error.start} is not UTF-8") from None
+        raise InvalidForm(f"invalid TOML: byte {error.start} is not UTF-8") from None
     except (ValueError, OverflowError) as error:
-        raise InvalidForm(f"this is no TOML: {clipped(str(error))}") from None
+        raise InvalidForm(f"invalid TOML: {clipped(str(error))}") from None
     except RecursionError:
-        raise InvalidForm("this is no TOML: its values nest too deeply") from None
-    return found
+        raise InvalidForm("invalid TOML: its values are nested too deeply") from None
+    return form
 
 
-def table(
-    form: object, label: str, required: Sequence[str] = (), optional: Sequence[str] = ()
-) -> Form:
-    """Return the fields of a table of the config; what it is instead is not shown.
-
-    An address in the wrong place would show its password otherwise.
-    """
-    if not isinstance(form, Mapping):
-        raise InvalidForm(f"{label}: the form is an object with named fields, not a {_kind(form)}")
-    return fields(form, label, required, optional)
-
-
-def store_address(what: str, value: object, base: Path) -> Address:
-    """Read the address of a store; the path of an SQLite file is seen from the folder `base`."""
-    return read_address(value, base=base, what=what, error=InvalidForm)
-
-
-def _kind(value: object) -> str:
-    names = {bool: "boolean", int: "number", float: "number", str: "text", list: "list"}
-    return names.get(type(value), "value")
-
-
-def _plain(value: Any) -> Any:
-    """Give a value of TOML as JSON has it: its times are text."""
+def _as_json(value: Any) -> Any:
+    """Return a TOML value as JSON represents it: dates and times become text."""
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _as_json(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
-    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return [_as_json(inner) for inner in value]
+    if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
         raise ValueError(f"an integer of {value.bit_length():,} bits is too large")
     return value.isoformat() if isinstance(value, date | time) else value
 
 
 @contextmanager
-def naming(place: str) -> Iterator[None]:
-    """Put the place of a mistake before its message."""
+def prefix_errors(prefix: str) -> Iterator[None]:
+    """Prefix the message of an error with the place in the config where it occurred."""
     try:
         yield
     except TidingsError as error:
-        raise InvalidForm(f"{place}{error}") from None
+        raise InvalidForm(f"{prefix}{error}") from None
 
 
-def settings(label: str, form: object) -> dict[str, str]:
-    """Give a table of settings as Spark has them: all text, and dotted keys in one piece.
+def read_table(
+    form: object, label: str, required: Sequence[str] = (), optional: Sequence[str] = ()
+) -> Form:
+    """Return the keys of a table; refuse missing and unknown ones.
 
-    >>> settings("[source.options]", {"kafka": {"bootstrap": {"servers": "a:1"}}, "rows": 5})
+    A value in the place of the table is not shown: an address might contain a password.
+    """
+    if not isinstance(form, Mapping):
+        raise InvalidForm(f"{label} must be a table, not a {_type_name(form)}")
+    return fields(form, label, required, optional)
+
+
+def _type_name(value: object) -> str:
+    names = {bool: "boolean", int: "number", float: "number", str: "string", list: "list"}
+    return names.get(type(value), "value")
+
+
+def read_settings(label: str, form: object) -> dict[str, str]:
+    """Return a table of settings as Spark expects them: values as text, dotted keys joined.
+
+    >>> read_settings("[source.options]", {"kafka": {"bootstrap": {"servers": "a:1"}}, "rows": 5})
     {'kafka.bootstrap.servers': 'a:1', 'rows': '5'}
     """
     if not isinstance(form, Mapping):
-        raise InvalidForm(f"{label} is a table of names and values, not a {_kind(form)}")
-    return dict(_flat(label, form, ""))
+        raise InvalidForm(f"{label} must be a table of names and values, not a {_type_name(form)}")
+    return dict(_flatten(label, form, ""))
 
 
-def _flat(label: str, form: Mapping[str, Any], before: str) -> Iterator[tuple[str, str]]:
-    for name, each in form.items():
-        if isinstance(each, Mapping):
-            yield from _flat(label, each, f"{before}{name}.")
-        elif isinstance(each, bool):
-            yield f"{before}{name}", str(each).lower()
-        elif isinstance(each, str | int | float):
-            yield f"{before}{name}", str(each)
+def _flatten(label: str, form: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+    for name, value in form.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, Mapping):
+            yield from _flatten(label, value, f"{key}.")
+        elif isinstance(value, bool):
+            yield key, str(value).lower()
+        elif isinstance(value, str | int | float):
+            yield key, str(value)
         else:
-            what = HIDDEN if is_secret(f"{before}{name}") else shown_safely(each)
-            raise InvalidForm(
-                f"{label} {before}{name} is a text, a number, true or false, not {what}"
-            )
+            text = HIDDEN if is_secret(key) else shown_safely(value)
+            raise InvalidForm(f"{label} {key} must be a string, a number or a boolean, not {text}")
+
+
+def nonempty_text(name: str, value: object) -> str:
+    """Check a required string; one that looks like an address is not shown in errors."""
+    if isinstance(value, str) and "\0" in value:
+        raise InvalidForm(f"{name} contains the character NUL")
+    if isinstance(value, str) and value and validate.encodable(value):
+        return value
+    raise InvalidForm(f"{name} must be a non-empty string, not {shown_safely(value)}")
+
+
+def format_name(value: object) -> str:
+    """Check the format of a source or sink: one of ours, one of Spark's, or a class name."""
+    text = nonempty_text("format", value)
+    if not _FORMAT_NAME.fullmatch(text):
+        raise InvalidForm(f"format must be a name such as 'kafka', not {shown_safely(text)}")
+    return text
+
+
+def resolve_path_option(base: Path, options: dict[str, str]) -> dict[str, str]:
+    """Return options whose `path`, if there is one, is resolved from the folder of the config."""
+    path = options.get("path")
+    if path is None or "://" in path:
+        return options
+    return {**options, "path": str((base / path).resolve())}
+
+
+def store_address(label: str, value: object, base: Path) -> Address:
+    """Read the address of a store; the path of an SQLite file is relative to `base`."""
+    return read_address(value, base=base, what=label, error=InvalidForm)

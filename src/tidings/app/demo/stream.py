@@ -1,47 +1,47 @@
-"""The stream itself: films from Parquet files through Spark, outcomes to Parquet files."""
+"""The stream of the demo: films from Parquet files through Spark, outcomes to Parquet files."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Event as Wish
+from threading import Event as Flag
 from typing import Any
 
-from tidings.app.demo.state import Batch
-from tidings.app.demo.subscribers import Role
+from tidings.app.demo.state import OutcomeBatch
+from tidings.app.demo.subscribers import DemoSubscriber
 from tidings.app.demo.workspace import FILES_PER_BATCH, PUBLICATIONS
 from tidings.spark import outcomes, parquet_sink
 from tidings.spark.ops.query_control import Gate, follow, start
 
 
-def play(
+def run_stream(
     spark: Any,
-    roles: Sequence[Role],
+    subscribers: Sequence[DemoSubscriber],
     directory: Path,
-    told: Callable[[Batch], None],
-    asked: Wish | None = None,
+    on_batch: Callable[[OutcomeBatch], None],
+    stop_requested: Flag | None = None,
 ) -> bool:
-    """Run the stream over the publications in `directory`; tell whether it came to its end.
+    """Run the stream over the publications in `directory`; return whether it reached its end.
 
-    `told` hears of each batch when it is on disk. Once the stream is `asked` to stop, it does so
-    after the batch that it is in: tasks that are torn away fill the screen with complaints.
+    `on_batch` is called with each batch after it is on disk. When `stop_requested` is set, the
+    stream stops after the current batch: tasks that are killed fill the screen with stack traces.
     """
-    wish = asked or Wish()
+    flag = stop_requested or Flag()
 
-    def written(number: int, batch: Any) -> None:
-        told(Batch(number, batch.toArrow().to_pylist()))
+    def on_written(number: int, batch: Any) -> None:
+        on_batch(OutcomeBatch(number, batch.toArrow().to_pylist()))
 
     root = directory.resolve()
-    gate = Gate(parquet_sink(root, written), wish)
-    running = start(_outcomes(spark, roles, root).writeStream, gate, str(root / "checkpoint"))
-    list(follow(running))
-    return not wish.is_set()
+    gate = Gate(parquet_sink(root, on_written), flag)
+    stream = _outcomes(spark, subscribers, root).writeStream
+    list(follow(start(stream, gate, str(root / "checkpoint"))))
+    return not flag.is_set()
 
 
-def _outcomes(spark: Any, roles: Sequence[Role], root: Path) -> Any:
+def _outcomes(spark: Any, subscribers: Sequence[DemoSubscriber], root: Path) -> Any:
     source = str(root / PUBLICATIONS)
     films = (
         spark.readStream.schema(spark.read.parquet(source).schema)
         .option("maxFilesPerTrigger", FILES_PER_BATCH)
         .parquet(source)
     )
-    wanted = [each for role in roles for each in role.subscriptions]
-    return outcomes(films, wanted, [role.subscriber for role in roles])
+    subscriptions = [each for owner in subscribers for each in owner.subscriptions]
+    return outcomes(films, subscriptions, [each.subscriber for each in subscribers])

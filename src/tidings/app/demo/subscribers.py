@@ -1,4 +1,4 @@
-"""Who watches the stream: eight subscribers, each of whom shows another idea."""
+"""The subscribers of the demo: eight, each of which shows a different idea."""
 
 import math
 from dataclasses import dataclass
@@ -20,16 +20,16 @@ from tidings.window.jumping import Jumping
 from tidings.window.periodic import Periodic
 from tidings.window.sliding import Sliding
 
-# What makes films alike here: their genres and their decade, and nothing else.
-KIND: Final = Overlap(
+# Films are compared by their genres and their decade only.
+GENRE_AND_DECADE: Final = Overlap(
     dict.fromkeys(("title", "year", "length", "rating", "votes", "mpaa", "budget", "director"), 0.0)
 )
 _SIX_HOURS_S: Final = 6 * 60 * 60
 
 
 @dataclass(frozen=True)
-class Role:
-    """A subscriber with its subscriptions, and in words what it likes and what it gets."""
+class DemoSubscriber:
+    """A subscriber with its subscriptions, and a description of its taste and its policy."""
 
     subscriber: Subscriber
     subscriptions: tuple[Subscription, ...]
@@ -43,12 +43,12 @@ class Role:
 
     @property
     def k(self) -> int:
-        """How long its list is."""
+        """The length of its list."""
         return self.subscriber.policy.k
 
 
-def cast() -> list[Role]:
-    """Give all roles; those of the papers as they are printed there."""
+def demo_subscribers() -> list[DemoSubscriber]:
+    """Return all subscribers; those of the papers are defined exactly as there."""
     return [
         _addison(),
         _drama("addison-burton", burton=0.9),
@@ -61,58 +61,58 @@ def cast() -> list[Role]:
     ]
 
 
-def _addison() -> Role:
-    """Addison of PREF 5.1."""
+def _addison() -> DemoSubscriber:
+    """Return Addison of PREF 5.1."""
     ranks = {"comedy": 0.9, "romance": 0.9, "drama": 0.8, "horror": 0.6}
     wants = {genre: f"genre = '{genre}'" for genre in ranks}
-    return Role(
+    return DemoSubscriber(
         Subscriber("addison", Policy(k=2, window=Periodic("30m"), diversify=DivRank(sigma=0.5))),
-        tuple(_wish("addison", name, wants[name], prefrank=ranks[name]) for name in ranks),
+        tuple(_subscription("addison", name, wants[name], prefrank=ranks[name]) for name in ranks),
         likes="comedy and romance (.9), drama (.8), horror (.6)",
         gets="top 2 of each half hour, diverse",
     )
 
 
-def _drama(name: str, burton: float) -> Role:
-    """Addison or Carson of PREF 3.2, who differ about the dramas of one director."""
+def _drama(name: str, burton: float) -> DemoSubscriber:
+    """Return Addison or Carson of PREF 3.2, who rank the dramas of one director differently."""
     taste = "and best of all (.9)" if burton > 0.7 else "but less so (.5)"
     by_burton = "genre = 'drama' and director = 'T. Burton'"
-    return Role(
+    return DemoSubscriber(
         Subscriber(name, Policy(k=3, window=Periodic("6h"))),
         (
-            _wish(name, "drama", "genre = 'drama'", prefrank=0.7),
-            _wish(name, "burton", by_burton, prefrank=burton),
+            _subscription(name, "drama", "genre = 'drama'", prefrank=0.7),
+            _subscription(name, "burton", by_burton, prefrank=burton),
         ),
         likes=f"drama (.7), {taste} by T. Burton",
         gets="top 3 of each 6 hours",
     )
 
 
-def _dana() -> Role:
-    """Somebody who says only what is better than what (PREF Def. 2)."""
-    name = "dana"
-    return Role(
+def _dana() -> DemoSubscriber:
+    """Return a subscriber with qualitative preferences only (PREF Def. 2)."""
+    name, diverse = "dana", MaxDivRel(distance=GENRE_AND_DECADE)
+    return DemoSubscriber(
         Subscriber(
             name,
-            Policy(k=3, window=Jumping(100, step=50), diversify=MaxDivRel(distance=KIND)),
+            Policy(k=3, window=Jumping(100, step=50), diversify=diverse),
             prefers=[("dana/acclaimed", "dana/short"), ("dana/short", "dana/any")],
         ),
         (
-            _wish(name, "acclaimed", "genre = 'documentary' and rating >= 8"),
-            _wish(name, "short", "genre = 'documentary' and genre = 'short'"),
-            _wish(name, "any", "genre = 'documentary'"),
+            _subscription(name, "acclaimed", "genre = 'documentary' and rating >= 8"),
+            _subscription(name, "short", "genre = 'documentary' and genre = 'short'"),
+            _subscription(name, "any", "genre = 'documentary'"),
         ),
         likes="documentaries: acclaimed over short over any",
         gets="3 of the last 100, every 50 matches, diverse",
     )
 
 
-def _bob() -> Role:
-    """A preference graph (TKS 4.2.1): films with several of Bob's traits score by their ties."""
+def _bob() -> DemoSubscriber:
+    """Return a preference graph (TKS 4.2.1), which rewards films with several related traits."""
     name = "bob"
     animated = [["genre = 'animation'", 0.8], ["rating >= 8", 0.6]]
     expensive = [["budget >= 50000000", 0.9], ["mpaa = 'PG'", 0.5]]
-    return Role(
+    return DemoSubscriber(
         Subscriber(name, Policy(k=3, scorer=Graph(lambda_=0.5), window=Sliding(100))),
         (
             Subscription("bob/animated", name, any=animated),
@@ -123,53 +123,52 @@ def _bob() -> Role:
     )
 
 
-def _erin() -> Role:
-    """Relaxed matching (RPS 2), and scores that fade (TKS 4.2.2)."""
+def _erin() -> DemoSubscriber:
+    """Return relaxed matching (RPS 2) with scores that decay (TKS 4.2.2)."""
     name = "erin"
     traits = [["votes >= 10000", 0.5], ["rating >= 8.5", 0.3], ["genre = 'action'", 0.2]]
-    fading = Exponential(rate=math.log(2) / _SIX_HOURS_S)
-    return Role(
-        Subscriber(name, Policy(k=5, scorer=Relaxed(), decay=fading, window=Continuous())),
+    half_life = Exponential(rate=math.log(2) / _SIX_HOURS_S)
+    return DemoSubscriber(
+        Subscriber(name, Policy(k=5, scorer=Relaxed(), decay=half_life, window=Continuous())),
         (Subscription("erin/talk", name, any=traits),),
         likes="known (.5) + praised (.3) + action (.2)",
         gets="at once if among the top 5, fading by half in 6 hours",
     )
 
 
-def _frank() -> Role:
-    """History-based filtering (PREF Def. 14)."""
-    name, policy = (
-        "frank",
-        Policy(k=4, window=History(200, strict=True), diversify=DivRank(0.5, KIND)),
-    )
-    return Role(
+def _frank() -> DemoSubscriber:
+    """Return history-based filtering (PREF Def. 14)."""
+    name = "frank"
+    diverse = DivRank(0.5, GENRE_AND_DECADE)
+    policy = Policy(k=4, window=History(200, strict=True), diversify=diverse)
+    return DemoSubscriber(
         Subscriber(name, policy),
         (
-            _wish(name, "romcom", "genre = 'romance' and genre = 'comedy'", prefrank=0.9),
-            _wish(name, "romance", "genre = 'romance'", prefrank=0.5),
-            _wish(name, "silent", "year < 1930", prefrank=0.3),
+            _subscription(name, "romcom", "genre = 'romance' and genre = 'comedy'", prefrank=0.9),
+            _subscription(name, "romance", "genre = 'romance'", prefrank=0.5),
+            _subscription(name, "silent", "year < 1930", prefrank=0.3),
         ),
         likes="romantic comedy (.9), romance (.5), silents (.3)",
         gets="at once if it betters the last 4, diverse",
     )
 
 
-def _club() -> Role:
-    """Exact matching (RPS 2), made diverse by hashing (TKS 5.2)."""
+def _club() -> DemoSubscriber:
+    """Return exact matching (RPS 2), diversified by LSH (TKS 5.2)."""
     name, diverse = "film-club", MaxDivRelLsh(tables=20, rows=1)
-    return Role(
+    return DemoSubscriber(
         Subscriber(name, Policy(k=4, scorer=Exact(), window=Periodic("12h"), diversify=diverse)),
         (
-            _wish(name, "classic", "rating >= 8 and votes >= 1000", score=5),
-            _wish(name, "silent", "year < 1930 and length >= 60", score=3),
-            _wish(name, "cartoon", "genre = 'animation' and year < 1960", score=2),
+            _subscription(name, "classic", "rating >= 8 and votes >= 1000", score=5),
+            _subscription(name, "silent", "year < 1930 and length >= 60", score=3),
+            _subscription(name, "cartoon", "genre = 'animation' and year < 1960", score=2),
         ),
         likes="classics (5), silents (3), old cartoons (2)",
         gets="top 4 of each 12 hours, diverse",
     )
 
 
-def _wish(
+def _subscription(
     owner: str, name: str, where: str, prefrank: float | None = None, score: float | None = None
 ) -> Subscription:
     return Subscription(f"{owner}/{name}", owner, where, prefrank=prefrank, score=score)

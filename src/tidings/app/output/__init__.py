@@ -1,26 +1,29 @@
-"""What the commands print: tables and plain words for people; colours on a terminal only."""
+"""Output of the commands: tables and sentences, with colours on a terminal only."""
 
-from tidings.app.output.console import columns, plural, screen
-from tidings.app.output.progress_board import Teller, teller
+from tidings.app.output.console import make_table, open_console, plural
+from tidings.app.output.progress import RunReporter, RunView, batch_line, open_reporter
 from tidings.app.output.query_output import (
-    show_explanation,
-    show_matches,
-    show_problems,
-    show_review,
+    print_explanation,
+    print_matches,
+    print_problems,
+    print_review,
 )
-from tidings.app.output.run_output import show_account, show_plan, show_sketch
+from tidings.app.output.run_output import dry_run_rows, print_dry_run, print_plan, print_summary
 
 __all__ = [
-    "Teller",
-    "columns",
+    "RunReporter",
+    "RunView",
+    "batch_line",
+    "dry_run_rows",
+    "make_table",
+    "open_console",
+    "open_reporter",
     "plural",
-    "screen",
-    "show_account",
-    "show_explanation",
-    "show_matches",
-    "show_plan",
-    "show_problems",
-    "show_review",
-    "show_sketch",
-    "teller",
+    "print_dry_run",
+    "print_explanation",
+    "print_matches",
+    "print_plan",
+    "print_problems",
+    "print_review",
+    "print_summary",
 ]

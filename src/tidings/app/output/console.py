@@ -6,17 +6,19 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-_PIPE: Final = 1000
+_PIPE_WIDTH: Final = 1000
 
 
-def screen(*, stderr: bool = False, quiet: bool = False) -> Console:
-    """Give a console as wide as the terminal; into a file or a pipe, rows stay whole."""
+def open_console(*, stderr: bool = False, quiet: bool = False) -> Console:
+    """Return a console as wide as the terminal; in a file or pipe, rows are never wrapped."""
     console = Console(stderr=stderr, quiet=quiet)
-    return console if console.is_terminal else Console(stderr=stderr, quiet=quiet, width=_PIPE)
+    if console.is_terminal:
+        return console
+    return Console(stderr=stderr, quiet=quiet, width=_PIPE_WIDTH)
 
 
 def plural(number: int, noun: str) -> str:
-    """Give a number with its noun.
+    """Return a number with its noun.
 
     >>> plural(1, "event"), plural(30, "delivery"), plural(1200, "match")
     ('1 event', '30 deliveries', '1,200 matches')
@@ -27,8 +29,8 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun.removesuffix('y') if noun.endswith('y') else noun}{ending}"
 
 
-def columns(*names: str) -> Table:
-    """Make a table; a name that ends with > is that of a column of numbers."""
+def make_table(*names: str) -> Table:
+    """Return an empty table; a name that ends in > is a column of numbers."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for name in names:
         right = name.endswith(">")

@@ -1,1 +1,1 @@
-"""Runs a config: from the files of its source, by an engine, into the folder of its sink."""
+"""Runs of a config: in one process or on Spark, from its source into its sink."""

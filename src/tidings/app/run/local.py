@@ -1,4 +1,4 @@
-"""Runs a config in this process, from the first file to the last."""
+"""Runs of a config in this process, from the first file to the last."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,11 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tidings.app.check import Problem
-from tidings.app.run.output_folder import Folder, Form
-from tidings.app.run.plan import Plan
-from tidings.app.run.stopping import Stop
-from tidings.app.run.summary import Batch
-from tidings.app.signals import interrupts
+from tidings.app.run.output_folder import Form, OutputFolder
+from tidings.app.run.plan import RunPlan
+from tidings.app.run.summary import BatchSummary
+from tidings.app.signals import StopActions, stop_on_signals
 from tidings.engine.engine import Engine
 from tidings.errors import InvalidForm, TidingsError
 from tidings.formats.arrow_by_row import BadRecord, DeadLetter
@@ -22,38 +21,38 @@ from tidings.store import open_store
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of a batch of records."""
+class BatchOutput:
+    """The output of one batch of records."""
 
     deliveries: Sequence[Delivery]
     late: Sequence[Event]
     dead: Sequence[BadRecord | DeadLetter]
 
 
-Write = Callable[[int, Outcome], None]
+WriteBatch = Callable[[int, BatchOutput], None]
 
 
-def run_local(plan: Plan, stop: Stop | None = None) -> Iterator[Batch]:
-    """Run all batches of files; give what came of each when it is written."""
-    engine, stop, source = _engine(plan), stop or Stop(), plan.config.source
-    limits = plan.config.limits
+def run_local(plan: RunPlan, stop: StopActions | None = None) -> Iterator[BatchSummary]:
+    """Run all files of the source; yield the summary of each batch after it is written."""
+    engine, source, limits = _engine(plan), plan.config.source, plan.config.limits
     if not isinstance(source, Source):
         raise InvalidForm(f"the local engine reads files, not {source.label}")
-    with _output(plan) as write, interrupts(stop.heard, stop.at_once) as asked:
+    with _open_output(plan) as write, stop_on_signals(stop or StopActions()) as stop_requested:
         for number, paths in enumerate(source.batches()):
-            if asked.is_set():
+            if stop_requested.is_set():
                 return
             records = [
                 record for path in paths for record in read_file(path, source.suffix, limits=limits)
             ]
-            found = _publish(engine, records)
-            write(number, found)
-            yield replace(_batch(number, len(records), found), quality=engine.quality().to_dict())
+            output = _publish(engine, records)
+            write(number, output)
+            summary = _summarize(number, len(records), output)
+            yield replace(summary, quality=engine.quality().to_dict())
 
 
-def _engine(plan: Plan) -> Engine:
-    """Make the engine of a plan; who it does not take is refused, and the others are served."""
-    # A run writes all letters of a batch, so none may be dropped before.
+def _engine(plan: RunPlan) -> Engine:
+    """Return an engine with the subscribers and subscriptions that it accepts."""
+    # A run writes every dead letter of a batch, so the engine must not drop any.
     limits = replace(plan.config.limits, kept_letters=UNLIMITED)
     engine = Engine(plan.config.lateness, limits=limits)
     refused = list[Problem]()
@@ -70,46 +69,46 @@ def _engine(plan: Plan) -> Engine:
     if refused:
         plan.refused.extend(refused)
         plan.folder.write_refused(plan.refused)
-        engine.dead_letters.clear()  # they are among the refused
+        engine.dead_letters.clear()  # the same records, already written to refused.jsonl
     return engine
 
 
 @contextmanager
-def _output(plan: Plan) -> Iterator[Write]:
-    """Give what writes a batch: to the store of a config, or to its folder."""
+def _open_output(plan: RunPlan) -> Iterator[WriteBatch]:
+    """Yield a function that writes a batch to the store or the folder of the sink."""
     address = plan.config.sink.store
     if address is None:
-        yield lambda number, found: _to_folder(plan.folder, number, found)
+        yield lambda number, output: _write_to_folder(plan.folder, number, output)
         return
     query = plan.folder.query
     with open_store(address.url) as store:
 
-        def append(number: int, found: Outcome) -> None:
+        def append(number: int, output: BatchOutput) -> None:
             store.notifications.append(
-                query, number, found.deliveries, late=found.late, dead=found.dead
+                query, number, output.deliveries, late=output.late, dead=output.dead
             )
 
         yield append
 
 
-def _to_folder(folder: Folder, number: int, found: Outcome) -> None:
-    folder.write_deliveries(number, found.deliveries)
-    folder.write_letters("late", number, [_late(event) for event in found.late])
-    folder.write_letters("dead_letters", number, [_letter(each) for each in found.dead])
+def _write_to_folder(folder: OutputFolder, number: int, output: BatchOutput) -> None:
+    folder.write_deliveries(number, output.deliveries)
+    folder.write_letters("late", number, [_late_form(event) for event in output.late])
+    folder.write_letters("dead_letters", number, [_dead_form(letter) for letter in output.dead])
 
 
-def _publish(engine: Engine, records: Sequence[Event | BadRecord]) -> Outcome:
-    deliveries = engine.publish_many(each for each in records if isinstance(each, Event))
-    bad = [each for each in records if isinstance(each, BadRecord)]
-    dead = [_with_form(each) for each in engine.dead_letters]
-    found = Outcome(deliveries, list(engine.late), [*bad, *dead])
+def _publish(engine: Engine, records: Sequence[Event | BadRecord]) -> BatchOutput:
+    deliveries = engine.publish_many(record for record in records if isinstance(record, Event))
+    unreadable = [record for record in records if isinstance(record, BadRecord)]
+    dead = [_with_json_record(letter) for letter in engine.dead_letters]
+    output = BatchOutput(deliveries, list(engine.late), [*unreadable, *dead])
     engine.dead_letters.clear()
     engine.late.clear()
-    return found
+    return output
 
 
-def _with_form(letter: DeadLetter) -> DeadLetter:
-    """Return a letter whose record is a form; an engine keeps objects, or short texts of them."""
+def _with_json_record(letter: DeadLetter) -> DeadLetter:
+    """Return a dead letter whose record is JSON; an engine keeps objects, or an excerpt."""
     record = letter.record
     if isinstance(record, Event | Subscriber):
         return DeadLetter(record.to_dict(), letter.reason)
@@ -118,17 +117,22 @@ def _with_form(letter: DeadLetter) -> DeadLetter:
     )
 
 
-def _batch(number: int, events: int, found: Outcome) -> Batch:
-    delivered = Counter(delivery.subscriber for delivery in found.deliveries)
-    counts = (len(found.deliveries), len(found.late), len(found.dead))
-    return Batch(number, events, *counts, delivered)
+def _summarize(number: int, events: int, output: BatchOutput) -> BatchSummary:
+    return BatchSummary(
+        number,
+        events,
+        deliveries=len(output.deliveries),
+        late=len(output.late),
+        dead=len(output.dead),
+        delivered=Counter(delivery.subscriber for delivery in output.deliveries),
+    )
 
 
-def _letter(bad: BadRecord | DeadLetter) -> Form:
-    form = bad.to_dict()
+def _dead_form(letter: BadRecord | DeadLetter) -> Form:
+    form = letter.to_dict()
     return {"record": form["record"], "reason": form["reason"]}
 
 
-def _late(event: Event) -> Form:
+def _late_form(event: Event) -> Form:
     reason = "published before the watermark"
     return {"event": event.id, "record": event.to_dict(), "reason": reason}

@@ -1,47 +1,60 @@
-"""What a run needs: the people of a config that can be served, and the folder to write to."""
+"""The inputs of a run: the valid subscribers and subscriptions of a config, and its folder."""
 
 from dataclasses import dataclass
 
-from tidings.app.check import Problem
-from tidings.app.check.config_people import enrolled, read_people
+from tidings.app.check import Audit, Problem, audit_config
 from tidings.app.config import Config, check_engine
-from tidings.app.run.output_folder import Folder
+from tidings.app.run.output_folder import OutputFolder
 from tidings.errors import InvalidForm
 from tidings.model.records import Subscription
 from tidings.policy import Subscriber
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A config with its subscribers and subscriptions read, and its folder."""
+class RunPlan:
+    """A config with its subscribers and subscriptions loaded, and its output folder."""
 
     config: Config
     subscribers: list[Subscriber]
     subscriptions: list[Subscription]
     refused: list[Problem]
-    folder: Folder
+    folder: OutputFolder
 
 
-def read_plan(config: Config) -> Plan:
-    """Read what a config names; nothing is written yet."""
+def read_plan(config: Config) -> RunPlan:
+    """Read the files that a config names, without writing anything."""
     check_engine(config)
-    found = read_people(config)
-    refused = [problem for problem in found.problems if problem.refused]
-    if not found.subscriptions:
+    audit = audit_config(config)
+    if not audit.subscriptions:
         raise InvalidForm(
-            f"no subscription in {config.subscriptions} can be used; "
-            f"`tidings check {config.path}` says why"
+            f"{config.subscriptions} holds no valid subscription; "
+            f"`tidings check {config.path}` lists the problems"
         )
-    people = enrolled(config, found)
-    return Plan(config, people, found.subscriptions, refused, Folder(config))
+    return RunPlan(
+        config,
+        _subscribers(config, audit),
+        audit.subscriptions,
+        [problem for problem in audit.problems if problem.refused],
+        OutputFolder(config),
+    )
 
 
-def make_plan(config: Config, *, fresh: bool = False) -> Plan:
-    """Read what a config names, and make its folder ready.
+def make_plan(config: Config, *, fresh: bool = False) -> RunPlan:
+    """Read the files that a config names, and prepare its output folder.
 
-    What is refused is written apart, and stops nothing else.
+    Records that are refused are written there; the run goes on without them.
     """
     plan = read_plan(config)
     plan.folder.begin(fresh=fresh)
     plan.folder.write_refused(plan.refused)
     return plan
+
+
+def _subscribers(config: Config, audit: Audit) -> list[Subscriber]:
+    """Return the listed subscribers, then the other owners with their policies in the config."""
+    listed = {subscriber.id for subscriber in audit.subscribers}
+    owners = dict.fromkeys(each.subscriber for each in audit.subscriptions)
+    policies = {owner: config.policy(owner) for owner in owners if owner not in listed}
+    return audit.subscribers + [
+        Subscriber(owner, policy) for owner, policy in policies.items() if policy is not None
+    ]

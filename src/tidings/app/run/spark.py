@@ -1,80 +1,81 @@
-"""Runs a config on Spark, going on where its last run stopped."""
+"""Runs of a config on Spark; each run resumes where the previous one stopped."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tidings.app.config import DEFAULT, Address, Config, Metrics
-from tidings.app.run.output_folder import INDEX
-from tidings.app.run.plan import Plan
-from tidings.app.run.spark_sinks import open_sink
-from tidings.app.run.stopping import Stop
-from tidings.app.run.summary import Batch
-from tidings.app.signals import interrupts
+from tidings.app.config import DEFAULT, STORE, Address, Config, Metrics
+from tidings.app.run.output_folder import INDEX, OutputFolder
+from tidings.app.run.plan import RunPlan
+from tidings.app.run.summary import BatchSummary
+from tidings.app.signals import StopActions, stop_on_signals
 from tidings.formats.event_source import SparkSource
 from tidings.formats.redaction import Hide, hider, is_secret
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.read_source import Defaults
 from tidings.model.values import parse_duration_us
-from tidings.spark import outcomes, session
+from tidings.spark import outcomes, parquet_sink, session
 from tidings.spark.inputs import Subscribers, Subscriptions
 from tidings.spark.ops.metrics import Export, Ledger, json_file, prometheus_file
 from tidings.spark.ops.progress import Progress, watch_outcomes
-from tidings.spark.ops.query_control import Gate, follow, logical_plan, start, tear_away
-from tidings.spark.sinks.count_outcomes import Tally, tally
+from tidings.spark.ops.query_control import Gate, Write, follow, logical_plan, start, tear_away
+from tidings.spark.sinks.count_outcomes import Tally, read_outcomes, tally
+from tidings.spark.sinks.parquet import Written
+from tidings.spark.sinks.spark_format import format_sink
+from tidings.spark.sinks.store import store_sink
 from tidings.spark.sources.read_stream import read_stream
 from tidings.store import open_store
 
-Wanted = tuple[Subscriptions, Subscribers]
+MatchInputs = tuple[Subscriptions, Subscribers]
 NAMED: Final = 1_000
-"""Of more subscribers than that, deliveries are not counted one by one."""
+"""With more subscribers than this, deliveries are not counted per subscriber."""
 
 
 @dataclass(frozen=True)
-class Sketch:
-    """What a run would do: the columns of its source, and Spark's plan."""
+class SparkDryRun:
+    """The columns of a source and Spark's plan of a run that is not started."""
 
     columns: tuple[tuple[str, str], ...]
     plan: str
 
 
-def run_spark(plan: Plan, stop: Stop | None = None) -> Iterator[Batch]:
-    """Run what is new in the source; give what came of each batch when it is written."""
-    with wanted_by(plan) as wanted:
-        yield from _run(plan, wanted, stop or Stop())
+def run_spark(plan: RunPlan, stop: StopActions | None = None) -> Iterator[BatchSummary]:
+    """Run the new events of the source; yield the summary of each batch after it is written."""
+    with match_inputs(plan) as inputs:
+        yield from _run(plan, inputs, stop or StopActions())
 
 
-def _run(plan: Plan, wanted: Wanted, stop: Stop) -> Iterator[Batch]:
+def _run(plan: RunPlan, inputs: MatchInputs, stop: StopActions) -> Iterator[BatchSummary]:
     spark, config = _session(plan.config), plan.config
-    found = watch_outcomes(_outcomes(plan, _publications(spark, config), wanted))
-    tallies: dict[int, Tally] = {}
+    stream = watch_outcomes(_outcomes(plan, _publications(spark, config), inputs))
+    counts: dict[int, Tally] = {}
 
-    def note(number: int, batch: Any) -> None:
-        tallies[number] = tally(batch, by_name=len(plan.subscribers) <= NAMED)
+    def count_batch(number: int, batch: Any) -> None:
+        counts[number] = tally(batch, by_name=len(plan.subscribers) <= NAMED)
 
-    def at_once() -> None:
+    def abort() -> None:
         tear_away(spark)
-        stop.at_once()
+        stop.on_abort()
 
     ledger = _ledger(config.metrics)
-    with interrupts(stop.heard, at_once) as wish:
-        gate = Gate(open_sink(plan, note), wish)
+    with stop_on_signals(StopActions(stop.on_request, abort)) as stop_requested:
+        gate = Gate(open_sink(plan, count_batch), stop_requested)
         every = parse_duration_us(config.trigger) if config.endless else None
-        running = start(
-            found.writeStream.queryName(plan.folder.query), gate, plan.folder.checkpoint, every
+        query = start(
+            stream.writeStream.queryName(plan.folder.query), gate, plan.folder.checkpoint, every
         )
-        sums = Sums()
-        for progress in follow(running, hider_of_config(config)):
+        quality = RunningQuality()
+        for progress in follow(query, hider_of_config(config)):
             ledger.tell(plan.folder.query, progress)
-            counted = tallies.pop(progress.batch)
-            sums.add(counted)
-            yield _batch(progress, counted, sums)
+            batch_counts = counts.pop(progress.batch)
+            quality.add(batch_counts)
+            yield _summarize(progress, batch_counts, quality)
 
 
 @contextmanager
-def wanted_by(plan: Plan) -> Iterator[Wanted]:
-    """Give who wants what: as it was read, or in a folder that follows the changes of a store."""
+def match_inputs(plan: RunPlan) -> Iterator[MatchInputs]:
+    """Yield subscriptions and subscribers: those of files, or an index that follows a store."""
     address, config = plan.config.subscriptions, plan.config
     if not isinstance(address, Address):
         yield plan.subscriptions, plan.subscribers
@@ -89,49 +90,50 @@ def wanted_by(plan: Plan) -> Iterator[Wanted]:
 
 
 @dataclass
-class Sums:
-    """How good the deliveries of a run are so far; `ts.evaluate` tells more of what is written."""
+class RunningQuality:
+    """The quality of all deliveries so far; `ts.evaluate` computes more from the written ones."""
 
     matches: int = 0
     delivered: int = 0
-    scores: float = 0.0
-    ranks: float = 0.0
+    score_sum: float = 0.0
+    rank_sum: float = 0.0
 
-    def add(self, counted: Tally) -> None:
-        """Take a batch in."""
-        self.matches += counted.matches
-        self.delivered += counted.deliveries
-        self.scores += counted.scores
-        self.ranks += counted.ranks
+    def add(self, counts: Tally) -> None:
+        """Add a batch."""
+        self.matches += counts.matches
+        self.delivered += counts.deliveries
+        self.score_sum += counts.scores
+        self.rank_sum += counts.ranks
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the figures as `Engine.quality` names them."""
+        """Return the figures under the names of `Engine.quality`."""
         return {
             "matches": self.matches,
             "delivered": self.delivered,
             "share": self.delivered / self.matches if self.matches else None,
-            "mean_score": self.scores / self.matches if self.matches else None,
-            "mean_rank": self.ranks / self.delivered if self.delivered else None,
+            "mean_score": self.score_sum / self.matches if self.matches else None,
+            "mean_rank": self.rank_sum / self.delivered if self.delivered else None,
         }
 
 
-def sketch(plan: Plan) -> Sketch:
-    """Read the schema of the source and make Spark's plan; no query is started."""
+def dry_run(plan: RunPlan) -> SparkDryRun:
+    """Read the schema of the source and compute Spark's plan without starting a query."""
     publications = _publications(_session(plan.config), plan.config)
-    found = _outcomes(plan, publications, (plan.subscriptions, plan.subscribers))
-    columns = tuple((each.name, each.dataType.simpleString()) for each in publications.schema)
-    return Sketch(columns, hider_of_config(plan.config)(logical_plan(found)))
+    stream = _outcomes(plan, publications, (plan.subscriptions, plan.subscribers))
+    columns = tuple((field.name, field.dataType.simpleString()) for field in publications.schema)
+    return SparkDryRun(columns, hider_of_config(plan.config)(logical_plan(stream)))
 
 
 def hider_of_config(config: Config) -> Hide:
-    """Return a function that hides all secrets of a config in a text."""
+    """Return a function that redacts every secret of a config in a text."""
     source = config.source.options if isinstance(config.source, SparkSource) else {}
-    options = (source, config.sink.options, config.settings)
-    found = [value for each in options for key, value in each.items() if is_secret(key)]
-    addresses = (config.subscriptions, config.sink.store)
-    for address in addresses:
-        found += address.secrets if isinstance(address, Address) else ()
-    return hider(found)
+    option_tables = (source, config.sink.options, config.settings)
+    secrets = [
+        value for options in option_tables for key, value in options.items() if is_secret(key)
+    ]
+    for address in (config.subscriptions, config.sink.store):
+        secrets += address.secrets if isinstance(address, Address) else ()
+    return hider(secrets)
 
 
 def _publications(spark: Any, config: Config) -> Any:
@@ -142,10 +144,10 @@ def _session(config: Config) -> Any:
     return session(f"tidings {config.path.stem}", master=config.master, settings=config.settings)
 
 
-def _outcomes(plan: Plan, publications: Any, wanted: Wanted) -> Any:
+def _outcomes(plan: RunPlan, publications: Any, inputs: MatchInputs) -> Any:
     return outcomes(
         publications,
-        *wanted,
+        *inputs,
         lateness=plan.config.lateness,
         future=plan.config.allowed_future,
         buckets=plan.config.buckets,
@@ -154,7 +156,7 @@ def _outcomes(plan: Plan, publications: Any, wanted: Wanted) -> Any:
 
 
 def _ledger(metrics: Metrics) -> Ledger:
-    """Give what writes the metrics of a config."""
+    """Return a writer of the metrics files that a config names."""
     exports: list[Export] = []
     if metrics.prometheus is not None:
         exports.append(prometheus_file(metrics.prometheus))
@@ -163,14 +165,55 @@ def _ledger(metrics: Metrics) -> Ledger:
     return Ledger(*exports)
 
 
-def _batch(progress: Progress, counted: Tally, sums: Sums) -> Batch:
-    return Batch(
+def _summarize(progress: Progress, counts: Tally, quality: RunningQuality) -> BatchSummary:
+    return BatchSummary(
         progress.batch,
         progress.events,
-        counted.deliveries,
-        counted.late,
-        counted.dead,
-        counted.delivered,
+        counts.deliveries,
+        counts.late,
+        counts.dead,
+        counts.delivered,
         progress.to_dict(),
-        sums.to_dict(),
+        quality.to_dict(),
     )
+
+
+def open_sink(plan: RunPlan, on_written: Written) -> Write:
+    """Return the function that writes a batch to the sink and then calls `on_written`."""
+    sink, folder = plan.config.sink, plan.folder
+    if sink.format == STORE and sink.store is not None:
+        return store_sink(sink.store.url, folder.query, on_written)
+    if sink.format == "jsonl":
+        return _json_lines_sink(folder, on_written)
+    if sink.format == "parquet":
+        return parquet_sink(folder.path, on_written)
+
+    def write_rest(number: int, batch: Any) -> None:
+        _write_letters(folder, number, batch.where("kind in ('late', 'dead')").toArrow())
+        on_written(number, batch)
+
+    return format_sink(sink.format, sink.options, sink.select, write_rest)
+
+
+def _json_lines_sink(folder: OutputFolder, on_written: Written) -> Write:
+    """Return a function that writes JSON Lines from this process, as a local run does."""
+
+    def write(batch: Any, number: int) -> None:
+        batch.persist()
+        try:
+            table = batch.toArrow()
+            folder.write_deliveries(number, read_outcomes(table).deliveries)
+            _write_letters(folder, number, table)
+            on_written(number, batch)
+        finally:
+            batch.unpersist()
+
+    return write
+
+
+def _write_letters(folder: OutputFolder, number: int, table: Any) -> None:
+    """Write the late events and dead letters of a batch in the form of a local run."""
+    rows = read_outcomes(table)
+    late = [{**letter.to_dict(), "event": event} for event, letter in rows.late.items()]
+    folder.write_letters("late", number, late)
+    folder.write_letters("dead_letters", number, [letter.to_dict() for letter in rows.dead])

@@ -1,20 +1,20 @@
-"""What a run did: batch by batch, and in all."""
+"""The results of a run: one summary per batch, and the totals."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidings.app.run.plan import Plan
+from tidings.app.run.plan import RunPlan
 
 
 @dataclass(frozen=True)
-class Batch:
-    """What came of one batch of events: deliveries, late events, dead letters.
+class BatchSummary:
+    """The counts of one batch.
 
-    `delivered` says how many each subscriber got, unless there are too many to name. `measures` are
-    further figures of the engine: speed, lag, state. `quality` tells how good all deliveries of the
-    run are by then, as far as the engine measures it.
+    `delivered` counts deliveries per subscriber, and is empty when there are too many subscribers.
+    `measures` holds further figures of the engine: throughput, lag, size of the state. `quality`
+    describes all deliveries of the run so far, as far as the engine measures it.
     """
 
     number: int
@@ -27,7 +27,7 @@ class Batch:
     quality: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form, without names."""
+        """Return the JSON form, without the counts per subscriber."""
         return {
             **self.measures,
             "batch": self.number,
@@ -39,46 +39,51 @@ class Batch:
         }
 
 
-@dataclass(frozen=True)
-class Account:
-    """What came of all batches of a run, and of the records that it refused at its start."""
+@dataclass
+class RunSummary:
+    """The totals of all batches of a run so far."""
 
-    plan: Plan
-    batches: int
-    events: int
-    deliveries: int
-    delivered: Mapping[str, int]
-    late: int
-    dead: int
-    quality: Mapping[str, Any]
-    seconds: float
+    plan: RunPlan
+    batches: int = 0
+    events: int = 0
+    deliveries: int = 0
+    late: int = 0
+    dead: int = 0
+    delivered: Counter[str] = field(default_factory=Counter)
+    last: BatchSummary | None = None
+    seconds: float = 0.0
 
     @classmethod
-    def of(cls, plan: Plan, batches: Sequence[Batch], seconds: float) -> "Account":
+    def of(cls, plan: RunPlan, batches: Iterable[BatchSummary], seconds: float) -> "RunSummary":
         """Sum up the batches of a run."""
-        delivered: Counter[str] = Counter()
+        summary = cls(plan, seconds=seconds)
         for batch in batches:
-            delivered.update(batch.delivered)
-        return cls(
-            plan=plan,
-            batches=len(batches),
-            events=sum(batch.events for batch in batches),
-            deliveries=sum(batch.deliveries for batch in batches),
-            delivered=dict(sorted(delivered.items())),
-            late=sum(batch.late for batch in batches),
-            dead=sum(batch.dead for batch in batches),
-            quality=batches[-1].quality if batches else {},
-            seconds=seconds,
-        )
+            summary.add(batch)
+        return summary
+
+    def add(self, batch: BatchSummary) -> None:
+        """Add a batch to the totals."""
+        self.batches += 1
+        self.events += batch.events
+        self.deliveries += batch.deliveries
+        self.late += batch.late
+        self.dead += batch.dead
+        self.delivered.update(batch.delivered)
+        self.last = batch
+
+    @property
+    def quality(self) -> Mapping[str, Any]:
+        """The quality of all deliveries, as measured at the end of the last batch."""
+        return self.last.quality if self.last else {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form."""
+        """Return the JSON form."""
         return {
             "engine": self.plan.config.engine,
             "batches": self.batches,
             "events": self.events,
             "deliveries": self.deliveries,
-            "subscribers": dict(self.delivered),
+            "subscribers": dict(sorted(self.delivered.items())),
             "late": self.late,
             "dead_letters": self.dead,
             "quality": dict(self.quality),

@@ -1,0 +1,228 @@
+"""Audits of record files: keep the valid records with their locations, list the problems.
+
+`tidings check` prints the problems; a run uses the valid records.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from tidings.app.config import Address, Config
+from tidings.errors import TidingsError
+from tidings.formats import files
+from tidings.formats.arrow_by_row import BadRecord
+from tidings.model.limits import TRUSTED, Limits
+from tidings.model.records import Subscription
+from tidings.policy import Subscriber
+from tidings.store import CatalogueEntry, open_store
+from tidings.store.records import Record
+
+READERS: Final[dict[str, Callable[..., Iterator[Any]]]] = {
+    "events": files.read_events,
+    "subscriptions": files.read_subscriptions,
+    "subscribers": files.read_subscribers,
+}
+_LINES: Final = (".jsonl", ".ndjson")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A problem and its location: `line` is a line of JSON Lines, otherwise a record number.
+
+    A run ignores records that are `refused`; it uses the others, though hardly as intended.
+    """
+
+    path: Path
+    reason: str
+    line: int | None = None
+    id: str | None = None
+    refused: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        optional = {"line": self.line, "id": self.id}
+        present = {name: value for name, value in optional.items() if value is not None}
+        return {"file": str(self.path), **present, "reason": self.reason}
+
+
+@dataclass(frozen=True)
+class CheckedFile:
+    """A file that was read: its kind, and its number of records, valid or not."""
+
+    path: Path
+    kind: str
+    records: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {"file": str(self.path), "kind": self.kind, "records": self.records}
+
+
+@dataclass(frozen=True)
+class LocatedRecord:
+    """A valid record and its location; events are counted but not kept."""
+
+    path: Path
+    line: int
+    record: Any
+
+
+def location(path: Path, line: int | None) -> str:
+    """Return the location of a record in a form that editors understand.
+
+    >>> location(Path("events.jsonl"), 7), location(Path("events.csv"), 7)
+    ('events.jsonl:7', 'events.csv, record 7')
+    """
+    if line is None:
+        return str(path)
+    return f"{path}:{line}" if path.suffix.lower() in _LINES else f"{path}, record {line}"
+
+
+class Audit:
+    """The valid records of files that belong together, and the problems of the others."""
+
+    def __init__(self, limits: Limits = TRUSTED) -> None:
+        self._limits = limits
+        self.problems: list[Problem] = []
+        self.checked: list[CheckedFile] = []
+        self._records: dict[str, dict[str, LocatedRecord]] = {kind: {} for kind in READERS}
+        self._refused: set[tuple[str, str]] = set()
+
+    @property
+    def subscriptions(self) -> list[Subscription]:
+        """The valid subscriptions."""
+        return [located.record for located in self._records["subscriptions"].values()]
+
+    @property
+    def subscribers(self) -> list[Subscriber]:
+        """The valid subscribers."""
+        return [located.record for located in self._records["subscribers"].values()]
+
+    def read(self, path: Path, kind: str, records: Iterable[Any] | None = None) -> None:
+        """Read a file, or `records` in its stead; the second use of an id is a problem."""
+        number = 0
+        try:
+            if records is None:
+                records = READERS[kind](path, limits=self._limits)
+            for line, record in _numbered(path, records):
+                number += 1
+                self._add(path, kind, line, record)
+        except TidingsError as error:
+            self.problems.append(Problem(path, str(error).removeprefix(f"{path}: ")))
+        self.checked.append(CheckedFile(path, kind, number))
+
+    def _add(self, path: Path, kind: str, line: int, record: Any) -> None:
+        records = self._records[kind]
+        if isinstance(record, BadRecord):
+            self._refuse(path, kind, record)
+        elif record.id in records:
+            first = location(records[record.id].path, records[record.id].line)
+            reason = f"{kind[:-1]} {record.id}: the id is already used in {first}"
+            self.problems.append(Problem(path, reason, line, record.id))
+        else:
+            records[record.id] = LocatedRecord(path, line, None if kind == "events" else record)
+
+    def _refuse(self, path: Path, kind: str, bad: BadRecord) -> None:
+        value = bad.record.get("id")
+        record_id = value if isinstance(value, str) else None
+        is_text = path.suffix.lower() in _LINES and set(bad.record) == {"text"}
+        reason = f"invalid JSON: {bad.reason}" if is_text else bad.reason
+        self.problems.append(Problem(path, reason, bad.position, record_id))
+        if record_id is not None:
+            self._refused.add((kind, record_id))
+
+    def refuse_orphans(self, has_policy: Callable[[str], bool], sources: str) -> None:
+        """Refuse subscriptions whose subscriber is neither listed nor has a policy elsewhere.
+
+        `sources` names the files in which subscribers were looked up.
+        """
+        subscribers, subscriptions = self._records["subscribers"], self._records["subscriptions"]
+        for name, located in list(subscriptions.items()):
+            owner = located.record.subscriber
+            if owner not in subscribers and not has_policy(owner):
+                why = f"subscriber {owner} is not in {sources}"
+                if ("subscribers", owner) in self._refused:
+                    why = f"subscriber {owner} was refused"
+                reason = f"subscription {name}: {why}"
+                self.problems.append(Problem(located.path, reason, located.line, name))
+                del subscriptions[name]
+
+    def check_preferences(self) -> None:
+        """Report preferences over unknown subscriptions and over those of other subscribers."""
+        owners = {subscription.id: subscription.subscriber for subscription in self.subscriptions}
+        for name, located in self._records["subscribers"].items():
+            preferred = dict.fromkeys(each for pair in located.record.prefers for each in pair)
+            for reason in _preference_problems(name, preferred, owners):
+                problem = Problem(located.path, reason, located.line, name, refused=False)
+                self.problems.append(problem)
+
+
+def _preference_problems(
+    subscriber: str, preferred: Iterable[str], owners: Mapping[str, str]
+) -> Iterator[str]:
+    for name in preferred:
+        if name not in owners:
+            yield f"subscriber {subscriber}: prefers names unknown subscription {name}"
+        elif owners[name] != subscriber:
+            yield f"subscriber {subscriber}: prefers names {name}, which belongs to {owners[name]}"
+
+
+def _numbered(path: Path, records: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    """Yield each record with its line or number.
+
+    Only bad records carry a position; the valid ones take the remaining positions in order.
+    """
+    positions = _nonempty_lines(path) if path.suffix.lower() in _LINES else count(1)
+    bad_positions = set()
+    for record in records:
+        if isinstance(record, BadRecord):
+            bad_positions.add(record.position)
+            yield record.position, record
+        else:
+            yield next(each for each in positions if each not in bad_positions), record
+
+
+def _nonempty_lines(path: Path) -> Iterator[int]:
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield number
+
+
+def audit_config(config: Config) -> Audit:
+    """Read the subscribers and subscriptions of a config; refuse subscriptions without owner."""
+    audit = Audit(config.limits)
+    if isinstance(config.subscriptions, Address):
+        _read_store(config.subscriptions, audit, config.limits)
+    else:
+        if config.subscribers is not None:
+            audit.read(config.subscribers, "subscribers")
+        audit.read(config.subscriptions, "subscriptions")
+    sources = f"{config.subscriber_list} or [policies] of {config.path}"
+    audit.refuse_orphans(lambda owner: config.policy(owner) is not None, sources)
+    return audit
+
+
+def _read_store(address: Address, audit: Audit, limits: Limits) -> None:
+    """Read one version of a store."""
+    kinds: dict[str, list[CatalogueEntry]] = {"subscriber": [], "subscription": []}
+    with open_store(address.url) as store:
+        for entry in store.history.as_of():
+            kinds[entry.kind].append(entry)
+    for kind, entries in kinds.items():
+        audit.read(Path(address.shown), f"{kind}s", _load_entries(entries, limits))
+
+
+def _load_entries(
+    entries: Iterable[CatalogueEntry], limits: Limits
+) -> Iterator[Record | BadRecord]:
+    for number, entry in enumerate(entries, start=1):
+        try:
+            record = entry.load(limits)
+        except TidingsError as error:
+            yield BadRecord(entry.form or {}, str(error), number)
+        else:
+            if record is not None:
+                yield record
