@@ -1,4 +1,4 @@
-"""Quality of whole DataFrames: what the engine measures of the same stream."""
+"""The quality of DataFrames equals the quality that the engine measures for the same stream."""
 
 import pyarrow as pa
 import pytest
@@ -16,7 +16,7 @@ from tidings.formats.arrow import (
     read_events,
 )
 from tidings.rank.matcher import Matcher
-from tidings.spark.analysis.evaluate import APART, apart
+from tidings.spark.analysis.evaluate import DISTANCES, sum_distances
 from tidings.testing import workload
 
 WORK = workload(seed=5, events=60)
@@ -40,8 +40,8 @@ def streamed() -> tuple[Engine, list[Delivery], list[Match]]:
 def frames(spark: SparkSession) -> tuple[Engine, DataFrame, DataFrame, DataFrame]:
     engine, deliveries, matches = streamed()
     tables = (deliveries_to_table(deliveries), matches_to_table(matches))
-    found = [spark.createDataFrame(table) for table in (*tables, events_to_table(WORK.events))]
-    return (engine, found[0], found[1], found[2])
+    delivered, matched = (spark.createDataFrame(table) for table in tables)
+    return (engine, delivered, matched, spark.createDataFrame(events_to_table(WORK.events)))
 
 
 @pytest.mark.spark
@@ -55,23 +55,24 @@ def test_all_figures_are_those_of_the_engine(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_each_subscriber_is_measured_alone(spark: SparkSession) -> None:
+def test_figures_by_subscriber_are_those_of_its_own_stream(spark: SparkSession) -> None:
     _, deliveries, matches, events = frames(spark)
     _, sent, matched = streamed()
     rows = ts.evaluate(deliveries, matches, events).collect()
-    assert {row.subscriber for row in rows} == {each.subscriber for each in matched}
-    by_id = {each.id: each for each in WORK.events}
+    assert {row.subscriber for row in rows} == {match.subscriber for match in matched}
+    by_id = {event.id: event for event in WORK.events}
     for row in rows:
         alone = Quality()
-        alone.matched(each for each in matched if each.subscriber == row.subscriber)
-        alone.delivered((each for each in sent if each.subscriber == row.subscriber), by_id.get)
+        alone.matched(match for match in matched if match.subscriber == row.subscriber)
+        received = [delivery for delivery in sent if delivery.subscriber == row.subscriber]
+        alone.delivered(received, by_id.get)
         expected = alone.report().to_dict()
         for name in FIGURES:
             assert row[name] == pytest.approx(expected[name]), (row.subscriber, name)
 
 
 @pytest.mark.spark
-def test_an_event_that_was_published_twice_is_delivered_once(spark: SparkSession) -> None:
+def test_an_event_published_twice_counts_as_one_delivery(spark: SparkSession) -> None:
     _, deliveries, matches, _ = frames(spark)
     once = ts.evaluate(deliveries, matches, by=None).collect()[0]
     twice = ts.evaluate(deliveries, matches.union(matches), by=None).collect()[0]
@@ -80,7 +81,7 @@ def test_an_event_that_was_published_twice_is_delivered_once(spark: SparkSession
 
 
 @pytest.mark.spark
-def test_nothing_delivered_and_no_attributes(spark: SparkSession) -> None:
+def test_figures_without_deliveries_or_publications_are_null(spark: SparkSession) -> None:
     _, deliveries, matches, _ = frames(spark)
     row = ts.evaluate(deliveries.limit(0), matches, by=None).collect()[0]
     assert (row.delivered, row.share, row.coverage) == (0, 0.0, 0.0)
@@ -89,14 +90,14 @@ def test_nothing_delivered_and_no_attributes(spark: SparkSession) -> None:
         ts.evaluate(deliveries, matches, span=1)
 
 
-def test_distances_are_added_up_across_batches() -> None:
+def test_distances_are_summed_across_batches() -> None:
     events = [Event(f"e{i}", {"genre": genre}, i) for i, genre in enumerate("xyxx")]
     table = events_to_table(events)
     table = table.append_column("_subscriber", pa.array(["a", "a", "a", "b"]))
-    table = table.append_column("_turn", pa.array([1, 2, 3, 1]))
+    table = table.append_column("_sequence", pa.array([1, 2, 3, 1]))
     batches = [table.slice(0, 2).to_batches()[0], table.slice(2).to_batches()[0]]
-    found = pa.Table.from_batches(apart(batches, read_events, span=10), APART).to_pylist()
-    assert found == [
-        {"subscriber": "a", "apart": 2 * Overlap().between(*events[:2]), "pairs": 3},
-        {"subscriber": "b", "apart": 0.0, "pairs": 0},
+    sums = pa.Table.from_batches(sum_distances(batches, read_events, span=10), DISTANCES)
+    assert sums.to_pylist() == [
+        {"subscriber": "a", "distances": 2 * Overlap().between(*events[:2]), "pairs": 3},
+        {"subscriber": "b", "distances": 0.0, "pairs": 0},
     ]

@@ -1,4 +1,4 @@
-"""The votes of LSH in slices: whatever the split into batches, the winners of one machine."""
+"""LSH votes in slices have the winners of one machine, for any split into batches."""
 
 from typing import Any
 
@@ -16,15 +16,15 @@ from tidings.spark.analysis.lsh_votes import (
     BEST,
     COUNTS,
     SLICE,
-    Who,
-    ballots,
-    counted,
-    packed,
-    summed,
+    CandidateColumns,
+    ballot_rows,
+    count_rows,
+    pack_rows,
+    sum_votes,
 )
 
 LSH = MaxDivRelLsh(tables=3, rows=2)
-PEOPLE = st.lists(
+CANDIDATES = st.lists(
     st.tuples(
         st.sampled_from([0.0, -0.0, 0.5, 1.0]),
         st.integers(0, 2),
@@ -33,67 +33,64 @@ PEOPLE = st.lists(
     min_size=1,
     max_size=12,
 )
+TABLE_OFFSETS = np.array([0, 1000, 2000], np.uint64)
+"""Added to the keys, so that keys of different tables differ."""
 
 
 def by_slice(table: pa.Table) -> list[pa.Table]:
     numbers = np.array(table.column(SLICE).to_pylist())
-    return [table.filter(pa.array(numbers == each)) for each in np.unique(numbers)]
+    return [table.filter(pa.array(numbers == number)) for number in np.unique(numbers)]
 
 
-def elected(crowd: Any, splits: int, k: int) -> list[dict[str, Any]]:
-    """Send candidates through the slices, some at a time; give those that come out."""
+def votes_in_slices(candidates: Any, splits: int, k: int) -> list[dict[str, Any]]:
+    """Run both shuffles by hand, with the candidates in some batches."""
     rows = list[dict[str, Any]]()
-    for part in range(splits):
-        some = [(f"e{n:02d}", *each) for n, each in enumerate(crowd) if n % splits == part]
-        if some:
-            ids, ranks, us, keys = zip(*some, strict=True)
-            who = Who(pa.array(ids), pa.array(us, pa.int64()), pa.array(ranks).cast(pa.float64()))
-            who = who._replace(ranks=pa.array([rank + 0.0 for rank in ranks]))
-            rows += ballots(who, np.array(keys, np.uint64) + TABLES)
-    sent = packed(rows, BALLOTS)
-    told = packed((row for each in by_slice(sent) for row in counted(each, k)), COUNTS)
-    found = pa.concat_tables([summed(each, k) for each in by_slice(told)])
-    return list(found.cast(BEST).to_pylist())
+    for split in range(splits):
+        batch = [(f"e{n:02d}", *row) for n, row in enumerate(candidates) if n % splits == split]
+        if batch:
+            ids, ranks, us, keys = zip(*batch, strict=True)
+            columns = CandidateColumns(
+                pa.array(ids), pa.array(us, pa.int64()), pa.array([rank + 0.0 for rank in ranks])
+            )
+            rows += ballot_rows(columns, np.array(keys, np.uint64) + TABLE_OFFSETS)
+    ballots = pack_rows(rows, BALLOTS)
+    counts = pack_rows((row for table in by_slice(ballots) for row in count_rows(table, k)), COUNTS)
+    best = pa.concat_tables([sum_votes(table, k) for table in by_slice(counts)])
+    return list(best.cast(BEST).to_pylist())
 
 
-TABLES = np.array([0, 1000, 2000], np.uint64)
-"""Keys of different tables are different."""
-
-
-@given(PEOPLE, st.integers(1, 4), st.integers(1, 6))
-def test_the_winners_are_those_of_one_machine(crowd: Any, splits: int, k: int) -> None:
-    events = [Event(f"e{n:02d}", {}, us / 1e6) for n, (_, us, _) in enumerate(crowd)]
-    given_ = [Candidate(each, rank, rank) for each, (rank, *_) in zip(events, crowd, strict=True)]
-    apart = np.array([keys for *_, keys in crowd], np.uint64) + TABLES
-    ranks, keys = ranks_and_keys(given_)
-    due = [events[n].id for n in LSH.pick(ranks, keys, order_of(events), apart, k).tolist()]
-    found = elected(crowd, splits, k)
-    assert max(row["size"] for row in found) == len(crowd)
+@given(CANDIDATES, st.integers(1, 4), st.integers(1, 6))
+def test_winners_are_those_of_one_machine(rows: Any, splits: int, k: int) -> None:
+    events = [Event(f"e{n:02d}", {}, us / 1e6) for n, (_, us, _) in enumerate(rows)]
+    candidates = [Candidate(event, row[0], row[0]) for event, row in zip(events, rows, strict=True)]
+    bands = np.array([keys for *_, keys in rows], np.uint64) + TABLE_OFFSETS
+    ranks, keys = ranks_and_keys(candidates)
+    picked = LSH.pick(ranks, keys, order_of(events), bands, k)
+    votes = votes_in_slices(rows, splits, k)
+    assert max(row["size"] for row in votes) == len(rows)
     best = sorted(
-        (row for row in found if row["votes"] or len(crowd) < k),
+        (row for row in votes if row["votes"] or len(rows) < k),
         key=lambda row: (
-            -row["votes"] if len(crowd) >= k else 0,
+            -row["votes"] if len(rows) >= k else 0,
             -row["rank"],
             -row["published_us"],
             row["id"],
         ),
     )
-    assert [row["id"] for row in best[:k]] == due
+    assert [row["id"] for row in best[:k]] == [events[n].id for n in picked.tolist()]
 
 
-def test_rows_are_few_and_nobody_is_missing_from_the_first_slice() -> None:
-    who = Who(pa.array(["a", "b"]), pa.array([1, 1]), pa.array([0.5, 0.7]))
+def test_a_slice_without_keys_gets_no_row_except_the_first_which_gets_all_candidates() -> None:
+    columns = CandidateColumns(pa.array(["a", "b"]), pa.array([1, 1]), pa.array([0.5, 0.7]))
     keys = np.array([[8 + 1, 16 + 1], [8 + 1, 24 + 2]], np.uint64)
-    first, second, third = ballots(who, keys)
+    first, second, third = ballot_rows(columns, keys)
     assert (first[SLICE], len(first["ids"]), first["keys"]) == (0, 2, b"")
     assert second[SLICE] == 1
     assert np.frombuffer(second["keys"], np.uint64).tolist() == [9, 17]
-    assert [second["ids"][n].as_py() for n in np.frombuffer(second["owners"], np.int32)] == [
-        "b",
-        "a",
-    ]
+    owners = np.frombuffer(second["owners"], np.int32)
+    assert [second["ids"][owner].as_py() for owner in owners] == ["b", "a"]
     assert np.frombuffer(third["keys"], np.uint64).tolist() == [26]
 
 
-def test_no_rows_are_a_table_without_rows() -> None:
-    assert packed([], COUNTS).num_rows == 0
+def test_no_rows_make_an_empty_table() -> None:
+    assert pack_rows([], COUNTS).num_rows == 0

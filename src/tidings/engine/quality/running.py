@@ -1,6 +1,6 @@
-"""How good deliveries are, beside all that plain publish/subscribe would have sent.
+"""Running quality of deliveries, compared with everything plain publish/subscribe would have sent.
 
-Running sums, a few operations a match or delivery: cheap enough to be always on.
+Running sums, a few operations per match or delivery: cheap enough to be always on.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,17 +16,18 @@ from tidings.model.values import SECOND_US
 
 Lookup = Callable[[str], Event | None]
 _STRAY: Final = 64
+"""Served subscriptions that were never matched, beyond which they are looked for."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured; a mean over nothing is None.
+    """The figures measured so far; a mean over nothing is None.
 
-    `share` of the matches were delivered. `mean_score` is that of all matches, `mean_rank` that of
-    the deliveries. `mean_age_s` is how old events were when they were delivered (freshness).
-    `diversity` is that of sets (PREF Def. 8): the mean distance between deliveries to the same
-    subscriber, of those less than `SPAN` deliveries apart. `coverage` is the share of subscriptions
-    with a match that got a delivery.
+    `share` is the share of matches that were delivered, `mean_score` the mean over all matches,
+    `mean_rank` the mean over the deliveries. `mean_age_s` is the age of events at delivery
+    (freshness). `diversity` is that of sets (PREF Def. 8): the mean distance between deliveries to
+    the same subscriber that are less than `SPAN` deliveries apart. `coverage` is the share of
+    subscriptions with a match that received a delivery.
     """
 
     matches: int
@@ -39,19 +40,19 @@ class Report:
     coverage: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form."""
+        """Return the JSON form."""
         return dict(vars(self))
 
 
-class Mean:
-    """A mean that grows."""
+class RunningMean:
+    """A mean over the values added so far."""
 
     def __init__(self) -> None:
         self._sum = 0.0
         self.count = 0
 
     def add(self, value: float, count: int = 1) -> None:
-        """Take one more value in, or the sum of so many."""
+        """Add one value, or the sum of `count` values."""
         self._sum += value
         self.count += count
 
@@ -62,7 +63,7 @@ class Mean:
 
 
 class Quality:
-    """Measures a stream as it goes by: matches first, then what was delivered of them.
+    """Measures a stream: its matches first, then their deliveries.
 
     >>> quality = Quality()
     >>> event = Event("e1", {"genre": "drama"}, published_at=0)
@@ -76,63 +77,64 @@ class Quality:
 
     def __init__(self, distance: Distance | None = None, span: int = SPAN) -> None:
         self._sets = make_set_diversity(distance or Overlap(), span)
-        self._scores, self._ranks, self._ages = (Mean() for _ in range(3))
+        self._scores, self._ranks, self._ages = (RunningMean() for _ in range(3))
         self._matched: set[str] = set()
         self._served: set[str] = set()
-        self._gone_matched = self._gone_served = 0
+        self._removed_matched = self._removed_served = 0
 
     def matched(self, matches: Iterable[Match]) -> None:
-        """Take matches in."""
+        """Add matches."""
         for match in matches:
             self._scores.add(match.score)
             self.wanted(match.matched)
 
     def matched_rows(self, scores: Float64s) -> None:
-        """Take matches in as an array of their scores; `wanted` tells which subscriptions."""
+        """Add matches as an array of their scores; `wanted` adds their subscriptions."""
         self._scores.add(float(scores.sum()), len(scores))
 
     def wanted(self, subscriptions: Iterable[str]) -> None:
-        """Note that subscriptions matched; once is enough."""
+        """Record that subscriptions matched; repeated calls have no effect."""
         self._matched.update(subscriptions)
 
     def delivered(self, deliveries: Iterable[Delivery], event_of: Lookup) -> None:
-        """Take deliveries in; age and diversity are measured of events that can be looked up."""
-        sums, name, event = [0.0, 0, 0, 0], "", None
-        for each in deliveries:
-            sums[0] += each.rank
-            sums[1] += 1
-            self._served.update(each.matched)
-            if each.event != name:  # most deliveries of a call are of one event
-                name, event = each.event, event_of(each.event)
+        """Add deliveries; age and diversity are measured for events that can be looked up."""
+        ranks, count, ages_us, aged = 0.0, 0, 0, 0
+        event_id, event = "", None
+        for delivery in deliveries:
+            ranks += delivery.rank
+            count += 1
+            self._served.update(delivery.matched)
+            if delivery.event != event_id:  # most deliveries of a call are of one event
+                event_id, event = delivery.event, event_of(delivery.event)
             if event is not None:
-                sums[2] += each.delivered_us - event.published_us
-                sums[3] += 1
-                self._sets.add(each.subscriber, event)
-        self._ranks.add(sums[0], int(sums[1]))
-        self._ages.add(sums[2] / SECOND_US, int(sums[3]))
+                ages_us += delivery.delivered_us - event.published_us
+                aged += 1
+                self._sets.add(delivery.subscriber, event)
+        self._ranks.add(ranks, count)
+        self._ages.add(ages_us / SECOND_US, aged)
         if len(self._served) > 2 * len(self._matched) + _STRAY:
             self._served &= self._matched  # windows may deliver what a removed subscription matched
 
     def forget(self, subscriber: str) -> None:
-        """Forget the last deliveries of somebody who left."""
+        """Forget the last deliveries of a subscriber that left."""
         self._sets.forget(subscriber)
 
     def removed(self, subscriptions: Iterable[str]) -> None:
-        """Count subscriptions that are gone, in place of their ids."""
-        for name in subscriptions:
-            if name in self._matched:
-                self._matched.remove(name)
-                self._gone_matched += 1
-            if name in self._served:
-                self._served.remove(name)
-                self._gone_served += 1
+        """Replace the ids of removed subscriptions by counts."""
+        for subscription in subscriptions:
+            if subscription in self._matched:
+                self._matched.remove(subscription)
+                self._removed_matched += 1
+            if subscription in self._served:
+                self._served.remove(subscription)
+                self._removed_served += 1
 
     def report(self) -> Report:
-        """Tell what was measured so far."""
+        """Return the figures measured so far."""
         matches, delivered = self._scores.count, self._ranks.count
-        apart, pairs = self._sets.total()
-        wanted = len(self._matched) + self._gone_matched
-        served = len(self._served) + self._gone_served
+        distances, pairs = self._sets.total()
+        wanted = len(self._matched) + self._removed_matched
+        served = len(self._served) + self._removed_served
         return Report(
             matches=matches,
             delivered=delivered,
@@ -140,6 +142,6 @@ class Quality:
             mean_score=self._scores.value,
             mean_rank=self._ranks.value,
             mean_age_s=self._ages.value,
-            diversity=apart / pairs if pairs else None,
+            diversity=distances / pairs if pairs else None,
             coverage=min(1.0, served / wanted) if wanted else None,
         )

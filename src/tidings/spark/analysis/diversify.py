@@ -1,7 +1,7 @@
-"""Which k of very many candidates, on all cores: the choices of one machine, found by Spark.
+"""Diversification of very many candidates by Spark, with the answers of one machine.
 
-Candidates are publications with a column `rank`. Every other column but those of `by` is an
-attribute. `by` names columns that part them into groups, each of which is chosen from on its own.
+Candidates are publications with a column `rank`. All other columns except those of `by` are
+attributes. The columns `by` divide the candidates into groups; each group has its own choice.
 """
 
 from collections import defaultdict
@@ -29,11 +29,11 @@ from tidings.spark.analysis.lsh_votes import (
     BEST,
     COUNTS,
     SLICE,
-    Who,
-    ballots,
-    counted,
-    packed,
-    summed,
+    CandidateColumns,
+    ballot_rows,
+    count_rows,
+    pack_rows,
+    sum_votes,
 )
 from tidings.spark.publications import check_frame, readable
 
@@ -55,107 +55,143 @@ def diversify(
     diversifier: object = "maxdivrel-lsh",
     by: str | Sequence[str] = (),
 ) -> DataFrame:
-    """Give the k chosen of each group: its columns, id, published_at, rank and position.
+    """Return the k chosen of each group: its columns, id, published_at, rank and position.
 
-    Exactly what the diversifier chooses on one machine. `maxdivrel-lsh` is spread over all cores:
-    signatures where the candidates are, a shuffle by bucket and one by winner, both in packed rows,
-    so that one group may have millions. Any other looks at a group in one task, which must hold it.
+    The answer is exactly that of the diversifier on one machine. `maxdivrel-lsh` is distributed
+    over all cores: signatures where the candidates are, a shuffle by bucket and one by winner, both
+    in packed rows, so that one group may have millions. Any other diversifier chooses from a group
+    in one task, whose memory must hold it.
     """
-    (candidates, crowd), part = _read(candidates, by), _diversifier(diversifier)
+    candidates, reader = _open_candidates(candidates, by)
+    part = _read_diversifier(diversifier)
     validate.count("k", k)
     if type(part) is MaxDivRelLsh and has_kernel(part.distance):
-        return _elected(crowd, candidates, part, k)
-    return _chosen(crowd, candidates, part, k)
+        return _choose_by_votes(reader, candidates, part, k)
+    return _choose_in_groups(reader, candidates, part, k)
 
 
 def diversify_approximately(
     candidates: DataFrame, k: int, diversifier: object = "maxmin", by: str | Sequence[str] = ()
 ) -> DataFrame:
-    """Choose from core-sets: NOT what one machine would choose, but from groups of any size.
+    """Choose from core-sets: NOT the answer of one machine, but for groups of any size.
 
-    Each partition keeps, of each group, k candidates that lie far apart: greedily, always the one
-    whose smallest pair weight to those kept is largest. The diversifier then chooses from what all
-    partitions kept. For `maxmin` and a distance with the triangle inequality (Jaccard; overlap
-    among events of the same attributes), the best k of what was kept have at least a third of the
-    smallest weight of the best k of all: either a partition kept k that lie that far apart, or
-    every candidate has one that was kept within a third of the best. Growing from the best pair at
-    most halves it again, so the answer has a sixth at least. For `maxsum` and `maxavg` no bound is
+    Each partition keeps k candidates of each group that lie far apart: greedily, always the one
+    whose smallest pair weight to those kept is largest. The diversifier then chooses from all that
+    the partitions kept. For `maxmin` and a distance with the triangle inequality (Jaccard; overlap
+    among events of the same attributes), the best k of these have at least a third of the smallest
+    weight of the best k of all: either a partition kept k that lie that far apart, or every
+    candidate is within a third of the best of one that was kept. Growing from the best pair at most
+    halves this again, so the answer has at least a sixth. For `maxsum` and `maxavg` no bound is
     stated. The answer depends on how the candidates are partitioned.
     """
-    (candidates, crowd), part = _read(candidates, by), _diversifier(diversifier)
+    candidates, reader = _open_candidates(candidates, by)
+    part = _read_diversifier(diversifier)
     validate.count("k", k)
     if not isinstance(part, MaxMin | MaxSum | MaxAvg):
         raise InvalidPolicy(f"core-sets are for maxmin, maxsum and maxavg, not {part.name}")
-    far = MaxMin(part.sigma, part.distance)
-    kept = candidates.mapInArrow(lambda batches: core_sets(crowd, far, k, batches), crowd.schema)
-    return _chosen(crowd, kept, part, k)
+    farthest = MaxMin(part.sigma, part.distance)
+    kept = candidates.mapInArrow(
+        lambda batches: core_sets(reader, farthest, k, batches), reader.schema
+    )
+    return _choose_in_groups(reader, kept, part, k)
 
 
 @dataclass(frozen=True)
-class Crowd:
-    """How the rows of candidates are read, wherever they are."""
+class CandidateReader:
+    """Reads the rows of candidates, in any task."""
 
     schema: StructType
     by: tuple[str, ...]
     read: ReadEvents
 
     def with_groups(self, columns: pa.Schema) -> StructType:
-        """Give the columns of the groups, and others behind them."""
+        """Return the group columns, followed by others."""
         groups = [self.schema[name] for name in self.by]
         return StructType([*groups, *from_arrow_schema(columns).fields])
 
     def candidates(self, batch: pa.RecordBatch | pa.Table) -> list[Candidate]:
-        """Read rows; one that cannot be read stops the job and is named."""
+        """Read rows; one that cannot be read stops the job with an error that quotes it."""
         ranks = batch.column(RANK).to_pylist()
         events = self.read(batch.drop_columns([RANK, *self.by]))
-        return [_candidate(each, rank) for each, rank in zip(events, ranks, strict=True)]
+        return [_candidate(event, rank) for event, rank in zip(events, ranks, strict=True)]
+
+    def rows_by_group(self, batch: pa.RecordBatch | pa.Table) -> dict[tuple[Any, ...], list[int]]:
+        """Return the row numbers of each group."""
+        if not self.by:
+            return {(): list(range(batch.num_rows))} if batch.num_rows else {}
+        groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+        columns = (batch.column(name).to_pylist() for name in self.by)
+        for row, group in enumerate(zip(*columns, strict=True)):
+            groups[group].append(row)
+        return groups
+
+    def add_group_cells(
+        self, group_table: pa.Table, rows: Iterable[Any], schema: pa.Schema
+    ) -> pa.Table:
+        """Return rows as a table, with the group columns of a table of one group."""
+        group = {name: group_table.column(name)[0].as_py() for name in self.by}
+        return pack_rows((group | row for row in rows), schema)
+
+    def add_group_columns(
+        self, group_table: pa.Table, table: pa.Table, schema: pa.Schema
+    ) -> pa.Table:
+        """Return a table with the group columns of a table of one group."""
+        group = [pa.repeat(group_table.column(name)[0], len(table)) for name in self.by]
+        return pa.Table.from_arrays([*group, *table.columns], names=schema.names).cast(schema)
 
 
-def _diversifier(given: object) -> Diversifier:
-    return named_parts.read(DIVERSIFIERS, "diversifier", given)
+def _read_diversifier(diversifier: object) -> Diversifier:
+    return named_parts.read(DIVERSIFIERS, "diversifier", diversifier)
 
 
-def _read(candidates: DataFrame, by: str | Sequence[str]) -> tuple[DataFrame, Crowd]:
+def _open_candidates(
+    candidates: DataFrame, by: str | Sequence[str]
+) -> tuple[DataFrame, CandidateReader]:
     groups = (by,) if isinstance(by, str) else by
     if not isinstance(groups, tuple | list) or not all(isinstance(name, str) for name in groups):
-        raise InvalidForm(f"by is the name of a column or a list of names, not {shown(by)}")
+        raise InvalidForm(f"by must be the name of a column or a list of names, not {shown(by)}")
     check_frame("candidates", candidates, (RANK, *groups))
     rows, read = readable(candidates, RANK, *groups)
-    return rows, Crowd(rows.schema, tuple(groups), read)
+    return rows, CandidateReader(rows.schema, tuple(groups), read)
 
 
-def _candidate(found: Any, rank: Any) -> Candidate:
-    if isinstance(found, BadRecord):
-        raise InvalidForm(f"a candidate cannot be used: {found.reason}: {found.record}")
-    rank = validate.number(f"the rank of {found.id}", rank, InvalidForm, high=float("inf"))
-    return Candidate(found, rank, rank)
+def _candidate(event: Any, rank: Any) -> Candidate:
+    if isinstance(event, BadRecord):
+        raise InvalidForm(f"a candidate cannot be used: {event.reason}: {event.record}")
+    rank = validate.number(f"the rank of {event.id}", rank, InvalidForm, high=float("inf"))
+    return Candidate(event, rank, rank)
 
 
-def _elected(crowd: Crowd, candidates: DataFrame, part: MaxDivRelLsh, k: int) -> DataFrame:
-    """Let buckets elect their winners, and winners be ordered by votes (TKS 5.2.5.2)."""
-    sent, told, best = map(crowd.with_groups, (BALLOTS, COUNTS, BEST))
-    arrows = [to_arrow_schema(each, timezone="UTC") for each in (sent, told, best)]
-    slices = (*crowd.by, SLICE)
-    ballots = candidates.mapInArrow(lambda rows: sign(crowd, part, arrows[0], rows), sent)
+def _choose_by_votes(
+    reader: CandidateReader, candidates: DataFrame, part: MaxDivRelLsh, k: int
+) -> DataFrame:
+    """Let buckets vote for their winners, and order winners by votes (TKS 5.2.5.2)."""
+    schemas = [reader.with_groups(columns) for columns in (BALLOTS, COUNTS, BEST)]
+    arrow = [to_arrow_schema(schema, timezone="UTC") for schema in schemas]
+    slices = (*reader.by, SLICE)
+    ballots = candidates.mapInArrow(
+        lambda batches: cast_ballots(reader, part, arrow[0], batches), schemas[0]
+    )
     counts = ballots.groupBy(*slices).applyInArrow(
-        lambda table: _rows(crowd, table, counted(table, k), arrows[1]), told
+        lambda table: reader.add_group_cells(table, count_rows(table, k), arrow[1]), schemas[1]
     )
     votes = counts.groupBy(*slices).applyInArrow(
-        lambda table: _columns(crowd, table, summed(table, k), arrows[2]), best
+        lambda table: reader.add_group_columns(table, sum_votes(table, k), arrow[2]), schemas[2]
     )
-    return _top(crowd, votes, k)
+    return _top(reader, votes, k)
 
 
-def _top(crowd: Crowd, votes: DataFrame, k: int) -> DataFrame:
-    """Take k by votes, then by rank; of fewer than k candidates all, by rank alone."""
-    group = Window.partitionBy(*crowd.by)
-    everybody = f.max("size").over(group)
-    counted = f.when(f.col("many") < k, 0).otherwise(f.col("votes"))
+def _top(reader: CandidateReader, votes: DataFrame, k: int) -> DataFrame:
+    """Return the top k by votes, then by rank; with fewer than k candidates all, by rank alone."""
+    group = Window.partitionBy(*reader.by)
+    few = f.col("tidings_candidates") < k
+    counted = f.when(few, 0).otherwise(f.col("votes"))
     best = (counted.desc(), f.col("rank").desc(), f.col("published_us").desc(), f.col("id"))
-    real = votes.withColumn("many", everybody).where((f.col("many") < k) | (f.col("votes") > 0))
-    placed = real.withColumn("position", f.row_number().over(group.orderBy(*best)).cast("long"))
+    sized = votes.withColumn("tidings_candidates", f.max("size").over(group))
+    winners = sized.where(few | (f.col("votes") > 0))
+    placed = winners.withColumn("position", f.row_number().over(group.orderBy(*best)).cast("long"))
     return placed.where(f.col("position") <= k).select(
-        *crowd.by,
+        *reader.by,
         "id",
         f.timestamp_micros("published_us").alias("published_at"),
         "rank",
@@ -163,81 +199,63 @@ def _top(crowd: Crowd, votes: DataFrame, k: int) -> DataFrame:
     )
 
 
-def sign(
-    crowd: Crowd, part: MaxDivRelLsh, schema: pa.Schema, batches: Batches
+def cast_ballots(
+    reader: CandidateReader, part: MaxDivRelLsh, schema: pa.Schema, batches: Batches
 ) -> Iterator[pa.RecordBatch]:
-    """Give the rows that a record batch sends to each slice of the keys, Arrow in and Arrow out."""
+    """Yield the rows that each record batch sends to the slices of keys."""
     for batch in batches:
-        found = crowd.candidates(batch)
-        keys = part.bands([each.event for each in found])
-        who = Who(
-            pa.array([each.event.id for each in found], pa.string()),
-            pa.array([each.event.published_us for each in found], pa.int64()),
-            pa.array([each.rank + 0.0 for each in found], pa.float64()),  # no negative zero
+        candidates = reader.candidates(batch)
+        keys = part.bands([candidate.event for candidate in candidates])
+        columns = CandidateColumns(
+            pa.array([candidate.event.id for candidate in candidates], pa.string()),
+            pa.array([candidate.event.published_us for candidate in candidates], pa.int64()),
+            # Adding 0.0 turns a negative zero into 0.0: slices hash the bits of ranks.
+            pa.array([candidate.rank + 0.0 for candidate in candidates], pa.float64()),
         )
-        for group, rows in _groups(crowd, batch).items():
-            mine = np.array(rows, np.int64)
-            cells = dict(zip(crowd.by, group, strict=True))
-            sent = (cells | row for row in ballots(who.take(mine), keys[mine]))
-            yield from packed(sent, schema).to_batches()
+        for group, row_numbers in reader.rows_by_group(batch).items():
+            rows = np.array(row_numbers, np.int64)
+            cells = dict(zip(reader.by, group, strict=True))
+            ballots = (cells | row for row in ballot_rows(columns.take(rows), keys[rows]))
+            yield from pack_rows(ballots, schema).to_batches()
 
 
-def _groups(crowd: Crowd, batch: pa.RecordBatch | pa.Table) -> dict[tuple[Any, ...], list[int]]:
-    """Give the places of the rows of each group."""
-    if not crowd.by:
-        return {(): list(range(batch.num_rows))} if batch.num_rows else {}
-    groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-    keys = (batch.column(name).to_pylist() for name in crowd.by)
-    for place, group in enumerate(zip(*keys, strict=True)):
-        groups[group].append(place)
-    return groups
-
-
-def _rows(crowd: Crowd, table: pa.Table, rows: Iterable[Any], schema: pa.Schema) -> pa.Table:
-    """Give rows with the columns of the group that a table is of."""
-    group = {name: table.column(name)[0].as_py() for name in crowd.by}
-    return packed((group | row for row in rows), schema)
-
-
-def _columns(crowd: Crowd, table: pa.Table, found: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Give a table with the columns of the group that another one is of."""
-    group = [pa.repeat(table.column(name)[0], len(found)) for name in crowd.by]
-    return pa.Table.from_arrays([*group, *found.columns], names=schema.names).cast(schema)
-
-
-def _chosen(crowd: Crowd, candidates: DataFrame, part: Diversifier, k: int) -> DataFrame:
+def _choose_in_groups(
+    reader: CandidateReader, candidates: DataFrame, part: Diversifier, k: int
+) -> DataFrame:
     """Choose from each group in one task."""
-    schema = crowd.with_groups(CHOSEN)
+    schema = reader.with_groups(CHOSEN)
     arrow = to_arrow_schema(schema, timezone="UTC")
-    return candidates.groupBy(*crowd.by).applyInArrow(
-        lambda table: choose_group(crowd, part, k, arrow, table), schema
+    return candidates.groupBy(*reader.by).applyInArrow(
+        lambda table: choose_group(reader, part, k, arrow, table), schema
     )
 
 
 def choose_group(
-    crowd: Crowd, part: Diversifier, k: int, schema: pa.Schema, table: pa.Table
+    reader: CandidateReader, part: Diversifier, k: int, schema: pa.Schema, table: pa.Table
 ) -> pa.Table:
     """Choose from one group, Arrow in and Arrow out."""
-    found = crowd.candidates(table)
+    candidates = reader.candidates(table)
     rows = [
         {
-            "id": found[i].event.id,
-            "published_at": found[i].event.published_us,
-            "rank": found[i].rank,
-            "position": place,
+            "id": candidates[i].event.id,
+            "published_at": candidates[i].event.published_us,
+            "rank": candidates[i].rank,
+            "position": position,
         }
-        for place, i in enumerate(part.choose(found, k), start=1)
+        for position, i in enumerate(part.choose(candidates, k), start=1)
     ]
-    return _rows(crowd, table, rows, schema)
+    return reader.add_group_cells(table, rows, schema)
 
 
-def core_sets(crowd: Crowd, far: MaxMin, k: int, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Give, of each group in a partition, k rows that lie far apart."""
-    parted = list(batches)
-    if not parted:
+def core_sets(
+    reader: CandidateReader, farthest: MaxMin, k: int, batches: Batches
+) -> Iterator[pa.RecordBatch]:
+    """Yield, of each group in a partition, k rows that lie far apart."""
+    partition = list(batches)
+    if not partition:
         return
-    whole = pa.Table.from_batches(parted)
-    found = crowd.candidates(whole)
-    for rows in _groups(crowd, whole).values():
-        kept = [rows[i] for i in far.choose([found[row] for row in rows], k)]
-        yield from whole.take(kept).combine_chunks().to_batches()
+    table = pa.Table.from_batches(partition)
+    candidates = reader.candidates(table)
+    for rows in reader.rows_by_group(table).values():
+        kept = [rows[i] for i in farthest.choose([candidates[row] for row in rows], k)]
+        yield from table.take(kept).combine_chunks().to_batches()

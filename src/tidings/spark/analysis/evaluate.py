@@ -1,4 +1,4 @@
-"""How good deliveries are, beside all that plain publish/subscribe would have sent."""
+"""Quality of deliveries, compared with everything that plain publish/subscribe would have sent."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -18,10 +18,12 @@ from tidings.model.records import Event
 from tidings.model.values import SECOND_US
 from tidings.spark.publications import check_frame, readable
 
-APART: Final = pa.schema({"subscriber": pa.string(), "apart": pa.float64(), "pairs": pa.int64()})
+DISTANCES: Final = pa.schema(
+    {"subscriber": pa.string(), "distances": pa.float64(), "pairs": pa.int64()}
+)
 _DELIVERED: Final = ("subscriber", "event", "rank", "matched", "delivered_at")
-WHO: Final = "_subscriber"
-TURN: Final = "_turn"
+SUBSCRIBER: Final = "_subscriber"
+SEQUENCE: Final = "_sequence"
 _SUMS: Final = ("matches", "scores", "wanted", "delivered", "ranks", "aged", "ages", "served")
 
 
@@ -32,35 +34,35 @@ def evaluate(
     by: str | None = "subscriber",
     span: int = SPAN,
 ) -> DataFrame:
-    """Give the figures of `Engine.quality`, for each subscriber or (`by=None`) over all.
+    """Return the figures of `Engine.quality`, for each subscriber or (`by=None`) over all.
 
     Columns: subscriber, matches, delivered, share (of matches), mean_score (of all matches),
-    mean_rank and mean_age_s (of the deliveries; null where there are none), diversity and coverage.
-    Diversity is the overlap distance of what a subscriber got (PREF Def. 8, among the last `span`
-    deliveries); it takes attributes, so it is null without `publications`.
+    mean_rank and mean_age_s (of the deliveries; null if there are none), diversity and coverage.
+    Diversity is the mean overlap distance of the deliveries to a subscriber (PREF Def. 8, among the
+    last `span`); it needs attributes, so it is null without `publications`.
     """
     validate.choice("by", by or "subscriber", ("subscriber",))
     validate.count("span", span, low=2)
     check_frame("deliveries", deliveries, _DELIVERED)
     check_frame("matches", matches, MATCHES.names)
-    found = _sums(deliveries, matches)
+    sums = _sums(deliveries, matches)
     if publications is None:
-        found = found.withColumns({"apart": f.lit(None), "pairs": f.lit(None)})
+        sums = sums.withColumns({"distances": f.lit(None), "pairs": f.lit(None)})
     else:
-        found = found.join(_apart(deliveries, publications, span), "subscriber", "left")
+        sums = sums.join(_distances(deliveries, publications, span), "subscriber", "left")
     if by is None:
-        found = found.agg(*(f.sum(name).alias(name) for name in (*_SUMS, "apart", "pairs")))
-    return found.select(*([by] if by else []), *_figures())
+        sums = sums.agg(*(f.sum(name).alias(name) for name in (*_SUMS, "distances", "pairs")))
+    return sums.select(*([by] if by else []), *_figures())
 
 
 def _sums(deliveries: DataFrame, matches: DataFrame) -> DataFrame:
-    """Give what can be added up, by subscriber; what was never matched is not evaluated."""
-    all_of = matches.groupBy("subscriber").agg(
-        f.count("*").alias("matches"), f.sum("score").alias("scores"), _different("wanted")
+    """Return the sums of each subscriber with a match; deliveries without one do not count."""
+    matched = matches.groupBy("subscriber").agg(
+        f.count("*").alias("matches"), f.sum("score").alias("scores"), _distinct("wanted")
     )
-    first = f.min("published_at").alias("published_at")  # of an event that came twice
+    first = f.min("published_at").alias("published_at")  # an event may be published twice
     published = matches.groupBy("subscriber", "event").agg(first)
-    some_of = (
+    delivered = (
         deliveries.join(published, ["subscriber", "event"], "left")
         .withColumn("age", f.unix_micros("delivered_at") - f.unix_micros("published_at"))
         .groupBy("subscriber")
@@ -69,15 +71,15 @@ def _sums(deliveries: DataFrame, matches: DataFrame) -> DataFrame:
             f.sum("rank").alias("ranks"),
             f.count("age").alias("aged"),
             f.sum("age").alias("ages"),
-            _different("served"),
+            _distinct("served"),
         )
     )
-    joined = all_of.join(some_of, "subscriber", "left")
+    joined = matched.join(delivered, "subscriber", "left")
     return joined.fillna(0, ["delivered", "served"])
 
 
-def _different(name: str) -> Column:
-    """Count the subscriptions that matched."""
+def _distinct(name: str) -> Column:
+    """Return the number of distinct subscriptions that matched."""
     return f.size(f.array_distinct(f.flatten(f.collect_set("matched")))).alias(name)
 
 
@@ -89,7 +91,7 @@ def _figures() -> Sequence[Column]:
         (f.col("scores") / f.col("matches")).alias("mean_score"),
         _mean("ranks", "delivered").alias("mean_rank"),
         (_mean("ages", "aged") / SECOND_US).alias("mean_age_s"),
-        _mean("apart", "pairs").cast("double").alias("diversity"),
+        _mean("distances", "pairs").cast("double").alias("diversity"),
         f.least(f.lit(1.0), _mean("served", "wanted")).alias("coverage"),
     )
 
@@ -98,40 +100,42 @@ def _mean(total: str, count: str) -> Column:
     return f.col(total) / f.nullif(f.col(count), f.lit(0))
 
 
-def _apart(deliveries: DataFrame, publications: DataFrame, span: int) -> DataFrame:
+def _distances(deliveries: DataFrame, publications: DataFrame, span: int) -> DataFrame:
     publications, read = readable(publications)
     names = publications.columns
-    own = f.col("id") if "id" in names else f.get_json_object("value", "$.id")
-    events = publications.withColumn("_id", own).dropDuplicates(["_id"])
-    got = deliveries.select(
-        f.col("subscriber").alias(WHO),
+    event_id = f.col("id") if "id" in names else f.get_json_object("value", "$.id")
+    events = publications.withColumn("_id", event_id).dropDuplicates(["_id"])
+    received = deliveries.select(
+        f.col("subscriber").alias(SUBSCRIBER),
         f.col("event").alias("_event"),
-        f.col("sequence").alias(TURN),
+        f.col("sequence").alias(SEQUENCE),
     )
-    joined = got.join(events, got["_event"] == events["_id"]).select(WHO, TURN, *names)
+    same_event = received["_event"] == events["_id"]
+    joined = received.join(events, same_event).select(SUBSCRIBER, SEQUENCE, *names)
     return (
-        joined.repartition(WHO)
-        .sortWithinPartitions(WHO, TURN)
-        .mapInArrow(lambda batches: apart(batches, read, span), from_arrow_schema(APART))
+        joined.repartition(SUBSCRIBER)
+        .sortWithinPartitions(SUBSCRIBER, SEQUENCE)
+        .mapInArrow(lambda rows: sum_distances(rows, read, span), from_arrow_schema(DISTANCES))
     )
 
 
-def apart(
+def sum_distances(
     batches: Iterable[pa.RecordBatch], read: ReadEvents, span: int
 ) -> Iterator[pa.RecordBatch]:
-    """Give the sums of distances of subscribers, whose deliveries come one behind the other."""
-    for who, own in groupby(_pairs(batches, read), key=itemgetter(0)):
+    """Yield the sum of distances of each subscriber; batches are sorted by subscriber."""
+    for subscriber, deliveries in groupby(_deliveries(batches, read), key=itemgetter(0)):
         sets = make_set_diversity(Overlap(), span)
-        for _, event in own:
-            sets.add(who, event)
+        for _, event in deliveries:
+            sets.add(subscriber, event)
         total, pairs = sets.total()
-        row = {"subscriber": who, "apart": total, "pairs": pairs}
-        yield pa.RecordBatch.from_pylist([row], APART)
+        row = {"subscriber": subscriber, "distances": total, "pairs": pairs}
+        yield pa.RecordBatch.from_pylist([row], DISTANCES)
 
 
-def _pairs(batches: Iterable[pa.RecordBatch], read: ReadEvents) -> Iterator[tuple[str, Event]]:
+def _deliveries(batches: Iterable[pa.RecordBatch], read: ReadEvents) -> Iterator[tuple[str, Event]]:
+    """Yield pairs of a subscriber and an event; events that cannot be read are left out."""
     for batch in batches:
-        events = read(batch.drop_columns([WHO, TURN]))
-        for who, event in zip(batch[WHO].to_pylist(), events, strict=True):
+        events = read(batch.drop_columns([SUBSCRIBER, SEQUENCE]))
+        for subscriber, event in zip(batch[SUBSCRIBER].to_pylist(), events, strict=True):
             if isinstance(event, Event):
-                yield who, event
+                yield subscriber, event
