@@ -19,34 +19,45 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Kernels that are not compiled are some hundred times slower.
-EXAMPLES = 100 if os.getenv("NUMBA_DISABLE_JIT", "0") == "0" else 8
-QUICK_EXAMPLES = 10
+COMPILED = os.getenv("NUMBA_DISABLE_JIT", "0") == "0"
 
-settings.register_profile("dev", deadline=None, max_examples=EXAMPLES)
+settings.register_profile("dev", deadline=None)
 settings.register_profile(
     "ci",
     deadline=None,
-    max_examples=EXAMPLES,
     derandomize=True,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("quick", settings.get_profile("ci"), max_examples=QUICK_EXAMPLES)
+settings.register_profile("quick", settings.get_profile("ci"))
 PROFILE = os.getenv("HYPOTHESIS_PROFILE", "ci" if os.getenv("CI") else "dev")
 settings.load_profile(PROFILE)
+
+# The limit also holds for tests that ask for more examples than the profile: those are the slow
+# ones. Kernels that are not compiled are about a hundred times slower.
+MAX_EXAMPLES = 10 if PROFILE == "quick" else 100_000 if COMPILED else 8
 
 
 @pytest.hookimpl(tryfirst=True)  # markers are set before -m selects by them
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start Spark or PostgreSQL, and run those with Spark first.
+    """Mark the tests that start Spark or PostgreSQL, limit examples, and run Spark's tests first.
 
-    xdist gives each worker a contiguous share, so one worker starts Spark and the others the rest.
+    xdist gives each worker a contiguous share, so one worker starts Spark and the others do not.
     """
     for item in items:
         for name in {"spark", "postgres"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(name)
+        if isinstance(item, pytest.Function):
+            _limit_examples(item.obj)
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
+def _limit_examples(test: Any) -> None:
+    """Lower the number of examples of a property test to the limit."""
+    test = getattr(test, "__func__", test)
+    chosen = getattr(test, "_hypothesis_internal_use_settings", None)
+    if chosen is not None and chosen.max_examples > MAX_EXAMPLES:
+        test._hypothesis_internal_use_settings = settings(chosen, max_examples=MAX_EXAMPLES)
 
 
 @pytest.fixture(scope="session")

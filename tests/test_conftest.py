@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 COLLECT = """
 import sys
@@ -15,6 +17,7 @@ sys.exit(f"loaded {sorted(heavy)}" if heavy else status)
 """
 
 
+@pytest.mark.slow
 def test_tests_of_the_model_load_neither_spark_nor_a_database() -> None:
     folders = ["tests/model", "tests/window", "tests/index/access"]
     child = subprocess.run(

@@ -18,6 +18,7 @@ from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.score.preference import Preference
 
+pytestmark = pytest.mark.slow
 SECONDS = 20
 """Far more than any case takes, and far less than what is quadratic would."""
 Made = tuple[list[Subscription], dict[str, object]]

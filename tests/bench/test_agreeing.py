@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.bench
 Load = Callable[[str], Any]
 
 

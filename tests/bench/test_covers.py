@@ -13,6 +13,7 @@ from tests.index.papers.cover_graph.drawn import ancestors
 from tidings.index.papers.cover_graph import PreferentialGraph
 from tidings.model.conditions.implication import covers
 
+pytestmark = pytest.mark.bench
 BENCH = Path(__file__).parents[2] / "bench"
 SIZE = 20_000
 

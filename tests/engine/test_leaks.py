@@ -155,6 +155,7 @@ def windows(engine: Engine, end: int, keep: list[bytes] | None = None) -> tuple[
     return early, least(engine, range(end - WINDOW, end), keep)
 
 
+@pytest.mark.slow
 @pytest.mark.fuzz
 @pytest.mark.parametrize(("index", "feeds"), KINDS)
 def test_comings_and_goings_leave_nothing_behind(index: str, feeds: str) -> None:

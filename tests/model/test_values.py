@@ -287,6 +287,7 @@ def deep(levels: int) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "value",
     [

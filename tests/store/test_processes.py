@@ -13,6 +13,7 @@ from tests.store.people import USERS, delivered, undisturbed
 
 from tidings.store import Store, open_store
 
+pytestmark = pytest.mark.slow
 APPENDER = Path(__file__).with_name("appender.py")
 BATCHES, SIZE = 12, 600
 

@@ -118,6 +118,7 @@ def test_sums_that_tie_do_so_in_any_order(order: int) -> None:
     assert found(case, 0.5, relevant=True)[0] == 4 == judged(case, 0.5, relevant=True)[0]
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @example(35129)
 @given(st.integers(0, 10**6))

@@ -427,6 +427,7 @@ def test_sums_are_those_of_fsum(values: list[float]) -> None:
     assert sum_total(partials, size) == fsum(values)
 
 
+@pytest.mark.slow
 def states(chance: Random) -> Iterator[tuple[list[str], list[Subscription]]]:
     """Draw changes: who goes, and who comes."""
     there: list[str] = []

@@ -343,6 +343,7 @@ def chain(count: int, word: str) -> str:
     return f" {word} ".join(f"a{number} > {number}" for number in range(count))
 
 
+@pytest.mark.slow
 def test_ten_thousand_predicates_are_read_from_any_stack() -> None:
     text = "flag and " + chain(9_999, "and")
     found = deep_down(900, parse, text)
@@ -473,6 +474,7 @@ GARBAGE = [
 ENDLESS = ["x = ", "x in (", "x between 1 and ", "'", "x", "-", "x = 1 and y"]
 
 
+@pytest.mark.slow
 def test_long_garbage_is_refused_soon() -> None:
     """In a child whose time on a core is bounded: what hangs ends it by a signal."""
     texts = [sign * (50_000 // len(sign.encode())) for sign in GARBAGE]

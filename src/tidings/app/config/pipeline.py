@@ -15,13 +15,12 @@ from tidings.app.config.source import read_source
 from tidings.app.config.toml import (
     Form,
     nonempty_text,
-    prefix_errors,
     read_settings,
     read_table,
     read_toml,
     store_address,
 )
-from tidings.errors import InvalidForm, shown
+from tidings.errors import InvalidForm, prefix_errors, shown
 from tidings.formats.event_source import Source, SparkSource
 from tidings.formats.json_forms import loads_policy
 from tidings.formats.redaction import shown_safely
@@ -102,7 +101,7 @@ class Config:
 
 def load_config(path: str | Path) -> Config:
     """Read a config; an error names the file, the key, the value and the rule."""
-    with prefix_errors(f"{path}: "):
+    with prefix_errors(f"{path}: ", raised=InvalidForm):
         return _read_config(read_toml(Path(path)), Path(path))
 
 
@@ -176,7 +175,7 @@ def _limits(form: object) -> Limits:
     """Read `[limits]`: a preset, and the limits that differ from it."""
     names = [limit.name for limit in fields(Limits)]
     limits = read_table(form, "[limits]", (), ("preset", *names))
-    with prefix_errors("[limits] "):
+    with prefix_errors("[limits] ", raised=InvalidForm):
         preset = limits.pop("preset", "trusted")
         validate.choice("preset", preset, PRESETS, InvalidForm)
         return replace(PRESETS[preset], **limits)
@@ -189,15 +188,15 @@ def _policies(form: Form, limits: Limits) -> dict[str, Policy]:
 
 
 def _policy(name: str, form: Form, limits: Limits) -> Policy:
-    with prefix_errors(f"[policies.{name}] "):
+    with prefix_errors(f"[policies.{name}] ", raised=InvalidForm):
         return loads_policy(form, limits)
 
 
 def _stream(form: Form, base: Path) -> Form:
     stream = read_table(form, "[stream]", (), _STREAM)
-    with prefix_errors("[stream] "):
+    with prefix_errors("[stream] ", raised=InvalidForm):
         validate.count("buckets", stream.get("buckets", 1), InvalidForm)
-        with prefix_errors("lateness: "):
+        with prefix_errors("lateness: ", raised=InvalidForm):
             parse_duration_us(stream.get("lateness", "0s"))
         _check_duration("future", stream.get("future", OFF), OFF)
         _check_duration("trigger", stream.get("trigger", AVAILABLE_NOW), AVAILABLE_NOW)
@@ -210,7 +209,7 @@ def _stream(form: Form, base: Path) -> Form:
 
 def _check_duration(key: str, value: object, keyword: str) -> None:
     if value != keyword:
-        with prefix_errors(f"{key} must be {keyword!r} or a duration: "):
+        with prefix_errors(f"{key} must be {keyword!r} or a duration: ", raised=InvalidForm):
             parse_duration_us(value)
 
 

@@ -9,13 +9,12 @@ from tidings.app.config.toml import (
     Form,
     format_name,
     nonempty_text,
-    prefix_errors,
     read_settings,
     read_table,
     resolve_path_option,
     store_address,
 )
-from tidings.errors import InvalidForm
+from tidings.errors import InvalidForm, prefix_errors
 from tidings.formats.redaction import shown_safely
 from tidings.store.address import Address
 
@@ -55,7 +54,7 @@ class SinkConfig:
 def read_sink(form: Form, base: Path) -> SinkConfig:
     """Read `[sink]`; with a `store`, that is the default format."""
     table = read_table(form, "[sink]", ("path",), ("format", "store", "options", "select"))
-    with prefix_errors("[sink] "):
+    with prefix_errors("[sink] ", raised=InvalidForm):
         path = base / nonempty_text("path", table["path"])
         if path.exists() and not path.is_dir():
             raise InvalidForm(f"path must be a folder, but {shown_safely(table['path'])} is a file")

@@ -9,13 +9,12 @@ from tidings.app.config.toml import (
     Form,
     format_name,
     nonempty_text,
-    prefix_errors,
     read_settings,
     read_table,
     resolve_path_option,
     store_address,
 )
-from tidings.errors import InvalidForm
+from tidings.errors import InvalidForm, prefix_errors
 from tidings.formats.event_source import KAFKA, TABLE, UNREADABLE, Source, SparkSource, find_source
 from tidings.formats.files import SUFFIXES
 from tidings.formats.redaction import shown_safely
@@ -39,7 +38,7 @@ def read_source(form: Form, base: Path) -> Source | SparkSource:
 
 def _read_files(form: Form, base: Path) -> Source:
     table = read_table(form, "[source]", ("path",), ("format", "files_per_batch", "unreadable"))
-    with prefix_errors("[source] "):
+    with prefix_errors("[source] ", raised=InvalidForm):
         batch = validate.count("files_per_batch", table.get("files_per_batch", 1), InvalidForm)
         path = nonempty_text("path", table["path"])
         unreadable = table.get("unreadable", UNREADABLE[0])
@@ -49,7 +48,7 @@ def _read_files(form: Form, base: Path) -> Source:
 
 def _read_spark_source(form: Form, base: Path) -> SparkSource:
     table = read_table(form, "[source]", ("format",), _SPARK)
-    with prefix_errors("[source] "):
+    with prefix_errors("[source] ", raised=InvalidForm):
         kind = format_name(table["format"])
         columns = _expressions("columns", table.get("columns", {}))
         if columns and "select" in table:

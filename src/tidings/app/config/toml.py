@@ -3,12 +3,11 @@
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import date, time
 from pathlib import Path
 from typing import Any, Final
 
-from tidings.errors import InvalidForm, TidingsError, clipped
+from tidings.errors import InvalidForm, clipped
 from tidings.formats.json_forms import fields
 from tidings.formats.redaction import HIDDEN, is_secret, shown_safely
 from tidings.model import validate
@@ -49,15 +48,6 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
         raise ValueError(f"an integer of {value.bit_length():,} bits is too large")
     return value.isoformat() if isinstance(value, date | time) else value
-
-
-@contextmanager
-def prefix_errors(prefix: str) -> Iterator[None]:
-    """Prefix the message of an error with the place in the config where it occurred."""
-    try:
-        yield
-    except TidingsError as error:
-        raise InvalidForm(f"{prefix}{error}") from None
 
 
 def read_table(
