@@ -1,5 +1,5 @@
-# `make run` and `make test` need Python 3.11 to 3.13, pip and make; everything else they set up in
-# .venv, once, and again when pyproject.toml or requirements.lock change.
+# Everything here needs Python 3.11 to 3.13, pip and make. The rest is installed into .venv the first
+# time, and again when pyproject.toml or requirements.lock changes.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -11,9 +11,9 @@ BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check install -qq
 WORKERS := -n auto --maxprocesses 4 --dist worksteal
 
-# The first of these that runs and fits makes the virtual environment; PYTHON=... names another.
+# The virtual environment is created with the first of these that has a supported version.
 PYTHON := python3.13 python3.12 python3.11 python3 python
-FITTING = $(shell for python in $(PYTHON); do \
+SUPPORTED = $(shell for python in $(PYTHON); do \
 	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 
@@ -23,11 +23,11 @@ help: ## list the targets
 run: $(VENV)/.demo ## replay a real movie catalogue through ranked subscriptions
 	@$(BIN)/tidings demo
 
-test: lint types imports plain pytest ## run every check below
+test: lint types imports plain pytest ## everything that must pass: the five checks below
 
 # Neither Spark nor PostgreSQL starts, and property tests try few examples.
 QUICK := not (spark or postgres or kill or fuzz or bench or slow)
-quick: lint types imports ## lint, types, imports, and the fast unit and property tests: two minutes
+quick: lint types imports ## in two minutes: lint, types, imports, fast unit and property tests
 	HYPOTHESIS_PROFILE=quick $(BIN)/pytest $(WORKERS) -q -m '$(QUICK)' \
 		--ignore=tests/spark --ignore=tests/kill --ignore=src/tidings/spark
 
@@ -41,21 +41,23 @@ types: $(VENV)/.dev ## types: mypy --strict
 imports: $(VENV)/.dev ## architecture: imports go one way
 	$(BIN)/lint-imports --no-logo
 
+KERNEL_TESTS := tests/compiled tests/index tests/rank \
+	$(filter-out tests/index/% tests/rank/%,$(shell find tests -type d -name kernels | sort))
 plain: $(VENV)/.dev ## the kernels as plain Python, not compiled
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/index tests/rank tests/compiled tests/diversify/kernels tests/feed/columnar/kernels tests/spark/match_stage/kernels
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest $(WORKERS) -q -m 'not slow' $(KERNEL_TESTS)
 
-pytest: $(VENV)/.dev ## tests, doctests and the examples of the documentation
+pytest: $(VENV)/.dev ## all tests, doctests and documentation examples; prints the slowest 30
 	$(BIN)/pytest $(WORKERS) --durations=30
 
-bench: $(VENV)/.bench ## measure the indexes beside their peers; results go to bench/results
+bench: $(VENV)/.bench ## measure the indexes against their peers; results go to bench/results
 	@$(BIN)/tidings bench
 
-format: $(VENV)/.dev ## mend style where ruff can
+format: $(VENV)/.dev ## fix style with ruff
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-lock: ## pin the newest versions that fit, with the oldest Python, in requirements.lock
-	@echo 'Resolving anew in .venv-lock; this takes a few minutes.'
+lock: ## pin the newest compatible versions in requirements.lock, with Python 3.11
+	@echo 'Resolving versions in .venv-lock; this takes a few minutes.'
 	@python3.11 -m venv --clear .venv-lock
 	@.venv-lock/bin/python $(PIP) -e '.[dev,demo]'
 	@{ echo '# Versions for development, as pip constraints. Made by `make lock`.'; \
@@ -66,13 +68,13 @@ clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) .venv-lock .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A Python without ensurepip (Debian's, bare) still has its own pip to put one into the venv.
+# Debian's Python may lack ensurepip; its own pip can then install one into the environment.
 $(VENV)/pyvenv.cfg:
-	@test -n '$(FITTING)' || { echo 'Tidings needs Python 3.11, 3.12 or 3.13; tried: $(PYTHON).' \
-		'Name one with: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12' >&2; exit 1; }
-	@$(FITTING) -m venv --clear $(VENV) >/dev/null 2>&1 || { \
-		$(FITTING) -m venv --clear --without-pip $(VENV) && \
-		$(FITTING) -m pip --python $(BIN)/python install -qq pip; }
+	@test -n '$(SUPPORTED)' || { echo 'Tidings needs Python 3.11, 3.12 or 3.13; tried: $(PYTHON).' \
+		'Choose one with: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12' >&2; exit 1; }
+	@$(SUPPORTED) -m venv --clear $(VENV) >/dev/null 2>&1 || { \
+		$(SUPPORTED) -m venv --clear --without-pip $(VENV) && \
+		$(SUPPORTED) -m pip --python $(BIN)/python install -qq pip; }
 
 $(VENV)/.demo: $(VENV)/pyvenv.cfg pyproject.toml requirements.lock
 	@echo 'Installing Tidings and Spark into $(VENV); the first time this takes a few minutes.'

@@ -1,4 +1,4 @@
-"""Put the films of examples/movies into the outbox of a shop: shop.db."""
+"""Write the films of examples/movies to the outbox of a shop: shop.db."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Put the readers of examples/movies and what they want into a store: catalogue.db."""
+"""Write the subscribers and subscriptions of examples/movies to a store: catalogue.db."""
 
 from pathlib import Path
 
@@ -8,9 +8,9 @@ from tidings.store import open_store
 
 here = Path(__file__).parent
 movies = here.with_name("movies")
-people = read_subscribers(movies / "subscribers.jsonl")
-wishes = read_subscriptions(movies / "subscriptions.jsonl")
+subscribers = read_subscribers(movies / "subscribers.jsonl")
+subscriptions = read_subscriptions(movies / "subscriptions.jsonl")
 
 with open_store(here / "catalogue.db") as store:
-    for records in (people, wishes):
-        store.catalogue.load(each for each in records if not isinstance(each, BadRecord))
+    for records in (subscribers, subscriptions):
+        store.catalogue.load(record for record in records if not isinstance(record, BadRecord))
