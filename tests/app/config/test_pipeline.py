@@ -1,137 +1,96 @@
-"""Sources, sinks, stores and streams of a config: what is read, and what is refused."""
+"""Whole configs: defaults, the keys of every table, and the rules between tables."""
+
+from pathlib import Path
 
 import pytest
 
-from tidings import Policy
-from tidings.app.config import Address, Metrics, SinkConfig, check_engine, load_config
+from tidings import Periodic, Policy, Sliding
+from tidings.app.config import Address, Metrics, check_engine, load_config
 from tidings.errors import InvalidForm
-from tidings.formats.event_source import Source, SparkSource
+from tidings.formats.event_source import Source
 from tidings.store import open_store
 
+EXAMPLE = Path(__file__).parents[3] / "examples" / "movies" / "pipeline.toml"
 FILES = '[source]\npath = "events.jsonl"\n'
-WISHES = '[subscriptions]\npath = "subscriptions.jsonl"\n'
+KAFKA = '[source]\nformat = "kafka"\n'
 OUT = '[sink]\npath = "out"\n'
+STORE = '[subscriptions]\nstore = "sqlite:///people.db"\n'
+BASE = f'{FILES}[subscriptions]\npath = "subscriptions.jsonl"\n{OUT}'
 
 
-@pytest.fixture
-def folder(tmp_path):
-    for name in ("events.jsonl", "subscriptions.jsonl", "subscribers.jsonl"):
-        (tmp_path / name).touch()
-    open_store(tmp_path / "people.db").close()
-    return tmp_path
+def test_defaults(load, folder):
+    config = load()
+    assert config.engine == "spark"
+    assert config.source == Source(folder, "events.json[l]", ".jsonl", 1)
+    assert config.source.files() == [folder / "events.jsonl"]
+    assert (config.sink.path, config.sink.format) == (folder / "out", "parquet")
+    assert (config.lateness, config.buckets, config.endless) == ("0s", 8, False)
+    assert config.subscribers is None
+    assert config.policy("anyone") == Policy()
 
 
-def load(folder, source=FILES, wishes=WISHES, sink=OUT, rest=""):
-    (folder / "run.toml").write_text(f"{source}{wishes}{sink}{rest}")
-    return load_config(folder / "run.toml")
+def test_every_key_of_the_example_is_read():
+    config = load_config(EXAMPLE)
+    assert config.subscribers == EXAMPLE.with_name("subscribers.jsonl")
+    assert config.policies["festival-desk"].window == Sliding("2d")
+    assert config.policy("festival-desk") == config.policies["festival-desk"]
+    assert config.policy("guest") == Policy(k=3)
 
 
-def test_a_source_of_spark_has_a_format_and_options(folder):
-    text = """[source]
-format = "kafka"
-columns = { id = "cast(key as string)", value = "cast(value as string)" }
-[source.options]
-kafka.bootstrap.servers = "a:9092"
-subscribe = "films"
-maxOffsetsPerTrigger = 1000
-includeHeaders = false
-"""
-    assert load(folder, text).source == SparkSource(
-        "kafka",
-        {
-            "kafka.bootstrap.servers": "a:9092",
-            "subscribe": "films",
-            "maxOffsetsPerTrigger": "1000",
-            "includeHeaders": "false",
-        },
-        columns={"id": "cast(key as string)", "value": "cast(value as string)"},
-    )
+def test_paths_are_relative_to_the_folder_of_the_config(folder, monkeypatch):
+    (folder / "run.toml").write_text(BASE)
+    monkeypatch.chdir(folder.parent)
+    config = load_config(f"{folder.name}/run.toml")
+    assert config.subscriptions == Path(folder.name, "subscriptions.jsonl")
+    assert isinstance(config.source, Source)
+    assert config.source.files() == [Path(folder.name, "events.jsonl")]
 
 
-def test_the_value_of_kafka_is_a_form_unless_something_else_is_said(folder):
-    source = load(folder, '[source]\nformat = "kafka"\n').source
-    assert isinstance(source, SparkSource)
-    assert source.columns == {"value": "coalesce(cast(value as string), 'null')"}
-    text = '[source]\nformat = "kafka"\nselect = "select * from source"\n'
-    assert load(folder, text).source == SparkSource("kafka", select="select * from source")
+def test_with_a_list_of_subscribers_the_others_need_a_policy(load):
+    subscribers = '[subscribers]\npath = "subscribers.jsonl"\n'
+    assert load(rest=subscribers).policy("zoe") is None
+    config = load(rest=f"{subscribers}[policies.default]\nk = 2\n[policies.ann]\nk = 1\n")
+    assert config.policy("zoe") == Policy(k=2)
+    assert config.policy("ann") == Policy(k=1)
 
 
-def test_the_value_of_our_kafka_is_a_form_too(folder):
-    source = load(folder, '[source]\nformat = "tidings-kafka"\n').source
-    assert isinstance(source, SparkSource)
-    assert source.columns == {"value": "coalesce(cast(value as string), 'null')"}
+def test_a_date_of_toml_is_a_time(load):
+    window = 'window = { name = "periodic", length = "1d", origin = 2026-11-15T06:00:00Z }'
+    config = load(rest=f"[policies.default]\n{window}\n")
+    assert config.policy("ann").window == Periodic("1d", origin="2026-11-15T06:00:00+00:00")
 
 
-def test_the_file_of_a_table_is_seen_from_the_config_and_no_password_is_shown(folder):
-    text = '[source]\nformat = "tidings-table"\noptions = { url = "sqlite:///shop.db" }\n'
-    path = (folder / "shop.db").resolve()
-    assert load(folder, text).source == SparkSource("tidings-table", {"url": f"sqlite:///{path}"})
-    url = "postgresql://ann:secret@host/shop"
-    source = load(folder, text.replace("sqlite:///shop.db", url)).source
-    assert isinstance(source, SparkSource)
-    assert source.options == {"url": url}
-    assert "secret" not in str(source)
-
-
-def test_a_format_of_ours_with_options_is_read_by_spark(folder):
-    text = '[source]\nformat = "csv"\nschema = "id string"\noptions = { path = "in", sep = ";" }\n'
-    path = str((folder / "in").resolve())
-    expected = SparkSource("csv", {"path": path, "sep": ";"}, "id string")
-    assert load(folder, text).source == expected
-    text = '[source]\nformat = "json"\noptions = { path = "s3a://bucket/in" }\n'
-    assert load(folder, text).source == SparkSource("json", {"path": "s3a://bucket/in"})
-
-
-def test_files_say_what_an_unreadable_one_does(folder):
-    source = load(folder, f'{FILES}unreadable = "dead-letter"\n').source
-    assert isinstance(source, Source)
-    assert source.unreadable == "dead-letter"
-
-
-def test_a_store_has_subscriptions_and_subscribers(folder):
-    config = load(folder, wishes='[subscriptions]\nstore = "sqlite:///people.db"\n')
+def test_a_store_has_subscriptions_and_subscribers(load, folder):
+    config = load(subscriptions=STORE)
     address = config.subscriptions
     assert isinstance(address, Address)
     assert address.url == f"sqlite:///{(folder / 'people.db').resolve()}"
     assert (str(address), config.subscriber_list) == (str(folder / "people.db"), address)
-    assert config.policy("anybody") is None
-    policies = "[policies.default]\nk = 2\n"
-    config = load(folder, wishes='[subscriptions]\nstore = "sqlite:///people.db"\n', rest=policies)
-    assert config.policy("anybody") == Policy(k=2)
+    assert config.policy("anyone") is None
+    config = load(subscriptions=STORE, rest="[policies.default]\nk = 2\n")
+    assert config.policy("anyone") == Policy(k=2)
 
 
-def test_the_address_of_a_store_never_shows_a_password(folder):
+def test_the_address_of_a_store_never_shows_a_password(load):
     url = "postgresql://ann:secret@host:5433/news"
-    config = load(folder, wishes=f'[subscriptions]\nstore = "{url}"\n')
+    config = load(subscriptions=f'[subscriptions]\nstore = "{url}"\n')
     assert isinstance(config.subscriptions, Address)
     assert config.subscriptions.url == url
     assert "secret" not in f"{config.subscriptions} {config}"
     assert str(config.subscriptions) == "postgresql://host/news"
 
 
-def test_a_path_with_signs_that_addresses_use_is_found_again(folder):
-    place = folder / "100% sure"
-    place.mkdir()
-    with open_store(place / "people.db") as store:
+def test_a_path_with_characters_of_urls_is_opened(load, folder):
+    (folder / "100% sure").mkdir()
+    with open_store(folder / "100% sure" / "people.db") as store:
         store.catalogue.put({"id": "ann", "policy": {"k": 2}})
-    config = load(folder, wishes='[subscriptions]\nstore = "sqlite:///100%25 sure/people.db"\n')
+    config = load(subscriptions=STORE.replace("people.db", "100%25 sure/people.db"))
     assert isinstance(config.subscriptions, Address)
     with open_store(config.subscriptions.url) as store:
         assert store.catalogue.version() == 1
 
 
-def test_sinks_are_folders_stores_and_formats_of_spark(folder):
-    assert load(folder).sink == SinkConfig(folder / "out")
-    sink = load(folder, sink=f'{OUT}store = "sqlite:///news.db"\n').sink
-    assert (sink.format, sink.label, sink.is_spark) == ("store", str(folder / "news.db"), False)
-    sink = load(folder, sink=f'{OUT}format = "kafka"\noptions = {{ topic = "news" }}\n').sink
-    assert (sink.is_spark, sink.options) == (True, {"topic": "news"})
-    assert sink.select == "select subscriber as key, to_json(struct(*)) as value from deliveries"
-    sink = load(folder, sink=f'{OUT}format = "csv"\noptions = {{ path = "t" }}\n').sink
-    assert (sink.options["path"], sink.select) == (str((folder / "t").resolve()), None)
-
-
-def test_streams_settings_and_metrics_are_read(folder):
+def test_stream_settings_and_metrics(load, folder):
     rest = """[stream]
 trigger = "10s"
 master = "local[2]"
@@ -142,7 +101,7 @@ sql.shuffle.partitions = 4
 [metrics]
 prometheus = "tidings.prom"
 """
-    config = load(folder, rest=rest)
+    config = load(rest=rest)
     assert (config.trigger, config.endless, config.master) == ("10s", True, "local[2]")
     assert config.checkpoint == str((folder / "points").resolve())
     assert config.settings == {
@@ -150,91 +109,57 @@ prometheus = "tidings.prom"
         "spark.executor.memory": "2g",
     }
     assert config.metrics == Metrics(folder / "tidings.prom")
-    assert not load(folder).endless
-    assert load(folder, rest='[stream]\ncheckpoint = "hdfs://a/b"\n').checkpoint == "hdfs://a/b"
-
-
-KAFKA = '[source]\nformat = "kafka"\n'
+    assert load(rest='[stream]\ncheckpoint = "hdfs://a/b"\n').checkpoint == "hdfs://a/b"
 
 
 @pytest.mark.parametrize(
     ("parts", "reason"),
     [
-        ({"source": "[source]\n"}, "[source]: field 'path' is missing"),
-        ({"source": "source = 3\n"}, "[source] must be a table, not a number"),
-        ({"source": f"{KAFKA}path = 'x'\n"}, "[source] format is one of 'jsonl'"),
-        ({"source": f"{KAFKA}files_per_batch = 3\n"}, "unknown field 'files_per_batch'"),
-        ({"source": f"{KAFKA}options = 3\n"}, "[source] options must be a table of names and val"),
+        ({"text": FILES}, "config: field 'subscriptions' is missing"),
+        ({"text": f"colour = 'red'\n{BASE}"}, "config: unknown field 'colour'; possible are 'sour"),
+        ({"text": f"engine = 'flink'\n{BASE}"}, "engine is one of 'spark', 'local', not 'flink'"),
+        ({"text": f"subscribers = 3\n{BASE}"}, "[subscribers] must be a table, not a number"),
+        ({"text": f"policies = 3\n{BASE}"}, "policies must be tables [policies.NAME], not 3"),
         (
-            {"source": f"{KAFKA}options = {{ a = [1] }}\n"},
-            "[source] options a must be a string, a number",
+            {"subscriptions": "[subscriptions]\n"},
+            "[subscriptions]: give either the path of a file or a store",
         ),
         (
-            {"source": f"{KAFKA}options = {{ a.b = [1] }}\n"},
-            "[source] options a.b must be a string",
-        ),
-        ({"source": f"{KAFKA}columns = 'id'\n"}, "[source] columns must be a table of SQL express"),
-        ({"source": f"{KAFKA}columns = {{ id = 3 }}\n"}, "[source] columns id must be a non-empty"),
-        ({"source": f"{KAFKA}select = ''\n"}, "[source] select must be a non-empty string, not ''"),
-        (
-            {"source": f"{KAFKA}select = 'x'\ncolumns = {{ id = 'a' }}\n"},
-            "[source] columns and select exclude each other",
+            {"subscriptions": "[subscriptions]\npath = 'none.jsonl'\n"},
+            "[subscriptions] path: 'none.jsonl' does not exist in ",
         ),
         (
-            {"source": "[source]\nformat = 'tidings-table'\noptions = { url = 'a.db' }\n"},
-            "[source] options url cannot be read; write sqlite:///path, or postgresql://user@host/",
-        ),
-        ({"source": f"{FILES}unreadable = 'skip'\n"}, "[source] unreadable is one of 'stop', 'd"),
-        ({"wishes": "[subscriptions]\n"}, "[subscriptions]: give either the path of a"),
-        (
-            {"wishes": "[subscriptions]\nstore = 'people.db'\n"},
+            {"subscriptions": "[subscriptions]\nstore = 'people.db'\n"},
             "[subscriptions] store cannot be read; write sqlite:///path, or postgresql://user@host",
         ),
+        ({"subscriptions": STORE.replace("people", "none")}, "none.db does not exist"),
         (
-            {"wishes": "[subscriptions]\nstore = 'sqlite:///none.db'\n"},
-            " does not exist",
-        ),
-        (
-            {"wishes": "[subscriptions]\nstore = 'sqlite:///people.db'\npath = 'x'\n"},
+            {"subscriptions": f"{STORE}path = 'x'\n"},
             "[subscriptions]: unknown field 'path'",
         ),
         (
-            {
-                "wishes": "[subscriptions]\nstore = 'sqlite:///people.db'\n",
-                "rest": "[subscribers]\npath = 'subscribers.jsonl'\n",
-            },
+            {"subscriptions": STORE, "rest": "[subscribers]\npath = 'subscribers.jsonl'\n"},
             "[subscribers]: the store of subscriptions already has the subscribers",
         ),
-        ({"sink": f"{OUT}format = 'store'\n"}, "[sink] store is missing: give its address"),
-        (
-            {"sink": f"{OUT}format = 'jsonl'\nstore = 'sqlite:///a.db'\n"},
-            "[sink] store requires format = 'store', not 'jsonl'",
-        ),
-        ({"sink": f"{OUT}store = 'a.db'\n"}, "[sink] store cannot be read; write sqlite:///path"),
-        ({"sink": f"{OUT}options = {{}}\n"}, "[sink] options requires a format of Spark, not 'pa"),
-        (
-            {"sink": f"{OUT}format = 'kafka'\n"},
-            "[sink] unknown format 'kafka'; expected one of: parq",
-        ),
-        (
-            {"sink": f"{OUT}format = 'x'\noptions = {{}}\nselect = 3\n"},
-            "[sink] select must be a non-em",
-        ),
-        ({"rest": "[stream]\ntrigger = 'often'\n"}, "[stream] trigger must be 'available-now' or"),
-        ({"rest": "[stream]\ntrigger = 5\n"}, "[stream] trigger must be 'available-now' or"),
+        ({"rest": "[stream]\nlateness = 'soon'\n"}, "[stream] lateness: 'soon' "),
+        ({"rest": "[stream]\nbuckets = 0\n"}, "[stream] buckets is a whole number of at least 1"),
+        ({"rest": "[stream]\nsize = 0\n"}, "[stream]: unknown field 'size'; possible are 'laten"),
+        ({"rest": "[stream]\ntrigger = 'often'\n"}, "trigger must be 'available-now' or a dura"),
+        ({"rest": "[stream]\ntrigger = 5\n"}, "trigger must be 'available-now' or a duration: "),
+        ({"rest": "[stream]\nfuture = 'soon'\n"}, "[stream] future must be 'off' or a duration: "),
         ({"rest": "[stream]\nmaster = 2\n"}, "[stream] master must be a non-empty string, not 2"),
-        ({"rest": "[stream]\ncheckpoint = ''\n"}, "[stream] checkpoint must be a non-empty string"),
-        (
-            {"rest": "[spark]\nx = [1]\n"},
-            "[spark] x must be a string, a number or a boolean, not [1]",
-        ),
+        ({"rest": "[stream]\ncheckpoint = ''\n"}, "[stream] checkpoint must be a non-empty str"),
+        ({"rest": "[spark]\nx = [1]\n"}, "x must be a string, a number or a boolean, not [1]"),
         ({"rest": "[metrics]\nstatsd = 'a'\n"}, "[metrics]: unknown field 'statsd'; possible are"),
         ({"rest": "[metrics]\njsonl = 3\n"}, "[metrics] jsonl must be a non-empty string, not 3"),
+        ({"rest": "[policies.ann]\nk = 0\n"}, "[policies.ann] k is a whole number of at least 1"),
+        ({"rest": "[policies.ann]\nwindow = 'none'\n"}, "[policies.ann] "),
+        ({"rest": "[policies.ann]\nkk = 0\n"}, "[policies.ann] policy: unknown field 'kk'"),
     ],
 )
-def test_a_mistake_is_named_with_key_value_and_rule(folder, parts, reason):
+def test_a_mistake_is_reported_with_key_value_and_rule(load, folder, parts, reason):
     with pytest.raises(InvalidForm) as error:
-        load(folder, **parts)
+        load(**parts)
     assert str(error.value).startswith(f"{folder}/run.toml: ")
     assert reason in str(error.value)
 
@@ -247,16 +172,13 @@ def test_a_mistake_is_named_with_key_value_and_rule(folder, parts, reason):
         ({"rest": "[stream]\ntrigger = '1s'\n"}, "[stream] trigger = '1s'"),
     ],
 )
-def test_what_needs_spark_is_refused_in_one_process(folder, parts, key):
-    config = load(folder, **parts)
-    check_engine(config)
-    parts = {name: text for name, text in parts.items() if name != "source"} | {
-        "source": "engine = 'local'\n" + parts.get("source", FILES)
-    }
+def test_parts_that_need_spark_are_refused_by_the_local_engine(load, folder, parts, key):
+    check_engine(load(**parts))
+    local = {**parts, "source": f"engine = 'local'\n{parts.get('source', FILES)}"}
     with pytest.raises(InvalidForm) as error:
-        check_engine(load(folder, **parts))
-    said = f"{folder}/run.toml: {key} needs Spark, but the engine is 'local'"
-    assert str(error.value) == said
+        check_engine(load(**local))
+    message = f"{folder}/run.toml: {key} needs Spark, but the engine is 'local'"
+    assert str(error.value) == message
 
 
 @pytest.mark.parametrize(
@@ -268,10 +190,5 @@ def test_what_needs_spark_is_refused_in_one_process(folder, parts, key):
         ("[stream]\ntrigger = '2s'\nfuture = 'off'\n", None),
     ],
 )
-def test_a_run_that_does_not_end_is_judged_by_the_clock(folder, rest, future):
-    assert load(folder, rest=rest).allowed_future == future
-
-
-def test_a_future_that_is_no_duration_is_refused(folder):
-    with pytest.raises(InvalidForm, match="future must be 'off' or a duration"):
-        load(folder, rest="[stream]\nfuture = 'soon'\n")
+def test_only_an_endless_run_compares_events_with_the_clock(load, rest, future):
+    assert load(rest=rest).allowed_future == future
