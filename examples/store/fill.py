@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tidings.formats.arrow_by_row import BadRecord
 from tidings.formats.files import read_subscribers, read_subscriptions
+from tidings.model.dead_letter import BadRecord
 from tidings.store import open_store
 
 here = Path(__file__).parent

@@ -22,13 +22,13 @@ from tidings.errors import (
     InvalidValue,
     TidingsError,
 )
-from tidings.formats.arrow_by_row import BadRecord, DeadLetter
 from tidings.formats.json_forms import (
     loads_event,
     loads_policy,
     loads_subscriber,
     loads_subscription,
 )
+from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.limits import Limits
 from tidings.model.records import Delivery, Event, Match, Subscription, Weighted
 from tidings.model.values import Range

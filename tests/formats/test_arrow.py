@@ -32,8 +32,8 @@ from tidings.formats.arrow import (
     subscribers_to_table,
     subscriptions_to_table,
 )
-from tidings.formats.arrow_by_row import BadRecord, attempt
 from tidings.formats.json_forms import loads_subscriber
+from tidings.model.dead_letter import BadRecord, attempt
 from tidings.model.limits import Limits
 from tidings.model.records import Delivery, Event, Match, Subscription
 from tidings.policy import Policy, Subscriber

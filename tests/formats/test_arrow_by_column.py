@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tidings.formats.arrow import read_events
 from tidings.formats.arrow_by_column import quick_events
-from tidings.formats.arrow_by_row import BadRecord
+from tidings.model.dead_letter import BadRecord
 from tidings.model.records import Event
 
 TIMES = [0, 1, -1, 1_500_000, 253_402_300_799, -62_135_596_800, 2**62, -(2**62)]

@@ -14,8 +14,8 @@ from tests.fuzz import cases
 
 from tidings import Event, TidingsError
 from tidings.formats.arrow import read_events, read_subscribers, read_subscriptions
-from tidings.formats.arrow_by_row import BadRecord
 from tidings.formats.json_forms import loads_subscriber
+from tidings.model.dead_letter import BadRecord
 from tidings.model.limits import Limits
 
 pytestmark = pytest.mark.fuzz

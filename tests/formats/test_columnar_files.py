@@ -12,9 +12,9 @@ import pytest
 from pyarrow import feather, parquet
 
 from tidings.errors import InvalidForm
-from tidings.formats.arrow_by_row import BadRecord
 from tidings.formats.event_source import read_file
 from tidings.formats.files import read_events
+from tidings.model.dead_letter import BadRecord
 from tidings.model.limits import Limits
 from tidings.model.records import Event
 

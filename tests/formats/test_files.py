@@ -16,7 +16,6 @@ from pyarrow import parquet
 
 from tidings.errors import InvalidForm
 from tidings.formats import files
-from tidings.formats.arrow_by_row import BadRecord
 from tidings.formats.files import (
     read_event_line,
     read_events,
@@ -27,6 +26,7 @@ from tidings.formats.files import (
     write_subscribers,
     write_subscriptions,
 )
+from tidings.model.dead_letter import BadRecord
 from tidings.model.records import Delivery, Event, Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.window.sliding import Sliding

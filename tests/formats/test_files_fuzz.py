@@ -12,7 +12,6 @@ from tests.fuzz import cases
 from tests.mutation import try_all
 
 from tidings.errors import InvalidForm
-from tidings.formats.arrow_by_row import BadRecord
 from tidings.formats.event_source import read_file
 from tidings.formats.files import (
     read_events,
@@ -23,6 +22,7 @@ from tidings.formats.files import (
     write_subscriptions,
 )
 from tidings.formats.json_forms import loads_subscriber, loads_subscription
+from tidings.model.dead_letter import BadRecord
 from tidings.model.limits import Limits
 from tidings.model.records import Event
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tidings.engine.engine import Engine
 from tidings.errors import InvalidValue, TidingsError
-from tidings.formats.arrow_by_row import DeadLetter
+from tidings.model.dead_letter import DeadLetter
 from tidings.model.records import Event
 from tidings.model.values import (
     PRINTED_BYTES,

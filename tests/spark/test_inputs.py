@@ -15,9 +15,9 @@ from tidings import Policy, Sliding, Subscriber, Subscription, TidingsError
 from tidings.errors import InvalidForm
 from tidings.formats import arrow as columns
 from tidings.formats.arrow import subscriptions_to_table
-from tidings.formats.arrow_by_row import BadRecord
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.versions import KEPT_VERSIONS
+from tidings.model.dead_letter import BadRecord
 from tidings.model.limits import TRUSTED, Limits
 from tidings.score.relaxed import Relaxed
 from tidings.spark import inputs

@@ -11,10 +11,10 @@ from tidings.app.check import Audit, Problem
 from tidings.engine.engine import Engine
 from tidings.engine.explain import Explanation, Placement
 from tidings.errors import InvalidEvent, InvalidForm
-from tidings.formats.arrow_by_row import BadRecord
 from tidings.formats.files import read_event_line, read_events, read_subscription_line
 from tidings.formats.json_forms import loads_event
 from tidings.formats.json_text import read_json, read_lines
+from tidings.model.dead_letter import BadRecord
 from tidings.model.limits import TRUSTED
 from tidings.model.records import Event
 from tidings.policy import Subscriber

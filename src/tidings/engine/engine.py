@@ -13,16 +13,16 @@ from typing import Any, Final
 from tidings.engine import snapshot
 from tidings.engine.explain import Explanation, Memory, Placement, explain, explain_target
 from tidings.engine.handoff import Matched, Step
-from tidings.engine.intake import Intake, Latest, Terms
+from tidings.engine.intake import LOGGER, Intake, Latest, Notice, Terms
 from tidings.engine.quality import Report
 from tidings.engine.stages import Failed, Stages
 from tidings.errors import InvalidForm, InvalidSubscription, TidingsError, shown
 from tidings.feed import FEEDS
 from tidings.feed.policy_key import same_feed
-from tidings.formats.arrow_by_row import DeadLetter
 from tidings.formats.binary import reading
 from tidings.formats.json_forms import loads_subscriber, loads_subscription
 from tidings.model import named_parts, validate
+from tidings.model.dead_letter import DeadLetter
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.records import Delivery, Event, Subscription
 from tidings.model.values import parse_duration_us, parse_time_us
@@ -34,7 +34,6 @@ CHUNK: Final = 1024
 """How many steps of a stream are matched at once."""
 RECORDS: Final = CHUNK // 2
 """How many records are taken at once; most make two steps."""
-_LOG: Final = logging.getLogger("tidings")
 
 
 class Engine:
@@ -304,7 +303,9 @@ class Engine:
                 notices, self._intake.notices = self._intake.notices, []
                 self._busy = False
         for notice in notices:
-            _LOG.warning(notice)  # beside the lock, since a handler is a user's code
+            logging.getLogger(notice.logger).warning(
+                notice.text
+            )  # beside the lock, since a handler is a user's code
 
     def _taken(self) -> list[Delivery]:
         """Take all waiting steps through the stages; return what is delivered, and what is owed.
@@ -348,7 +349,7 @@ class Engine:
                 subscriber = self._stages.matcher.subscribers.get(name, name)
                 error = InvalidSubscription(f"subscriber {name} was set aside: {now[name]}")
                 self._intake.refuse(subscriber, error)
-                self._intake.notices.append(str(error))
+                self._intake.notices.append(Notice(LOGGER, str(error)))
             self._told = now
 
     def _subscriber(self, given: object) -> Subscriber:

@@ -7,14 +7,16 @@ from typing import Any, Final, NamedTuple, SupportsIndex, TypeVar, overload
 
 from tidings.engine.handoff import Step
 from tidings.errors import InvalidEvent, TidingsError, described, shown
-from tidings.formats.arrow_by_row import DeadLetter
 from tidings.formats.json_forms import loads_event
+from tidings.model.dead_letter import DeadLetter
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import LAST_SEQUENCE, Event
 from tidings.model.values import format_duration, moment, parse_duration_us, parse_time_us
 from tidings.window import Arrivals, Late, Moment, snapshot_fields
 
 T = TypeVar("T")
+LOGGER: Final = "tidings"
+LATE_LOGGER: Final = "tidings.late"
 _FEW: Final = 1024
 _LAST_GIVEN: Final = LAST_SEQUENCE // 2
 """The largest number that an event may bring; those that follow are numbered from it on."""
@@ -70,6 +72,13 @@ class Latest(Sequence[T]):
         return repr(self._items)
 
 
+class Notice(NamedTuple):
+    """A warning for the log, and the logger that it belongs to."""
+
+    logger: str
+    text: str
+
+
 class Terms(NamedTuple):
     """What records are held against: limits, a clock, and how far beyond it events may be."""
 
@@ -98,7 +107,7 @@ class Intake:
         self._sequence = 0
         self.late: Latest[Event] = Latest(self.terms.limits.kept_letters)
         self.dead_letters: Latest[DeadLetter] = Latest(self.terms.limits.kept_letters)
-        self.notices: list[str] = []
+        self.notices: list[Notice] = []
 
     def arrive(self, record: Event | Mapping[str, Any]) -> list[Step]:
         """Take a record in."""
@@ -113,9 +122,10 @@ class Intake:
             released = self._arrivals.offer(event.published_us, event, event.sequence)
         except Late as error:
             if not self.late.total:
-                self.notices.append(
+                text = (
                     f"event {event.id} is late ({error}); it and later ones like it are in `late`"
                 )
+                self.notices.append(Notice(LATE_LOGGER, text))
             self.late.append(event)
             return []
         return self._steps(released)

@@ -17,10 +17,8 @@ from tidings.errors import InvalidForm, shown
 from tidings.formats.arrow_by_column import quick_events
 from tidings.formats.arrow_by_row import (
     EVENT_COLUMNS,
-    BadRecord,
     Cell,
     Column,
-    Failure,
     Reading,
     as_read,
     attribute_columns,
@@ -28,9 +26,9 @@ from tidings.formats.arrow_by_row import (
     check_nested,
     check_policies,
     check_times,
-    guarded,
     read_rows,
 )
+from tidings.model.dead_letter import BadRecord, Failure, try_call
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.records import Delivery, Event, Match, Subscription
 from tidings.model.values import Family, Range, Value, parse_time_us, time_us
@@ -202,7 +200,7 @@ def _reread(row: Mapping[str, Any], cell: Cell, required: Iterable[str]) -> dict
 
 def pandas_to_events(frame: "pd.DataFrame") -> Iterator[Event | BadRecord]:
     """Give the event of each row as `read_events` does; None, NaN and NaT are missing."""
-    table = guarded(partial(pa.Table.from_pandas, preserve_index=False), frame)
+    table = try_call(partial(pa.Table.from_pandas, preserve_index=False), frame)
     if isinstance(table, Failure):
         raise InvalidForm(f"the DataFrame has a column of mixed types: {table.reason}")
     return read_events(table)

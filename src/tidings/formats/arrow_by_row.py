@@ -1,8 +1,7 @@
 """Arrow tables row by row: cells as Python values, and the refused rows apart from the others."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -11,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from tidings.errors import InvalidForm, InvalidValue, clipped, shown
+from tidings.errors import InvalidForm, InvalidValue, clipped
+from tidings.model.dead_letter import BadRecord, Failure, attempt, try_call
 from tidings.model.limits import TRUSTED, Limits
-from tidings.model.values import SECOND_US, moment, printable
+from tidings.model.values import SECOND_US, moment
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -40,86 +40,6 @@ LIST_TYPES: Final = (
     types.is_fixed_size_list,
     *_VIEW_TYPES,
 )
-
-
-@dataclass(frozen=True)
-class BadRecord:
-    """A record that is refused, for the dead letters; the others go on.
-
-    `position` counts from 1: the row of a table, or the line of a JSON Lines file.
-    """
-
-    record: Mapping[str, Any] = field(hash=False)
-    reason: str
-    position: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form; what JSON cannot hold is printed."""
-        record = written(self.record)
-        return {"record": record, "reason": self.reason, "position": self.position}
-
-
-@dataclass(frozen=True)
-class DeadLetter:
-    """Something refused: as it was given, and why."""
-
-    record: Any
-    reason: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form."""
-        return {"record": written(self.record), "reason": self.reason}
-
-
-_FORESEEN: Final = (ValueError, OverflowError, RecursionError)
-"""What a record may cause: all of our errors are of the first kind."""
-
-
-class Failure(NamedTuple):
-    """What a computation raised in the place of what it returns."""
-
-    error: Exception
-
-    @property
-    def reason(self) -> str:
-        """The message, in at most 1 kB; an error that nobody foresaw is named by its type."""
-        name, message = type(self.error).__name__, guarded(str, self.error)
-        if isinstance(message, Failure):
-            return name
-        return clipped(message if isinstance(self.error, _FORESEEN) else f"{name}: {message}")
-
-
-def guarded(work: Callable[..., T], *given: Any) -> T | Failure:
-    """Return what `work` returns, or what it raises; an exhausted memory is raised."""
-    try:
-        return work(*given)
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - nobody can foresee what a record may cause
-        return Failure(error)
-
-
-def written(record: object) -> Any:
-    """Return a record as JSON can hold it; of one that cannot be printed, a short text."""
-    found = guarded(printable, record)
-    return {"text": clipped(shown(record))} if isinstance(found, Failure) else found
-
-
-def attempt(
-    read: Callable[[R], T], raw: R, position: int, show: Callable[[R], Mapping[str, Any]]
-) -> T | BadRecord:
-    """Return what `read` makes of `raw`, or a bad record that shows it with the reason.
-
-    Reading is a computation on one record, so whatever it raises is the record's fault; only an
-    exhausted memory is not.
-    """
-    found = guarded(read, raw)
-    if not isinstance(found, Failure):
-        return found
-    displayed = guarded(show, raw)
-    if isinstance(displayed, Failure):
-        displayed = {"text": clipped(shown(raw))}
-    return BadRecord(displayed, found.reason, position)
 
 
 class Column(NamedTuple):
@@ -219,7 +139,7 @@ def _made_at_once(batch: pa.RecordBatch, how: Reading) -> list[Any] | None:
     """Return the objects of all rows; None if each row has to be looked at."""
     if how.quick is None or not _within(batch, how.limits):
         return None
-    made = guarded(how.quick, batch)
+    made = try_call(how.quick, batch)
     # If some row cannot be read, looking at each of them tells which.
     return None if isinstance(made, Failure) else made
 
@@ -266,7 +186,7 @@ def _made_by_row(batch: pa.RecordBatch, how: Reading, position: int) -> Iterator
 def _rows_of(batch: pa.RecordBatch, how: Reading) -> Iterator[tuple[Any, ...] | BadRecord]:
     """Decode the cells of each row; a row that cannot be decoded is a bad record."""
     if _expanded(batch) <= _BATCH_VALUES and decoded_bytes(batch) <= BATCH_BYTES:
-        cells = guarded(_cells, how, batch)
+        cells = try_call(_cells, how, batch)
         if not isinstance(cells, Failure):
             yield from zip(*cells, strict=True)
             return
@@ -312,7 +232,7 @@ def _printed(how: Reading, batch: pa.RecordBatch) -> dict[str, Any]:
     """Return a row of which some cells cannot be decoded, for the dead letters."""
     found = {}
     for column, array in zip(how.columns, batch.columns, strict=True):
-        cell = guarded(_cell, column, array)
+        cell = try_call(_cell, column, array)
         if isinstance(cell, Failure):
             found[column.name] = _raw(array)
         elif cell is not None:

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from pyarrow import csv, types
 
 from tidings.errors import InvalidForm, shown
-from tidings.formats.arrow_by_row import BadRecord, Cell
+from tidings.formats.arrow_by_row import Cell
 from tidings.formats.json_text import read_json
+from tidings.model.dead_letter import BadRecord
 from tidings.model.values import format_time, plain
 
 T = TypeVar("T")

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from tidings.errors import InvalidForm
-from tidings.formats.arrow_by_row import BadRecord
 from tidings.formats.files import SUFFIXES, read_events
 from tidings.formats.redaction import shown_safely
 from tidings.model import validate
+from tidings.model.dead_letter import BadRecord
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import Event
 

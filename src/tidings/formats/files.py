@@ -19,11 +19,12 @@ from pyarrow import feather, parquet
 
 from tidings.errors import InvalidForm
 from tidings.formats import arrow, csv_file
-from tidings.formats.arrow_by_row import BadRecord, Cell, as_read, attempt
+from tidings.formats.arrow_by_row import Cell, as_read
 from tidings.formats.columnar_files import ColumnarFile, open_arrow, open_parquet
 from tidings.formats.json_forms import loads_event, loads_subscriber, loads_subscription
 from tidings.formats.json_text import Line, array_texts, read_json, read_lines
 from tidings.model import validate as checks
+from tidings.model.dead_letter import BadRecord, attempt
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.records import Delivery, Event, Subscription
 from tidings.policy import Subscriber

@@ -17,7 +17,6 @@ from threading import Event, Lock, Thread
 from typing import Any, Final, Protocol, Self
 
 from tidings.errors import TidingsError, VersionGone, prefix_errors
-from tidings.formats.arrow_by_row import DeadLetter
 from tidings.index_files.background_build import BackgroundBuilder, BackgroundFailures
 from tidings.index_files.base_files import new_part, split_by_part, write_base, write_delta
 from tidings.index_files.manifest import Delta, Manifest, PartManifest
@@ -27,6 +26,7 @@ from tidings.index_files.repair import repair
 from tidings.index_files.subscriber_bundle import SubscriberBundle, any_counts_published
 from tidings.index_files.versions import IndexFolder, part_of
 from tidings.model import validate
+from tidings.model.dead_letter import DeadLetter
 
 MIN_CHANGED: Final = 5_000
 CHANGED_SHARE: Final = 10

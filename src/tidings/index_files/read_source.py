@@ -8,9 +8,9 @@ from hashlib import blake2b
 from typing import Any, Final, Protocol
 
 from tidings.errors import InvalidForm, TidingsError
-from tidings.formats.arrow_by_row import DeadLetter
 from tidings.formats.json_forms import loads_subscriber, loads_subscription
 from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
+from tidings.model.dead_letter import DeadLetter
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import Subscription
 from tidings.policy import Policy, Subscriber

@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame
 
 from tidings.errors import InvalidForm, InvalidPolicy, InvalidSubscription
 from tidings.formats import arrow, files
-from tidings.formats.arrow_by_row import BadRecord, attempt
 from tidings.formats.json_forms import loads_subscriber, loads_subscription
 from tidings.index_files.base_files import build_folder
 from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
 from tidings.index_files.versions import IndexFolder
 from tidings.model import validate
+from tidings.model.dead_letter import BadRecord, attempt
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import Subscription
 from tidings.policy import Policy, Subscriber

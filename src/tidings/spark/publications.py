@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.formats import arrow as columns
 from tidings.formats.arrow import ReadEvents
-from tidings.formats.arrow_by_row import BadRecord
+from tidings.model.dead_letter import BadRecord
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.records import Event
 from tidings.spark.match_stage.matcher_source import Matchers

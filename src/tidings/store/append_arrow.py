@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from tidings.errors import StoreError
 from tidings.formats.arrow import DELIVERIES
-from tidings.formats.arrow_by_row import BadRecord, DeadLetter
+from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.records import Delivery, Event
 from tidings.store.append_batch import BatchAppend
 from tidings.store.protocol import MAX_ID_BYTES, Row

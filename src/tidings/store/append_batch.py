@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tidings.errors import StoreError
-from tidings.formats.arrow_by_row import BadRecord, DeadLetter
+from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.records import Delivery, Event
 from tidings.store.dead_letters import LetterRow, dead_letter, insert, late_letter
 from tidings.store.protocol import Cell, Session, StagingTable, check_count, check_id

@@ -8,9 +8,9 @@ from typing import Any, Final
 from uuid import uuid4
 
 from tidings.errors import InvalidForm, StoreError, shown
-from tidings.formats.arrow_by_row import BadRecord, DeadLetter, written
 from tidings.formats.json_text import read_json
 from tidings.model import validate
+from tidings.model.dead_letter import BadRecord, DeadLetter, printable_record
 from tidings.model.records import Event
 from tidings.model.values import format_time, parse_time_us
 from tidings.store.protocol import Database, Row, Session, StagingTable, check_count
@@ -124,7 +124,7 @@ def insert(session: Session, writings: Sequence[LetterRow], query: str, batch: i
 def _written(letter: DeadLetter | BadRecord) -> tuple[str, str]:
     # Half a surrogate pair, in the id of a bad record perhaps, fits into no database.
     reason = letter.reason.encode(errors="backslashreplace").decode()
-    return json.dumps(written(letter.record)), reason
+    return json.dumps(printable_record(letter.record)), reason
 
 
 def _take(session: Session, at_us: int, ticket: str, kind: str, limit: int) -> list[Row]:

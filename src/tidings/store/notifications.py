@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from tidings.errors import StoreError, shown
-from tidings.formats.arrow_by_row import BadRecord, DeadLetter
+from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.records import Delivery, Event
 from tidings.model.values import parse_duration_us, parse_time_us
 from tidings.store.append_arrow import append_of, read_delivery

@@ -59,3 +59,14 @@ def test_a_folder_of_other_content_is_not_replaced(
     with pytest.raises(TidingsError, match="was not written by the demo"):
         prepare(tmp_path / "existing", films.slice(0, 10), demo_subscribers())
     assert existing.read_text() == "years of work"
+
+
+def test_a_deleted_working_directory_is_refused(
+    films: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted = tmp_path / "deleted"
+    deleted.mkdir()
+    monkeypatch.chdir(deleted)
+    deleted.rmdir()
+    with pytest.raises(TidingsError, match="tidings-demo cannot be created"):
+        prepare(Path("tidings-demo"), films.slice(0, 10), demo_subscribers())

@@ -88,6 +88,13 @@ def test_the_example_delivers_what_the_engine_delivers(tmp_path):
     assert sum(account.delivered.values()) == len(expected)
 
 
+def test_late_events_are_counted_and_not_warned_of(folder, caplog):
+    config = load_config(folder / "run.toml")
+    batches = list(run_local(make_plan(config)))
+    assert sum(batch.late for batch in batches) == 1
+    assert not [record for record in caplog.records if "late" in record.getMessage()]
+
+
 def test_late_events_and_dead_letters_are_written_with_a_reason(folder):
     account = run(load_config(folder / "run.toml"))
     quality = account.quality

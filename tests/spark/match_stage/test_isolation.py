@@ -16,12 +16,12 @@ from tests.spark.match_stage.test_stage import batches, matches, sent
 from tidings import Event, Policy, Subscriber, Subscription
 from tidings.errors import InvalidPolicy, StoreError
 from tidings.formats.arrow import read_valid_events
-from tidings.formats.arrow_by_row import BadRecord
 from tidings.formats.files import read_event_line
 from tidings.index_files.mapped_file import Damaged
 from tidings.index_files.mapped_matcher import build_base, ranked_by_index
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
+from tidings.model.dead_letter import BadRecord
 from tidings.model.limits import Limits
 from tidings.rank.matcher import Matcher
 from tidings.score.exact import Exact

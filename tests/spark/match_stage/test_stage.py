@@ -15,10 +15,10 @@ from tests.spark.match_stage.test_bucketize import expected, opened
 from tidings import Event, Policy, Sliding, Subscriber, Subscription
 from tidings.errors import InvalidPolicy
 from tidings.formats.arrow import events_to_table, matches_to_table, read_events
-from tidings.formats.arrow_by_row import BadRecord
 from tidings.index_files.base_files import build_folder
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
+from tidings.model.dead_letter import BadRecord
 from tidings.model.records import Event as Publication
 from tidings.rank.matcher import Matcher
 from tidings.score.exact import Exact

@@ -5,7 +5,7 @@ import pytest
 from tests.spark.state_stage.outcome_rows import ROWS
 
 from tidings import Delivery
-from tidings.formats.arrow_by_row import DeadLetter
+from tidings.model.dead_letter import DeadLetter
 from tidings.spark.sinks.count_outcomes import Tally, read_outcomes, tally
 from tidings.spark.state_stage.processor import OUTCOMES
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from tidings.app.config import Address, Config
 from tidings.errors import TidingsError
 from tidings.formats import files
-from tidings.formats.arrow_by_row import BadRecord
+from tidings.model.dead_letter import BadRecord
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import Subscription
 from tidings.policy import Subscriber

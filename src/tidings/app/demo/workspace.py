@@ -63,5 +63,11 @@ def _clear(directory: Path) -> None:
                 "choose another directory with --out"
             )
         shutil.rmtree(directory)
-    directory.mkdir(parents=True)
-    (directory / MARKER).write_text("Written by `tidings demo`, which replaces this folder.\n")
+    try:
+        directory.mkdir(parents=True)
+        (directory / MARKER).write_text("Written by `tidings demo`, which replaces this folder.\n")
+    except OSError as error:  # such as a working directory that was deleted
+        raise TidingsError(
+            f"the directory {directory} cannot be created ({error.strerror}); "
+            "choose another directory with --out"
+        ) from None

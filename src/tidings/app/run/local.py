@@ -1,5 +1,6 @@
 """Runs of a config in this process, from the first file to the last."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,9 +12,10 @@ from tidings.app.run.plan import RunPlan
 from tidings.app.run.summary import BatchSummary
 from tidings.app.signals import StopActions, stop_on_signals
 from tidings.engine.engine import Engine
+from tidings.engine.intake import LATE_LOGGER
 from tidings.errors import InvalidForm, TidingsError
-from tidings.formats.arrow_by_row import BadRecord, DeadLetter
 from tidings.formats.event_source import Source, read_file
+from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.limits import UNLIMITED
 from tidings.model.records import Delivery, Event
 from tidings.policy import Subscriber
@@ -44,10 +46,26 @@ def run_local(plan: RunPlan, stop: StopActions | None = None) -> Iterator[BatchS
             records = [
                 record for path in paths for record in read_file(path, source.suffix, limits=limits)
             ]
-            output = _publish(engine, records)
+            with _no_late_warnings():
+                output = _publish(engine, records)
             write(number, output)
             summary = _summarize(number, len(records), output)
             yield replace(summary, quality=engine.quality().to_dict())
+
+
+@contextmanager
+def _no_late_warnings() -> Iterator[None]:
+    """Drop the engine's warnings about late events, since the summary of a run counts them."""
+    logger = logging.getLogger(LATE_LOGGER)
+    logger.addFilter(_drop)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_drop)
+
+
+def _drop(_record: logging.LogRecord) -> bool:
+    return False
 
 
 def _engine(plan: RunPlan) -> Engine:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidings.formats.arrow_by_row import Failure, guarded
+from tidings.model.dead_letter import Failure, try_call
 from tidings.model.records import Event, Subscription
 from tidings.rank.bulk.protocol import Asked, Owner, Unranked, checked_rank
 from tidings.rank.matches import Matches
@@ -48,7 +48,7 @@ class OneByOne:
         """Prepare the scorers."""
         for owner in owners:
             owned, prefers = list(owner.owned.values()), owner.subscriber.prefers
-            ranker: Ranker | Failure = guarded(owner.scorer.prepare, owned, prefers)
+            ranker: Ranker | Failure = try_call(owner.scorer.prepare, owned, prefers)
             if isinstance(ranker, Failure):
                 ranker = Unprepared(ranker.error)
             self._rankers[owner.number] = ranker
@@ -91,9 +91,9 @@ class OneByOne:
         """Return what an owner's ranker says; None if it fails."""
         if owner in self.failed:
             return None
-        rank = guarded(self._rankers[owner].rank, asked.events[event], hits)
+        rank = try_call(self._rankers[owner].rank, asked.events[event], hits)
         if not isinstance(rank, Failure):
-            rank = guarded(checked_rank, rank)
+            rank = try_call(checked_rank, rank)
         if not isinstance(rank, Failure):
             return rank
         if asked.unranked is None:

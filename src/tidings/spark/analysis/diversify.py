@@ -22,8 +22,8 @@ from tidings.diversify.event_tokens import has_kernel
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.errors import InvalidForm, InvalidPolicy, shown
 from tidings.formats.arrow import ReadEvents
-from tidings.formats.arrow_by_row import BadRecord
 from tidings.model import named_parts, validate
+from tidings.model.dead_letter import BadRecord
 from tidings.spark.analysis.lsh_votes import (
     BALLOTS,
     BEST,

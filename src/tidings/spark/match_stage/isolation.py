@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from tidings.errors import SourceError, StateError, StoreError
-from tidings.formats.arrow_by_row import Failure, guarded
 from tidings.index_files.mapped_file import Damaged
+from tidings.model.dead_letter import Failure, try_call
 from tidings.model.records import Event
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Culprit(NamedTuple):
 
 def tried(work: Callable[..., T], *given: object) -> T | Failure:
     """Return what `work` returns, or what it raises; an error that stops the batch is raised."""
-    made = guarded(work, *given)
+    made = try_call(work, *given)
     if isinstance(made, Failure) and isinstance(made.error, STOPS):
         raise made.error
     return made
@@ -61,7 +61,7 @@ def isolated(
     if not isinstance(made, Failure):
         yield Done(events, made)
         return
-    nothing = guarded(work, events[:0])
+    nothing = try_call(work, events[:0])
     if isinstance(nothing, Failure):
         raise made.error
     yield from _halved(work, events, made)

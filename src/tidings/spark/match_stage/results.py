@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.formats.arrow import MATCHES, ReadEvents
-from tidings.formats.arrow_by_row import BadRecord
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.string_table import OverlaidStrings
+from tidings.model.dead_letter import BadRecord
 from tidings.model.records import Event
 from tidings.score import Scorer
 from tidings.spark.match_stage.batch_size import Pace

@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from tidings.errors import InvalidPolicy, clipped, shown
 from tidings.formats.arrow import ReadEvents
-from tidings.formats.arrow_by_row import BadRecord, Failure, guarded
 from tidings.formats.files import read_event_line
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.subscriber_table import hash_of
+from tidings.model.dead_letter import BadRecord, Failure, try_call
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import Event
 from tidings.model.values import SECOND_US, format_time
@@ -201,7 +201,7 @@ def _unranked(lost: Lost) -> dict[str, Any]:
 
 
 def _form(event: Event) -> Mapping[str, Any]:
-    form = guarded(event.to_dict)
+    form = try_call(event.to_dict)
     return {"id": event.id} if isinstance(form, Failure) else form
 
 
@@ -243,10 +243,10 @@ read_lines: Final = ReadLines()
 
 def _texts(column: pa.Array) -> list[Any]:
     """Return texts; those that are no UTF-8 are bytes. Spark does not look at what it reads."""
-    texts: list[Any] | Failure = guarded(column.to_pylist)
+    texts: list[Any] | Failure = try_call(column.to_pylist)
     if not isinstance(texts, Failure):
         return texts
-    cells = [guarded(column.slice(place, 1).to_pylist) for place in range(len(column))]
+    cells = [try_call(column.slice(place, 1).to_pylist) for place in range(len(column))]
     raw = column.cast(pa.large_binary()).to_pylist()
     pairs = zip(cells, raw, strict=True)
     return [body if isinstance(cell, Failure) else cell[0] for cell, body in pairs]
@@ -256,7 +256,7 @@ def _record(line: object) -> Mapping[str, Any]:
     """Return what a refused line held, or its text."""
     if isinstance(line, bytes):
         return {"text": line.decode(errors="replace")}
-    form = guarded(json.loads, line)
+    form = try_call(json.loads, line)
     if isinstance(form, Failure):
         return {"text": line}
     return form if isinstance(form, dict) else {"value": form}

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from tidings.formats.arrow_by_row import DeadLetter
+from tidings.model.dead_letter import DeadLetter
 from tidings.model.records import Delivery
 from tidings.model.values import time_us
 

@@ -15,9 +15,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidings.errors import TidingsError
-from tidings.formats.arrow_by_row import BadRecord
 from tidings.formats.event_source import Source, SparkSource, read_file
 from tidings.formats.redaction import hider_of
+from tidings.model.dead_letter import BadRecord
 from tidings.model.limits import TRUSTED, Limits
 from tidings.spark.ops.error_messages import TROUBLES, said
 from tidings.spark.ops.progress import watch_events

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.feed.policy_key import unregistered
-from tidings.formats.arrow_by_row import Failure
+from tidings.model.dead_letter import Failure
 from tidings.policy import Policy, Subscriber
 from tidings.rank.matches import Matches
 from tidings.spark.match_stage.isolation import tried

@@ -14,8 +14,8 @@ from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.errors import clipped, shown
 from tidings.feed.columnar.delivery_batch import Deliveries, Names
 from tidings.feed.columnar.kernels import layout as at
-from tidings.formats.arrow_by_row import written
 from tidings.formats.binary import check, reading
+from tidings.model.dead_letter import printable_record
 from tidings.model.records import Delivery, Event
 from tidings.model.values import LATEST_US, format_time, moment
 from tidings.spark.match_stage.match_batch import Parcel
@@ -128,7 +128,7 @@ def late(events: Sequence[Event], watermark_us: int) -> pa.Table:
     gaps = [(watermark_us - event.published_us) / 1e6 for event in events]
     found = {
         "event": [event.id for event in events],
-        "record": [json.dumps(written(event)) for event in events],
+        "record": [json.dumps(printable_record(event)) for event in events],
         "reason": [f"published {gap:g} s before the watermark" for gap in gaps],
     }
     return _table("late", len(events), found)
