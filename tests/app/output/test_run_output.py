@@ -1,0 +1,67 @@
+"""The printed plan and summary of a run."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tidings.app.config import SinkConfig, load_config
+from tidings.app.output import dry_run_rows, print_plan, print_summary
+from tidings.app.run.plan import read_plan
+from tidings.app.run.summary import BatchSummary, RunSummary
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "movies" / "pipeline.toml"
+
+
+@pytest.fixture
+def plan(tmp_path):
+    sink = SinkConfig(tmp_path / "out", "jsonl")
+    return read_plan(replace(load_config(EXAMPLE), engine="local", sink=sink))
+
+
+def printed(function, *arguments):
+    page = io.StringIO()
+    function(Console(file=page, width=1000), *arguments)
+    return page.getvalue()
+
+
+def test_the_plan_is_one_line(plan):
+    expected = f"{EXAMPLE} in one process: 6 subscribers, 13 subscriptions, 1 file of events\n"
+    assert printed(print_plan, plan) == expected
+
+
+def test_a_dry_run_on_spark_has_more_rows(plan):
+    spark = replace(plan, config=replace(plan.config, engine="spark"))
+    local_rows, spark_rows = (
+        dict(dry_run_rows(each, [("id", "string")])) for each in (plan, spark)
+    )
+    assert set(spark_rows) - set(local_rows) == {"columns", "buckets", "trigger"}
+    assert (local_rows["index"], spark_rows["index"]) == ("scan", "access, in files")
+
+
+def test_a_run_without_new_events_says_how_to_start_over(plan):
+    text = printed(print_summary, RunSummary(plan))
+    assert "No new events since the last run; --fresh starts over.\n" in text
+
+
+def test_the_summary_has_totals_quality_and_a_command(plan, tmp_path):
+    quality = {
+        "delivered": 2,
+        "matches": 8,
+        "share": 0.25,
+        "mean_rank": 0.9,
+        "mean_score": 0.5,
+        "diversity": 0.75,
+        "coverage": None,
+    }
+    batch = BatchSummary(0, 10, 2, late=1, delivered={"bob": 1, "ann": 1}, quality=quality)
+    lines = printed(print_summary, RunSummary.of(plan, [batch], seconds=2.0)).splitlines()
+    assert "10 events, 2 deliveries, 1 late, 0 dead letters, 2.0 s" in lines
+    assert (
+        "25.0% of 8 matches delivered, mean rank 0.900 (of all matches 0.500), diversity 0.750"
+        in lines
+    )
+    out = tmp_path / "out"
+    assert lines[-1] == f"Written to {out}. Read it with: cat {out}/deliveries/*.jsonl"
