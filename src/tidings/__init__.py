@@ -1,6 +1,7 @@
-"""Tidings: ranked publish/subscribe. The k best, fresh and mutually different events for each.
+"""Tidings: ranked publish/subscribe.
 
-And the other way round: for one event, the k subscriptions that fit best.
+Each subscriber gets the k best events that are fresh and different from each other; and for one
+event, `target` returns the k subscriptions that fit best.
 """
 
 from tidings.diversify.disc import Disc

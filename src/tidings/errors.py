@@ -1,4 +1,4 @@
-"""The errors of Tidings: one family, each message a sentence a user can act on."""
+"""The errors of Tidings: one family, whose messages are sentences that a user can act on."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,20 +6,20 @@ from reprlib import Repr
 from typing import Final
 
 MESSAGE_BYTES: Final = 1_000
-"""No message is longer, whatever value it shows."""
+"""The most bytes of a message, whatever value it shows."""
 
 
 class TidingsError(ValueError):
-    """Anything that Tidings refuses. The message names the value and the rule."""
+    """Base of all errors. The message names the value and the rule."""
 
     def __init__(self, message: object = "") -> None:
-        # Half a surrogate pair, which no file or terminal takes, is shown escaped.
+        # A lone surrogate, which no file or terminal accepts, is escaped.
         text = str(message).encode(errors="backslashreplace").decode()
         super().__init__(clipped(text))
 
 
 def clipped(text: str, size: int = MESSAGE_BYTES) -> str:
-    """Return a text of at most `size` bytes of UTF-8; of a longer one, its beginning and end."""
+    """Return at most `size` bytes of UTF-8: the text, or its beginning and end."""
     if len(text) * 4 <= size:
         return text
     encoded = text.encode(errors="backslashreplace")
@@ -32,7 +32,7 @@ def clipped(text: str, size: int = MESSAGE_BYTES) -> str:
 
 
 class _Shown(Repr):
-    """`repr` that is short, and that no value can make fail."""
+    """A short `repr` that does not fail, whatever the value."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,15 +55,15 @@ def shown(value: object) -> str:
     """Return a short `repr` of any value, for messages."""
     try:
         return _SHOWN.repr(value)
-    except Exception:  # noqa: BLE001 - not even the class of an object need be readable
+    except Exception:  # noqa: BLE001 - even `__class__` of an object may raise
         return f"<an object of the class {type(value).__name__}>"
 
 
 def described(error: BaseException) -> str:
-    """Return what an error says in one line; the type comes first unless the error is ours."""
+    """Return an error in one line; the type comes first unless it is a TidingsError."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - the error of a user's code may not even print
+    except Exception:  # noqa: BLE001 - even `__str__` of an error may raise
         text = ""
     if isinstance(error, TidingsError) and text:
         return text
@@ -97,7 +97,7 @@ class InvalidValue(TidingsError):
 
 
 class InvalidEvent(TidingsError):
-    """A publication that is refused at the door."""
+    """An event that is refused when it is published or read."""
 
 
 class InvalidCondition(TidingsError):
@@ -113,7 +113,7 @@ class InvalidSubscription(TidingsError):
 
 
 class InvalidPolicy(TidingsError):
-    """A policy, or one of its parts, with parameters that mean nothing."""
+    """A policy, or one of its parts, with invalid parameters."""
 
 
 class InvalidForm(TidingsError):
@@ -121,16 +121,16 @@ class InvalidForm(TidingsError):
 
 
 class StoreError(TidingsError):
-    """A store that cannot be opened, read or written as asked; what failed left nothing behind."""
+    """A store that cannot be opened, read or written; the failed change was rolled back."""
 
 
 class VersionGone(StoreError):
-    """A version of the catalogue whose history was compacted; read everything anew."""
+    """A version of the catalogue whose history was compacted; read the whole catalogue again."""
 
 
 class StateError(TidingsError):
-    """A snapshot, or the state of a query, that is damaged or of another version."""
+    """A snapshot, or the state of a query, that is damaged or has another version."""
 
 
 class SourceError(TidingsError):
-    """A source of events that cannot be read as asked; the next start goes on where it stopped."""
+    """A source of events that cannot be read; the next start resumes where this one stopped."""

@@ -1,4 +1,4 @@
-"""Public doubles for tests and trials: small seeded workloads in which ties are common."""
+"""Small seeded workloads for tests and trials, in which ties are common."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ DECAYS: Final[tuple[Any, ...]] = (
 
 @dataclass(frozen=True)
 class Workload:
-    """Subscribers with their subscriptions, and a stream for them."""
+    """Subscribers, their subscriptions, and a stream of events."""
 
     subscribers: list[Subscriber]
     subscriptions: list[Subscription]
@@ -60,65 +60,67 @@ class Workload:
 
 
 def workload(seed: int = 7, events: int = 60, subscribers: int = 12) -> Workload:
-    """Make a small stream about films, and subscribers whose policies use every kind of part.
+    """Return a small stream about films, and subscribers whose policies use every kind of part.
 
-    Values come from few, so that equal ranks, distances and times are common. Events are numbered
-    and in order.
+    Values are drawn from small sets, so that equal ranks, distances and times are common. Events
+    are numbered and in order.
 
     >>> len(workload(seed=1, events=5).events)
     5
     """
-    chance = Random(seed)
-    people = [
+    rng = Random(seed)
+    owners = [
         Subscriber(f"u{number:02d}", policy)
-        for number, policy in zip(range(subscribers), _policies(chance), strict=False)
+        for number, policy in zip(range(subscribers), _policies(rng), strict=False)
     ]
-    wanted = [each for person in people for each in _subscriptions(person.id, chance)]
-    return Workload(people, wanted, list(_stream(events, chance)))
+    subscriptions = [
+        subscription for owner in owners for subscription in _subscriptions(owner.id, rng)
+    ]
+    return Workload(owners, subscriptions, list(_stream(events, rng)))
 
 
-def _policies(chance: Random) -> Iterator[Policy]:
-    """Go round the windows, each time with other parts."""
+def _policies(rng: Random) -> Iterator[Policy]:
+    """Yield policies that cycle through the windows, with random other parts."""
     while True:
         for window in WINDOWS:
             yield Policy(
-                k=chance.randint(1, 3),
-                scorer=chance.choice(SCORERS),
-                decay=chance.choice(DECAYS),
+                k=rng.randint(1, 3),
+                scorer=rng.choice(SCORERS),
+                decay=rng.choice(DECAYS),
                 window=window,
-                diversify=chance.choice(DIVERSIFIERS),
+                diversify=rng.choice(DIVERSIFIERS),
             )
 
 
-def _subscriptions(subscriber: str, chance: Random) -> Iterator[Subscription]:
-    for number in range(chance.randint(2, 4)):
-        genre = chance.choice(GENRES)
-        where = chance.choice(
+def _subscriptions(subscriber: str, rng: Random) -> Iterator[Subscription]:
+    for number in range(rng.randint(2, 4)):
+        genre = rng.choice(GENRES)
+        where = rng.choice(
             [
                 f"genre = '{genre}'",
-                f"genre = '{genre}' and year >= {chance.randint(2000, 2004)}",
-                f"year between 2001 and {chance.randint(2001, 2004)} or good",
-                f"title like '{chance.choice('ab')}%'",
+                f"genre = '{genre}' and year >= {rng.randint(2000, 2004)}",
+                f"year between 2001 and {rng.randint(2001, 2004)} or good",
+                f"title like '{rng.choice('ab')}%'",
             ]
         )
         yield Subscription(
             f"{subscriber}-{number}",
             subscriber,
             where,
-            prefrank=chance.randint(1, 10) / 10,
-            score=chance.randint(1, 4),
+            prefrank=rng.randint(1, 10) / 10,
+            score=rng.randint(1, 4),
         )
 
 
-def _stream(events: int, chance: Random) -> Iterator[Event]:
-    at = 0
+def _stream(events: int, rng: Random) -> Iterator[Event]:
+    published_at = 0
     for number in range(1, events + 1):
-        at += chance.choice([0, 1, 5, 10, 30])
+        published_at += rng.choice([0, 1, 5, 10, 30])
         attributes: dict[str, Any] = {
-            "genre": chance.sample(GENRES, chance.randint(1, 2)),
-            "year": chance.randint(2000, 2004),
-            "title": chance.choice("abc") + chance.choice("xy"),
+            "genre": rng.sample(GENRES, rng.randint(1, 2)),
+            "year": rng.randint(2000, 2004),
+            "title": rng.choice("abc") + rng.choice("xy"),
         }
-        if chance.random() < 0.5:
-            attributes["good"] = chance.random() < 0.5
-        yield Event(f"e{number:04d}", attributes, published_at=at, sequence=number)
+        if rng.random() < 0.5:
+            attributes["good"] = rng.random() < 0.5
+        yield Event(f"e{number:04d}", attributes, published_at=published_at, sequence=number)

@@ -9,7 +9,7 @@ LINE: Final = 64
 
 
 def aligned(size: int, dtype: Any) -> npt.NDArray[Any]:
-    """Make an array of `size` numbers, not filled, whose first lies on a 64-byte line."""
+    """Return an uninitialized array whose first number is at a 64-byte boundary."""
     width = np.dtype(dtype).itemsize
     raw = np.empty(size * width + LINE, np.uint8)
     start = -raw.ctypes.data % LINE

@@ -1,4 +1,4 @@
-"""Single bits of a 64-bit mask: one instruction each, and a scalar twin without the JIT."""
+"""Bit operations on 64-bit masks: one instruction each, or plain Python without the JIT."""
 
 from typing import Any, Final
 
@@ -12,30 +12,30 @@ WORD: Final = 1 << 64
 
 
 def lowest_bit_plain(mask: int) -> int:
-    """Give the place of the lowest bit set; the mask is not 0."""
+    """Return the position of the lowest set bit; the mask is not 0."""
     word = int(mask) % WORD
     return (word & -word).bit_length() - 1
 
 
 def highest_bit_plain(mask: int) -> int:
-    """Give the place of the highest bit set; the mask is not 0."""
+    """Return the position of the highest set bit; the mask is not 0."""
     return (int(mask) % WORD).bit_length() - 1
 
 
 def without_lowest_plain(mask: int) -> int:
-    """Give the mask, as a signed word, without its lowest bit."""
+    """Return the mask, as a signed word, without its lowest set bit."""
     word = int(mask) % WORD
     rest = word & (word - 1)
     return rest - WORD if rest >> 63 else rest
 
 
 def ones_plain(mask: int) -> int:
-    """Give how many bits are set."""
+    """Return the number of set bits."""
     return (int(mask) % WORD).bit_count()
 
 
 def count_trailing_typed(_: Any, mask: Any) -> Any:
-    """The instruction tzcnt."""
+    """Emit tzcnt."""
 
     def generate(__: Any, builder: Any, ___: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -47,7 +47,7 @@ count_trailing: Any = intrinsic(count_trailing_typed)
 
 
 def count_leading_typed(_: Any, mask: Any) -> Any:
-    """The instruction lzcnt."""
+    """Emit lzcnt."""
 
     def generate(__: Any, builder: Any, ___: Any, arguments: Any) -> Any:
         return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -59,7 +59,7 @@ count_leading: Any = intrinsic(count_leading_typed)
 
 
 def count_ones_typed(_: Any, mask: Any) -> Any:
-    """The instruction popcnt."""
+    """Emit popcnt."""
 
     def generate(__: Any, builder: Any, ___: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -72,28 +72,28 @@ count_ones: Any = intrinsic(count_ones_typed)
 
 @inner
 def ones_fast(mask: int) -> int:
-    """Give how many bits are set."""
-    found: int = count_ones(mask)
-    return found
+    """Return the number of set bits."""
+    ones: int = count_ones(mask)
+    return ones
 
 
 @inner
 def lowest_bit_fast(mask: int) -> int:
-    """Give the place of the lowest bit set; the mask is not 0."""
-    found: int = count_trailing(mask)
-    return found
+    """Return the position of the lowest set bit; the mask is not 0."""
+    position: int = count_trailing(mask)
+    return position
 
 
 @inner
 def highest_bit_fast(mask: int) -> int:
-    """Give the place of the highest bit set; the mask is not 0."""
-    found: int = 63 - count_leading(mask)
-    return found
+    """Return the position of the highest set bit; the mask is not 0."""
+    position: int = 63 - count_leading(mask)
+    return position
 
 
 @inner
 def without_lowest_fast(mask: int) -> int:
-    """Give the mask without its lowest bit."""
+    """Return the mask without its lowest set bit."""
     return mask & (mask - 1)
 
 

@@ -1,26 +1,30 @@
-"""Sums without any error but the last rounding, as `math.fsum` gives them (Shewchuk).
+"""Sums of floats that are rounded once, like `math.fsum` (Shewchuk 1997).
 
-The order of additions cannot decide: values that tie do so whatever they are made of.
+    parts   |low| < ... < |high|   partial sums without common bits; together they are exact
+
+The order of additions cannot change a sum, so equal sums tie, whatever they are made of.
 """
 
 from typing import Final
 
 from tidings.compiled.array_types import Float64s
 from tidings.compiled.jit import inner
+from tidings.compiled.rounding import rounded
 
 PARTS: Final = 48
-"""Partial sums do not overlap and have 53 bits each, so that of 2,100 exponents 40 are enough."""
+"""Room for partial sums: they have 53 bits each and do not overlap, so 2,100 exponents need 40."""
 
 
 @inner
 def sum_add(parts: Float64s, size: int, number: float) -> int:
-    """Add a finite number to the partial sums; give how many they are now."""
+    """Add a finite number to the partial sums; return their new count."""
     kept = 0
-    for each in range(size):
-        other = parts[each]
+    for part in range(size):
+        other = parts[part]
         if abs(number) < abs(other):
             number, other = other, number
         high = number + other
+        # The rounding error of the sum, which is itself a float (two-sum).
         low = other - (high - number)
         if low != 0.0:
             parts[kept] = low
@@ -32,19 +36,33 @@ def sum_add(parts: Float64s, size: int, number: float) -> int:
 
 @inner
 def sum_total(parts: Float64s, size: int) -> float:
-    """Give the sum, rounded once; halves to even, looking at what lies below."""
+    """Return the sum, rounded once, half to even."""
     if size == 0:
         return 0.0
-    at = size - 1
-    high, low = parts[at], 0.0
-    while at > 0 and low == 0.0:
-        at -= 1
+    part = size - 1
+    high, low = parts[part], 0.0
+    while part > 0 and low == 0.0:
+        part -= 1
         before = high
-        high = before + parts[at]
-        low = parts[at] - (high - before)
-    if at > 0 and ((low < 0.0 and parts[at - 1] < 0.0) or (low > 0.0 and parts[at - 1] > 0.0)):
+        high = before + parts[part]
+        low = parts[part] - (high - before)
+    # A tie between two floats is decided by the sign of the next smaller part.
+    if part > 0 and (
+        (low < 0.0 and parts[part - 1] < 0.0) or (low > 0.0 and parts[part - 1] > 0.0)
+    ):
         twice = low * 2.0
         other = high + twice
         if twice == other - high:
             high = other
     return high
+
+
+@inner
+def mean_without(ranks: Float64s, count: int, left_out: int, parts: Float64s) -> float:
+    """Return the mean of the first `count` ranks but one (-1: of all), rounded to 12 decimals."""
+    size, members = 0, 0
+    for rank in range(count):
+        if rank != left_out:
+            size = sum_add(parts, size, ranks[rank])
+            members += 1
+    return rounded(sum_total(parts, size) / members)

@@ -1,4 +1,4 @@
-"""Machine numbers as kernels write them, typed as the plain numbers that they stand for."""
+"""Casts to machine numbers for kernels, typed as casts to plain Python numbers."""
 
 from collections.abc import Callable
 from typing import Any, Final, cast

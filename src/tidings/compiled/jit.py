@@ -1,4 +1,4 @@
-"""How every kernel is compiled, said once."""
+"""Decorators that compile kernels, with one set of options for all of them."""
 
 from collections.abc import Callable
 from typing import Any, Final, ParamSpec, TypeVar
@@ -10,11 +10,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 COMPILED: Final = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
-"""False with NUMBA_DISABLE_JIT=1: kernels are then the Python functions that they are."""
+"""False with NUMBA_DISABLE_JIT=1, which leaves kernels as Python functions."""
 
 
 def wide_vectors() -> bool:
-    """Say whether this CPU compares 64 numbers in a few instructions; else scalar twins run."""
+    """Return whether this CPU has AVX2, without which the scalar versions of kernels run."""
     features = binding.get_host_cpu_features() if COMPILED else {}
     return bool(features.get("avx2"))
 
@@ -23,18 +23,15 @@ OPTIONS: Final[dict[str, Any]] = {"cache": True, "nogil": True, "error_model": "
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a kernel: cached on disk, without the interpreter's lock, plain IEEE arithmetic.
-
-    With NUMBA_DISABLE_JIT=1 it stays the Python function that it is.
-    """
+    """Compile a kernel: cached on disk, without the GIL, with plain IEEE arithmetic."""
     compiled: Callable[P, R] = numba.njit(**OPTIONS)(function)
     return compiled
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a kernel that other kernels call in their loops; it makes and keeps no array.
+    """Compile a kernel that others call in their loops, and that allocates no array.
 
-    Without numba's reference counting, whose atomic increments cost more than such a kernel.
+    It has no reference counting, whose atomic increments cost more than such a kernel.
     """
     without: dict[str, Any] = {**OPTIONS, "_nrt": False}
     compiled: Callable[P, R] = numba.njit(**without)(function)
@@ -42,9 +39,9 @@ def inner(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile an inner kernel into each that calls it.
+    """Compile an inner kernel that is inlined into its callers.
 
-    A tuple of arrays is passed as all their fields, which costs more than a small kernel does.
+    A tuple of arrays is passed field by field, which costs more than a small kernel does.
     """
     always: dict[str, Any] = {**OPTIONS, "_nrt": False, "forceinline": True}
     compiled: Callable[P, R] = numba.njit(**always)(function)
@@ -52,25 +49,25 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 
 WITHIN: Final[dict[str, Any]] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""Without the way in from Python, which for many arrays takes longer to compile than the kernel."""
+"""No entry point from Python: for many arrays it takes longer to compile than the kernel."""
 
 
 def nested(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a kernel that only kernels call."""
+    """Compile a kernel that only other kernels call."""
     options: dict[str, Any] = {**OPTIONS, **WITHIN}
     compiled: Callable[P, R] = numba.njit(**options)(function)
     return compiled
 
 
 def nested_inner(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile an inner kernel that only kernels call."""
+    """Compile an inner kernel that only other kernels call."""
     options: dict[str, Any] = {**OPTIONS, **WITHIN, "_nrt": False}
     compiled: Callable[P, R] = numba.njit(**options)(function)
     return compiled
 
 
 def nested_inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile an inner kernel into each kernel that calls it, and nowhere else."""
+    """Compile an inner kernel that is inlined into its callers and only kernels call."""
     options: dict[str, Any] = {**OPTIONS, **WITHIN, "_nrt": False, "forceinline": True}
     compiled: Callable[P, R] = numba.njit(**options)(function)
     return compiled

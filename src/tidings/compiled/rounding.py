@@ -1,4 +1,4 @@
-"""Scores rounded to 12 decimals, exactly as `round(score, 12)` does it."""
+"""Scores rounded to 12 decimals, with the result of `round(score, 12)` to the last bit."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from tidings.compiled.jit import inner
 
 DECIMALS: Final = 1e12
 WHOLE: Final = 9007.0
-"""From here on neighbouring numbers are more than 1e-12 apart: rounding changes nothing."""
+"""From here on, neighbouring floats are more than 1e-12 apart, and rounding changes nothing."""
 SPLITTER: Final = 134217729.0  # 2**27 + 1
 TOP: Final = SPLITTER * DECIMALS - (SPLITTER * DECIMALS - DECIMALS)
 REST: Final = DECIMALS - TOP
@@ -16,7 +16,7 @@ REST: Final = DECIMALS - TOP
 
 @inner
 def product_error(score: float, product: float) -> float:
-    """Give score * 1e12 - product without any error (Dekker): the halves' products are exact."""
+    """Return score * 1e12 - product exactly (Dekker): products of 26-bit halves have no error."""
     top = SPLITTER * score - (SPLITTER * score - score)
     rest = score - top
     return ((top * TOP - product) + top * REST + rest * TOP) + rest * REST
@@ -24,7 +24,7 @@ def product_error(score: float, product: float) -> float:
 
 @inner
 def rounded(score: float) -> float:
-    """Round to 12 decimals, halves to even; only an exact half must know what was cut off."""
+    """Round to 12 decimals, half to even; an exact half needs the error of the product."""
     if not score < WHOLE:
         return score
     product = score * DECIMALS

@@ -1,4 +1,4 @@
-"""64 numbers compared at once, by the vector instructions that intrinsics emit."""
+"""Intrinsics that compare 64 numbers at once with vector instructions."""
 
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ LANES: Final = 64
 
 
 def splat(builder: Any, vector: Any, number: Any) -> Any:
-    """Give a vector that holds one number in every lane."""
+    """Return a vector that holds one number in every lane."""
     lane = ir.IntType(32)
     empty = ir.Constant(vector, ir.Undefined)
     one = builder.insert_element(empty, number, ir.Constant(lane, 0))
@@ -18,7 +18,7 @@ def splat(builder: Any, vector: Any, number: Any) -> Any:
 
 
 def compare_bounds(comparison: str, number: Any, lanes: int = LANES) -> Any:
-    """Make f(bounds, lows, highs, below, above), a mask of `lanes` bits, for arrays of `number`.
+    """Return f(bounds, lows, highs, below, above), a mask of `lanes` bits, for arrays of `number`.
 
     Bit i is set where bounds[lows + i] < below and above < bounds[highs + i], or with <=.
     """

@@ -102,7 +102,7 @@ def covers_among(subscriptions: Sequence[Subscription]) -> dict[str, frozenset[s
         [subscription.conjunctions for subscription in subscriptions], [0] * len(subscriptions)
     )
     return {
-        wide.id: frozenset(subscriptions[place].id for place in covered.of(number).tolist())
+        wide.id: frozenset(subscriptions[place].id for place in covered.row(number).tolist())
         for number, wide in enumerate(subscriptions)
     }
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.index.papers.cover_graph.drawn import conditions, subscriptions
 
+from tidings.compiled.ragged import Ragged
 from tidings.model.conditions import cover_bulk
-from tidings.model.conditions.cover_bulk import Covered, strictly_covered
+from tidings.model.conditions.cover_bulk import strictly_covered
 from tidings.model.conditions.implication import strictly_covers
 from tidings.model.conditions.parser import parse
 from tidings.model.conditions.predicate import Condition
@@ -20,8 +21,8 @@ from tidings.testing import workload
 OWNED = st.lists(st.tuples(conditions(), st.sampled_from([3, 1, 2])), max_size=12)
 
 
-def listed(found: Covered, count: int) -> list[list[int]]:
-    return [found.of(number).tolist() for number in range(count)]
+def listed(found: Ragged, count: int) -> list[list[int]]:
+    return [found.row(number).tolist() for number in range(count)]
 
 
 def by_scan(owned: list[tuple[Any, Any]]) -> list[list[int]]:
@@ -42,10 +43,10 @@ def test_the_arrays_hold_what_the_scan_finds_for_each_owner(
     pairs = [(condition.conjunctions, owner) for condition, owner in owned]
     found = strictly_covered([each for each, _ in pairs], [owner for _, owner in pairs])
     assert listed(found, len(pairs)) == by_scan(pairs)
-    assert found.starts.dtype == found.covered.dtype == np.int32
+    assert found.values.dtype == np.int32
     assert len(found.starts) == len(pairs) + 1
     assert found.starts[0] == 0
-    assert found.starts[-1] == len(found.covered)
+    assert found.starts[-1] == len(found.values)
 
 
 @given(st.lists(st.integers(0, 99), unique=True, max_size=8), st.data())
@@ -69,7 +70,7 @@ def test_many_subscribers_at_once_have_the_covers_that_each_has_alone() -> None:
     }
     assert any(expected.values())
     for number, each in enumerate(work.subscriptions):
-        names = {work.subscriptions[place].id for place in found.of(number).tolist()}
+        names = {work.subscriptions[place].id for place in found.row(number).tolist()}
         assert names == expected[each.id]
 
 
@@ -82,7 +83,7 @@ def test_owners_need_not_stand_together() -> None:
 def test_nobody_owns_nothing() -> None:
     found = strictly_covered([], [])
     assert found.starts.tolist() == [0]
-    assert found.covered.tolist() == []
+    assert found.values.tolist() == []
 
 
 def test_one_condition_covers_no_other() -> None:
@@ -119,5 +120,5 @@ def test_few_pairs_are_compared_exactly(monkeypatch: pytest.MonkeyPatch) -> None
     texts = [f"topic = 't{number}' and size > {number % 3}" for number in range(30)]
     texts += [f"topic = 't{number}'" for number in range(30)]
     found = strictly_covered([parse(text).conjunctions for text in texts], [0] * 60)
-    assert len(found.covered) == 30
+    assert len(found.values) == 30
     assert 30 <= len(judged) < 60 * 59 / 10

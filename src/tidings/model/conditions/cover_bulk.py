@@ -16,8 +16,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int32s, Int64s, UInt64s
+from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int64s, UInt64s
 from tidings.compiled.jit import inner, kernel
+from tidings.compiled.ragged import Ragged
 from tidings.errors import InvalidSubscription
 from tidings.model.conditions.implication import COMPARISONS, Conjunctions, Work, strictly_covers
 from tidings.model.conditions.predicate import LIMITS, PATTERNS, Predicate
@@ -27,22 +28,6 @@ EXACT_PAIRS: Final = 1_000_000
 _SIGNATURES_PER_STEP: Final = 200
 """Signatures that are compared in the time of one step of COMPARISONS."""
 _ALL: Final = (1 << 64) - 1
-
-
-@dataclass(frozen=True)
-class Covered:
-    """For condition i, `covered[starts[i]:starts[i + 1]]` are those of its owner that it covers.
-
-    They are strictly covered (cover without being covered back), and in ascending order. So i is
-    a most specific one of some matching conditions if none of these is among them (PREF 3.2).
-    """
-
-    starts: Int32s
-    covered: Int32s
-
-    def of(self, condition: int) -> Int32s:
-        """Return the conditions that one strictly covers."""
-        return self.covered[self.starts[condition] : self.starts[condition + 1]]
 
 
 @dataclass(frozen=True)
@@ -58,9 +43,11 @@ class _Signatures:
     has: UInt64s
 
 
-def strictly_covered(conditions: Sequence[Conjunctions], owners: Sequence[Any]) -> Covered:
-    """Find for each condition the others of the same owner that it strictly covers (PREF Def. 4).
+def strictly_covered(conditions: Sequence[Conjunctions], owners: Sequence[Any]) -> Ragged:
+    """Return for each condition the others of the same owner that it strictly covers (PREF Def. 4).
 
+    One covers another strictly if it covers it without being covered back. So a condition is a most
+    specific one of some matching conditions if none of its row is among them (PREF 3.2).
     Costs a few instructions for each pair of one owner, some 20 ns for each pair of boxes whose
     signatures allow a cover, and an exact comparison for each other such pair. An owner that needs
     more than EXACT_PAIRS or COMPARISONS is refused.
@@ -68,7 +55,7 @@ def strictly_covered(conditions: Sequence[Conjunctions], owners: Sequence[Any]) 
     >>> from tidings.model.conditions.parser import parse
     >>> texts = ["x > 3", "x > 5 and y = 1", "x > 3 and y = 1", "x > 4"]
     >>> covered = strictly_covered([parse(text).conjunctions for text in texts], [7, 7, 7, 8])
-    >>> [covered.of(i).tolist() for i in range(4)]
+    >>> [covered.row(i).tolist() for i in range(4)]
     [[1, 2], [], [1], []]
     """
     signatures, boxes = _signatures(conditions), _boxes(conditions)
@@ -89,10 +76,8 @@ def strictly_covered(conditions: Sequence[Conjunctions], owners: Sequence[Any]) 
                     conditions, int(wide[pair]), int(narrow[pair]), budget
                 )
             pairs.append(np.column_stack((wide[covers], narrow[covers])))
-    found = np.concatenate(pairs)
-    found = found[np.lexsort((found[:, 1], found[:, 0]))]
-    starts = np.searchsorted(found[:, 0], np.arange(len(conditions) + 1))
-    return Covered(starts.astype(np.int32), found[:, 1].astype(np.int32))
+    wides, narrows = np.concatenate(pairs).T
+    return Ragged.from_pairs(wides, narrows.astype(np.int32), len(conditions))
 
 
 def _exactly_covers(

@@ -8,13 +8,14 @@ import numpy.typing as npt
 
 from tidings.compiled.array_file import MOST, Reader, Writer
 from tidings.compiled.exact_sum import PARTS
+from tidings.compiled.growable import grown
 from tidings.index.access.kernels.validate import nodes_valid
 from tidings.model.conditions.predicate import Predicate
 from tidings.model.records import Subscription
 from tidings.rank.bulk.kernels.graph import EDGE, NODE, SPACE, Scored, Spaces, Work, score_events
 from tidings.rank.bulk.protocol import Asked, Extent, Owner
 from tidings.rank.bulk.rank_table import EPOCHS, MOST_WORTH, Layout, Ledger
-from tidings.rank.bulk.span_pool import Spans, room
+from tidings.rank.bulk.span_pool import Spans
 from tidings.rank.matches import Matches
 from tidings.score import Scorer
 from tidings.score.graph import Graph, PreferenceGraph, preference_graph
@@ -111,8 +112,8 @@ class SatisfiedGraph:
         made = preference_graph(owner.owned.values())
         number = {part: at for at, part in enumerate(made.preferences)}
         whose = owner.number if len(number) >= scorer.threshold else -1
-        self._people = room(self._people, owner.number + 1)
-        self._owners = room(self._owners, max(owner.owned, default=-1) + 1, -1)
+        self._people = grown(self._people, owner.number + 1)
+        self._owners = grown(self._owners, max(owner.owned, default=-1) + 1, -1)
         for each, subscription in owner.owned.items():
             self._owners[each] = whose
             self._parts.put(each, _nodes_of(subscription, number))
@@ -140,7 +141,7 @@ class SatisfiedGraph:
     def rank(self, asked: Asked) -> Matches:
         """Score the satisfied part of each space that an event touches."""
         held = asked.held
-        self._owners = room(self._owners, int(held.numbers.max(initial=-1)) + 1, -1)
+        self._owners = grown(self._owners, int(held.numbers.max(initial=-1)) + 1, -1)
         hits, parts = len(held.numbers), len(held.parts)
         work = Work(
             np.empty(2 * parts, np.int32),

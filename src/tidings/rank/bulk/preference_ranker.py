@@ -49,7 +49,7 @@ class MostSpecific:
         conditions = [each.conjunctions for owner in owners for each in owner.owned.values()]
         found = strictly_covered(conditions, [near for owner in owners for near in _near(owner)])
         starts = found.starts.astype(np.int64)
-        self._ledger.lay(Layout(numbers, whose, np.array(worths), starts, numbers[found.covered]))
+        self._ledger.lay(Layout(numbers, whose, np.array(worths), starts, numbers[found.values]))
 
     def clear(self, numbers: Sequence[int]) -> None:
         """Forget subscriptions."""

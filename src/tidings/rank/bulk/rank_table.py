@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from tidings.compiled.array_file import Reader, Writer
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.growable import grown
 from tidings.rank.bulk.kernels.rank import (
     MAX,
     MEAN,
@@ -20,7 +21,6 @@ from tidings.rank.bulk.kernels.rank import (
     Ranked,
     rank_events,
 )
-from tidings.rank.bulk.span_pool import room
 from tidings.rank.matches import Matches
 
 AGGREGATES: Final = {"max": MAX, "mean": MEAN, "min": MIN, "sum": SUM}
@@ -78,7 +78,7 @@ class Ledger:
 
     def aggregate(self, owner: int, name: str) -> None:
         """Say how the worths of an owner's most specific subscriptions become a rank."""
-        self._people = room(self._people, owner + 1)
+        self._people = grown(self._people, owner + 1)
         self._people["aggregate"][owner] = AGGREGATES[name]
 
     def clear(self, numbers: Sequence[int]) -> None:
@@ -156,10 +156,10 @@ class Ledger:
 
     def _make_room(self, rows: int, covered: int) -> None:
         if rows > len(self._rows):
-            grown = _fresh_rows(max(rows, 2 * len(self._rows)))
-            grown[: len(self._rows)] = self._rows
-            self._rows = grown
-        self._covered = room(self._covered, covered)
+            longer = _fresh_rows(max(rows, 2 * len(self._rows)))
+            longer[: len(self._rows)] = self._rows
+            self._rows = longer
+        self._covered = grown(self._covered, covered)
 
     def _compact(self) -> None:
         """Drop the spans that no row has any more."""

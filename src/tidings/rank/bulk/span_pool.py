@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from tidings.compiled.array_file import Reader, Writer
 from tidings.compiled.array_types import Int64s
+from tidings.compiled.growable import grown
 from tidings.rank.bulk.kernels.relaxed import Pool
 
 NOTHING: Final = np.empty(0)
@@ -91,8 +92,8 @@ class Spans:
         return self._firsts.nbytes + self._sizes.nbytes + self._values.nbytes
 
     def _make_room(self, numbers: int) -> None:
-        self._firsts = room(self._firsts, numbers, -1)
-        self._sizes = room(self._sizes, numbers)
+        self._firsts = grown(self._firsts, numbers, -1)
+        self._sizes = grown(self._sizes, numbers)
 
     def _reserve(self, number: int, size: int) -> int:
         self._sizes[number] = 0
@@ -110,14 +111,3 @@ class Spans:
         self._used = len(kept)
         self._values = np.empty(2 * (len(kept) + size) + 64, self._values.dtype)
         self._values[: len(kept)] = kept
-
-
-def room(array: npt.NDArray[Any], size: int, fill: int = 0) -> npt.NDArray[Any]:
-    """Give an array of at least that size, grown by doubling, with what it held and else `fill`."""
-    if size <= len(array):
-        return array
-    grown = np.zeros(max(size, 2 * len(array)), array.dtype)
-    grown[: len(array)] = array
-    if fill:
-        grown[len(array) :] = fill
-    return grown

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.compiled.exact_mean import mean_without
-from tidings.compiled.exact_sum import PARTS, sum_add, sum_total
+from tidings.compiled.exact_sum import PARTS, mean_without, sum_add, sum_total
 from tidings.diversify import Candidate, set_divrank
 from tidings.diversify.distance import Overlap
 from tidings.feed.columnar import policy_codes

@@ -8,8 +8,7 @@ of the lowest are tried.
 from typing import Final
 
 from tidings.compiled.array_types import Float64s
-from tidings.compiled.exact_mean import mean_without
-from tidings.compiled.exact_sum import PARTS
+from tidings.compiled.exact_sum import PARTS, mean_without
 from tidings.compiled.jit import inlined, kernel
 from tidings.feed.columnar.kernels.decay import fresh_rank
 from tidings.feed.columnar.kernels.emit import hand_out_new, take_in
