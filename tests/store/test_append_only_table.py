@@ -88,9 +88,9 @@ def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     [
         ("nowhere", "id", "there is no table 'nowhere'"),
         ("outbox", "number", "has no column 'number', only ['id', 'name'"),
-        ("outbox", "name", "key 'name' of table 'outbox' is a column of whole numbers that is"),
-        ('out"box', "id", "has none of '\"?%\\x00' in it, as 'out\"box'"),
-        ("out\0box", "id", "in it, as 'out\\x00box'"),
+        ("outbox", "name", "key 'name' of table 'outbox' must be an integer column"),
+        ('out"box', "id", "must not contain any of '\"?%\\x00', but 'out\"box' does"),
+        ("out\0box", "id", "but 'out\\x00box'"),
         ("", "id", "the name of a table or column is a non-empty string"),
     ],
 )
@@ -117,7 +117,7 @@ def test_a_key_is_whole_unique_and_never_empty(address: str, sql: str, good: boo
         if good:
             assert table.columns() == [("id", "long")]
             return
-        with pytest.raises(StoreError, match="its primary key, or NOT NULL with a unique index"):
+        with pytest.raises(StoreError, match="the primary key, or NOT NULL with a unique index"):
             table.columns()
 
 
@@ -125,13 +125,13 @@ def test_a_column_whose_name_would_be_taken_for_a_value_is_refused(tmp_path: Pat
     address = make(
         str(tmp_path / "a.db"), 'CREATE TABLE outbox (id INTEGER PRIMARY KEY, "a?" TEXT)'
     )
-    with opened(address) as table, pytest.raises(StoreError, match="in it, as 'a\\?'"):
+    with opened(address) as table, pytest.raises(StoreError, match="but 'a\\?' does"):
         table.page(table.columns(), 0, 1, 1)
 
 
 def test_a_schema_before_a_table_of_sqlite_is_refused(tmp_path: Path) -> None:
     address = make(str(tmp_path / "a.db"))
-    with opened(address, "main.outbox") as table, pytest.raises(StoreError, match="no schema befo"):
+    with opened(address, "main.outbox") as table, pytest.raises(StoreError, match="have no schema"):
         table.columns()
 
 

@@ -127,7 +127,7 @@ def test_a_damaged_record_does_not_hide_the_others(tmp_path: Path, form: str) ->
     with open_store(path) as store:
         entries = {each.id: each for each in store.history.as_of()}
         assert len(entries) == 24
-        with pytest.raises(TidingsError, match="subscription s1: what the store holds of it is no"):
+        with pytest.raises(TidingsError, match="subscription s1: its form in the store is not"):
             _ = entries["s1"].record
         assert all(each.record for name, each in entries.items() if name != "s1")
 

@@ -96,8 +96,12 @@ def test_a_newer_store_is_refused_and_left_alone(address: str) -> None:
         with pytest.raises(StoreError) as refused:
             open_store(address)
         newest = migrations(dialect_of(address))[-1].number
-        assert f"has schema 99, and this Tidings knows up to {newest}" in str(refused.value)
-        assert "install that one, or open another store" in str(refused.value)
+        assert f"has schema 99, but this version of Tidings supports only up to {newest}" in str(
+            refused.value
+        )
+        assert "install the newer version that wrote it, or open another store" in str(
+            refused.value
+        )
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

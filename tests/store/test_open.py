@@ -32,7 +32,7 @@ def test_other_addresses_are_refused(address: str) -> None:
 
 @pytest.mark.parametrize("address", ["", ":memory:", "sqlite:///", "sqlite:///:memory:"])
 def test_an_address_that_names_no_file_is_refused(address: str) -> None:
-    with pytest.raises(StoreError, match="names no file; a store survives"):
+    with pytest.raises(StoreError, match="names no file, but a store must be durable"):
         open_store(address)
 
 

@@ -75,7 +75,7 @@ def test_a_server_that_stays_away_is_an_error_that_says_so(
             lambda: open_store(server.get_uri(), patience_s=0.3),
         ):
             with pytest.raises(
-                StoreError, match=r"PostgreSQL has not answered for 0\.3 s; see that"
+                StoreError, match=r"PostgreSQL has not answered for 0\.3 s; check that"
             ):
                 work()
         told = [record.getMessage() for record in caplog.records]

@@ -100,7 +100,7 @@ def test_a_disk_that_refuses_is_said(path: Path) -> None:
         [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False
     )
     assert "StoreError" in child.stderr
-    assert "the disk refuses to read or write" in child.stderr
+    assert "the disk cannot be read or written" in child.stderr
     with open_store(path) as store:
         assert [entry.id for entry in store.history.as_of()] == ["a"]
 
@@ -131,7 +131,7 @@ def test_a_place_that_cannot_be_opened_is_said(tmp_path: Path, name: str, says: 
 
 def test_a_file_of_another_kind_is_refused_and_left_alone(path: Path) -> None:
     path.write_text("these are notes, not a database\n" * 100)
-    with pytest.raises(StoreError, match="this file is no SQLite database"):
+    with pytest.raises(StoreError, match="this file is not an SQLite database"):
         open_store(path)
     assert path.read_text().startswith("these are notes")
 

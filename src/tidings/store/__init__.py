@@ -1,7 +1,7 @@
-"""What survives: subscribers, subscriptions and their changes; notifications; what was refused.
+"""Durable storage: the catalogue and its history, notifications, late events and dead letters.
 
-`open_store` opens one, in an SQLite file or in PostgreSQL. `open_database` opens what others keep,
-and `AppendOnlyTable` reads a table there.
+`open_store` opens a store in an SQLite file or in PostgreSQL. `open_database` opens a database of
+another application, from which `AppendOnlyTable` reads a table.
 """
 
 from tidings.errors import StoreError, VersionGone

@@ -1,8 +1,8 @@
-"""Addresses of stores: how they are written, and the little of them that is ever shown.
+"""Addresses of stores: their syntax, and which parts of them may be shown.
 
-An address may hold a user, a password and options of the driver. Only its host and its database
-are shown. An address whose parts cannot be told apart with certainty, such as one with a bare `/`
-or `@` in its password, is refused, and nothing of it is shown.
+An address may contain a user, a password and driver options. Only its host and its database are
+ever shown. An ambiguous address, such as one with a bare `/` or `@` in its password, is refused,
+and no part of it is shown.
 """
 
 import re
@@ -15,8 +15,10 @@ from urllib.parse import unquote
 from tidings.errors import StoreError, TidingsError
 from tidings.formats.redaction import Hide, hider, may_hide_password
 
-POSSIBLE: Final = "a path, sqlite:///path, or postgresql://user@host/database"
-ENCODED: Final = "the signs / # ? @ : % [ ] and spaces of a password as %2F %23 %3F %40 %3A %25 ..."
+_SYNTAX: Final = "a path, sqlite:///path, or postgresql://user@host/database"
+_ENCODING: Final = (
+    "the characters / # ? @ : % [ ] and spaces of a password as %2F %23 %3F %40 %3A %25 ..."
+)
 _SQLITE: Final = "sqlite:///"
 _READ_ONLY: Final = "?mode=ro"
 _NO_FILE: Final = ("", ":memory:", _SQLITE, f"{_SQLITE}:memory:")
@@ -30,7 +32,7 @@ _POSTGRES: Final = re.compile(
     rf"(?P<path>/(?P<database>{_WORD}))?(?:\?(?P<parameters>(?:[^\s@?#%\[\]]|{_ESCAPE})*))?"
 )
 _PORT: Final = re.compile(r":[0-9]+$")
-# The parameters of libpq; the name of an unknown one may be a piece of a password.
+# The parameters of libpq. An unknown name may be part of a password, so it is refused unshown.
 # fmt: off
 _PARAMETERS: Final = frozenset((
     "host", "hostaddr", "port", "dbname", "user", "password", "passfile", "require_auth",
@@ -50,9 +52,9 @@ _SHOWN: Final = ("host", "dbname")
 
 @dataclass(frozen=True)
 class Address:
-    """Where a store is: `url` for `open_store`, and `shown` for people.
+    """The location of a store: `url` for `open_store`, and `shown` for messages.
 
-    `file` is that of SQLite. `secrets` are the parts that are never shown.
+    `file` is the path of an SQLite file. `secrets` are the parts that are never shown.
     """
 
     url: str = field(repr=False)
@@ -66,7 +68,7 @@ class Address:
 
     @property
     def hide(self) -> Hide:
-        """Return a function that hides all that is secret about this address in a text."""
+        """A function that replaces the secrets of this address in a text."""
         return hider(self.secrets)
 
 
@@ -74,35 +76,36 @@ def read_address(
     value: object,
     *,
     base: Path | None = None,
-    what: str = "the address of a store",
+    label: str = "the address of a store",
     error: type[TidingsError] = StoreError,
 ) -> Address:
-    """Read an address: a path, or `sqlite:///path`, or `postgresql://user@host/database`.
+    """Parse an address: a path, `sqlite:///path` or `postgresql://user@host/database`.
 
-    A path is seen from the folder `base`. With a `base`, as in a config, a bare path is refused.
+    Relative paths start at the folder `base`. With a `base`, as in a config, a bare path is
+    refused.
     """
-    possible = POSSIBLE if base is None else POSSIBLE.removeprefix("a path, ")
-    refusal = f"{what} cannot be read; write {possible}, with {ENCODED}"
+    syntax = _SYNTAX if base is None else _SYNTAX.removeprefix("a path, ")
+    refusal = f"{label} cannot be read; write {syntax}, with {_ENCODING}"
     if isinstance(value, Path) and base is None:
         return _of_file(value, read_only=False)
     if not isinstance(value, str) or not value.isprintable():
         raise error(refusal)
     if value in _NO_FILE:
-        raise error(f"{what} names no file; a store survives: write {possible}")
-    found = None
+        raise error(f"{label} names no file, but a store must be durable; write {syntax}")
+    address = None
     if value.startswith(_SQLITE):
-        found = _sqlite(value, base or Path())
+        address = _sqlite(value, base or Path())
     elif value.startswith(("postgresql://", "postgres://")):
-        found = _postgres(value, named=base is not None)
+        address = _postgres(value, needs_database=base is not None)
     elif base is None and not may_hide_password(value):
-        found = _of_file(Path(value), read_only=False) if value else None
-    if found is None:
+        address = _of_file(Path(value), read_only=False) if value else None
+    if address is None:
         raise error(refusal)
-    return found
+    return address
 
 
 def _sqlite(text: str, base: Path) -> Address | None:
-    """Read the address of a file; one with `user:password@` in it was meant for a server."""
+    """Parse the address of a file; one with `user:password@` in it was meant for a server."""
     rest = text.removeprefix(_SQLITE)
     path = unquote(rest.removesuffix(_READ_ONLY))
     suspicious = "?" in rest.removesuffix(_READ_ONLY) or "\0" in path or re.search(":.*@", path)
@@ -116,32 +119,30 @@ def _of_file(path: Path, *, read_only: bool) -> Address:
     return Address(f"{url}{_READ_ONLY if read_only else ''}", str(path), path, read_only)
 
 
-def _postgres(text: str, *, named: bool) -> Address | None:
-    found = _POSTGRES.fullmatch(text)
-    if found is None or (named and found["path"] is None):
+def _postgres(text: str, *, needs_database: bool) -> Address | None:
+    parts = _POSTGRES.fullmatch(text)
+    if parts is None or (needs_database and parts["path"] is None):
         return None
-    parameters = _parameters(found["parameters"] or "")
+    parameters = _parameters(parts["parameters"] or "")
     if parameters is None:
         return None
-    database = unquote(found["database"] or "") or parameters.get("dbname", "")
-    hosts = [_PORT.sub("", host) for host in found["hosts"].split(",")]
+    database = unquote(parts["database"] or "") or parameters.get("dbname", "")
+    hosts = [_PORT.sub("", host) for host in parts["hosts"].split(",")]
     host = unquote(",".join(hosts)) or parameters.get("host", "") or "localhost"
-    # The driver reads a database that looks like an address as one.
+    # The driver would parse a database name that looks like an address as one.
     if "=" in database or "://" in database or not f"{host}{database}".isprintable():
         return None
     hidden = [value for name, value in parameters.items() if name not in _SHOWN]
-    secrets = (found["user"], found["password"], *hidden)
-    return Address(
-        text, f"postgresql://{host}/{database}", secrets=tuple(each for each in secrets if each)
-    )
+    secrets = tuple(filter(None, (parts["user"], parts["password"], *hidden)))
+    return Address(text, f"postgresql://{host}/{database}", secrets=secrets)
 
 
 def _parameters(text: str) -> Mapping[str, str] | None:
-    """Return the parameters of an address; None where one is unknown or has no value."""
-    found = {}
+    """Return the parameters of an address; None if one is unknown or has no value."""
+    parameters = {}
     for part in text.split("&") if text else ():
-        name, mark, value = part.partition("=")
-        if name not in _PARAMETERS or not mark or "=" in value:
+        name, equals, value = part.partition("=")
+        if name not in _PARAMETERS or not equals or "=" in value:
             return None
-        found[name] = unquote(value)
-    return found
+        parameters[name] = unquote(value)
+    return parameters

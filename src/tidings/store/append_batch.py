@@ -1,17 +1,34 @@
-"""One batch on its way into the store: deliveries, late events and dead letters together."""
+"""The result of one batch, written at once: deliveries, late events and dead letters.
+
+Deliveries come as objects or as Arrow columns. Both are checked alike and become the same rows; the
+columns do so without an object per delivery.
+"""
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidings.errors import StoreError
+from tidings.formats.arrow import DELIVERIES
 from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.records import Delivery, Event
-from tidings.store.dead_letters import LetterRow, dead_letter, insert, late_letter
-from tidings.store.protocol import Cell, Session, StagingTable, check_count, check_id
+from tidings.store.dead_letters import LetterRow, dead_letter, insert_letters, late_letter
+from tidings.store.protocol import (
+    MAX_ID_BYTES,
+    Cell,
+    Row,
+    Session,
+    StagingTable,
+    check_count,
+    check_id,
+)
 
-_DELIVERIES: Final = StagingTable(
+KEYS: Final = ("subscriber", "event")
+_STAGED: Final = StagingTable(
     "incoming_deliveries",
     {
         "ordinal": "BIGINT",
@@ -24,7 +41,7 @@ _DELIVERIES: Final = StagingTable(
         "delivered_us": "BIGINT",
     },
 )
-_BATCH: Final = """
+_CLAIM: Final = """
     INSERT INTO batches (query, batch) SELECT ?, ?
     WHERE NOT EXISTS (SELECT 1 FROM queries WHERE name = ? AND pruned >= ?)
     ON CONFLICT DO NOTHING"""
@@ -45,16 +62,17 @@ _LAST: Final = """
         (SELECT max(sequence) FROM deliveries AS d
         WHERE d.subscriber = inboxes.subscriber AND d.sequence > inboxes.last), last)
     WHERE subscriber IN (SELECT subscriber FROM incoming_deliveries)"""
-_DONE: Final = """
+_COUNT: Final = """
     UPDATE batches SET delivered = ?, repeated = ?, late = ?, dead = ?
     WHERE query = ? AND batch = ?"""
 
 
 @dataclass(frozen=True)
 class AppendResult:
-    """What came of an append: how many rows of each kind are there because of the batch.
+    """The number of rows of each kind that a batch added.
 
-    `repeated` deliveries were there before it. Of a `skipped` batch, it is what came of it then.
+    `repeated` deliveries were there before. The numbers of a `skipped` batch are those of its first
+    time.
     """
 
     delivered: int = 0
@@ -66,7 +84,7 @@ class AppendResult:
 
 @dataclass(frozen=True)
 class BatchAppend:
-    """All that came of a batch, checked and written down."""
+    """The checked rows of a batch, ready to be written."""
 
     query: str
     batch: int
@@ -85,61 +103,86 @@ class BatchAppend:
         late: Iterable[Event | DeadLetter],
         dead: Iterable[DeadLetter | BadRecord],
     ) -> "BatchAppend":
-        """Check a batch; of deliveries with the same key, the first counts."""
+        """Check a batch; of deliveries with the same key, the first one counts."""
         rows: dict[tuple[str, str], tuple[Cell, ...]] = {}
-        letters = [dead_letter(each) for each in dead]
+        letters = [dead_letter(letter) for letter in dead]
         repeated = 0
-        for each in deliveries:
-            reason = _unfit(each)
+        for delivery in deliveries:
+            reason = _refusal(delivery)
             if reason:
-                letters.append(dead_letter(DeadLetter(each, reason)))
-            elif (each.subscriber, each.event) in rows:
+                letters.append(dead_letter(DeadLetter(delivery, reason)))
+            elif (delivery.subscriber, delivery.event) in rows:
                 repeated += 1
             else:
-                rows[each.subscriber, each.event] = _row(len(rows), each)
+                rows[delivery.subscriber, delivery.event] = _row(len(rows), delivery)
         return cls(
             check_id("a query", query),
             check_count("a batch", batch),
             tuple(rows.values()),
             repeated,
-            tuple(late_letter(each) for each in late),
+            tuple(late_letter(event) for event in late),
             tuple(letters),
         )
 
+    @classmethod
+    def of_columns(
+        cls,
+        query: str,
+        batch: int,
+        deliveries: pa.Table,
+        *,
+        late: Iterable[Event | DeadLetter],
+        dead: Iterable[DeadLetter | BadRecord],
+    ) -> "BatchAppend":
+        """Check a batch whose deliveries are Arrow columns; the result is that of `of`.
+
+        If a key occurs twice, or no database can hold one, objects are created after all.
+        """
+        table = _check_columns(deliveries)
+        if not _has_valid_keys(table):
+            objects = map(read_delivery, zip(*_cells(table), strict=True))
+            return cls.of(query, batch, objects, late=late, dead=dead)
+        subscriber, event, rank, position, window, matched, _, delivered_us = _cells(table)
+        rows = zip(
+            range(table.num_rows),
+            *(subscriber, event, rank, position, window, matched, delivered_us),
+            strict=True,
+        )
+        return replace(cls.of(query, batch, (), late=late, dead=dead), rows=list(rows))
+
     def write(self, session: Session) -> AppendResult:
-        """Write it, unless it is there: of two writers, the row of the batch lets one through."""
+        """Write the batch unless it is there; of two writers, the row in `batches` admits one."""
         key = (self.query, self.batch)
         session.run("INSERT INTO queries (name) VALUES (?) ON CONFLICT DO NOTHING", self.query)
-        if not session.run(_BATCH, *key, *key):
-            return _before(session, *key)
+        if not session.run(_CLAIM, *key, *key):
+            return _first_result(session, *key)
         delivered = self._deliver(session)
-        insert(session, (*self.late, *self.dead), *key)
+        insert_letters(session, (*self.late, *self.dead), *key)
         repeated = self.repeated + len(self.rows) - delivered
-        found = AppendResult(delivered, repeated, len(self.late), len(self.dead))
-        counts = (found.delivered, found.repeated, found.late, found.dead)
-        session.run(_DONE, *counts, *key)
-        return found
+        counts = (delivered, repeated, len(self.late), len(self.dead))
+        session.run(_COUNT, *counts, *key)
+        return AppendResult(*counts)
 
     def _deliver(self, session: Session) -> int:
-        """Write the deliveries that are new; who else writes for these subscribers has to wait."""
+        """Write the new deliveries; other writers for these subscribers wait on their inboxes."""
         if not self.rows:
             return 0
-        session.stage(_DELIVERIES, self.rows)
+        session.stage(_STAGED, self.rows)
         session.run(_INBOXES)
         delivered = session.run(_INSERT, self.query, self.batch)
         session.run(_LAST)
         return delivered
 
 
-def _before(session: Session, query: str, batch: int) -> AppendResult:
-    """Give what came of a batch when it was written; of a pruned one, that is not known."""
-    question = "SELECT delivered, repeated, late, dead FROM batches WHERE query = ? AND batch = ?"
-    found = session.rows(question, query, batch)
-    return replace(AppendResult(*found[0]) if found else AppendResult(), skipped=True)
+def _first_result(session: Session, query: str, batch: int) -> AppendResult:
+    """Return the result of a batch when it was written; that of a pruned one is not known."""
+    sql = "SELECT delivered, repeated, late, dead FROM batches WHERE query = ? AND batch = ?"
+    counts = session.rows(sql, query, batch)
+    return replace(AppendResult(*counts[0]) if counts else AppendResult(), skipped=True)
 
 
-def _unfit(delivery: Delivery) -> str | None:
-    """Tell why no database can hold a delivery."""
+def _refusal(delivery: Delivery) -> str | None:
+    """Return why no database can hold a delivery; None if it can."""
     try:
         check_id("a subscriber", delivery.subscriber)
         check_id("the id of an event", delivery.event)
@@ -159,3 +202,56 @@ def _row(ordinal: int, delivery: Delivery) -> tuple[Cell, ...]:
         json.dumps(list(delivery.matched)),
         delivery.delivered_us,
     )
+
+
+def read_delivery(row: Row) -> Delivery:
+    """Return the delivery of a row whose window and subscriptions are JSON."""
+    subscriber, event, rank, position, window, matched, sequence, delivered_us = row
+    return Delivery(
+        subscriber,
+        event,
+        rank,
+        position,
+        json.loads(window),
+        tuple(json.loads(matched)),
+        sequence,
+        delivered_us,
+    )
+
+
+def _check_columns(deliveries: pa.Table) -> pa.Table:
+    """Return the columns in order, if all are there and only keys have nulls."""
+    if missing := [name for name in DELIVERIES.names if name not in deliveries.column_names]:
+        raise StoreError(
+            f"deliveries need a column {missing[0]}; see tidings.formats.arrow.DELIVERIES"
+        )
+    try:
+        table = deliveries.select(DELIVERIES.names).cast(DELIVERIES)
+    except pa.ArrowException as error:
+        raise StoreError(
+            f"deliveries must have the columns of tidings.formats.arrow.DELIVERIES: {error}"
+        ) from None
+    for name in DELIVERIES.names:
+        if name not in KEYS and table[name].null_count:
+            raise StoreError(f"the column {name} of deliveries has nulls")
+    return table
+
+
+def _has_valid_keys(table: pa.Table) -> bool:
+    """Return whether every key is one that a database can hold, and unique."""
+    for name in KEYS:
+        if table[name].null_count:
+            return False
+        shortest, longest = pc.min_max(pc.binary_length(table[name])).as_py().values()
+        if table.num_rows and not 0 < shortest <= longest <= MAX_ID_BYTES:
+            return False
+    return bool(table.group_by(KEYS).aggregate([]).num_rows == table.num_rows)
+
+
+def _cells(table: pa.Table) -> list[list[Any]]:
+    """Return the cells by column: windows and subscriptions as JSON, times as microseconds."""
+    times = table["delivered_at"].cast(pa.int64())
+    table = table.set_column(table.column_names.index("delivered_at"), "delivered_at", times)
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    columns["matched"] = [json.dumps(ids) for ids in columns["matched"]]
+    return list(columns.values())

@@ -1,4 +1,4 @@
-"""A table of others that only grows, read in the order of its key: an outbox, a log of events."""
+"""Another application's append-only table, read in order of its key: an outbox, an event log."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,19 +6,12 @@ from typing import Final, NamedTuple, TypeVar
 
 from tidings.errors import StoreError
 from tidings.model import validate
-from tidings.store import (
-    append_only_postgres as growing_postgres,
-)
-from tidings.store import (
-    append_only_sqlite as growing_sqlite,
-)
-from tidings.store.dialect import Dialect
+from tidings.store.dialect import DIALECTS, Dialect
 from tidings.store.protocol import Database, Row, Session
 
 T = TypeVar("T")
 
-_TELLING: Final[dict[str, Dialect]] = {"sqlite": growing_sqlite, "postgres": growing_postgres}
-_SIGNS: Final = '"?%\0'
+_FORBIDDEN: Final = '"?%\0'
 
 
 class TableColumn(NamedTuple):
@@ -32,8 +25,8 @@ class TableColumn(NamedTuple):
 class AppendOnlyTable:
     """A table whose rows are added with ever larger keys, and never changed.
 
-    The key is a column of whole numbers, never empty, unique, and given by the database when a row
-    is inserted. The name of the table may have a schema before it.
+    The key is an integer column, never null, unique, and assigned by the database on insertion. The
+    name of the table may be preceded by a schema.
     """
 
     database: Database
@@ -41,41 +34,43 @@ class AppendOnlyTable:
     key: str
 
     def columns(self) -> list[TableColumn]:
-        """Give the columns; a table or key that cannot be read in order is refused."""
-        told = self._read(lambda session: self._telling.columns(session, self._name, self.key))
-        if not told:
+        """Return the columns; a table or key that cannot be read in order is refused."""
+        columns = self._read(
+            lambda session: self._dialect.columns(session, self._quoted_table, self.key)
+        )
+        if not columns:
             raise StoreError(f"{self.database.name}: there is no table {self.table!r}")
-        keys = {name: (kind, unique) for name, kind, unique in told}
+        keys = {name: (kind, unique) for name, kind, unique in columns}
         if self.key not in keys:
             raise StoreError(f"table {self.table!r} has no column {self.key!r}, only {[*keys]}")
         if keys[self.key] != ("long", True):
             raise StoreError(
-                f"key {self.key!r} of table {self.table!r} is a column of whole numbers that is "
-                "its primary key, or NOT NULL with a unique index of its own"
+                f"key {self.key!r} of table {self.table!r} must be an integer column that is the "
+                "primary key, or NOT NULL with a unique index on it alone"
             )
-        return [TableColumn(name, kind) for name, kind, _ in told]
+        return [TableColumn(name, kind) for name, kind, _ in columns]
 
     def top(self) -> int | None:
-        """Give the largest key; None: the table is empty."""
-        return self._one(f"SELECT max({self._key}) FROM {self._name}")
+        """Return the largest key; None if the table is empty."""
+        return self._one(f"SELECT max({self._quoted_key}) FROM {self._quoted_table}")
 
     def bottom(self) -> int | None:
-        """Give the smallest key; None: the table is empty."""
-        return self._one(f"SELECT min({self._key}) FROM {self._name}")
+        """Return the smallest key; None if the table is empty."""
+        return self._one(f"SELECT min({self._quoted_key}) FROM {self._quoted_table}")
 
     def writers(self) -> frozenset[str]:
-        """Name the transactions that may have taken a key and are not over yet."""
-        return self._read(lambda session: self._telling.writers(session, self._name))
+        """Return the transactions that may have taken a key and have not ended."""
+        return self._read(lambda session: self._dialect.writers(session, self._quoted_table))
 
     def end(self, after: int, upto: int, limit: int) -> int:
-        """Give the key of the row that is `limit` rows after a key, or the last one `upto`."""
-        rows = f"SELECT {self._key} AS place {self._between} LIMIT ?"
-        found = self._one(f"SELECT max(place) FROM ({rows}) AS found", after, upto, limit)
-        return after if found is None else found
+        """Return the key of the row `limit` rows after a key, or the last key up to `upto`."""
+        rows = f"SELECT {self._quoted_key} AS place {self._between} LIMIT ?"
+        last = self._one(f"SELECT max(place) FROM ({rows}) AS found", after, upto, limit)
+        return after if last is None else last
 
     def page(self, columns: Sequence[TableColumn], after: int, upto: int, limit: int) -> list[Row]:
-        """Give rows above `after` up to `upto`, in order: the key, then the columns."""
-        cells = ", ".join([self._key, *map(self._cell, columns)])
+        """Return rows above `after` up to `upto`, in order: the key, then the columns."""
+        cells = ", ".join([self._quoted_key, *map(self._cell, columns)])
         return self._read(
             lambda session: session.rows(
                 f"SELECT {cells} {self._between} LIMIT ?", after, upto, limit
@@ -83,28 +78,28 @@ class AppendOnlyTable:
         )
 
     @property
-    def _telling(self) -> Dialect:
-        return _TELLING[self.database.dialect]
+    def _dialect(self) -> Dialect:
+        return DIALECTS[self.database.dialect]
 
     @property
-    def _name(self) -> str:
+    def _quoted_table(self) -> str:
         return ".".join(map(_quoted, self.table.split(".")))
 
     @property
-    def _key(self) -> str:
+    def _quoted_key(self) -> str:
         return _quoted(self.key)
 
     @property
     def _between(self) -> str:
-        key = self._key
-        return f"FROM {self._name} WHERE {key} > ? AND {key} <= ? ORDER BY {key}"
+        key = self._quoted_key
+        return f"FROM {self._quoted_table} WHERE {key} > ? AND {key} <= ? ORDER BY {key}"
 
     def _cell(self, column: TableColumn) -> str:
-        return self._telling.cell(_quoted(column.name), column.kind)
+        return self._dialect.cell(_quoted(column.name), column.kind)
 
     def _one(self, sql: str, *values: int) -> int | None:
-        found: int | None = self._read(lambda session: session.rows(sql, *values))[0][0]
-        return found
+        number: int | None = self._read(lambda session: session.rows(sql, *values))[0][0]
+        return number
 
     def _read(self, work: Callable[[Session], T]) -> T:
         return self.database.read(work)
@@ -112,6 +107,9 @@ class AppendOnlyTable:
 
 def _quoted(name: str) -> str:
     validate.name("the name of a table or column", name, StoreError)
-    if any(sign in name for sign in _SIGNS):
-        raise StoreError(f"the name of a table or column has none of {_SIGNS!r} in it, as {name!r}")
+    if any(character in name for character in _FORBIDDEN):
+        raise StoreError(
+            f"the name of a table or column must not contain any of {_FORBIDDEN!r}, but {name!r} "
+            "does"
+        )
     return f'"{name}"'

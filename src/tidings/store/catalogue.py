@@ -1,4 +1,8 @@
-"""Subscribers with their policies, and subscriptions: what is there now, and every change."""
+"""The catalogue: subscribers with their policies, and subscriptions, each change a version.
+
+A row of `records` is valid from the version `since` to before the version `until`, which is FOREVER
+while it is current. A change ends one row and begins another, so the past stays readable.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -13,20 +17,20 @@ from tidings.store.records import (
     Draft,
     Record,
     check_kind,
-    draft,
+    make_draft,
     read_entries,
 )
 
-Given = Record | Mapping[str, Any]
+RecordLike = Record | Mapping[str, Any]
 Progress = Callable[[int], None]
-Expect = Literal["new", "there", "any"]
+Expected = Literal["new", "existing", "any"]
 
 _CHUNK: Final = 10_000
-_CHANGES: Final = StagingTable(
+_STAGED: Final = StagingTable(
     "incoming_changes",
     {"ordinal": "BIGINT", "kind": "TEXT", "id": "TEXT", "subscriber": "TEXT", "form": "TEXT"},
 )
-_NOW: Final = f"r.kind = i.kind AND r.id = i.id AND r.until = {FOREVER}"
+_IS_CURRENT: Final = f"r.kind = i.kind AND r.id = i.id AND r.until = {FOREVER}"
 _SELECT: Final = f"SELECT since, kind, id, form FROM records WHERE until = {FOREVER} AND"
 _OWNED: Final = f"SELECT kind, id, subscriber FROM records WHERE until = {FOREVER} AND"
 _NUMBERED: Final = (
@@ -38,106 +42,108 @@ _NUMBERED: Final = (
 class Catalogue:
     """All subscribers and subscriptions, by kind and id, with a version for each change.
 
-    A subscription may come before its subscriber. Each call is one transaction: all its records,
-    or none. A record that is there already just so is no change, so every call may be repeated.
+    A subscription may come before its subscriber. Each call is one transaction. Writing a record
+    that is already there unchanged is not a change, so every call may be repeated.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def put(self, *records: Given) -> int:
-        """Put in new records; one whose id is there already is refused. Give the version."""
+    def put(self, *records: RecordLike) -> int:
+        """Add new records, whose ids must not exist; return the version."""
         return self._change(_drafts(records), "new")
 
-    def replace(self, *records: Given) -> int:
-        """Put records in the places of those with their ids. Give the version."""
-        return self._change(_drafts(records), "there")
+    def replace(self, *records: RecordLike) -> int:
+        """Replace the records with the same ids, which must exist; return the version."""
+        return self._change(_drafts(records), "existing")
 
-    def load(self, records: Iterable[Given], progress: Progress | None = None) -> int:
-        """Put in any number of records, new or in place, of equal ids the last. Give the version.
+    def load(self, records: Iterable[RecordLike], progress: Progress | None = None) -> int:
+        """Add or replace any number of records, the last one of equal ids; return the version.
 
-        They are written in chunks: what is refused stops the load before its chunk. `progress` is
-        told how many are written.
+        Each chunk is a transaction: a refused record stops the load before its chunk. `progress` is
+        called with the number of records written so far.
         """
-        waiting, done, version = iter(records), 0, self.version()
+        waiting, written, version = iter(records), 0, self.version()
         while chunk := list(islice(waiting, _CHUNK)):
-            drafts = {(each.kind, each.id): each for each in map(draft, chunk)}
+            drafts = {(draft.kind, draft.id): draft for draft in map(make_draft, chunk)}
             version = self._change(list(drafts.values()), "any")
-            done += len(chunk)
+            written += len(chunk)
             if progress:
-                progress(done)
+                progress(written)
         return version
 
     def remove(self, kind: str, name: str) -> bool:
-        """Remove a record, a subscriber with its subscriptions; tell whether it was there."""
+        """Remove a record, a subscriber with its subscriptions; return whether it existed."""
         return self._database.write(partial(_remove, kind=check_kind(kind), name=name))
 
     def get(self, kind: str, name: str) -> CatalogueEntry | None:
-        """Give a record as it is now."""
-        question = f"{_SELECT} kind = ? AND id = ?"
-        found = self._rows(question, check_kind(kind), name)
-        return next(read_entries(found), None)
+        """Return the current entry of a record."""
+        rows = self._rows(f"{_SELECT} kind = ? AND id = ?", check_kind(kind), name)
+        return next(read_entries(rows), None)
 
     def page(
         self, kind: str, subscriber: str | None = None, after: str = "", limit: int = 100
     ) -> list[CatalogueEntry]:
-        """Give the records after an id, in order of id; those of one subscriber, or of all."""
+        """Return the entries after an id, in order of id, of one subscriber or of all."""
         owned, values = ("", ()) if subscriber is None else ("subscriber = ? AND ", (subscriber,))
-        question = f"{_SELECT} {owned}kind = ? AND id > ? ORDER BY id LIMIT ?"
+        sql = f"{_SELECT} {owned}kind = ? AND id > ? ORDER BY id LIMIT ?"
         values = (*values, check_kind(kind), after)
-        return [*read_entries(self._rows(question, *values, check_count("limit", limit, 1)))]
+        return [*read_entries(self._rows(sql, *values, check_count("limit", limit, 1)))]
 
     def version(self) -> int:
-        """Give the version of the last change; 0 before the first."""
+        """Return the version of the last change; 0 before the first."""
         return self._database.read(_version)
 
-    def _rows(self, question: str, *values: str | int) -> list[Row]:
-        return self._database.read(lambda session: session.rows(question, *values))
+    def _rows(self, sql: str, *values: str | int) -> list[Row]:
+        return self._database.read(lambda session: session.rows(sql, *values))
 
-    def _change(self, drafts: Sequence[Draft], expect: Expect) -> int:
-        return self._database.write(partial(_change, drafts=drafts, expect=expect))
+    def _change(self, drafts: Sequence[Draft], expected: Expected) -> int:
+        return self._database.write(partial(_change, drafts=drafts, expected=expected))
 
 
-def _drafts(records: Iterable[Given]) -> list[Draft]:
-    drafts = [draft(record) for record in records]
+def _drafts(records: Iterable[RecordLike]) -> list[Draft]:
+    drafts = [make_draft(record) for record in records]
     seen = set()
-    for each in drafts:
-        if (each.kind, each.id) in seen:
-            raise InvalidSubscription(f"{each.kind} {each.id!r} is given twice")
-        seen.add((each.kind, each.id))
+    for draft in drafts:
+        if (draft.kind, draft.id) in seen:
+            raise InvalidSubscription(f"{draft.kind} {draft.id!r} is given twice")
+        seen.add((draft.kind, draft.id))
     return drafts
 
 
-def _change(session: Session, drafts: Sequence[Draft], expect: Expect) -> int:
-    """Write drafts as the next versions; give the last version then."""
-    session.alone()
-    session.stage(_CHANGES, ((n, d.kind, d.id, d.subscriber, d.form) for n, d in enumerate(drafts)))
+def _change(session: Session, drafts: Sequence[Draft], expected: Expected) -> int:
+    """Write drafts as the next versions; return the last version."""
+    session.lock()
+    session.stage(_STAGED, ((n, d.kind, d.id, d.subscriber, d.form) for n, d in enumerate(drafts)))
     states = session.rows(
         "SELECT i.ordinal, CASE WHEN r.form IS NULL THEN 'new' WHEN r.form = i.form THEN 'same' "
-        f"ELSE 'there' END FROM incoming_changes i LEFT JOIN records r ON {_NOW} ORDER BY i.ordinal"
+        f"ELSE 'existing' END FROM incoming_changes i LEFT JOIN records r ON {_IS_CURRENT} "
+        "ORDER BY i.ordinal"
     )
-    for each, (_, state) in zip(drafts, states, strict=True):
-        _check(each, state, expect)
+    for draft, (_, state) in zip(drafts, states, strict=True):
+        _check(draft, state, expected)
     if any(state == "same" for _, state in states):
         session.run(
             "DELETE FROM incoming_changes AS i "
-            f"WHERE EXISTS (SELECT 1 FROM records r WHERE {_NOW} AND r.form = i.form)"
+            f"WHERE EXISTS (SELECT 1 FROM records r WHERE {_IS_CURRENT} AND r.form = i.form)"
         )
     return _write(session)
 
 
-def _check(each: Draft, state: str, expect: Expect) -> None:
-    if (expect, state) == ("new", "there"):
-        raise InvalidSubscription(f"{each.kind} {each.id!r} is there already; replace it instead")
-    if (expect, state) == ("there", "new"):
-        raise InvalidSubscription(f"there is no {each.kind} {each.id!r} to replace; put it instead")
+def _check(draft: Draft, state: str, expected: Expected) -> None:
+    name = f"{draft.kind} {draft.id!r}"
+    if (expected, state) == ("new", "existing"):
+        raise InvalidSubscription(f"{name} already exists; replace it instead")
+    if (expected, state) == ("existing", "new"):
+        raise InvalidSubscription(f"there is no {name} to replace; put it instead")
 
 
 def _write(session: Session) -> int:
     """End the records that staged changes replace or remove, and begin the new ones."""
     version = _version(session)
     session.run(
-        f"UPDATE records AS r SET until = ? + i.number FROM {_NUMBERED} i WHERE {_NOW}", version
+        f"UPDATE records AS r SET until = ? + i.number FROM {_NUMBERED} i WHERE {_IS_CURRENT}",
+        version,
     )
     session.run(
         "INSERT INTO records (since, kind, id, subscriber, form) "
@@ -155,11 +161,11 @@ def _version(session: Session) -> int:
 
 def _remove(session: Session, kind: str, name: str) -> bool:
     """Stage the record as a removal, after its subscriptions where it is a subscriber."""
-    session.alone()
+    session.lock()
     doomed = session.rows(f"{_OWNED} kind = ? AND id = ?", kind, name)
     if doomed and kind == SUBSCRIBER:
         doomed = session.rows(f"{_OWNED} subscriber = ? ORDER BY kind DESC, id", name)
     if doomed:
-        session.stage(_CHANGES, ((n, *row, None) for n, row in enumerate(doomed)))
+        session.stage(_STAGED, ((n, *row, None) for n, row in enumerate(doomed)))
         _write(session)
     return bool(doomed)

@@ -1,10 +1,10 @@
-"""Late events and dead letters: kept with the reason, and taken back to be published again."""
+"""Late events and dead letters: kept with the reason, and taken to be published again."""
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 from tidings.errors import InvalidForm, StoreError, shown
@@ -19,8 +19,14 @@ LATE: Final = "late"
 DEAD: Final = "dead"
 KINDS: Final = (LATE, DEAD)
 
-LetterRow = tuple[str, str, str]
-"""A letter on its way in: kind, record as JSON, reason."""
+
+class LetterRow(NamedTuple):
+    """A letter to be written; its record is JSON."""
+
+    kind: str
+    record: str
+    reason: str
+
 
 _LETTERS: Final = StagingTable(
     "incoming_letters",
@@ -42,7 +48,7 @@ _GIVE_BACK: Final = """
 
 @dataclass(frozen=True)
 class StoredLetter:
-    """A late event or a dead letter, as it was given, and why; `taken_us` says since when."""
+    """A late event or a dead letter, with the reason; `taken_us` is the time it was taken."""
 
     id: int
     kind: str
@@ -53,7 +59,7 @@ class StoredLetter:
     taken_us: int | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form."""
+        """Return the JSON form."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -66,71 +72,71 @@ class StoredLetter:
 
 
 class DeadLetters:
-    """All late events and dead letters, in the order in which they came. None is ever deleted.
+    """All late events and dead letters, in order of arrival. None is ever deleted.
 
-    `Notifications.append` writes them, along with the deliveries of their batch.
+    `Notifications.append` writes them together with the deliveries of their batch.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def page(self, kind: str, after: int = 0, limit: int = 100) -> list[StoredLetter]:
-        """Give the letters after an id, waiting or taken, in order."""
-        question = f"SELECT {_FIELDS} FROM letters WHERE kind = ? AND id > ? ORDER BY id LIMIT ?"
+        """Return the letters after an id, waiting or taken, in order."""
+        sql = f"SELECT {_FIELDS} FROM letters WHERE kind = ? AND id > ? ORDER BY id LIMIT ?"
         values = (_kind(kind), check_count("an id", after), check_count("limit", limit, 1))
-        return [_letter(row) for row in self._database.read(lambda s: s.rows(question, *values))]
+        return [_letter(row) for row in self._database.read(lambda s: s.rows(sql, *values))]
 
     def count(self, kind: str, *, taken: bool = False) -> int:
-        """Give how many are waiting, or taken."""
+        """Return the number of letters that are waiting, or taken."""
         state = "IS NOT NULL" if taken else "IS NULL"
-        question = f"SELECT count(*) FROM letters WHERE kind = ? AND taken_us {state}"
+        sql = f"SELECT count(*) FROM letters WHERE kind = ? AND taken_us {state}"
         values = (_kind(kind),)
-        return int(self._database.read(lambda session: session.rows(question, *values))[0][0])
+        return int(self._database.read(lambda session: session.rows(sql, *values))[0][0])
 
     def take(self, kind: str, at: object, limit: int = 100) -> list[StoredLetter]:
-        """Take the oldest waiting ones to publish them again; no two takers get the same.
+        """Take the oldest waiting letters to publish them again; no two takers get the same one.
 
-        They are marked with the time `at` and stay. `give_back` what could not be published.
+        They stay, marked with the time `at`. Give back those that could not be published.
         """
         values = (parse_time_us(at), uuid4().hex, _kind(kind), check_count("limit", limit, 1))
         rows = self._database.write(lambda session: _take(session, *values))
         return sorted(map(_letter, rows), key=lambda letter: letter.id)
 
     def give_back(self, ids: Iterable[int]) -> int:
-        """Let letters that were taken wait again; give how many did."""
-        rows = [(check_count("an id", each),) for each in ids]
+        """Return taken letters to the waiting ones; return how many."""
+        rows = [(check_count("an id", number),) for number in ids]
         return self._database.write(partial(_give_back, rows=rows))
 
 
 def late_letter(late: Event | DeadLetter) -> LetterRow:
-    """Write a late event down."""
+    """Return the row of a late event."""
     if isinstance(late, Event):
         late = DeadLetter(late, "published before the watermark")
-    return (LATE, *_written(late))
+    return _row(LATE, late)
 
 
 def dead_letter(dead: DeadLetter | BadRecord) -> LetterRow:
-    """Write a dead letter down."""
-    return (DEAD, *_written(dead))
+    """Return the row of a dead letter."""
+    return _row(DEAD, dead)
 
 
-def insert(session: Session, writings: Sequence[LetterRow], query: str, batch: int) -> None:
+def insert_letters(session: Session, rows: Sequence[LetterRow], query: str, batch: int) -> None:
     """Insert the letters of a batch, in order."""
-    if writings:
-        session.stage(_LETTERS, ((n, *each) for n, each in enumerate(writings)))
+    if rows:
+        session.stage(_LETTERS, ((number, *row) for number, row in enumerate(rows)))
         session.run(_INSERT, query, batch)
 
 
-def _written(letter: DeadLetter | BadRecord) -> tuple[str, str]:
-    # Half a surrogate pair, in the id of a bad record perhaps, fits into no database.
+def _row(kind: str, letter: DeadLetter | BadRecord) -> LetterRow:
+    # No database holds half a surrogate pair, which the id of a bad record may contain.
     reason = letter.reason.encode(errors="backslashreplace").decode()
-    return json.dumps(printable_record(letter.record)), reason
+    return LetterRow(kind, json.dumps(printable_record(letter.record)), reason)
 
 
 def _take(session: Session, at_us: int, ticket: str, kind: str, limit: int) -> list[Row]:
-    """Take letters under a ticket; those that a lost try took under it are taken already."""
-    before = session.rows(f"SELECT {_FIELDS} FROM letters WHERE ticket = ?", ticket)
-    return before or session.rows(_TAKE, at_us, ticket, kind, limit)
+    """Take letters under a ticket; a retry finds those that a lost first try took under it."""
+    taken = session.rows(f"SELECT {_FIELDS} FROM letters WHERE ticket = ?", ticket)
+    return taken or session.rows(_TAKE, at_us, ticket, kind, limit)
 
 
 def _give_back(session: Session, rows: Sequence[tuple[int]]) -> int:
@@ -141,10 +147,10 @@ def _give_back(session: Session, rows: Sequence[tuple[int]]) -> int:
 def _letter(row: Row) -> StoredLetter:
     number, kind, record, *rest = row
     try:
-        found = read_json(record)
+        form = read_json(record)
     except (InvalidForm, TypeError, AttributeError):
-        found = {"damaged": shown(record)}
-    return StoredLetter(number, kind, found, *rest)
+        form = {"damaged": shown(record)}
+    return StoredLetter(number, kind, form, *rest)
 
 
 def _kind(value: str) -> str:

@@ -1,4 +1,4 @@
-"""The schema of a store: plain SQL files in order, applied when it is opened."""
+"""The schema of a store: SQL migrations, applied in order when it is opened."""
 
 from dataclasses import dataclass
 from importlib import resources
@@ -9,7 +9,7 @@ from tidings.store.protocol import Database, Session
 
 @dataclass(frozen=True)
 class Migration:
-    """One step of the schema. A file that was released never changes; a new one follows it."""
+    """One step of the schema. A released file never changes; a new file follows it."""
 
     number: int
     name: str
@@ -17,51 +17,51 @@ class Migration:
 
 
 def migrations(dialect: str) -> list[Migration]:
-    """Give all steps for a database, in order."""
+    """Return all migrations for a kind of database, in order."""
     folder = resources.files("tidings.store") / "migrations" / dialect
-    files = sorted((each for each in folder.iterdir()), key=lambda each: each.name)
-    return [read_migration(each.name, each.read_text("utf-8")) for each in files]
+    files = sorted(folder.iterdir(), key=lambda file: file.name)
+    return [read_migration(file.name, file.read_text("utf-8")) for file in files]
 
 
 def read_migration(file: str, text: str) -> Migration:
-    """Read a step: the file's name has its number, the text statements and lines of comment."""
+    """Parse a migration: its number is in the name of the file; comments are whole lines."""
     number, _, name = file.removesuffix(".sql").partition("_")
     lines = [line for line in text.splitlines() if not line.startswith("--")]
-    statements = (each.strip() for each in "\n".join(lines).split(";\n"))
-    return Migration(int(number), name, tuple(each.rstrip(";") for each in statements if each))
+    statements = (part.strip() for part in "\n".join(lines).split(";\n"))
+    return Migration(int(number), name, tuple(part.rstrip(";") for part in statements if part))
 
 
 def migrate(database: Database) -> None:
-    """Bring a database to the newest schema, whole or not at all; a newer one is refused."""
+    """Upgrade a database to the newest schema, atomically; a newer schema is refused."""
     steps = migrations(database.dialect)
-    if _behind(database, steps, database.read(_version)):
+    if _is_behind(database, steps, database.read(_version)):
         database.write(lambda session: _apply(session, database, steps))
 
 
 def _version(session: Session) -> int:
     if not session.has_table("migrations"):
         return 0
-    found = session.rows("SELECT max(number) FROM migrations")[0][0]
-    if not isinstance(found, int) or found < 0:
-        raise TypeError(f"the number of its schema is {shown(found)}")
-    return found
+    version = session.rows("SELECT max(number) FROM migrations")[0][0]
+    if not isinstance(version, int) or version < 0:
+        raise TypeError(f"the number of its schema is {shown(version)}")
+    return version
 
 
-def _behind(database: Database, steps: list[Migration], version: int) -> bool:
+def _is_behind(database: Database, steps: list[Migration], version: int) -> bool:
     newest = steps[-1].number
     if version > newest:
         raise StoreError(
-            f"{database.name} has schema {version}, and this Tidings knows up to {newest}; "
-            "a newer Tidings wrote it, so install that one, or open another store"
+            f"{database.name} has schema {version}, but this version of Tidings supports only up "
+            f"to {newest}; install the newer version that wrote it, or open another store"
         )
     return version < newest
 
 
 def _apply(session: Session, database: Database, steps: list[Migration]) -> None:
-    """Apply what is missing; another process may have done it in the meantime."""
-    session.alone()
+    """Apply the missing migrations; another process may have done so in the meantime."""
+    session.lock()
     version = _version(session)
-    if _behind(database, steps, version):
+    if _is_behind(database, steps, version):
         for step in steps:
             if step.number > version:
                 for statement in step.statements:

@@ -1,4 +1,4 @@
-"""What was delivered: written once, numbered for each subscriber, kept for a time."""
+"""Notifications: deliveries written once, numbered per subscriber, kept until pruned."""
 
 import logging
 from collections.abc import Iterable
@@ -12,8 +12,7 @@ from tidings.errors import StoreError, shown
 from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.records import Delivery, Event
 from tidings.model.values import parse_duration_us, parse_time_us
-from tidings.store.append_arrow import append_of, read_delivery
-from tidings.store.append_batch import AppendResult, BatchAppend
+from tidings.store.append_batch import AppendResult, BatchAppend, read_delivery
 from tidings.store.protocol import Database, Row, Session, check_count
 
 _LOG: Final = logging.getLogger(__name__)
@@ -27,14 +26,14 @@ _SELECT: Final = (
 
 @dataclass(frozen=True)
 class Inbox:
-    """How far a subscriber's notifications go, and how far they are read: sequence numbers."""
+    """The sequence numbers of a subscriber's last notification and of the last one read."""
 
     last: int = 0
     read: int = 0
 
     @property
     def unread(self) -> int:
-        """How many came after the last that is read."""
+        """The number of notifications after the last one read."""
         return self.last - self.read
 
 
@@ -53,11 +52,11 @@ class Notifications:
         late: Iterable[Event | DeadLetter] = (),
         dead: Iterable[DeadLetter | BadRecord] = (),
     ) -> AppendResult:
-        """Write all that came of a batch, once: a batch that is there already is skipped.
+        """Write the result of a batch, once: a batch that is already there is skipped.
 
-        Numbers of a query's batches rise. Deliveries of a subscriber are numbered in the order
-        given. An event that a subscriber has had already is passed over and counted. A delivery
-        that no database can hold becomes a dead letter.
+        The batches of a query have rising numbers. Deliveries to a subscriber are numbered in the
+        given order. An event that a subscriber already has is counted as repeated. A delivery that
+        no database can hold becomes a dead letter.
         """
         work = BatchAppend.of(query, batch, deliveries, late=late, dead=dead)
         return self._database.write(work.write)
@@ -71,68 +70,68 @@ class Notifications:
         late: Iterable[Event | DeadLetter] = (),
         dead: Iterable[DeadLetter | BadRecord] = (),
     ) -> AppendResult:
-        """Do what `append` does with deliveries in columns, those of `formats.arrow.DELIVERIES`.
+        """Do the same as `append` with deliveries in the columns of `formats.arrow.DELIVERIES`.
 
-        No object is made of each delivery, which takes about half of the time.
+        Without an object per delivery, it takes about half of the time.
         """
-        work = append_of(query, batch, deliveries, late=late, dead=dead)
+        work = BatchAppend.of_columns(query, batch, deliveries, late=late, dead=dead)
         return self._database.write(work.write)
 
     def last_batch(self, query: str) -> int | None:
-        """Give the number of a query's last batch that is written."""
-        question = "SELECT max(batch) FROM batches WHERE query = ?"
-        found = self._database.read(lambda session: session.rows(question, query))[0][0]
-        return None if found is None else int(found)
+        """Return the number of a query's last batch that is written; None if there is none."""
+        sql = "SELECT max(batch) FROM batches WHERE query = ?"
+        last = self._database.read(lambda session: session.rows(sql, query))[0][0]
+        return None if last is None else int(last)
 
     def newest(self, subscriber: str, limit: int = 100) -> list[Delivery]:
-        """Give a subscriber's last notifications, the newest first."""
-        question = f"{_SELECT} ORDER BY sequence DESC LIMIT ?"
-        return self._deliveries(question, subscriber, check_count("limit", limit, 1))
+        """Return a subscriber's last notifications, newest first."""
+        sql = f"{_SELECT} ORDER BY sequence DESC LIMIT ?"
+        return self._deliveries(sql, subscriber, check_count("limit", limit, 1))
 
     def after(self, subscriber: str, sequence: int = 0, limit: int = 100) -> list[Delivery]:
-        """Give a subscriber's notifications after a sequence number, in order."""
-        question = f"{_SELECT} AND sequence > ? ORDER BY sequence LIMIT ?"
+        """Return a subscriber's notifications after a sequence number, in order."""
+        sql = f"{_SELECT} AND sequence > ? ORDER BY sequence LIMIT ?"
         cells = (check_count("sequence", sequence), check_count("limit", limit, 1))
-        return self._deliveries(question, subscriber, *cells)
+        return self._deliveries(sql, subscriber, *cells)
 
     def inbox(self, subscriber: str) -> Inbox:
-        """Give how far a subscriber's notifications go; nobody's end at 0."""
+        """Return the inbox of a subscriber, which is empty if nothing was delivered."""
         return self._database.read(partial(_inbox, subscriber=subscriber))
 
     def mark_read(self, subscriber: str, sequence: int) -> Inbox:
-        """Note that a subscriber has read up to a sequence number; it never goes back."""
+        """Mark a subscriber's notifications as read up to a sequence number; it never goes back."""
         sequence = check_count("sequence", sequence)
         return self._database.write(partial(_mark, subscriber=subscriber, sequence=sequence))
 
     def prune(self, before: object, keep_keys: object = None) -> int:
-        """Drop what was delivered before a time, and give how many that were.
+        """Delete the deliveries before a time; return how many.
 
-        Of each, the key (subscriber, event) stays, so that it is not delivered again: for ever, or
-        for a duration `keep_keys` before that time. A query's last batches stay known: 1,000.
+        The key (subscriber, event) of each is kept, so that it is not delivered again: for ever, or
+        for a duration `keep_keys` before that time. The last 1,000 batches of a query stay listed.
         """
         before_us = parse_time_us(before)
         forget_us = None if keep_keys is None else before_us - parse_duration_us(keep_keys)
         return self._database.write(partial(_prune, before_us=before_us, forget_us=forget_us))
 
-    def _deliveries(self, question: str, *cells: str | int) -> list[Delivery]:
-        rows = self._database.read(lambda session: session.rows(question, *cells))
-        return [each for each in map(_delivery, rows) if each is not None]
+    def _deliveries(self, sql: str, *cells: str | int) -> list[Delivery]:
+        rows = self._database.read(lambda session: session.rows(sql, *cells))
+        return [delivery for delivery in map(_delivery, rows) if delivery is not None]
 
 
 def _delivery(row: Row) -> Delivery | None:
-    """Make the delivery of a row; None, and a warning, where the row is damaged."""
+    """Return the delivery of a row; None, after a warning, if the row is damaged."""
     try:
-        found = read_delivery(row)
-        found.to_dict()
+        delivery = read_delivery(row)
+        delivery.to_dict()
     except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
-        _LOG.warning("a damaged delivery of a store is passed over: %s (%s)", shown(row), error)
+        _LOG.warning("skipping a damaged delivery of a store: %s (%s)", shown(row), error)
         return None
-    return found
+    return delivery
 
 
 def _inbox(session: Session, subscriber: str) -> Inbox:
-    found = session.rows("SELECT last, read FROM inboxes WHERE subscriber = ?", subscriber)
-    return Inbox(*found[0]) if found else Inbox()
+    rows = session.rows("SELECT last, read FROM inboxes WHERE subscriber = ?", subscriber)
+    return Inbox(*rows[0]) if rows else Inbox()
 
 
 def _mark(session: Session, subscriber: str, sequence: int) -> Inbox:
@@ -149,8 +148,8 @@ def _mark(session: Session, subscriber: str, sequence: int) -> Inbox:
 
 
 def _prune(session: Session, before_us: int, forget_us: int | None) -> int:
-    """Move keys out of the deliveries, forget old keys, and shorten the lists of batches."""
-    session.alone()
+    """Move keys out of the deliveries, delete old keys, and shorten the lists of batches."""
+    session.lock()
     session.run(
         "INSERT INTO pruned SELECT subscriber, event, delivered_us FROM deliveries "
         "WHERE delivered_us < ?",

@@ -1,4 +1,4 @@
-"""Opens a store, or a database of others, by its address."""
+"""Opening of stores, and of other applications' databases, by address."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from tidings.store.sqlite import SqliteDatabase
 
 @dataclass(frozen=True)
 class Store:
-    """What survives, in four rooms over one database. Safe for threads; close it after use."""
+    """A store: four parts over one database. Safe for threads; close it after use."""
 
     database: Database
     catalogue: Catalogue
@@ -27,7 +27,7 @@ class Store:
     letters: DeadLetters
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         self.database.close()
 
     def __enter__(self) -> Self:
@@ -43,11 +43,11 @@ class Store:
 
 
 def open_store(address: str | Path, *, patience_s: float = 30.0) -> Store:
-    """Open a store, made or brought to the newest schema where needed.
+    """Open a store; it is created, or its schema upgraded, as needed.
 
-    The address is a path or `sqlite:///path` (`sqlite:////path` from the root; with `?mode=ro`
-    only to read), or `postgresql://user@host/database`. A database that is busy or away is waited
-    for up to `patience_s`. Nothing of an address but its host and database is ever shown.
+    The address is a path or `sqlite:///path` (`sqlite:////path` if absolute; read-only with
+    `?mode=ro`), or `postgresql://user@host/database`. A database that is busy or unreachable is
+    retried for up to `patience_s`. Messages show only the host and database of an address.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, open_store(f"{folder}/tidings.db") as store:
@@ -70,22 +70,23 @@ def open_store(address: str | Path, *, patience_s: float = 30.0) -> Store:
 
 
 def open_database(address: str | Path, *, patience_s: float = 30.0) -> Database:
-    """Open a database of others, by an address as that of a store; it is only read."""
-    return _database(address, patience_s, ours=False)
+    """Open another application's database for reading, by an address like that of a store."""
+    return _database(address, patience_s, is_store=False)
 
 
-def _database(address: str | Path, patience_s: float, *, ours: bool = True) -> Database:
-    found = read_address(address)
-    if found.file is not None:
-        return SqliteDatabase(found.file, patience_s, read_only=found.read_only or not ours)
-    return _postgres(found, patience_s, ours=ours)
+def _database(address: str | Path, patience_s: float, *, is_store: bool = True) -> Database:
+    parsed = read_address(address)
+    if parsed.file is not None:
+        read_only = parsed.read_only or not is_store
+        return SqliteDatabase(parsed.file, patience_s, read_only=read_only)
+    return _postgres(parsed, patience_s, is_store=is_store)
 
 
-def _postgres(address: Address, patience_s: float, *, ours: bool) -> Database:
+def _postgres(address: Address, patience_s: float, *, is_store: bool) -> Database:
     try:
         from tidings.store.postgres import PostgresDatabase
     except ImportError as error:
         raise StoreError(
             f"PostgreSQL needs psycopg ({error}); install it with: pip install 'tidings[postgres]'"
         ) from None
-    return PostgresDatabase(address, patience_s, ours=ours)
+    return PostgresDatabase(address, patience_s, is_store=is_store)

@@ -1,4 +1,4 @@
-"""Connections that threads share: each works alone on one, and gives it back."""
+"""A connection pool: a thread borrows a connection for one transaction and returns it."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -10,13 +10,13 @@ from tidings.errors import StoreError
 
 
 class Connection(Protocol):
-    """What is needed of a connection here; both drivers have it."""
+    """The part of a connection that a pool needs; both drivers have it."""
 
     def execute(self, query: Any, /) -> Any:
         """Run a statement."""
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
 
 
 C = TypeVar("C", bound=Connection)
@@ -25,8 +25,8 @@ C = TypeVar("C", bound=Connection)
 class ConnectionPool(Generic[C]):
     """As many open connections as were ever used at once.
 
-    After a fork, the child opens its own, and never closes those of its parent. One that an error
-    came through is closed.
+    After a fork, the child opens its own connections and never closes those of its parent. A
+    connection that raised an error is closed.
     """
 
     def __init__(self, name: str, connect: Callable[[], C]) -> None:
@@ -46,7 +46,7 @@ class ConnectionPool(Generic[C]):
             yield connection
             connection.execute("COMMIT")
         except BaseException:
-            _quietly(connection)
+            _roll_back_and_close(connection)
             raise
         self._give_back(connection)
 
@@ -54,11 +54,14 @@ class ConnectionPool(Generic[C]):
         with self._lock:
             if self._owner is None:
                 raise StoreError(f"the store {self._name} is closed; open it again")
-            self._own()
+            self._disown_parents()
             return self._idle.pop() if self._idle else None
 
-    def _own(self) -> None:
-        """Put aside what a parent has opened; to be let go of would close it for the parent too."""
+    def _disown_parents(self) -> None:
+        """Set aside the connections of a parent process.
+
+        They are kept referenced: garbage collection would close them for the parent, too.
+        """
         if self._owner not in (None, os.getpid()):
             self._owner = os.getpid()
             self._parents += self._idle
@@ -72,23 +75,23 @@ class ConnectionPool(Generic[C]):
         connection.close()
 
     def drop(self) -> None:
-        """Close those that nobody works on: the others will be closed by their errors."""
+        """Close the idle connections; if the others are broken, their errors will close them."""
         with self._lock:
-            self._own()
+            self._disown_parents()
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
 
     def close(self) -> None:
-        """Close all; those that are lent, when they come back."""
+        """Close all connections; those that are lent are closed when they come back."""
         with self._lock:
-            self._own()
+            self._disown_parents()
             self._owner = None
         self.drop()
 
 
-def _quietly(connection: Connection) -> None:
-    """Undo and close; an error here would hide the one that led here."""
+def _roll_back_and_close(connection: Connection) -> None:
+    """Roll back and close; an error here would hide the one that led here."""
     for end in (lambda: connection.execute("ROLLBACK"), connection.close):
         with suppress(Exception):
             end()

@@ -1,4 +1,4 @@
-"""A store in PostgreSQL: for many machines. The only import of psycopg."""
+"""A store in PostgreSQL, for many machines. Only this module imports psycopg."""
 
 import logging
 import time
@@ -18,10 +18,10 @@ from tidings.store.protocol import DAMAGE_ERRORS, Cell, Row, Session, StagingTab
 T = TypeVar("T")
 
 _LOG: Final = logging.getLogger(__name__)
-_LOCK: Final = 0x71D1465
-_FIRST_PAUSE_S: Final = 0.05
+_LOCK_KEY: Final = 0x71D1465
+_FIRST_PAUSE_S: Final = 0.05  # doubled by each retry
 _LONGEST_PAUSE_S: Final = 2.0
-_TELL_EVERY_S: Final = 10.0
+_LOG_EVERY_S: Final = 10.0
 _DEFAULTS: Final = {
     "application_name": "tidings",
     "connect_timeout": "10",
@@ -30,16 +30,16 @@ _DEFAULTS: Final = {
 }
 _SCHEMA: Final = "-c search_path=tidings"
 _READ_ONLY: Final = "-c default_transaction_read_only=on"
-# Lost or refused for now: broken connections, shutdowns and starts, conflicts, too many clients.
-_PASSING: Final = ("08", "40001", "40P01", "57P01", "57P02", "57P03", "53300")
-_STARTING: Final = ("the database system is", "too many clients", "terminating connection")
-# Asked of the catalogue itself: functions such as to_regclass may answer from before a wait.
+# Broken connections, shutdowns and starts, conflicts, too many clients.
+_TRANSIENT: Final = ("08", "40001", "40P01", "57P01", "57P02", "57P03", "53300")
+_TRANSIENT_WORDS: Final = ("the database system is", "too many clients", "terminating connection")
+# From the catalogue itself: functions such as to_regclass may answer from before a lock was got.
 _TABLE: Final = "SELECT 1 FROM pg_tables WHERE schemaname = 'tidings' AND tablename = ?"
 _ESCAPE: Final = "\x1a"
 
 
 class _TextDumper(StrDumper):
-    """Writes text, also with the character NUL, which PostgreSQL does not take."""
+    """Dumper of text that escapes the character NUL, which PostgreSQL does not accept."""
 
     def dump(self, obj: str) -> Buffer | None:
         if "\0" in obj or _ESCAPE in obj:
@@ -47,8 +47,8 @@ class _TextDumper(StrDumper):
         return super().dump(obj)
 
 
-class _Text(TextLoader):
-    """Reads what `_TextDumper` wrote."""
+class _TextLoader(TextLoader):
+    """Loader of text that `_TextDumper` wrote."""
 
     def load(self, data: Buffer) -> str:
         text = str(super().load(data))
@@ -75,33 +75,36 @@ class PostgresSession:
     def stage(self, table: StagingTable, rows: Iterable[tuple[Cell, ...]]) -> None:
         self.run(f"{table.definition} ON COMMIT DELETE ROWS")
         self.run(f"TRUNCATE {table.name}")
-        copying = f"COPY {table.name} ({', '.join(table.columns)}) FROM STDIN"
-        with self._connection.cursor() as cursor, cursor.copy(copying.encode()) as copy:
+        command = f"COPY {table.name} ({', '.join(table.columns)}) FROM STDIN"
+        with self._connection.cursor() as cursor, cursor.copy(command.encode()) as copy:
             for row in rows:
                 copy.write_row(row)
 
-    def alone(self) -> None:
-        self.rows("SELECT pg_advisory_xact_lock(?)", _LOCK)
+    def lock(self) -> None:
+        self.rows("SELECT pg_advisory_xact_lock(?)", _LOCK_KEY)
 
     def has_table(self, name: str) -> bool:
         return bool(self.rows(_TABLE, name))
 
 
 class PostgresDatabase:
-    """The schema `tidings` of a PostgreSQL database; if that is not `ours`, all of it, to read.
+    """The schema `tidings` of a PostgreSQL database, or all of one that is not a store, to read.
 
-    When the server goes away, work is tried again from its start for up to `patience_s`.
+    If the server becomes unreachable, work is retried from its start for up to `patience_s`.
     """
 
     dialect = "postgres"
 
-    def __init__(self, address: Address, patience_s: float = 30.0, *, ours: bool = True) -> None:
+    def __init__(
+        self, address: Address, patience_s: float = 30.0, *, is_store: bool = True
+    ) -> None:
         self.name = address.shown
         self._hide = address.hide
-        given = _conninfo(address)
-        options = f"{given.get('options') or ''} {_SCHEMA if ours else _READ_ONLY}"
-        self._address = make_conninfo(address.url, **_filled(given), options=options)
-        self._ours = ours
+        parameters = _conninfo(address)
+        options = f"{parameters.get('options') or ''} {_SCHEMA if is_store else _READ_ONLY}"
+        defaults = {name: value for name, value in _DEFAULTS.items() if name not in parameters}
+        self._address = make_conninfo(address.url, **defaults, options=options)
+        self._is_store = is_store
         self._patience_s = patience_s
         self._connections = ConnectionPool(self.name, self._connect)
 
@@ -115,26 +118,26 @@ class PostgresDatabase:
         self._connections.close()
 
     def _work(self, begin: str, work: Callable[[Session], T]) -> T:
-        pause_s, tell_at = _FIRST_PAUSE_S, time.monotonic()
-        deadline = tell_at + self._patience_s
+        pause_s, log_at = _FIRST_PAUSE_S, time.monotonic()
+        deadline = log_at + self._patience_s
         while True:
             try:
                 with self._connections.transaction(begin) as connection:
-                    return self._done(work, PostgresSession(connection))
+                    return self._run(work, PostgresSession(connection))
             except psycopg.Error as error:
                 self._connections.drop()
-                refusal = self._refusal(error, lasting=time.monotonic() + pause_s > deadline)
-                if refusal is None and time.monotonic() >= tell_at:
-                    self._tell(error, deadline - time.monotonic())
-                    tell_at = time.monotonic() + _TELL_EVERY_S
+                refusal = self._refusal(error, expired=time.monotonic() + pause_s > deadline)
+                if refusal is None and time.monotonic() >= log_at:
+                    self._log_wait(error, deadline - time.monotonic())
+                    log_at = time.monotonic() + _LOG_EVERY_S
             if refusal is not None:
-                # Raised here, it has no context: the driver's error may show parts of the address.
+                # Raised outside the handler, so without context: the driver's may show secrets.
                 raise refusal
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    def _done(self, work: Callable[[Session], T], session: Session) -> T:
-        """Do work; cells of types that no store has are said to be damage."""
+    def _run(self, work: Callable[[Session], T], session: Session) -> T:
+        """Run work; cells of unexpected types are reported as damage."""
         try:
             return work(session)
         except (TidingsError, psycopg.Error):
@@ -142,57 +145,51 @@ class PostgresDatabase:
         except DAMAGE_ERRORS as error:
             raise damage_error(self.name, error) from error
 
-    def _tell(self, error: psycopg.Error, left_s: float) -> None:
-        """Log what is waited for, and for how much longer."""
-        words = self._hide(_said(error))
-        _LOG.warning("%s: waiting up to %.0f s for PostgreSQL: %s", self.name, left_s, words)
+    def _log_wait(self, error: psycopg.Error, left_s: float) -> None:
+        """Log the reason for waiting, and the time that is left."""
+        message = self._hide(_message(error))
+        _LOG.warning("%s: waiting up to %.0f s for PostgreSQL: %s", self.name, left_s, message)
 
     def _connect(self) -> psycopg.Connection[Row]:
         connection = psycopg.connect(self._address, autocommit=True)
-        if self._ours:
+        if self._is_store:
             connection.adapters.register_dumper(str, _TextDumper)
-            connection.adapters.register_loader("text", _Text)
+            connection.adapters.register_loader("text", _TextLoader)
         return connection
 
-    def _refusal(self, error: psycopg.Error, *, lasting: bool) -> StoreError | None:
-        """Return what to raise; None where the error may pass, and has not lasted long enough."""
-        said = _said(error)
-        words = self._hide(said)
-        if not _passing(error, said):
-            return StoreError(f"{self.name}: PostgreSQL refuses: {words}")
-        if lasting:
+    def _refusal(self, error: psycopg.Error, *, expired: bool) -> StoreError | None:
+        """Return the error to raise; None if it is transient and there is time for a retry."""
+        message = _message(error)
+        if not _is_transient(error, message):
+            return StoreError(f"{self.name}: PostgreSQL refuses: {self._hide(message)}")
+        if expired:
             return StoreError(
-                f"{self.name}: PostgreSQL has not answered for {self._patience_s:g} s; see that it "
-                f"runs and can be reached, and do it again: what was not written is not there, and "
-                f"no batch is written twice ({words})"
+                f"{self.name}: PostgreSQL has not answered for {self._patience_s:g} s; check that "
+                f"it is running and reachable, and try again: nothing is half-written, and no "
+                f"batch is written twice ({self._hide(message)})"
             )
         return None
 
 
 def _conninfo(address: Address) -> Mapping[str, Any]:
-    """Read an address as the driver does; what it refuses is not shown, as it may be secret."""
+    """Parse an address as the driver does; its errors are not shown, as they may hold secrets."""
     try:
         return conninfo_to_dict(address.url)
     except (psycopg.Error, ValueError, UnicodeError):
-        refused = StoreError(
-            f"{address.shown}: PostgreSQL does not take the parameters of this address"
+        refusal = StoreError(
+            f"{address.shown}: PostgreSQL does not accept the parameters of this address"
         )
-    raise refused
+    raise refusal
 
 
-def _said(error: psycopg.Error) -> str:
+def _message(error: psycopg.Error) -> str:
     return " ".join(str(error).split())
 
 
-def _passing(error: psycopg.Error, said: str) -> bool:
-    """Tell whether an error may pass by itself."""
+def _is_transient(error: psycopg.Error, message: str) -> bool:
+    """Return whether an error may go away without intervention."""
     if error.sqlstate is not None:
-        return error.sqlstate.startswith(_PASSING)
+        return error.sqlstate.startswith(_TRANSIENT)
     if not isinstance(error, psycopg.OperationalError):
         return False
-    return "FATAL:" not in said or any(words in said for words in _STARTING)
-
-
-def _filled(given: Mapping[str, Any]) -> dict[str, str]:
-    """Give the defaults for what an address leaves out."""
-    return {name: value for name, value in _DEFAULTS.items() if name not in given}
+    return "FATAL:" not in message or any(words in message for words in _TRANSIENT_WORDS)

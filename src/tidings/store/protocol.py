@@ -1,4 +1,4 @@
-"""What a database must do to carry a store: read, write whole or not at all, load many rows."""
+"""The database under a store: consistent reads, atomic writes, bulk loads."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ Cell = str | int | float | None
 Row = tuple[Any, ...]
 
 DAMAGE_ERRORS: Final = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
-"""What work raises over cells that are of another type than the schema says, or missing."""
+"""Errors raised over cells that are missing or of another type than the schema says."""
 FOREVER: Final = 2**63 - 1
 MAX_ID_BYTES: Final = 1_000
 
 
 @dataclass(frozen=True)
 class StagingTable:
-    """A table that one transaction fills and that is empty again after it."""
+    """A temporary table that one transaction fills and that is empty again after it."""
 
     name: str
     columns: Mapping[str, str] = field(hash=False)
@@ -27,69 +27,69 @@ class StagingTable:
     @property
     def definition(self) -> str:
         """The table, as SQL that every database reads."""
-        listed = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
-        return f"CREATE TEMPORARY TABLE IF NOT EXISTS {self.name} ({listed})"
+        columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
+        return f"CREATE TEMPORARY TABLE IF NOT EXISTS {self.name} ({columns})"
 
 
 class Session(Protocol):
-    """A transaction that is under way. Values stand in the SQL as `?`."""
+    """A transaction in progress. SQL has `?` for each value."""
 
     def rows(self, sql: str, *values: Cell) -> list[Row]:
-        """Give the rows of a question."""
+        """Return the rows of a query."""
 
     def run(self, sql: str, *values: Cell) -> int:
-        """Run one statement; give how many rows it changed."""
+        """Run one statement; return the number of rows that it changed."""
 
     def stage(self, table: StagingTable, rows: Iterable[tuple[Cell, ...]]) -> None:
-        """Fill a staging table, which holds nothing else then."""
+        """Replace the content of a staging table."""
 
-    def alone(self) -> None:
-        """Wait until no other transaction is alone, and stay so until the end of this one."""
+    def lock(self) -> None:
+        """Wait for the store's exclusive lock, and keep it until this transaction ends."""
 
     def has_table(self, name: str) -> bool:
-        """Tell whether there is such a table."""
+        """Return whether a table exists."""
 
 
 class Database(Protocol):
-    """A place for a store, safe for threads. What it cannot do is a `StoreError` that says why.
+    """A database, safe for threads. All failures are `StoreError`s that give the reason.
 
-    Work may be tried again from its start, where a connection is lost. So it changes nothing but
-    the database, and does no harm when its first try was written after all.
+    Work may be retried from its start if a connection is lost. So it must change nothing but the
+    database, and do no harm if its first try was committed after all.
     """
 
     dialect: str
-    """The folder of its migrations."""
+    """The kind of database, which is also the folder of its migrations."""
 
     name: str
     """Where it is, as errors show it: without passwords."""
 
     def read(self, work: Callable[[Session], T]) -> T:
-        """Do work that reads, all of it from one state."""
+        """Run read-only work on one consistent snapshot."""
 
     def write(self, work: Callable[[Session], T]) -> T:
-        """Do work in one transaction: when this returns, it is on disk; when it raises, nothing."""
+        """Run work in one transaction: durable when this returns, undone when it raises."""
 
     def close(self) -> None:
-        """Give all connections back; nothing can be done after it."""
+        """Close all connections; the database cannot be used after that."""
 
 
 def damage_error(name: str, error: BaseException) -> StoreError:
-    """Return the error of a store whose cells are not what its schema says."""
+    """Return the error for cells that are not what the schema says."""
     kind = type(error).__name__
     return StoreError(
-        f"{name}: it is damaged, or no store of Tidings, or cannot hold what was given "
+        f"{name}: it is damaged, is not a Tidings store, or cannot hold these values "
         f"({kind}: {error})"
     )
 
 
-def check_count(what: str, value: object, low: int = 0) -> int:
-    """Check a whole number that a database can hold."""
-    return validate.count(what, value, StoreError, low=low, high=FOREVER)
+def check_count(label: str, value: object, low: int = 0) -> int:
+    """Return a value if it is an integer that a database can hold."""
+    return validate.count(label, value, StoreError, low=low, high=FOREVER)
 
 
-def check_id(what: str, value: object) -> str:
-    """Check an id that every database can hold in its indexes."""
-    found = validate.name(what, value, StoreError)
-    if len(found.encode()) > MAX_ID_BYTES:
-        raise StoreError(f"{what} is at most {MAX_ID_BYTES} bytes long, not {shown(found[:40])}...")
-    return found
+def check_id(label: str, value: object) -> str:
+    """Return a value if it is an id that every database can hold in its indexes."""
+    name = validate.name(label, value, StoreError)
+    if len(name.encode()) > MAX_ID_BYTES:
+        raise StoreError(f"{label} is at most {MAX_ID_BYTES} bytes long, not {shown(name[:40])}...")
+    return name

@@ -1,4 +1,4 @@
-"""Records of the catalogue: subscribers and subscriptions by their forms."""
+"""Records of the catalogue: subscribers and subscriptions in their JSON forms."""
 
 import json
 import logging
@@ -25,58 +25,58 @@ KINDS: Final = (SUBSCRIBER, SUBSCRIPTION)
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A record as it stands since a version. Without a form: it was removed by that version."""
+    """A record as of a version. Without a form, it was removed by that version."""
 
     version: int
     kind: str
     id: str
     form: Mapping[str, Any] | None = field(hash=False)
     damage: str | None = None
-    """Why the form that is stored cannot be read; `form` is a stand-in that no reader takes."""
+    """Why the stored form cannot be read; `form` is then a placeholder that no reader accepts."""
 
     @property
     def record(self) -> Record | None:
-        """The subscriber or subscription itself; reading its condition takes 20 us or more."""
+        """The subscriber or subscription itself; parsing its condition takes 20 us or more."""
         return self.load()
 
     def load(self, limits: Limits = TRUSTED) -> Record | None:
-        """Read the subscriber or subscription within limits."""
+        """Parse the subscriber or subscription within limits."""
         if self.damage is not None:
-            raise InvalidForm(f"{self.kind} {self.id}: what the store holds of it {self.damage}")
+            raise InvalidForm(f"{self.kind} {self.id}: its form in the store {self.damage}")
         if self.form is None:
             return None
         loads = loads_subscriber if self.kind == SUBSCRIBER else loads_subscription
         return loads(self.form, limits)
 
 
-def read_entry(version: int, kind: str, name: str, form: str | None) -> CatalogueEntry:
-    """Make an entry of a row; a form that is damaged says so, and does not stop the others."""
+def read_entry(version: int, kind: str, name: str, text: str | None) -> CatalogueEntry:
+    """Return the entry of a row; a damaged form is noted in it, and does not stop the others."""
     try:
-        found = form if form is None else read_json(form)
+        form = text if text is None else read_json(text)
     except (InvalidForm, TypeError) as error:
-        return _stand_in(version, kind, name, f"is no JSON: {error}")
-    if found is not None and not isinstance(found, dict):
-        return _stand_in(version, kind, name, "is no object with named fields")
-    return CatalogueEntry(version, kind, name, found)
+        return _placeholder(version, kind, name, f"is not JSON: {error}")
+    if form is not None and not isinstance(form, dict):
+        return _placeholder(version, kind, name, "is not a JSON object")
+    return CatalogueEntry(version, kind, name, form)
 
 
-def _stand_in(version: int, kind: str, name: str, damage: str) -> CatalogueEntry:
+def _placeholder(version: int, kind: str, name: str, damage: str) -> CatalogueEntry:
     return CatalogueEntry(version, kind, name, {"id": name, "damage": damage}, damage)
 
 
 def read_entries(rows: Iterable[Row]) -> Iterator[CatalogueEntry]:
-    """Make entries of rows; one whose cells are of other types than a store has is passed over."""
+    """Yield the entries of rows; a row with cells of wrong types is logged and skipped."""
     for row in rows:
         version, kind, name, _ = row
         if isinstance(version, int) and isinstance(name, str) and kind in KINDS:
             yield read_entry(*row)
         else:
-            _LOG.warning("a damaged record of a store is passed over: %s", shown(row))
+            _LOG.warning("skipping a damaged record of a store: %s", shown(row))
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A record on its way into the catalogue; without a form, on its way out."""
+    """A record to be written to the catalogue; without a form, to be removed from it."""
 
     kind: str
     id: str
@@ -84,9 +84,9 @@ class Draft:
     form: str | None
 
 
-def draft(given: Record | Mapping[str, Any]) -> Draft:
-    """Check a record or its form, and write it down; equal records are written equally."""
-    record = given if isinstance(given, Subscriber | Subscription) else _loads(given)
+def make_draft(value: Record | Mapping[str, Any]) -> Draft:
+    """Check a record or its form and return it as text; equal records have equal text."""
+    record = value if isinstance(value, Subscriber | Subscription) else _load_record(value)
     check_id("an id in a store", record.id)
     form = json.dumps(record.to_dict(), separators=(",", ":"))
     if isinstance(record, Subscriber):
@@ -94,13 +94,13 @@ def draft(given: Record | Mapping[str, Any]) -> Draft:
     return Draft(SUBSCRIPTION, record.id, check_id("a subscriber", record.subscriber), form)
 
 
-def _loads(form: object) -> Record:
+def _load_record(form: object) -> Record:
     if not isinstance(form, Mapping):
         raise InvalidForm(f"the form of a record is an object with named fields, not {shown(form)}")
     return loads_subscription(form) if "subscriber" in form else loads_subscriber(form)
 
 
 def check_kind(value: str) -> str:
-    """Check the kind of a record."""
+    """Return the kind of a record if it is valid."""
     validate.choice("the kind of a record", value, KINDS, StoreError)
     return value

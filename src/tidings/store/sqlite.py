@@ -1,4 +1,4 @@
-"""A store in an SQLite file: for one machine, any number of threads and processes."""
+"""A store in an SQLite file: one machine, any number of threads and processes."""
 
 import sqlite3
 import time
@@ -18,21 +18,22 @@ _PRAGMAS: Final = (
     "PRAGMA foreign_keys = ON",
     "PRAGMA synchronous = FULL",
     "PRAGMA temp_store = MEMORY",
+    # A damaged or forged file must not run functions through its views, nor misread its pages.
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
 )
-_MEANINGS: Final = {
-    sqlite3.SQLITE_FULL: "the disk is full; free some space and do it again",
+_EXPLANATIONS: Final = {
+    sqlite3.SQLITE_FULL: "the disk is full; free some space and try again",
     sqlite3.SQLITE_READONLY: "it is read-only; make the file and its folder writable",
-    sqlite3.SQLITE_BUSY: "another process has been writing for too long; try again, or end it",
+    sqlite3.SQLITE_BUSY: "another process has been writing for too long; try again, or stop it",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened; its folder must exist and be writable",
-    sqlite3.SQLITE_NOTADB: "this file is no SQLite database; name another one",
+    sqlite3.SQLITE_NOTADB: "this file is not an SQLite database; name another one",
     sqlite3.SQLITE_CORRUPT: "the file is damaged; restore it from a copy",
-    sqlite3.SQLITE_IOERR: "the disk refuses to read or write; look after it and do it again",
+    sqlite3.SQLITE_IOERR: "the disk cannot be read or written; check it and try again",
 }
 
 
-def _text(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return data.decode("utf-8", errors="surrogateescape")
 
 
@@ -51,11 +52,11 @@ class SqliteSession:
     def stage(self, table: StagingTable, rows: Iterable[tuple[Cell, ...]]) -> None:
         self._connection.execute(table.definition)
         self._connection.execute(f"DELETE FROM {table.name}")
-        marks = ", ".join("?" * len(table.columns))
-        self._connection.executemany(f"INSERT INTO {table.name} VALUES ({marks})", rows)
+        placeholders = ", ".join("?" * len(table.columns))
+        self._connection.executemany(f"INSERT INTO {table.name} VALUES ({placeholders})", rows)
 
-    def alone(self) -> None:
-        """Do nothing: every transaction that writes is alone from its start."""
+    def lock(self) -> None:
+        """Do nothing: a transaction that writes holds the only lock from its start."""
 
     def has_table(self, name: str) -> bool:
         return bool(self.rows("SELECT 1 FROM sqlite_schema WHERE name = ?", name))
@@ -64,24 +65,24 @@ class SqliteSession:
 class SqliteDatabase:
     """An SQLite file with a write-ahead log: readers never wait, writers wait for each other.
 
-    A writer waits up to `patience_s`. What is written is on disk, whatever fails after it.
+    A writer waits for up to `patience_s`. Committed data is on disk, whatever fails afterwards.
     """
 
     dialect = "sqlite"
 
     def __init__(self, path: Path, patience_s: float = 30.0, *, read_only: bool = False) -> None:
         if sqlite3.sqlite_version_info < _OLDEST:
-            wanted = ".".join(map(str, _OLDEST))
+            oldest = ".".join(map(str, _OLDEST))
             raise StoreError(
-                f"stores need SQLite {wanted} or newer, and this Python has "
+                f"stores need SQLite {oldest} or newer, but this Python has "
                 f"{sqlite3.sqlite_version}; use another Python, or PostgreSQL"
             )
         self.name = str(path)
-        self._address = f"{_resolved(path).as_uri()}?mode={'ro' if read_only else 'rwc'}"
+        self._address = f"{_resolve(path).as_uri()}?mode={'ro' if read_only else 'rwc'}"
         self._patience_s = patience_s
         self._connections = ConnectionPool(self.name, self._connect)
         if not read_only:
-            self._keep_log()
+            self._enable_write_ahead_log()
 
     def read(self, work: Callable[[Session], T]) -> T:
         return self._work("BEGIN", work)
@@ -93,7 +94,7 @@ class SqliteDatabase:
         self._connections.close()
 
     def _work(self, begin: str, work: Callable[[Session], T]) -> T:
-        with self._explaining(), self._connections.transaction(begin) as connection:
+        with self._explaining_errors(), self._connections.transaction(begin) as connection:
             return work(SqliteSession(connection))
 
     def _connect(self) -> sqlite3.Connection:
@@ -104,51 +105,50 @@ class SqliteDatabase:
             isolation_level=None,
             check_same_thread=False,
         )
-        # A damaged file may hold text that is no UTF-8, and views that call functions.
-        connection.text_factory = _text
+        connection.text_factory = _decode  # a damaged file may hold text that is not UTF-8
         for pragma in _PRAGMAS:
             connection.execute(pragma)
         return connection
 
-    def _keep_log(self) -> None:
+    def _enable_write_ahead_log(self) -> None:
         """Turn the write-ahead log on; the file remembers it."""
-        until = time.monotonic() + self._patience_s
-        with self._explaining():
+        deadline = time.monotonic() + self._patience_s
+        with self._explaining_errors():
             connection = self._connect()
             try:
-                while not _has_log(connection, until):
+                while not _try_write_ahead_log(connection, deadline):
                     time.sleep(0.01)
             finally:
                 connection.close()
 
     @contextmanager
-    def _explaining(self) -> Iterator[None]:
-        """Say in words what SQLite cannot do."""
+    def _explaining_errors(self) -> Iterator[None]:
+        """Raise errors of SQLite as `StoreError`s with advice."""
         try:
             yield
         except sqlite3.Error as error:
             primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-            meaning = _MEANINGS.get(primary, "it cannot do this")
-            raise StoreError(f"{self.name}: {meaning} (SQLite says: {error})") from error
+            explanation = _EXPLANATIONS.get(primary, "it cannot do this")
+            raise StoreError(f"{self.name}: {explanation} (SQLite says: {error})") from error
         except TidingsError:
             raise
         except DAMAGE_ERRORS as error:
             raise damage_error(self.name, error) from error
 
 
-def _resolved(path: Path) -> Path:
+def _resolve(path: Path) -> Path:
     try:
         return path.resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        raise StoreError(f"{shown(str(path))} is no name of a file: {error}") from None
+        raise StoreError(f"{shown(str(path))} is not a valid file name: {error}") from None
 
 
-def _has_log(connection: sqlite3.Connection, until: float) -> bool:
-    """Try to turn the log on; SQLite itself does not wait for others who do the same."""
+def _try_write_ahead_log(connection: sqlite3.Connection, deadline: float) -> bool:
+    """Try to turn the log on; SQLite does not wait for other processes that do the same."""
     try:
         connection.execute("PRAGMA journal_mode = WAL")
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
             raise
         return False
     return True

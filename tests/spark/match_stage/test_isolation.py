@@ -358,7 +358,8 @@ def test_a_scorer_derived_from_a_built_in_one_is_never_taken_for_it() -> None:
     ]
     given = bundle_subscribers(people, wanted)
     with pytest.raises(
-        InvalidPolicy, match=r"subscriber bob cannot be sealed: .*Halved.* registered"
+        InvalidPolicy,
+        match=r"subscriber bob cannot be written to an index file: .*Halved.* registered",
     ):
         build_base(given)
     found = ranks(served_of(given, sealed=False))

@@ -125,7 +125,7 @@ def test_two_processes_do_not_follow_one_store_into_one_folder(store, tmp_path):
     mine = Followed()
     with (
         Publisher(path, store.history),
-        pytest.raises(TidingsError, match="stop it first, or name another folder"),
+        pytest.raises(TidingsError, match="stop it first, or choose another folder"),
     ):
         mine.folder(store, wish)
     assert (store.history.store_id(), wish) not in mine

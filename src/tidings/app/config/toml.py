@@ -119,4 +119,4 @@ def resolve_path_option(base: Path, options: dict[str, str]) -> dict[str, str]:
 
 def store_address(label: str, value: object, base: Path) -> Address:
     """Read the address of a store; the path of an SQLite file is relative to `base`."""
-    return read_address(value, base=base, what=label, error=InvalidForm)
+    return read_address(value, base=base, label=label, error=InvalidForm)

@@ -13,7 +13,6 @@ from tidings import DeadLetter, Delivery, Event
 from tidings.errors import StoreError
 from tidings.formats.arrow import DELIVERIES, deliveries_to_table
 from tidings.store import open_store
-from tidings.store.append_arrow import append_of
 from tidings.store.append_batch import BatchAppend
 
 LONG = "x" * 1001
@@ -26,7 +25,7 @@ LATE, DEAD = [Event("e0", {}, 0)], [DeadLetter({"id": 1}, "no good")]
 @given(st.lists(st.one_of(deliveries, poison), max_size=6))
 def test_both_doors_check_alike(found: list[Delivery]) -> None:
     expected = BatchAppend.of("q", 3, found, late=LATE, dead=DEAD)
-    columns = append_of("q", 3, deliveries_to_table(found), late=LATE, dead=DEAD)
+    columns = BatchAppend.of_columns("q", 3, deliveries_to_table(found), late=LATE, dead=DEAD)
     assert columns == BatchAppend(**{**vars(expected), "rows": columns.rows})
     assert list(columns.rows) == list(expected.rows)
 
@@ -48,8 +47,8 @@ def test_columns_of_another_order_and_width_are_taken() -> None:
     narrow = wide.set_column(
         wide.column_names.index("position"), "position", pa.array([1], pa.int32())
     )
-    assert append_of("q", 0, narrow, late=(), dead=()).rows == [
-        tuple(each) for each in append_of("q", 0, table, late=(), dead=()).rows
+    assert BatchAppend.of_columns("q", 0, narrow, late=(), dead=()).rows == [
+        tuple(each) for each in BatchAppend.of_columns("q", 0, table, late=(), dead=()).rows
     ]
 
 
@@ -57,17 +56,17 @@ def test_columns_of_another_order_and_width_are_taken() -> None:
 def test_a_missing_column_is_named(name: str) -> None:
     table = deliveries_to_table([]).drop_columns([name])
     with pytest.raises(StoreError, match=f"deliveries need a column {name}"):
-        append_of("q", 0, table, late=(), dead=())
+        BatchAppend.of_columns("q", 0, table, late=(), dead=())
 
 
 @pytest.mark.parametrize(
     ("name", "cells", "says"),
     [
-        ("rank", [None], "the column rank of deliveries has rows without a value"),
+        ("rank", [None], "the column rank of deliveries has nulls"),
         (
             "rank",
             ["good"],
-            "deliveries are columns of tidings.formats.arrow.DELIVERIES: Failed to parse",
+            "deliveries must have the columns of tidings.formats.arrow.DELIVERIES: Failed to parse",
         ),
     ],
 )
@@ -75,4 +74,4 @@ def test_a_wrong_column_is_refused(name: str, cells: list[Any], says: str) -> No
     table = deliveries_to_table([delivery("a", "e1")])
     table = table.set_column(table.column_names.index(name), name, pa.array(cells))
     with pytest.raises(StoreError, match=says):
-        append_of("q", 0, table, late=(), dead=())
+        BatchAppend.of_columns("q", 0, table, late=(), dead=())
