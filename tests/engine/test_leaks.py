@@ -155,7 +155,6 @@ def windows(engine: Engine, end: int, keep: list[bytes] | None = None) -> tuple[
     return early, least(engine, range(end - WINDOW, end), keep)
 
 
-@pytest.mark.slow
 @pytest.mark.fuzz
 @pytest.mark.parametrize(("index", "feeds"), KINDS)
 def test_comings_and_goings_leave_nothing_behind(index: str, feeds: str) -> None:
@@ -168,6 +167,7 @@ def test_comings_and_goings_leave_nothing_behind(index: str, feeds: str) -> None
     assert oldest_name(engine, engine._intake._published) > end - LEAST // 2
 
 
+@pytest.mark.slow
 def test_a_leak_of_40_bytes_a_turn_would_be_seen() -> None:
     early, late = windows(engine_of("scan", "plain"), LEAST, keep=[])
     assert late.objects >= early.objects + MOST

@@ -427,7 +427,6 @@ def test_sums_are_those_of_fsum(values: list[float]) -> None:
     assert sum_total(partials, size) == fsum(values)
 
 
-@pytest.mark.slow
 def states(chance: Random) -> Iterator[tuple[list[str], list[Subscription]]]:
     """Draw changes: who goes, and who comes."""
     there: list[str] = []
@@ -438,6 +437,7 @@ def states(chance: Random) -> Iterator[tuple[list[str], list[Subscription]]]:
         yield gone, come
 
 
+@pytest.mark.slow
 def test_who_reads_while_it_changes_sees_one_state(  # noqa: C901 - readers and a writer
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
