@@ -75,7 +75,7 @@ PARTS: dict[str, Any] = {
     "maxdivrel(0.5)": {"name": "maxdivrel", "alpha": 0.5},
     "maxdivrel-lsh": "maxdivrel-lsh",
 }
-DIVERSE, FEW = 400, 20
+DIVERSE, FEW = 400, 2
 
 
 def main() -> None:
@@ -119,7 +119,7 @@ def figures(name: str, subscribers: int) -> dict[str, Any]:
     """Fill both forms, and ask them in turn; a tenth of the subscribers where sets are diverse."""
     if "diversify" in POLICIES[name]:
         subscribers = max(1, subscribers // 10)
-    few = min(PLAIN, subscribers)
+    few = min(FEW if "diversify" in POLICIES[name] else PLAIN, subscribers)
     table = TableStream(name, subscribers)
     ours, theirs = in_turn(table, PlainStream(name, few), name)
     row = {
@@ -181,7 +181,7 @@ def million(subscribers: int) -> dict[str, Any]:
     stream, enrolling = timed(lambda: TableStream("sliding(100)", subscribers))
     filling = sum(stream.step() for _ in range(FILL))
     rounds = [stream.step() for _ in range(3)]
-    [cohort], rows = stream.feeds.cohorts, stream.feeds.names.subscribers.row[:subscribers]
+    [cohort], rows = stream.feeds.cohorts, stream.feeds.tables.subscribers.row[:subscribers]
     return result | {
         "enrol_s": enrolling,
         "fill_s": filling,

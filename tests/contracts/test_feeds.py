@@ -1,4 +1,4 @@
-"""What every way of keeping feeds delivers: the same as the plain one, field by field."""
+"""All kinds of feeds deliver the same as plain feeds, field by field."""
 
 from typing import Any
 
@@ -26,21 +26,24 @@ from tidings.policy import Policy, Subscriber
 from tidings.window import Moment
 
 NAMES = "uvwxyz"
-Crowds = st.SearchStrategy[dict[str, Policy]]
 every_kind = pytest.mark.parametrize("kind", FEEDS)
 every_window = pytest.mark.parametrize("window", WINDOWS)
 
 
-def crowds(window: str, chosen: st.SearchStrategy[Any] = NO_DIVERSITY) -> Crowds:
-    """Several subscribers, of which some share a policy."""
-    two = st.tuples(policies(WINDOWS[window], chosen), policies(WINDOWS[window], chosen))
-    seats = st.lists(st.integers(0, 1), min_size=2, max_size=4)
+def subscribers(
+    window: str, diversify: st.SearchStrategy[Any] = NO_DIVERSITY
+) -> st.SearchStrategy[dict[str, Policy]]:
+    """Return the policies of several subscribers, some of which share one."""
+    two = st.tuples(policies(WINDOWS[window], diversify), policies(WINDOWS[window], diversify))
+    indexes = st.lists(st.integers(0, 1), min_size=2, max_size=4)
     return st.builds(
-        lambda both, at: {name: both[i] for name, i in zip(NAMES, at, strict=False)}, two, seats
+        lambda both, drawn: {name: both[i] for name, i in zip(NAMES, drawn, strict=False)},
+        two,
+        indexes,
     )
 
 
-any_policy = st.one_of(*(policies(each, plain_or_diverse) for each in WINDOWS.values()))
+any_policy = st.one_of(*(policies(window, plain_or_diverse) for window in WINDOWS.values()))
 mixed = st.dictionaries(st.sampled_from(NAMES), any_policy, min_size=1)
 
 
@@ -48,85 +51,86 @@ mixed = st.dictionaries(st.sampled_from(NAMES), any_policy, min_size=1)
 @pytest.mark.parametrize("diversify", DIVERSIFIERS)
 @settings(max_examples=20)
 @given(data=st.data())
-def test_diversity_in_every_window_is_that_of_the_plain_form(
+def test_diverse_windows_deliver_like_plain_feeds(
     window: str, diversify: str, data: st.DataObject
 ) -> None:
     chosen = st.sampled_from(DIVERSIFIERS[diversify])
-    people, stream = data.draw(crowds(window, chosen)), data.draw(streams(NAMES[:4]))
-    both = [enrolled(kind(), people) for kind in FEEDS.values()]
+    policies_by_name, stream = data.draw(subscribers(window, chosen)), data.draw(streams(NAMES[:4]))
+    both = [enrolled(kind(), policies_by_name) for kind in FEEDS.values()]
     later = data.draw(st.tuples(st.integers(0, 9), st.integers(0, 9)))
     for step in stream:
         first, *rest = [run(feeds, [step]) for feeds in both]
-        assert all(each == first for each in rest)
+        assert all(other == first for other in rest)
         now = Moment(step.now.us + later[0] * 500_000, step.now.sequence + later[1])
-        for name in people:
+        for name in policies_by_name:
             first, *rest = [feeds.current(name, now) for feeds in both]
-            assert all(each == first for each in rest)
+            assert all(other == first for other in rest)
     first, *rest = [feeds.advance(END) for feeds in both]
-    assert all(each == first for each in rest)
+    assert all(other == first for other in rest)
 
 
 @every_window
 @settings(max_examples=150)
 @given(data=st.data())
-def test_all_deliver_what_the_plain_form_delivers(window: str, data: st.DataObject) -> None:
-    people, stream = data.draw(crowds(window)), data.draw(streams(NAMES[:4]))
-    plain = enrolled(PlainFeeds(), people)
+def test_ranked_windows_deliver_like_plain_feeds(window: str, data: st.DataObject) -> None:
+    policies_by_name, stream = data.draw(subscribers(window)), data.draw(streams(NAMES[:4]))
+    plain = enrolled(PlainFeeds(), policies_by_name)
     expected = [*run(plain, stream), *plain.advance(END)]
     for kind in FEEDS.values():
-        feeds = enrolled(kind(), people)
+        feeds = enrolled(kind(), policies_by_name)
         assert [*run(feeds, stream), *feeds.advance(END)] == expected
 
 
 @every_window
 @settings(max_examples=60)
 @given(data=st.data())
-def test_the_current_list_is_that_of_the_plain_form_at_any_time(
+def test_the_current_list_is_that_of_plain_feeds_at_any_time(
     window: str, data: st.DataObject
 ) -> None:
-    people, stream = data.draw(crowds(window)), data.draw(streams(NAMES[:4]))
+    policies_by_name, stream = data.draw(subscribers(window)), data.draw(streams(NAMES[:4]))
     later = data.draw(st.tuples(st.integers(0, 9), st.integers(0, 9)))
-    both = [enrolled(kind(), people) for kind in FEEDS.values()]
+    both = [enrolled(kind(), policies_by_name) for kind in FEEDS.values()]
     for step in stream:
         now = Moment(step.now.us + later[0] * 500_000, step.now.sequence + later[1])
         for feeds in both:
             run(feeds, [step])
-        for name in people:
+        for name in policies_by_name:
             first, *rest = [feeds.current(name, now) for feeds in both]
-            assert all(each == first for each in rest)
+            assert all(other == first for other in rest)
 
 
 @every_kind
 @settings(max_examples=60)
-@given(people=mixed, stream=streams(NAMES), data=st.data())
+@given(policies_by_name=mixed, stream=streams(NAMES), data=st.data())
 def test_any_split_into_batches_delivers_the_same(
-    kind: str, people: dict[str, Policy], stream: list[Step], data: st.DataObject
+    kind: str, policies_by_name: dict[str, Policy], stream: list[Step], data: st.DataObject
 ) -> None:
-    whole = enrolled(PlainFeeds(), people)
-    expected = whole.offer_many([each for step in stream for each in step.offers(whole)])
-    feeds, left = enrolled(FEEDS[kind](), people), list(stream)
-    found = []
+    whole = enrolled(PlainFeeds(), policies_by_name)
+    expected = whole.offer_many([offer for step in stream for offer in step.offers(whole)])
+    feeds, left = enrolled(FEEDS[kind](), policies_by_name), list(stream)
+    deliveries = []
     while left:
         size = data.draw(st.integers(1, len(left)))
-        found += feeds.offer_many([each for step in left[:size] for each in step.offers(feeds)])
+        offers = [offer for step in left[:size] for offer in step.offers(feeds)]
+        deliveries += feeds.offer_many(offers)
         left = left[size:]
-    assert found == expected
+    assert deliveries == expected
     assert feeds.advance(END) == whole.advance(END)
 
 
 @every_kind
 @settings(max_examples=100)
-@given(people=mixed, stream=streams(NAMES), data=st.data())
+@given(policies_by_name=mixed, stream=streams(NAMES), data=st.data())
 def test_a_snapshot_anywhere_has_the_same_future(
-    kind: str, people: dict[str, Policy], stream: list[Step], data: st.DataObject
+    kind: str, policies_by_name: dict[str, Policy], stream: list[Step], data: st.DataObject
 ) -> None:
     cut = data.draw(st.integers(0, len(stream)))
-    feeds, twin = enrolled(FEEDS[kind](), people), FEEDS[kind]()
+    feeds, twin = enrolled(FEEDS[kind](), policies_by_name), FEEDS[kind]()
     run(feeds, stream[:cut])
     state = feeds.snapshot()
     twin.restore(state)
     assert twin.snapshot() == state
-    assert len(twin) == len(people)
+    assert len(twin) == len(policies_by_name)
     assert run(twin, stream[cut:]) == run(feeds, stream[cut:])
     assert twin.advance(END) == feeds.advance(END)
     assert twin.snapshot() == feeds.snapshot()
@@ -142,11 +146,11 @@ def test_subscribers_come_and_go(kind: str, stream: list[Step], data: st.DataObj
         for name in data.draw(st.lists(st.sampled_from(NAMES), max_size=2)):
             gone = name in plain and data.draw(st.booleans())
             policy = data.draw(any_policy)
-            for each in both:
+            for kind_feeds in both:
                 if gone:
-                    each.drop(name)
+                    kind_feeds.drop(name)
                 else:
-                    each.enrol(Subscriber(name, policy))
+                    kind_feeds.enrol(Subscriber(name, policy))
             assert (name in feeds) is (name in plain)
         assert run(feeds, [step]) == run(plain, [step])
     assert len(feeds) == len(plain)
@@ -154,7 +158,7 @@ def test_subscribers_come_and_go(kind: str, stream: list[Step], data: st.DataObj
 
 
 @every_kind
-def test_nobody_is_offered_what_is_not_theirs(kind: str) -> None:
+def test_unknown_subscribers_are_refused(kind: str) -> None:
     feeds = enrolled(FEEDS[kind](), {"u": Policy()})
     event = Event("e", {}, published_at=0, sequence=1)
     with pytest.raises(InvalidSubscription, match="there is no subscriber 'v'"):
@@ -171,6 +175,6 @@ def test_nobody_is_offered_what_is_not_theirs(kind: str) -> None:
 def test_windows_over_published_events_need_their_numbers(kind: str, name: str) -> None:
     window = {"name": name, "length": 3, "count": "published"}
     feeds = enrolled(FEEDS[kind](), {"u": Policy(window=window)})
-    bare = Event("e1", {}, published_at=0)
+    unnumbered = Event("e1", {}, published_at=0)
     with pytest.raises(InvalidEvent, match='event e1 has no sequence, which count="published"'):
-        feeds.offer_many([(Match("u", bare, 0.5, ()), Moment(0, 1))])
+        feeds.offer_many([(Match("u", unnumbered, 0.5, ()), Moment(0, 1))])

@@ -115,7 +115,7 @@ def test_subscriptions_that_came_and_went_are_forgotten(index):
     found = [engine.publish(Event("e", {"a": 1, "b": 1}, published_at=700)) for engine in engines]
     assert found[0] == found[1]
     assert engines[0].feed("ann") == engines[1].feed("ann")
-    assert len(table.names.matched.names) < 300
+    assert len(table.tables.matched.names) < 300
     assert engines[0].quality().to_dict() == pytest.approx(engines[1].quality().to_dict())
     assert [each.matched for each in found[0]] == [("stays",)]
 

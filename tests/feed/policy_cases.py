@@ -1,6 +1,6 @@
-"""Random policies, extremes among them, and a short stream for each through both kinds of feeds.
+"""Random policies, some of them extreme, and a short stream for each through all kinds of feeds.
 
-Run as a script, it tries the cases from one number to another in little memory.
+As a script, the module tries a range of cases with limited memory.
 """
 
 import random
@@ -29,7 +29,7 @@ TIMES: Final = [0, 1, -5, "1970-01-01", "9999-12-31T23:59:59Z", "0001-01-01T00:0
 
 
 def form_of(pick: random.Random) -> Any:
-    """Return a form of a policy; most are legal."""
+    """Return a form of a policy; most are valid."""
     form = {"k": whole(pick), "window": window(pick)}
     form |= {"diversify": diversify(pick)} if pick.random() < 0.8 else {}
     form |= {"decay": decay(pick)} if pick.random() < 0.5 else {}
@@ -109,13 +109,13 @@ def diversify(pick: random.Random) -> Any:
         )
     if pick.random() < 0.3:
         weights = {"a": number(pick), "b": number(pick)}
-        some = ["jaccard", "overlap", {"name": "overlap", "weights": weights}]
-        form["distance"] = odd(pick, pick.choice(some), 0.1)
+        distances = ["jaccard", "overlap", {"name": "overlap", "weights": weights}]
+        form["distance"] = odd(pick, pick.choice(distances), 0.1)
     return odd(pick, form)
 
 
 def drive(policy: Policy, pick: random.Random) -> None:
-    """Let both kinds of feeds take one short stream, and compare all that they do."""
+    """Run one short stream through all kinds of feeds, and compare all that they return."""
     both = [kind() for kind in FEEDS.values()]
     for feeds in both:
         for name in "uv":
@@ -138,12 +138,12 @@ def drive(policy: Policy, pick: random.Random) -> None:
         feeds.snapshot()
 
 
-def same(found: list[Any]) -> None:
-    assert all(each == found[0] for each in found), found
+def same(results: list[Any]) -> None:
+    assert all(result == results[0] for result in results), results
 
 
 def warm_up() -> None:
-    """Let every kernel be compiled, or read from its cache, before the clock counts."""
+    """Compile every kernel, or read it from its cache, before the time limit applies."""
     lengths = {"continuous": {}, "jumping": {"length": 12, "step": 12}}
     for name in ("continuous", "periodic", "sliding", "jumping", "history"):
         part = {"name": name, **lengths.get(name, {"length": 12})}
@@ -152,7 +152,7 @@ def warm_up() -> None:
 
 
 def try_cases(seed: int, first: int, last: int) -> int:
-    """Try cases in this process, each named before it begins; return how many were accepted."""
+    """Try cases in this process, printing each number first; return how many were accepted."""
     with Path("/proc/self/statm").open() as file:
         used = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MORE_BYTES, used + MORE_BYTES))
@@ -161,7 +161,7 @@ def try_cases(seed: int, first: int, last: int) -> int:
     for case in range(first, last):
         sys.stdout.write(f"{case}\n")
         sys.stdout.flush()
-        signal.setitimer(signal.ITIMER_PROF, CASE_S)  # of this process, not of the machine
+        signal.setitimer(signal.ITIMER_PROF, CASE_S)  # CPU time of this process
         pick = random.Random(f"{seed}-{case}")
         form = form_of(pick)
         try:

@@ -1,4 +1,4 @@
-"""Random policies and streams for many subscribers, where ties, gaps and equal times are common."""
+"""Random policies and streams for many subscribers, with many ties, gaps and equal times."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +29,7 @@ leaves = st.sampled_from(["keep", "leave"]).map(lambda delivered: {"delivered": 
 
 @st.composite
 def jumps(draw: st.DrawFn) -> dict[str, Any]:
-    """A length with a step that fits: of the same kind, or a count in a duration."""
+    """Draw a length and a step that fits: of the same kind, or a count in a duration."""
     step = draw(st.integers(1, 4))
     length = step + draw(st.integers(0, 4))
     kind = draw(st.sampled_from(["matching", "published", "time", "mixed"]))
@@ -41,9 +41,9 @@ def jumps(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def joined(name: str, *strategies: st.SearchStrategy[dict[str, Any]]) -> Any:
-    """Give the form of a part from strategies for some of its parameters."""
+    """Return the form of a part from strategies for some of its parameters."""
     return st.tuples(*strategies).map(
-        lambda found: {"name": name, **{k: v for each in found for k, v in each.items()}}
+        lambda drawn: {"name": name, **{k: v for form in drawn for k, v in form.items()}}
     )
 
 
@@ -75,7 +75,7 @@ decays = st.sampled_from(
 
 
 class Own(Jaccard):
-    """A distance that kernels do not know."""
+    """A user-defined distance, which has no kernel."""
 
     name = "own"
 
@@ -103,20 +103,20 @@ NO_DIVERSITY = st.just("none")
 def policies(
     window: st.SearchStrategy[Any], diversify: st.SearchStrategy[Any] = NO_DIVERSITY
 ) -> st.SearchStrategy[Policy]:
-    """Policies with these windows, and any decay and k; without diversity if none is given."""
+    """Return policies with these windows and diversifiers, and any decay and k."""
     return st.builds(Policy, k=st.integers(1, 4), decay=decays, window=window, diversify=diversify)
 
 
 plain_or_diverse = st.one_of(
     NO_DIVERSITY,
-    *(st.sampled_from(each) for name, each in DIVERSIFIERS.items() if name != "own"),
+    *(st.sampled_from(parts) for name, parts in DIVERSIFIERS.items() if name != "own"),
 )
-"""Every diversifier that has a form, and none."""
+"""Every diversifier with a JSON form, and none."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One event: its scores by subscriber, and what each subscriber's subscriptions were."""
+    """One event: its scores and its matched subscriptions, by subscriber."""
 
     event: Event
     sequence: int
@@ -128,7 +128,7 @@ class Step:
         return Moment(self.event.published_us, self.sequence)
 
     def offers(self, feeds: Feeds) -> list[Offer]:
-        """Give the matches of the subscribers that are enrolled."""
+        """Return the matches of the enrolled subscribers."""
         return [
             (Match(name, self.event, score, self.matched[name]), self.now)
             for name, score in self.scores.items()
@@ -138,7 +138,7 @@ class Step:
 
 @st.composite
 def streams(draw: st.DrawFn, names: str, max_size: int = 25) -> list[Step]:
-    """Events with equal times and gaps; numbers may be out of order, as they are with lateness."""
+    """Draw events with equal times and gaps; sequences may be out of order, as with lateness."""
     step = st.tuples(
         st.sampled_from([0, 0, 1, 1, 2, 7]),
         st.sampled_from([1, 1, 1, 2, 4, 0, -3]),
@@ -150,30 +150,30 @@ def streams(draw: st.DrawFn, names: str, max_size: int = 25) -> list[Step]:
         ),
         st.lists(st.sampled_from("pqr"), unique=True, max_size=3).map(sorted),
     )
-    found, at, number, highest = [], 0, 4, 0
+    steps, seconds, number, highest = [], 0, 4, 0
     for place, (gap, skip, letter, scores, wants) in enumerate(
         draw(st.lists(step, max_size=max_size))
     ):
-        at, number = at + gap, max(0, number + skip)
+        seconds, number = seconds + gap, max(0, number + skip)
         highest = max(highest, number)
         values = {"genre": letter, "mood": wants[0]} if wants else {"genre": letter}
-        event = Event(f"{letter}{place}", values, published_at=at, sequence=number)
-        matched = {name: tuple(f"{name}-{each}" for each in wants) for name in names}
-        found.append(Step(event, highest, scores, matched))
-    return found
+        event = Event(f"{letter}{place}", values, published_at=seconds, sequence=number)
+        matched = {name: tuple(f"{name}-{s}" for s in wants) for name in names}
+        steps.append(Step(event, highest, scores, matched))
+    return steps
 
 
 def run(feeds: Feeds, stream: list[Step]) -> list[Delivery]:
-    """Drive feeds as an engine does: the matches of an event, then time."""
-    found = []
+    """Drive feeds as an engine does: offer the matches of an event, then advance the clock."""
+    deliveries = []
     for step in stream:
-        found += feeds.offer_many(step.offers(feeds))
-        found += feeds.advance(step.now)
-    return found
+        deliveries += feeds.offer_many(step.offers(feeds))
+        deliveries += feeds.advance(step.now)
+    return deliveries
 
 
-def enrolled(feeds: Feeds, people: dict[str, Policy]) -> Feeds:
-    """Enrol people."""
-    for name, policy in people.items():
+def enrolled(feeds: Feeds, policies_by_name: dict[str, Policy]) -> Feeds:
+    """Enrol subscribers, and return the feeds."""
+    for name, policy in policies_by_name.items():
         feeds.enrol(Subscriber(name, policy))
     return feeds

@@ -1,4 +1,4 @@
-"""A subscriber whose own policy fails is set aside and named, and the others get theirs."""
+"""A subscriber whose policy fails is set aside; the others are not affected."""
 
 import logging
 import math
@@ -13,6 +13,7 @@ from tidings.diversify.distance import Jaccard
 from tidings.diversify.divrank import DivRank
 from tidings.diversify.none import NoDiversity
 from tidings.feed import FEEDS, Feeds
+from tidings.feed.columnar.kernels.layout import HELD
 from tidings.model.limits import Limits
 from tidings.model.records import Delivery, Event, Match
 from tidings.policy import Policy, Subscriber
@@ -25,50 +26,51 @@ every_kind = pytest.mark.parametrize("kind", FEEDS)
 
 
 @dataclass(frozen=True)
-class Broken(Jaccard):
+class BadDistance(Jaccard):
     """A distance that fails from some event on."""
 
-    gives: Any = None
-    name: ClassVar[str] = "broken"
+    value: Any = None
+    name: ClassVar[str] = "bad-distance"
 
     def between(self, one: Event, other: Event) -> float:
         if max(one.published_us, other.published_us) < 4_000_000:
             return super().between(one, other)
-        if isinstance(self.gives, str):
-            raise TypeError(self.gives)
-        return self.gives  # type: ignore[no-any-return]
+        if isinstance(self.value, str):
+            raise TypeError(self.value)
+        return self.value  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
-class Odd(NoDiversity):
-    """A diversifier that chooses what is not there."""
+class BadDiversifier(NoDiversity):
+    """A diversifier with an invalid choice."""
 
     chosen: tuple[Any, ...] = (7,)
-    name: ClassVar[str] = "odd"
+    name: ClassVar[str] = "bad-diversifier"
 
     def choose(self, candidates: Any, k: int) -> list[int]:
         return list(self.chosen)
 
 
 @dataclass(frozen=True)
-class Rotten(NoDecay):
-    """A decay that gives what is no rank."""
+class BadDecay(NoDecay):
+    """A decay that returns invalid ranks."""
 
-    gives: Any = math.nan
-    name: ClassVar[str] = "rotten"
+    value: Any = math.nan
+    name: ClassVar[str] = "bad-decay"
 
     def fresh(self, score: float, published_us: int, now_us: int) -> float:
-        return self.gives  # type: ignore[no-any-return]
+        return self.value  # type: ignore[no-any-return]
 
 
-def publish(feeds: Feeds, who: Sequence[str], first: int = 1, last: int = 8) -> list[Delivery]:
-    """Offer events to all, each to everybody in one call."""
-    found = []
+def publish(feeds: Feeds, names: Sequence[str], first: int = 1, last: int = 8) -> list[Delivery]:
+    """Offer events, each to all subscribers in one call."""
+    deliveries = []
     for n in range(first, last + 1):
         event = Event(f"e{n}", {"a": n % 3, "b": n % 2}, published_at=n, sequence=n)
         now = Moment(event.published_us, n)
-        found += feeds.offer_many([(Match(each, event, 0.1 * n, ("s",)), now) for each in who])
-    return found + feeds.advance(LAST)
+        offers = [(Match(name, event, 0.1 * n, ("s",)), now) for name in names]
+        deliveries += feeds.offer_many(offers)
+    return deliveries + feeds.advance(LAST)
 
 
 def enrolled(kind: str, policies: dict[str, Policy]) -> Feeds:
@@ -81,11 +83,11 @@ def enrolled(kind: str, policies: dict[str, Policy]) -> Feeds:
 GOOD = Policy(k=2, window={"name": "jumping", "length": "4s", "step": "2s"}, diversify="divrank")
 OWN = Policy(k=2, window={"name": "sliding", "length": 5}, diversify=DivRank(distance=Jaccard()))
 FAILURES = [
-    (DivRank(distance=Broken("no such thing")), "TypeError: no such thing"),
-    (DivRank(distance=Broken(math.nan)), "the distance broken of"),
-    (DivRank(distance=Broken(math.inf)), "the distance broken of"),
-    (DivRank(distance=Broken(-1.0)), "the distance broken of"),
-    (DivRank(distance=Broken([1])), "the distance broken of"),
+    (DivRank(distance=BadDistance("no such thing")), "TypeError: no such thing"),
+    (DivRank(distance=BadDistance(math.nan)), "the distance bad-distance of"),
+    (DivRank(distance=BadDistance(math.inf)), "the distance bad-distance of"),
+    (DivRank(distance=BadDistance(-1.0)), "the distance bad-distance of"),
+    (DivRank(distance=BadDistance([1])), "the distance bad-distance of"),
 ]
 
 
@@ -100,24 +102,24 @@ FAILURES = [
     ],
     ids=str,
 )
-@pytest.mark.parametrize(("part", "why"), FAILURES, ids=str)
-def test_a_distance_that_fails_takes_its_own_subscriber_only(
-    kind: str, window: Any, part: Any, why: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("part", "reason"), FAILURES, ids=str)
+def test_a_failing_distance_affects_only_its_own_subscriber(
+    kind: str, window: Any, part: Any, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     bad = Policy(k=2, window=window, diversify=part)
     feeds = enrolled(kind, {"a": GOOD, "bad": bad, "c": OWN})
     alone = enrolled(kind, {"a": GOOD, "c": OWN})
     with caplog.at_level(logging.WARNING):
-        found = publish(feeds, ["a", "bad", "c"])
+        deliveries = publish(feeds, ["a", "bad", "c"])
     expected = publish(alone, ["a", "c"])
-    assert [each for each in found if each.subscriber != "bad"] == expected
+    assert [d for d in deliveries if d.subscriber != "bad"] == expected
     assert list(feeds.set_aside) == ["bad"]
-    assert feeds.set_aside["bad"].startswith(why)
-    assert sum("bad is set aside" in each.message for each in caplog.records) == 1
+    assert feeds.set_aside["bad"].startswith(reason)
+    assert sum("bad is set aside" in record.message for record in caplog.records) == 1
 
 
 @every_kind
-def test_who_is_set_aside_gets_nothing_until_enrolled_again(kind: str) -> None:
+def test_a_subscriber_set_aside_gets_nothing_until_it_is_enrolled_again(kind: str) -> None:
     bad = Policy(k=2, window={"name": "sliding", "length": 5}, diversify=FAILURES[0][0])
     feeds = enrolled(kind, {"a": GOOD, "bad": bad})
     publish(feeds, ["a", "bad"])
@@ -141,7 +143,7 @@ def test_who_is_set_aside_gets_nothing_until_enrolled_again(kind: str) -> None:
 
 
 @every_kind
-def test_a_list_on_demand_that_fails_is_empty(kind: str) -> None:
+def test_a_failing_current_list_is_empty(kind: str) -> None:
     bad = Policy(k=2, window={"name": "periodic", "length": "1h"}, diversify=FAILURES[0][0])
     feeds = enrolled(kind, {"a": GOOD, "bad": bad})
     for n in range(1, 6):
@@ -154,35 +156,35 @@ def test_a_list_on_demand_that_fails_is_empty(kind: str) -> None:
 
 @every_kind
 @pytest.mark.parametrize("chosen", [(7,), (0, 0), ("a",), (-1,), (0.5,), (None,)], ids=str)
-def test_a_diversifier_that_chooses_what_is_not_there_is_set_aside(
+def test_an_invalid_choice_sets_its_subscriber_aside(
     kind: str, chosen: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(DIVERSIFIERS, "odd", Odd)
-    feeds = enrolled(kind, {"bad": Policy(k=2, diversify=Odd(chosen=chosen)), "a": GOOD})
+    monkeypatch.setitem(DIVERSIFIERS, "bad-diversifier", BadDiversifier)
+    feeds = enrolled(kind, {"bad": Policy(k=2, diversify=BadDiversifier(chosen=chosen)), "a": GOOD})
     assert publish(feeds, ["a", "bad"]) == publish(enrolled(kind, {"a": GOOD}), ["a"])
     assert "must choose at most 2 different indexes" in feeds.set_aside["bad"]
 
 
 @every_kind
-@pytest.mark.parametrize("gives", [math.nan, math.inf, -1.0, "x", None], ids=str)
-def test_a_decay_that_gives_no_rank_is_set_aside(
-    kind: str, gives: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, "x", None], ids=str)
+def test_an_invalid_rank_sets_its_subscriber_aside(
+    kind: str, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(DECAYS, "rotten", Rotten)
-    feeds = enrolled(kind, {"bad": Policy(k=2, decay=Rotten(gives=gives)), "a": GOOD})
+    monkeypatch.setitem(DECAYS, "bad-decay", BadDecay)
+    feeds = enrolled(kind, {"bad": Policy(k=2, decay=BadDecay(value=value)), "a": GOOD})
     assert publish(feeds, ["a", "bad"]) == publish(enrolled(kind, {"a": GOOD}), ["a"])
-    assert "the fresh rank of e1 by rotten" in feeds.set_aside["bad"]
+    assert "the fresh rank of e1 by bad-decay" in feeds.set_aside["bad"]
 
 
 @every_kind
-def test_optimal_beyond_its_sets_is_set_aside(kind: str) -> None:
+def test_too_many_sets_for_optimal_set_their_subscriber_aside(kind: str) -> None:
     limits = Limits(optimal_sets=10)
     bad = Policy(
         k=2, window={"name": "sliding", "length": "1h"}, diversify="optimal", limits=limits
     )
     feeds = enrolled(kind, {"bad": bad, "a": GOOD})
-    found = publish(feeds, ["a", "bad"])
-    assert {each.event for each in found if each.subscriber == "bad"} == {
+    deliveries = publish(feeds, ["a", "bad"])
+    assert {d.event for d in deliveries if d.subscriber == "bad"} == {
         "e1",
         "e2",
         "e3",
@@ -196,36 +198,35 @@ def test_optimal_beyond_its_sets_is_set_aside(kind: str) -> None:
 
 
 @pytest.mark.parametrize("diversify", ["none", "divrank"])
-def test_a_window_that_memory_cannot_hold_takes_its_own_subscriber_only(
+def test_running_out_of_memory_affects_only_the_subscriber_with_the_large_window(
     diversify: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = Policy(k=2, window={"name": "sliding", "length": 500}, diversify=diversify)
     feeds, alone = (enrolled("table", {"a": policy, "b": policy}) for _ in range(2))
-    kinds = list(feeds.cohorts)  # type: ignore[attr-defined]
+    [cohort] = feeds.cohorts  # type: ignore[attr-defined]
+    make_room = cohort.make_room
 
     def refuse(row: int, used: int) -> None:
-        if row == 0 and kinds[0].head[0, -8 if diversify == "none" else 3] > 3:
+        if row == 0 and cohort.head[0, HELD] > 3:
             raise MemoryError("no more")
-        made(row, used)
+        make_room(row, used)
 
-    made = kinds[0].make_room
-    monkeypatch.setattr(kinds[0], "make_room", refuse)
+    monkeypatch.setattr(cohort, "make_room", refuse)
     events = [Event(f"e{n}", {"a": n}, published_at=n, sequence=n) for n in range(1, 60)]
     offers = [
-        (Match(who, each, 0.5, ()), Moment(each.published_us, each.sequence or 0))
-        for each in events
-        for who in "ab"
+        (Match(name, event, 0.5, ()), Moment(event.published_us, event.sequence or 0))
+        for event in events
+        for name in "ab"
     ]
-    found, expected = feeds.offer_many(offers), alone.offer_many(offers)
-    mine = [each for each in found if each.subscriber == "a"]
-    assert [each for each in found if each.subscriber == "b"] == [
-        each for each in expected if each.subscriber == "b"
-    ]
-    assert mine == [each for each in expected if each.subscriber == "a"][: len(mine)]
+    deliveries, expected = feeds.offer_many(offers), alone.offer_many(offers)
+    to_a, to_b = ([d for d in deliveries if d.subscriber == name] for name in "ab")
+    expected_a, expected_b = ([d for d in expected if d.subscriber == name] for name in "ab")
+    assert to_b == expected_b
+    assert to_a == expected_a[: len(to_a)]
     assert feeds.set_aside == {"a": "MemoryError: no more"}
 
 
-def test_pairs_that_are_too_many_set_their_subscriber_aside(
+def test_too_many_pairs_set_their_subscriber_aside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for module in ("tidings.diversify.memory_limits", "tidings.feed.columnar.diverse_cohort"):

@@ -1,6 +1,6 @@
-"""Random policies are refused by our own errors, or both kinds of feeds deliver the same.
+"""Random policies are refused with a TidingsError, or all kinds of feeds deliver the same.
 
-Each batch runs in a child process that may take neither much memory nor much time.
+Each batch runs in a child process with limited memory and time.
 """
 
 import json
@@ -20,7 +20,7 @@ BATCH: Final = 2_000
 
 
 def in_child(first: int, last: int) -> str:
-    """Try cases in a process of their own; return what went wrong with the last, if anything."""
+    """Try cases in a child process; return what went wrong with the last one, or nothing."""
     script = Path(policy_cases.__file__)
     child = subprocess.run(
         [sys.executable, str(script), "0", str(first), str(last)],
@@ -37,8 +37,8 @@ def in_child(first: int, last: int) -> str:
 
 
 @pytest.mark.fuzz
-def test_policies_are_refused_or_delivered_alike() -> None:
+def test_policies_are_refused_or_deliver_the_same() -> None:
     count = cases(400)
     parts = [(first, min(count, first + BATCH)) for first in range(0, count, BATCH)]
-    failures = [why for part in parts if (why := in_child(*part))]
+    failures = [failure for part in parts if (failure := in_child(*part))]
     assert not failures, "\n".join(failures)

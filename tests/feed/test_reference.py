@@ -33,21 +33,21 @@ tastes = st.builds(Taste, k=st.integers(1, 4), rate=st.sampled_from([None, None,
 
 
 def run(taste: Taste, window: WindowPart, stream: Sequence[Publication]) -> list[Delivered]:
-    """Deliver a whole stream through arrays, and what is due long after it."""
+    """Return all deliveries of a stream in arrays, including those due long after it."""
     feeds = TableFeeds()
     feeds.enrol(Subscriber("x", policy(taste, window)))
-    found = []
-    for each in stream:
-        now = moment_of(each)
-        found += feeds.offer_many([(match_of(each), now)] if each.score is not None else [])
-        found += feeds.advance(now)
-    found += feeds.advance(Moment(UNTIL_US, stream[-1].sequence if stream else 0))
-    assert [each.sequence for each in found] == list(range(1, len(found) + 1))
-    return [Delivered(d.event, round(d.rank, 9), d.position, d.delivered_us) for d in found]
+    delivered = []
+    for publication in stream:
+        now, matches = moment_of(publication), publication.score is not None
+        delivered += feeds.offer_many([(match_of(publication), now)] if matches else [])
+        delivered += feeds.advance(now)
+    delivered += feeds.advance(Moment(UNTIL_US, stream[-1].sequence if stream else 0))
+    assert [d.sequence for d in delivered] == list(range(1, len(delivered) + 1))
+    return [Delivered(d.event, round(d.rank, 9), d.position, d.delivered_us) for d in delivered]
 
 
 @given(streams(), tastes, spans, st.booleans(), st.booleans())
-def test_sliding_is_what_the_definition_says(
+def test_sliding_follows_its_definition(
     stream: list[Publication], taste: Taste, span: Span, leave: bool, wait: bool
 ) -> None:
     delivered = "leave" if leave else "keep"
@@ -56,7 +56,7 @@ def test_sliding_is_what_the_definition_says(
 
 
 @given(streams(), tastes, spans, st.booleans(), st.booleans())
-def test_history_is_what_the_definition_says(
+def test_history_follows_its_definition(
     stream: list[Publication], taste: Taste, span: Span, strict: bool, wait: bool
 ) -> None:
     window = History(length(span), count(span), strict, wait)
@@ -64,7 +64,7 @@ def test_history_is_what_the_definition_says(
 
 
 @given(streams(), tastes, counts, st.booleans())
-def test_groups_are_what_the_definition_says(
+def test_groups_follow_their_definition(
     stream: list[Publication], taste: Taste, span: Span, wait: bool
 ) -> None:
     window = Periodic(length(span), count=count(span), wait=wait)
@@ -72,7 +72,7 @@ def test_groups_are_what_the_definition_says(
 
 
 @given(streams(), tastes, durations, st.integers(-3, 9), st.booleans())
-def test_periods_are_what_the_definition_says(
+def test_periods_follow_their_definition(
     stream: list[Publication], taste: Taste, span: Span, origin: int, wait: bool
 ) -> None:
     window = Periodic(length(span), origin, wait=wait)
@@ -86,16 +86,16 @@ def test_a_step_of_one_is_sliding(stream: list[Publication], taste: Taste, size:
 
 
 @given(streams(), tastes, st.none() | st.integers(1, 6), st.booleans())
-def test_continuous_is_what_the_definition_says(
+def test_continuous_follows_its_definition(
     stream: list[Publication], taste: Taste, size: int | None, wait: bool
 ) -> None:
     expires = None if size is None else Span("matching", size)
-    found = run(taste, Continuous(size, wait), stream)
-    assert found == reference.continuous(stream, taste, expires, wait)
+    expected = reference.continuous(stream, taste, expires, wait)
+    assert run(taste, Continuous(size, wait), stream) == expected
 
 
 @given(streams(), tastes, spans, st.integers(1, 6), st.booleans(), st.booleans())
-def test_jumping_is_what_the_definition_says(
+def test_jumping_follows_its_definition(
     stream: list[Publication], taste: Taste, span: Span, size: int, leave: bool, wait: bool
 ) -> None:
     unit = SECOND if span.kind == "time" else 1
@@ -109,7 +109,7 @@ def test_jumping_is_what_the_definition_says(
 
 
 @given(streams(), tastes, durations, st.integers(1, 4), st.booleans(), st.booleans())
-def test_jumping_over_time_by_matches_is_what_the_definition_says(
+def test_jumping_over_time_by_matches_follows_its_definition(
     stream: list[Publication], taste: Taste, span: Span, size: int, leave: bool, wait: bool
 ) -> None:
     step, delivered = Span("matching", size), "leave" if leave else "keep"

@@ -1,4 +1,4 @@
-"""One subscriber's feed: freshness, window and diversity wired into deliveries."""
+"""One subscriber's feed: decay, window and diversity turn matches into deliveries."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ def feed(**policy: Any) -> Feed:
     return Feed(Subscriber("x", Policy(**policy)))
 
 
-def test_a_delivery_tells_who_what_where_and_why() -> None:
+def test_a_delivery_has_all_its_fields() -> None:
     [delivery] = feed(k=1).offer(match("e1", 0.9, at=60), Moment(60_000_000, 1))
     assert delivery.to_dict() == {
         "subscriber": "x",
@@ -52,7 +52,10 @@ def test_the_rank_is_as_fresh_as_the_decision() -> None:
     fading.offer(match("e1", 0.8, at=0), Moment(0, 1))
     fading.offer(match("e2", 0.3, at=1), Moment(1_000_000, 2))
     delivered = fading.advance(Moment(5_000_000, 2))
-    assert [(each.event, round(each.rank, 9)) for each in delivered] == [("e1", 0.2), ("e2", 0.15)]
+    assert [(delivery.event, round(delivery.rank, 9)) for delivery in delivered] == [
+        ("e1", 0.2),
+        ("e2", 0.15),
+    ]
 
 
 @pytest.mark.parametrize(("score", "winner"), [(0.41, "new"), (0.39, "old")])
@@ -62,12 +65,12 @@ def test_a_newer_event_wins_by_its_fresh_rank(score: float, winner: str) -> None
     assert chosen.event.id == winner
 
 
-def test_freshness_still_orders_what_has_faded_to_nothing() -> None:
+def test_keys_still_order_matches_that_have_faded_to_zero() -> None:
     chooser = PolicyChooser(Policy(k=1, decay={"name": "exponential", "rate": 1000}))
     old = [match("a", 0.1), match("b", 0.9)]
     [(chosen, rank)] = chooser.choose(old, 10_000_000)
     assert (chosen.event.id, rank) == ("b", 0.0)
-    assert [each.event.id for each, _ in chooser.ranked(old, 10_000_000)] == ["b", "a"]
+    assert [match.event.id for match, _ in chooser.ranked(old, 10_000_000)] == ["b", "a"]
 
 
 def test_the_divrank_of_a_set_is_that_of_the_policy() -> None:
@@ -91,24 +94,24 @@ def test_every_policy_delivers_once_in_sequence_also_through_a_restart(
     stream: list[Publication], k: int, window: Any, decay: Any, diversify: Any, data: st.DataObject
 ) -> None:
     policy = {"k": k, "window": window, "decay": decay, "diversify": diversify}
-    whole = [each for step in steps(feed(**policy), stream) for each in step]
+    whole = [delivery for step in steps(feed(**policy), stream) for delivery in step]
     cut = data.draw(st.integers(0, len(stream)))
     before, after = feed(**policy), feed(**policy)
-    parted = [each for step in steps(before, stream[:cut]) for each in step]
+    split = [delivery for step in steps(before, stream[:cut]) for delivery in step]
     after.restore(json.loads(json.dumps(before.snapshot())))
-    parted += [each for step in steps(after, stream[cut:]) for each in step]
-    assert parted == whole
-    assert [each.sequence for each in whole] == list(range(1, len(whole) + 1))
-    assert len({each.event for each in whole}) == len(whole)
+    split += [delivery for step in steps(after, stream[cut:]) for delivery in step]
+    assert split == whole
+    assert [delivery.sequence for delivery in whole] == list(range(1, len(whole) + 1))
+    assert len({delivery.event for delivery in whole}) == len(whole)
 
 
-def test_on_demand_gives_the_current_list_again_and_again() -> None:
+def test_the_current_list_can_be_read_repeatedly() -> None:
     sliding = feed(k=2, window={"name": "sliding", "length": 3})
     stream = ranks(0.3, 0.9, 0.5)
     assert [len(step) for step in steps(sliding, stream)] == [1, 1, 1]
     before = sliding.snapshot()
     current = sliding.current(Moment(stream[-1].us, 3))
-    assert [(each.event, each.position, each.sequence) for each in current] == [
+    assert [(d.event, d.position, d.sequence) for d in current] == [
         ("e2", 1, 0),
         ("e3", 2, 0),
     ]

@@ -1,4 +1,4 @@
-"""The bytes of a snapshot: those that are not ours are refused."""
+"""Snapshots of other versions, of other feeds, or damaged ones are refused."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tidings.policy import Policy, Subscriber
 
 
 @pytest.mark.parametrize("kind", FEEDS)
-def test_a_snapshot_that_is_not_ours_is_refused_and_changes_nothing(kind: str) -> None:
+def test_a_foreign_snapshot_is_refused_and_changes_nothing(kind: str) -> None:
     feeds = FEEDS[kind]()
     feeds.enrol(Subscriber("u", Policy(window={"name": "sliding", "length": 3})))
     state = feeds.snapshot()

@@ -10,7 +10,6 @@ from tidings.diversify.protocol import Candidate, Distance, Diversifier, TieOrde
 from tidings.diversify.registry import DIVERSIFIERS
 from tidings.diversify.select import select
 from tidings.diversify.tie_order import order_of
-from tidings.diversify.window_cache import keep
 
 __all__ = [
     "DISTANCES",
@@ -28,7 +27,6 @@ __all__ = [
     "best_first",
     "distances",
     "diversity",
-    "keep",
     "order_of",
     "select",
     "set_divrank",

@@ -94,7 +94,7 @@ class ArrayCourier:
         """Hear of subscriptions that are gone: the feeds may forget them."""
         for called in self._subscriptions[numbers].tolist():
             if called >= 0:
-                self._feeds.names.matched.let_go(called)
+                self._feeds.tables.matched.let_go(called)
         self._subscriptions[numbers] = -1
         for number in numbers:
             self._ids[number] = ""
@@ -134,7 +134,7 @@ class ArrayCourier:
         """Give the feeds' numbers of subscriptions, held from the first match on."""
         new = np.unique(matched[self._subscriptions[matched] < 0]).tolist()
         for number in new:
-            self._subscriptions[number] = self._feeds.names.matched.hold(self._ids[number])
+            self._subscriptions[number] = self._feeds.tables.matched.hold(self._ids[number])
         self._quality.wanted(self._ids[number] for number in new)
         return self._subscriptions[matched]
 

@@ -1,4 +1,4 @@
-"""The feeds of all subscribers: one object each, or arrays for all of them."""
+"""Feeds of all subscribers, window + diversify: one object for each, or arrays for all of them."""
 
 from tidings.feed.protocol import Feeds, Offer
 from tidings.feed.registry import FEEDS

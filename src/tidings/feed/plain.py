@@ -1,12 +1,11 @@
-"""A feed object for every subscriber: the plain form, which judges the others."""
+"""Plain feeds: one object for each subscriber. They are the reference that judges the others."""
 
 from collections.abc import Sequence
 from typing import ClassVar
 
 from tidings.errors import InvalidSubscription, described, shown
-from tidings.feed.failures import note
-from tidings.feed.policy_key import kept, read_kept
-from tidings.feed.protocol import Offer
+from tidings.feed.policy_key import feed_form, read_feed_form
+from tidings.feed.protocol import Offer, report_set_aside
 from tidings.feed.single import Feed
 from tidings.feed.snapshot_header import FRAME, pack, unpack
 from tidings.formats.binary import check, reading
@@ -16,7 +15,7 @@ from tidings.window import Moment, snapshot_fields
 
 
 class PlainFeeds:
-    """A dict of feeds. Time goes to all of them, one by one."""
+    """A dict of feeds; the clock of each is moved one by one."""
 
     name: ClassVar[str] = "plain"
 
@@ -42,29 +41,29 @@ class PlainFeeds:
     def offer_many(self, offers: Sequence[Offer]) -> list[Delivery]:
         for match, _ in offers:
             self._feed(match.subscriber).check(match)
-        found: list[Delivery] = []
+        deliveries: list[Delivery] = []
         for match, now in offers:
             if match.subscriber not in self.set_aside:
                 try:
-                    found += self._feeds[match.subscriber].offer(match, now)
-                except Exception as error:  # noqa: BLE001 - parts of somebody's own
+                    deliveries += self._feeds[match.subscriber].offer(match, now)
+                except Exception as error:  # noqa: BLE001 - user-defined parts may raise anything
                     self._put_aside(match.subscriber, error)
-        return found
+        return deliveries
 
     def advance(self, now: Moment) -> list[Delivery]:
-        found: list[Delivery] = []
+        deliveries: list[Delivery] = []
         for name, feed in list(self._feeds.items()):
             try:
-                found += feed.advance(now)
-            except Exception as error:  # noqa: BLE001 - parts of somebody's own
+                deliveries += feed.advance(now)
+            except Exception as error:  # noqa: BLE001 - user-defined parts may raise anything
                 self._put_aside(name, error)
-        return found
+        return deliveries
 
     def current(self, subscriber: str, now: Moment) -> list[Delivery]:
         feed = self._feed(subscriber)
         try:
             return [] if subscriber in self.set_aside else feed.current(now)
-        except Exception as error:  # noqa: BLE001 - parts of somebody's own
+        except Exception as error:  # noqa: BLE001 - user-defined parts may raise anything
             self._put_aside(subscriber, error)
             return []
 
@@ -72,25 +71,25 @@ class PlainFeeds:
         feeds = []
         for name, feed in list(self._feeds.items()):
             try:
-                feeds.append([name, kept(feed.subscriber.policy), feed.snapshot()])
-            except Exception as error:  # noqa: BLE001 - parts of somebody's own
+                feeds.append([name, feed_form(feed.subscriber.policy), feed.snapshot()])
+            except Exception as error:  # noqa: BLE001 - user-defined parts may raise anything
                 self._put_aside(name, error)
         return pack(self.name, {"feeds": feeds}, {})
 
     def _put_aside(self, subscriber: str, error: Exception) -> None:
-        """Set a subscriber aside: its window is empty, and no match reaches it."""
+        """Set a subscriber aside: its window is emptied, and it gets no more matches."""
         self._feeds[subscriber] = Feed(self._feeds[subscriber].subscriber)
-        note(self.set_aside, subscriber, described(error))
+        report_set_aside(self.set_aside, subscriber, described(error))
 
     def restore(self, state: bytes) -> None:
         header, _ = unpack(self.name, state)
         feeds = dict[str, Feed]()
         with reading(FRAME.name):
-            for name, form, saved_feed in snapshot_fields.items(header, "feeds", width=3):
-                subscriber = Subscriber(name, read_kept(form))
-                check(name not in feeds, FRAME.name, f"subscriber {shown(name)} is there twice")
+            for name, form, feed_state in snapshot_fields.items(header, "feeds", width=3):
+                subscriber = Subscriber(name, read_feed_form(form))
+                check(name not in feeds, FRAME.name, f"subscriber {shown(name)} occurs twice")
                 feeds[name] = Feed(subscriber)
-                feeds[name].restore(saved_feed)
+                feeds[name].restore(feed_state)
         self._feeds, self.set_aside = feeds, {}
 
     def _feed(self, subscriber: str) -> Feed:

@@ -1,4 +1,4 @@
-"""What of a policy a feed depends on: all but the scorer."""
+"""The part of a policy that a feed depends on: everything but the scorer."""
 
 from typing import Any, Final
 
@@ -6,42 +6,43 @@ from tidings.errors import InvalidForm, shown
 from tidings.model import named_parts
 from tidings.policy import Policy
 
-_DECIDING: Final = ("decay", "window", "diversify")
+_FEED_PARTS: Final = ("decay", "window", "diversify")
 
 
-def kept(policy: Policy) -> dict[str, Any]:
-    """Return the JSON form of what decides over deliveries once a match has its score.
+def feed_form(policy: Policy) -> dict[str, Any]:
+    """Return the JSON form of all that decides on deliveries once a match has its score.
 
-    A part of a class that is not registered is in it with the name of its class.
+    A part of an unregistered class has the name of its class in it.
     """
-    deciding = {name: getattr(policy, name) for name in _DECIDING}
+    parts = {name: getattr(policy, name) for name in _FEED_PARTS}
     return {"k": policy.k} | {
-        name: named_parts.form(part, classes=True) for name, part in deciding.items()
+        name: named_parts.form(part, classes=True) for name, part in parts.items()
     }
 
 
-def unregistered(policy: Policy) -> list[type]:
-    """Return the classes of those parts that decide over deliveries and are not registered."""
-    deciding = [getattr(policy, name) for name in _DECIDING]
-    distance = getattr(policy.diversify, "distance", None)
-    every = deciding if distance is None else [*deciding, distance]
-    return [type(each) for each in every if not named_parts.is_registered(each)]
-
-
-def read_kept(form: object) -> Policy:
-    """Return the policy of a form that `kept` has given; it ranks by the default scorer."""
-    if not isinstance(form, dict) or form.keys() != {"k", *_DECIDING}:
-        raise InvalidForm(f"a policy has k, {', '.join(_DECIDING)}; not {shown(form)}")
+def read_feed_form(form: object) -> Policy:
+    """Return the policy of a form that `feed_form` has returned, with the default scorer."""
+    if not isinstance(form, dict) or form.keys() != {"k", *_FEED_PARTS}:
+        raise InvalidForm(f"a policy has k, {', '.join(_FEED_PARTS)}; not {shown(form)}")
     return Policy(**form)
 
 
+def unregistered(policy: Policy) -> list[type]:
+    """Return the classes of the parts that decide on deliveries and are not registered."""
+    parts = [getattr(policy, name) for name in _FEED_PARTS]
+    distance = getattr(policy.diversify, "distance", None)
+    if distance is not None:
+        parts.append(distance)
+    return [type(part) for part in parts if not named_parts.is_registered(part)]
+
+
 def same_feed(one: Policy, other: Policy) -> bool:
-    """Tell whether two policies decide alike over matches that have their scores."""
-    return all(getattr(one, name) == getattr(other, name) for name in ("k", *_DECIDING))
+    """Return whether two policies deliver the same from matches that have their scores."""
+    return all(getattr(one, name) == getattr(other, name) for name in ("k", *_FEED_PARTS))
 
 
 def counts_published(policy: Policy) -> bool:
-    """Tell whether the window of a policy counts all events that are published."""
+    """Return whether the window of a policy counts all published events."""
     return bool(getattr(policy.window, "count", None) == "published")
 
 

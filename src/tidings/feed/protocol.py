@@ -1,14 +1,17 @@
-"""What the feeds of all subscribers do together, however they keep their state."""
+"""The protocol of feeds: what the feeds of all subscribers do together, however they are stored."""
 
+import logging
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 from tidings.model.records import Delivery, Match
 from tidings.policy import Subscriber
 from tidings.window import Moment
 
+_LOG: Final = logging.getLogger(__name__)
+
 Offer = tuple[Match, Moment]
-"""A match, at the time of its publication and the number of publications by then."""
+"""A match, with its time of publication and the number of publications by then."""
 
 
 class Feeds(Protocol):
@@ -20,17 +23,17 @@ class Feeds(Protocol):
 
     name: ClassVar[str]
     set_aside: dict[str, str]
-    """Subscribers whose own policy failed, and why. No match reaches them, and nothing is due to
-    them, until they are enrolled again; the others get what they would get without them."""
+    """Subscribers whose own policy failed, and why. They get nothing until they are enrolled again;
+    the others get what they would get without them."""
 
     def __contains__(self, subscriber: str) -> bool:
-        """Tell whether a subscriber is enrolled."""
+        """Return whether a subscriber is enrolled."""
 
     def __len__(self) -> int:
-        """Give how many are enrolled."""
+        """Return how many subscribers are enrolled."""
 
     def enrol(self, subscriber: Subscriber) -> None:
-        """Open an empty feed, also in the place of the one that the subscriber has.
+        """Open an empty feed; it replaces the one that the subscriber has.
 
         If that fails, nothing has changed.
         """
@@ -39,16 +42,22 @@ class Feeds(Protocol):
         """Close a feed and forget it."""
 
     def offer_many(self, offers: Sequence[Offer]) -> list[Delivery]:
-        """Take matches; any split into calls delivers the same."""
+        """Offer matches; any split of a stream into calls delivers the same."""
 
     def advance(self, now: Moment) -> list[Delivery]:
-        """Say that the stream has come to `now`, and give what is due by then."""
+        """Move the clock to `now`; return the deliveries that are due by then."""
 
     def current(self, subscriber: str, now: Moment) -> list[Delivery]:
-        """Give a subscriber's list as it stands; nothing changes."""
+        """Return the current list of a subscriber; nothing changes."""
 
     def snapshot(self) -> bytes:
-        """Give the whole state; that of equal states is equal."""
+        """Return the whole state; equal states give equal bytes."""
 
     def restore(self, state: bytes) -> None:
-        """Go on from a snapshot, whatever was here before; that of another version is refused."""
+        """Replace the state by a snapshot; one of another version is refused."""
+
+
+def report_set_aside(set_aside: dict[str, str], subscriber: str, reason: str) -> None:
+    """Add a subscriber to those set aside, and log a warning."""
+    set_aside[subscriber] = reason
+    _LOG.warning("subscriber %s is set aside until it is enrolled again: %s", subscriber, reason)

@@ -1,4 +1,4 @@
-"""The ways of keeping feeds, by name."""
+"""The implementations of feeds, by name."""
 
 from typing import Final
 

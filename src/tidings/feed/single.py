@@ -1,11 +1,12 @@
-"""One subscriber's feed: freshness, window and diversity wired into deliveries."""
+"""One subscriber's feed: decay, window and diversity turn matches into deliveries."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from tidings.diversify import DIVERSIFIERS, Candidate, best_first, keep
+from tidings.diversify import DIVERSIFIERS, Candidate, Diversifier, best_first
 from tidings.diversify.distance import check_summable
+from tidings.diversify.plain.choose import plain_choice, plain_divrank
 from tidings.errors import TidingsError, shown
 from tidings.model.records import Delivery, Match
 from tidings.policy import Policy, Subscriber, is_steady
@@ -13,112 +14,120 @@ from tidings.score import DECAYS
 from tidings.window import Moment, Pick, snapshot_fields
 from tidings.window.buffer import sequence_of
 
-_OURS: Final = frozenset({*DECAYS.values(), *DIVERSIFIERS.values()})
+_REGISTERED: Final = frozenset({*DECAYS.values(), *DIVERSIFIERS.values()})
+
+Choose = Callable[[Diversifier, Sequence[Candidate], int], list[int]]
+"""Return the indexes of at most k candidates, in order of choice."""
+
+
+def fast_choice(part: Diversifier, candidates: Sequence[Candidate], k: int) -> list[int]:
+    """Choose by the diversifier itself, which may run kernels."""
+    return part.choose(candidates, k)
 
 
 class PolicyChooser:
-    """What a policy chooses from matches: decay makes candidates, the diversifier a set."""
+    """The choices of a policy: its decay turns matches into candidates, of which it chooses."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, choose: Choose = plain_choice) -> None:
         self._policy = policy
+        self._choose = choose
         self.k = policy.k
         self.best_only = policy.diversify.name == "none"
         self.steady = is_steady(policy.decay, policy.diversify)
-        self._keeper = keep(policy.diversify)
-        self._foreign = not {type(policy.decay), type(policy.diversify)} <= _OURS
+        self._user_defined = not {type(policy.decay), type(policy.diversify)} <= _REGISTERED
 
     def choose(self, matches: Sequence[Match], now_us: int) -> list[tuple[Match, float]]:
-        """Choose at most k, in order of choice."""
-        candidates = self._candidates(matches, now_us)
-        chosen = self._keeper.choose(candidates, self.k)
-        if self._foreign:
-            chosen = _checked(self._policy.diversify.name, chosen, len(candidates), self.k)
+        """Return at most k matches with their ranks, in order of choice."""
+        candidates, part = self._candidates(matches, now_us), self._policy.diversify
+        chosen = self._choose(part, candidates, self.k)
+        if self._user_defined:
+            chosen = _checked_choice(part.name, chosen, len(candidates), self.k)
         return [(matches[i], candidates[i].rank) for i in chosen]
 
     def ranked(self, matches: Sequence[Match], now_us: int) -> list[tuple[Match, float]]:
-        """Give all of them, best fresh rank first."""
+        """Return all matches with their fresh ranks, best first."""
         pairs = list(zip(matches, self._candidates(matches, now_us), strict=True))
         pairs.sort(key=lambda pair: best_first(pair[1]))
         return [(match, candidate.rank) for match, candidate in pairs]
 
     def divrank(self, matches: Sequence[Match], now_us: int) -> float:
-        """Give the diversity-aware rank of a set."""
-        return self._keeper.divrank(self._candidates(matches, now_us))
+        """Return the diversity-aware rank of a set (PREF Def. 10)."""
+        return plain_divrank(self._policy.diversify, self._candidates(matches, now_us))
 
     def _candidates(self, matches: Sequence[Match], now_us: int) -> list[Candidate]:
         decay = self._policy.decay
-        found = [
+        candidates = [
             Candidate(
-                each.event,
-                decay.fresh(each.score, each.event.published_us, now_us),
-                decay.key(each.score, each.event.published_us),
+                match.event,
+                decay.fresh(match.score, match.event.published_us, now_us),
+                decay.key(match.score, match.event.published_us),
             )
-            for each in matches
+            for match in matches
         ]
-        if self._foreign:
-            for each in found:
-                check_summable(f"the fresh rank of {each.event.id} by {decay.name}", each.rank)
-                _check_key(f"the key of {each.event.id} by {decay.name}", each.key)
-        return found
+        if self._user_defined:
+            for candidate in candidates:
+                event = candidate.event.id
+                check_summable(f"the fresh rank of {event} by {decay.name}", candidate.rank)
+                _check_key(f"the key of {event} by {decay.name}", candidate.key)
+        return candidates
 
 
-def _check_key(what: str, key: Any) -> None:
+def _check_key(name: str, key: Any) -> None:
     """Refuse a key that cannot be compared; it may be infinite."""
     if not isinstance(key, int | float) or math.isnan(key):
-        raise TidingsError(f"{what} must be a number, not {shown(key)}")
+        raise TidingsError(f"{name} must be a number, not {shown(key)}")
 
 
-def _checked(name: str, chosen: Sequence[Any], count: int, k: int) -> list[int]:
-    """Return a choice of somebody's own, if it is at most k different ones of the candidates."""
-    found = [each for each in chosen if isinstance(each, int) and 0 <= each < count]
-    if len(found) != len(chosen) or len(set(found)) != len(found) or len(found) > k:
+def _checked_choice(name: str, chosen: Sequence[Any], count: int, k: int) -> list[int]:
+    """Return the choice of a user-defined part, if it is at most k different candidates."""
+    indexes = [index for index in chosen if isinstance(index, int) and 0 <= index < count]
+    if len(indexes) != len(chosen) or len(set(indexes)) != len(indexes) or len(indexes) > k:
         raise TidingsError(
             f"diversifier {name} must choose at most {k} different indexes below {count}, "
             f"not {shown(chosen)}"
         )
-    return found
+    return indexes
 
 
 class Feed:
     """Turns the matches of one subscriber, offered in order of publication, into deliveries.
 
-    The in-process engine, Spark and replay all drive this object.
+    By default choices are made by definition, without kernels; so this is the reference for
+    windows in arrays.
     """
 
-    def __init__(self, subscriber: Subscriber) -> None:
+    def __init__(self, subscriber: Subscriber, choose: Choose = plain_choice) -> None:
         self.subscriber = subscriber
-        self._window = subscriber.policy.window.open(PolicyChooser(subscriber.policy))
+        policy = subscriber.policy
+        self._window = policy.window.open(PolicyChooser(policy, choose))
         self._delivered = 0
-        self._numbered = getattr(subscriber.policy.window, "count", None) == "published"
+        self._numbered = getattr(policy.window, "count", None) == "published"
 
     def check(self, match: Match) -> None:
-        """Refuse a match that the window has no place for, before anything has changed."""
+        """Refuse a match that the window cannot place, before anything has changed."""
         if self._numbered:
             sequence_of(match)
 
     def offer(self, match: Match, now: Moment) -> list[Delivery]:
-        """Take a match published at `now`."""
+        """Offer a match published at `now`."""
         return self._deliver(self._window.offer(match, now))
 
     def advance(self, now: Moment) -> list[Delivery]:
-        """Say that the stream has come to `now`."""
+        """Move the clock to `now`."""
         return self._deliver(self._window.advance(now))
 
     def current(self, now: Moment) -> list[Delivery]:
-        """Give the list as it stands, on demand; positions are in order, sequences 0."""
+        """Return the current list, on demand; positions are in order, sequences 0."""
         return [self._delivery(pick, 0) for pick in self._window.current(now)]
 
     def snapshot(self) -> dict[str, Any]:
-        """Give the state as JSON."""
+        """Return the state as JSON."""
         return {"delivered": self._delivered, "window": self._window.snapshot()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a snapshot."""
-        delivered, window = (
-            snapshot_fields.whole(state, "delivered"),
-            snapshot_fields.field(state, "window"),
-        )
-        self._window.restore(window)
+        """Replace the state by a snapshot."""
+        delivered = snapshot_fields.whole(state, "delivered")
+        self._window.restore(snapshot_fields.field(state, "window"))
         self._delivered = delivered
 
     def _deliver(self, picks: list[Pick]) -> list[Delivery]:

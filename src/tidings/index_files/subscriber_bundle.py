@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
-from tidings.feed.policy_key import counts_published, kept
+from tidings.feed.policy_key import counts_published, feed_form
 from tidings.model.records import Subscription
 from tidings.policy import Subscriber
 
@@ -54,7 +54,7 @@ def fingerprint(subscribers: Iterable[Subscriber]) -> int:
     digest = blake2b(digest_size=_FINGERPRINT_BYTES)
     for subscriber in subscribers:
         policy = subscriber.policy
-        form = forms.get(id(policy)) or json.dumps(kept(policy), sort_keys=True)
+        form = forms.get(id(policy)) or json.dumps(feed_form(policy), sort_keys=True)
         forms[id(policy)] = form
         digest.update(f"{json.dumps(subscriber.id)}{form}".encode())
     return int.from_bytes(digest.digest())

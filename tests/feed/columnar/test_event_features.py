@@ -1,4 +1,4 @@
-"""What is noted of events: numbers in the order of their ids, distances and bands."""
+"""Features of events: numbers that sort as their ids do, distances and LSH bands."""
 
 import numpy as np
 from hypothesis import given
@@ -9,77 +9,80 @@ from tidings.diversify.dispersion import MaxMin
 from tidings.diversify.distance import Jaccard
 from tidings.diversify.divrank import DivRank
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
-from tidings.feed.columnar.event_features import AllTraits, Traits
+from tidings.feed.columnar.event_features import FeatureCache, FeatureTable
 from tidings.feed.columnar.event_table import EventTable
 from tidings.model.records import Event
 
 names = st.lists(st.text("abz", min_size=1, max_size=3), unique=True, max_size=30)
 
 
-def noted(traits: Traits, table: EventTable, events: list[Event]) -> np.ndarray:
-    slots = np.array([table.slot(each, lambda _: None) for each in events], np.int32)
-    traits.note(table, slots)
+def added(features: FeatureTable, table: EventTable, events: list[Event]) -> np.ndarray:
+    slots = np.array([table.slot(event, lambda _: None) for event in events], np.int32)
+    features.add(table, slots)
     return slots
 
 
 @given(names)
 def test_numbers_sort_as_ids_do_whatever_their_times(ids: list[str]) -> None:
-    traits, table = Traits(DivRank(), measured=True), EventTable()
-    slots = noted(traits, table, [Event(name, {}, n // 3) for n, name in enumerate(ids)])
-    by_number = [ids[n] for n in np.argsort(traits.names[slots])]
+    features, table = FeatureTable(DivRank(), measured=True), EventTable()
+    slots = added(features, table, [Event(name, {}, n // 3) for n, name in enumerate(ids)])
+    by_number = [ids[n] for n in np.argsort(features.id_order[slots])]
     assert by_number == sorted(ids)
 
 
-def test_numbers_last_for_ever() -> None:
-    """Ids that only grow, in slots that are given again, never run out of numbers."""
-    traits, table = Traits(DivRank(), measured=True), EventTable()
+def test_numbers_never_run_out() -> None:
+    """Even if ids only grow, in slots that are reused."""
+    features, table = FeatureTable(DivRank(), measured=True), EventTable()
     last = -1
     for number in range(300):
         event = Event(f"e{number:06d}", {"a": number % 7}, number)
-        [slot] = noted(traits, table, [event])
-        assert slot == last or last < 0 or traits.names[slot] > traits.names[last]
+        [slot] = added(features, table, [event])
+        assert slot == last or last < 0 or features.id_order[slot] > features.id_order[last]
         if number == 10:
-            traits.names[slot] = (1 << 61) - 5
-        table.young[slot], last = False, slot
-    assert traits.names.max() < 1 << 60
-    assert len(traits.names) == len(table.us) <= 128
-    assert len(traits._ids) <= len(traits.names)
-    assert traits.crowd is not None
-    assert len(traits.crowd) == len(traits._ids)
+            features.id_order[slot] = (1 << 61) - 5
+        table.pending[slot], last = False, slot
+    assert features.id_order.max() < 1 << 60
+    assert len(features.id_order) == len(table.us) <= 128
+    assert len(features._ids) <= len(features.id_order)
+    assert features.hashes is not None
+    assert len(features.hashes) == len(features._ids)
 
 
 def test_distances_and_bands_are_those_of_the_events() -> None:
     events = [Event(f"e{n}", {"a": n % 2, "b": n % 3}, n) for n in range(100)]
-    measured, hashed = Traits(DivRank(), measured=True), Traits(MaxDivRelLsh(), measured=False)
+    measured, hashed = (
+        FeatureTable(DivRank(), measured=True),
+        FeatureTable(MaxDivRelLsh(), measured=False),
+    )
     table = EventTable()
-    slots = noted(measured, table, events)
-    assert measured.crowd is not None
-    found = measured.crowd.matrix(measured.members[slots])
-    assert (found == distances(events, DivRank().distance)).all()
-    hashed.note(table, slots)
+    slots = added(measured, table, events)
+    assert measured.hashes is not None
+    matrix = measured.hashes.matrix(measured._rows[slots])
+    assert (matrix == distances(events, DivRank().distance)).all()
+    hashed.add(table, slots)
     assert (hashed.bands[slots] == MaxDivRelLsh().bands(events)).all()
-    assert hashed.crowd is None
+    assert hashed.hashes is None
 
 
-def test_what_nobody_needs_any_more_is_forgotten() -> None:
-    every = AllTraits()
-    kept = every.of(DivRank(), measured=True)
+def test_unused_tables_are_forgotten() -> None:
+    cache = FeatureCache()
+    kept = cache.table(DivRank(), measured=True)
     for seed in range(50):
-        every.of(MaxDivRelLsh(seed=seed), measured=False)
-    assert [*every._made.values()] == [kept]
+        cache.table(MaxDivRelLsh(seed=seed), measured=False)
+    assert [*cache._tables.values()] == [kept]
 
 
-def test_who_needs_the_same_of_events_shares_it() -> None:
-    every = AllTraits()
-    assert every.of(DivRank(), measured=True) is every.of(MaxMin(sigma=0.2), measured=True)
+def test_equal_needs_share_a_table() -> None:
+    cache = FeatureCache()
+    assert cache.table(DivRank(), measured=True) is cache.table(MaxMin(sigma=0.2), measured=True)
     jaccard = DivRank(distance=Jaccard())
     hashing, seeded = MaxDivRelLsh(), MaxDivRelLsh(seed=5)
     kinds = [
-        every.of(DivRank(), measured=True),
-        every.of(DivRank(), measured=False),
-        every.of(jaccard, measured=True),
-        every.of(hashing, measured=False),
-        every.of(seeded, measured=False),
+        cache.table(DivRank(), measured=True),
+        cache.table(DivRank(), measured=False),
+        cache.table(jaccard, measured=True),
+        cache.table(hashing, measured=False),
+        cache.table(seeded, measured=False),
     ]
-    assert len({id(each) for each in kinds}) == len(kinds)
-    assert every.of(MaxDivRelLsh(), measured=False) is kinds[3]
+    assert len({id(kind) for kind in kinds}) == len(kinds)
+    assert cache.table(MaxDivRelLsh(), measured=False) is kinds[3]

@@ -1,4 +1,4 @@
-"""The table of events: slots, the order of ids at one time, and room that is found again."""
+"""The event table: slots, the order of ids at one time, and slots that are reused."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def event(name: str, at: float = 0, sequence: int | None = None) -> Event:
 def test_an_event_has_one_slot() -> None:
     table = EventTable()
     first, second = event("a", 1, 7), event("b", 2)
-    slots = [table.slot(each, nothing) for each in (first, second, first)]
+    slots = [table.slot(e, nothing) for e in (first, second, first)]
     assert slots[0] == slots[2] != slots[1]
     assert table.event(slots[0]) is first
     assert table.slot_of("b") == slots[1]
@@ -31,28 +31,28 @@ def test_an_event_has_one_slot() -> None:
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=4), unique=True, max_size=80))
-def test_ties_go_as_the_ids_do_whatever_the_order_of_arrival(ids: list[str]) -> None:
+def test_the_id_order_does_not_depend_on_the_order_of_arrival(ids: list[str]) -> None:
     table = EventTable()
     slots = {name: table.slot(event(name), nothing) for name in ids}
-    assert sorted(ids) == sorted(ids, key=lambda name: table.tie[slots[name]])
-    assert len({int(table.tie[slot]) for slot in slots.values()}) == len(ids)
+    assert sorted(ids) == sorted(ids, key=lambda name: table.id_order[slots[name]])
+    assert len({int(table.id_order[slot]) for slot in slots.values()}) == len(ids)
 
 
-def test_ties_find_room_where_ids_come_ever_closer() -> None:
+def test_the_id_order_is_renumbered_when_a_gap_is_used_up() -> None:
     """Each id lies between the two before it; there are more of them than bits in a number."""
     table, low, high = EventTable(), "a", "b"
     ids = [low, high]
     for number in range(100):
         low, high = (low + "m", high) if number % 2 else (low, low + "z" + high[-1:])
-        ids += [each for each in (low, high) if each not in ids]
+        ids += [name for name in (low, high) if name not in ids]
     slots = {name: table.slot(event(name), lambda alive: alive.fill(1)) for name in ids}
-    assert sorted(ids) == sorted(ids, key=lambda name: table.tie[slots[name]])
+    assert sorted(ids) == sorted(ids, key=lambda name: table.id_order[slots[name]])
 
 
-def test_slots_that_nobody_uses_are_given_again() -> None:
+def test_unused_slots_are_reused() -> None:
     table = EventTable()
     kept = table.slot(event("kept"), nothing)
-    table.young[:] = False
+    table.pending[:] = False
 
     def mark(alive: Int32s) -> None:
         alive[kept] = 1
@@ -60,17 +60,17 @@ def test_slots_that_nobody_uses_are_given_again() -> None:
     for number in range(1000):
         slot = table.slot(event(f"e{number}", at=number), mark)
         assert slot != kept
-        table.young[slot] = False
+        table.pending[slot] = False
     assert len(table.objects) < 200
     assert table.event(kept).id == "kept"
     assert table.generation > 0
 
 
-def test_a_slot_is_kept_until_its_event_was_offered() -> None:
+def test_a_slot_is_kept_until_its_event_has_been_offered() -> None:
     table = EventTable()
     slots = [table.slot(event(f"e{number}"), nothing) for number in range(500)]
     assert len(set(slots)) == 500
-    table.young[:] = False
+    table.pending[:] = False
     again = [table.slot(event(f"f{number}"), nothing) for number in range(500)]
     assert len(table.objects) <= 2048
     assert len(set(again)) == 500
@@ -79,22 +79,20 @@ def test_a_slot_is_kept_until_its_event_was_offered() -> None:
 
 
 small = st.text("abc", min_size=1, max_size=3)
-published = st.lists(st.tuples(st.integers(0, 3), small), unique_by=lambda each: each[1])
+published = st.lists(st.tuples(st.integers(0, 3), small), unique_by=lambda row: row[1])
 
 
 @given(published, st.integers(1, 7))
-def test_many_events_at_once_are_those_that_come_one_by_one(
-    found: list[tuple[int, str]], size: int
-) -> None:
-    """Also where a time goes on in the next call, and where a call names what is there."""
+def test_many_events_at_once_are_like_one_by_one(rows: list[tuple[int, str]], size: int) -> None:
+    """Also if the events of one time are split over calls, or some are in the table already."""
     alone, together = EventTable(), EventTable()
-    stream = sorted(found, key=lambda each: each[0])
+    stream = sorted(rows, key=lambda row: row[0])
     for us, name in stream:
         alone.slot(Event(name, {}, us / 1e6, us), nothing)
     slots: dict[str, int] = {}
     for first in range(0, len(stream), size):
-        some = stream[max(0, first - 2) : first + size]
-        ids, times = [name for _, name in some], np.array([us for us, _ in some])
+        batch = stream[max(0, first - 2) : first + size]
+        ids, times = [name for _, name in batch], np.array([us for us, _ in batch])
         slots |= zip(ids, together.slots(ids, times, times, nothing).tolist(), strict=True)
     assert len(set(slots.values())) == len(together) == len(alone) == len(stream)
     for name, slot in slots.items():
@@ -103,24 +101,24 @@ def test_many_events_at_once_are_those_that_come_one_by_one(
         assert (together.us[slot], together.sequence[slot]) == (alone.us[other],) * 2
     for time in range(4):
         same = [name for us, name in stream if us == time]
-        assert sorted(same) == sorted(same, key=lambda name: together.tie[slots[name]])
-        assert len({int(together.tie[slots[name]]) for name in same}) == len(same)
+        assert sorted(same) == sorted(same, key=lambda name: together.id_order[slots[name]])
+        assert len({int(together.id_order[slots[name]]) for name in same}) == len(same)
 
 
-def test_many_events_find_room_among_those_that_nobody_holds() -> None:
+def test_many_events_reuse_slots() -> None:
     table = EventTable()
     for turn in range(20):
         ids, us = [f"{turn}-{n}" for n in range(60)], np.arange(60) + 60 * turn
         slots = table.slots(ids, us, us, nothing)
         assert [table.id(slot) for slot in slots.tolist()] == ids
-        table.young[:] = False
+        table.pending[:] = False
     assert len(table.ids) <= 256
 
 
-def test_of_an_event_there_is_its_id_and_more_only_if_it_was_given() -> None:
+def test_an_event_may_be_known_by_its_id_only() -> None:
     table, one = EventTable(), np.ones(1, np.int64)
     [slot] = table.slots(["a"], one, one, nothing).tolist()
-    with pytest.raises(LookupError, match="there is no event"):
+    with pytest.raises(LookupError, match="only the id"):
         table.event(slot)
     whole = event("a", 1e-6, 1)
     assert table.slot(whole, nothing) == slot

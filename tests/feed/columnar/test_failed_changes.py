@@ -26,7 +26,7 @@ every_policy = pytest.mark.parametrize("name", POLICIES)
 
 
 def full(policies: dict[str, Policy]) -> TableFeeds:
-    """Feeds in which every window holds something, and the next row has to be made."""
+    """Return feeds whose windows all hold something, and whose next row must be allocated."""
     feeds = TableFeeds()
     for name, policy in policies.items():
         for n in range(16):
@@ -36,8 +36,8 @@ def full(policies: dict[str, Policy]) -> TableFeeds:
 
 
 def offered(feeds: Any, first: int = 1) -> Any:
-    people = feeds.names.subscribers
-    names = [people.names[number] for number in people.in_order().tolist()]
+    subscribers = feeds.tables.subscribers
+    names = [subscribers.names[number] for number in subscribers.in_order().tolist()]
     for n in range(first, first + 4):
         event = Event(f"e{n}", {"a": n}, published_at=n, sequence=n)
         now = Moment(event.published_us, n)
@@ -46,23 +46,23 @@ def offered(feeds: Any, first: int = 1) -> Any:
 
 
 class Scarce:
-    """Stands in for a function that takes memory, and fails at its n-th call."""
+    """A stand-in for a function that allocates memory; its n-th call fails."""
 
     def __init__(self, function: Any, fails_at: int) -> None:
         self._function, self._left = function, fails_at
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
         self._left -= 1
         if self._left == 0:
             raise MemoryError
-        return self._function(*given, **named)
+        return self._function(*arguments, **options)
 
 
 def starve(monkeypatch: pytest.MonkeyPatch, fails_at: int) -> None:
-    """Let the n-th growth of an array of a cohort fail."""
-    scarce = Scarce(cohorts.longer, fails_at)
-    monkeypatch.setattr(cohorts, "longer", scarce)
-    monkeypatch.setattr(choices, "longer", scarce)
+    """Make the n-th growth of an array of a cohort fail."""
+    scarce = Scarce(cohorts.lengthened, fails_at)
+    monkeypatch.setattr(cohorts, "lengthened", scarce)
+    monkeypatch.setattr(choices, "lengthened", scarce)
     monkeypatch.setattr(python_cohort, "Feed", Scarce(Feed, fails_at))
 
 
@@ -70,46 +70,46 @@ def starve(monkeypatch: pytest.MonkeyPatch, fails_at: int) -> None:
 @pytest.mark.parametrize("fails_at", [1, 2, 3, 4])
 @pytest.mark.parametrize("others", [(), ("plain", "diverse")], ids=str)
 @pytest.mark.parametrize("again", [False, True])
-def test_to_enrol_somebody_or_to_fail_are_all_there_is(
+def test_enrolling_a_subscriber_succeeds_or_changes_nothing(
     name: str, fails_at: int, others: tuple[str, ...], again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody new, or somebody who has another policy."""
-    there = {each: POLICIES[each] for each in {*others, "plain"}}
-    feeds, twin = full(there), full(there)
-    who, before, count = "plain3" if again else "new", feeds.snapshot(), len(feeds)
+    """Either a new subscriber, or one that has another policy."""
+    policies = {other: POLICIES[other] for other in {*others, "plain"}}
+    feeds, twin = full(policies), full(policies)
+    subscriber, before, count = "plain3" if again else "new", feeds.snapshot(), len(feeds)
     with monkeypatch.context() as patch:
         starve(patch, fails_at)
         try:
-            feeds.enrol(Subscriber(who, POLICIES[name]))
+            feeds.enrol(Subscriber(subscriber, POLICIES[name]))
         except MemoryError:
             assert feeds.snapshot() == before
             assert len(feeds) == count
-            assert len(feeds.cohorts) == len(there)
-    feeds.enrol(Subscriber(who, POLICIES[name]))
-    twin.enrol(Subscriber(who, POLICIES[name]))
+            assert len(feeds.cohorts) == len(policies)
+    feeds.enrol(Subscriber(subscriber, POLICIES[name]))
+    twin.enrol(Subscriber(subscriber, POLICIES[name]))
     assert feeds.snapshot() == twin.snapshot()
     assert offered(feeds, 9).snapshot() == offered(twin, 9).snapshot()
 
 
 @pytest.mark.parametrize("fails_at", range(1, 12))
-def test_to_enrol_many_or_to_fail_are_all_there_is(
+def test_enrolling_many_succeeds_or_changes_nothing(
     fails_at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     feeds, twin = (full({"plain": POLICIES["plain"]}) for _ in range(2))
     before = feeds.snapshot()
     policies = [*POLICIES.values()]
-    names, seats = [f"n{n}" for n in range(40)], np.arange(40, dtype=np.int32) % len(policies)
+    names, indexes = [f"n{n}" for n in range(40)], np.arange(40, dtype=np.int32) % len(policies)
     with monkeypatch.context() as patch:
         starve(patch, fails_at)
         try:
-            feeds.enrol_many(names, policies, seats)
+            feeds.enrol_many(names, policies, indexes)
         except MemoryError:
             assert feeds.snapshot() == before
             assert len(feeds) == 16
             assert len(feeds.cohorts) == 1
     if len(feeds) == 16:
-        feeds.enrol_many(names, policies, seats)
-    twin.enrol_many(names, policies, seats)
+        feeds.enrol_many(names, policies, indexes)
+    twin.enrol_many(names, policies, indexes)
     assert feeds.snapshot() == twin.snapshot()
     assert offered(feeds, 9).snapshot() == offered(twin, 9).snapshot()
 
@@ -125,8 +125,8 @@ def test_a_policy_that_cannot_be_opened_changes_nothing(
     def refuse(*_: Any) -> None:
         raise InvalidPolicy("no")
 
-    monkeypatch.setattr(choices, "_chooser", refuse)
-    monkeypatch.setattr("tidings.feed.single.keep", refuse)
+    monkeypatch.setattr("tidings.feed.columnar.policy_codes.diversity_codes", refuse)
+    monkeypatch.setattr("tidings.feed.single.PolicyChooser", refuse)
     for name in ("a", "b"):
         with pytest.raises(InvalidPolicy):
             feeds.enrol(Subscriber(name, Policy(k=4, diversify="maxmin")))

@@ -21,9 +21,9 @@ from tests.feed.streams import (
 from tidings.diversify.divrank import DivRank
 from tidings.errors import InvalidSubscription, TidingsError
 from tidings.feed.columnar.feeds import TableFeeds
-from tidings.feed.columnar.kernels import layout as at
+from tidings.feed.columnar.kernels import layout
 from tidings.feed.columnar.match_batch import OfferedEvents
-from tidings.feed.columnar.ranked_cohort import Cohort
+from tidings.feed.columnar.ranked_cohort import RankedCohort
 from tidings.feed.plain import PlainFeeds
 from tidings.model.records import Delivery, Event, Match
 from tidings.policy import Policy, Subscriber
@@ -58,28 +58,28 @@ def long_stream(seed: int, names: str, events: int) -> list[Step]:
     return found
 
 
-def table_of(people: dict[str, Policy]) -> TableFeeds:
+def table_of(policies: dict[str, Policy]) -> TableFeeds:
     table = TableFeeds()
-    enrolled(table, people)
+    enrolled(table, policies)
     return table
 
 
-def cohort_of(table: TableFeeds, place: int = 0) -> Cohort:
-    cohort = table.cohorts[place]
-    assert isinstance(cohort, Cohort)
+def cohort_of(table: TableFeeds, number: int = 0) -> RankedCohort:
+    cohort = table.cohorts[number]
+    assert isinstance(cohort, RankedCohort)
     return cohort
 
 
 def offers_of(table: TableFeeds, steps: list[Step]) -> OfferedEvents:
-    """Give the matches of a stream as a fan-out would hand them over."""
-    wanted = [(step, name) for step in steps for name in step.scores]
-    matched = [[table.subscription(each) for each in step.matched[name]] for step, name in wanted]
+    """Return the matches of a stream as columns."""
+    pairs = [(step, name) for step in steps for name in step.scores]
+    matched = [[table.subscription(s) for s in step.matched[name]] for step, name in pairs]
     matches = Matches(
         np.cumsum([0, *(len(step.scores) for step in steps)]),
-        np.array([table.number(name) for _, name in wanted], np.int32),
-        np.array([step.scores[name] for step, name in wanted], np.float64),
-        np.cumsum([0, *(len(each) for each in matched)]),
-        np.array([number for each in matched for number in each], np.int32),
+        np.array([table.number(name) for _, name in pairs], np.int32),
+        np.array([step.scores[name] for step, name in pairs], np.float64),
+        np.cumsum([0, *map(len, matched)]),
+        np.array([number for numbers in matched for number in numbers], np.int32),
     )
     slots = np.array([table.slot(step.event) for step in steps], np.int32)
     return OfferedEvents(matches, slots, np.array([step.sequence for step in steps], np.int64))
@@ -87,12 +87,12 @@ def offers_of(table: TableFeeds, steps: list[Step]) -> OfferedEvents:
 
 @pytest.mark.parametrize("window", LONG, ids=str)
 @pytest.mark.parametrize("decay", ["none", {"name": "exponential", "rate": 0.02}], ids=str)
-def test_a_long_stream_delivers_what_the_plain_form_delivers(window: Any, decay: Any) -> None:
-    people = {name: Policy(k=5, window=window, decay=decay) for name in "uvwxyz"}
+def test_a_long_stream_delivers_like_plain_feeds(window: Any, decay: Any) -> None:
+    policies_by_name = {name: Policy(k=5, window=window, decay=decay) for name in "uvwxyz"}
     stream = long_stream(11, "uvwxyz", 400)
-    table, plain = table_of(people), enrolled(PlainFeeds(), people)
+    table, plain = table_of(policies_by_name), enrolled(PlainFeeds(), policies_by_name)
     assert run(table, stream) == run(plain, stream)
-    names = table.names
+    names = table.tables
     assert len(names.events.objects) <= 256
     assert names.events.generation > 0
     assert names.matched.generation > 0
@@ -108,20 +108,21 @@ def test_a_long_stream_delivers_what_the_plain_form_delivers(window: Any, decay:
 
 @settings(max_examples=50)
 @given(st.data())
-def test_arrays_in_and_out_are_the_objects(data: st.DataObject) -> None:
+def test_columns_deliver_like_objects(data: st.DataObject) -> None:
     window = WINDOWS[data.draw(st.sampled_from(sorted(WINDOWS)))]
-    people = {name: data.draw(policies(window)) for name in "uvw"}
+    policies_by_name = {name: data.draw(policies(window)) for name in "uvw"}
     stream = data.draw(streams("uvw"))
-    table, plain = table_of(people), enrolled(PlainFeeds(), people)
-    expected = plain.offer_many([each for step in stream for each in step.offers(plain)])
-    found = table.offer_matches(*offers_of(table, stream))
-    assert len(found) == len(expected)
-    assert found.objects() == expected
-    assert found.rank.tolist() == [each.rank for each in expected]
-    assert found.columns[:, at.POSITION].tolist() == [each.position for each in expected]
+    table, plain = table_of(policies_by_name), enrolled(PlainFeeds(), policies_by_name)
+    expected = plain.offer_many([offer for step in stream for offer in step.offers(plain)])
+    batch = table.offer_matches(*offers_of(table, stream))
+    assert len(batch) == len(expected)
+    assert batch.objects() == expected
+    assert batch.rank.tolist() == [delivery.rank for delivery in expected]
+    positions = batch.columns[:, layout.POSITION].tolist()
+    assert positions == [delivery.position for delivery in expected]
 
 
-def test_old_deliveries_are_not_made_into_wrong_objects() -> None:
+def test_old_deliveries_are_not_turned_into_wrong_objects() -> None:
     table = table_of({"u": Policy(k=1, window={"name": "sliding", "length": 1})})
     stream = long_stream(3, "u", 300)
     first = table.offer_matches(*offers_of(table, stream[:4]))
@@ -133,57 +134,57 @@ def test_old_deliveries_are_not_made_into_wrong_objects() -> None:
         first.objects()
 
 
-def test_a_number_of_somebody_who_left_is_refused() -> None:
+def test_the_number_of_a_dropped_subscriber_is_refused() -> None:
     table = table_of({"u": Policy(), "v": Policy()})
     [step] = long_stream(8, "", 1)
     rows = offers_of(table, [Step(step.event, 1, {"u": 0.5}, {"u": ()})])
     table.drop("u")
-    with pytest.raises(InvalidSubscription, match="not there any more"):
+    with pytest.raises(InvalidSubscription, match="no longer enrolled"):
         table.offer_matches(*rows)
 
 
 def skyband(matches: list[tuple[float, int]], k: int) -> int:
-    """Count the matches (score, place) that fewer than k later ones are better than, or equal."""
+    """Count the matches (score, position) that fewer than k later ones equal or beat."""
     return sum(
         sum(other[1] > one[1] and other[0] >= one[0] for other in matches) < k for one in matches
     )
 
 
 @given(st.lists(st.sampled_from([0.1, 0.2, 0.5, 0.9]), max_size=40), st.integers(1, 4))
-def test_a_sliding_window_lists_only_what_can_still_be_chosen(scores: list[float], k: int) -> None:
+def test_a_sliding_window_lists_only_what_can_still_win(scores: list[float], k: int) -> None:
     table = table_of({"u": Policy(k=k, window={"name": "sliding", "length": 12})})
     for number, score in enumerate(scores, start=1):
         event = Event(f"e{number}", {}, published_at=number, sequence=number)
         now = Moment(event.published_us, number)
         table.offer_many([(Match("u", event, score, ()), now)])
-        held = [(each, place) for place, each in enumerate(scores[:number])][-12:]
-        assert cohort_of(table).head[0, at.SIZE] == skyband(held, k)
-        assert cohort_of(table).head[0, at.HELD] == len(held)
+        held = [(s, position) for position, s in enumerate(scores[:number])][-12:]
+        assert cohort_of(table).head[0, layout.SIZE] == skyband(held, k)
+        assert cohort_of(table).head[0, layout.HELD] == len(held)
 
 
 @pytest.mark.parametrize("window", ["continuous", {"name": "periodic", "length": "1d"}], ids=str)
-def test_what_cannot_be_among_the_best_is_not_kept(window: Any) -> None:
+def test_only_the_k_best_are_kept(window: Any) -> None:
     table = table_of({"u": Policy(k=3, window=window)})
     run(table, long_stream(2, "u", 200))
     cohort = cohort_of(table)
-    assert cohort.head[0, at.SIZE] == 3
-    assert cohort.used[at.LIST_USED] <= 12
+    assert cohort.head[0, layout.SIZE] == 3
+    assert cohort.list_slabs.used[0] <= 12
 
 
 @settings(max_examples=60)
 @given(data=st.data())
-def test_pruned_and_unpruned_windows_deliver_the_same(data: st.DataObject) -> None:
+def test_pruning_does_not_change_deliveries(data: st.DataObject) -> None:
     window = WINDOWS[data.draw(st.sampled_from(["sliding", "jumping", "expiring"]))]
     policy, stream = data.draw(policies(window)), data.draw(streams("u"))
     pruned, whole = table_of({"u": policy}), table_of({"u": policy})
-    cohort_of(whole).plan[at.PRUNE] = 0
+    cohort_of(whole).codes = cohort_of(whole).codes._replace(prune=False)
     assert run(pruned, stream) == run(whole, stream)
-    sizes = [int(cohort_of(each).head[0, at.SIZE]) for each in (pruned, whole)]
+    sizes = [int(cohort_of(feeds).head[0, layout.SIZE]) for feeds in (pruned, whole)]
     assert sizes[0] <= sizes[1]
 
 
 def falling(count: int) -> list[tuple[Event, float]]:
-    """Every event is worse than all before it, so that all stay in the window's list."""
+    """Return events of which each is worse than all before it, so that all stay listed."""
     return [(Event(f"e{n}", {}, n, n), 1 - n / 1e6) for n in range(1, count + 1)]
 
 
@@ -194,32 +195,32 @@ def test_a_falling_stream_stays_within_its_slab() -> None:
         now = Moment(event.published_us, event.sequence or 0)
         delivered += table.offer_many([(Match("u", event, score, ()), now)])
     cohort = cohort_of(table)
-    assert cohort.head[0, at.SIZE] == cohort.head[0, at.HELD] == 100
-    assert cohort.room[cohort.head[0, at.LIST_CLASS], at.LIST_CAP] <= 100 + 100 // 7 + 2
-    assert [each.event for each in delivered] == [f"e{n}" for n in range(1, 903)]
+    assert cohort.head[0, layout.SIZE] == cohort.head[0, layout.HELD] == 100
+    assert cohort.list_slabs.capacity[cohort.head[0, layout.SLAB_CLASS]] <= 100 + 100 // 7 + 2
+    assert [delivery.event for delivery in delivered] == [f"e{n}" for n in range(1, 903)]
 
 
-def test_time_touches_only_those_that_are_due() -> None:
+def test_the_clock_touches_only_rows_that_are_due() -> None:
     window = {"name": "periodic", "length": "10s"}
     table = table_of({f"u{number}": Policy(window=window) for number in range(50)})
-    cohort, asked = cohort_of(table), []
+    cohort, advanced = cohort_of(table), []
     advance = cohort.advance
 
-    def watched(events: Any, rows: Any, *now: int) -> Any:
-        asked.append(rows.tolist())
-        return advance(events, rows, *now)
+    def watched(rows: Any, now: Moment) -> Any:
+        advanced.append(rows.tolist())
+        return advance(rows, now)
 
-    cohort.advance = watched  # type: ignore[method-assign,assignment]
+    cohort.advance = watched  # type: ignore[method-assign]
     event = Event("e", {}, published_at=3, sequence=1)
     offers = [(Match(name, event, 0.5, ()), Moment(3_000_000, 1)) for name in ("u7", "u9")]
     table.offer_many(offers)
     assert table.advance(Moment(9_000_000, 2)) == []
-    assert [each.subscriber for each in table.advance(Moment(10_000_000, 2))] == ["u7", "u9"]
+    assert [d.subscriber for d in table.advance(Moment(10_000_000, 2))] == ["u7", "u9"]
     assert table.advance(Moment(99_000_000, 3)) == []
-    assert asked == [[7, 9]]
+    assert advanced == [[7, 9]]
 
 
-def test_what_is_due_comes_in_order_of_enrolment_across_policies() -> None:
+def test_due_deliveries_come_in_order_of_enrolment_across_policies() -> None:
     window = {"name": "periodic", "length": "10s"}
     other = {"name": "jumping", "length": "10s", "step": "10s"}
     table = table_of({"b": Policy(window=window), "c": Policy(window=other)})
@@ -229,10 +230,10 @@ def test_what_is_due_comes_in_order_of_enrolment_across_policies() -> None:
     event = Event("e", {}, published_at=3, sequence=1)
     table.offer_many([(Match(name, event, 0.5, ()), Moment(3_000_000, 1)) for name in "dca"])
     due = table.advance(Moment(10_000_000, 2))
-    assert [each.subscriber for each in due] == ["c", "a", "d"]
+    assert [delivery.subscriber for delivery in due] == ["c", "a", "d"]
 
 
-def test_room_of_those_who_left_is_given_again() -> None:
+def test_memory_of_dropped_subscribers_is_reused() -> None:
     policy = Policy(k=3, window={"name": "sliding", "length": 20})
     table = table_of({"u": policy})
     sizes = []
@@ -245,7 +246,7 @@ def test_room_of_those_who_left_is_given_again() -> None:
         sizes.append(cohort_of(table).nbytes)
     assert sizes[5] == sizes[-1]
     assert len(table) == 1
-    assert table.names.subscribers.in_order().tolist() == [table.number("u")]
+    assert table.tables.subscribers.in_order().tolist() == [table.number("u")]
 
 
 def test_a_few_matches_do_not_pay_for_a_long_window() -> None:
@@ -264,28 +265,28 @@ def test_a_full_window_of_a_hundred_takes_at_most_two_kilobytes(decay: Any) -> N
     table, chance = TableFeeds(), np.random.default_rng(5)
     for number in range(2000):
         table.enrol(Subscriber(f"u{number}", policy))
-    everybody, subscription = np.arange(2000, dtype=np.int32), table.subscription("s")
+    subscribers, subscription = np.arange(2000, dtype=np.int32), table.subscription("s")
     for place in range(130):
         slot = table.slot(Event(f"e{place}", {}, place, place + 1))
         matches = Matches(
             np.array([0, 2000]),
-            everybody,
+            subscribers,
             chance.random(2000),
             np.arange(2001),
             np.full(2000, subscription, np.int32),
         )
         table.offer_matches(matches, np.array([slot]), np.array([place + 1]))
-    assert (cohort_of(table).head[:2000, at.HELD] == 100).all()
+    assert (cohort_of(table).head[:2000, layout.HELD] == 100).all()
     assert cohort_of(table).nbytes / 2000 <= 2048
     assert len(table.snapshot()) / 2000 <= 2048
 
 
 @pytest.mark.parametrize("name", ["sliding", "jumping"])
-def test_numbers_out_of_order_expire_by_their_number(name: str) -> None:
-    """A match with an older number leaves before those that came earlier."""
+def test_matches_out_of_order_expire_by_their_sequence(name: str) -> None:
+    """A match with a lower sequence leaves before those that arrived earlier."""
     step = {"step": 2} if name == "jumping" else {}
     window = {"name": name, "length": 8, "count": "published", **step}
-    people = {"u": Policy(k=2, window=window)}
+    policies_by_name = {"u": Policy(k=2, window=window)}
     for seed in range(20):
         chance, highest, stream = Random(seed), 0, []
         for place in range(1, 80):
@@ -294,9 +295,9 @@ def test_numbers_out_of_order_expire_by_their_number(name: str) -> None:
             event = Event(f"e{place}", {}, published_at=place // 2, sequence=number)
             score = chance.choice([0.2, 0.4, 0.6, chance.random()])
             stream.append(Step(event, highest, {"u": score}, {"u": ()}))
-        table = table_of(people)
-        assert run(table, stream) == run(enrolled(PlainFeeds(), people), stream)
-        assert cohort_of(table).used[at.DISORDER] == 1
+        table = table_of(policies_by_name)
+        assert run(table, stream) == run(enrolled(PlainFeeds(), policies_by_name), stream)
+        assert cohort_of(table).disorder[0] == 1
 
 
 @pytest.mark.parametrize(("apart", "left"), [(3e-12, "e1"), (1e-13, "e2"), (0.0, "e2")])
@@ -307,7 +308,7 @@ def test_a_swap_drops_the_oldest_only_among_equal_sets(apart: float, left: str) 
         event = Event(f"e{number}", {}, published_at=number, sequence=number)
         now = Moment(event.published_us, number)
         assert len(table.offer_many([(Match("u", event, score, ()), now)])) == 1
-    assert [each.event for each in table.current("u", now)] == ["e3", left]
+    assert [delivery.event for delivery in table.current("u", now)] == ["e3", left]
 
 
 CHURNED: dict[str, list[Any]] = {
@@ -319,15 +320,19 @@ CHURNED: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("window", sorted(CHURNED))
 @pytest.mark.parametrize("diversify", ["none", "divrank", "maxdivrel-lsh"])
-def test_subscriptions_that_came_and_went_leave_nothing(window: str, diversify: str) -> None:
-    """Names are forgotten, and what windows still hold keeps the right ones."""
-    policies = [Policy(k=2, window=each, diversify=diversify) for each in CHURNED[window]]
-    people = {name: policies[n % len(policies)] for n, name in enumerate("uvw")}
-    table, plain, chance = table_of(people), enrolled(PlainFeeds(), people), Random(4)
+def test_removed_subscriptions_leave_nothing_behind(window: str, diversify: str) -> None:
+    """Their names are forgotten, and the matches in windows keep the right ones."""
+    policies = [Policy(k=2, window=form, diversify=diversify) for form in CHURNED[window]]
+    policies_by_name = {name: policies[n % len(policies)] for n, name in enumerate("uvw")}
+    table, plain, chance = (
+        table_of(policies_by_name),
+        enrolled(PlainFeeds(), policies_by_name),
+        Random(4),
+    )
     for n in range(700):
         event = Event(f"e{n}", {"a": n % 3}, published_at=n // 2, sequence=n)
         now = Moment(event.published_us, n)
-        names = [f"s{n}-{each}" for each in range(3)]
+        names = [f"s{n}-{i}" for i in range(3)]
         offers = [
             (Match(name, event, score, tuple(names[: chance.randint(0, 3)])), now)
             for name, score in (("u", 0.5), ("v", 0.7))
@@ -335,7 +340,7 @@ def test_subscriptions_that_came_and_went_leave_nothing(window: str, diversify: 
         assert table.offer_many(offers) == plain.offer_many(offers)
         assert table.advance(now) == plain.advance(now)
         assert table.current("v", now) == plain.current("v", now)
-    matched = table.names.matched
+    matched = table.tables.matched
     assert len(matched.names) < 600
     assert matched.generation > 2
     twin = TableFeeds()
@@ -345,7 +350,7 @@ def test_subscriptions_that_came_and_went_leave_nothing(window: str, diversify: 
 
 
 @pytest.mark.parametrize("diversify", ["none", "maxmin", "own"])
-def test_policies_that_came_and_went_leave_nothing(diversify: str) -> None:
+def test_unused_policies_leave_nothing_behind(diversify: str) -> None:
     chosen = DivRank(distance=Own()) if diversify == "own" else diversify
     table = table_of({"v": Policy(window={"name": "periodic", "length": "1d"})})
     event = Event("e", {"a": 1}, published_at=1, sequence=1)
@@ -353,9 +358,9 @@ def test_policies_that_came_and_went_leave_nothing(diversify: str) -> None:
         policy = Policy(window={"name": "periodic", "length": f"{days}d"}, diversify=chosen)
         table.enrol(Subscriber("u", policy))
         table.offer_many([(Match("u", event, 0.5, ("s",)), Moment(event.published_us, 1))])
-    assert len(table.cohorts) == len(table.cohorts._known) == 2
-    assert len(table.cohorts._traits._made) == (diversify == "maxmin")
-    assert sum(len(ends._heap) for ends in table._ends.values()) <= 2
+    assert len(table.cohorts) == len(table.cohorts._numbers) == 2
+    assert len(table.cohorts._features._tables) == (diversify == "maxmin")
+    assert sum(len(deadlines._heap) for deadlines in table._deadlines.values()) <= 2
     fresh = table_of({"v": Policy(window={"name": "periodic", "length": "1d"}), "u": policy})
     fresh.offer_many([(Match("u", event, 0.5, ("s",)), Moment(event.published_us, 1))])
     assert table.snapshot() == fresh.snapshot()
@@ -373,12 +378,14 @@ def test_policies_that_came_and_went_leave_nothing(diversify: str) -> None:
 
 @settings(max_examples=60)
 @given(data=st.data())
-def test_whoever_comes_goes_and_changes_gets_what_the_plain_form_gives(data: st.DataObject) -> None:
+def test_changing_subscribers_get_what_plain_feeds_deliver(
+    data: st.DataObject,
+) -> None:
     window = WINDOWS[data.draw(st.sampled_from(sorted(WINDOWS)))]
-    some = data.draw(st.lists(policies(window, plain_or_diverse), min_size=2, max_size=3))
+    forms = data.draw(st.lists(policies(window, plain_or_diverse), min_size=2, max_size=3))
     table, plain = TableFeeds(), PlainFeeds()
     for step in data.draw(streams("uvw")):
-        name, policy = data.draw(st.sampled_from("uvw")), data.draw(st.sampled_from(some))
+        name, policy = data.draw(st.sampled_from("uvw")), data.draw(st.sampled_from(forms))
         if name in plain and data.draw(st.booleans()):
             table.drop(name)
             plain.drop(name)
@@ -388,37 +395,37 @@ def test_whoever_comes_goes_and_changes_gets_what_the_plain_form_gives(data: st.
         offers = step.offers(plain)
         assert table.offer_many(offers) == plain.offer_many(offers)
         assert table.advance(step.now) == plain.advance(step.now)
-        there = {table.number(each) for each in "uvw" if each in table}
-        used = {int(table.names.subscribers.cohort[each]) for each in there}
+        numbers = {table.number(name) for name in "uvw" if name in table}
+        used = {int(table.tables.subscribers.cohort[number]) for number in numbers}
         assert len(table.cohorts) == len(used)
-        assert sum(map(len, table.cohorts)) == len(there)
-        assert all(len(table.cohorts[each]) for each in used)
+        assert sum(map(len, table.cohorts)) == len(numbers)
+        assert all(len(table.cohorts[cohort]) for cohort in used)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=12))
-def test_equal_policies_of_their_own_objects_are_one_cohort(wanted: list[tuple[int, int]]) -> None:
-    """Many enrolled at once are those who were enrolled one by one."""
+def test_equal_policies_share_one_cohort(drawn: list[tuple[int, int]]) -> None:
+    """Enrolling many at once is like enrolling them one by one."""
     many, one = TableFeeds(), TableFeeds()
-    policies = [Policy(k=k) for _, k in wanted] + [Policy(k=2)]
-    seats = np.array([min(at, len(policies) - 1) for at, _ in wanted], np.int32)
-    names = [f"u{n}" for n in range(len(wanted))]
-    many.enrol_many(names, policies[: max(seats, default=-1) + 1], seats)
-    for name, seat in zip(names, seats.tolist(), strict=True):
-        one.enrol(Subscriber(name, policies[seat]))
+    policies = [Policy(k=k) for _, k in drawn] + [Policy(k=2)]
+    indexes = np.array([min(i, len(policies) - 1) for i, _ in drawn], np.int32)
+    names = [f"u{n}" for n in range(len(drawn))]
+    many.enrol_many(names, policies[: max(indexes, default=-1) + 1], indexes)
+    for name, index in zip(names, indexes.tolist(), strict=True):
+        one.enrol(Subscriber(name, policies[index]))
     assert many.snapshot() == one.snapshot()
-    assert len({each.policy.k for each in many.cohorts}) == len(many.cohorts)
+    assert len({cohort.policy.k for cohort in many.cohorts}) == len(many.cohorts)
 
 
-def test_many_policies_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many objects equal policies are, a cohort takes all of its subscribers at once."""
+def test_a_cohort_enrols_all_of_its_subscribers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if equal policies are many different objects."""
     calls = []
-    enrol = Cohort.enrol_many
+    enrol = RankedCohort.enrol_many
 
-    def watched(cohort: Cohort, numbers: Any, names: Any) -> Any:
+    def watched(cohort: RankedCohort, numbers: Any, names: Any) -> Any:
         calls.append(len(numbers))
         return enrol(cohort, numbers, names)
 
-    monkeypatch.setattr(Cohort, "enrol_many", watched)
+    monkeypatch.setattr(RankedCohort, "enrol_many", watched)
     policies = [Policy(k=1 + n % 2) for n in range(500)]
     table = TableFeeds()
     table.enrol_many([f"u{n}" for n in range(500)], policies, np.arange(500, dtype=np.int32))

@@ -1,4 +1,4 @@
-"""Matched subscriptions as handles: one, none or several, and room that is found again."""
+"""Handles of matched subscriptions: one, none or several; unused sets are reclaimed."""
 
 from itertools import pairwise
 
@@ -18,23 +18,23 @@ def no_copy(_: Int32s, __: Int32s, used: int) -> int:
 
 
 def handles_of(table: MatchedSets, wanted: list[tuple[str, ...]]) -> Int32s:
-    members = [table.number(each) for some in wanted for each in some]
-    starts = np.cumsum([0, *(len(some) for some in wanted)])
+    members = [table.number(name) for names in wanted for name in names]
+    starts = np.cumsum([0, *(len(names) for names in wanted)])
     return table.handles(starts, np.array(members, np.int32), no_copy)
 
 
 @given(sets)
-def test_a_handle_stands_for_its_set(wanted: list[tuple[str, ...]]) -> None:
+def test_a_handle_refers_to_its_set(wanted: list[tuple[str, ...]]) -> None:
     table = MatchedSets()
     handles = handles_of(table, wanted)
-    in_order = [tuple(sorted(each)) for each in wanted]
+    in_order = [tuple(sorted(names)) for names in wanted]
     assert [table.ids(handle) for handle in handles.tolist()] == in_order
     starts, members = table.flat(handles)
     runs = [members[a:b].tolist() for a, b in pairwise(starts)]
-    assert [tuple(table.names[each] for each in run) for run in runs] == wanted
+    assert [tuple(table.names[number] for number in run) for run in runs] == wanted
 
 
-def test_one_and_none_take_no_room() -> None:
+def test_single_subscriptions_and_none_take_no_room() -> None:
     table = MatchedSets()
     for _ in range(10_000):
         handles = handles_of(table, [("a",), (), ("b",)])
@@ -42,7 +42,7 @@ def test_one_and_none_take_no_room() -> None:
     assert table.generation == 0
 
 
-def test_sets_that_nobody_uses_make_room() -> None:
+def test_unused_sets_are_reclaimed() -> None:
     table = MatchedSets()
     for _ in range(1000):
         [handle] = handles_of(table, [("a", "b", "c")]).tolist()
@@ -51,12 +51,12 @@ def test_sets_that_nobody_uses_make_room() -> None:
     assert -handle < 256
 
 
-def test_numbers_that_nobody_uses_are_given_again() -> None:
+def test_unused_numbers_are_reused() -> None:
     table = MatchedSets()
     held = used = table.hold("held")
     for turn in range(3000):
         if table.crowded:
-            table.keep([np.array([held, used], np.int32)])
+            table.free_unused([np.array([held, used], np.int32)])
             assert table.number(f"s{turn - 1}") == used
         used = table.number(f"s{turn}")
     assert len(table.names) <= 257
@@ -64,23 +64,23 @@ def test_numbers_that_nobody_uses_are_given_again() -> None:
     assert table.ids(held) == ("held",)
     assert table.number("held") == held
     table.let_go(held)
-    table.keep([])
+    table.free_unused([])
     assert {*table.names} == {""}
     assert table.number("held") in range(257)
 
 
-def test_a_number_is_held_as_often_as_somebody_holds_it() -> None:
+def test_a_number_is_freed_after_as_many_releases_as_holds() -> None:
     table = MatchedSets()
     number = table.hold("s")
     assert table.hold("s") == number
     for left in (1, 0):
         table.let_go(number)
-        table.keep([])
+        table.free_unused([])
         assert (table.names == ["s"]) == (left > 0)
 
 
-def test_a_large_batch_gets_the_room_it_needs() -> None:
+def test_the_pool_grows_for_a_large_batch() -> None:
     table = MatchedSets()
-    wanted = [tuple(f"s{number}-{each}" for each in range(5)) for number in range(500)]
+    wanted = [tuple(f"s{number}-{i}" for i in range(5)) for number in range(500)]
     handles = handles_of(table, wanted)
     assert [table.ids(handle) for handle in handles.tolist()] == wanted

@@ -1,4 +1,4 @@
-"""Snapshots of engines that are damaged or hostile: refused, or restored and driven; never more."""
+"""Damaged or hostile snapshots are refused, or restored to an engine that works."""
 
 import json
 from base64 import b64decode, b64encode
@@ -53,7 +53,7 @@ EVENTS = [event(number) for number in range(60)]
 
 @cache
 def base(kind: str, number: int) -> str:
-    """Return the snapshot of an engine in which some subscribers have a policy."""
+    """Return the snapshot of an engine whose subscribers have one of the policies."""
     engine = Engine(lateness="2s", feeds=kind)
     for name in "abc":
         engine.subscribe(Subscriber(name, Policy(**POLICIES[number])))
@@ -65,7 +65,7 @@ def base(kind: str, number: int) -> str:
 
 
 def drive(state: Any) -> list[Any]:
-    """Restore a snapshot and go on with the stream; return what is delivered."""
+    """Restore a snapshot and continue the stream; return the deliveries."""
     engine = Engine()
     before = engine.snapshot()
     try:
@@ -73,59 +73,59 @@ def drive(state: Any) -> list[Any]:
     except TidingsError:
         assert engine.snapshot() == before, "a restore that failed changed the engine"
         raise
-    found = engine.publish_many(EVENTS[30:50])
-    found += [each for name in "abc" for each in engine.feed(name)]
+    deliveries = engine.publish_many(EVENTS[30:50])
+    deliveries += [delivery for name in "abc" for delivery in engine.feed(name)]
     engine.restore(json.loads(json.dumps(engine.snapshot())))
-    found += engine.publish_many(EVENTS[50:]) + engine.advance(10**6)
+    deliveries += engine.publish_many(EVENTS[50:]) + engine.advance(10**6)
     engine.snapshot()
-    return [each.to_dict() for each in found]
+    return [delivery.to_dict() for delivery in deliveries]
 
 
 @cache
-def undisturbed(kind: str, number: int) -> list[Any]:
+def undamaged(kind: str, number: int) -> list[Any]:
     return drive(json.loads(base(kind, number)))
 
 
-class Place(NamedTuple):
-    """Which snapshot is damaged."""
+class SnapshotCase(NamedTuple):
+    """The snapshot that is damaged."""
 
     kind: str
     number: int
 
 
-def chosen(rng: Random) -> Place:
-    return Place(rng.choice([*FEEDS]), rng.randrange(len(POLICIES)))
+def chosen(rng: Random) -> SnapshotCase:
+    return SnapshotCase(rng.choice([*FEEDS]), rng.randrange(len(POLICIES)))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled() -> None:
-    """Compile all kernels before children are made."""
+    """Compile all kernels before child processes are started."""
     for number in range(len(POLICIES)):
-        undisturbed("table", number)
+        undamaged("table", number)
 
 
 def flip_feeds(rng: Random) -> None:
-    place = chosen(rng)
-    state = json.loads(base(*place))
+    case = chosen(rng)
+    state = json.loads(base(*case))
     whole = flipped(rng, b64decode(state["feeds"]["state"]))
     state["feeds"]["state"] = b64encode(whole).decode()
-    assert drive(sealed_again(state)) == undisturbed(*place), "another answer"
+    assert drive(sealed_again(state)) == undamaged(*case), "another answer"
 
 
 def flip_text(rng: Random) -> None:
-    place = chosen(rng)
+    case = chosen(rng)
     try:
-        state = json.loads(flipped(rng, base(*place).encode()))
+        state = json.loads(flipped(rng, base(*case).encode()))
     except ValueError:
         return
-    assert drive(state) == undisturbed(*place), "another answer"
+    assert drive(state) == undamaged(*case), "another answer"
 
 
 def sealed_again(state: Any) -> Any:
-    """Return a state with a right checksum, if it still has what a checksum is made of."""
+    """Return a state with a correct checksum, if one can still be computed."""
     if not isinstance(state, dict):
         return state
-    fields = {name: each for name, each in state.items() if name not in ("version", "checksum")}
+    fields = {name: value for name, value in state.items() if name not in ("version", "checksum")}
     try:
         return sealed(fields)
     except (KeyError, TypeError, ValueError, RecursionError):
@@ -137,10 +137,10 @@ def hostile_fields(rng: Random) -> None:
 
 
 def hostile_feeds(rng: Random) -> None:
-    place = chosen(rng)
-    state = json.loads(base(*place))
+    case = chosen(rng)
+    state = json.loads(base(*case))
     header, columns = FRAME.unpack(b64decode(state["feeds"]["state"]))
-    if place.kind == "plain" or rng.random() < 0.2:
+    if case.kind == "plain" or rng.random() < 0.2:
         header = hostile_json(rng, header)
     else:
         columns = hostile_columns(rng, columns)
@@ -153,20 +153,20 @@ def hostile_feeds(rng: Random) -> None:
 
 
 @MARKED
-def test_a_bit_of_the_feeds_flips() -> None:
+def test_flipped_bits_in_the_feeds() -> None:
     run_cases("flip_feeds", flip_feeds, cases(150))
 
 
 @MARKED
-def test_a_bit_of_the_text_flips() -> None:
+def test_flipped_bits_in_the_text() -> None:
     run_cases("flip_text", flip_text, cases(150))
 
 
 @MARKED
-def test_fields_of_a_snapshot_are_hostile() -> None:
+def test_hostile_fields() -> None:
     run_cases("hostile_fields", hostile_fields, cases(200))
 
 
 @MARKED
-def test_columns_of_a_snapshot_are_hostile() -> None:
+def test_hostile_columns() -> None:
     run_cases("hostile_feeds", hostile_feeds, cases(400))

@@ -12,7 +12,7 @@ from tests.spark.match_stage.match_batches import parcel, rows
 
 from tidings.feed.columnar import ranked_cohort
 from tidings.feed.columnar.feeds import TableFeeds
-from tidings.feed.columnar.kernels import layout as at
+from tidings.feed.columnar.kernels import layout
 from tidings.model.records import Event, Match
 from tidings.model.values import format_time
 from tidings.policy import Policy, Subscriber
@@ -29,10 +29,10 @@ def test_columns_say_what_the_objects_say(data: st.DataObject) -> None:
     enrolled(table, {name: data.draw(policies(window, plain_or_diverse)) for name in "uvw"})
     stream = data.draw(streams("uvw"))
     made = table.offer_matches(*offers_of(table, stream))
-    assert outcomes.delivered(made, table.names) == outcomes.plainly_delivered(made.objects())
+    assert outcomes.delivered(made, table.tables) == outcomes.plainly_delivered(made.objects())
     if stream:
-        due = table.advance_rows(stream[-1].now)
-        assert outcomes.delivered(due, table.names) == outcomes.plainly_delivered(due.objects())
+        due = table.advance_columns(stream[-1].now)
+        assert outcomes.delivered(due, table.tables) == outcomes.plainly_delivered(due.objects())
 
 
 def test_a_mean_score_does_not_depend_on_the_order() -> None:
@@ -60,13 +60,13 @@ def passes(monkeypatch: pytest.MonkeyPatch, hot: int) -> tuple[int, int, Any]:
     people = {f"u{n}": Subscriber(f"u{n}", Policy(k=2, window=window)) for n in range(2000)}
     people["hot"] = Subscriber("hot", Policy(k=2, window=window))
     calls: list[int] = []
-    kernel = ranked_cohort.KERNELS[at.SLIDING]
+    kernel = ranked_cohort.KERNELS[layout.SLIDING]
 
     def counted(world: Any, sink: Any, offers: Any) -> None:
         calls.append(len(offers[0]))
         kernel(world, sink, offers)
 
-    monkeypatch.setitem(ranked_cohort.KERNELS, at.SLIDING, counted)
+    monkeypatch.setitem(ranked_cohort.KERNELS, layout.SLIDING, counted)
     bucket = Bucket(people)
     made, tick = crowd(2000, hot)
     found = bucket.run([made], [tick])

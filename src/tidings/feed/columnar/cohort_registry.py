@@ -1,4 +1,4 @@
-"""All cohorts of a table: one for each policy that somebody has."""
+"""The cohorts of a table: one for each policy in use."""
 
 import json
 from collections.abc import Iterator
@@ -9,103 +9,103 @@ from tidings.diversify.event_tokens import has_kernel
 from tidings.diversify.optimal import Optimal
 from tidings.errors import InvalidPolicy
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
-from tidings.feed.columnar.event_features import AllTraits
-from tidings.feed.columnar.python_cohort import ObjectCohort
-from tidings.feed.columnar.ranked_cohort import Cohort, Sink
-from tidings.feed.policy_key import kept, unregistered
+from tidings.feed.columnar.event_features import FeatureCache
+from tidings.feed.columnar.event_table import EventTable
+from tidings.feed.columnar.python_cohort import PythonCohort
+from tidings.feed.columnar.ranked_cohort import DeliveryBuffer, RankedCohort
+from tidings.feed.policy_key import feed_form, unregistered
 from tidings.policy import Policy, most_held
 from tidings.score import DECAYS
 from tidings.window import WINDOWS
 
-_OURS: Final = frozenset({*DECAYS.values(), *WINDOWS.values(), *DIVERSIFIERS.values()})
-AnyCohort = Cohort | DiverseCohort | ObjectCohort
+_REGISTERED: Final = frozenset({*DECAYS.values(), *WINDOWS.values(), *DIVERSIFIERS.values()})
+AnyCohort = RankedCohort | DiverseCohort | PythonCohort
 
 
-class Cohorts:
-    """Cohorts by number, in the order in which they were made.
+class CohortRegistry:
+    """Cohorts by number, in the order in which they were created.
 
-    One that its last subscriber has left is gone, with all that it took; no number is given again.
+    A cohort is deleted when its last subscriber leaves; numbers are not reused.
     """
 
-    def __init__(self) -> None:
-        self._sink, self._traits = Sink(), AllTraits()
-        self._made: dict[int, AnyCohort] = {}
-        self._known: dict[str, int] = {}
+    def __init__(self, events: EventTable) -> None:
+        self._events, self._buffer, self._features = events, DeliveryBuffer(), FeatureCache()
+        self._cohorts: dict[int, AnyCohort] = {}
+        self._numbers: dict[str, int] = {}
         self._latest: tuple[Policy | None, int] = (None, -1)
         self._next = 0
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._cohorts)
 
     def __iter__(self) -> Iterator[AnyCohort]:
-        return iter(self._made.values())
+        return iter(self._cohorts.values())
 
     def __getitem__(self, number: int) -> AnyCohort:
-        return self._made[number]
+        return self._cohorts[number]
 
     def number(self, policy: Policy) -> int:
-        """Give the number of the cohort with this policy; it is made where there is none."""
+        """Return the number of the cohort of a policy, which is created if there is none."""
         if policy is self._latest[0]:
             return self._latest[1]
         key = _key(policy)
-        if key not in self._known:
-            self._made[self._next] = self._new(policy)
-            self._known[key] = self._next
+        if key not in self._numbers:
+            self._cohorts[self._next] = self._new(policy)
+            self._numbers[key] = self._next
             self._next += 1
-        self._latest = (policy, self._known[key])
-        return self._known[key]
+        self._latest = (policy, self._numbers[key])
+        return self._numbers[key]
 
     def leave(self, number: int, row: int) -> bool:
-        """Give a row back; tell whether the cohort is gone with it."""
-        self._made[number].drop(row)
+        """Drop a row; return whether the cohort was deleted with it."""
+        self._cohorts[number].drop(row)
         return self.discard(number)
 
     def discard(self, number: int) -> bool:
-        """Forget a cohort that nobody is in, if there is one; tell whether there was."""
-        cohort = self._made.get(number)
+        """Delete a cohort if it exists and is empty; return whether it was deleted."""
+        cohort = self._cohorts.get(number)
         if cohort is None or len(cohort):
             return False
-        del self._made[number], self._known[_key(cohort.policy)]
+        del self._cohorts[number], self._numbers[_key(cohort.policy)]
         self._latest = (None, -1)
         return True
 
     def numbers(self) -> list[int]:
         """Return the numbers of all cohorts."""
-        return list(self._made)
+        return list(self._cohorts)
 
-    def objects(self) -> Iterator[ObjectCohort]:
-        """Give those whose windows are objects."""
-        return (each for each in self if isinstance(each, ObjectCohort))
+    def objects(self) -> Iterator[PythonCohort]:
+        """Return the cohorts whose windows are objects."""
+        return (cohort for cohort in self if isinstance(cohort, PythonCohort))
 
-    def arrays(self) -> Iterator[Cohort | DiverseCohort]:
-        """Give those whose windows are arrays."""
-        return (each for each in self if not isinstance(each, ObjectCohort))
+    def arrays(self) -> Iterator[RankedCohort | DiverseCohort]:
+        """Return the cohorts whose windows are arrays."""
+        return (cohort for cohort in self if not isinstance(cohort, PythonCohort))
 
     def _new(self, policy: Policy) -> AnyCohort:
-        if not compiled(policy):
-            return ObjectCohort(policy)
+        if not has_kernels(policy):
+            return PythonCohort(policy)
         if policy.diversify.name == "none":
-            return Cohort(policy, self._sink)
-        return DiverseCohort(policy, self._traits)
+            return RankedCohort(policy, self._buffer, self._events)
+        return DiverseCohort(policy, self._features, self._events)
 
 
-def compiled(policy: Policy) -> bool:
-    """Tell whether kernels know all parts of a policy, and can choose from any window of it."""
+def has_kernels(policy: Policy) -> bool:
+    """Return whether kernels can run all parts of a policy on any window that it allows."""
     kinds = {type(policy.decay), type(policy.window), type(policy.diversify)}
-    if not kinds <= _OURS:
+    if not kinds <= _REGISTERED:
         return False
     if isinstance(policy.diversify, Optimal) and policy.window.name != "history":
-        # How many sets there are is then known before the first choice.
-        return most_held(policy.window, policy.k) is not None and has_kernel(
-            policy.diversify.distance
-        )
+        # The number of sets must be bounded before the first choice.
+        bounded = most_held(policy.window, policy.k) is not None
+        return bounded and has_kernel(policy.diversify.distance)
     return policy.diversify.name == "none" or has_kernel(policy.diversify.distance)
 
 
 def _key(policy: Policy) -> str:
-    # Different classes of somebody's own may have the same name.
-    foreign = [id(each) for each in unregistered(policy)]
+    # Different user-defined classes may have the same name.
+    user_defined = [id(part) for part in unregistered(policy)]
     try:
-        return json.dumps([kept(policy), foreign], sort_keys=True)
+        return json.dumps([feed_form(policy), user_defined], sort_keys=True)
     except (TypeError, ValueError) as error:
         raise InvalidPolicy(f"the policy has no JSON form: {error}") from None

@@ -1,4 +1,4 @@
-"""When periods and steps end: rows by end, so that time touches only those that are due."""
+"""Ends of periods and steps, sorted, so that the clock touches only the rows that are due."""
 
 from heapq import heapify, heappop, heappush
 
@@ -7,32 +7,32 @@ import numpy as np
 from tidings.compiled.array_types import Int64s
 
 
-class Ends:
-    """Rows of cohorts by the end that they wait for.
+class Deadlines:
+    """Rows of cohorts by the end that they wait for, on one axis.
 
-    Ends are aligned, so they are few. A row whose end has changed since stays here until then; the
-    kernel looks at its own end.
+    Ends are aligned, so few are different, and the heap holds one entry for each end and cohort. A
+    row whose end has changed since stays in the old place as well; the kernel compares its end.
     """
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int]] = []
         self._rows: dict[int, dict[int, list[Int64s]]] = {}
-        self._stale = 0  # in the heap, of cohorts that are gone
+        self._stale = 0  # heap entries of cohorts that are gone
 
     def add(self, cohort: int, ends: Int64s) -> None:
-        """Note ends that were set, as rows of (row, end)."""
-        mine = self._rows.setdefault(cohort, {})
+        """Add pairs of (row, end)."""
+        rows_by_end = self._rows.setdefault(cohort, {})
         for end in np.unique(ends[:, 1]).tolist():
-            if end not in mine:
-                mine[end] = []
+            if end not in rows_by_end:
+                rows_by_end[end] = []
                 heappush(self._heap, (end, cohort))
-            mine[end].append(ends[ends[:, 1] == end, 0])
+            rows_by_end[end].append(ends[ends[:, 1] == end, 0])
 
     def forget(self, cohort: int) -> None:
-        """Forget all rows of a cohort, whose number is not given again; O(its ends), amortised."""
+        """Remove all rows of a cohort, whose number is not reused; O(its ends), amortised."""
         self._stale += len(self._rows.pop(cohort, ()))
         if 2 * self._stale > len(self._heap):
-            self._heap = [each for each in self._heap if each[1] in self._rows]
+            self._heap = [entry for entry in self._heap if entry[1] in self._rows]
             heapify(self._heap)
             self._stale = 0
 
@@ -44,10 +44,10 @@ class Ends:
             self._stale -= 1
         return self._heap[0][0] if self._heap else None
 
-    def due(self, now: int) -> dict[int, Int64s]:
-        """Give, and forget, the rows of each cohort whose end is not after `now`."""
-        found: dict[int, list[Int64s]] = {}
+    def pop_due(self, now: int) -> dict[int, Int64s]:
+        """Remove and return the rows of each cohort whose end is not after `now`."""
+        due: dict[int, list[Int64s]] = {}
         while (first := self.first) is not None and first <= now:
             end, cohort = heappop(self._heap)
-            found.setdefault(cohort, []).extend(self._rows[cohort].pop(end))
-        return {cohort: np.unique(np.concatenate(rows)) for cohort, rows in found.items()}
+            due.setdefault(cohort, []).extend(self._rows[cohort].pop(end))
+        return {cohort: np.unique(np.concatenate(rows)) for cohort, rows in due.items()}

@@ -1,7 +1,7 @@
-"""Cohorts whose policy diversifies, in arrays: all matches of a window, and what was chosen last.
+"""All subscribers with one policy that diversifies: their windows in one set of arrays.
 
-Nothing is pruned, since a lower rank may win by its distance. What choosing needs of an event is
-there once for all subscribers.
+A cohort keeps all matches of its windows, because one of low rank may win by its distance; and the
+last choice, where the next one can start from it. Features of events are shared by all cohorts.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,84 +13,112 @@ import numpy.typing as npt
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.diversify.memory_limits import DENSE, check_dense, is_dense
-from tidings.feed.columnar import policy_codes as plans
-from tidings.feed.columnar.delivery_batch import Part
-from tidings.feed.columnar.event_features import AllTraits
+from tidings.feed.columnar import policy_codes as codes
+from tidings.feed.columnar.delivery_batch import CohortDeliveries
+from tidings.feed.columnar.event_features import FeatureCache
 from tidings.feed.columnar.event_table import EventTable
-from tidings.feed.columnar.kernels import diverse_layout as seats
-from tidings.feed.columnar.kernels import layout as at
-from tidings.feed.columnar.kernels.diverse_history import better_many_diverse, peek
-from tidings.feed.columnar.kernels.diverse_periodic import advance_many_diverse, group_many_diverse
-from tidings.feed.columnar.kernels.diverse_sliding import slide_many_diverse
-from tidings.feed.columnar.ranked_cohort import Found, Sink, drive, longer, spread, taken
-from tidings.model.values import rounded
+from tidings.feed.columnar.kernels import layout
+from tidings.feed.columnar.kernels.compaction import (
+    compact_diverse,
+    copy_diverse_sets,
+    mark_diverse,
+    release_diverse_row,
+)
+from tidings.feed.columnar.kernels.diverse_history import PARTIALS, offer_diverse_history, peek
+from tidings.feed.columnar.kernels.diverse_periodic import advance_diverse, offer_diverse_periodic
+from tidings.feed.columnar.kernels.diverse_sliding import offer_diverse_sliding
+from tidings.feed.columnar.kernels.layout import (
+    CHOSEN,
+    END,
+    HELD,
+    LAST,
+    NEVER,
+    SLAB,
+    SLAB_CLASS,
+    AxisRange,
+    DiverseBuffer,
+    DiverseWindows,
+    EventColumns,
+    LastChoice,
+    Offers,
+    Output,
+    Scratch,
+)
+from tidings.feed.columnar.ranked_cohort import (
+    CohortOutput,
+    DeliveryBuffer,
+    concatenated_ranges,
+    lengthened,
+    run_kernel,
+    take_last,
+)
 from tidings.policy import Policy
+from tidings.window import Moment
 
-COUNTERS: Final = [seats.SEEN, seats.SENT, seats.END, seats.HELD]
-EMPTY: Final = (0, 0, at.NEVER, 0, -1, 0, -1, 0)
-POOLS: Final = {"slot": np.int32, "handle": np.int32, "score": np.float64, "born": np.int64}
-KERNELS: Final[dict[int, Callable[..., None]]] = {
-    at.SLIDING: slide_many_diverse,
-    at.CONTINUOUS: slide_many_diverse,
-    at.BEST: slide_many_diverse,
-    at.PERIODIC: group_many_diverse,
-    at.JUMPING: group_many_diverse,
-    at.HISTORY: better_many_diverse,
+COUNTERS: Final = [layout.SEEN, layout.SENT, layout.END, layout.HELD]
+"""The columns of `head` that a snapshot keeps."""
+EMPTY_ROW: Final = (0, 0, NEVER, 0, 0, -1, -1, 0)
+POOLS: Final = {"mark": np.int64, "score": np.float64, "handle": np.int32, "slot": np.int32}
+"""The columns of a window. `slot` is the last to grow, because kernels go by its length."""
+KERNELS: Final[dict[int, Callable[[DiverseWindows, Output, Offers], None]]] = {
+    layout.SLIDING: offer_diverse_sliding,
+    layout.CONTINUOUS: offer_diverse_sliding,
+    layout.BEST: offer_diverse_sliding,
+    layout.PERIODIC: offer_diverse_periodic,
+    layout.JUMPING: offer_diverse_periodic,
+    layout.HISTORY: offer_diverse_history,
 }
-_FIRST: Final = 16
-_NARROW: Final = 4
-_SQUARE: Final = 256
-"""Up to so many members of a history, all distances are written down."""
-_FEW: Final = 64
-"""Up to this k, each row has room for k kept choices; else for as many as its slab has places."""
-RULES: Final = {
-    "divrank": seats.NEAREST,
-    "maxmin": seats.LEAST,
-    "maxsum": seats.SUM,
-    "maxavg": seats.MEAN,
-    "disc": seats.COUNTED,
-    "maxdivrel": seats.RELEVANT,
-    "maxdivrel-lsh": seats.VOTES,
-    "optimal": seats.OPTIMAL,
-}
+_FIRST_SIZE: Final = 16
+_SMALLEST_SLAB: Final = 4
+_MATRIX: Final = 256
+"""The largest history whose distances are all stored."""
 
 
-class Choice(NamedTuple):
-    """What is chosen, in order of choice: places and fresh ranks."""
+class ChosenPlaces(NamedTuple):
+    """Chosen places of a window and their fresh ranks, in the order of choice."""
 
     places: Int64s
     ranks: Float64s
 
 
-class DiverseCohort:
-    """Windows of one policy with a diversifier, in arrays."""
+class RangeSize(NamedTuple):
+    """The times of the oldest and newest match of a range, and how many matches it holds."""
 
-    def __init__(self, policy: Policy, traits: AllTraits) -> None:
-        self.policy, self.plan, self.decay = policy, plans.numbers(policy), plans.decay(policy)
-        self.waits_for, self.chooser = plans.waits_for(self.plan), _chooser(policy, self.plan)
-        voted = self.chooser[seats.RULE] == seats.VOTES
-        measured = self.plan[at.WINDOW] == at.HISTORY or not voted
-        self.traits = traits.of(policy.diversify, bool(measured))
-        self._dense = is_dense(policy.diversify) and self.plan[at.WINDOW] != at.HISTORY
-        sizes = self._sizes()
-        self.room = np.stack([sizes, np.full(len(sizes), -1)], axis=1)
-        self.used = np.zeros(1, np.int64)
-        self.head, self.numbers = np.zeros((0, seats.HEAD_WIDTH), np.int64), np.zeros(0, np.int32)
-        self.slot, self.handle, self.score, self.born = (
+    oldest_us: int
+    newest_us: int
+    held: int
+
+
+class DiverseCohort:
+    """Windows of one policy with a diversifier, in arrays; see `kernels.layout`."""
+
+    def __init__(self, policy: Policy, features: FeatureCache, events: EventTable) -> None:
+        self.policy, self.events = policy, events
+        self.codes, self.decay = codes.policy_codes(policy), codes.decay_codes(policy)
+        self.diversity = codes.diversity_codes(policy, self.codes)
+        self.step_axis = codes.step_axis(self.codes)
+        votes = self.diversity.rule == layout.VOTES
+        history = self.codes.window == layout.HISTORY
+        self.features = features.table(policy.diversify, history or not votes)
+        self._dense = is_dense(policy.diversify) and not history
+        self.slabs = codes.new_slabs(self._slab_sizes())
+        self.head = np.zeros((0, layout.DIVERSE_WIDTH), np.int64)
+        self.subscriber = np.zeros(0, np.int32)
+        self.mark, self.score, self.handle, self.slot = (
             np.zeros(0, kind) for kind in POOLS.values()
         )
-        keeps = self.chooser[seats.KEEPS] != 0
-        self.votes, self._voted = np.zeros(0, np.int32), bool(keeps and voted)
-        self._width = int(self.chooser[seats.KEEPS]) if keeps and not voted else 0
-        self.places, self.worths = np.zeros(0, np.int32), np.zeros(0)
-        self.events, self._sink = EventTable(), Sink()
+        keeps = self.diversity.kept_width != 0
+        self.votes, self._keeps_votes = np.zeros(0, np.int32), keeps and votes
+        self._width = self.diversity.kept_width if keeps and not votes else 0
+        self.kept_place, self.kept_value = np.zeros(0, np.int32), np.zeros(0)
+        self._buffer = DeliveryBuffer()
         self._free: list[int] = []
-        self._asleep = np.zeros(0, np.bool_)
-        self._bench = self._made_bench(_FIRST)
+        self._without_features = np.zeros(0, np.bool_)
+        self._scratch = self._new_scratch(_FIRST_SIZE)
 
-    def _sizes(self) -> list[int]:
-        """Return the sizes of slabs; one is that beyond which pairs are too many to compare."""
-        sizes = plans.ladder(plans.longest(self.plan), _NARROW)
+    def _slab_sizes(self) -> list[int]:
+        """Return the sizes of slabs; one of them is the limit for comparing all pairs."""
+        sizes = codes.size_classes(codes.longest(self.codes), _SMALLEST_SLAB)
         if self._dense and DENSE not in sizes and sizes[-1] > DENSE:
             sizes = sorted([*sizes, DENSE])
         return sizes
@@ -99,223 +127,232 @@ class DiverseCohort:
         return len(self.head) - len(self._free)
 
     @property
-    def seats(self) -> tuple[Any, ...]:
-        """The windows as the kernels take them."""
-        pools = (self.slot, self.handle, self.score, self.born)
-        return (self.head, *pools, self.room, self.used)
+    def buffer(self) -> DiverseBuffer:
+        """The matches of all windows as the kernels take them."""
+        return DiverseBuffer(self.head, self.slot, self.handle, self.score, self.mark, self.slabs)
 
     @property
     def nbytes(self) -> int:
-        """The bytes that the arrays of the windows hold; those of events are not among them."""
-        kept = (self.places, self.worths, self.votes, self.numbers)
-        return sum(each.nbytes for each in (*self.seats, *kept))
+        """The bytes that the arrays of the windows hold, without the features of events."""
+        kept = (self.kept_place, self.kept_value, self.votes, self.subscriber)
+        pools = (getattr(self, name) for name in POOLS)
+        return sum(array.nbytes for array in (self.head, *pools, *self.slabs, *kept))
 
-    def _world(self) -> tuple[Any, ...]:
-        events = (self.events.us, self.events.sequence, self.traits.names)
-        kept, plan = (self.places, self.worths, self.votes), (self.plan, self.decay, self.chooser)
-        return (self.seats, kept, events, self.traits.measures, plan, self._bench)
+    @property
+    def windows(self) -> DiverseWindows:
+        """The arrays as the kernels take them."""
+        events = self.events
+        return DiverseWindows(
+            self.buffer,
+            LastChoice(self.kept_place, self.kept_value, self.votes),
+            EventColumns(events.us, events.sequence, self.features.id_order),
+            self.features.columns,
+            self.codes,
+            self.decay,
+            self.diversity,
+            self._scratch,
+        )
 
-    def _made_bench(self, size: int) -> tuple[Any, ...]:
-        side = min(size, _SQUARE) if self.plan[at.WINDOW] == at.HISTORY else 0
-        floats, ints = (np.zeros(size), np.zeros(size)), (np.zeros(size, np.int64),) * 2
-        chosen, worths = np.zeros(size + 1, np.int32), np.zeros(size + 1)
-        room = (np.zeros((5, PARTS)), np.zeros((side, side)))
-        winners = np.zeros(self.traits.bands.shape[1], np.int64)
-        return (*floats, ints[0], ints[1].copy(), chosen, worths, *room, winners)
+    def _new_scratch(self, size: int) -> Scratch:
+        side = min(size, _MATRIX) if self.codes.window == layout.HISTORY else 0
+        return Scratch(
+            rank=np.zeros(size),
+            link=np.zeros(size),
+            features=np.zeros(size, np.int64),
+            linked=np.zeros(size, np.int64),
+            chosen=np.zeros(size + 1, np.int32),
+            value=np.zeros(size + 1),
+            partials=np.zeros((PARTIALS, PARTS)),
+            distances=np.zeros((side, side)),
+            winners=np.zeros(self.features.bands.shape[1], np.int64),
+        )
 
     def enrol(self, number: int, name: str) -> int:
-        """Give the row of a new, empty window for a subscriber's number."""
+        """Return the row of a new, empty window for a subscriber's number."""
         return int(self.enrol_many(np.array([number]), [name])[0])
 
     def enrol_many(self, numbers: Int64s, _: Sequence[str]) -> Int32s:
-        """Give the rows of new, empty windows."""
+        """Return the rows of new, empty windows."""
         if len(self._free) < len(numbers):
-            self._add_rows(max(len(numbers), _FIRST, len(self.head) // 4))
-        rows = taken(self._free, len(numbers))
-        self.head[rows], self.numbers[rows] = EMPTY, numbers
+            self._add_rows(max(len(numbers), _FIRST_SIZE, len(self.head) // 4))
+        rows = take_last(self._free, len(numbers))
+        self.head[rows], self.subscriber[rows] = EMPTY_ROW, numbers
         return rows
 
     def _add_rows(self, more: int) -> None:
-        """Add free rows. The head, which says how many rows there are, grows last."""
+        """Add free rows; `head`, by whose length rows are counted, grows last."""
         old, size = len(self.head), len(self.head) + more
         free, width = range(size - 1, old - 1, -1), max(self._width, 0)
-        for name, each in (("numbers", 1), ("_asleep", 1), ("places", width), ("worths", width)):
-            if each:
-                setattr(self, name, longer(getattr(self, name), size * each))
-        self.head = longer(self.head, size)
-        self.head[old:] = EMPTY
+        widths = {"subscriber": 1, "_without_features": 1, "kept_place": width, "kept_value": width}
+        for name, cells in widths.items():
+            if cells:
+                setattr(self, name, lengthened(getattr(self, name), size * cells))
+        self.head = lengthened(self.head, size)
+        self.head[old:] = EMPTY_ROW
         self._free += free
 
     def drop(self, row: int) -> None:
-        """Give a row back."""
+        """Empty the window of a row, and free the row."""
         self.reset(row)
         self._free.append(row)
 
     def reset(self, row: int) -> None:
         """Empty the window of a row."""
-        seats.free_seat(self.seats, row)
-        self.head[row], self._asleep[row] = EMPTY, False
+        release_diverse_row(self.buffer, row)
+        self.head[row], self._without_features[row] = EMPTY_ROW, False
 
-    def offer(self, events: EventTable, offers: tuple[Any, ...]) -> Found:
-        """Offer matches, as rows, slots, scores, handles and numbers of the stream."""
-        self.events = events
-        self._wake(offers[0])
-        self.traits.note(events, offers[1])
-        many = KERNELS[int(self.plan[at.WINDOW])]
-        return self._drive(offers[0], lambda sink: many(self._world(), sink, offers))
+    def offer(self, offers: Offers) -> CohortOutput:
+        """Offer matches."""
+        self._add_missing_features(offers.row)
+        self.features.add(self.events, offers.slot)
+        kernel = KERNELS[self.codes.window]
+        return run_kernel(
+            self._buffer, offers.row, lambda output: kernel(self.windows, output, offers), self
+        )
 
-    def advance(self, events: EventTable, rows: Int32s, us: int, sequence: int) -> Found:
-        """Say to some rows that the stream has come to a moment."""
-        self.events = events
-        self._wake(rows)
-        many: Any = advance_many_diverse
-        return self._drive(rows, lambda sink: many(self._world(), sink, rows, us, sequence))
-
-    def _drive(self, rows: Int32s, run: Callable[..., None]) -> Found:
-        return drive(self._sink, rows, run, self)
+    def advance(self, rows: Int32s, now: Moment) -> CohortOutput:
+        """Move the clock of some rows to `now`."""
+        self._add_missing_features(rows)
+        return run_kernel(
+            self._buffer,
+            rows,
+            lambda output: advance_diverse(self.windows, output, rows, now),
+            self,
+        )
 
     def peek(
-        self, row: int, span: tuple[int, int], now_us: int, least: int
-    ) -> tuple[Choice, Int64s]:
-        """Choose from a span of the axis, and change nothing; none from fewer than `least`.
+        self, row: int, low: int, high: int, now_us: int, least: int
+    ) -> tuple[ChosenPlaces, RangeSize]:
+        """Choose from a range of the axis without changing the window.
 
-        Gives the choice, and the times of the oldest and newest of the span, and their count.
+        Nothing is chosen from fewer than `least` candidates.
         """
-        self._wake(np.array([row]))
-        found, whole = np.zeros(3, np.int64), (int(self.plan[at.AXIS]), *span)
-        size = peek(self._world(), row, whole, now_us, least, found)
-        places = self._bench[4][:size].astype(np.int64)
-        scores, times = self.window(row, 2)[places], self.events.us[self.window(row, 0)[places]]
-        fresh = [
+        self._add_missing_features(np.array([row]))
+        measured, within = np.zeros(3, np.int64), AxisRange(self.codes.axis, low, high)
+        size = peek(self.windows, row, within, now_us, least, measured)
+        places = self._scratch.chosen[:size].astype(np.int64)
+        scores = self.window(row, "score")[places]
+        times = self.events.us[self.window(row, "slot")[places]]
+        ranks = [
             self.policy.decay.fresh(score, us, now_us)
             for score, us in zip(scores.tolist(), times.tolist(), strict=True)
         ]
-        return Choice(places, np.array(fresh, np.float64)), found
+        return ChosenPlaces(places, np.array(ranks, np.float64)), RangeSize(*measured.tolist())
 
-    def window(self, row: int, column: int) -> npt.NDArray[Any]:
-        """Give a column of the places of a window: 0 slots, 1 handles, 2 scores, 3 born."""
-        base, grade = int(self.head[row, seats.BASE]), int(self.head[row, seats.GRADE])
-        size = int(self.room[grade, seats.CAP]) if grade >= 0 else 0
-        pool: npt.NDArray[Any] = self.seats[1 + column]
-        return pool[base : base + size]
+    def window(self, row: int, column: str) -> npt.NDArray[Any]:
+        """Return a column of the places of a window: slot, handle, score or mark."""
+        start, size_class = int(self.head[row, SLAB]), int(self.head[row, SLAB_CLASS])
+        size = int(self.slabs.capacity[size_class]) if size_class >= 0 else 0
+        pool: npt.NDArray[Any] = getattr(self, column)
+        return pool[start : start + size]
 
     def kept_places(self, row: int) -> Int32s:
-        """Return the places of a window that were chosen last and still stand."""
-        first = row * self._width if self._width > 0 else int(self.head[row, seats.BASE])
-        return self.places[first : first + int(self.head[row, seats.KEPT])]
+        """Return the places of the last choice that are still valid."""
+        first = row * self._width if self._width > 0 else int(self.head[row, SLAB])
+        return self.kept_place[first : first + int(self.head[row, CHOSEN])]
 
     def make_room(self, row: int, used: int) -> None:
-        """See to it that the kernel can take at least one step from this row on."""
-        self._sink.make_room(used, int(self.head[row, seats.HELD]) + 1)
-        last, grade = len(self.room) - 1, int(self.head[row, seats.GRADE])
-        wanted = int(self.room[min(grade + 1, last), seats.CAP])
+        """Make room for at least one more offer to this row."""
+        self._buffer.make_room(used, int(self.head[row, HELD]) + 1)
+        largest = len(self.slabs.capacity) - 1
+        size_class = min(int(self.head[row, SLAB_CLASS]) + 1, largest)
+        wanted = int(self.slabs.capacity[size_class])
         self._check_pairs(row)
-        benched = min(wanted, DENSE) if self._dense else wanted
-        if len(self._bench[0]) < benched:
-            self._bench = self._made_bench(benched)
-        if self.used[0] + wanted > len(self.slot):
-            order = np.argsort(self.head[:, seats.BASE], kind="stable")
-            seats.pack_seats(self.seats, self._kept_in_slabs(), order)
-            self._lengthen(int(self.used[0]) + wanted)
+        candidates = min(wanted, DENSE) if self._dense else wanted
+        if len(self._scratch.rank) < candidates:
+            self._scratch = self._new_scratch(candidates)
+        if self.slabs.used[0] + wanted > len(self.slot):
+            order = np.argsort(self.head[:, SLAB], kind="stable")
+            compact_diverse(self.buffer, self._kept_in_slabs(), order)
+            self._lengthen(int(self.slabs.used[0]) + wanted)
 
     def _check_pairs(self, row: int) -> None:
-        """Refuse to let a window grow to where all pairs of its events are too many to compare."""
-        held, grade = int(self.head[row, seats.HELD]), int(self.head[row, seats.GRADE])
-        cap = int(self.room[grade, seats.CAP]) if grade >= 0 else 0
-        if self._dense and (cap > DENSE or held >= cap == DENSE):
+        """Refuse to let a window grow beyond the limit for comparing all pairs."""
+        held, size_class = int(self.head[row, HELD]), int(self.head[row, SLAB_CLASS])
+        capacity = int(self.slabs.capacity[size_class]) if size_class >= 0 else 0
+        if self._dense and (capacity > DENSE or held >= capacity == DENSE):
             check_dense(self.policy.diversify.name, max(held, DENSE) + 1)
 
-    def _kept_in_slabs(self) -> tuple[Any, ...]:
-        """Return what is kept of the places of slabs, and nothing in the place of the rest."""
+    def _kept_in_slabs(self) -> LastChoice:
+        """Return the kept choices that lie beside the slabs, and empty columns for the others."""
         if self._width < 0:
-            return (self.places, self.worths, self.votes)
-        return (self.places[:0], self.worths[:0], self.votes)
+            return LastChoice(self.kept_place, self.kept_value, self.votes)
+        return LastChoice(self.kept_place[:0], self.kept_value[:0], self.votes)
 
     def _lengthen(self, least: int) -> None:
-        """Let pools have an eighth more than the least that they need."""
+        """Lengthen the pools to an eighth more than they need."""
         size = least + least // 8
-        if size > len(self.slot):
-            kept = ["places", "worths"] if self._width < 0 else ["votes"] if self._voted else []
-            for name in (*kept, *reversed(POOLS)):  # by the slots, kernels know how long pools are
-                setattr(self, name, longer(getattr(self, name), size))
+        if size <= len(self.slot):
+            return
+        kept = ["kept_place", "kept_value"] if self._width < 0 else []
+        for name in (*kept, *(["votes"] if self._keeps_votes else []), *POOLS):
+            setattr(self, name, lengthened(getattr(self, name), size))
 
-    def part(self, found: Found) -> Part:
-        """Give what was found with the numbers of the subscribers."""
-        numbers = self.numbers[found.columns[:, at.ROW]].astype(np.int64)
-        return Part(numbers, found.columns, found.ranks, self.policy.window.name)
+    def deliveries(self, output: CohortOutput) -> CohortDeliveries:
+        """Return the output with the numbers of the subscribers."""
+        return CohortDeliveries(
+            self.subscriber[output.columns[:, layout.ROW]].astype(np.int64),
+            output.columns,
+            output.ranks,
+            self.policy.window.name,
+        )
 
     def open_ends(self) -> Int64s:
-        """Give the rows that wait for an end, and that end."""
-        rows = np.flatnonzero(self.head[:, seats.END] != at.NEVER)
-        return np.stack([rows, self.head[rows, seats.END]], axis=1)
+        """Return (row, end) of the open periods and steps."""
+        rows = np.flatnonzero(self.head[:, END] != NEVER)
+        return np.stack([rows, self.head[rows, END]], axis=1)
 
     def columns(self, rows: Int64s) -> dict[str, npt.NDArray[Any]]:
-        """Give the state of some rows without its holes, in order of arrival."""
-        places, owners = self._entries(rows)
-        places = places[np.lexsort((self.born[places], owners))]
-        pools = {name: getattr(self, name)[places] for name in POOLS}
-        pools["mark"] = pools.pop("born")
+        """Return the state of some rows without free places, in order of arrival."""
+        cells, owners = self._entries(rows)
+        cells = cells[np.lexsort((self.mark[cells], owners))]
+        pools = {name: getattr(self, name)[cells] for name in POOLS}
         return {"head": self.head[rows][:, COUNTERS], **pools}
 
     def _entries(self, rows: Int64s) -> tuple[Int64s, Int64s]:
-        """Give where in the pools the entries of some rows lie, and which of the rows is theirs."""
-        head = self.head[rows]
-        caps = np.where(head[:, seats.GRADE] >= 0, self.room[head[:, seats.GRADE], seats.CAP], 0)
-        places, owners = spread(head[:, seats.BASE], caps), np.repeat(np.arange(len(rows)), caps)
-        there = self.born[places] > 0
-        return places[there], owners[there]
+        """Return the cells of all matches of some rows, and the index of the row of each."""
+        classes = self.head[rows, SLAB_CLASS]
+        capacities = np.where(classes >= 0, self.slabs.capacity[classes], 0)
+        cells = concatenated_ranges(self.head[rows, SLAB], capacities)
+        in_use = self.mark[cells] > 0
+        return cells[in_use], np.repeat(np.arange(len(rows)), capacities)[in_use]
 
-    def fill(self, events: EventTable, state: dict[str, npt.NDArray[Any]], handles: Int32s) -> None:
-        """Take over the state of all rows, enrolled in its order and still empty.
+    def fill(self, state: dict[str, npt.NDArray[Any]], handles: Int32s) -> None:
+        """Restore the state of all rows, which are enrolled in its order and still empty.
 
-        What choosing needs to know of a window's events is found out when it is touched.
+        Features of a window's events are computed when the window is used for the first time.
         """
-        self.events = events
         rows, held = np.arange(len(state["head"])), state["head"][:, 3]
-        caps = self.room[:, seats.CAP]
-        grades = np.where(held > 0, np.searchsorted(caps, held), -1)
-        slabs = np.where(held > 0, caps[grades], 0)
+        starts, classes = codes.assign_slabs(self.slabs, held)
         self.head[rows[:, None], COUNTERS] = state["head"]
-        self.head[rows, seats.GRADE], self.head[rows, seats.LAST] = grades, held - 1
-        self.head[rows, seats.BASE] = bases = np.cumsum(slabs) - slabs
-        self.used[0] = slabs.sum()
-        self._lengthen(int(self.used[0]))
-        if len(slabs) and len(self._bench[0]) < slabs.max():
-            self._bench = self._made_bench(int(slabs.max()))
-        places = spread(bases, held)
-        columns = {"slot": state["slot"], "handle": handles, "score": state["score"]}
-        for name, column in {**columns, "born": state["mark"]}.items():
-            getattr(self, name)[places] = column
-        self._asleep[rows] = True
+        self.head[rows, SLAB], self.head[rows, SLAB_CLASS] = starts, classes
+        self.head[rows, LAST] = held - 1
+        self._lengthen(int(self.slabs.used[0]))
+        largest = int(self.slabs.capacity[classes.max()]) if len(rows) and held.any() else 0
+        if len(self._scratch.rank) < largest:
+            self._scratch = self._new_scratch(largest)
+        cells = concatenated_ranges(starts, held)
+        self.slot[cells], self.handle[cells] = state["slot"], handles
+        self.score[cells], self.mark[cells] = state["score"], state["mark"]
+        self._without_features[rows] = True
 
-    def _wake(self, rows: npt.NDArray[Any]) -> None:
-        """Find out what choosing needs of the events of windows that were filled."""
-        if not self._asleep.any():
+    def _add_missing_features(self, rows: npt.NDArray[Any]) -> None:
+        """Compute the features of restored windows that are about to be used."""
+        if not self._without_features.any():
             return
-        woken = np.unique(rows[self._asleep[rows]])
-        self._asleep[woken] = False
-        head = self.head[woken]
-        self.traits.note(self.events, self.slot[spread(head[:, seats.BASE], head[:, seats.HELD])])
+        missing = np.unique(rows[self._without_features[rows]])
+        self._without_features[missing] = False
+        head = self.head[missing]
+        self.features.add(self.events, self.slot[concatenated_ranges(head[:, SLAB], head[:, HELD])])
 
-    def mark(self, alive: Int32s) -> None:
+    def mark_slots(self, alive: Int32s) -> None:
         """Mark the event slots in use."""
-        seats.mark_seats(self.seats, alive)
+        mark_diverse(self.buffer, alive)
 
     def handles(self) -> Int32s:
-        """Give the handles of all entries."""
+        """Return the handles of all matches."""
         return self.handle[self._entries(np.arange(len(self.head)))[0]]
 
     def copy_sets(self, old: Int32s, new: Int32s, used: int) -> int:
-        """Copy the sets of matched subscriptions in use."""
-        return int(seats.copy_seat_sets(self.seats, old, new, used))
-
-
-def _chooser(policy: Policy, plan: Int64s) -> Float64s:
-    """Give what the kernels need of the diversifier."""
-    part: Any = policy.diversify
-    rule, alpha = RULES[part.name], getattr(part, "alpha", None)
-    slides = plan[at.WINDOW] in (at.SLIDING, at.CONTINUOUS, at.BEST) and not plan[at.LEAVE]
-    grows = rule <= seats.MEAN and policy.decay.name == "none" and policy.k > 1
-    keeps = slides and (grows or rule == seats.VOTES)
-    width = (policy.k if policy.k <= _FEW else -1) if keeps else 0
-    return np.array([rule, part.sigma, -1.0 if alpha is None else rounded(alpha), width])
+        """Copy the sets of matched subscriptions in use; return how much of `new` is used."""
+        return int(copy_diverse_sets(self.buffer, old, new, used))

@@ -1,4 +1,4 @@
-"""What choosing needs to know of events, once for all who need the same."""
+"""Features of events that diverse windows choose by, shared by the cohorts that need the same."""
 
 import json
 from bisect import bisect_left
@@ -8,86 +8,86 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from tidings.compiled.array_types import Int64s, UInt64s
 from tidings.diversify.event_hashes import EventHashes
 from tidings.diversify.kernels.distances import SortedRows
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.protocol import Diversifier
 from tidings.feed.columnar.event_table import EventTable, insert_id
+from tidings.feed.columnar.kernels.layout import FeatureColumns
 from tidings.model import named_parts
 from tidings.model.records import Event
 
-_FIRST: Final = 64
+_FIRST_SIZE: Final = 64
 _NO_ROWS: Final = SortedRows(*(np.zeros(0, kind) for kind in ("i8", "i8", "u8", "u8", "f8")))
 
 
-class Traits:
-    """Of each event slot: a number that sorts as its id does, its hashes, and its bands for LSH.
+class FeatureTable:
+    """The features by event slot: a number that sorts as the id does, hashes, and LSH bands.
 
-    What is noted of an event stays until its slot has another, so it takes no more than the slots.
+    Features stay until their slot gets another event, so they take no more room than the slots.
     """
 
     def __init__(self, part: Diversifier, measured: bool) -> None:
         self._part = part
-        self.crowd = EventHashes(part.distance) if measured else None
-        self.names, self.members = np.zeros(_FIRST, np.int64), np.zeros(_FIRST, np.int64)
+        self.hashes = EventHashes(part.distance) if measured else None
+        self.id_order, self._rows = np.zeros(_FIRST_SIZE, np.int64), np.zeros(_FIRST_SIZE, np.int64)
         tables = part.shape[0] if isinstance(part, MaxDivRelLsh) else 0
-        self.bands = np.zeros((_FIRST, tables), np.uint64)
-        self._events: list[Event | None] = [None] * _FIRST
+        self.bands = np.zeros((_FIRST_SIZE, tables), np.uint64)
+        self._events: list[Event | None] = [None] * _FIRST_SIZE
         self._ids: list[tuple[str, int]] = []
 
-    def note(self, events: EventTable, slots: npt.NDArray[Any]) -> None:
-        """Note the events of some slots, where they are new; O(log n) and its tokens for each."""
+    def add(self, events: EventTable, slots: npt.NDArray[Any]) -> None:
+        """Add the features of some slots where they are missing; O(log n + tokens) for each."""
         self._make_room(len(events.us))
-        every = ((slot, events.event(slot)) for slot in np.unique(slots).tolist())
-        new = {slot: event for slot, event in every if self._events[slot] is not event}
+        slot_events = {slot: events.event(slot) for slot in np.unique(slots).tolist()}
+        new = {slot: e for slot, e in slot_events.items() if self._events[slot] is not e}
         if not new:
             return
         if isinstance(self._part, MaxDivRelLsh):
             self.bands[[*new]] = self._part.bands([*new.values()])
-        members = self.crowd.add_many([*new.values()]) if self.crowd is not None else 0
+        rows = self.hashes.add_many([*new.values()]) if self.hashes is not None else 0
         for slot, event in new.items():
-            self._forget(slot)
+            self._remove(slot)
             self._events[slot] = event
-            insert_id(self._ids, (event.id, slot), self.names)
-        self.members[[*new]] = members
+            insert_id(self._ids, (event.id, slot), self.id_order)
+        self._rows[[*new]] = rows
 
-    def _forget(self, slot: int) -> None:
-        before = self._events[slot]
-        if before is None:
+    def _remove(self, slot: int) -> None:
+        event = self._events[slot]
+        if event is None:
             return
-        del self._ids[bisect_left(self._ids, (before.id, slot))]
-        if self.crowd is not None:
-            self.crowd.remove(int(self.members[slot]))
+        del self._ids[bisect_left(self._ids, (event.id, slot))]
+        if self.hashes is not None:
+            self.hashes.remove(int(self._rows[slot]))
 
     @property
-    def measures(self) -> tuple[Any, Int64s, UInt64s]:
-        """The hashes, the row of each slot there, and the bands, as the kernels take them."""
-        rows = self.crowd.rows if self.crowd is not None else _NO_ROWS
-        return (rows, self.members, self.bands)
+    def columns(self) -> FeatureColumns:
+        """The features as the kernels take them."""
+        rows = self.hashes.rows if self.hashes is not None else _NO_ROWS
+        return FeatureColumns(rows, self._rows, self.bands)
 
     def _make_room(self, size: int) -> None:
         more = size - len(self._events)
         if more > 0:
             self._events += [None] * more
-            for name in ("names", "members", "bands"):
+            for name in ("id_order", "_rows", "bands"):
                 column = getattr(self, name)
                 room = np.zeros((more, *column.shape[1:]), column.dtype)
                 setattr(self, name, np.concatenate([column, room]))
 
 
-class AllTraits:
-    """The traits of one table of events: one of each kind, for as long as a cohort needs it."""
+class FeatureCache:
+    """The feature tables over one event table: one of each kind, while some cohort needs it."""
 
     def __init__(self) -> None:
-        self._made = WeakValueDictionary[str, Traits]()
+        self._tables = WeakValueDictionary[str, FeatureTable]()
 
-    def of(self, part: Diversifier, measured: bool) -> Traits:
-        """Give the traits that a diversifier needs, with distances where it measures them."""
+    def table(self, part: Diversifier, measured: bool) -> FeatureTable:
+        """Return the features that a diversifier needs; with hashes if it measures distances."""
         distance = named_parts.form(part.distance) if measured else None
         hashing = (*part.shape, part.seed) if isinstance(part, MaxDivRelLsh) else None
         key = json.dumps([distance, hashing], sort_keys=True)
-        found = self._made.get(key)
-        if found is None:
-            found = self._made[key] = Traits(part, measured)
-        return found
+        table = self._tables.get(key)
+        if table is None:
+            table = self._tables[key] = FeatureTable(part, measured)
+        return table

@@ -1,4 +1,4 @@
-"""The events that windows hold, once each: a slot, and what the kernels need of it in arrays."""
+"""The events that windows hold, each stored once: a slot, and its columns for the kernels."""
 
 import json
 from bisect import bisect_left
@@ -18,35 +18,35 @@ from tidings.window.snapshot_fields import read_event
 
 UNNUMBERED: Final = -1
 """The sequence of an event that has none."""
-_STEP: Final = 1 << 40
-_FARTHEST: Final = 1 << 61
-_FIRST: Final = 64
-_READ: Final = 1 << 12
-"""Events that a process keeps as objects besides those in tables; with five attributes and what is
-derived from them, one takes some 9 KB."""
+_GAP: Final = 1 << 40
+_LARGEST: Final = 1 << 61
+_FIRST_SIZE: Final = 64
+_CACHED_EVENTS: Final = 1 << 12
+"""Events that a process keeps as objects besides those in tables; one with five attributes takes
+about 9 KB with everything derived from it."""
 
 
 class EventTable:
-    """Slots of events. Those that no window holds any more are given again when room runs out.
+    """Slots of events; slots that no window refers to are reused when the table is full.
 
-    Kernels order events of the same time by `tie`, which goes as their ids do. Events come in order
-    of publication, so only the newest time can get more of them. Of an event that nobody compares
-    with others, its id is enough: an object, or the JSON text of one, is there where it was given.
+    Kernels order events of the same time by `id_order`, which sorts as their ids do. Events arrive
+    in order of publication, so only the newest time can get more of them. An event that is not
+    compared with others needs only its id; the object, or its JSON text, is kept if it is known.
     """
 
     def __init__(self) -> None:
-        self.us = np.zeros(_FIRST, np.int64)
-        self.sequence = np.zeros(_FIRST, np.int64)
-        self.tie = np.zeros(_FIRST, np.int64)
-        self.young = np.zeros(_FIRST, np.bool_)
-        self.ids: list[str | None] = [None] * _FIRST
-        self.objects: list[Event | None] = [None] * _FIRST
-        self.forms: list[str] = [""] * _FIRST
+        self.us = np.zeros(_FIRST_SIZE, np.int64)
+        self.sequence = np.zeros(_FIRST_SIZE, np.int64)
+        self.id_order = np.zeros(_FIRST_SIZE, np.int64)
+        self.pending = np.zeros(_FIRST_SIZE, np.bool_)
+        self.ids: list[str | None] = [None] * _FIRST_SIZE
+        self.objects: list[Event | None] = [None] * _FIRST_SIZE
+        self.forms: list[str] = [""] * _FIRST_SIZE
         self.generation = 0
         self._slots: dict[str, int] = {}
-        self._free = list(range(_FIRST - 1, -1, -1))
+        self._free = list(range(_FIRST_SIZE - 1, -1, -1))
         self._newest_us: int | None = None
-        self._together: list[tuple[str, int]] = []
+        self._newest_ids: list[tuple[str, int]] = []
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -55,116 +55,116 @@ class EventTable:
         return event in self._slots
 
     def slot(self, event: Event, mark: Callable[[Int32s], None]) -> int:
-        """Give the slot of an event; `mark` marks the slots in use where room has to be found.
+        """Return the slot of an event; `mark` marks the slots in use if the table is full.
 
         A new slot is kept until the event has been offered, or until time goes on.
         """
-        found = self._slots.get(event.id)
-        if found is not None:
-            if self.objects[found] is None and not self.forms[found]:
-                self.objects[found] = event
-            return found
-        self._find_room(1, mark)
+        slot = self._slots.get(event.id)
+        if slot is not None:
+            if self.objects[slot] is None and not self.forms[slot]:
+                self.objects[slot] = event
+            return slot
+        self._reserve(1, mark)
         slot = self._free.pop()
         self._slots[event.id], self.ids[slot], self.objects[slot] = slot, event.id, event
         self.us[slot] = event.published_us
         self.sequence[slot] = UNNUMBERED if event.sequence is None else event.sequence
-        self.young[slot] = True
-        self._place(event.published_us, [(event.id, slot)])
+        self.pending[slot] = True
+        self._order_newest(event.published_us, [(event.id, slot)])
         return slot
 
     def slots(
         self, ids: Sequence[str], us: Int64s, sequence: Int64s, mark: Callable[[Int32s], None]
     ) -> Int32s:
-        """Give the slots of different events in order of publication, as `slot` does."""
-        found = np.fromiter(map(self._slots.get, ids, repeat(-1)), np.int32, len(ids))
-        new = np.flatnonzero(found < 0)
+        """Return the slots of different events in order of publication, as `slot` does."""
+        slots = np.fromiter(map(self._slots.get, ids, repeat(-1)), np.int32, len(ids))
+        new = np.flatnonzero(slots < 0)
         if len(new):
-            self.young[found[found >= 0]] = True
-            self._find_room(len(new), mark)
-            slots = self._free[-len(new) :]
+            self.pending[slots[slots >= 0]] = True
+            self._reserve(len(new), mark)
+            new_slots = self._free[-len(new) :]
             del self._free[-len(new) :]
-            names = list(ids) if len(new) == len(ids) else [ids[place] for place in new.tolist()]
-            self._slots.update(zip(names, slots, strict=True))
-            for slot, name in zip(slots, names, strict=True):
+            new_ids = list(ids) if len(new) == len(ids) else [ids[i] for i in new.tolist()]
+            self._slots.update(zip(new_ids, new_slots, strict=True))
+            for slot, name in zip(new_slots, new_ids, strict=True):
                 self.ids[slot] = name
-            found[new] = slots
-            self.us[slots], self.sequence[slots] = us[new], sequence[new]
-            self.young[slots] = True
-            self._place_many(names, us[new], found[new])
-        return found
+            slots[new] = new_slots
+            self.us[new_slots], self.sequence[new_slots] = us[new], sequence[new]
+            self.pending[new_slots] = True
+            self._order_many(new_ids, us[new], slots[new])
+        return slots
 
     def describe(self, slot: int, form: str) -> None:
-        """Note the JSON text of an event."""
+        """Store the JSON text of an event."""
         self.forms[slot] = form
 
     def form(self, slot: int) -> str:
-        """Give the JSON text of an event that was given as such, or as an object."""
+        """Return the JSON text of an event that is known by more than its id."""
         return self.forms[slot] or json.dumps(self.event(slot).to_dict())
 
     def slot_of(self, event: str) -> int:
-        """Give the slot of an event that is here, by its id."""
+        """Return the slot of an event in the table, by its id."""
         return self._slots[event]
 
     def id(self, slot: int) -> str:
-        """Give the id of the event in a slot."""
+        """Return the id of the event in a slot."""
         name = self.ids[slot]
         if name is None:
             raise LookupError(f"slot {slot} holds no event")
         return name
 
     def event(self, slot: int) -> Event:
-        """Give the event in a slot, of which more than the id is there."""
+        """Return the event in a slot, which must be known by more than its id."""
         event = self.objects[slot]
         if event is None and self.forms[slot]:
             event = self.objects[slot] = read_form(self.forms[slot])
         if event is None:
-            raise LookupError(f"of slot {slot} there is no event")
+            raise LookupError(f"only the id of the event in slot {slot} is known")
         return event
 
-    def _place(self, us: int, entries: Sequence[tuple[str, int]]) -> None:
-        """Give new events of one time their ties: each lies between the ids around it."""
+    def _order_newest(self, us: int, entries: Sequence[tuple[str, int]]) -> None:
+        """Set the id order of new events of one time, which is the newest."""
         if us != self._newest_us:
-            self._newest_us, self._together = us, []
+            self._newest_us, self._newest_ids = us, []
         for entry in entries:
-            insert_id(self._together, entry, self.tie)
+            insert_id(self._newest_ids, entry, self.id_order)
 
-    def _place_many(self, ids: Sequence[str], us: Int64s, slots: Int32s) -> None:
-        """The same for events of many times; only the first of these may have some already."""
+    def _order_many(self, ids: Sequence[str], us: Int64s, slots: Int32s) -> None:
+        """Set the id order of new events; only those of the first time may join older ones."""
         first = int(np.searchsorted(us, us[0], side="right"))
-        self._place(int(us[0]), list(zip(ids[:first], slots[:first].tolist(), strict=True)))
+        self._order_newest(int(us[0]), list(zip(ids[:first], slots[:first].tolist(), strict=True)))
         ids, us, slots = ids[first:], us[first:], slots[first:]
         if not len(us):
             return
         starts = np.flatnonzero(np.diff(us, prepend=us[0] - 1))
-        order = _in_order(ids, us) if len(starts) < len(us) else np.arange(len(us))
+        order = _by_time_and_id(ids, us) if len(starts) < len(us) else np.arange(len(us))
         ranks = np.arange(len(us)) - np.repeat(starts, np.diff(starts, append=len(us)))
-        self.tie[slots[order]] = ranks * _STEP
+        self.id_order[slots[order]] = ranks * _GAP
         newest = order[starts[-1] :].tolist()
         self._newest_us = int(us[-1])
-        self._together = [(ids[place], int(slots[place])) for place in newest]
+        self._newest_ids = [(ids[i], int(slots[i])) for i in newest]
 
-    def _find_room(self, wanted: int, mark: Callable[[Int32s], None]) -> None:
-        """Free the slots that nothing refers to; if they are fewer than half, make more."""
-        if len(self._free) >= wanted:
+    def _reserve(self, count: int, mark: Callable[[Int32s], None]) -> None:
+        """Free the slots that nothing refers to; grow if they are fewer than half."""
+        if len(self._free) >= count:
             return
         size = len(self.ids)
-        alive = self.young.astype(np.int32)
+        alive = self.pending.astype(np.int32)
         mark(alive)
         alive[self._free] = 1
         for slot in np.flatnonzero(alive == 0).tolist():
             del self._slots[self.id(slot)]
             self.ids[slot], self.objects[slot], self.forms[slot] = None, None, ""
             self._free.append(slot)
-        self._together = [each for each in self._together if alive[each[1]]]
+        self._newest_ids = [entry for entry in self._newest_ids if alive[entry[1]]]
         self.generation += 1
-        least = wanted + len(self._slots)
+        least = count + len(self._slots)
         if 2 * len(self._free) < size or least > size:
             self._grow(max(2 * size, least + least // 8))
 
     def _grow(self, size: int) -> None:
         old = len(self.ids)
-        for name in ("us", "sequence", "tie", "young"):
+        for name in ("us", "sequence", "id_order", "pending"):
             column = getattr(self, name)
             setattr(self, name, np.concatenate([column, np.zeros(size - old, column.dtype)]))
         self.ids += [None] * (size - old)
@@ -173,31 +173,35 @@ class EventTable:
         self._free += range(size - 1, old - 1, -1)
 
 
-@lru_cache(maxsize=_READ)
+@lru_cache(maxsize=_CACHED_EVENTS)
 def read_form(form: str) -> Event:
-    """Give the event of a JSON text; the tables of a process hold the same ones again and again."""
+    """Return the event of a JSON text; cached, because many tables of a process hold the same."""
     with reading("an event in the state of feeds"):
         return read_event(json.loads(form))
 
 
-def _in_order(ids: Sequence[str], us: Int64s) -> Int64s:
-    """Give the places of events by time, then by id."""
+def _by_time_and_id(ids: Sequence[str], us: Int64s) -> Int64s:
     table = pa.table({"us": us, "id": pa.array(ids, pa.large_string())})
-    found = pc.sort_indices(table, sort_keys=[("us", "ascending"), ("id", "ascending")])
-    return np.asarray(found.to_numpy().astype(np.int64))
+    order = pc.sort_indices(table, sort_keys=[("us", "ascending"), ("id", "ascending")])
+    return np.asarray(order.to_numpy().astype(np.int64))
 
 
-def insert_id(group: list[tuple[str, int]], entry: tuple[str, int], numbers: Int64s) -> None:
-    """Insert an id with its slot in order, and give the slot a number between those around it."""
-    at = bisect_left(group, entry)
-    group.insert(at, entry)
-    below = int(numbers[group[at - 1][1]]) if at else None
-    above = int(numbers[group[at + 1][1]]) if at + 1 < len(group) else None
-    if below is None or above is None:
-        number = above - _STEP if above is not None else 0 if below is None else below + _STEP
-    else:
+def insert_id(entries: list[tuple[str, int]], entry: tuple[str, int], id_order: Int64s) -> None:
+    """Insert (id, slot) into a sorted list, and give the slot a number between its neighbours.
+
+    Numbers start far apart, so that renumbering the list is rare: 40 halvings fit into a gap.
+    """
+    index = bisect_left(entries, entry)
+    entries.insert(index, entry)
+    below = int(id_order[entries[index - 1][1]]) if index else None
+    above = int(id_order[entries[index + 1][1]]) if index + 1 < len(entries) else None
+    if below is not None and above is not None:
         number = (above + below) // 2
-    numbers[entry[1]] = number
-    if number == below or abs(number) > _FARTHEST:
-        for nth, (_, each) in enumerate(group):
-            numbers[each] = nth * _STEP
+    elif above is not None:
+        number = above - _GAP
+    else:
+        number = 0 if below is None else below + _GAP
+    id_order[entry[1]] = number
+    if number == below or abs(number) > _LARGEST:
+        for nth, (_, slot) in enumerate(entries):
+            id_order[slot] = nth * _GAP

@@ -1,4 +1,9 @@
-"""The feeds of all subscribers in arrays: for millions of them."""
+"""Feeds of millions of subscribers: windows in arrays, one cohort for each policy.
+
+    Matches --by cohort--> kernels --CohortDeliveries--> DeliveryBatch --> Delivery objects
+
+A batch of matches costs as much as its matches: the windows of other subscribers are not touched.
+"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import ClassVar
@@ -7,23 +12,25 @@ import numpy as np
 
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError, described
-from tidings.feed.columnar.cohort_registry import AnyCohort, Cohorts
-from tidings.feed.columnar.deadlines import Ends
-from tidings.feed.columnar.delivery_batch import Deliveries, Names, Part, made_already
+from tidings.feed.columnar.cohort_registry import AnyCohort, CohortRegistry
+from tidings.feed.columnar.deadlines import Deadlines
+from tidings.feed.columnar.delivery_batch import (
+    CohortDeliveries,
+    DeliveryBatch,
+    IdTables,
+    object_deliveries,
+)
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.event_table import UNNUMBERED, EventTable, read_form
-from tidings.feed.columnar.kernels import layout as at
-from tidings.feed.columnar.kernels.diverse_layout import FAR
+from tidings.feed.columnar.kernels.layout import FAR, ORDER, PUBLISHED, TIME, Offers
 from tidings.feed.columnar.match_batch import OfferColumns, read_offers
 from tidings.feed.columnar.matched_sets import MatchedSets
-from tidings.feed.columnar.peek import current, current_diverse
-from tidings.feed.columnar.python_cohort import ObjectCohort
-from tidings.feed.columnar.ranked_cohort import Cohort
+from tidings.feed.columnar.peek import current_diverse, current_ranked
+from tidings.feed.columnar.python_cohort import PythonCohort
 from tidings.feed.columnar.snapshot import PolicyOf, dump, load
-from tidings.feed.columnar.subscriber_table import Subscribers
-from tidings.feed.failures import note
+from tidings.feed.columnar.subscriber_table import EnrolledSubscribers
 from tidings.feed.policy_key import counts_published
-from tidings.feed.protocol import Offer
+from tidings.feed.protocol import Offer, report_set_aside
 from tidings.model.records import Delivery, Event, Match
 from tidings.policy import Policy, Subscriber
 from tidings.rank.matches import Matches
@@ -31,375 +38,371 @@ from tidings.window import Moment
 
 
 class TableFeeds:
-    """Cohorts of subscribers with equal policies, each in one set of arrays.
-
-    What comes costs what its matches cost: subscribers without any are not touched.
-    """
+    """Feeds in arrays; see the module for the data flow."""
 
     name: ClassVar[str] = "table"
 
     def __init__(self) -> None:
-        self.names = Names(Subscribers(), EventTable(), MatchedSets())
-        self.cohorts = Cohorts()
+        self.tables = IdTables(EnrolledSubscribers(), EventTable(), MatchedSets())
+        self.cohorts = CohortRegistry(self.tables.events)
         self.set_aside: dict[str, str] = {}
-        self._ends = {at.TIME: Ends(), at.PUBLISHED: Ends()}
+        self._deadlines = {TIME: Deadlines(), PUBLISHED: Deadlines()}
 
     def __contains__(self, subscriber: str) -> bool:
-        return subscriber in self.names.subscribers
+        return subscriber in self.tables.subscribers
 
     def __len__(self) -> int:
-        return len(self.names.subscribers)
+        return len(self.tables.subscribers)
 
     def enrol(self, subscriber: Subscriber) -> None:
-        people, name = self.names.subscribers, subscriber.id
-        index = self.cohort(subscriber.policy)
-        if name in people:
-            self._move(people.number(name), index, name)
+        subscribers, name = self.tables.subscribers, subscriber.id
+        cohort = self.cohort(subscriber.policy)
+        if name in subscribers:
+            self._move(subscribers.number(name), cohort, name)
         else:
-            self._add(index, name)
+            self._add(cohort, name)
         self.set_aside.pop(name, None)
 
-    def _add(self, index: int, name: str) -> None:
-        """Seat a new subscriber in a cohort, or change nothing."""
-        people = self.names.subscribers
+    def _add(self, cohort: int, name: str) -> None:
+        """Add a new subscriber to a cohort, or change nothing."""
+        subscribers = self.tables.subscribers
         try:
-            number = people.add(name)
-            people.seat(number, index, self.cohorts[index].enrol(number, name))
+            number = subscribers.add(name)
+            subscribers.assign(number, cohort, self.cohorts[cohort].enrol(number, name))
         except BaseException:
-            if name in people:
-                people.remove(name)
-            self.cohorts.discard(index)
+            if name in subscribers:
+                subscribers.remove(name)
+            self.cohorts.discard(cohort)
             raise
 
-    def _move(self, number: int, index: int, name: str) -> None:
-        """Give a subscriber an empty window in a cohort in place of its own, or change nothing."""
-        people = self.names.subscribers
-        if people.cohort[number] == index:
-            self.cohorts[index].reset(int(people.row[number]))
+    def _move(self, number: int, cohort: int, name: str) -> None:
+        """Replace the window of a subscriber by an empty one in a cohort, or change nothing."""
+        subscribers = self.tables.subscribers
+        if subscribers.cohort[number] == cohort:
+            self.cohorts[cohort].reset(int(subscribers.row[number]))
             return
         try:
-            row = self.cohorts[index].enrol(number, name)
+            row = self.cohorts[cohort].enrol(number, name)
         except BaseException:
-            self.cohorts.discard(index)
+            self.cohorts.discard(cohort)
             raise
         self._leave(number)
-        people.seat(number, index, row)
+        subscribers.assign(number, cohort, row)
 
     def enrol_many(
-        self, subscribers: Sequence[str], policies: Sequence[Policy], seats: Int32s
+        self, subscribers: Sequence[str], policies: Sequence[Policy], policy_index: Int32s
     ) -> None:
-        """Open empty feeds of new subscribers; `policies[seats[i]]` is the policy of the i-th.
+        """Open empty feeds; the policy of the i-th subscriber is `policies[policy_index[i]]`.
 
         If one of them cannot be opened, none is.
         """
-        people, done = self.names.subscribers, list[tuple[int, Int32s]]()
-        numbers, names = people.add_many(subscribers), np.array([*subscribers, None], object)
+        table, done = self.tables.subscribers, list[tuple[int, Int32s]]()
+        numbers, names = table.add_many(subscribers), np.array([*subscribers, None], object)
         try:
             cohorts = np.array([self.cohort(policy) for policy in policies], np.int32)
-            for index, mine in _grouped(cohorts[seats]):
-                rows = self.cohorts[index].enrol_many(numbers[mine], names[mine].tolist())
-                done.append((index, rows))
-                people.cohort[numbers[mine]], people.row[numbers[mine]] = index, rows
+            for cohort, indexes in _grouped(cohorts[policy_index]):
+                added = numbers[indexes]
+                rows = self.cohorts[cohort].enrol_many(added, names[indexes].tolist())
+                done.append((cohort, rows))
+                table.cohort[added], table.row[added] = cohort, rows
         except BaseException:
-            self._take_back(subscribers, done)
+            self._undo(subscribers, done)
             raise
 
-    def _take_back(self, subscribers: Sequence[str], done: Sequence[tuple[int, Int32s]]) -> None:
-        """Undo what was done of opening feeds."""
-        for index, rows in done:
+    def _undo(self, subscribers: Sequence[str], done: Sequence[tuple[int, Int32s]]) -> None:
+        """Close the feeds that were opened before one failed."""
+        for cohort, rows in done:
             for row in rows.tolist():
-                self.cohorts[index].drop(row)
+                self.cohorts[cohort].drop(row)
         for name in reversed(subscribers):
-            self.names.subscribers.remove(name)
-        for index in self.cohorts.numbers():
-            self.cohorts.discard(index)
+            self.tables.subscribers.remove(name)
+        for cohort in self.cohorts.numbers():
+            self.cohorts.discard(cohort)
 
     def drop(self, subscriber: str) -> None:
-        self._leave(self.names.subscribers.number(subscriber))
-        self.names.subscribers.remove(subscriber)
+        self._leave(self.tables.subscribers.number(subscriber))
+        self.tables.subscribers.remove(subscriber)
         self.set_aside.pop(subscriber, None)
 
     def number(self, subscriber: str) -> int:
         """Return the number of a subscriber, which it keeps until it is dropped."""
-        return self.names.subscribers.number(subscriber)
+        return self.tables.subscribers.number(subscriber)
 
     def slot(self, event: Event) -> int:
-        """Give the slot of an event, for matches that are offered before time goes on."""
-        return self.names.events.slot(event, self._mark)
+        """Return the slot of an event for matches that are offered before time goes on."""
+        return self.tables.events.slot(event, self._mark_slots)
 
     def slots(self, ids: Sequence[str], us: Int64s, sequence: Int64s) -> Int32s:
-        """Give the slots of different events in order of publication, of which no more is known."""
-        return self.names.events.slots(ids, us, sequence, self._mark)
+        """Return the slots of different events, known by id only, in order of publication."""
+        return self.tables.events.slots(ids, us, sequence, self._mark_slots)
 
     def subscription(self, subscription: str) -> int:
-        """Give the number of a subscription, for matches that are offered next."""
-        return self.names.matched.number(subscription)
+        """Return the number of a subscription for matches that are offered next."""
+        return self.tables.matched.number(subscription)
 
     def offer_many(self, offers: Sequence[Offer]) -> list[Delivery]:
-        read = read_offers(offers, self.number, self.slot, self.subscription)
-        return self.offer_matches(*read).objects() if offers else []
+        columns = read_offers(offers, self.number, self.slot, self.subscription)
+        return self.offer_matches(*columns).objects() if offers else []
 
-    def offer_matches(self, matches: Matches, slots: Int32s, sequences: Int64s) -> Deliveries:
-        """Offer matches in order of publication, and return the deliveries as columns.
+    def offer_matches(
+        self, matches: Matches, event_slots: Int32s, event_sequences: Int64s
+    ) -> DeliveryBatch:
+        """Offer matches in order of publication; return the deliveries as columns.
 
-        Subscribers and subscriptions are numbers of these feeds. `slots` and `sequences` have one
-        value per event: its slot, and the number of publications so far.
+        Subscribers and subscriptions are numbers of these feeds. `event_slots` and
+        `event_sequences` have one value per event: its slot, and the publications so far.
         """
         sizes = np.diff(matches.starts)
-        slots = np.repeat(slots, sizes)
+        slots, sequences = np.repeat(event_slots, sizes), np.repeat(event_sequences, sizes)
         groups = list(self._by_cohort(matches.subscribers))
-        for index, where in groups:
-            self._check_numbered(self.cohorts[index], slots[where])
-        matched = self.names.matched
+        for cohort, indexes in groups:
+            self._check_numbered(self.cohorts[cohort], slots[indexes])
+        matched = self.tables.matched
         if matched.crowded:
-            every = (each.handles() for each in self.cohorts.arrays())
-            matched.keep([matches.matched, *(matched.flat(each)[1] for each in every)])
+            in_windows = (matched.flat(cohort.handles())[1] for cohort in self.cohorts.arrays())
+            matched.free_unused([matches.matched, *in_windows])
         handles = matched.handles(matches.matched_starts, matches.matched, self.copy_sets)
-        self.names.events.young[slots] = False
-        columns = OfferColumns(
-            matches.subscribers, slots, matches.ranks, handles, np.repeat(sequences, sizes)
-        )
-        found = [self._offer(index, where, columns) for index, where in groups]
-        return Deliveries(found, self.names)
+        self.tables.events.pending[slots] = False
+        offers = OfferColumns(matches.subscribers, slots, matches.ranks, handles, sequences)
+        parts = [self._offer(cohort, indexes, offers) for cohort, indexes in groups]
+        return DeliveryBatch(parts, self.tables)
 
     def advance(self, now: Moment) -> list[Delivery]:
         parts = self._due(now)
-        return Deliveries(parts, self.names).objects() if parts else []
+        return DeliveryBatch(parts, self.tables).objects() if parts else []
 
-    def advance_rows(self, now: Moment) -> Deliveries:
-        """Say that the stream has come to `now`, and give deliveries as arrays."""
-        return Deliveries(self._due(now), self.names)
+    def advance_columns(self, now: Moment) -> DeliveryBatch:
+        """Move the clock to `now`; return deliveries as columns."""
+        return DeliveryBatch(self._due(now), self.tables)
 
-    def first_ends(self) -> Moment:
-        """Give the first time, and the first number, that may bring something about.
+    def next_deadlines(self) -> Moment:
+        """Return the first time, and the first sequence, at which something may become due.
 
-        There is no telling if some feeds are objects that wait for an end: then it is the past.
+        If feeds are objects that wait for an end, that is not known, and both are in the past.
         """
         if any(cohort.timed for cohort in self.cohorts.objects()):
             return Moment(-FAR, -FAR)
-        ends = (self._ends[axis].first for axis in (at.TIME, at.PUBLISHED))
+        ends = (self._deadlines[axis].first for axis in (TIME, PUBLISHED))
         return Moment(*(FAR if end is None else end for end in ends))
 
-    def _due(self, now: Moment) -> list[Part]:
-        self.names.events.young[:] = False
+    def _due(self, now: Moment) -> list[CohortDeliveries]:
+        self.tables.events.pending[:] = False
         parts = [
-            self._advance(index, numbers, now)
-            for axis, bound in ((at.TIME, now.us), (at.PUBLISHED, now.sequence))
-            for index, numbers in self._ends[axis].due(bound).items()
+            self._advance(cohort, rows, now)
+            for axis, bound in ((TIME, now.us), (PUBLISHED, now.sequence))
+            for cohort, rows in self._deadlines[axis].pop_due(bound).items()
         ]
         return parts + [
-            self._advance_objects(index, now)
-            for index in self.cohorts.numbers()
-            if isinstance(self.cohorts[index], ObjectCohort)
+            self._advance_objects(number, now)
+            for number in self.cohorts.numbers()
+            if isinstance(self.cohorts[number], PythonCohort)
         ]
 
     def current(self, subscriber: str, now: Moment) -> list[Delivery]:
-        people = self.names.subscribers
-        number = people.number(subscriber)
+        subscribers = self.tables.subscribers
+        number = subscribers.number(subscriber)
         if subscriber in self.set_aside:
             return []
-        index, row = int(people.cohort[number]), int(people.row[number])
-        cohort = self.cohorts[index]
+        cohort, row = int(subscribers.cohort[number]), int(subscribers.row[number])
         try:
-            if isinstance(cohort, ObjectCohort):
-                return cohort.current(row, now)
-            if isinstance(cohort, DiverseCohort):
-                return self._current_diverse(cohort, row, now)
-            return self._current(cohort, row, now)
+            return self._current(self.cohorts[cohort], number, row, now)
         except (MemoryError, TidingsError) as error:
-            self._put_aside(index, {row: described(error)})
+            self._put_aside(cohort, {row: described(error)})
             return []
         finally:
-            self._put_failed_aside(index)
+            self._put_failed_aside(cohort)
 
-    def _current(self, cohort: Cohort, row: int, now: Moment) -> list[Delivery]:
-        number, events = int(cohort.numbers[row]), self.names.events
-        chosen, extent = current(cohort, events, row, now)
-        found = []
-        for position, place in enumerate(chosen.tolist(), start=1):
-            slot, handle, _ = cohort.who[place].tolist()
-            score, us = float(cohort.score[place]), int(events.us[slot])
-            columns = [0, row, slot, handle, position, *extent, 0, now.us]
-            rank = cohort.policy.decay.fresh(score, us, now.us)
-            kind = cohort.policy.window.name
-            found.append(self.names.delivery(number, kind, columns, rank))
-        return found
-
-    def _current_diverse(self, cohort: DiverseCohort, row: int, now: Moment) -> list[Delivery]:
-        choice, extent = current_diverse(cohort, self.names.events, row, now)
-        number, kind, found = int(cohort.numbers[row]), cohort.policy.window.name, []
-        pairs = zip(choice.places.tolist(), choice.ranks.tolist(), strict=True)
-        for position, (place, rank) in enumerate(pairs, start=1):
-            slot, handle = (int(cohort.window(row, column)[place]) for column in range(2))
-            columns = [0, row, slot, handle, position, *extent[:3], 0, extent.when]
-            found.append(self.names.delivery(number, kind, columns, rank))
-        return found
+    def _current(self, cohort: AnyCohort, number: int, row: int, now: Moment) -> list[Delivery]:
+        if isinstance(cohort, PythonCohort):
+            return cohort.current(row, now)
+        if isinstance(cohort, DiverseCohort):
+            current = current_diverse(cohort, row, now)
+        else:
+            current = current_ranked(cohort, row, now)
+        start, stop, width, decided = current.extent
+        columns = (current.slot.tolist(), current.handle.tolist(), current.rank.tolist())
+        return [
+            self.tables.delivery(
+                number,
+                cohort.policy.window.name,
+                [0, row, slot, handle, position, start, stop, width, 0, decided],
+                rank,
+            )
+            for position, (slot, handle, rank) in enumerate(zip(*columns, strict=True), start=1)
+        ]
 
     def snapshot(self) -> bytes:
-        return self._dumped(self.names.subscribers.in_order())
+        return self._dump(self.tables.subscribers.in_order())
 
     def snapshot_of(self, subscribers: Collection[str]) -> bytes:
-        """Give the state of some subscribers; it costs them and what cohorts share, not all."""
-        people = self.names.subscribers
-        mine = np.array([people.number(each) for each in subscribers], np.int64)
-        return self._dumped(mine[np.argsort(people.order[mine])])
+        """Return the state of some subscribers; the cost depends on them, not on all."""
+        table = self.tables.subscribers
+        numbers = np.array([table.number(name) for name in subscribers], np.int64)
+        return self._dump(numbers[np.argsort(table.order[numbers])])
 
-    def _dumped(self, numbers: Int64s) -> bytes:
+    def _dump(self, numbers: Int64s) -> bytes:
         state = dump(self.name, self, numbers)
-        for index in self.cohorts.numbers():
-            self._put_failed_aside(index)
+        for cohort in self.cohorts.numbers():
+            self._put_failed_aside(cohort)
         return state
 
     def restore(self, state: bytes, policy: PolicyOf = lambda _: None) -> None:
-        """Go on from a snapshot; a policy without a form has to be given, by its subscriber.
+        """Restore a snapshot; `policy` returns the policy of a subscriber if it has no JSON form.
 
-        All events are read, so that a damaged one is noticed here; `restore_many` reads those of a
-        window when it is touched.
+        All events are read, so that a damaged one is found here; `restore_many` reads the events
+        of a window when it is used.
         """
-        fresh = TableFeeds()
-        load(self.name, fresh, [state], policy)
-        for form in fresh.names.events.forms:
+        restored = TableFeeds()
+        load(self.name, restored, [state], policy)
+        for form in restored.tables.events.forms:
             if form:
                 read_form(form)
-        vars(self).update(vars(fresh))
+        vars(self).update(vars(restored))
 
     def restore_many(self, states: Sequence[bytes], policy: PolicyOf = lambda _: None) -> None:
-        """Go on from snapshots of different subscribers, as if they had always been together."""
-        fresh = TableFeeds()
-        load(self.name, fresh, states, policy)
-        vars(self).update(vars(fresh))
+        """Restore snapshots of different subscribers, as if they had always been together."""
+        restored = TableFeeds()
+        load(self.name, restored, states, policy)
+        vars(self).update(vars(restored))
 
     def cohort(self, policy: Policy) -> int:
-        """Give the number of the cohort with this policy; it is made where there is none."""
+        """Return the number of the cohort of a policy, which is created if there is none."""
         return self.cohorts.number(policy)
 
-    def note_ends(self, index: int, ends: Int64s) -> None:
-        """Note ends that rows of a cohort wait for, if time or publications bring them about."""
-        cohort = self.cohorts[index]
-        if isinstance(cohort, ObjectCohort) or not len(ends):
+    def schedule(self, number: int, ends: Int64s) -> None:
+        """Schedule (row, end) of a cohort, unless matches alone bring its ends about."""
+        cohort = self.cohorts[number]
+        if isinstance(cohort, PythonCohort) or not len(ends):
             return
-        if cohort.waits_for in self._ends:
-            self._ends[cohort.waits_for].add(index, ends)
+        if cohort.step_axis in self._deadlines:
+            self._deadlines[cohort.step_axis].add(number, ends)
 
     def _leave(self, number: int) -> None:
-        people = self.names.subscribers
-        cohort = int(people.cohort[number])
-        if self.cohorts.leave(cohort, int(people.row[number])):
-            for ends in self._ends.values():
-                ends.forget(cohort)
+        subscribers = self.tables.subscribers
+        cohort = int(subscribers.cohort[number])
+        if self.cohorts.leave(cohort, int(subscribers.row[number])):
+            for deadlines in self._deadlines.values():
+                deadlines.forget(cohort)
 
     def _by_cohort(self, subscribers: Int32s) -> Iterator[tuple[int, Int64s]]:
-        """Give the places of the matches of each cohort, in their order."""
-        indexes = self.names.subscribers.cohort[subscribers]
-        if len(indexes) and indexes.min() < 0:
-            raise InvalidSubscription("a match is for a subscriber that is not there any more")
+        """Yield the indexes of the matches of each cohort, in their order."""
+        cohorts = self.tables.subscribers.cohort[subscribers]
+        if len(cohorts) and cohorts.min() < 0:
+            raise InvalidSubscription("a match is for a subscriber that is no longer enrolled")
         if not self.set_aside:
-            yield from _grouped(indexes)
+            yield from _grouped(cohorts)
             return
-        aside = [self.number(each) for each in self.set_aside]
+        aside = [self.number(name) for name in self.set_aside]
         served = ~np.isin(subscribers, aside)
-        for index, where in _grouped(indexes):
-            if served[where].any():
-                yield index, where[served[where]]
+        for cohort, indexes in _grouped(cohorts):
+            if served[indexes].any():
+                yield cohort, indexes[served[indexes]]
 
     def _check_numbered(self, cohort: AnyCohort, slots: Int32s) -> None:
-        bare = self.names.events.sequence[slots] == UNNUMBERED
-        if counts_published(cohort.policy) and bare.any():
-            name = self.names.events.id(int(slots[bare][0]))
+        unnumbered = self.tables.events.sequence[slots] == UNNUMBERED
+        if counts_published(cohort.policy) and unnumbered.any():
+            name = self.tables.events.id(int(slots[unnumbered][0]))
             raise InvalidEvent(f'event {name} has no sequence, which count="published" needs')
 
-    def _offer(self, index: int, where: Int64s, offers: OfferColumns) -> Part:
-        cohort, people = self.cohorts[index], self.names.subscribers
-        if isinstance(cohort, ObjectCohort):
-            part = made_already(list(self._offer_objects(cohort, where, offers)))
-            self._put_failed_aside(index)
-            return part
-        seats = people.row[offers.subscribers[where]]
-        columns = (column[where] for column in offers[1:])
+    def _offer(self, number: int, indexes: Int64s, offers: OfferColumns) -> CohortDeliveries:
+        cohort, rows = self.cohorts[number], self.tables.subscribers.row
+        if isinstance(cohort, PythonCohort):
+            ordered = list(self._offer_objects(cohort, indexes, offers))
+            self._put_failed_aside(number)
+            return object_deliveries(ordered)
+        cohort_offers = Offers(
+            rows[offers.subscribers[indexes]],
+            offers.slots[indexes],
+            offers.ranks[indexes],
+            offers.handles[indexes],
+            offers.sequences[indexes],
+        )
         try:
-            found = cohort.offer(self.names.events, (seats, *columns))
+            output = cohort.offer(cohort_offers)
         except MemoryError as error:
-            return self._all_failed(index, seats, error)
-        self.note_ends(index, found.ends)
-        self._put_aside(index, found.failed)
-        found.columns[:, at.AT] = where[found.columns[:, at.AT]]
-        return cohort.part(found)
+            return self._all_failed(number, cohort_offers.row, error)
+        self.schedule(number, output.ends)
+        self._put_aside(number, output.failed)
+        output.columns[:, ORDER] = indexes[output.columns[:, ORDER]]
+        return cohort.deliveries(output)
 
     def _offer_objects(
-        self, cohort: ObjectCohort, where: Int64s, offers: OfferColumns
+        self, cohort: PythonCohort, indexes: Int64s, offers: OfferColumns
     ) -> Iterator[tuple[int, Delivery]]:
-        names = self.names
-        for place in where.tolist():
-            number = int(offers.subscribers[place])
-            event = names.events.event(offers.slots[place])
-            matched = names.matched.ids(int(offers.handles[place]))
-            score = float(offers.ranks[place])
+        tables = self.tables
+        for index in indexes.tolist():
+            number = int(offers.subscribers[index])
+            event = tables.events.event(int(offers.slots[index]))
             if number in cohort.failed:
                 continue
-            match = Match(names.subscribers.names[number], event, score, matched)
-            now = Moment(event.published_us, int(offers.sequences[place]))
+            matched, rank = tables.matched.ids(int(offers.handles[index])), offers.ranks[index]
+            match = Match(tables.subscribers.names[number], event, float(rank), matched)
+            now = Moment(event.published_us, int(offers.sequences[index]))
             for delivery in cohort.offer(number, match, now):
-                yield place, delivery
+                yield index, delivery
 
-    def _advance(self, index: int, rows: Int64s, now: Moment) -> Part:
-        cohort = self.cohorts[index]
-        assert not isinstance(cohort, ObjectCohort)
-        seats = rows.astype(np.int32)
+    def _advance(self, number: int, rows: Int64s, now: Moment) -> CohortDeliveries:
+        cohort, narrow_rows = self.cohorts[number], rows.astype(np.int32)
+        assert not isinstance(cohort, PythonCohort)
         try:
-            found = cohort.advance(self.names.events, seats, now.us, now.sequence)
+            output = cohort.advance(narrow_rows, now)
         except MemoryError as error:
-            return self._all_failed(index, seats, error)
-        self.note_ends(index, found.ends)
-        self._put_aside(index, found.failed)
-        part = cohort.part(found)
-        part.columns[:, at.AT] = self.names.subscribers.order[part.subscriber]
-        return part
+            return self._all_failed(number, narrow_rows, error)
+        self.schedule(number, output.ends)
+        self._put_aside(number, output.failed)
+        deliveries = cohort.deliveries(output)
+        deliveries.columns[:, ORDER] = self.tables.subscribers.order[deliveries.subscriber]
+        return deliveries
 
-    def _advance_objects(self, index: int, now: Moment) -> Part:
-        order, cohort = self.names.subscribers.order, self.cohorts[index]
-        assert isinstance(cohort, ObjectCohort)
-        due = [(int(order[n]), each) for n, due in cohort.advance(now) for each in due]
-        self._put_failed_aside(index)
-        return made_already(due)
+    def _advance_objects(self, number: int, now: Moment) -> CohortDeliveries:
+        order, cohort = self.tables.subscribers.order, self.cohorts[number]
+        assert isinstance(cohort, PythonCohort)
+        due = [
+            (int(order[row]), delivery)
+            for row, deliveries in cohort.advance(now)
+            for delivery in deliveries
+        ]
+        self._put_failed_aside(number)
+        return object_deliveries(due)
 
-    def _all_failed(self, index: int, rows: Int32s, error: MemoryError) -> Part:
-        """Set all rows aside that a call was about, of which nobody knows how far it came."""
-        self._put_aside(index, dict.fromkeys(np.unique(rows).tolist(), described(error)))
-        return made_already([])
+    def _all_failed(self, cohort: int, rows: Int32s, error: MemoryError) -> CohortDeliveries:
+        """Set all rows of a call aside, because it is not known how far the call came."""
+        self._put_aside(cohort, dict.fromkeys(np.unique(rows).tolist(), described(error)))
+        return object_deliveries([])
 
-    def _put_failed_aside(self, index: int) -> None:
-        """Set those aside whose objects have failed."""
-        cohort = self.cohorts[index]
-        if isinstance(cohort, ObjectCohort) and cohort.failed:
-            self._put_aside(index, cohort.failed)
+    def _put_failed_aside(self, number: int) -> None:
+        """Set the feeds of a cohort of objects aside that have failed."""
+        cohort = self.cohorts[number]
+        if isinstance(cohort, PythonCohort) and cohort.failed:
+            self._put_aside(number, cohort.failed)
             cohort.failed = {}
 
-    def _put_aside(self, index: int, failed: Mapping[int, str]) -> None:
-        """Set rows of a cohort aside: their windows are empty, and no match reaches them."""
-        cohort = self.cohorts[index]
-        for row, why in failed.items():
+    def _put_aside(self, number: int, failed: Mapping[int, str]) -> None:
+        """Set rows of a cohort aside: their windows are emptied, and they get no more matches."""
+        cohort = self.cohorts[number]
+        for row, reason in failed.items():
             cohort.reset(row)
-            number = row if isinstance(cohort, ObjectCohort) else int(cohort.numbers[row])
-            note(self.set_aside, self.names.subscribers.names[number], why)
+            subscriber = row if isinstance(cohort, PythonCohort) else int(cohort.subscriber[row])
+            report_set_aside(self.set_aside, self.tables.subscribers.names[subscriber], reason)
 
-    def _mark(self, alive: Int32s) -> None:
+    def _mark_slots(self, alive: Int32s) -> None:
         for cohort in self.cohorts.arrays():
-            cohort.mark(alive)
+            cohort.mark_slots(alive)
 
     def copy_sets(self, old: Int32s, new: Int32s, used: int) -> int:
-        """Copy the sets of matched subscriptions that windows still refer to."""
+        """Copy the sets of matched subscriptions in use; return how much of `new` is used."""
         for cohort in self.cohorts.arrays():
             used = cohort.copy_sets(old, new, used)
         return used
 
 
 def _grouped(cohorts: Int32s) -> Iterator[tuple[int, Int64s]]:
-    """Give the places of each cohort, in their order; O(n log n) for all of them."""
+    """Yield each cohort with the indexes at which it occurs, in their order; O(n log n)."""
     if len(cohorts) and (cohorts == cohorts[0]).all():
         yield int(cohorts[0]), np.arange(len(cohorts))
         return
     order = np.argsort(cohorts, kind="stable")
     edges = np.flatnonzero(np.diff(cohorts[order], prepend=-1))
-    for where in np.split(order, edges[1:]):
-        if len(where):
-            yield int(cohorts[where[0]]), where
+    for indexes in np.split(order, edges[1:]):
+        if len(indexes):
+            yield int(cohorts[indexes[0]]), indexes

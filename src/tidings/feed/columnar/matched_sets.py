@@ -1,4 +1,9 @@
-"""Which subscriptions matched, as one number an entry: a subscription, or a set of them."""
+"""Sets of matched subscriptions, as one int32 handle for each match.
+
+handle >= 0     the number of the only subscription that matched
+handle == -1    no subscription
+handle < -1     ~start of a run in a shared pool: its length, then the numbers
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -8,15 +13,17 @@ import numpy as np
 from tidings.compiled.array_types import Int32s, Int64s
 
 EMPTY: Final = -1
-_FIRST: Final = 256
+_FIRST_SIZE: Final = 256
+
+CopySets = Callable[[Int32s, Int32s, int], int]
+"""Copy the runs in use from one pool to another, from a cell on; return how much is used then."""
 
 
 class MatchedSets:
-    """Subscriptions by number, and sets of them as runs of numbers behind their length.
+    """Numbers of subscriptions, and a pool of sets of them.
 
-    A handle of 0 or more is a single subscription; below it is the complement of where a set
-    starts. Sets that no entry refers to any more go when room runs out, and numbers that nobody
-    uses are given again once they are most.
+    The pool is compacted when it is full: sets that no match refers to go. Numbers that are not in
+    use are freed once there are twice as many as were in use before.
     """
 
     def __init__(self) -> None:
@@ -25,19 +32,19 @@ class MatchedSets:
         self._numbers: dict[str, int] = {}
         self._holders: list[int] = []
         self._free: list[int] = []
-        self._limit = _FIRST
-        self._runs = np.zeros(_FIRST, np.int32)
+        self._limit = _FIRST_SIZE
+        self._runs = np.zeros(_FIRST_SIZE, np.int32)
         self._used = 1
 
     def number(self, subscription: str) -> int:
-        """Give the number of a subscription: its own for the next handles, and while they last."""
-        found = self._numbers.get(subscription)
-        if found is None:
-            found = self._numbers[subscription] = self._taken()
-            self.names[found] = subscription
-        return found
+        """Return the number of a subscription, valid for the next handles and while they last."""
+        number = self._numbers.get(subscription)
+        if number is None:
+            number = self._numbers[subscription] = self._take_number()
+            self.names[number] = subscription
+        return number
 
-    def _taken(self) -> int:
+    def _take_number(self) -> int:
         if self._free:
             return self._free.pop()
         self.names.append("")
@@ -45,83 +52,73 @@ class MatchedSets:
         return len(self.names) - 1
 
     def hold(self, subscription: str) -> int:
-        """Give the number of a subscription, which stays its own until it is let go as often."""
+        """Return the number of a subscription, valid until it is let go as often as it was held."""
         number = self.number(subscription)
         self._holders[number] += 1
         return number
 
     def let_go(self, number: int) -> None:
-        """Say that somebody who held a number needs it no more."""
+        """Release a number that was held."""
         self._holders[number] -= 1
 
     @property
     def crowded(self) -> bool:
-        """Whether there are twice as many numbers as were used when that was last looked at."""
+        """Whether there are twice as many numbers as were in use at the last count."""
         return len(self._numbers) > self._limit
 
-    def keep(self, used: Iterable[Int32s]) -> None:
-        """Free the numbers that nobody holds and that are not among the used."""
-        kept = np.array(self._holders, np.int64) > 0
-        kept[self._free] = True
-        for each in used:
-            kept[each] = True
-        for number in np.flatnonzero(~kept).tolist():
+    def free_unused(self, used: Iterable[Int32s]) -> None:
+        """Free the numbers that are neither held nor among the used."""
+        in_use = np.array(self._holders, np.int64) > 0
+        in_use[self._free] = True
+        for numbers in used:
+            in_use[numbers] = True
+        for number in np.flatnonzero(~in_use).tolist():
             del self._numbers[self.names[number]]
             self.names[number] = ""
             self._free.append(number)
-        self._limit = max(_FIRST, 2 * len(self._numbers))
+        self._limit = max(_FIRST_SIZE, 2 * len(self._numbers))
         self.generation += 1
 
     def number_many(self, subscriptions: Sequence[str]) -> Int32s:
-        """Give the numbers of many."""
+        """Return the numbers of many subscriptions."""
         return np.fromiter(map(self.number, subscriptions), np.int32, len(subscriptions))
 
     def ids(self, handle: int) -> tuple[str, ...]:
-        """Give the subscriptions that a handle stands for, in order."""
-        return tuple(sorted(self.names[each] for each in self.numbers(handle)))
+        """Return the subscriptions of a handle, sorted."""
+        return tuple(sorted(self.names[number] for number in self.numbers(handle)))
 
     def numbers(self, handle: int) -> list[int]:
-        """Give the numbers of the subscriptions that a handle stands for."""
+        """Return the numbers of the subscriptions of a handle."""
         if handle >= 0:
             return [handle]
         start = ~handle
-        found: list[int] = self._runs[start + 1 : start + 1 + self._runs[start]].tolist()
-        return found
+        numbers: list[int] = self._runs[start + 1 : start + 1 + self._runs[start]].tolist()
+        return numbers
 
-    def handles(
-        self, starts: Int64s, members: Int32s, copy: Callable[[Int32s, Int32s, int], int]
-    ) -> Int32s:
-        """Give a handle for each run of members; `copy` copies those still in use."""
+    def handles(self, starts: Int64s, members: Int32s, copy: CopySets) -> Int32s:
+        """Return a handle for each run `members[starts[i]:starts[i + 1]]`."""
         sizes = np.diff(starts)
         handles = np.full(len(sizes), EMPTY, np.int32)
         single = sizes == 1
         handles[single] = members[starts[:-1][single]]
         several = np.flatnonzero(sizes > 1)
         if len(several):
-            self._append(handles, several, starts, members, copy)
+            handles[several] = self._append(starts[:-1][several], sizes[several], members, copy)
         return handles
 
-    def _append(
-        self,
-        handles: Int32s,
-        several: Int64s,
-        starts: Int64s,
-        members: Int32s,
-        copy: Callable[..., int],
-    ) -> None:
-        sizes = np.diff(starts)[several]
-        self._make_room(int(sizes.sum()) + len(several), copy)
-        begins = self._used + np.concatenate([[0], np.cumsum(sizes + 1)])
-        handles[several] = ~begins[:-1]
-        self._runs[begins[:-1]] = sizes
+    def _append(self, starts: Int64s, sizes: Int64s, members: Int32s, copy: CopySets) -> Int64s:
+        """Append runs of members to the pool; return their handles."""
+        self._make_room(int(sizes.sum()) + len(sizes), copy)
+        cells = self._used + np.concatenate([[0], np.cumsum(sizes + 1)])
+        self._runs[cells[:-1]] = sizes
         within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        self._runs[np.repeat(begins[:-1] + 1, sizes) + within] = members[
-            np.repeat(starts[:-1][several], sizes) + within
-        ]
-        self._used = int(begins[-1])
+        members = members[np.repeat(starts, sizes) + within]
+        self._runs[np.repeat(cells[:-1] + 1, sizes) + within] = members
+        self._used = int(cells[-1])
+        return np.asarray(~cells[:-1])
 
-    def _make_room(self, wanted: int, copy: Callable[[Int32s, Int32s, int], int]) -> None:
-        """Copy what is in use together; if that is more than half, take twice the room."""
+    def _make_room(self, wanted: int, copy: CopySets) -> None:
+        """Compact the pool; double it while it is more than half full."""
         if self._used + wanted <= len(self._runs):
             return
         packed = np.zeros(len(self._runs), np.int32)
@@ -134,11 +131,11 @@ class MatchedSets:
         self.generation += 1
 
     def flat(self, handles: Int32s) -> tuple[Int64s, Int32s]:
-        """Give the runs of members that handles stand for: where each starts, and all of them."""
-        behind = ~np.minimum(handles, EMPTY)
-        sizes = np.where(handles >= 0, 1, self._runs[behind]).astype(np.int64)
+        """Return the runs of members behind handles: the start of each, and all members."""
+        runs = ~np.minimum(handles, EMPTY)
+        sizes = np.where(handles >= 0, 1, self._runs[runs]).astype(np.int64)
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         within = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
-        members = self._runs[np.repeat(behind + 1, sizes) + within]
+        members = self._runs[np.repeat(runs + 1, sizes) + within]
         single = np.repeat(handles, sizes)
         return starts, np.where(single >= 0, single, members).astype(np.int32)

@@ -1,114 +1,135 @@
-"""One window of a cohort as it stands, on demand; nothing changes."""
+"""The current list of one window, on demand; nothing changes."""
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tidings.compiled.array_types import Int64s
-from tidings.feed.columnar.diverse_cohort import Choice, DiverseCohort
+from tidings.compiled.array_types import Bools, Float64s, Int32s, Int64s
+from tidings.feed.columnar.diverse_cohort import ChosenPlaces, DiverseCohort, RangeSize
 from tidings.feed.columnar.event_table import EventTable
-from tidings.feed.columnar.kernels import layout as at
-from tidings.feed.columnar.kernels.diverse_layout import FAR
-from tidings.feed.columnar.kernels.ring_buffer import axis_end
-from tidings.feed.columnar.ranked_cohort import Cohort
+from tidings.feed.columnar.kernels.axis import axis_end
+from tidings.feed.columnar.kernels.layout import (
+    BEST,
+    CONTINUOUS,
+    COUNT,
+    DONE,
+    END,
+    FAR,
+    HISTORY,
+    JUMPING,
+    MARK,
+    MATCHED,
+    MATCHING,
+    NEVER,
+    NUMBER_MASK,
+    OLDEST_US,
+    PERIODIC,
+    SEEN,
+    SLIDING,
+    SLOT,
+    TIME,
+    WindowExtent,
+)
+from tidings.feed.columnar.ranked_cohort import RankedCohort
 from tidings.window import Moment
 
-EVERYTHING: Final = (-FAR, FAR)
+
+class CurrentList(NamedTuple):
+    """The matches that a window would choose now, in order, and the extent of the window."""
+
+    slot: Int32s
+    handle: Int32s
+    rank: Float64s
+    extent: WindowExtent
 
 
-class Extent(NamedTuple):
-    """What a window covered: from, to, how many matches; and when it was decided."""
-
-    start: int
-    stop: int
-    width: int
-    when: int
-
-
-def current(cohort: Cohort, events: EventTable, row: int, now: Moment) -> tuple[Int64s, list[int]]:
-    """Give the pool places of what is chosen now, best first; and the start, stop and width."""
-    listed, window = cohort.entries(np.array([row])), cohort.plan[at.WINDOW]
-    if window == at.PERIODIC:
-        return listed, _period(cohort, row, now)
-    if window == at.HISTORY:
-        listed = listed[_members(cohort, events, row, now)]
-    if not cohort.rings:
-        return listed, _extent(events, cohort.who[listed, at.SLOT], now)
-    slots = _within(cohort, events, row, now)
-    listed = listed[np.isin(cohort.who[listed, at.SLOT], slots)]
-    there = listed if cohort.plan[at.LEAVE] else slots
-    waits = cohort.plan[at.WAIT] and window != at.CONTINUOUS
-    k = 0 if waits and len(there) < cohort.plan[at.K] else cohort.plan[at.K]
-    return listed[:k], _extent(events, slots, now)
+def current_ranked(cohort: RankedCohort, row: int, now: Moment) -> CurrentList:
+    """Return the current list of a window without diversity."""
+    cells, extent = _chosen_cells(cohort, row, now)
+    slot = cohort.entry[cells, SLOT]
+    fresh, times = cohort.policy.decay.fresh, cohort.events.us[slot].tolist()
+    pairs = zip(cohort.score[cells].tolist(), times, strict=True)
+    ranks = np.array([fresh(score, us, now.us) for score, us in pairs], np.float64)
+    return CurrentList(slot, cohort.entry[cells, MATCHED], ranks, extent)
 
 
-def _extent(events: EventTable, slots: npt.NDArray[np.int32], now: Moment) -> list[int]:
+def _chosen_cells(cohort: RankedCohort, row: int, now: Moment) -> tuple[Int64s, WindowExtent]:
+    """Return the cells of the chosen entries, best first, and the extent of the window."""
+    cells, codes = cohort.entries(np.array([row])), cohort.codes
+    if codes.window == PERIODIC:
+        return cells, _open_period(cohort, row, now)
+    if codes.window == HISTORY:
+        cells = cells[_delivered_members(cohort, row, now)]
+    if not cohort.has_rings:
+        return cells, _extent(cohort.events, cohort.entry[cells, SLOT], now)
+    slots = _slots_in_window(cohort, row, now)
+    cells = cells[np.isin(cohort.entry[cells, SLOT], slots)]
+    available = cells if codes.leave else slots
+    waits = codes.wait and codes.window != CONTINUOUS and len(available) < codes.k
+    return cells[: 0 if waits else codes.k], _extent(cohort.events, slots, now)
+
+
+def _extent(events: EventTable, slots: Int32s, now: Moment) -> WindowExtent:
     start = int(events.us[slots].min()) if len(slots) else now.us
-    return [start, now.us, len(slots)]
+    return WindowExtent(start, now.us, len(slots), now.us)
 
 
-def _period(cohort: Cohort, row: int, now: Moment) -> list[int]:
-    """Give the extent of the open period so far."""
-    head, plan = cohort.head[row], cohort.plan
-    end, count = int(head[at.END]), int(head[at.COUNT])
-    if plan[at.STEP_AXIS] == at.TIME and end != at.NEVER:
-        return [end - int(plan[at.STEP]), end, count]
-    return [int(head[at.OLDEST_US]), now.us, count]
+def _open_period(cohort: RankedCohort, row: int, now: Moment) -> WindowExtent:
+    head, codes = cohort.head[row], cohort.codes
+    end, count = int(head[END]), int(head[COUNT])
+    if codes.step_axis == TIME and end != NEVER:
+        return WindowExtent(end - codes.step, end, count, now.us)
+    return WindowExtent(int(head[OLDEST_US]), now.us, count, now.us)
 
 
-def _within(cohort: Cohort, events: EventTable, row: int, now: Moment) -> npt.NDArray[np.int32]:
-    """Give the events of the ring that the window holds at `now`."""
-    slots = cohort.ring[cohort.cells(np.array([row]))]
-    if cohort.plan[at.AXIS] == at.MATCHING:
-        return slots[-int(cohort.plan[at.LENGTH]) :]
-    return slots[_inside(cohort, events, slots, now)]
+def _slots_in_window(cohort: RankedCohort, row: int, now: Moment) -> Int32s:
+    """Return the events of the ring that the window holds at `now`."""
+    slots: Int32s = cohort.ring[cohort.cells(np.array([row]))]
+    if cohort.codes.axis == MATCHING:
+        return slots[-cohort.codes.length :]
+    return slots[_is_inside(cohort, slots, now)]
 
 
-def _members(cohort: Cohort, events: EventTable, row: int, now: Moment) -> npt.NDArray[np.bool_]:
-    """Tell which entries of a history are delivered members at `now`."""
-    who = cohort.who[cohort.entries(np.array([row]))]
-    shown = (who[:, at.MARK] & at.DONE).astype(bool)
-    if cohort.plan[at.AXIS] == at.MATCHING:
-        ages = (cohort.head[row, at.SEEN] - (who[:, at.MARK] >> 1)) & at.BORN_MASK
-        return np.asarray(shown & (ages < cohort.plan[at.LENGTH]))
-    return np.asarray(shown & _inside(cohort, events, who[:, at.SLOT], now))
+def _delivered_members(cohort: RankedCohort, row: int, now: Moment) -> Bools:
+    """Return which entries of a history are delivered, and inside the window at `now`."""
+    entries = cohort.entry[cohort.entries(np.array([row]))]
+    delivered = (entries[:, MARK] & DONE).astype(bool)
+    if cohort.codes.axis == MATCHING:
+        ages = (cohort.head[row, SEEN] - (entries[:, MARK] >> 1)) & NUMBER_MASK
+        return np.asarray(delivered & (ages < cohort.codes.length))
+    return np.asarray(delivered & _is_inside(cohort, entries[:, SLOT], now))
 
 
-def _inside(
-    cohort: Cohort, events: EventTable, slots: npt.NDArray[np.int32], now: Moment
-) -> npt.NDArray[np.bool_]:
-    """Tell which events lie in the window of time, or of published events, at `now`."""
-    timed = cohort.plan[at.AXIS] == at.TIME
-    places = events.us[slots] if timed else events.sequence[slots] - 1
+def _is_inside(cohort: RankedCohort, slots: Int32s, now: Moment) -> Bools:
+    """Return which events lie in the window of time or of publications at `now`."""
+    events, timed = cohort.events, cohort.codes.axis == TIME
+    positions = events.us[slots] if timed else events.sequence[slots] - 1
     end = now.us + 1 if timed else now.sequence
-    return np.asarray((places >= end - cohort.plan[at.LENGTH]) & (places < end))
+    return np.asarray((positions >= end - cohort.codes.length) & (positions < end))
 
 
-def current_diverse(
-    cohort: DiverseCohort, events: EventTable, row: int, now: Moment
-) -> tuple[Choice, Extent]:
-    """Give what a window that diversifies would choose now, and what it covers."""
-    cohort.events = events
-    window, plan = cohort.plan[at.WINDOW], cohort.plan
-    stop = axis_end(int(plan[at.AXIS]), int(cohort.head[row, at.SEEN]), now.us, now.sequence)
-    bounded = window not in (at.PERIODIC, at.BEST)
-    span = (stop - int(plan[at.LENGTH]), stop) if bounded else EVERYTHING
-    waits = window in (at.SLIDING, at.JUMPING) and plan[at.WAIT]
-    choice, (oldest, _, held) = cohort.peek(row, span, now.us, int(plan[at.K]) if waits else 1)
-    if window == at.HISTORY:
-        return _shown(cohort, events, row, choice, now)
-    end = int(cohort.head[row, at.END])
-    if window == at.PERIODIC and plan[at.STEP_AXIS] == at.TIME and end != at.NEVER:
-        return choice, Extent(end - int(plan[at.STEP]), end, int(held), now.us)
-    return choice, Extent(int(oldest), now.us, int(held), now.us)
+def current_diverse(cohort: DiverseCohort, row: int, now: Moment) -> CurrentList:
+    """Return the current list of a diverse window."""
+    codes = cohort.codes
+    high = axis_end(codes.axis, int(cohort.head[row, SEEN]), now.us, now.sequence)
+    low = high - codes.length
+    if codes.window in (PERIODIC, BEST):
+        low, high = -FAR, FAR
+    waits = codes.window in (SLIDING, JUMPING) and codes.wait
+    chosen, size = cohort.peek(row, low, high, now.us, codes.k if waits else 1)
+    if codes.window == HISTORY:
+        delivered = (cohort.window(row, "mark")[chosen.places] & DONE).astype(bool)
+        chosen = ChosenPlaces(chosen.places[delivered], chosen.ranks[delivered])
+    slot = cohort.window(row, "slot")[chosen.places]
+    if codes.window == HISTORY:
+        extent = _extent(cohort.events, slot, now)
+    else:
+        extent = _diverse_extent(cohort, row, size, now)
+    return CurrentList(slot, cohort.window(row, "handle")[chosen.places], chosen.ranks, extent)
 
 
-def _shown(
-    cohort: DiverseCohort, events: EventTable, row: int, choice: Choice, now: Moment
-) -> tuple[Choice, Extent]:
-    """Give those members of a history that were delivered."""
-    done = (cohort.window(row, 3)[choice.places] & at.DONE).astype(bool)
-    shown = Choice(choice.places[done], choice.ranks[done])
-    start, stop, width = _extent(events, cohort.window(row, 0)[shown.places], now)
-    return shown, Extent(start, stop, width, now.us)
+def _diverse_extent(cohort: DiverseCohort, row: int, size: RangeSize, now: Moment) -> WindowExtent:
+    codes, end = cohort.codes, int(cohort.head[row, END])
+    if codes.window == PERIODIC and codes.step_axis == TIME and end != NEVER:
+        return WindowExtent(end - codes.step, end, size.held, now.us)
+    return WindowExtent(size.oldest_us, now.us, size.held, now.us)

@@ -1,107 +1,175 @@
-"""A policy as numbers for the kernels."""
+"""A policy as numbers for the kernels, and the slab sizes that its windows need."""
 
 from typing import Any, Final
 
 import numpy as np
 
-from tidings.compiled.array_types import Float64s, Int64s
-from tidings.compiled.exact_sum import PARTS
-from tidings.feed.columnar.kernels import decay as fresh
-from tidings.feed.columnar.kernels import layout as at
-from tidings.model.values import parse_time_us
+from tidings.compiled.array_types import Int64s
+from tidings.feed.columnar.kernels import decay, layout
+from tidings.feed.columnar.kernels.layout import (
+    BEST,
+    CONTINUOUS,
+    EVER,
+    HISTORY,
+    JUMPING,
+    MATCHING,
+    PERIODIC,
+    PUBLISHED,
+    SLIDING,
+    TIME,
+    DecayCodes,
+    DiversityCodes,
+    PolicyCodes,
+    Slabs,
+)
+from tidings.model.values import parse_time_us, rounded
 from tidings.policy import Policy
 from tidings.window.length import Length
 
-WINDOWS: Final = {
-    "sliding": at.SLIDING,
-    "continuous": at.CONTINUOUS,
-    "periodic": at.PERIODIC,
-    "jumping": at.JUMPING,
-    "history": at.HISTORY,
+WINDOW_CODES: Final = {
+    "sliding": SLIDING,
+    "continuous": CONTINUOUS,
+    "periodic": PERIODIC,
+    "jumping": JUMPING,
+    "history": HISTORY,
 }
-DECAYS: Final = {
-    "none": (fresh.NONE, None),
-    "exponential": (fresh.EXPONENTIAL, "rate"),
-    "polynomial": (fresh.POLYNOMIAL, "exponent"),
-    "logarithmic": (fresh.LOGARITHMIC, None),
+DECAY_CODES: Final = {
+    "none": (decay.NONE, None),
+    "exponential": (decay.EXPONENTIAL, "rate"),
+    "polynomial": (decay.POLYNOMIAL, "exponent"),
+    "logarithmic": (decay.LOGARITHMIC, None),
+}
+RULES: Final = {
+    "divrank": layout.NEAREST,
+    "maxmin": layout.LEAST,
+    "maxsum": layout.SUM,
+    "maxavg": layout.MEAN,
+    "disc": layout.COUNTED,
+    "maxdivrel": layout.RELEVANT,
+    "maxdivrel-lsh": layout.VOTES,
+    "optimal": layout.OPTIMAL,
 }
 LONGEST: Final = 1 << 28
-"""More entries than one subscriber can have."""
+"""More matches than one window can hold."""
+_ROW_WIDTH: Final = 64
+"""The largest k for which each row has k kept choices; above it they lie beside the slabs."""
 
 
-def numbers(policy: Policy) -> Int64s:
-    """Give what the kernels need of k and the window."""
+def policy_codes(policy: Policy) -> PolicyCodes:
+    """Return k and the window of a policy as numbers."""
     part: Any = policy.window
-    kind = WINDOWS[part.name]
-    length = part.expires if kind == at.CONTINUOUS else part.length
-    step = part.step if kind == at.JUMPING else length
+    window = WINDOW_CODES[part.name]
+    length = part.expires if window == CONTINUOUS else part.length
+    step = part.step if window == JUMPING else length
     count = getattr(part, "count", "matching")
-    found = np.zeros(at.PLAN_WIDTH, np.int64)
-    found[at.K] = policy.k
-    found[at.WINDOW] = at.BEST if length is None else kind
-    found[at.AXIS], found[at.LENGTH] = _axis(length, count)
-    found[at.STEP_AXIS], found[at.STEP] = _axis(step, count)
-    found[at.ORIGIN] = parse_time_us(part.origin) if kind == at.PERIODIC else 0
-    found[at.LEAVE] = getattr(part, "delivered", "keep") == "leave"
-    found[at.WAIT] = part.wait
-    found[at.STRICT] = getattr(part, "strict", False)
-    found[at.CAPPED] = found[at.WINDOW] in (at.BEST, at.PERIODIC)
-    found[at.PRUNE] = has_ring(found) and not found[at.LEAVE]
-    return found
+    axis, positions = _axis(length, count)
+    step_axis, step_positions = _axis(step, count)
+    leave = getattr(part, "delivered", "keep") == "leave"
+    return PolicyCodes(
+        k=policy.k,
+        window=BEST if length is None else window,
+        axis=axis,
+        length=positions,
+        step_axis=step_axis,
+        step=step_positions,
+        origin=parse_time_us(part.origin) if window == PERIODIC else 0,
+        leave=leave,
+        wait=bool(part.wait),
+        strict=bool(getattr(part, "strict", False)),
+        prune=_has_ring(window, length) and not leave,
+        capped=length is None or window == PERIODIC,
+    )
 
 
 def _axis(length: Length | None, count: str) -> tuple[int, int]:
     if length is None:
-        return at.EVER, 0
+        return EVER, 0
     if length.us is not None:
-        return at.TIME, length.us
-    return (at.PUBLISHED if count == "published" else at.MATCHING), length.count or 0
+        return TIME, length.us
+    return (PUBLISHED if count == "published" else MATCHING), length.count or 0
 
 
-def has_ring(plan: Int64s) -> bool:
-    """Tell whether the window has to know all of its matches, not only the best."""
-    return plan[at.WINDOW] in (at.SLIDING, at.CONTINUOUS, at.JUMPING)
+def _has_ring(window: int, length: Length | None) -> bool:
+    return length is not None and window in (SLIDING, CONTINUOUS, JUMPING)
 
 
-def decay(policy: Policy) -> Float64s:
-    """Give what the kernels need of the decay."""
-    kind, parameter = DECAYS[policy.decay.name]
+def has_ring(codes: PolicyCodes) -> bool:
+    """Return whether the window has to know all of its matches, not only the best."""
+    return codes.window in (SLIDING, CONTINUOUS, JUMPING)
+
+
+def decay_codes(policy: Policy) -> DecayCodes:
+    """Return the decay of a policy as numbers."""
+    kind, parameter = DECAY_CODES[policy.decay.name]
     value = getattr(policy.decay, parameter) if parameter else 0.0
-    return np.array([kind, value, getattr(policy.decay, "landmark", 0.0)], np.float64)
+    return DecayCodes(kind, float(value), float(getattr(policy.decay, "landmark", 0.0)))
 
 
-def scratch(members: int) -> Float64s:
-    """Return room for partial sums and for the ranks of so many members of a history."""
-    return np.zeros(PARTS + members + 1, np.float64)
+def diversity_codes(policy: Policy, codes: PolicyCodes) -> DiversityCodes:
+    """Return the diversifier of a policy as numbers.
+
+    A choice is kept and updated where it is made after every match, and where ranks do not change:
+    greedily without decay, or by votes, which depend on the order of ranks only.
+    """
+    part: Any = policy.diversify
+    rule, alpha = RULES[part.name], getattr(part, "alpha", None)
+    slides = codes.window in (SLIDING, CONTINUOUS, BEST) and not codes.leave
+    greedy = rule <= layout.MEAN and policy.decay.name == "none" and policy.k > 1
+    keeps = slides and (greedy or rule == layout.VOTES)
+    width = policy.k if policy.k <= _ROW_WIDTH else -1
+    radius = -1.0 if alpha is None else float(rounded(alpha))
+    return DiversityCodes(rule, float(part.sigma), radius, width if keeps else 0)
 
 
-def room(plan: Int64s) -> Int64s:
-    """Give the classes of slabs for lists and rings, each a quarter larger than the one before."""
-    most = longest(plan) if has_ring(plan) else int(plan[at.K])
-    lists, rings = ladder(most + most // 7 + 2), ladder(most + 1)
-    found = np.full((max(len(lists), len(rings)), 4), -1, np.int64)
-    found[: len(lists), at.LIST_CAP] = lists
-    found[: len(rings), at.RING_CAP] = rings
-    return found
-
-
-def longest(plan: Int64s) -> int:
-    """Give how many matches a window can hold at most, at any time."""
-    if plan[at.WINDOW] == at.HISTORY:
-        return int(plan[at.K]) + 1
-    if not has_ring(plan) or plan[at.AXIS] != at.MATCHING:
+def longest(codes: PolicyCodes) -> int:
+    """Return how many matches a window can hold at most."""
+    if codes.window == HISTORY:
+        return codes.k + 1
+    if not has_ring(codes) or codes.axis != MATCHING:
         return LONGEST
-    return int(plan[at.LENGTH]) + (int(plan[at.STEP]) if plan[at.WINDOW] == at.JUMPING else 0)
+    return codes.length + (codes.step if codes.window == JUMPING else 0)
 
 
-def waits_for(plan: Int64s) -> int:
-    """Give the axis of the ends that a window waits for, of which matches alone are no sign."""
-    return int(plan[at.STEP_AXIS]) if plan[at.WINDOW] in (at.PERIODIC, at.JUMPING) else at.EVER
+def step_axis(codes: PolicyCodes) -> int:
+    """Return the axis of the ends that a window waits for; EVER if it waits for none."""
+    return codes.step_axis if codes.window in (PERIODIC, JUMPING) else EVER
 
 
-def ladder(most: int, first: int = 2) -> list[int]:
-    """Give sizes from the first to the most, each a quarter larger than the one before."""
+def list_slabs(codes: PolicyCodes) -> Slabs:
+    """Return an empty pool for ranked lists, with a seventh more than they can hold to move in."""
+    most = longest(codes) if has_ring(codes) else codes.k
+    return new_slabs(size_classes(most + most // 7 + 2))
+
+
+def ring_slabs(codes: PolicyCodes) -> Slabs:
+    """Return an empty pool for rings."""
+    most = longest(codes) if has_ring(codes) else codes.k
+    return new_slabs(size_classes(most + 1))
+
+
+def size_classes(most: int, first: int = 2) -> list[int]:
+    """Return sizes from `first` to `most`, each a quarter larger than the one before.
+
+    >>> size_classes(12)
+    [2, 3, 4, 5, 6, 7, 8, 10, 12]
+    """
     sizes = [min(first, most)]
     while sizes[-1] < most:
         sizes.append(min(most, sizes[-1] + max(1, sizes[-1] // 4)))
     return sizes
+
+
+def new_slabs(sizes: list[int]) -> Slabs:
+    """Return an empty pool with these size classes."""
+    return Slabs(np.array(sizes, np.int64), np.full(len(sizes), -1), np.zeros(1, np.int64))
+
+
+def assign_slabs(slabs: Slabs, sizes: Int64s) -> tuple[Int64s, Int64s]:
+    """Cut an empty pool into the smallest slabs that hold these sizes; return starts and classes.
+
+    A size of 0 gets no slab: its class is -1.
+    """
+    classes = np.where(sizes > 0, np.searchsorted(slabs.capacity, sizes), -1)
+    lengths = np.where(sizes > 0, slabs.capacity[classes], 0)
+    slabs.used[0] = lengths.sum()
+    return np.cumsum(lengths) - lengths, classes

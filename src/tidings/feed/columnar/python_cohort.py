@@ -1,4 +1,7 @@
-"""Cohorts whose distance kernels do not know: an object a subscriber, asked by `Feed`."""
+"""All subscribers with one policy that kernels cannot run: one Python `Feed` for each.
+
+This is the fallback for user-defined windows, decays, diversifiers and distances.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -7,7 +10,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.errors import described
-from tidings.feed.single import Feed
+from tidings.feed.single import Feed, fast_choice
 from tidings.model import named_parts
 from tidings.model.records import Delivery, Match
 from tidings.policy import Policy, Subscriber
@@ -16,8 +19,11 @@ from tidings.window import Moment
 T = TypeVar("T")
 
 
-class ObjectCohort:
-    """The feeds of one policy, by the numbers of their subscribers."""
+class PythonCohort:
+    """The feeds of one policy, by the numbers of their subscribers.
+
+    A feed whose policy raises is emptied, and its row is noted in `failed` with the reason.
+    """
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -31,14 +37,17 @@ class ObjectCohort:
 
     def enrol(self, number: int, subscriber: str) -> int:
         """Open an empty feed; its row is the subscriber's number."""
-        self.feeds[number] = Feed(Subscriber(subscriber, self.policy))
+        self.feeds[number] = self._new_feed(subscriber)
         return number
 
     def enrol_many(self, numbers: Int64s, subscribers: Sequence[str]) -> Int32s:
-        """Open many, or none if one fails."""
+        """Open many feeds, or none if one fails."""
         pairs = zip(numbers.tolist(), subscribers, strict=True)
-        self.feeds.update({n: Feed(Subscriber(name, self.policy)) for n, name in pairs})
+        self.feeds.update({number: self._new_feed(name) for number, name in pairs})
         return np.asarray(numbers, np.int32)
+
+    def _new_feed(self, subscriber: str) -> Feed:
+        return Feed(Subscriber(subscriber, self.policy), fast_choice)
 
     def drop(self, row: int) -> None:
         """Close a feed."""
@@ -47,41 +56,41 @@ class ObjectCohort:
 
     def reset(self, row: int) -> None:
         """Empty a feed."""
-        self.feeds[row] = Feed(self.feeds[row].subscriber)
+        self.feeds[row] = self._new_feed(self.feeds[row].subscriber.id)
 
     def offer(self, row: int, match: Match, now: Moment) -> list[Delivery]:
-        """Offer a match to one of them."""
-        return self._asked(row, lambda feed: feed.offer(match, now), [])
+        """Offer a match to one feed."""
+        return self._guarded(row, lambda feed: feed.offer(match, now), [])
 
     def advance(self, now: Moment) -> Iterator[tuple[int, list[Delivery]]]:
-        """Give what is due by `now`, if these windows do anything as time passes."""
+        """Yield the deliveries of each feed that are due by `now`."""
         for number in list(self.feeds) if self.timed else ():
-            yield number, self._asked(number, lambda feed: feed.advance(now), [])
+            yield number, self._guarded(number, lambda feed: feed.advance(now), [])
 
     def current(self, row: int, now: Moment) -> list[Delivery]:
-        """Return the list of one of them as it stands."""
-        return self._asked(row, lambda feed: feed.current(now), [])
+        """Return the current list of one feed."""
+        return self._guarded(row, lambda feed: feed.current(now), [])
 
     def snapshot(self, numbers: Int64s) -> dict[str, Any]:
-        """Give the state of some as JSON, by the ids of the subscribers."""
-        found = {}
+        """Return the state of some feeds as JSON, by the ids of their subscribers."""
+        states = {}
         for number in numbers.tolist():
-            state = self._asked(number, lambda feed: feed.snapshot(), None)
+            state = self._guarded(number, lambda feed: feed.snapshot(), None)
             feed = self.feeds[number]
-            found[feed.subscriber.id] = feed.snapshot() if state is None else state
-        return found
+            states[feed.subscriber.id] = feed.snapshot() if state is None else state
+        return states
 
-    def _asked(self, row: int, ask: Callable[[Feed], T], otherwise: T) -> T:
-        """Ask a feed; one whose policy fails is emptied, and noted in `failed`."""
+    def _guarded(self, row: int, call: Callable[[Feed], T], default: T) -> T:
+        """Return what a call returns, or the default if the policy raises."""
         try:
-            return ask(self.feeds[row])
-        except Exception as error:  # noqa: BLE001 - parts of somebody's own may raise anything
+            return call(self.feeds[row])
+        except Exception as error:  # noqa: BLE001 - user-defined parts may raise anything
             self.failed[row] = described(error)
             self.reset(row)
-            return otherwise
+            return default
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a snapshot of some, once they are enrolled."""
+        """Restore the feeds whose subscribers are in the state; they must be enrolled."""
         for feed in self.feeds.values():
             if feed.subscriber.id in state:
                 feed.restore(state[feed.subscriber.id])

@@ -1,4 +1,4 @@
-"""All subscribers with an equal policy: one set of arrays, and one kernel that drives them."""
+"""All subscribers with one policy without diversity: their windows in one set of arrays."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
@@ -9,39 +9,66 @@ import numpy.typing as npt
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.errors import TidingsError, described
-from tidings.feed.columnar import policy_codes as plans
-from tidings.feed.columnar.delivery_batch import Part
+from tidings.feed.columnar import policy_codes as codes
+from tidings.feed.columnar.delivery_batch import CohortDeliveries
 from tidings.feed.columnar.event_table import EventTable
-from tidings.feed.columnar.kernels import layout as at
+from tidings.feed.columnar.kernels import layout
 from tidings.feed.columnar.kernels.compaction import (
-    copy_sets,
-    free_row,
-    mark_slots,
-    pack_lists,
-    pack_rings,
+    compact_lists,
+    compact_rings,
+    copy_ranked_sets,
+    mark_ranked,
+    release_row,
 )
-from tidings.feed.columnar.kernels.decay import keys_many
-from tidings.feed.columnar.kernels.history import better_many
-from tidings.feed.columnar.kernels.periodic import advance_many, offer_many_in_periods
-from tidings.feed.columnar.kernels.sliding import slide_many
+from tidings.feed.columnar.kernels.decay import NONE, order_keys
+from tidings.feed.columnar.kernels.history import offer_history
+from tidings.feed.columnar.kernels.layout import (
+    END,
+    FIRST,
+    FRONT,
+    HELD,
+    NEVER,
+    RING,
+    RING_CLASS,
+    SIZE,
+    SLAB,
+    SLAB_CLASS,
+    EventColumns,
+    Offers,
+    Output,
+    RankedWindows,
+)
+from tidings.feed.columnar.kernels.periodic import advance_periodic, offer_periodic
+from tidings.feed.columnar.kernels.sliding import offer_sliding
 from tidings.policy import Policy
+from tidings.window import Moment
 
-KERNELS: Final[dict[int, Callable[..., None]]] = {
-    at.SLIDING: slide_many,
-    at.CONTINUOUS: slide_many,
-    at.BEST: slide_many,
-    at.PERIODIC: offer_many_in_periods,
-    at.JUMPING: offer_many_in_periods,
-    at.HISTORY: better_many,
+KERNELS: Final[dict[int, Callable[[RankedWindows, Output, Offers], None]]] = {
+    layout.SLIDING: offer_sliding,
+    layout.CONTINUOUS: offer_sliding,
+    layout.BEST: offer_sliding,
+    layout.PERIODIC: offer_periodic,
+    layout.JUMPING: offer_periodic,
+    layout.HISTORY: offer_history,
 }
-_FIRST: Final = 16
-_LARGEST: Final = 1 << 16
+COUNTERS: Final = [
+    layout.SEEN,
+    layout.SENT,
+    layout.END,
+    layout.SIZE,
+    layout.HELD,
+    layout.OLDEST_US,
+    layout.NEWEST_US,
+]
+"""The columns of `head` that a snapshot keeps."""
+_FIRST_SIZE: Final = 16
+_LARGEST_BUFFER: Final = 1 << 16
 
 
-class Found(NamedTuple):
-    """What a cohort delivers: the columns of `window_layout`, the ranks, and the ends it set.
+class CohortOutput(NamedTuple):
+    """The deliveries of a cohort and the ends it has set, as the kernels write them.
 
-    `failed` holds the rows whose windows could not go on, and why; they are empty again.
+    `failed` maps the rows whose windows could not go on to the reason; they are empty again.
     """
 
     columns: Int64s
@@ -50,265 +77,302 @@ class Found(NamedTuple):
     failed: dict[int, str]
 
 
-class Sink:
-    """Where the kernels write deliveries; all cohorts share one."""
+class DeliveryBuffer:
+    """The buffer that kernels write deliveries to; cohorts can share one."""
 
     def __init__(self) -> None:
-        self.columns = np.zeros((256, at.OUT_WIDTH), np.int64)
+        self.columns = np.zeros((256, layout.DELIVERY_WIDTH), np.int64)
         self.ranks = np.zeros(256, np.float64)
 
-    def take(self, count: int) -> tuple[Int64s, Float64s]:
-        """Give the first deliveries away, so that there is room again."""
+    def copy(self, count: int) -> tuple[Int64s, Float64s]:
+        """Return copies of the first `count` deliveries."""
         return self.columns[:count].copy(), self.ranks[:count].copy()
 
     def make_room(self, used: int, least: int) -> None:
-        """Be larger if much was used, up to a limit, or if the least that is needed is more."""
+        """Grow to `least`, and also, up to a limit, if more than half was used."""
         size = len(self.ranks)
-        if size < least or (2 * used > size and size < _LARGEST):
+        if size < least or (2 * used > size and size < _LARGEST_BUFFER):
             size = max(2 * size, least)
-            columns, ranks = np.zeros((size, at.OUT_WIDTH), np.int64), np.zeros(size, np.float64)
+            columns, ranks = np.zeros((size, layout.DELIVERY_WIDTH), np.int64), np.zeros(size)
             self.columns, self.ranks = columns, ranks
 
 
-class Growing(Protocol):
-    """Windows that a kernel drives: some row may need more room, or be emptied."""
+class ArrayCohort(Protocol):
+    """Windows in arrays that a kernel fills: a row may need more room, or be emptied."""
 
     def make_room(self, row: int, used: int) -> None: ...
     def reset(self, row: int) -> None: ...
 
 
-def drive(sink: Sink, rows: Int32s, run: Callable[..., None], windows: Growing) -> Found:
-    """Run a kernel to its end; where it stops for want of room at a row, make room.
+def run_kernel(
+    buffer: DeliveryBuffer, rows: Int32s, run: Callable[[Output], None], cohort: ArrayCohort
+) -> CohortOutput:
+    """Run a kernel to its end; where it stops at a row because a buffer is full, make room.
 
-    A row that cannot have more is emptied and goes on delivering nothing, and the others go on.
+    A row that cannot have more room is emptied and delivers nothing; the others go on.
     """
     ends, progress = np.empty((len(rows), 2), np.int64), np.zeros(3, np.int64)
-    parts, failed = [sink.take(0)], dict[int, tuple[int, str]]()
-    while progress[at.NEXT] < len(rows):
-        run((sink.columns, sink.ranks, ends, progress))
-        used = int(progress[at.OUT])
-        parts.append(sink.take(used))
-        progress[at.OUT] = 0
-        if progress[at.NEXT] < len(rows):
-            row = int(rows[progress[at.NEXT]])
+    parts, failed = [buffer.copy(0)], dict[int, tuple[int, str]]()
+    while progress[layout.NEXT] < len(rows):
+        run(Output(buffer.columns, buffer.ranks, ends, progress))
+        used = int(progress[layout.OUT])
+        parts.append(buffer.copy(used))
+        progress[layout.OUT] = 0
+        if progress[layout.NEXT] < len(rows):
+            row = int(rows[progress[layout.NEXT]])
             try:
-                windows.make_room(row, used)
+                cohort.make_room(row, used)
             except (MemoryError, TidingsError) as error:
-                windows.reset(row)
-                failed.setdefault(row, (int(progress[at.NEXT]), described(error)))
-                progress[at.NEXT] += 1
-    columns, ranks = (np.concatenate(each) for each in zip(*parts, strict=True))
-    for row, (place, _) in failed.items():
-        windows.reset(row)
-        kept = (columns[:, at.ROW] != row) | (columns[:, at.AT] < place)
-        columns, ranks = columns[kept], ranks[kept]
-    whys = {row: why for row, (_, why) in failed.items()}
-    return Found(columns, ranks, ends[: progress[at.ENDS]], whys)
+                cohort.reset(row)
+                failed.setdefault(row, (int(progress[layout.NEXT]), described(error)))
+                progress[layout.NEXT] += 1
+    columns, ranks = (np.concatenate(part) for part in zip(*parts, strict=True))
+    for row, (offer, _) in failed.items():
+        cohort.reset(row)
+        before = (columns[:, layout.ROW] != row) | (columns[:, layout.ORDER] < offer)
+        columns, ranks = columns[before], ranks[before]
+    reasons = {row: reason for row, (_, reason) in failed.items()}
+    return CohortOutput(columns, ranks, ends[: progress[layout.ENDS]], reasons)
 
 
-class Cohort:
-    """Windows of one policy without diversity, in arrays."""
+class RankedCohort:
+    """Windows of one policy without diversity, in arrays; see `kernels.layout`."""
 
-    def __init__(self, policy: Policy, sink: Sink) -> None:
+    def __init__(self, policy: Policy, buffer: DeliveryBuffer, events: EventTable) -> None:
         self.policy = policy
-        self._sink = sink
-        self.plan = plans.numbers(policy)
-        self.decay, self._scratch = plans.decay(policy), plans.scratch(_FIRST)
-        self.rings = plans.has_ring(self.plan)
-        self.waits_for = plans.waits_for(self.plan)
-        self.head = np.zeros((0, at.HEAD_WIDTH), np.int64)
-        self.numbers = np.zeros(0, np.int32)
-        self.key = np.zeros(_FIRST, np.float64)
-        self.score = self.key if self.decay[0] == 0 else np.zeros(_FIRST, np.float64)
-        self.who = np.zeros((_FIRST, 3), np.int32)
-        self.ring = np.zeros(_FIRST if self.rings else 0, np.int32)
-        self.room = plans.room(self.plan)
-        self.used = np.zeros(3, np.int64)
+        self.events = events
+        self._buffer = buffer
+        self.codes, self.decay = codes.policy_codes(policy), codes.decay_codes(policy)
+        self.has_rings = codes.has_ring(self.codes)
+        self.step_axis = codes.step_axis(self.codes)
+        self.head = np.zeros((0, layout.RANKED_WIDTH), np.int64)
+        self.subscriber = np.zeros(0, np.int32)
+        self.key = np.zeros(_FIRST_SIZE, np.float64)
+        self.score = self.key if self.decay.kind == NONE else np.zeros(_FIRST_SIZE, np.float64)
+        self.entry = np.zeros((_FIRST_SIZE, 3), np.int32)
+        self.ring = np.zeros(_FIRST_SIZE if self.has_rings else 0, np.int32)
+        self.list_slabs = codes.list_slabs(self.codes)
+        self.ring_slabs = codes.ring_slabs(self.codes)
+        self.disorder = np.zeros(1, np.int64)
+        self._ranks, self._partials = np.zeros(_FIRST_SIZE + 1), np.zeros(PARTS)
         self._free: list[int] = []
 
     def __len__(self) -> int:
         return len(self.head) - len(self._free)
 
     @property
-    def book(self) -> tuple[Any, ...]:
+    def windows(self) -> RankedWindows:
         """The arrays as the kernels take them."""
-        return (self.head, self.key, self.score, self.who, self.ring, self.room, self.used)
+        return RankedWindows(
+            self.head,
+            self.key,
+            self.score,
+            self.entry,
+            self.ring,
+            self.list_slabs,
+            self.ring_slabs,
+            self.disorder,
+            EventColumns(self.events.us, self.events.sequence, self.events.id_order),
+            self.codes,
+            self.decay,
+            self._ranks,
+            self._partials,
+        )
 
     @property
     def nbytes(self) -> int:
-        """The bytes that the arrays hold."""
-        unique = {id(each): each.nbytes for each in (*self.book, self.numbers)}
-        return sum(unique.values())
+        """The bytes that the arrays of the windows hold."""
+        scores = () if self.score is self.key else (self.score,)
+        pools = (self.head, self.key, *scores, self.entry, self.ring, self.subscriber)
+        return sum(array.nbytes for array in (*pools, *self.list_slabs, *self.ring_slabs))
 
     def enrol(self, number: int, _: str) -> int:
-        """Give the row of a new, empty window for a subscriber's number."""
-        self._find_rows(1)
+        """Return the row of a new, empty window for a subscriber's number."""
+        self._reserve_rows(1)
         row = self._free.pop()
-        self.numbers[row] = number
+        self.subscriber[row] = number
         return row
 
     def enrol_many(self, numbers: Int64s, _: Sequence[str]) -> Int32s:
-        """Give the rows of new, empty windows."""
-        self._find_rows(len(numbers))
-        rows = taken(self._free, len(numbers))
-        self.numbers[rows] = numbers
+        """Return the rows of new, empty windows."""
+        self._reserve_rows(len(numbers))
+        rows = take_last(self._free, len(numbers))
+        self.subscriber[rows] = numbers
         return rows
 
     def drop(self, row: int) -> None:
-        """Give a row back."""
+        """Empty the window of a row, and free the row."""
         self.reset(row)
         self._free.append(row)
 
     def reset(self, row: int) -> None:
         """Empty the window of a row."""
-        free_row(self.book, row)
+        release_row(self.windows, row)
         self._clear(slice(row, row + 1))
         if len(self) == 1:
-            self.used[at.DISORDER] = 0
+            self.disorder[0] = 0
 
-    def _find_rows(self, wanted: int) -> None:
-        """See that rows are free. The head, which says how many rows there are, grows last."""
-        if len(self._free) >= wanted:
+    def _reserve_rows(self, count: int) -> None:
+        """Make sure that `count` rows are free.
+
+        If memory runs out on the way, nothing has changed: `head`, by whose length rows are
+        counted, grows last.
+        """
+        if len(self._free) >= count:
             return
         old = len(self.head)
-        size = old + max(wanted, _FIRST, old // 4)
-        more = range(size - 1, old - 1, -1)
-        self.numbers = longer(self.numbers, size)
-        self.head = longer(self.head, size)
+        size = old + max(count, _FIRST_SIZE, old // 4)
+        free = range(size - 1, old - 1, -1)
+        self.subscriber = lengthened(self.subscriber, size)
+        self.head = lengthened(self.head, size)
         self._clear(slice(old, size))
-        self._free += more
+        self._free += free
 
     def _clear(self, rows: slice) -> None:
         self.head[rows] = 0
-        self.head[rows, [at.LIST_CLASS, at.RING_CLASS]] = -1
-        self.head[rows, at.END] = at.NEVER
+        self.head[rows, [SLAB_CLASS, RING_CLASS]] = -1
+        self.head[rows, END] = NEVER
 
-    def offer(self, events: EventTable, offers: tuple[Any, ...]) -> Found:
-        """Offer matches, as rows, slots, scores, handles and numbers of the stream."""
-        run = KERNELS[int(self.plan[at.WINDOW])]
-        return self._drive(events, offers[0], lambda world, sink: run(world, sink, offers))
+    def offer(self, offers: Offers) -> CohortOutput:
+        """Offer matches."""
+        kernel = KERNELS[self.codes.window]
+        return run_kernel(
+            self._buffer, offers.row, lambda output: kernel(self.windows, output, offers), self
+        )
 
-    def advance(self, events: EventTable, rows: Int32s, us: int, sequence: int) -> Found:
-        """Say to some rows that the stream has come to a moment."""
-        return self._drive(
-            events, rows, lambda world, sink: advance_many(world, sink, rows, us, sequence)
+    def advance(self, rows: Int32s, now: Moment) -> CohortOutput:
+        """Move the clock of some rows to `now`."""
+        return run_kernel(
+            self._buffer,
+            rows,
+            lambda output: advance_periodic(self.windows, output, rows, now),
+            self,
         )
 
     def open_ends(self) -> Int64s:
-        """Give the rows that wait for an end, and that end."""
-        rows = np.flatnonzero(self.head[:, at.END] != at.NEVER)
-        return np.stack([rows, self.head[rows, at.END]], axis=1)
+        """Return (row, end) of the open periods and steps."""
+        rows = np.flatnonzero(self.head[:, END] != NEVER)
+        return np.stack([rows, self.head[rows, END]], axis=1)
 
-    def fill(
-        self, events: EventTable, counters: list[int], state: dict[str, Any], handles: Int32s
-    ) -> None:
-        """Take over the state of all rows, enrolled in its order and still empty."""
+    def columns(self, rows: Int64s) -> dict[str, npt.NDArray[Any]]:
+        """Return the state of some rows without unused cells."""
+        head, cells = self.head[rows[:, None], COUNTERS], self.entries(rows)
+        if self.has_rings:
+            head[:, [5, 6]] = 0  # where a ring is kept, these are not times
+        return {
+            "head": head,
+            "score": self.score[cells],
+            "mark": self.entry[cells, layout.MARK],
+            "slot": self.entry[cells, layout.SLOT],
+            "handle": self.entry[cells, layout.MATCHED],
+            "ring": self.ring[self.cells(rows)] if self.has_rings else self.ring[:0],
+            "disorder": self.disorder.copy(),
+        }
+
+    def fill(self, state: dict[str, Any], handles: Int32s) -> None:
+        """Restore the state of all rows, which are enrolled in its order and still empty."""
         rows = np.arange(len(state["head"]))
-        self.head[rows[:, None], counters] = state["head"]
-        self.used[at.DISORDER] = state["disorder"].max()
-        self._seat(rows, at.LIST_CAP, (at.LIST, at.LIST_CLASS, at.SIZE), at.LIST_USED)
-        self._lengthen(("key", "score", "who"), int(self.used[at.LIST_USED]))
-        places = self.entries(rows)
-        self.who[places] = np.stack([state["slot"], handles, state["mark"]], axis=1)
-        self.score[places] = state["score"]
-        keys = np.empty(len(places), np.float64)
-        keys_many(self.decay, state["score"].copy(), events.us[state["slot"]], keys)
-        self.key[places] = keys
-        if self.rings:
-            self._seat(rows, at.RING_CAP, (at.RING, at.RING_CLASS, at.HELD), at.RING_USED)
-            self._lengthen(("ring",), int(self.used[at.RING_USED]))
+        self.head[rows[:, None], COUNTERS] = state["head"]
+        self.disorder[0] = state["disorder"].max()
+        starts, classes = codes.assign_slabs(self.list_slabs, self.head[rows, SIZE])
+        self.head[rows, SLAB], self.head[rows, SLAB_CLASS] = starts, classes
+        self._lengthen(("key", "score", "entry"), int(self.list_slabs.used[0]))
+        cells = self.entries(rows)
+        self.entry[cells] = np.stack([state["slot"], handles, state["mark"]], axis=1)
+        self.score[cells] = state["score"]
+        keys = np.empty(len(cells), np.float64)
+        order_keys(self.decay, state["score"].copy(), self.events.us[state["slot"]], keys)
+        self.key[cells] = keys
+        if self.has_rings:
+            starts, classes = codes.assign_slabs(self.ring_slabs, self.head[rows, HELD])
+            self.head[rows, RING], self.head[rows, RING_CLASS] = starts, classes
+            self.head[rows, FRONT] = 0
+            self._lengthen(("ring",), int(self.ring_slabs.used[0]))
             self.ring[self.cells(rows)] = state["ring"]
 
-    def _seat(self, rows: Int64s, cap: int, columns: tuple[int, int, int], used: int) -> None:
-        """Give rows slabs of the smallest classes that hold what they have."""
-        start, grade, size = columns
-        caps = self.room[self.room[:, cap] > 0, cap]
-        wanted = self.head[rows, size]
-        grades = np.where(wanted > 0, np.searchsorted(caps, wanted), -1)
-        slabs = np.where(wanted > 0, caps[grades], 0)
-        self.head[rows, grade] = grades
-        self.head[rows, start] = np.cumsum(slabs) - slabs
-        self.used[used] = slabs.sum()
-
-    def part(self, found: Found) -> Part:
-        """Give what was found with the numbers of the subscribers."""
-        numbers = self.numbers[found.columns[:, at.ROW]].astype(np.int64)
-        return Part(numbers, found.columns, found.ranks, self.policy.window.name)
+    def deliveries(self, output: CohortOutput) -> CohortDeliveries:
+        """Return the output with the numbers of the subscribers."""
+        return CohortDeliveries(
+            self.subscriber[output.columns[:, layout.ROW]].astype(np.int64),
+            output.columns,
+            output.ranks,
+            self.policy.window.name,
+        )
 
     def entries(self, rows: Int64s) -> Int64s:
-        """Give where in the pools the entries of some rows lie, best first."""
+        """Return the cells of the lists of some rows, best first."""
         head = self.head[rows]
-        return spread(head[:, at.LIST] + head[:, at.FIRST], head[:, at.SIZE])
+        return concatenated_ranges(head[:, SLAB] + head[:, FIRST], head[:, SIZE])
 
     def cells(self, rows: Int64s) -> Int64s:
-        """Give where in the pool the rings of some rows lie, oldest first."""
+        """Return the cells of the rings of some rows, oldest first."""
         head = self.head[rows]
-        held = head[:, at.HELD]
-        caps = np.repeat(self.room[head[:, at.RING_CLASS], at.RING_CAP], held)
-        within = spread(head[:, at.FRONT], held) % caps
-        return np.asarray(np.repeat(head[:, at.RING], held) + within)
+        held = head[:, HELD]
+        capacities = np.repeat(self.ring_slabs.capacity[head[:, RING_CLASS]], held)
+        offsets = concatenated_ranges(head[:, FRONT], held) % capacities
+        return np.asarray(np.repeat(head[:, RING], held) + offsets)
 
-    def mark(self, alive: Int32s) -> None:
+    def mark_slots(self, alive: Int32s) -> None:
         """Mark the event slots in use."""
-        mark_slots(self.book, self.rings, alive)
+        mark_ranked(self.windows, self.has_rings, alive)
 
     def handles(self) -> Int32s:
-        """Give the handles of all entries."""
-        found: Int32s = self.who[self.entries(np.arange(len(self.head))), at.MATCHED]
-        return found
+        """Return the handles of all entries."""
+        handles: Int32s = self.entry[self.entries(np.arange(len(self.head))), layout.MATCHED]
+        return handles
 
     def copy_sets(self, old: Int32s, new: Int32s, used: int) -> int:
-        """Copy the sets of matched subscriptions in use."""
-        return int(copy_sets(self.book, old, new, used))
-
-    def _drive(self, events: EventTable, rows: Int32s, run: Callable[..., None]) -> Found:
-        """Run a kernel to its end."""
-        tables = (events.us, events.sequence, events.tie)
-
-        def plan() -> tuple[Any, ...]:
-            return (self.plan, self.decay, self._scratch)
-
-        return drive(self._sink, rows, lambda sink: run((self.book, tables, plan()), sink), self)
+        """Copy the sets of matched subscriptions in use; return how much of `new` is used."""
+        return int(copy_ranked_sets(self.windows, old, new, used))
 
     def make_room(self, row: int, used: int) -> None:
-        """See to it that the kernel can take at least one step from this row on."""
-        size = int(self.head[row, at.SIZE])
-        self._sink.make_room(used, size + 1)
-        if self.plan[at.WINDOW] == at.HISTORY and len(self._scratch) <= PARTS + size:
-            self._scratch = plans.scratch(size + size // 4)
-        last = len(self.room) - 1
-        wanted = int(self.room[min(self.head[row, at.LIST_CLASS] + 1, last), at.LIST_CAP])
-        if self.used[at.LIST_USED] + wanted > len(self.who):
-            pack_lists(self.book, np.argsort(self.head[:, at.LIST], kind="stable"))
-            self._lengthen(("key", "score", "who"), int(self.used[at.LIST_USED]) + wanted)
-        wanted = int(self.room[min(self.head[row, at.RING_CLASS] + 1, last), at.RING_CAP])
-        if self.rings and self.used[at.RING_USED] + wanted > len(self.ring):
-            pack_rings(self.book, np.argsort(self.head[:, at.RING], kind="stable"))
-            self._lengthen(("ring",), int(self.used[at.RING_USED]) + wanted)
+        """Make room for at least one more offer to this row."""
+        size = int(self.head[row, SIZE])
+        self._buffer.make_room(used, size + 1)
+        if self.codes.window == layout.HISTORY and len(self._ranks) <= size:
+            self._ranks = np.zeros(size + size // 4 + 1)
+        self._make_room_in(self.list_slabs, row, SLAB, compact_lists, ("key", "score", "entry"))
+        if self.has_rings:
+            self._make_room_in(self.ring_slabs, row, RING, compact_rings, ("ring",))
 
-    def _lengthen(self, names: tuple[str, ...], least: int) -> None:
-        """Let pools have an eighth more than the least that they need."""
+    def _make_room_in(
+        self,
+        slabs: layout.Slabs,
+        row: int,
+        start: int,
+        compact: Callable[[RankedWindows, Int64s], None],
+        pools: tuple[str, ...],
+    ) -> None:
+        """Make room for a slab of the next class; the column after `start` is the class."""
+        size_class = min(int(self.head[row, start + 1]) + 1, len(slabs.capacity) - 1)
+        wanted = int(slabs.capacity[size_class])
+        if slabs.used[0] + wanted > len(getattr(self, pools[-1])):
+            compact(self.windows, np.argsort(self.head[:, start], kind="stable"))
+            self._lengthen(pools, int(slabs.used[0]) + wanted)
+
+    def _lengthen(self, pools: tuple[str, ...], least: int) -> None:
+        """Lengthen pools to an eighth more than they need; kernels go by the last one."""
         size = least + least // 8
-        for name in names:
+        for name in pools:
             if size > len(getattr(self, name)):
-                setattr(self, name, longer(getattr(self, name), size))
+                setattr(self, name, lengthened(getattr(self, name), size))
 
 
-def longer(pool: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """Give the pool with more room behind; in place where the system can do that."""
+def lengthened(pool: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """Return the pool with zeros behind; in place where the system can do that."""
     pool.resize((size, *pool.shape[1:]), refcheck=False)
     return pool
 
 
-def taken(free: list[int], count: int) -> Int32s:
-    """Take so many numbers from the end of those that are free."""
+def take_last(free: list[int], count: int) -> Int32s:
+    """Remove and return the last `count` numbers, the last one first."""
     first = len(free) - count
-    found = np.array(free[first:][::-1], np.int32)
+    last = np.array(free[first:][::-1], np.int32)
     del free[first:]
-    return found
+    return last
 
 
-def spread(starts: Int64s, sizes: Int64s) -> Int64s:
-    """Give all places of runs that start here and are so long, one run after the other."""
+def concatenated_ranges(starts: Int64s, sizes: Int64s) -> Int64s:
+    """Return range(start, start + size) for each pair, one after the other."""
     before = np.cumsum(sizes) - sizes
     return np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))

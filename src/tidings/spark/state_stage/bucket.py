@@ -15,7 +15,7 @@ import pyarrow as pa
 from tidings.compiled.array_types import Int64s
 from tidings.errors import StateError, shown
 from tidings.feed.columnar.feeds import TableFeeds
-from tidings.feed.columnar.kernels.diverse_layout import FAR
+from tidings.feed.columnar.kernels.layout import FAR
 from tidings.feed.columnar.match_batch import OfferedEvents
 from tidings.feed.policy_key import needs_attributes
 from tidings.formats.binary import Frame, check, reading
@@ -101,7 +101,7 @@ class Bucket:
 
     def _checked(self, parcel: Parcel) -> tuple[Parcel, list[pa.Table]]:
         """Split off events that came before; leave out those that come too late (`late.py`)."""
-        hashes, here = hashed(parcel.events), self.feeds.names.events
+        hashes, here = hashed(parcel.events), self.feeds.tables.events
         again = self.seen.known(hashes) | repeats(parcel)
         again |= np.fromiter((each in here for each in parcel.events), np.bool_, len(again))
         new, refused = parcel, list[pa.Table]()
@@ -162,7 +162,7 @@ class Bucket:
 
     def keep_only(self, names: AbstractSet[str]) -> None:
         """Forget everybody else, for a trial."""
-        for name in [each for each in self.feeds.names.subscribers.names if each not in names]:
+        for name in [each for each in self.feeds.tables.subscribers.names if each not in names]:
             if name in self.feeds:
                 self.feeds.drop(name)
         there = np.array([name in names for name in self.waiting.subscribers], np.bool_)
@@ -179,13 +179,13 @@ class Bucket:
         if len(parcel.events):
             found.append(
                 outcomes.delivered(
-                    feeds.offer_matches(*self._renumbered(parcel, numbers)), feeds.names
+                    feeds.offer_matches(*self._renumbered(parcel, numbers)), feeds.tables
                 )
             )
         if self.watermark_us is not None:
             self.ticks.pass_until(self.watermark_us, int(numbers[-1]) if len(numbers) else 0)
             now = Moment(self.watermark_us, self.ticks.sequence)
-            found.append(outcomes.delivered(feeds.advance_rows(now), feeds.names))
+            found.append(outcomes.delivered(feeds.advance_columns(now), feeds.tables))
         return found
 
     def _renumbered(self, parcel: Parcel, sequences: Int64s) -> OfferedEvents:
@@ -194,9 +194,9 @@ class Bucket:
         slots = feeds.slots(parcel.events, parcel.us, parcel.sequence)
         for slot, form in zip(slots.tolist(), parcel.forms, strict=True):
             if form:
-                feeds.names.events.describe(slot, form)
+                feeds.tables.events.describe(slot, form)
         people = np.array([feeds.number(name) for name in parcel.subscribers], np.int32)
-        subscriptions = feeds.names.matched.number_many(parcel.subscriptions)
+        subscriptions = feeds.tables.matched.number_many(parcel.subscriptions)
         matches = matches._replace(
             subscribers=people[matches.subscribers], matched=subscriptions[matches.matched]
         )
@@ -206,7 +206,7 @@ class Bucket:
     def pulse(self) -> Pulse:
         """How far the bucket has come, and what is due next."""
         now = Pulse(self.watermark_us, self.ticks.sequence, tuple(self.ticks.held))
-        return now.next_due(self.feeds.first_ends(), self.waiting.us[:1].tolist())
+        return now.next_due(self.feeds.next_deadlines(), self.waiting.us[:1].tolist())
 
     def pack(self) -> bytes:
         """Give the whole state as bytes, but for the pulse."""
@@ -238,7 +238,7 @@ class Bucket:
         It costs those who changed since that version, or everybody where that is not known.
         """
         changed = None if since is None else self._roster.changed_since(since)
-        people = self.feeds.names.subscribers
+        people = self.feeds.tables.subscribers
         known = {*people.names} if changed is None else changed
         numbers = np.array([people.number(name) for name in known if name in people], np.int64)
         for number in numbers[np.argsort(people.order[numbers])].tolist():

@@ -109,7 +109,7 @@ class Trials:
     def __init__(self, opening: Opening, sent: Sent) -> None:
         self._opening, self._sent = opening, sent
         bucket = opening.bucket()
-        self._enrolled = [*bucket.feeds.names.subscribers.names]
+        self._enrolled = [*bucket.feeds.tables.subscribers.names]
         self.matches = merge([bucket.waiting, *sent.parcels])
         self._policies = {
             name: policy

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.errors import clipped, shown
-from tidings.feed.columnar.delivery_batch import Deliveries, Names
-from tidings.feed.columnar.kernels import layout as at
+from tidings.feed.columnar.delivery_batch import DeliveryBatch, IdTables
+from tidings.feed.columnar.kernels import layout
 from tidings.formats.binary import check, reading
 from tidings.model.dead_letter import printable_record
 from tidings.model.records import Delivery, Event
@@ -37,16 +37,16 @@ OUTCOMES: Final = pa.schema(
 )
 
 
-def delivered(found: Deliveries, names: Names) -> pa.Table:
+def delivered(found: DeliveryBatch, names: IdTables) -> pa.Table:
     """Give deliveries as outcomes, before the feeds take more; O(1) Python calls for all of them.
 
     Those of a distance that kernels do not know are objects already, and are written as such.
     """
-    if found.made:
+    if found.has_objects:
         return plainly_delivered(found.objects())
     columns = found.columns
     people = pa.array(names.subscribers.names, pa.string())
-    events, places = np.unique(columns[:, at.EVENT], return_inverse=True)
+    events, places = np.unique(columns[:, layout.EVENT], return_inverse=True)
     ids = pa.array([names.events.id(slot) for slot in events.tolist()], pa.string())
     return _table(
         "delivery",
@@ -55,24 +55,24 @@ def delivered(found: Deliveries, names: Names) -> pa.Table:
             "subscriber": people.take(pa.array(found.subscriber)),
             "event": ids.take(pa.array(places)),
             "rank": found.rank,
-            "position": columns[:, at.POSITION],
+            "position": columns[:, layout.POSITION],
             "window": _windows(found),
-            "matched": _matched(columns[:, at.HANDLE].astype(np.int32), names),
-            "sequence": columns[:, at.NUMBER],
-            "delivered_at": pa.array(columns[:, at.WHEN], pa.int64()).cast(OUTCOMES.field(8).type),
+            "matched": _matched(columns[:, layout.HANDLE].astype(np.int32), names),
+            "sequence": columns[:, layout.NUMBER],
+            "delivered_at": pa.array(columns[:, layout.DECIDED]).cast(OUTCOMES.field(8).type),
         },
     )
 
 
-def _windows(found: Deliveries) -> pa.Array:
+def _windows(found: DeliveryBatch) -> pa.Array:
     """Give the JSON form of the window of each delivery."""
-    extents = found.columns[:, [at.START, at.STOP]]
+    extents = found.columns[:, [layout.START, layout.STOP]]
     times, places = np.unique(extents, return_inverse=True)
     texts = _printed(times)
     start, stop = (texts.take(pa.array(each)) for each in places.reshape(extents.shape).T)
-    kinds = pa.array([json.dumps(kind) for kind in found.kinds], pa.string())
+    kinds = pa.array([json.dumps(kind) for kind in found.windows], pa.string())
     name = kinds.take(pa.array(found.part))
-    size = pa.array(found.columns[:, at.WIDTH]).cast(pa.string())
+    size = pa.array(found.columns[:, layout.WIDTH]).cast(pa.string())
     pieces = ('{"name": ', name, ', "start": "', start, '", "end": "', stop, '", "size": ', size)
     return pc.binary_join_element_wise(*pieces, "}", "")
 
@@ -86,7 +86,7 @@ def _printed(times: Int64s) -> pa.Array:
     return pc.binary_join_element_wise(pc.replace_substring(whole, ".000000", ""), "Z", "")
 
 
-def _matched(handles: Int32s, names: Names) -> pa.Array:
+def _matched(handles: Int32s, names: IdTables) -> pa.Array:
     """Give the ids of the subscriptions behind each handle, in order."""
     starts, members = names.matched.flat(handles)
     used, numbers = np.unique(members, return_inverse=True)

@@ -10,7 +10,7 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 
 from tidings.feed.columnar.feeds import TableFeeds
-from tidings.feed.columnar.kernels.diverse_layout import FAR
+from tidings.feed.columnar.kernels.layout import FAR
 from tidings.model import validate
 from tidings.spark.match_stage.match_batch import Parcel
 from tidings.spark.match_stage.match_batch_ops import joined, merge, of_subscribers
@@ -96,7 +96,7 @@ def _parted(olds: Sequence[Old], buckets: int) -> list[list[bytes]]:
     found: list[list[bytes]] = [[] for _ in range(buckets)]
     for old in olds:
         homes: dict[int, list[str]] = {}
-        for name in old.feeds.names.subscribers.names:
+        for name in old.feeds.tables.subscribers.names:
             homes.setdefault(bucket_of(name, buckets), []).append(name)
         for home, names in homes.items():
             found[home].append(old.feeds.snapshot_of(names))

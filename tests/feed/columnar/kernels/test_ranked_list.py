@@ -1,4 +1,4 @@
-"""The lists and rings of the windows' kernels, beside plain lists."""
+"""Ranked lists, compared with sorted Python lists."""
 
 from itertools import pairwise
 from typing import Any
@@ -7,23 +7,24 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.feed.columnar.kernels.windows import ID_ORDER, US, ranked_cohort
 
-from tidings.feed.columnar import policy_codes as plans
-from tidings.feed.columnar.kernels import layout as at
-from tidings.feed.columnar.kernels.compaction import free_row, pack_lists
+from tidings.feed.columnar import policy_codes
+from tidings.feed.columnar.kernels.compaction import compact_lists, release_row
+from tidings.feed.columnar.kernels.layout import MARK, SLAB, SLAB_CLASS, SLOT
 from tidings.feed.columnar.kernels.ranked_list import (
-    list_beaten,
-    list_find,
-    list_insert,
-    list_place,
-    list_ready,
-    list_remove,
+    RankedEntry,
+    count_beaten,
+    find_entry,
+    insert_entry,
+    rank_position,
+    remove_entry,
+    reserve_entry,
 )
-from tidings.feed.columnar.ranked_cohort import Cohort, Sink
+from tidings.feed.columnar.ranked_cohort import RankedCohort
 from tidings.policy import Policy
 
-EVENTS = (np.arange(64) // 4, np.arange(64), np.arange(64)[::-1].copy())
-"""Four events of each time; of these, the ids go down as the slots go up."""
+Entry = tuple[float, int, int]
 
 actions = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 63), st.integers(0, 63)),
@@ -31,92 +32,76 @@ actions = st.lists(
 )
 
 
-def cohort(rows: int = 3, **policy: Any) -> Cohort:
-    """Some empty rows, with room in the pools for all that a test does."""
-    window = {"name": "sliding", "length": "1d"}
-    made = Cohort(Policy(**{"k": 3, "window": window, **policy}), Sink())
-    for number in range(rows):
-        made.enrol(number, f"u{number}")
-    made.key = made.score = np.zeros(5000)
-    made.who = np.zeros((5000, 3), np.int32)
-    return made
+def entries(cohort: RankedCohort, row: int) -> list[Entry]:
+    """Return the entries of a row as (key, slot, mark)."""
+    cells = cohort.entries(np.array([row]))
+    columns = (cohort.key[cells], cohort.entry[cells, SLOT], cohort.entry[cells, MARK])
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def entries(made: Cohort, row: int) -> list[tuple[float, int, int]]:
-    """Give the entries of a row as (key, slot, mark)."""
-    places = made.entries(np.array([row]))
-    return [
-        (float(made.key[place]), int(made.who[place, at.SLOT]), int(made.who[place, at.MARK]))
-        for place in places
-    ]
-
-
-def order(entry: tuple[float, int, int]) -> tuple[float, int, int]:
+def best_first(entry: Entry) -> tuple[float, int, int]:
     key, slot, _ = entry
-    return (-key, -int(EVENTS[0][slot]), int(EVENTS[2][slot]))
+    return (-key, -int(US[slot]), int(ID_ORDER[slot]))
 
 
 @given(actions)
-def test_lists_stay_in_order_through_all_that_happens(
+def test_lists_stay_sorted_through_insertions_and_removals(
     steps: list[tuple[int, int, int, int]],
 ) -> None:
-    made, model = cohort(), {row: [] for row in range(3)}  # type: ignore[var-annotated]
-    book: Any = made.book
-    for row, key, slot, place in steps:
-        mine = model[row]
-        if slot in [each[1] for each in mine]:
-            found = list_find(book, row, slot, len(mine))
-            assert mine[found][1] == slot
-            list_remove(book, row, found)
-            del mine[found]
+    cohort, model = ranked_cohort(), {row: list[Entry]() for row in range(3)}
+    windows = cohort.windows
+    for row, key, slot, number in steps:
+        expected = model[row]
+        if slot in [entry[1] for entry in expected]:
+            position = find_entry(windows, row, slot, len(expected))
+            assert expected[position][1] == slot
+            remove_entry(windows, row, position)
+            del expected[position]
         else:
-            assert list_ready(book, row)
-            to = list_place(book, EVENTS, row, float(key), slot)
-            list_insert(book, row, to, (float(key), float(key), slot, place, 2 * place))
-            mine.append((float(key), slot, 2 * place))
-            mine.sort(key=order)
-            assert mine[to][1] == slot
-        if place == 63:
-            pack_lists(book, np.argsort(made.head[:, at.LIST], kind="stable"))
-        for each, expected in model.items():
-            assert entries(made, each) == expected
+            assert reserve_entry(windows, row)
+            position = rank_position(windows, row, float(key), slot)
+            new = RankedEntry(float(key), float(key), slot, number, 2 * number)
+            insert_entry(windows, row, position, new)
+            expected.append((float(key), slot, 2 * number))
+            expected.sort(key=best_first)
+            assert expected[position][1] == slot
+        if number == 63:
+            compact_lists(windows, np.argsort(cohort.head[:, SLAB], kind="stable"))
+        for each, listed in model.items():
+            assert entries(cohort, each) == listed
 
 
 @given(st.lists(st.integers(0, 4), max_size=10), st.integers(0, 10), st.integers(1, 4))
-def test_who_is_beaten_k_times_goes(marks: list[int], place: int, k: int) -> None:
-    made = cohort(k=k)
-    book: Any = made.book
+def test_entries_beaten_k_times_are_dropped(marks: list[int], position: int, k: int) -> None:
+    cohort = ranked_cohort(k=k)
+    windows = cohort.windows
     for slot, mark in enumerate(marks):
-        assert list_ready(book, 0)
-        list_insert(book, 0, slot, (1.0, 1.0, slot, 0, 2 * mark))
-    list_beaten(book, 0, min(place, len(marks)), k)
-    expected = [(slot, mark) for slot, mark in enumerate(marks) if slot < place]
-    expected += [(slot, mark + 1) for slot, mark in enumerate(marks) if slot >= place]
-    kept = [(slot, 2 * mark) for slot, mark in expected if slot < place or mark < k]
-    assert [each[1:] for each in entries(made, 0)] == kept
+        assert reserve_entry(windows, 0)
+        insert_entry(windows, 0, slot, RankedEntry(1.0, 1.0, slot, 0, 2 * mark))
+    count_beaten(windows, 0, min(position, len(marks)), k)
+    counted = [(slot, mark + (slot >= position)) for slot, mark in enumerate(marks)]
+    kept = [(slot, 2 * mark) for slot, mark in counted if slot < position or mark < k]
+    assert [entry[1:] for entry in entries(cohort, 0)] == kept
 
 
-def test_an_event_is_only_looked_for_where_it_can_be() -> None:
-    made = cohort()
-    book: Any = made.book
+def test_an_entry_is_searched_among_the_first_only() -> None:
+    windows = ranked_cohort().windows
     for slot in range(5):
-        assert list_ready(book, 0)
-        list_insert(book, 0, slot, (1.0, 1.0, slot, 0, 0))
-    assert [list_find(book, 0, 3, limit) for limit in (0, 3, 4, 9)] == [-1, -1, 3, 3]
+        assert reserve_entry(windows, 0)
+        insert_entry(windows, 0, slot, RankedEntry(1.0, 1.0, slot, 0, 0))
+    assert [find_entry(windows, 0, 3, limit) for limit in (0, 3, 4, 9)] == [-1, -1, 3, 3]
 
 
-def test_a_list_asks_for_room_and_takes_what_others_gave_back() -> None:
-    made = cohort()
-    made.key = made.score = np.zeros(4)
-    made.who = np.zeros((4, 3), np.int32)
-    book: Any = made.book
-    assert list_ready(book, 0)
-    assert list_ready(book, 1)
-    assert not list_ready(book, 2)
-    assert made.head[2, at.LIST_CLASS] == -1
-    free_row(book, 0)
-    assert list_ready(book, 2)
-    assert made.head[2, at.LIST] == 0
+def test_a_list_takes_the_slab_that_another_released() -> None:
+    cohort = ranked_cohort(cells=4)
+    windows = cohort.windows
+    assert reserve_entry(windows, 0)
+    assert reserve_entry(windows, 1)
+    assert not reserve_entry(windows, 2)
+    assert cohort.head[2, SLAB_CLASS] == -1
+    release_row(windows, 0)
+    assert reserve_entry(windows, 2)
+    assert cohort.head[2, SLAB] == 0
 
 
 @pytest.mark.parametrize(
@@ -130,10 +115,11 @@ def test_a_list_asks_for_room_and_takes_what_others_gave_back() -> None:
     ],
     ids=str,
 )
-def test_slabs_grow_up_to_what_a_window_can_hold(window: Any, lists: int, rings: int) -> None:
-    room = plans.room(plans.numbers(Policy(k=5, window=window)))
-    for column, most in ((at.LIST_CAP, lists), (at.RING_CAP, rings)):
-        sizes = [size for size in room[:, column].tolist() if size > 0]
+def test_slabs_grow_up_to_the_size_of_the_window(window: Any, lists: int, rings: int) -> None:
+    codes = policy_codes.policy_codes(Policy(k=5, window=window))
+    pools = (policy_codes.list_slabs(codes), lists), (policy_codes.ring_slabs(codes), rings)
+    for slabs, most in pools:
+        sizes = slabs.capacity.tolist()
         assert sizes[0] <= 2
         assert sizes[-1] == most
         assert all(a < b <= a + max(1, a // 4) for a, b in pairwise(sizes))

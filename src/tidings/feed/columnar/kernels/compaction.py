@@ -1,105 +1,171 @@
-"""Upkeep of the arrays of many windows: slabs moved together, and what is still in use."""
+"""Upkeep of windows: compaction of their pools, and what they still refer to.
+
+A pool is compacted when it is full: slabs move to the front in the order in which they lie, and the
+free lists become empty. It is then lengthened by an eighth, so compaction costs O(1) per entry.
+"""
 
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import inlined, kernel
+from tidings.compiled.jit import inlined, kernel, nested_inner
+from tidings.feed.columnar.kernels.diverse_buffer import places
 from tidings.feed.columnar.kernels.layout import (
+    CHOSEN,
     FIRST,
     HELD,
-    LIST,
-    LIST_CAP,
-    LIST_CLASS,
-    LIST_FREE,
-    LIST_USED,
+    LAST,
     MATCHED,
     RING,
-    RING_CAP,
     RING_CLASS,
-    RING_FREE,
-    RING_USED,
     SIZE,
+    SLAB,
+    SLAB_CLASS,
     SLOT,
-    Book,
+    DiverseBuffer,
+    LastChoice,
+    RankedWindows,
 )
-from tidings.feed.columnar.kernels.ranked_list import entry_move, list_free
-from tidings.feed.columnar.kernels.ring_buffer import ring_cell, ring_free
+from tidings.feed.columnar.kernels.ranked_list import copy_entry, list_start, release_list
+from tidings.feed.columnar.kernels.ring_buffer import release_ring, ring_cell
+from tidings.feed.columnar.kernels.slabs import release_slab
 
 
 @kernel
-def pack_lists(book: Book, order: Int64s) -> None:
-    """Move the slabs of lists together, given the rows in the order of their slabs."""
-    head, room, used = book[0], book[5], book[6]
-    target = 0
+def compact_lists(windows: RankedWindows, order: Int64s) -> None:
+    """Move the slabs of all lists together; `order` are the rows by the start of their slabs.
+
+    In that order no slab is overwritten before it has been moved.
+    """
+    head, slabs, target = windows.head, windows.list_slabs, 0
     for row in order:
-        grade = head[row, LIST_CLASS]
-        if grade >= 0:
-            source = head[row, LIST]
-            for at in range(head[row, FIRST], head[row, FIRST] + head[row, SIZE]):
-                entry_move(book, target + at, source + at)
-            head[row, LIST] = target
-            target += room[grade, LIST_CAP]
-    used[LIST_USED] = target
-    room[:, LIST_FREE] = -1
+        size_class = head[row, SLAB_CLASS]
+        if size_class >= 0:
+            source = head[row, SLAB]
+            for i in range(head[row, FIRST], head[row, FIRST] + head[row, SIZE]):
+                copy_entry(windows, target + i, source + i)
+            head[row, SLAB] = target
+            target += slabs.capacity[size_class]
+    slabs.used[0] = target
+    slabs.free[:] = -1
 
 
 @kernel
-def pack_rings(book: Book, order: Int64s) -> None:
-    """Move the slabs of rings together, given the rows in the order of their slabs."""
-    head, ring, room, used = book[0], book[4], book[5], book[6]
-    target = 0
+def compact_rings(windows: RankedWindows, order: Int64s) -> None:
+    """Move the slabs of all rings together; `order` are the rows by the start of their slabs."""
+    head, ring, slabs, target = windows.head, windows.ring, windows.ring_slabs, 0
     for row in order:
-        grade = head[row, RING_CLASS]
-        if grade >= 0:
-            source, cap = head[row, RING], room[grade, RING_CAP]
-            for at in range(cap):
-                ring[target + at] = ring[source + at]
+        size_class = head[row, RING_CLASS]
+        if size_class >= 0:
+            source, capacity = head[row, RING], slabs.capacity[size_class]
+            for i in range(capacity):
+                ring[target + i] = ring[source + i]
             head[row, RING] = target
-            target += cap
-    used[RING_USED] = target
-    room[:, RING_FREE] = -1
+            target += capacity
+    slabs.used[0] = target
+    slabs.free[:] = -1
 
 
 @kernel
-def free_row(book: Book, row: int) -> None:
-    """Give all slabs of a row back."""
-    list_free(book, row)
-    ring_free(book, row)
+def release_row(windows: RankedWindows, row: int) -> None:
+    """Release all slabs of a row."""
+    release_list(windows, row)
+    release_ring(windows, row)
 
 
 @kernel
-def mark_slots(book: Book, rings: bool, alive: Int32s) -> None:
-    """Mark the event slots that entries or rings still refer to."""
-    head, who, ring = book[0], book[3], book[4]
+def mark_ranked(windows: RankedWindows, has_rings: bool, alive: Int32s) -> None:
+    """Mark the event slots that lists and rings still refer to."""
+    head = windows.head
     for row in range(len(head)):
-        base = head[row, LIST] + head[row, FIRST]
-        for entry in range(base, base + head[row, SIZE]):
-            alive[who[entry, SLOT]] = 1
-        if rings:
+        start = list_start(windows, row)
+        for cell in range(start, start + head[row, SIZE]):
+            alive[windows.entry[cell, SLOT]] = 1
+        if has_rings:
             for nth in range(head[row, HELD]):
-                alive[ring[ring_cell(book, row, nth)]] = 1
+                alive[windows.ring[ring_cell(windows, row, nth)]] = 1
 
 
 @inlined
 def copy_set(old: Int32s, new: Int32s, handle: int, used: int) -> int:
-    """Copy one set behind what is used; give how much is used then."""
+    """Copy one set of matched subscriptions; return how much of `new` is used then."""
     count = old[~handle] + 1
-    for at in range(count):
-        new[used + at] = old[~handle + at]
+    for i in range(count):
+        new[used + i] = old[~handle + i]
     return used + int64(count)
 
 
 @kernel
-def copy_sets(book: Book, old: Int32s, new: Int32s, used: int) -> int:
-    """Copy the sets of matched subscriptions that entries refer to; give how much is used.
+def copy_ranked_sets(windows: RankedWindows, old: Int32s, new: Int32s, used: int) -> int:
+    """Copy the sets of matched subscriptions that entries refer to; return how much is used.
 
-    A set is its length and its members; an entry refers to it by the complement of its start.
+    A set is its length followed by its members; a handle below -1 is the complement of its start.
     """
-    head, who = book[0], book[3]
+    head, entry = windows.head, windows.entry
     for row in range(len(head)):
-        base = head[row, LIST] + head[row, FIRST]
-        for entry in range(base, base + head[row, SIZE]):
-            handle = who[entry, MATCHED]
+        start = list_start(windows, row)
+        for cell in range(start, start + head[row, SIZE]):
+            handle = entry[cell, MATCHED]
             if handle < -1:
-                who[entry, MATCHED] = ~used
+                entry[cell, MATCHED] = ~used
+                used = copy_set(old, new, handle, used)
+    return used
+
+
+@kernel
+def release_diverse_row(buffer: DiverseBuffer, row: int) -> None:
+    """Drop all matches of a row, and release its slab."""
+    head = buffer.head
+    release_slab(buffer.slabs, buffer.slot, head[row, SLAB], head[row, SLAB_CLASS])
+    head[row, HELD], head[row, SLAB], head[row, SLAB_CLASS] = 0, 0, -1
+    head[row, LAST], head[row, CHOSEN] = -1, 0
+
+
+@nested_inner
+def move_place(buffer: DiverseBuffer, last: LastChoice, source: int, target: int) -> None:
+    """Copy a place of the pools to another, with its part of the last choice."""
+    buffer.slot[target], buffer.handle[target] = buffer.slot[source], buffer.handle[source]
+    buffer.score[target], buffer.mark[target] = buffer.score[source], buffer.mark[source]
+    if len(last.place) > 0:
+        last.place[target], last.value[target] = last.place[source], last.value[source]
+    if len(last.votes) > 0:
+        last.votes[target] = last.votes[source]
+
+
+@kernel
+def compact_diverse(buffer: DiverseBuffer, last: LastChoice, order: Int64s) -> None:
+    """Move all slabs together; `order` are the rows by the start of their slabs.
+
+    Columns of the last choice that are not indexed by place of the pools must be empty.
+    """
+    head, slabs, target = buffer.head, buffer.slabs, 0
+    for row in order:
+        size_class = head[row, SLAB_CLASS]
+        if size_class >= 0:
+            for i in range(slabs.capacity[size_class]):
+                move_place(buffer, last, head[row, SLAB] + i, target + i)
+            head[row, SLAB] = target
+            target += slabs.capacity[size_class]
+    slabs.used[0] = target
+    slabs.free[:] = -1
+
+
+@kernel
+def mark_diverse(buffer: DiverseBuffer, alive: Int32s) -> None:
+    """Mark the event slots that windows still refer to."""
+    for row in range(len(buffer.head)):
+        start = buffer.head[row, SLAB]
+        for place in range(start, start + places(buffer, row)):
+            if buffer.mark[place] > 0:
+                alive[buffer.slot[place]] = 1
+
+
+@kernel
+def copy_diverse_sets(buffer: DiverseBuffer, old: Int32s, new: Int32s, used: int) -> int:
+    """Copy the sets of matched subscriptions that windows refer to; return how much is used."""
+    for row in range(len(buffer.head)):
+        start = buffer.head[row, SLAB]
+        for place in range(start, start + places(buffer, row)):
+            handle = buffer.handle[place]
+            if buffer.mark[place] > 0 and handle < -1:
+                buffer.handle[place] = ~used
                 used = copy_set(old, new, handle, used)
     return used

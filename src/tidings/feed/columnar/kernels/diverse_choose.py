@@ -1,257 +1,263 @@
-"""Choices from windows that diversify, from all that is laid out: every diversifier by its rule."""
+"""Choices from a window from scratch, by the rule of every diversifier.
 
-from typing import Any
+    window --prepare_range--> candidates in the scratch, by place
+       greedy rules           work on the places directly (`diverse_greedy`)
+       covers, votes, sets    copy the candidates, newest first, and call the kernels of `diversify`
+
+The tie order of the plain implementation follows from the copies: they are sorted by time and id
+once, and every later sort is stable.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_types import Float64s, Int64s
-from tidings.compiled.ints import int64
+from tidings.compiled.array_types import Float64s, Int64s, UInt64s
 from tidings.compiled.jit import nested, nested_inner
 from tidings.compiled.rounding import rounded
 from tidings.diversify.kernels.cover import Neighbourhoods, Relevance, cover, fitting_cover
-from tidings.diversify.kernels.greedy import MEAN
 from tidings.diversify.kernels.lsh import count_votes
 from tidings.diversify.kernels.optimal import BestSet, SetProblem, best_set
 from tidings.diversify.kernels.token_rows import number_hashes
 from tidings.diversify.protocol import TieOrder
+from tidings.feed.columnar.kernels.axis import match_position
 from tidings.feed.columnar.kernels.decay import order_key
-from tidings.feed.columnar.kernels.diverse_greedy import apart, grown, lay_place
-from tidings.feed.columnar.kernels.diverse_layout import (
-    ALPHA,
-    BASE,
-    CAP,
-    GRADE,
+from tidings.feed.columnar.kernels.diverse_buffer import places
+from tidings.feed.columnar.kernels.diverse_greedy import choose_greedy, distance, prepare_place
+from tidings.feed.columnar.kernels.layout import (
+    DONE,
+    MEAN,
     OPTIMAL,
     RELEVANT,
-    RULE,
-    SIGMA,
+    SLAB,
     VOTES,
-    Traits,
-    World,
-    stands_at,
+    AxisRange,
+    DiverseWindows,
+    DiversityCodes,
+    FeatureColumns,
 )
-from tidings.feed.columnar.kernels.layout import DONE, LEAVE, K
 
-Span = tuple[int, int, int]
-"""An axis, and from where to where on it."""
-Crowd = tuple[Int64s, Int64s, Float64s, Float64s, Int64s]
-"""Of each candidate: place, event slot, rank, key, row of hashes."""
-Part = tuple[Float64s, Float64s]
-"""The diversifier, and room for partial sums."""
+
+class CandidateColumns(NamedTuple):
+    """Copies of the candidates, newest first, then by smaller id."""
+
+    place: Int64s
+    slot: Int64s
+    rank: Float64s
+    key: Float64s
+    features: Int64s
 
 
 @nested_inner
-def lay_span(world: World, row: int, span: Span, now_us: int) -> int:
-    """Lay out the candidates of a span; give how many there are.
+def prepare_range(windows: DiverseWindows, row: int, within: AxisRange, now_us: int) -> int:
+    """Make the matches of a range candidates; return how many there are.
 
-    With `delivered = "leave"`, what is delivered is no candidate.
+    With `delivered = "leave"`, delivered matches are not candidates.
     """
-    head, slots, born, room = world[0][0], world[0][1], world[0][4], world[0][5]
-    counted, leave = world[5][3], world[4][0][LEAVE]
-    axis, low, high = span
-    base, size = head[row, BASE], 0
-    for place in range(room[head[row, GRADE], CAP]):
-        counted[place] = -1
-        mark = born[base + place]
+    buffer, linked, leave = windows.buffer, windows.scratch.linked, windows.policy.leave
+    start, size = buffer.head[row, SLAB], 0
+    for place in range(places(buffer, row)):
+        linked[place] = -1
+        mark = buffer.mark[start + place]
         if mark == 0 or (leave and mark & DONE):
             continue
-        on = stands_at(world[2], axis, slots[base + place], mark)
-        if low <= on < high:
-            lay_place(world, row, place, now_us)
+        position = match_position(windows.events, within.axis, buffer.slot[start + place], mark)
+        if within.low <= position < within.high:
+            prepare_place(windows, row, place, now_us)
             size += 1
     return size
 
 
 @nested
-def newest_first(world: World, row: int, size: int) -> Crowd:
-    """Give the candidates that are laid out: newer first, then by smaller id."""
-    slots, scores, us, names = world[0][1], world[0][3], world[2][0], world[2][2]
-    base, cap = world[0][0][row, BASE], world[0][5][world[0][0][row, GRADE], CAP]
-    places, at, keys = (
-        np.flatnonzero(world[5][3][:cap] >= 0),
-        np.empty(size, np.int64),
-        np.empty(size),
-    )
-    by_name = np.argsort(names[slots[base + places]])
-    places = places[by_name]
-    places = places[np.argsort(-us[slots[base + places]], kind="mergesort")]
-    for nth in range(size):
-        at[nth] = slots[base + places[nth]]
-        keys[nth] = order_key(world[4][1], scores[base + places[nth]], us[at[nth]])
-    return (places, at, world[5][0][places], keys, world[5][2][places])
+def copy_candidates(windows: DiverseWindows, row: int, size: int) -> CandidateColumns:
+    """Copy the `size` candidates of the scratch, sorted by time and id."""
+    buffer, scratch, events = windows.buffer, windows.scratch, windows.events
+    start, us = buffer.head[row, SLAB], events.us
+    place = np.flatnonzero(scratch.linked[: places(buffer, row)] >= 0)
+    place = place[np.argsort(events.id_order[buffer.slot[start + place]])]
+    place = place[np.argsort(-us[buffer.slot[start + place]], kind="mergesort")]
+    slot, key = np.empty(size, np.int64), np.empty(size)
+    for i in range(size):
+        cell = start + place[i]
+        slot[i] = buffer.slot[cell]
+        key[i] = order_key(windows.decay, buffer.score[cell], us[slot[i]])
+    return CandidateColumns(place, slot, scratch.rank[place], key, scratch.features[place])
 
 
 @nested
 def best_first(keys: Float64s) -> Int64s:
-    """Give the order of candidates by rank; ties stay as they are."""
+    """Return the order of candidates by key; ties stay as they are."""
     return np.argsort(-keys, kind="mergesort")
 
 
 @nested
-def measured(traits: Traits, members: Int64s, parts: Float64s) -> Float64s:
-    """Give the distances between candidates."""
-    size = len(members)
+def distance_matrix(features: FeatureColumns, rows: Int64s, partials: Float64s) -> Float64s:
+    """Return the distances between candidates, given by their rows of hashes."""
+    size = len(rows)
     matrix = np.zeros((size, size))
     for one in range(size):
         for other in range(one):
-            away = apart(traits, members[one], members[other], parts)
-            matrix[one, other] = matrix[other, one] = away
+            apart = distance(features, rows[one], rows[other], partials)
+            matrix[one, other] = matrix[other, one] = apart
     return matrix
 
 
 @nested
-def near_within(matrix: Float64s, alpha: float, near: Neighbourhoods) -> None:
+def list_within(matrix: Float64s, alpha: float, near: Neighbourhoods) -> None:
     """List for each candidate the others within alpha."""
-    starts, counts, ids, away = near
+    starts, counts, ids, apart = near
     for one in range(len(matrix)):
         for other in range(len(matrix)):
-            distance = matrix[one, other]
-            if other != one and rounded(distance) <= alpha:
-                at = starts[one] + counts[one]
-                ids[at], away[at] = other, distance
+            if other != one and rounded(matrix[one, other]) <= alpha:
+                cell = starts[one] + counts[one]
+                ids[cell], apart[cell] = other, matrix[one, other]
                 counts[one] += 1
 
 
 @nested
-def levels_of(matrix: Float64s, levels: Int64s) -> int:
-    """Number the different distances, the smallest first; give how many there are."""
+def number_levels(matrix: Float64s, levels: Int64s) -> int:
+    """Replace distances by their rank among the different ones; return how many differ."""
     flat = matrix.ravel()
     count = number_hashes(flat.view(np.uint64), levels)
-    values, places = np.empty(count), np.empty(count, np.int64)
-    for at in range(len(flat)):
-        values[levels[at]] = flat[at]
-    places[np.argsort(values)] = np.arange(count)
-    for at in range(len(flat)):
-        levels[at] = places[levels[at]]
+    values, level_of = np.empty(count), np.empty(count, np.int64)
+    for i in range(len(flat)):
+        values[levels[i]] = flat[i]
+    level_of[np.argsort(values)] = np.arange(count)
+    for i in range(len(flat)):
+        levels[i] = level_of[levels[i]]
     return count
 
 
 @nested
-def near_all(matrix: Float64s, near: Neighbourhoods) -> None:
-    """List for each candidate all others, the nearest first; O(n²) where few distances differ."""
-    starts, counts, ids, away = near
+def list_all(matrix: Float64s, near: Neighbourhoods) -> None:
+    """List for each candidate all others, nearest first.
+
+    Distances are ratios of small integers, so few differ, and a counting sort takes O(n²) in all.
+    """
+    starts, counts, ids, apart = near
     size, levels = len(matrix), np.empty(matrix.size, np.int64)
-    many = levels_of(matrix, levels)
-    heads = np.empty(many + 1, np.int64)
+    level_count = number_levels(matrix, levels)
+    offsets = np.empty(level_count + 1, np.int64)
     for one in range(size):
         own = levels[one * size : (one + 1) * size]
-        order = np.argsort(own, kind="mergesort") if many > size else by_level(own, heads)
+        if level_count > size:
+            order = np.argsort(own, kind="mergesort")
+        else:
+            order = counting_sort(own, offsets)
         for other in order:
             if other != one:
-                at = starts[one] + counts[one]
-                ids[at], away[at] = other, matrix[one, other]
+                cell = starts[one] + counts[one]
+                ids[cell], apart[cell] = other, matrix[one, other]
                 counts[one] += 1
 
 
 @nested
-def by_level(levels: Int64s, heads: Int64s) -> Int64s:
-    """Give the order of small numbers, by counting them."""
-    heads[:] = 0
+def counting_sort(levels: Int64s, offsets: Int64s) -> Int64s:
+    """Return the stable order of integers below `len(offsets) - 1`; `offsets` is scratch."""
+    offsets[:] = 0
     for level in levels:
-        heads[level + 1] += 1
-    for level in range(1, len(heads)):
-        heads[level] += heads[level - 1]
+        offsets[level + 1] += 1
+    for level in range(1, len(offsets)):
+        offsets[level] += offsets[level - 1]
     order = np.empty(len(levels), np.int64)
-    for at in range(len(levels)):
-        order[heads[levels[at]]] = at
-        heads[levels[at]] += 1
+    for i in range(len(levels)):
+        order[offsets[levels[i]]] = i
+        offsets[levels[i]] += 1
     return order
 
 
 @nested
 def choose_cover(
-    matrix: Float64s, ranks: Float64s, order: Int64s, k: int, part: Float64s
+    matrix: Float64s, ranks: Float64s, order: Int64s, k: int, diversity: DiversityCodes
 ) -> Int64s:
-    """Cover all candidates; give the k most relevant of the cover, in order of choice."""
+    """Cover all candidates; return the k most relevant of the cover, in the order of choice."""
     size = len(ranks)
-    best, counts, found = np.empty(size, np.int64), np.zeros(size, np.int64), np.arange(size)
+    best, counts, chosen = np.empty(size, np.int64), np.zeros(size, np.int64), np.arange(size)
     best[order] = np.arange(size)
     near = Neighbourhoods(
         np.arange(size) * size, counts, np.empty(size * size, np.int64), np.empty(size * size)
     )
-    worth = Relevance(ranks, best, part[RULE] == RELEVANT)
-    if part[ALPHA] < 0:
-        near_all(matrix, near)
-        count = fitting_cover(near, worth, np.arange(size), k, found)
+    relevance = Relevance(ranks, best, diversity.rule == RELEVANT)
+    if diversity.alpha < 0:
+        list_all(matrix, near)
+        count = fitting_cover(near, relevance, np.arange(size), k, chosen)
     else:
-        near_within(matrix, part[ALPHA], near)
-        count = cover(near, worth, np.arange(size), found)
-    limit = np.sort(best[found[:count]])[min(k, count) - 1]
-    return found[:count][best[found[:count]] <= limit]
+        list_within(matrix, diversity.alpha, near)
+        count = cover(near, relevance, np.arange(size), chosen)
+    chosen = chosen[:count]
+    limit = np.sort(best[chosen])[min(k, count) - 1]
+    return chosen[best[chosen] <= limit]
 
 
 @nested
-def choose_by_votes(bands: Any, order: Int64s, k: int) -> Int64s:
-    """Give the k candidates of most votes, if they have any; of ties the most relevant."""
+def choose_by_votes(bands: UInt64s, order: Int64s, k: int) -> Int64s:
+    """Return the k candidates with most votes, if they have any; of ties the most relevant."""
     votes = np.empty(len(order), np.int64)
     count_votes(bands, order, votes)
-    found = order[np.argsort(-votes[order], kind="mergesort")][:k]
-    return found[votes[found] > 0]
+    chosen = order[np.argsort(-votes[order], kind="mergesort")][:k]
+    return chosen[votes[chosen] > 0]
 
 
 @nested
-def most_of(square: Float64s, ranks: Float64s, sigma: float, k: int) -> Float64s:
-    """Bound what each can bring: its rank and half of its m largest distances, for m < k."""
-    most, pairs = np.empty((k, len(ranks))), max(k * (k - 1) // 2, 1)
-    for each in range(len(ranks)):
-        far, total = -np.sort(-square[each]), 0.0
-        for many in range(k):
-            most[many, each] = sigma * ranks[each] / k + (1 - sigma) * total / (2 * pairs)
-            total += far[many]
-    return most
+def gain_bounds(matrix: Float64s, ranks: Float64s, sigma: float, k: int) -> Float64s:
+    """Return bounds on what each adds: its rank and half of its m largest distances, for m < k."""
+    bounds, pairs = np.empty((k, len(ranks))), max(k * (k - 1) // 2, 1)
+    for i in range(len(ranks)):
+        largest, total = -np.sort(-matrix[i]), 0.0
+        for m in range(k):
+            bounds[m, i] = sigma * ranks[i] / k + (1 - sigma) * total / (2 * pairs)
+            total += largest[m]
+    return bounds
 
 
 @nested
 def choose_best_set(
-    square: Float64s, ranks: Float64s, ties: TieOrder, order: Int64s, sigma: float
+    matrix: Float64s, ranks: Float64s, ties: TieOrder, order: Int64s, sigma: float
 ) -> Int64s:
-    """Give as many as `order` holds of largest divrank, starting from those, newest first."""
+    """Return the set of largest divrank of the size of `order`, which is the first guess."""
     best = BestSet(np.sort(order), np.empty(1))
-    best_set(
-        SetProblem(square, ranks, sigma), ties, most_of(square, ranks, sigma, len(order)), best
-    )
+    bounds = gain_bounds(matrix, ranks, sigma, len(order))
+    best_set(SetProblem(matrix, ranks, sigma), ties, bounds, best)
     return best.members
 
 
 @nested
-def choose_among(
-    traits: Traits, names: Int64s, us: Int64s, crowd: Crowd, k: int, plan: Part
-) -> Int64s:
-    """Choose at most k of some candidates by covers, votes or sets; fewer than k: best first."""
-    _, slots, ranks, keys, members = crowd
-    part, parts = plan
-    rule, order = part[RULE], best_first(keys)
-    if len(slots) < k or rule <= MEAN:
+def choose_copied(windows: DiverseWindows, candidates: CandidateColumns) -> Int64s:
+    """Choose at most k of the copied candidates; all, best first, if they are fewer than k."""
+    diversity, events, slot = windows.diversity, windows.events, candidates.slot
+    k, order = windows.policy.k, best_first(candidates.key)
+    if len(slot) < k or diversity.rule <= MEAN:
         return order[:k]
-    if rule == VOTES:
-        return choose_by_votes(traits[2][slots], order, k)
-    matrix = measured(traits, members, parts)
-    if rule != OPTIMAL:
-        return choose_cover(matrix, ranks, order, k, part)
-    times = us[slots]
-    ties = TieOrder(np.arange(len(slots)), times - times.min(), names[slots])
-    found = choose_best_set(matrix, ranks, ties, order[:k], part[SIGMA])
-    return found[best_first(keys[found])]
+    if diversity.rule == VOTES:
+        return choose_by_votes(windows.features.bands[slot], order, k)
+    matrix = distance_matrix(windows.features, candidates.features, windows.scratch.partials)
+    if diversity.rule != OPTIMAL:
+        return choose_cover(matrix, candidates.rank, order, k, diversity)
+    us = events.us[slot]
+    ties = TieOrder(np.arange(len(slot)), us - us.min(), events.id_order[slot])
+    chosen = choose_best_set(matrix, candidates.rank, ties, order[:k], diversity.sigma)
+    return chosen[best_first(candidates.key[chosen])]
 
 
 @nested
-def choose_span(world: World, row: int, span: Span, now_us: int, least: int) -> int:
-    """Choose at most k candidates of a span, and write their places; give how many.
+def choose_range(
+    windows: DiverseWindows, row: int, within: AxisRange, now_us: int, least: int
+) -> int:
+    """Choose at most k matches of a range and write their places; return how many.
 
-    None if there are fewer candidates than `least`, one at least. Fewer than k: all; grown sets in
-    order of choice, others best rank first.
+    None are chosen from fewer candidates than `least`, which is at least 1; all are chosen from
+    fewer than k. Greedy sets come in the order of choice, others best rank first.
     """
-    k, part, chosen = int64(world[4][0][K]), world[4][2], world[5][4]
-    size = lay_span(world, row, span, now_us)
+    chosen, k = windows.scratch.chosen, windows.policy.k
+    size = prepare_range(windows, row, within, now_us)
     if size < least:
         return 0
-    if part[RULE] <= MEAN and min(k, size) > 1:
-        cap = int64(world[0][5][world[0][0][row, GRADE], CAP])
-        grown(world, row, cap, min(k, size), chosen, world[5][5])
-        return min(k, size)
-    crowd = newest_first(world, row, size)
-    us, names = world[2][0], world[2][2]
-    found = choose_among(world[3], names, us, crowd, k, (part, world[5][6]))
-    for at in range(len(found)):
-        chosen[at] = crowd[0][found[at]]
-    return len(found)
+    if windows.diversity.rule <= MEAN and min(k, size) > 1:
+        count, capacity = min(k, size), places(windows.buffer, row)
+        choose_greedy(windows, row, capacity, count, chosen, windows.scratch.value)
+        return count
+    candidates = copy_candidates(windows, row, size)
+    order = choose_copied(windows, candidates)
+    for i in range(len(order)):
+        chosen[i] = candidates.place[order[i]]
+    return len(order)

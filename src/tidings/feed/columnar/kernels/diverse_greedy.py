@@ -1,9 +1,14 @@
-"""Sets that grow greedily in a window that moves on: divrank, maxmin, maxsum and maxavg.
+"""Greedy sets in a window that moves on: divrank, maxmin, maxsum and maxavg.
 
-The pair, and each one added, win against all others at their step. So if none of the first p is
-gone, and nothing new wins against one of them, they are the first p again; what comes behind is
-chosen anew. This holds while ranks do not change, that is, without decay.
+    1. the pair of largest weight  sigma * (rank + rank') / 2 + (1 - sigma) * distance
+    2. one by one, the candidate of largest value to those chosen so far
+
+The pair, and each candidate that is added, win against all others at their step. So if none of the
+first p is gone, and no new match wins against one of them, they are the first p again, and only the
+rest is chosen afresh. This holds while ranks do not change, that is, without decay.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +18,6 @@ from tidings.compiled.jit import nested_inlined, nested_inner
 from tidings.compiled.rounding import rounded
 from tidings.diversify.kernels.distances import merged_distance, weighted_distance
 from tidings.diversify.kernels.greedy import (
-    LEAST,
-    NEAREST,
     SLACK,
     candidate_value,
     combine_links,
@@ -23,292 +26,324 @@ from tidings.diversify.kernels.greedy import (
 )
 from tidings.diversify.protocol import TieOrder
 from tidings.feed.columnar.kernels.decay import fresh_rank
-from tidings.feed.columnar.kernels.diverse_layout import (
-    BASE,
+from tidings.feed.columnar.kernels.diverse_buffer import choice_start, is_newer, slot_at
+from tidings.feed.columnar.kernels.layout import (
+    CHOSEN,
     HELD,
-    KEPT,
-    RULE,
-    SIGMA,
-    Traits,
-    World,
-    kept_from,
+    LEAST,
+    NEAREST,
+    SLAB,
+    DiverseWindows,
+    FeatureColumns,
 )
-from tidings.feed.columnar.kernels.layout import K
 
-Pair = tuple[float, int, int]
-"""What the best pair so far is worth, and its places; -1 where there is none."""
+
+class BestPair(NamedTuple):
+    """The best pair so far: its weight and its places, -1 if there is none."""
+
+    weight: float
+    one: int
+    two: int
+
+
+class ScoredPlace(NamedTuple):
+    """A candidate for the next step: its value and its place."""
+
+    value: float
+    place: int
 
 
 @nested_inlined
-def apart(traits: Traits, one: int, other: int, parts: Float64s) -> float:
-    """Give the distance of two events, by their rows of hashes."""
-    rows = traits[0]
+def distance(features: FeatureColumns, one: int, other: int, partials: Float64s) -> float:
+    """Return the distance of two events, by their rows of hashes."""
+    rows = features.rows
     if len(rows.weights):
-        return weighted_distance(rows, one, other, parts)
+        return weighted_distance(rows, one, other, partials)
     return merged_distance(rows, one, other)
 
 
 @nested_inlined
-def slot_at(world: World, row: int, place: int) -> int:
-    """Give the event slot of a place."""
-    return world[0][1][world[0][0][row, BASE] + place]
+def prepare_place(windows: DiverseWindows, row: int, place: int, now_us: int) -> None:
+    """Make a place a candidate: write its fresh rank and its row of hashes to the scratch."""
+    buffer, scratch = windows.buffer, windows.scratch
+    cell = buffer.head[row, SLAB] + place
+    slot = buffer.slot[cell]
+    us = windows.events.us[slot]
+    scratch.rank[place] = fresh_rank(windows.decay, buffer.score[cell], us, now_us)
+    scratch.features[place] = windows.features.row[slot]
+    scratch.linked[place] = 0
+
+
+@nested_inner
+def prepare_all(windows: DiverseWindows, row: int, capacity: int) -> None:
+    """Make all matches of a window candidates, where nothing decays."""
+    start, mark, linked = (
+        windows.buffer.head[row, SLAB],
+        windows.buffer.mark,
+        windows.scratch.linked,
+    )
+    for place in range(capacity):
+        linked[place] = -1
+        if mark[start + place] > 0:
+            prepare_place(windows, row, place, 0)
 
 
 @nested_inlined
-def pair_ahead(world: World, row: int, one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Tell whether a pair goes before one of the same value: later, newer member, smaller ids."""
-    times, names = world[2][0], world[2][2]
-    pair = (slot_at(world, row, one[0]), slot_at(world, row, one[1]))
-    before = (slot_at(world, row, other[0]), slot_at(world, row, other[1]))
-    return pair_before(TieOrder(names, times, names), pair, before)
+def is_pair_ahead(
+    windows: DiverseWindows, row: int, one: tuple[int, int], other: tuple[int, int]
+) -> bool:
+    """Return whether a pair precedes one of equal weight: later, newer member, smaller ids."""
+    us, id_order = windows.events.us, windows.events.id_order
+    pair = (slot_at(windows, row, one[0]), slot_at(windows, row, one[1]))
+    rival = (slot_at(windows, row, other[0]), slot_at(windows, row, other[1]))
+    return pair_before(TieOrder(id_order, us, id_order), pair, rival)
 
 
 @nested_inner
-def pairs_with(world: World, row: int, cap: int, span: tuple[int, int, int], best: Pair) -> Pair:
-    """Give the better of the best pair and those of one place with all candidates of a span.
+def improve_pair(
+    windows: DiverseWindows, row: int, place: int, others: tuple[int, int, int], best: BestPair
+) -> BestPair:
+    """Return the better of `best` and the pairs of one place with all candidates.
 
-    `span` is the place, and from where on others are looked at, but for one, whose pairs were.
+    `others` is a range of places and one that is skipped, because its pairs were looked at before.
     """
-    (ranks, _, members, counted, _, _, parts, _, _), sigma = world[5], world[4][2][SIGMA]
-    place, first, but = span
-    times = world[2][0]
-    most, one, two = best
-    own, rank, us = members[place], ranks[place], times[slot_at(world, row, place)]
-    for other in range(first, cap):
-        if counted[other] < 0 or other in (place, but):
+    scratch, us, sigma = windows.scratch, windows.events.us, windows.diversity.sigma
+    first, stop, skipped = others
+    weight, one, two = best.weight, best.one, best.two
+    own, rank = scratch.features[place], scratch.rank[place]
+    own_us = us[slot_at(windows, row, place)]
+    for other in range(first, stop):
+        if scratch.linked[other] < 0 or other in (place, skipped):
             continue
-        limit = pair_weight(sigma, rank, ranks[other], 1.0)
-        if limit + SLACK < most:
+        # Distances are at most 1: most pairs are ruled out without computing theirs.
+        limit = pair_weight(sigma, rank, scratch.rank[other], 1.0)
+        if limit + SLACK < weight:
             continue
-        if one >= 0 and limit <= most:  # a tie at best, and older
-            later = times[slot_at(world, row, one)] + times[slot_at(world, row, two)]
-            if us + times[slot_at(world, row, other)] < later:
+        if one >= 0 and limit <= weight:  # a tie at best, which an older pair loses
+            later = us[slot_at(windows, row, one)] + us[slot_at(windows, row, two)]
+            if own_us + us[slot_at(windows, row, other)] < later:
                 continue
-        away = apart(world[3], own, members[other], parts)
-        weight = rounded(pair_weight(sigma, rank, ranks[other], away))
-        if weight > most or (
-            weight == most and (one < 0 or pair_ahead(world, row, (place, other), (one, two)))
+        apart = distance(windows.features, own, scratch.features[other], scratch.partials)
+        new = rounded(pair_weight(sigma, rank, scratch.rank[other], apart))
+        if new > weight or (
+            new == weight and (one < 0 or is_pair_ahead(windows, row, (place, other), (one, two)))
         ):
-            most, one, two = weight, place, other
-    return (most, one, two)
+            weight, one, two = new, place, other
+    return BestPair(weight, one, two)
 
 
 @nested_inner
-def best_pair(world: World, row: int, cap: int) -> Pair:
-    """Give the pair of largest weight: those of the highest rank first, which rule most others out.
+def best_pair(windows: DiverseWindows, row: int, capacity: int) -> BestPair:
+    """Return the pair of largest weight.
 
-    O(w²) at worst, where ranks and distances do not differ.
+    The pairs of the highest rank come first, since they rule most others out; O(w²) at worst, where
+    neither ranks nor distances differ.
     """
-    ranks, counted, sigma = world[5][0], world[5][3], world[4][2][SIGMA]
-    top = int64(-1)
-    for place in range(cap):
-        if counted[place] >= 0 and (top < 0 or ranks[place] > ranks[top]):
-            top = place
+    rank, linked, sigma = windows.scratch.rank, windows.scratch.linked, windows.diversity.sigma
     none = int64(-1)
-    best = pairs_with(world, row, cap, (top, int64(0), none), (-1.0, none, none))
-    for place in range(cap):
-        if counted[place] < 0 or place == top:
+    top = none
+    for place in range(capacity):
+        if linked[place] >= 0 and (top < 0 or rank[place] > rank[top]):
+            top = place
+    best = BestPair(-1.0, none, none)
+    best = improve_pair(windows, row, top, (int64(0), capacity, none), best)
+    for place in range(capacity):
+        if linked[place] < 0 or place == top:
             continue
-        if pair_weight(sigma, ranks[place], ranks[top], 1.0) + SLACK >= best[0]:
-            best = pairs_with(world, row, cap, (place, place + 1, top), best)
+        if pair_weight(sigma, rank[place], rank[top], 1.0) + SLACK >= best.weight:
+            best = improve_pair(windows, row, place, (place + 1, capacity, top), best)
     return best
 
 
 @nested_inlined
-def set_pair(world: World, row: int, pair: Pair, chosen: Int32s, values: Float64s) -> None:
-    """Write a pair down as the first two that are chosen, the older first."""
-    times, names = world[2][0], world[2][2]
-    one, two = slot_at(world, row, pair[1]), slot_at(world, row, pair[2])
-    older = times[one] < times[two] or (times[one] == times[two] and names[one] < names[two])
-    chosen[0] = pair[1] if older else pair[2]
-    chosen[1] = pair[2] if older else pair[1]
-    values[1] = pair[0]
-
-
-@nested_inlined
-def add_link(world: World, place: int, added: int) -> None:
-    """Add the link to one that is chosen to those of a candidate (PREF Prop. 1)."""
-    ranks, links, members, counted, _, _, parts, _, _ = world[5]
-    rule, sigma = world[4][2][RULE], world[4][2][SIGMA]
-    link = apart(world[3], members[place], members[added], parts)
-    if rule != NEAREST:
-        link = pair_weight(sigma, ranks[place], ranks[added], link)
-    links[place] = combine_links(int64(rule), links[place], link)
-    counted[place] += 1
-
-
-@nested_inlined
-def reach(world: World, place: int) -> float:
-    """Give what a candidate is worth at most, whatever its other links are."""
-    ranks, links, rule, sigma = world[5][0], world[5][1], world[4][2][RULE], world[4][2][SIGMA]
-    if rule == NEAREST:
-        return sigma * ranks[place] + (1 - sigma) * min(1.0, links[place])
-    return links[place] if rule == LEAST else np.inf
-
-
-@nested_inlined
-def wins(world: World, row: int, one: tuple[float, int], other: tuple[float, int]) -> bool:
-    """Tell whether a candidate of this value goes before another; of ties the newer does."""
-    if one[0] != other[0]:
-        return one[0] > other[0]
-    mine, theirs = slot_at(world, row, one[1]), slot_at(world, row, other[1])
-    us, names = world[2][0], world[2][2]
-    return us[mine] > us[theirs] or (us[mine] == us[theirs] and names[mine] < names[theirs])
-
-
-@nested_inner
-def next_one(world: World, row: int, cap: int, step: int, chosen: Int32s) -> tuple[float, int]:
-    """Give the candidate that is worth most to those chosen so far, and its worth.
-
-    Links are added only while a candidate may win by them.
-    """
-    ranks, links, counted = world[5][0], world[5][1], world[5][3]
-    rule, sigma = int64(world[4][2][RULE]), world[4][2][SIGMA]
-    best, found = -1.0, -1
-    for place in range(cap):
-        if counted[place] < 0:
-            continue
-        while counted[place] < step and reach(world, place) + SLACK >= best:
-            add_link(world, place, chosen[counted[place]])
-        if counted[place] < step or reach(world, place) + SLACK < best:
-            continue
-        value = candidate_value(rule, sigma, ranks[place], links[place], step)
-        if found < 0 or wins(world, row, (value, place), (best, found)):
-            best, found = value, place
-    return (best, found)
-
-
-@nested_inlined
-def no_links(world: World, place: int) -> None:
-    """Let a candidate begin without links."""
-    world[5][1][place] = np.inf if world[4][2][RULE] <= LEAST else 0.0
-    world[5][3][place] = 0
-
-
-@nested_inner
-def grow_on(
-    world: World, row: int, cap: int, span: tuple[int, int], chosen: Int32s, values: Float64s
+def set_pair(
+    windows: DiverseWindows, row: int, pair: BestPair, chosen: Int32s, values: Float64s
 ) -> None:
-    """Choose from one step to another, behind those that are chosen; all others are candidates."""
-    counted = world[5][3]
-    for step in range(span[0]):
-        counted[chosen[step]] = -1
-    for place in range(cap):
-        if counted[place] >= 0:
-            no_links(world, place)
-    for step in range(span[0], span[1]):
-        values[step], chosen[step] = next_one(world, row, cap, step, chosen)
-        counted[chosen[step]] = -1
+    """Write a pair as the first two that are chosen, the older first."""
+    us, id_order = windows.events.us, windows.events.id_order
+    one, two = slot_at(windows, row, pair.one), slot_at(windows, row, pair.two)
+    older = us[one] < us[two] or (us[one] == us[two] and id_order[one] < id_order[two])
+    chosen[0] = pair.one if older else pair.two
+    chosen[1] = pair.two if older else pair.one
+    values[1] = pair.weight
+
+
+@nested_inlined
+def add_link(windows: DiverseWindows, place: int, added: int) -> None:
+    """Combine the links of a candidate with the one to an added place (PREF Prop. 1)."""
+    scratch, rule = windows.scratch, windows.diversity.rule
+    one, other = scratch.features[place], scratch.features[added]
+    link = distance(windows.features, one, other, scratch.partials)
+    if rule != NEAREST:
+        link = pair_weight(windows.diversity.sigma, scratch.rank[place], scratch.rank[added], link)
+    scratch.link[place] = combine_links(rule, scratch.link[place], link)
+    scratch.linked[place] += 1
+
+
+@nested_inlined
+def upper_bound(windows: DiverseWindows, place: int) -> float:
+    """Return a bound on the value of a candidate, whatever its missing links are."""
+    rule, sigma, link = windows.diversity.rule, windows.diversity.sigma, windows.scratch.link
+    if rule == NEAREST:
+        return sigma * windows.scratch.rank[place] + (1 - sigma) * min(1.0, link[place])
+    return link[place] if rule == LEAST else np.inf
+
+
+@nested_inlined
+def wins(windows: DiverseWindows, row: int, one: ScoredPlace, other: ScoredPlace) -> bool:
+    """Return whether a candidate precedes another: larger value, then newer."""
+    if one.value != other.value:
+        return one.value > other.value
+    slot, rival = slot_at(windows, row, one.place), slot_at(windows, row, other.place)
+    return is_newer(windows.events, slot, rival)
 
 
 @nested_inner
-def grown(world: World, row: int, cap: int, size: int, chosen: Int32s, values: Float64s) -> None:
-    """Choose `size` of all candidates, two at least; the highest rank stands before the worths."""
+def best_candidate(
+    windows: DiverseWindows, row: int, capacity: int, step: int, chosen: Int32s
+) -> ScoredPlace:
+    """Return the candidate of largest value to the first `step` chosen places.
+
+    Links are added only while the candidate can still win.
+    """
+    scratch, rule, sigma = windows.scratch, windows.diversity.rule, windows.diversity.sigma
+    best = ScoredPlace(-1.0, int64(-1))
+    for place in range(capacity):
+        if scratch.linked[place] < 0:
+            continue
+        while scratch.linked[place] < step and upper_bound(windows, place) + SLACK >= best.value:
+            add_link(windows, place, chosen[scratch.linked[place]])
+        if scratch.linked[place] < step or upper_bound(windows, place) + SLACK < best.value:
+            continue
+        value = candidate_value(rule, sigma, scratch.rank[place], scratch.link[place], step)
+        candidate = ScoredPlace(value, int64(place))
+        if best.place < 0 or wins(windows, row, candidate, best):
+            best = candidate
+    return best
+
+
+@nested_inlined
+def reset_links(windows: DiverseWindows, place: int) -> None:
+    """Make a candidate start without links."""
+    windows.scratch.link[place] = np.inf if windows.diversity.rule <= LEAST else 0.0
+    windows.scratch.linked[place] = 0
+
+
+@nested_inner
+def extend_choice(
+    windows: DiverseWindows,
+    row: int,
+    capacity: int,
+    steps: tuple[int, int],
+    chosen: Int32s,
+    values: Float64s,
+) -> None:
+    """Choose for a range of steps; the places chosen before them are no longer candidates."""
+    linked = windows.scratch.linked
+    for step in range(steps[0]):
+        linked[chosen[step]] = -1
+    for place in range(capacity):
+        if linked[place] >= 0:
+            reset_links(windows, place)
+    for step in range(steps[0], steps[1]):
+        best = best_candidate(windows, row, capacity, step, chosen)
+        values[step], chosen[step] = best.value, best.place
+        linked[best.place] = -1
+
+
+@nested_inner
+def choose_greedy(
+    windows: DiverseWindows, row: int, capacity: int, size: int, chosen: Int32s, values: Float64s
+) -> None:
+    """Choose `size` of all candidates, at least two.
+
+    `values[0]`, where there is no value of a step, becomes the highest rank of the window.
+    """
     values[0] = -np.inf
-    for place in range(cap):
-        if world[5][3][place] >= 0:
-            values[0] = max(values[0], world[5][0][place])
-    set_pair(world, row, best_pair(world, row, cap), chosen, values)
-    grow_on(world, row, cap, (int64(2), size), chosen, values)
+    for place in range(capacity):
+        if windows.scratch.linked[place] >= 0:
+            values[0] = max(values[0], windows.scratch.rank[place])
+    set_pair(windows, row, best_pair(windows, row, capacity), chosen, values)
+    extend_choice(windows, row, capacity, (int64(2), size), chosen, values)
 
 
 @nested_inner
-def wins_at(world: World, row: int, new: int, stand: int, chosen: Int32s, values: Float64s) -> int:
-    """Give the step at which a new match wins over one that stands, and put it there; or -1."""
-    ranks, links = world[5][0], world[5][1]
-    rule, sigma = int64(world[4][2][RULE]), world[4][2][SIGMA]
-    no_links(world, new)
-    for step in range(stand):
+def insert_winner(
+    windows: DiverseWindows, row: int, new: int, valid: int, chosen: Int32s, values: Float64s
+) -> int:
+    """Put a new match at the first step at which it wins; return that step, or -1."""
+    scratch, rule, sigma = windows.scratch, windows.diversity.rule, windows.diversity.sigma
+    reset_links(windows, new)
+    for step in range(valid):
         if step >= 2:
-            value = candidate_value(rule, sigma, ranks[new], links[new], step)
-            if wins(world, row, (value, new), (values[step], chosen[step])):
+            value = candidate_value(rule, sigma, scratch.rank[new], scratch.link[new], step)
+            candidate = ScoredPlace(value, int64(new))
+            if wins(windows, row, candidate, ScoredPlace(values[step], int64(chosen[step]))):
                 chosen[step], values[step] = new, value
                 return step
-        add_link(world, new, chosen[step])
+        add_link(windows, new, chosen[step])
     return -1
 
 
 @nested_inner
-def stand_against(world: World, row: int, cap: int, new: int) -> int:
-    """Give how many of those that stand still do, the new match among them if it wins."""
-    head, first = world[0][0], kept_from(world, row)
-    chosen, values = world[1][0][first:], world[1][1][first:]
-    ranks, sigma, stand = world[5][0], world[4][2][SIGMA], int64(head[row, KEPT])
-    if stand == 0 or new < 0:
-        return stand
-    lay_place(world, row, new, 0)
+def valid_steps(windows: DiverseWindows, row: int, capacity: int, new: int) -> int:
+    """Return how many steps of the kept choice are valid, including the new match if it wins."""
+    scratch, sigma, start = windows.scratch, windows.diversity.sigma, choice_start(windows, row)
+    chosen, values = windows.last.place[start:], windows.last.value[start:]
+    valid = int64(windows.buffer.head[row, CHOSEN])
+    if valid == 0 or new < 0:
+        return valid
+    prepare_place(windows, row, new, 0)
     highest = values[0]
-    values[0] = max(highest, ranks[new])
-    if pair_weight(sigma, ranks[new], highest, 1.0) + SLACK >= values[1]:
-        lay_all(world, row, cap)
-        old = (values[1], int64(chosen[0]), int64(chosen[1]))
-        pair = pairs_with(world, row, cap, (new, int64(0), int64(-1)), old)
-        if new in (pair[1], pair[2]):
-            set_pair(world, row, pair, chosen, values)
+    values[0] = max(highest, scratch.rank[new])
+    if pair_weight(sigma, scratch.rank[new], highest, 1.0) + SLACK >= values[1]:
+        prepare_all(windows, row, capacity)
+        old = BestPair(values[1], int64(chosen[0]), int64(chosen[1]))
+        pair = improve_pair(windows, row, new, (int64(0), capacity, int64(-1)), old)
+        if new in (pair.one, pair.two):
+            set_pair(windows, row, pair, chosen, values)
             return 2
-    for step in range(stand):
-        lay_place(world, row, chosen[step], 0)
-    step = wins_at(world, row, new, stand, chosen, values)
-    return step + 1 if step >= 0 else stand
+    for step in range(valid):
+        prepare_place(windows, row, chosen[step], 0)
+    step = insert_winner(windows, row, new, valid, chosen, values)
+    return step + 1 if step >= 0 else valid
 
 
 @nested_inner
-def choose_kept(world: World, row: int, cap: int, new: int) -> bool:
-    """Choose from a window that holds two at least, from where the last choice does not stand.
+def update_choice(windows: DiverseWindows, row: int, capacity: int, new: int) -> bool:
+    """Bring the kept choice of a window of at least two matches up to date.
 
-    Without decay. Tells whether the choice is another one.
+    `new` is the place of the newest match, or -1. Return whether the choice may have changed.
     """
-    head, first = world[0][0], kept_from(world, row)
-    chosen, values = world[1][0][first:], world[1][1][first:]
-    stood = int64(head[row, KEPT])
-    stand = stand_against(world, row, cap, new)
-    size = min(int64(world[4][0][K]), int64(head[row, HELD]))
-    if stand == size and (new < 0 or (stand == stood and not among(chosen, size, new))):
+    head, start = windows.buffer.head, choice_start(windows, row)
+    chosen, values = windows.last.place[start:], windows.last.value[start:]
+    before = int64(head[row, CHOSEN])
+    valid = valid_steps(windows, row, capacity, new)
+    size = min(windows.policy.k, int64(head[row, HELD]))
+    if valid == size and (new < 0 or (valid == before and not is_among(chosen, size, new))):
         return False
-    lay_all(world, row, cap)
-    if stand == 0:
-        grown(world, row, cap, size, chosen, values)
+    prepare_all(windows, row, capacity)
+    if valid == 0:
+        choose_greedy(windows, row, capacity, size, chosen, values)
     else:
-        grow_on(world, row, cap, (stand, size), chosen, values)
-    head[row, KEPT] = size
+        extend_choice(windows, row, capacity, (valid, size), chosen, values)
+    head[row, CHOSEN] = size
     return True
 
 
 @nested_inlined
-def among(chosen: Int32s, size: int, place: int) -> bool:
-    """Tell whether a place is among the chosen."""
-    found = False
+def is_among(chosen: Int32s, size: int, place: int) -> bool:
+    """Return whether a place is among the first `size` chosen."""
+    among = False
     for step in range(size):
-        found |= chosen[step] == place
-    return found
+        among |= chosen[step] == place
+    return among
 
 
 @nested_inlined
-def lay_place(world: World, row: int, place: int, now_us: int) -> None:
-    """Lay out a candidate: its fresh rank and its row of hashes."""
-    slots, scores, members = world[0][1], world[0][3], world[3][1]
-    ranks, rows, counted = world[5][0], world[5][2], world[5][3]
-    at = world[0][0][row, BASE] + place
-    slot = slots[at]
-    ranks[place] = fresh_rank(world[4][1], scores[at], world[2][0][slot], now_us)
-    rows[place] = members[slot]
-    counted[place] = 0
-
-
-@nested_inner
-def lay_all(world: World, row: int, cap: int) -> None:
-    """Lay out all matches of a window, where nothing fades."""
-    head, born, counted = world[0][0], world[0][4], world[5][3]
-    for place in range(cap):
-        counted[place] = -1
-        if born[head[row, BASE] + place] > 0:
-            lay_place(world, row, place, 0)
-
-
-@nested_inlined
-def forget_step(world: World, row: int, place: int) -> None:
-    """Note that a place is given up: those chosen from it on do not stand any more."""
-    head, kept, first = world[0][0], world[1][0], kept_from(world, row)
-    for step in range(head[row, KEPT]):
-        if kept[first + step] == place:
-            head[row, KEPT] = step if step >= 2 else 0
+def invalidate_from(windows: DiverseWindows, row: int, place: int) -> None:
+    """Invalidate the kept choice from a place on that is dropped; a single place is no choice."""
+    head, start = windows.buffer.head, choice_start(windows, row)
+    for step in range(head[row, CHOSEN]):
+        if windows.last.place[start + step] == place:
+            head[row, CHOSEN] = step if step >= 2 else 0

@@ -1,111 +1,202 @@
-"""Histories that diversify: members that give way to better ones; and looks that change nothing."""
+"""Diverse histories (PREF Def. 14): a match replaces a member if the divrank of the set gains.
 
-from tidings.compiled.array_types import Int64s
+The module also holds `peek`, which chooses from any diverse window and changes nothing.
+"""
+
+from typing import Final
+
+from tidings.compiled.array_types import Float64s, Int64s
+from tidings.compiled.exact_sum import sum_add, sum_total
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import kernel, nested, nested_inner
-from tidings.feed.columnar.kernels.diverse_buffer import (
-    begins,
-    drop_below,
-    drop_place,
-    emit,
-    everything,
-    held_within,
-    match_at,
-    pass_all,
-    ready,
-    waits,
-)
+from tidings.compiled.rounding import rounded
+from tidings.feed.columnar.kernels.axis import axis_end
+from tidings.feed.columnar.kernels.diverse_buffer import add_match, is_newer, slot_at
 from tidings.feed.columnar.kernels.diverse_choose import (
-    Span,
     best_first,
-    choose_span,
-    lay_span,
-    newest_first,
+    choose_range,
+    copy_candidates,
+    prepare_range,
 )
-from tidings.feed.columnar.kernels.diverse_layout import BASE, HELD, SEEN, World, seat_put
-from tidings.feed.columnar.kernels.diverse_swap import swapped
+from tidings.feed.columnar.kernels.diverse_greedy import distance
+from tidings.feed.columnar.kernels.diverse_window import (
+    deliver_chosen,
+    drop_below,
+    drop_match,
+    has_room,
+    mark_all_done,
+    measure_range,
+    waits,
+    whole_axis,
+    window_start,
+)
+from tidings.feed.columnar.kernels.emit import arrival_at
 from tidings.feed.columnar.kernels.layout import (
-    AXIS,
+    HELD,
     HISTORY,
-    LENGTH,
     NEXT,
     PUBLISHED,
-    WINDOW,
-    K,
-    Match,
+    SEEN,
+    SLAB,
+    Arrival,
+    AxisRange,
+    DiverseWindows,
     Offers,
-    Sink,
+    Output,
+    WindowExtent,
 )
-from tidings.feed.columnar.kernels.ring_buffer import axis_end
+
+RANKS, DISTANCES, REST = range(2, 5)
+"""Rows of the partial sums: of ranks, of distances, and of what is left of them."""
+PARTIALS: Final = 5
+
+
+@nested_inner
+def sum_without(partials: Float64s, kind: int, size: int, removed: Float64s) -> float:
+    """Return one of the sums without some of its terms, exactly."""
+    for i in range(size):
+        partials[REST, i] = partials[kind, i]
+    for number in removed:
+        size = sum_add(partials[REST], size, -number)
+    return sum_total(partials[REST], size)
+
+
+@nested_inner
+def sum_all(windows: DiverseWindows, size: int) -> tuple[int, int]:
+    """Sum up ranks and distances of the first places; return how many partial sums both have.
+
+    Distances are also written down if the matrix has room for them.
+    """
+    scratch, partials, matrix = windows.scratch, windows.scratch.partials, windows.scratch.distances
+    rank_parts, distance_parts, stored = 0, 0, size <= len(matrix)
+    for one in range(size):
+        rank_parts = sum_add(partials[RANKS], rank_parts, scratch.rank[one])
+        if stored:
+            matrix[one, one] = 0.0
+        for other in range(one):
+            features, rival = scratch.features[one], scratch.features[other]
+            apart = distance(windows.features, features, rival, partials)
+            if stored:
+                matrix[one, other] = matrix[other, one] = apart
+            distance_parts = sum_add(partials[DISTANCES], distance_parts, apart)
+    return (rank_parts, distance_parts)
+
+
+@nested_inner
+def distances_from(windows: DiverseWindows, one: int, size: int, out: Float64s) -> None:
+    """Write the distances of one place to the first `size` places."""
+    scratch = windows.scratch
+    for other in range(size):
+        features, rival = scratch.features[one], scratch.features[other]
+        apart = distance(windows.features, features, rival, scratch.partials)
+        out[other] = apart if other != one else 0.0
+
+
+@nested_inner
+def swap_values(windows: DiverseWindows, size: int, values: Float64s) -> None:
+    """Write for each of the first places the divrank (PREF Def. 10) of all others; O(size²).
+
+    Distances that the matrix has no room for are computed again, so memory stays O(size).
+    """
+    scratch, sigma = windows.scratch, windows.diversity.sigma
+    partials, matrix, distances = scratch.partials, scratch.distances, scratch.value
+    rank_parts, distance_parts = sum_all(windows, size)
+    pairs = (size - 1) * (size - 2) // 2
+    for out in range(size):
+        rank = sum_without(partials, RANKS, rank_parts, scratch.rank[out : out + 1]) / (size - 1)
+        apart = 0.0
+        if pairs > 0 and size <= len(matrix):
+            removed = matrix[out, :size]
+            apart = sum_without(partials, DISTANCES, distance_parts, removed) / pairs
+        elif pairs > 0:
+            distances_from(windows, out, size, distances)
+            apart = sum_without(partials, DISTANCES, distance_parts, distances[:size]) / pairs
+        values[out] = rounded(sigma * rank + (1 - sigma) * apart)
+
+
+@nested_inner
+def dropped_by_swap(windows: DiverseWindows, row: int, size: int, new: int) -> int:
+    """Return the member of a full history that the match at `new` replaces, or `new` itself.
+
+    All `size` places are candidates in the scratch. Of equal sets the one without the oldest wins.
+    """
+    values, best = windows.scratch.link, -1
+    swap_values(windows, size, values)
+    for place in range(size):
+        if place == new:
+            continue
+        older = best >= 0 and is_newer(
+            windows.events, slot_at(windows, row, best), slot_at(windows, row, place)
+        )
+        if best < 0 or values[place] > values[best] or (values[place] == values[best] and older):
+            best = place
+    equal = values[best] == values[new] and not windows.policy.strict
+    return best if values[best] > values[new] or equal else new
 
 
 @nested
-def list_members(world: World, row: int, span: Span, now_us: int) -> int:
-    """Write the members of a history, best rank first; give how many there are."""
-    size, chosen = lay_span(world, row, span, now_us), world[5][4]
-    crowd = newest_first(world, row, size)
-    chosen[:size] = crowd[0][best_first(crowd[3])]
+def list_members(windows: DiverseWindows, row: int, within: AxisRange, now_us: int) -> int:
+    """Write the members of a history within a range, best rank first; return how many."""
+    size, chosen = prepare_range(windows, row, within, now_us), windows.scratch.chosen
+    members = copy_candidates(windows, row, size)
+    chosen[:size] = members.place[best_first(members.key)]
     return size
 
 
 @nested_inner
-def take_place(world: World, row: int, match: Match) -> bool:
-    """Take a match into the history, for a free place or for a swap; tell whether it is in."""
-    head, born, numbers = world[0][0], world[0][4], world[4][0]
-    low = begins(world[0][0], world[2], world[4][0], row, match)
-    drop_below(world, row, low)
-    full = head[row, HELD] >= numbers[K]
-    place = seat_put(world[0], row, match)
+def add_member(windows: DiverseWindows, row: int, match: Arrival) -> bool:
+    """Add a match to the history if there is room or a swap; return whether to deliver."""
+    head, events, policy = windows.buffer.head, windows.events, windows.policy
+    low = window_start(windows, row, match)
+    drop_below(windows, row, low)
+    full = head[row, HELD] >= policy.k
+    place = add_match(windows.buffer, row, match)
     if full:
-        size = lay_span(world, row, everything(world[4][0]), int64(world[2][0][match[0]]))
-        gone = swapped(world, row, size, place)
-        drop_place(world, row, gone)
-        if gone == place:
+        size = prepare_range(windows, row, whole_axis(policy), int64(events.us[match.slot]))
+        dropped = dropped_by_swap(windows, row, size, place)
+        drop_match(windows, row, dropped)
+        if dropped == place:
             return False
-    if numbers[AXIS] == PUBLISHED and world[2][1][match[0]] <= low:
-        born[head[row, BASE] + place] = 0
+    if policy.axis == PUBLISHED and events.sequence[match.slot] <= low:
+        windows.buffer.mark[head[row, SLAB] + place] = 0
         head[row, HELD] -= 1
-    return full or not waits(world[0][0], world[4][0], row)
-
-
-@nested_inner
-def last_span(world: World, row: int, match: Match) -> Span:
-    """Give the span of a window at the moment of a match."""
-    head, numbers, now_us = world[0][0], world[4][0], int64(world[2][0][match[0]])
-    stop = axis_end(int64(numbers[AXIS]), int64(head[row, SEEN]), now_us, match[3])
-    return (int64(numbers[AXIS]), stop - int64(numbers[LENGTH]), stop)
+    return full or not waits(head, policy, row)
 
 
 @kernel
-def better_many_diverse(world: World, sink: Sink, offers: Offers) -> None:
-    """Offer matches to histories, likewise."""
-    progress = sink[3]
-    for at in range(progress[NEXT], len(offers[0])):
-        row = int64(offers[0][at])
-        progress[NEXT] = at
-        if not ready(world, sink, row):
+def offer_diverse_history(windows: DiverseWindows, output: Output, offers: Offers) -> None:
+    """Offer matches from `progress[NEXT]` on; return early where a buffer is full."""
+    head, policy, progress = windows.buffer.head, windows.policy, output.progress
+    for index in range(progress[NEXT], len(offers.row)):
+        row = int64(offers.row[index])
+        progress[NEXT] = index
+        if not has_room(windows, output, row):
             return
-        match = match_at(offers, at)
-        if take_place(world, row, match):
-            now_us, span = int64(world[2][0][match[0]]), last_span(world, row, match)
-            oldest, _, held = held_within(world[0], world[2], row, span)
-            size = list_members(world, row, span, now_us)
-            extent = (oldest, now_us, held, now_us)
-            emit(world, sink, row, at, world[5][4][:size], extent)
-            pass_all(world[0], row)
-    progress[NEXT] = len(offers[0])
+        match = arrival_at(offers, index)
+        if add_member(windows, row, match):
+            now_us = int64(windows.events.us[match.slot])
+            stop = axis_end(policy.axis, int64(head[row, SEEN]), now_us, match.sequence)
+            within = AxisRange(policy.axis, stop - policy.length, stop)
+            oldest, _, held = measure_range(windows, row, within)
+            size = list_members(windows, row, within, now_us)
+            extent = WindowExtent(oldest, now_us, held, now_us)
+            deliver_chosen(windows, output, row, index, windows.scratch.chosen[:size], extent)
+            mark_all_done(windows.buffer, row)
+    progress[NEXT] = len(offers.row)
 
 
 @kernel
-def peek(world: World, row: int, span: Span, now_us: int, least: int, found: Int64s) -> int:
-    """Choose from a span, and change nothing; give how many are chosen.
+def peek(
+    windows: DiverseWindows, row: int, within: AxisRange, now_us: int, least: int, measured: Int64s
+) -> int:
+    """Choose from a range without changing the window; return how many are chosen.
 
-    `found` gets the oldest, the newest and the count of the span. Nothing is chosen from fewer
-    candidates than `least`; members of a history are listed.
+    `measured` receives the oldest and the newest time of the range, and how many matches it holds.
+    None are chosen from fewer candidates than `least`; the members of a history are listed.
     """
-    found[0], found[1], found[2] = held_within(world[0], world[2], row, span)
-    if found[2] == 0:
+    measured[0], measured[1], measured[2] = measure_range(windows, row, within)
+    if measured[2] == 0:
         return 0
-    if world[4][0][WINDOW] == HISTORY:
-        return list_members(world, row, span, now_us)
-    return choose_span(world, row, span, now_us, least)
+    if windows.policy.window == HISTORY:
+        return list_members(windows, row, within, now_us)
+    return choose_range(windows, row, within, now_us, least)

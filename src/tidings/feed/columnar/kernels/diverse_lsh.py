@@ -1,126 +1,132 @@
-"""Votes of a window's buckets, kept up to date (ILSH, TKS 5.2): one comes, one goes.
+"""Votes of the LSH buckets of a window, kept up to date as matches come and go (ILSH, TKS 5.2).
 
-An event has a band for each table; those with the same band are a bucket, whose most relevant one
-has its vote. Bands are compared with those of the window: no buckets are kept.
+An event has one band for each table; the events of a window with the same band form a bucket, and
+the most relevant one of a bucket gets its vote. Buckets are not stored: the bands of a match are
+compared with those of the window, in O(w L) for w matches and L tables.
 """
 
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import nested_inlined, nested_inner
 from tidings.feed.columnar.kernels.decay import order_key
-from tidings.feed.columnar.kernels.diverse_layout import BASE, CAP, GRADE, HELD, KEPT, World, newer
-from tidings.feed.columnar.kernels.layout import K
+from tidings.feed.columnar.kernels.diverse_buffer import is_newer, places
+from tidings.feed.columnar.kernels.layout import CHOSEN, HELD, SLAB, DiverseWindows
 
 
 @nested_inlined
-def key_at(world: World, place: int) -> float:
-    """Give what orders a place of the pools by rank at every time."""
-    slot = world[0][1][place]
-    return order_key(world[4][1], world[0][3][place], world[2][0][slot])
+def key_at(windows: DiverseWindows, cell: int) -> float:
+    """Return the key that sorts a cell of the pools by rank at every time."""
+    slot = windows.buffer.slot[cell]
+    return order_key(windows.decay, windows.buffer.score[cell], windows.events.us[slot])
 
 
 @nested_inner
-def more_relevant(world: World, one: int, other: int) -> bool:
-    """Tell whether a place of the pools goes before another: higher rank, then newer."""
-    mine, theirs = key_at(world, one), key_at(world, other)
-    slots = world[0][1]
-    return mine > theirs or (mine == theirs and newer(world[2], slots[one], slots[other]))
+def is_more_relevant(windows: DiverseWindows, one: int, other: int) -> bool:
+    """Return whether one cell of the pools precedes another: higher rank, then newer."""
+    key, rival, slot = key_at(windows, one), key_at(windows, other), windows.buffer.slot
+    return key > rival or (key == rival and is_newer(windows.events, slot[one], slot[other]))
 
 
 @nested_inner
-def find_winners(world: World, row: int, own: int, winners: Int64s) -> None:
-    """Write for each table the most relevant other one in the bucket of a place, or -1."""
-    head, slots, born, room = world[0][0], world[0][1], world[0][4], world[0][5]
-    bands, mine = world[3][2], slots[own]
-    tables, base = bands.shape[1], head[row, BASE]
+def find_winners(windows: DiverseWindows, row: int, own: int, winners: Int64s) -> None:
+    """Write for each table the most relevant other cell in the bucket of cell `own`, or -1."""
+    buffer, bands = windows.buffer, windows.features.bands
+    tables, start, slot = bands.shape[1], buffer.head[row, SLAB], buffer.slot[own]
     for table in range(tables):
         winners[table] = -1
-    for place in range(base, base + room[head[row, GRADE], CAP]):
-        if born[place] == 0 or place == own:
+    for cell in range(start, start + places(buffer, row)):
+        if buffer.mark[cell] == 0 or cell == own:
             continue
-        theirs, same = slots[place], 0
+        # Most pairs share no bucket; this pass has no branches, so LLVM can vectorize it.
+        other, shared = buffer.slot[cell], 0
         for table in range(tables):
-            same += bands[mine, table] == bands[theirs, table]
-        if same == 0:
+            shared += bands[slot, table] == bands[other, table]
+        if shared == 0:
             continue
         for table in range(tables):
-            if bands[mine, table] == bands[theirs, table]:
+            if bands[slot, table] == bands[other, table]:
                 best = winners[table]
-                if best < 0 or more_relevant(world, place, best):
-                    winners[table] = place
+                if best < 0 or is_more_relevant(windows, cell, best):
+                    winners[table] = cell
 
 
 @nested_inner
-def vote_in(world: World, row: int, place: int) -> None:
-    """Let a new match have the votes of the buckets in which it is the first."""
-    votes, winners = world[1][2], world[5][8]
-    own = world[0][0][row, BASE] + place
-    find_winners(world, row, own, winners)
+def add_votes(windows: DiverseWindows, row: int, place: int) -> None:
+    """Give a new match the votes of the buckets in which it is the most relevant."""
+    votes, winners = windows.last.votes, windows.scratch.winners
+    own = windows.buffer.head[row, SLAB] + place
+    find_winners(windows, row, own, winners)
     votes[own] = 0
     for best in winners:
         if best < 0:
             votes[own] += 1
-        elif more_relevant(world, own, best):
+        elif is_more_relevant(windows, own, best):
             votes[own] += 1
             votes[best] -= 1
 
 
 @nested_inner
-def vote_out(world: World, row: int, place: int) -> None:
-    """Give the votes of one that goes to those that are the first then."""
-    votes, winners = world[1][2], world[5][8]
-    own = world[0][0][row, BASE] + place
+def remove_votes(windows: DiverseWindows, row: int, place: int) -> None:
+    """Pass the votes of a match that leaves on to the next most relevant ones."""
+    votes, winners = windows.last.votes, windows.scratch.winners
+    own = windows.buffer.head[row, SLAB] + place
     if votes[own] == 0:
         return
-    find_winners(world, row, own, winners)
+    find_winners(windows, row, own, winners)
     for best in winners:
-        if best >= 0 and more_relevant(world, own, best):
+        if best >= 0 and is_more_relevant(windows, own, best):
             votes[best] += 1
 
 
 @nested_inner
-def vote_anew(world: World, row: int) -> None:
-    """Count the votes of a window as if its matches came one by one."""
-    head, born, room, counted = world[0][0], world[0][4], world[0][5], world[5][3]
-    base, cap = head[row, BASE], room[head[row, GRADE], CAP]
-    for place in range(cap):
-        counted[place] = born[base + place]
-        born[base + place] = 0
-    for place in range(cap):
-        born[base + place] = counted[place]
-        if counted[place] > 0:
-            vote_in(world, row, place)
-    head[row, KEPT] = 1
+def count_all_votes(windows: DiverseWindows, row: int) -> None:
+    """Count the votes of a window as if its matches arrived one by one."""
+    head, mark, marks = windows.buffer.head, windows.buffer.mark, windows.scratch.linked
+    start, capacity = head[row, SLAB], places(windows.buffer, row)
+    for place in range(capacity):
+        marks[place] = mark[start + place]
+        mark[start + place] = 0
+    for place in range(capacity):
+        mark[start + place] = marks[place]
+        if marks[place] > 0:
+            add_votes(windows, row, place)
+    head[row, CHOSEN] = 1
 
 
 @nested_inlined
-def elected(world: World, one: int, other: int) -> bool:
-    """Tell whether a place of the pools goes before another: more votes, then more relevant."""
-    votes = world[1][2]
+def is_elected(windows: DiverseWindows, one: int, other: int) -> bool:
+    """Return whether one cell of the pools precedes another: more votes, then more relevant."""
+    votes = windows.last.votes
     if votes[one] != votes[other]:
         return votes[one] > votes[other]
-    return more_relevant(world, one, other)
+    return is_more_relevant(windows, one, other)
 
 
 @nested_inner
-def choose_voted(world: World, row: int, chosen: Int32s) -> int:
-    """Write the places of most votes; give how many, at most k. Fewer than k: all, by relevance."""
-    head, born, room, votes = world[0][0], world[0][4], world[0][5], world[1][2]
-    k, base, size = int64(world[4][0][K]), int64(head[row, BASE]), 0
-    few = head[row, HELD] < k
-    for place in range(base, base + room[head[row, GRADE], CAP]):
-        if born[place] == 0 or (votes[place] == 0 and not few):
+def choose_elected(windows: DiverseWindows, row: int, chosen: Int32s) -> int:
+    """Write the places with most votes, at most k; return how many.
+
+    If the window holds fewer than k matches, all are chosen, the most relevant first.
+    """
+    buffer, votes, k = windows.buffer, windows.last.votes, windows.policy.k
+    start, size = int64(buffer.head[row, SLAB]), 0
+    few = buffer.head[row, HELD] < k
+    for cell in range(start, start + places(buffer, row)):
+        if buffer.mark[cell] == 0 or (votes[cell] == 0 and not few):
             continue
-        at = size
-        while at > 0:
-            last = base + chosen[at - 1]
-            ahead = more_relevant(world, place, last) if few else elected(world, place, last)
+        position = size
+        while position > 0:
+            before = start + chosen[position - 1]
+            if few:
+                ahead = is_more_relevant(windows, cell, before)
+            else:
+                ahead = is_elected(windows, cell, before)
             if not ahead:
                 break
-            if at < k:
-                chosen[at] = chosen[at - 1]
-            at -= 1
-        if at < k:
-            chosen[at] = place - base
+            if position < k:
+                chosen[position] = chosen[position - 1]
+            position -= 1
+        if position < k:
+            chosen[position] = cell - start
             size = min(k, size + 1)
     return size

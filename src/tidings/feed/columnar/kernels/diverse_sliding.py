@@ -1,142 +1,137 @@
-"""Sliding and continuous windows that diversify: chosen from after every match."""
+"""Sliding and continuous diverse windows: a choice after every match.
 
-from tidings.compiled.array_types import Int64s
+The choice is brought up to date where the diversifier allows it, and made from scratch otherwise.
+"""
+
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import kernel, nested_inner
-from tidings.feed.columnar.kernels.diverse_buffer import (
-    Extent,
-    begins,
+from tidings.feed.columnar.kernels.diverse_buffer import add_match, choice_start, places
+from tidings.feed.columnar.kernels.diverse_choose import choose_range
+from tidings.feed.columnar.kernels.diverse_greedy import update_choice
+from tidings.feed.columnar.kernels.diverse_lsh import add_votes, choose_elected, count_all_votes
+from tidings.feed.columnar.kernels.diverse_window import (
+    deliver_chosen,
     drop_below,
-    emit,
-    everything,
     fewest,
-    held_within,
-    match_at,
-    pass_all,
-    ready,
+    has_room,
+    mark_all_done,
+    measure_range,
     waits,
+    whole_axis,
+    window_start,
 )
-from tidings.feed.columnar.kernels.diverse_choose import choose_span
-from tidings.feed.columnar.kernels.diverse_greedy import choose_kept
-from tidings.feed.columnar.kernels.diverse_layout import (
-    BASE,
-    CAP,
-    GRADE,
-    HELD,
-    KEEPS,
-    KEPT,
-    RULE,
-    VOTES,
-    World,
-    kept_from,
-    seat_put,
-)
-from tidings.feed.columnar.kernels.diverse_lsh import choose_voted, vote_anew, vote_in
+from tidings.feed.columnar.kernels.emit import arrival_at
 from tidings.feed.columnar.kernels.layout import (
-    AXIS,
     BEST,
+    CHOSEN,
     CONTINUOUS,
     DONE,
+    HELD,
     NEXT,
     PUBLISHED,
-    WINDOW,
-    Match,
+    SLAB,
+    VOTES,
+    Arrival,
+    DiverseWindows,
     Offers,
-    Sink,
+    Output,
+    PolicyCodes,
+    WindowExtent,
 )
 
 
 @nested_inner
-def enter(world: World, row: int, match: Match) -> int:
-    """Drop what the window leaves behind as a match comes, and add the match.
+def enter(windows: DiverseWindows, row: int, match: Arrival) -> int:
+    """Drop the matches that leave the window as a match arrives, and add the match.
 
-    Gives its place; -1 if the window had left it behind before it came.
+    Return its place, or -1 if it is before the window: sequences need not rise with time.
     """
-    head, numbers = world[0][0], world[4][0]
-    low = begins(world[0][0], world[2], world[4][0], row, match)
-    drop_below(world, row, low)
-    place = seat_put(world[0], row, match)
-    if numbers[AXIS] == PUBLISHED and world[2][1][match[0]] <= low:
-        world[0][4][head[row, BASE] + place] = 0
+    head, low = windows.buffer.head, window_start(windows, row, match)
+    drop_below(windows, row, low)
+    place = add_match(windows.buffer, row, match)
+    if windows.policy.axis == PUBLISHED and windows.events.sequence[match.slot] <= low:
+        windows.buffer.mark[head[row, SLAB] + place] = 0
         head[row, HELD] -= 1
         return -1
-    if head[row, KEPT] > 0 and world[4][2][RULE] == VOTES:
-        vote_in(world, row, place)
+    if head[row, CHOSEN] > 0 and windows.diversity.rule == VOTES:
+        add_votes(windows, row, place)
     return place
 
 
 @nested_inner
-def whole(world: World, row: int, now_us: int) -> Extent:
-    """Give the extent of a choice from all that a window holds."""
-    oldest, _, held = held_within(world[0], world[2], row, everything(world[4][0]))
-    return (oldest, now_us, held, now_us)
+def whole_extent(windows: DiverseWindows, row: int, now_us: int) -> WindowExtent:
+    """Return the extent of a choice from the whole window."""
+    oldest, _, held = measure_range(windows, row, whole_axis(windows.policy))
+    return WindowExtent(oldest, now_us, held, now_us)
 
 
 @nested_inner
-def choose_again(world: World, sink: Sink, row: int, at: int, new: int, now_us: int) -> None:
-    """Choose from a whole window of two at least, by what is kept, and deliver what is new."""
-    head, born, room = world[0][0], world[0][4], world[0][5]
-    if world[4][2][RULE] == VOTES:
-        if head[row, KEPT] == 0:
-            vote_anew(world, row)
-        size, chosen = choose_voted(world, row, world[5][4]), world[5][4]
+def deliver_updated(
+    windows: DiverseWindows, output: Output, row: int, order: int, new: int, now_us: int
+) -> None:
+    """Bring the choice from a window of at least two matches up to date; deliver what is new."""
+    buffer, head = windows.buffer, windows.buffer.head
+    if windows.diversity.rule == VOTES:
+        if head[row, CHOSEN] == 0:
+            count_all_votes(windows, row)
+        chosen = windows.scratch.chosen
+        size = choose_elected(windows, row, chosen)
     else:
-        cap = int64(room[head[row, GRADE], CAP])
-        if not choose_kept(world, row, cap, new):
+        if not update_choice(windows, row, places(buffer, row), new):
             return
-        size, chosen = int64(head[row, KEPT]), world[1][0][kept_from(world, row) :]
+        chosen = windows.last.place[choice_start(windows, row) :]
+        size = int64(head[row, CHOSEN])
     due = 0
     for nth in range(size):
-        due += 1 - (born[head[row, BASE] + chosen[nth]] & DONE)
-    if due > 0:
-        emit(world, sink, row, at, chosen[:size], whole(world, row, now_us))
+        due += 1 - (buffer.mark[head[row, SLAB] + chosen[nth]] & DONE)
+    if due > 0:  # the extent takes O(w)
+        extent = whole_extent(windows, row, now_us)
+        deliver_chosen(windows, output, row, order, chosen[:size], extent)
 
 
 @nested_inner
-def passes(numbers: Int64s) -> bool:
-    """Tell whether what is passed over once is never delivered: continuous windows."""
-    window = numbers[WINDOW]
-    return window == CONTINUOUS or window == BEST  # noqa: PLR1714 - compiled
+def is_continuous(policy: PolicyCodes) -> bool:
+    """Return whether a match that is passed over once is never delivered."""
+    return policy.window == CONTINUOUS or policy.window == BEST  # noqa: PLR1714 - compiled
 
 
 @nested_inner
-def slide(world: World, sink: Sink, row: int, at: int, match: Match) -> bool:
-    """Take a match into the window, and choose by what is kept; tell whether that was possible."""
-    head = world[0][0]
-    new, now_us = enter(world, row, match), int64(world[2][0][match[0]])
-    if world[4][2][KEEPS] == 0 or waits(world[0][0], world[4][0], row) or head[row, HELD] < 2:
-        head[row, KEPT] = 0
+def slide_updated(
+    windows: DiverseWindows, output: Output, row: int, order: int, match: Arrival
+) -> bool:
+    """Add a match, and bring the choice up to date; return whether that was possible."""
+    buffer, head, policy = windows.buffer, windows.buffer.head, windows.policy
+    new, now_us = enter(windows, row, match), int64(windows.events.us[match.slot])
+    if windows.diversity.kept_width == 0 or waits(head, policy, row) or head[row, HELD] < 2:
+        head[row, CHOSEN] = 0
         return False
-    stood = head[row, KEPT]
-    choose_again(world, sink, row, at, new, now_us)
-    if passes(world[4][0]):
-        if stood > 0:
-            world[0][4][head[row, BASE] + new] |= DONE
+    before = head[row, CHOSEN]
+    deliver_updated(windows, output, row, order, new, now_us)
+    if is_continuous(policy):
+        if before > 0:
+            buffer.mark[head[row, SLAB] + new] |= DONE
         else:
-            pass_all(world[0], row)
+            mark_all_done(buffer, row)
     return True
 
 
 @kernel
-def slide_many_diverse(world: World, sink: Sink, offers: Offers) -> None:
-    """Offer matches to sliding and continuous windows, in order; stop where there is no room left.
-
-    `sink[3]` says where to begin, and where it stopped.
-    """
-    progress = sink[3]
-    for at in range(progress[NEXT], len(offers[0])):
-        row = int64(offers[0][at])
-        progress[NEXT] = at
-        if not ready(world, sink, row):
+def offer_diverse_sliding(windows: DiverseWindows, output: Output, offers: Offers) -> None:
+    """Offer matches from `progress[NEXT]` on; return early where a buffer is full."""
+    progress, policy = output.progress, windows.policy
+    for index in range(progress[NEXT], len(offers.row)):
+        row = int64(offers.row[index])
+        progress[NEXT] = index
+        if not has_room(windows, output, row):
             return
-        match, numbers = match_at(offers, at), world[4][0]
-        if slide(world, sink, row, at, match):
+        match = arrival_at(offers, index)
+        if slide_updated(windows, output, row, index, match):
             continue
-        now_us, passing = int64(world[2][0][match[0]]), passes(numbers)
-        if not (passing and waits(world[0][0], numbers, row)):
-            size = choose_span(world, row, everything(numbers), now_us, fewest(numbers))
-            extent = whole(world, row, now_us)
-            emit(world, sink, row, at, world[5][4][:size], extent)
-            if passing:
-                pass_all(world[0], row)
-    progress[NEXT] = len(offers[0])
+        now_us, continuous = int64(windows.events.us[match.slot]), is_continuous(policy)
+        if not (continuous and waits(windows.buffer.head, policy, row)):
+            size = choose_range(windows, row, whole_axis(policy), now_us, fewest(policy))
+            extent = whole_extent(windows, row, now_us)
+            deliver_chosen(windows, output, row, index, windows.scratch.chosen[:size], extent)
+            if continuous:
+                mark_all_done(windows.buffer, row)
+    progress[NEXT] = len(offers.row)

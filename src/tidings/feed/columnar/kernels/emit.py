@@ -1,153 +1,155 @@
-"""What every window does with its entries: take a match in, choose, and hand out deliveries."""
+"""Deliveries: rows of an output buffer that ranked and diverse windows share.
 
+A kernel that runs out of room returns with its progress, and the caller makes room and calls again;
+so kernels neither allocate nor raise.
+"""
+
+from tidings.compiled.array_types import Int64s
+from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined
+from tidings.feed.columnar.kernels.axis import event_position
 from tidings.feed.columnar.kernels.decay import fresh_rank, order_key
 from tidings.feed.columnar.kernels.layout import (
-    AT,
-    AXIS,
-    CAPPED,
+    DECIDED,
     DONE,
-    END,
-    ENDS,
     EVENT,
     FIRST,
     HANDLE,
     HELD,
-    LEAVE,
-    LIST,
     MARK,
     MATCHED,
-    NEVER,
     NUMBER,
+    ORDER,
     OUT,
     POSITION,
-    PRUNE,
     ROW,
     SENT,
     SIZE,
     SLOT,
     START,
     STOP,
-    WAIT,
-    WHEN,
     WIDTH,
-    K,
-    Match,
-    Sink,
-    World,
+    Arrival,
+    Offers,
+    Output,
+    RankedWindows,
+    WindowExtent,
 )
 from tidings.feed.columnar.kernels.ranked_list import (
-    list_beaten,
-    list_insert,
-    list_place,
-    list_remove,
+    RankedEntry,
+    count_beaten,
+    insert_entry,
+    list_start,
+    rank_position,
+    remove_entry,
 )
-from tidings.feed.columnar.kernels.ring_buffer import place_of, ring_oldest_us
+from tidings.feed.columnar.kernels.ring_buffer import oldest_us
 
 
 @inlined
-def hand_out(
-    world: World, sink: Sink, row: int, at: int, nth: int, extent: tuple[int, int, int, int]
-) -> None:
-    """Write the n-th entry as a delivery; extent is (start, stop, width, time of the decision)."""
-    book, events, plan = world
-    head, who = book[0], book[3]
-    out, ranks, progress = sink[0], sink[1], sink[3]
-    entry, to = head[row, LIST] + head[row, FIRST] + nth, progress[OUT]
-    slot = who[entry, SLOT]
+def arrival_at(offers: Offers, index: int) -> Arrival:
+    """Return one of the offers."""
+    return Arrival(
+        int64(offers.slot[index]),
+        offers.score[index],
+        int64(offers.handle[index]),
+        int64(offers.sequence[index]),
+    )
+
+
+@inlined
+def write_delivery(
+    head: Int64s, output: Output, row: int, order: int, position: int, extent: WindowExtent
+) -> int:
+    """Write a delivery but for its event, handle and rank; return its index."""
+    columns, index = output.columns, output.progress[OUT]
     head[row, SENT] += 1
-    out[to, AT] = at
-    out[to, ROW] = row
-    out[to, EVENT] = slot
-    out[to, HANDLE] = who[entry, MATCHED]
-    out[to, POSITION] = nth + 1
-    out[to, START], out[to, STOP], out[to, WIDTH], out[to, WHEN] = extent
-    out[to, NUMBER] = head[row, SENT]
-    ranks[to] = fresh_rank(plan[1], book[2][entry], events[0][slot], extent[3])
-    progress[OUT] = to + 1
+    columns[index, ORDER], columns[index, ROW] = order, row
+    columns[index, POSITION], columns[index, NUMBER] = position, head[row, SENT]
+    columns[index, START], columns[index, STOP] = extent.start_us, extent.stop_us
+    columns[index, WIDTH], columns[index, DECIDED] = extent.width, extent.decided_us
+    output.progress[OUT] = index + 1
+    return index
 
 
 @inlined
-def hand_out_new(
-    world: World, sink: Sink, row: int, at: int, extent: tuple[int, int, int, int]
+def deliver_new(
+    windows: RankedWindows, output: Output, row: int, order: int, extent: WindowExtent
 ) -> None:
-    """Deliver those of the k best that are not done yet; then they are."""
-    head, who = world[0][0], world[0][3]
-    for nth in range(min(world[2][0][K], head[row, SIZE])):
-        entry = head[row, LIST] + head[row, FIRST] + nth
-        if not who[entry, MARK] & DONE:
-            hand_out(world, sink, row, at, nth, extent)
-            who[entry, MARK] |= DONE
+    """Deliver those of the k best that are not done yet, and mark them as done."""
+    entry = windows.entry
+    for nth in range(min(windows.policy.k, windows.head[row, SIZE])):
+        cell = list_start(windows, row) + nth
+        if entry[cell, MARK] & DONE:
+            continue
+        entry[cell, MARK] |= DONE
+        slot, score = entry[cell, SLOT], windows.score[cell]
+        index = write_delivery(windows.head, output, row, order, nth + 1, extent)
+        output.columns[index, EVENT] = slot
+        output.columns[index, HANDLE] = entry[cell, MATCHED]
+        output.ranks[index] = fresh_rank(
+            windows.decay, score, windows.events.us[slot], extent.decided_us
+        )
 
 
 @inlined
-def note_end(world: World, sink: Sink, row: int, before: int) -> None:
-    """Write down an end that was set, so that it can be found when it has passed."""
-    end, ends, progress = world[0][0][row, END], sink[2], sink[3]
-    if end != before and end != NEVER:  # noqa: PLR1714 - compiled
-        ends[progress[ENDS], 0] = row
-        ends[progress[ENDS], 1] = end
-        progress[ENDS] += 1
+def insert_match(windows: RankedWindows, row: int, match: Arrival, last: bool) -> int:
+    """Insert a match into the list, and drop the entries that k newer and better ones beat.
 
-
-@inlined
-def take_in(world: World, row: int, match: Match, last: bool) -> int:
-    """Put a match among the entries, and drop those that k newer and better ones have beaten.
-
-    Gives its place, or -1 if it can never be chosen. `last` says that it leaves the window last.
+    Return its position, or -1 if it can never be chosen. `last` says that no entry of the window
+    leaves it later.
     """
-    book, events, plan = world
-    slot, score, handle, _ = match
-    key = order_key(plan[1], score, events[0][slot])
-    place = list_place(book, events, row, key, slot)
-    if plan[0][CAPPED] and place >= plan[0][K]:
+    policy = windows.policy
+    key = order_key(windows.decay, match.score, windows.events.us[match.slot])
+    position = rank_position(windows, row, key, match.slot)
+    if policy.capped and position >= policy.k:
         return -1
     beaten = 0
-    if plan[0][PRUNE]:
+    if policy.prune:
         if last:
-            list_beaten(book, row, place, plan[0][K])
+            count_beaten(windows, row, position, policy.k)
         else:
-            beaten = meet_out_of_order(world, row, place, slot)
-            if beaten >= plan[0][K]:
+            beaten = count_out_of_order(windows, row, position, match.slot)
+            if beaten >= policy.k:
                 return -1
-    list_insert(book, row, place, (key, score, slot, handle, 2 * beaten))
-    return place
+    new = RankedEntry(key, match.score, match.slot, match.handle, 2 * beaten)
+    insert_entry(windows, row, position, new)
+    return position
 
 
 @inlined
-def meet_out_of_order(world: World, row: int, place: int, slot: int) -> int:
-    """Count who beats whom where a match does not leave the window last; give by how many it is."""
-    book, events, plan = world
-    head, who = book[0], book[3]
-    axis, beaten = plan[0][AXIS], 0
-    own = place_of(events, axis, slot)
-    for nth in range(head[row, SIZE] - 1, -1, -1):
-        entry = head[row, LIST] + head[row, FIRST] + nth
-        other = place_of(events, axis, who[entry, SLOT])
-        if nth < place:
+def count_out_of_order(windows: RankedWindows, row: int, position: int, slot: int) -> int:
+    """Count the beaten entries where a match is not the last to leave; return how many beat it."""
+    entry, axis, k = windows.entry, windows.policy.axis, windows.policy.k
+    own, beaten = event_position(windows.events, axis, slot), 0
+    for nth in range(windows.head[row, SIZE] - 1, -1, -1):
+        cell = list_start(windows, row) + nth
+        other = event_position(windows.events, axis, entry[cell, SLOT])
+        if nth < position:
             beaten += other >= own
         elif other <= own:
-            who[entry, MARK] += 2
-            if who[entry, MARK] >> 1 >= plan[0][K]:
-                list_remove(book, row, nth)
+            entry[cell, MARK] += 2
+            if entry[cell, MARK] >> 1 >= k:
+                remove_entry(windows, row, nth)
     return beaten
 
 
 @inlined
-def choose(world: World, sink: Sink, row: int, at: int, now_us: int) -> bool:
-    """Choose the k best of the window and deliver what is new; tell whether there were enough.
+def choose_ranked(
+    windows: RankedWindows, output: Output, row: int, order: int, now_us: int
+) -> bool:
+    """Choose the k best of the window and deliver the new ones; return whether there were enough.
 
-    With `leave`, only what is not delivered yet is listed, and what is chosen leaves the list.
+    With `leave`, the list holds only what is not delivered yet, and the chosen entries leave it.
     """
-    book, events, plan = world
-    head, numbers = book[0], plan[0]
+    head, policy = windows.head, windows.policy
     size, held = head[row, SIZE], head[row, HELD]
-    there = size if numbers[LEAVE] else held
-    if size == 0 or (numbers[WAIT] and there < numbers[K]):
+    if size == 0 or (policy.wait and (size if policy.leave else held) < policy.k):
         return False
-    hand_out_new(world, sink, row, at, (ring_oldest_us(book, events, row), now_us, held, now_us))
-    if numbers[LEAVE]:
-        gone = min(numbers[K], size)
-        head[row, FIRST] += gone
-        head[row, SIZE] -= gone
+    extent = WindowExtent(oldest_us(windows, row), now_us, held, now_us)
+    deliver_new(windows, output, row, order, extent)
+    if policy.leave:
+        chosen = min(policy.k, size)
+        head[row, FIRST] += chosen
+        head[row, SIZE] -= chosen
     return True

@@ -1,161 +1,150 @@
 """History-based filtering of many subscribers (PREF Def. 14), where rank alone decides.
 
-Without diversity the divrank of a set is its mean rank, so the best swap drops a member of the
-lowest rank. Means are rounded as the plain form rounds them, so only members within that rounding
-of the lowest are tried.
+Without diversity the divrank of a set is the mean of its ranks, so the best swap drops a member of
+the lowest rank. Means are rounded as in the plain implementation, which can turn members that
+differ by less than the rounding into ties; only members that close to the lowest are tried.
 """
 
 from typing import Final
 
-from tidings.compiled.array_types import Float64s
-from tidings.compiled.exact_sum import PARTS, mean_without
+from tidings.compiled.exact_sum import mean_without
+from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, kernel
+from tidings.feed.columnar.kernels.axis import axis_end, event_position
 from tidings.feed.columnar.kernels.decay import fresh_rank
-from tidings.feed.columnar.kernels.emit import hand_out_new, take_in
+from tidings.feed.columnar.kernels.emit import arrival_at, deliver_new, insert_match
 from tidings.feed.columnar.kernels.layout import (
-    AXIS,
-    BORN_MASK,
-    FIRST,
-    LENGTH,
-    LIST,
     MARK,
     MATCHING,
     NEXT,
+    NUMBER_MASK,
     OUT,
     SEEN,
     SIZE,
     SLOT,
-    STRICT,
-    WAIT,
-    K,
-    Match,
+    Arrival,
     Offers,
-    Sink,
-    World,
+    Output,
+    RankedWindows,
+    WindowExtent,
 )
-from tidings.feed.columnar.kernels.prefetch import expect
-from tidings.feed.columnar.kernels.ranked_list import list_ready, list_remove
-from tidings.feed.columnar.kernels.ring_buffer import axis_end, place_of
+from tidings.feed.columnar.kernels.prefetch import prefetch_ahead
+from tidings.feed.columnar.kernels.ranked_list import list_start, remove_entry, reserve_entry
 
-NEAR: Final = 2e-12
-CLOSE: Final = 1e-14
+ABSOLUTE: Final = 2e-12
+RELATIVE: Final = 1e-14
+"""Means of n ranks that differ by less than n times this tolerance may round to the same number."""
 
 
 @inlined
-def forget_old(world: World, row: int, now_us: int, sequence: int) -> int:
-    """Drop the members that the window has left behind; give the place where it starts."""
-    book, events, plan = world
-    head, who = book[0], book[3]
-    axis, length = plan[0][AXIS], plan[0][LENGTH]
-    start = axis_end(axis, head[row, SEEN], now_us, sequence) - length
+def expire_members(windows: RankedWindows, row: int, now_us: int, sequence: int) -> int:
+    """Drop the members that have left the window; return the position where it starts."""
+    head, policy = windows.head, windows.policy
+    start = axis_end(policy.axis, head[row, SEEN], now_us, sequence) - policy.length
     for nth in range(head[row, SIZE] - 1, -1, -1):
-        entry = head[row, LIST] + head[row, FIRST] + nth
-        if axis == MATCHING:
-            gone = (head[row, SEEN] - (who[entry, MARK] >> 1)) & BORN_MASK >= length
+        cell = list_start(windows, row) + nth
+        if policy.axis == MATCHING:
+            age = (head[row, SEEN] - (windows.entry[cell, MARK] >> 1)) & NUMBER_MASK
+            expired = age >= policy.length
         else:
-            gone = place_of(events, axis, who[entry, SLOT]) < start
-        if gone:
-            list_remove(book, row, nth)
+            slot = windows.entry[cell, SLOT]
+            expired = event_position(windows.events, policy.axis, slot) < start
+        if expired:
+            remove_entry(windows, row, nth)
     return start
 
 
 @inlined
-def rank_members(world: World, row: int, now_us: int, ranks: Float64s) -> None:
-    """Write the fresh ranks of all members."""
-    book, events, plan = world
-    head, scores, who = book[0], book[2], book[3]
-    base = head[row, LIST] + head[row, FIRST]
-    for nth in range(head[row, SIZE]):
-        us = events[0][who[base + nth, SLOT]]
-        ranks[nth] = fresh_rank(plan[1], scores[base + nth], us, now_us)
+def rank_members(windows: RankedWindows, row: int, now_us: int) -> None:
+    """Write the fresh ranks of all members to the scratch."""
+    start = list_start(windows, row)
+    for nth in range(windows.head[row, SIZE]):
+        us = windows.events.us[windows.entry[start + nth, SLOT]]
+        windows.ranks[nth] = fresh_rank(windows.decay, windows.score[start + nth], us, now_us)
 
 
 @inlined
-def older(world: World, row: int, one: int, other: int) -> bool:
-    """Tell whether one member is older than another, or as old with a larger id."""
-    head, who = world[0][0], world[0][3]
-    us, tie = world[1][0], world[1][2]
-    base = head[row, LIST] + head[row, FIRST]
-    a, b = who[base + one, SLOT], who[base + other, SLOT]
-    return us[a] < us[b] or (us[a] == us[b] and tie[a] > tie[b])
+def is_older(windows: RankedWindows, row: int, one: int, other: int) -> bool:
+    """Return whether one member is older than another, or as old with a larger id."""
+    us, id_order, start = windows.events.us, windows.events.id_order, list_start(windows, row)
+    a, b = windows.entry[start + one, SLOT], windows.entry[start + other, SLOT]
+    return us[a] < us[b] or (us[a] == us[b] and id_order[a] > id_order[b])
 
 
 @inlined
-def best_swap(world: World, row: int, rank: float) -> int:
-    """Give the member whose place a match of this rank should take, or -1.
+def best_swap(windows: RankedWindows, row: int, rank: float) -> int:
+    """Return the member that a match of this rank should replace, or -1.
 
-    The scratch holds the ranks of the members; behind them there is room for one more.
+    The scratch holds the ranks of the members, and has room for one more.
     """
-    head, plan, ranks = world[0][0], world[2], world[2][2][PARTS:]
-    partials, size = plan[2], head[row, SIZE]
-    lowest, most = ranks[0], rank
+    ranks, size = windows.ranks, windows.head[row, SIZE]
+    lowest, highest = ranks[0], rank
     for nth in range(size):
         lowest = min(lowest, ranks[nth])
-        most = max(most, ranks[nth])
-    now = mean_without(ranks, size, -1, partials)
+        highest = max(highest, ranks[nth])
+    current = mean_without(ranks, size, -1, windows.partials)
     ranks[size] = rank
-    found, value, least = -1, 0.0, 0.0
+    best, value, dropped_rank = -1, 0.0, 0.0
     for nth in range(size):
-        if ranks[nth] - lowest > size * (NEAR + CLOSE * most):
+        if ranks[nth] - lowest > size * (ABSOLUTE + RELATIVE * highest):
             continue
-        same = found >= 0 and ranks[nth] == least
-        mean = value if same else mean_without(ranks, size + 1, nth, partials)
-        if found < 0 or mean > value or (mean == value and older(world, row, nth, found)):
-            found, value, least = nth, mean, ranks[nth]
-    if value > now or (value == now and not plan[0][STRICT]):
-        return found
+        same = best >= 0 and ranks[nth] == dropped_rank
+        mean = value if same else mean_without(ranks, size + 1, nth, windows.partials)
+        if best < 0 or mean > value or (mean == value and is_older(windows, row, nth, best)):
+            best, value, dropped_rank = nth, mean, ranks[nth]
+    if value > current or (value == current and not windows.policy.strict):
+        return best
     return -1
 
 
 @inlined
-def join(world: World, sink: Sink, row: int, at: int, match: Match) -> None:
-    """Take the match into the history and deliver what is due, unless it waits for more."""
-    book, events, plan = world
-    head, who, now_us = book[0], book[3], events[0][match[0]]
-    place = take_in(world, row, match, True)
-    base, size = head[row, LIST] + head[row, FIRST], head[row, SIZE]
-    who[base + place, MARK] = (head[row, SEEN] & BORN_MASK) << 1
-    if plan[0][WAIT] and size < plan[0][K]:
+def add_member(
+    windows: RankedWindows, output: Output, row: int, order: int, match: Arrival
+) -> None:
+    """Add a match to the history and deliver what is new, unless the policy waits for more."""
+    head, policy, us = windows.head, windows.policy, windows.events.us
+    now_us = us[match.slot]
+    position = insert_match(windows, row, match, True)
+    start, size = list_start(windows, row), head[row, SIZE]
+    windows.entry[start + position, MARK] = (head[row, SEEN] & NUMBER_MASK) << 1
+    if policy.wait and size < policy.k:
         return
     oldest = now_us
     for nth in range(size):
-        oldest = min(oldest, events[0][who[base + nth, SLOT]])
-    hand_out_new(world, sink, row, at, (oldest, now_us, size, now_us))
+        oldest = min(oldest, us[windows.entry[start + nth, SLOT]])
+    deliver_new(windows, output, row, order, WindowExtent(oldest, now_us, size, now_us))
 
 
 @inlined
-def better(world: World, sink: Sink, row: int, at: int, match: Match) -> None:
-    """Deliver the match for a free place or for a swap, or forget it."""
-    book, events, plan = world
-    head, now_us = book[0], events[0][match[0]]
+def filter_match(
+    windows: RankedWindows, output: Output, row: int, order: int, match: Arrival
+) -> None:
+    """Deliver a match if there is a free place or a swap that gains; otherwise forget it."""
+    head, policy = windows.head, windows.policy
+    now_us = windows.events.us[match.slot]
     head[row, SEEN] += 1
-    start = forget_old(world, row, now_us, match[3])
-    if head[row, SIZE] >= plan[0][K]:
-        rank_members(world, row, now_us, plan[2][PARTS:])
-        rank = fresh_rank(plan[1], match[1], now_us, now_us)
-        dropped = best_swap(world, row, rank)
+    start = expire_members(windows, row, now_us, match.sequence)
+    if head[row, SIZE] >= policy.k:
+        rank_members(windows, row, now_us)
+        dropped = best_swap(windows, row, fresh_rank(windows.decay, match.score, now_us, now_us))
         if dropped < 0:
             return
-        list_remove(book, row, dropped)
-    axis = plan[0][AXIS]
-    if axis == MATCHING or place_of(events, axis, match[0]) >= start:
-        join(world, sink, row, at, match)
+        remove_entry(windows, row, dropped)
+    if policy.axis == MATCHING or event_position(windows.events, policy.axis, match.slot) >= start:
+        add_member(windows, output, row, order, match)
 
 
 @kernel
-def better_many(world: World, sink: Sink, offers: Offers) -> None:
-    """Offer matches in order; stop where a pool or the sink has no room left."""
-    book = world[0]
-    rows, slots, scores, handles, sequences = offers
-    progress, room = sink[3], len(sink[0])
-    for at in range(progress[NEXT], len(rows)):
-        row = rows[at]
-        progress[NEXT] = at
-        expect(book, rows, at)
-        if not list_ready(book, row) or progress[OUT] + book[0][row, SIZE] + 1 > room:
+def offer_history(windows: RankedWindows, output: Output, offers: Offers) -> None:
+    """Offer matches from `progress[NEXT]` on; return early where a pool or the output is full."""
+    head, progress, room = windows.head, output.progress, len(output.ranks)
+    for index in range(progress[NEXT], len(offers.row)):
+        row = int64(offers.row[index])
+        progress[NEXT] = index
+        prefetch_ahead(windows, offers.row, index)
+        if not reserve_entry(windows, row) or progress[OUT] + head[row, SIZE] + 1 > room:
             return
-        if PARTS + book[0][row, SIZE] + 1 > len(world[2][2]):
+        if head[row, SIZE] + 1 > len(windows.ranks):
             return
-        match = (slots[at], scores[at], handles[at], sequences[at])
-        better(world, sink, row, at, match)
-    progress[NEXT] = len(rows)
+        filter_match(windows, output, row, index, arrival_at(offers, index))
+    progress[NEXT] = len(offers.row)

@@ -1,176 +1,159 @@
 """Periodic and jumping windows of many subscribers (PREF Def. 12, TKS Def. 4.3.1).
 
-A period keeps its k best, and counts the rest. A jumping window is kept as a sliding one, and
-chosen from where a step ends.
+A period keeps only its k best matches and counts the others. A jumping window is kept as a sliding
+one, from which a choice is made where a step ends.
 """
 
 from tidings.compiled.array_types import Int32s
+from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, kernel
-from tidings.feed.columnar.kernels.emit import choose, hand_out_new, note_end, take_in
+from tidings.feed.columnar.kernels.axis import (
+    axis_end,
+    event_position,
+    is_due,
+    next_step,
+    open_end,
+    report_end,
+)
+from tidings.feed.columnar.kernels.emit import arrival_at, choose_ranked, deliver_new, insert_match
 from tidings.feed.columnar.kernels.layout import (
-    AXIS,
     COUNT,
     END,
     FIRST,
     HELD,
     JUMPING,
-    LEAVE,
-    LENGTH,
     MATCHING,
     NEVER,
     NEWEST_US,
     NEXT,
     OLDEST_US,
-    ORIGIN,
     OUT,
     SEEN,
     SIZE,
-    STEP,
-    STEP_AXIS,
     TIME,
-    WAIT,
-    WINDOW,
-    K,
-    Match,
+    Arrival,
     Offers,
-    Sink,
-    World,
+    Output,
+    RankedWindows,
+    WindowExtent,
 )
-from tidings.feed.columnar.kernels.prefetch import expect
-from tidings.feed.columnar.kernels.ranked_list import list_ready
+from tidings.feed.columnar.kernels.prefetch import prefetch_ahead
+from tidings.feed.columnar.kernels.ranked_list import reserve_entry
 from tidings.feed.columnar.kernels.ring_buffer import (
-    axis_end,
-    has_passed,
-    next_step,
-    place_of,
+    expire_ring,
+    newest_us,
+    push_ring,
+    reserve_cell,
     ring_cell,
-    ring_expire,
-    ring_newest_us,
-    ring_push,
-    ring_ready,
 )
+from tidings.window.protocol import Moment
 
 
 @inlined
-def close_period(world: World, sink: Sink, row: int, at: int, now: tuple[int, int]) -> None:
-    """Deliver the k best of the open period if now is past its end."""
-    head, numbers = world[0][0], world[2][0]
-    end, timed = head[row, END], numbers[STEP_AXIS] == TIME
-    if end == NEVER or not has_passed(numbers[STEP_AXIS], end, head[row, SEEN], now[0], now[1]):
+def close_period(windows: RankedWindows, output: Output, row: int, order: int, now: Moment) -> None:
+    """Deliver the k best of the open period if it has ended."""
+    head, policy = windows.head, windows.policy
+    if not is_due(head, policy, row, now):
         return
+    end, count, timed = head[row, END], head[row, COUNT], policy.step_axis == TIME
     head[row, END] = NEVER
-    count = head[row, COUNT]
-    if numbers[WAIT] and count < numbers[K]:
-        return
-    start = end - numbers[STEP] if timed else head[row, OLDEST_US]
-    when = end if timed else head[row, NEWEST_US]
-    hand_out_new(world, sink, row, at, (start, when, count, when))
+    if policy.wait and count < policy.k:
+        return  # the matches stay for the next period
+    start = end - policy.step if timed else head[row, OLDEST_US]
+    stop = end if timed else head[row, NEWEST_US]
+    deliver_new(windows, output, row, order, WindowExtent(start, stop, count, stop))
     head[row, COUNT] = head[row, SIZE] = head[row, FIRST] = 0
 
 
 @inlined
-def take_steps(world: World, sink: Sink, row: int, at: int, now: tuple[int, int]) -> None:
-    """Choose at every step that now is past, while the window holds something."""
-    book, events, plan = world
-    head, numbers = book[0], plan[0]
-    axis, step_axis = numbers[AXIS], numbers[STEP_AXIS]
-    while head[row, END] != NEVER and has_passed(
-        step_axis, head[row, END], head[row, SEEN], now[0], now[1]
-    ):
-        end = head[row, END]
-        stop = end if axis == step_axis else axis_end(axis, head[row, SEEN], now[0], now[1])
-        ring_expire(world, row, stop - numbers[LENGTH])
+def take_steps(windows: RankedWindows, output: Output, row: int, order: int, now: Moment) -> None:
+    """Choose at every step that has ended, while the window holds something."""
+    head, policy, events = windows.head, windows.policy, windows.events
+    axis, step_axis = policy.axis, policy.step_axis
+    while is_due(head, policy, row, now):
+        end, seen = head[row, END], head[row, SEEN]
+        stop = end if axis == step_axis else axis_end(axis, seen, now.us, now.sequence)
+        expire_ring(windows, row, stop - policy.length)
         if head[row, HELD] == 0:
             head[row, END] = NEVER
             continue
-        when = end if step_axis == TIME else ring_newest_us(book, events, row)
-        chosen = choose(world, sink, row, at, when)
-        head[row, END] = end + numbers[STEP]
-        if axis == step_axis and axis != MATCHING and not (chosen and numbers[LEAVE]):
-            # The same choice from the same matches brings nothing new.
-            oldest = place_of(events, axis, book[4][ring_cell(book, row, 0)])
-            span = (end, numbers[STEP], numbers[LENGTH])
-            head[row, END] = next_step(span, oldest, axis_end(axis, 0, now[0] - 1, now[1]))
+        decided = end if step_axis == TIME else newest_us(windows, row)
+        chosen = choose_ranked(windows, output, row, order, decided)
+        head[row, END] = end + policy.step
+        if axis == step_axis and axis != MATCHING and not (chosen and policy.leave):
+            # The same matches would be chosen again, and all of them are delivered.
+            oldest = event_position(events, axis, windows.ring[ring_cell(windows, row, 0)])
+            passed = now.us if axis == TIME else now.sequence
+            head[row, END] = next_step(end, policy, oldest, passed)
 
 
 @inlined
-def end_what_passed(world: World, sink: Sink, row: int, at: int, now: tuple[int, int]) -> None:
-    """Close the period, or take the steps, that now is past."""
-    if world[2][0][WINDOW] == JUMPING:
-        take_steps(world, sink, row, at, now)
+def end_passed(windows: RankedWindows, output: Output, row: int, order: int, now: Moment) -> None:
+    """Close the period, or take the steps, that have ended by now."""
+    if windows.policy.window == JUMPING:
+        take_steps(windows, output, row, order, now)
     else:
-        close_period(world, sink, row, at, now)
+        close_period(windows, output, row, order, now)
 
 
 @inlined
-def open_end(world: World, row: int, slot: int) -> None:
-    """Set the end of the period or step that the newest match lies in, if none is open."""
-    head, numbers, axis = world[0][0], world[2][0], world[2][0][STEP_AXIS]
-    if head[row, END] == NEVER:
-        place = head[row, SEEN] - 1 if axis == MATCHING else place_of(world[1], axis, slot)
-        origin, step = numbers[ORIGIN], numbers[STEP]
-        head[row, END] = origin + ((place - origin) // step + 1) * step
-
-
-@inlined
-def add_to_period(world: World, row: int, match: Match) -> None:
+def add_to_period(windows: RankedWindows, row: int, match: Arrival) -> None:
     """Count a match, and keep it if it is among the k best."""
-    head, us = world[0][0], world[1][0][match[0]]
+    head, us = windows.head, windows.events.us[match.slot]
     if head[row, COUNT] == 0:
         head[row, OLDEST_US] = us
     head[row, NEWEST_US] = us
     head[row, COUNT] += 1
-    take_in(world, row, match, True)
-    head[row, SIZE] = min(head[row, SIZE], world[2][0][K])
+    insert_match(windows, row, match, True)
+    head[row, SIZE] = min(head[row, SIZE], windows.policy.k)
 
 
 @inlined
-def offer_in_period(world: World, sink: Sink, row: int, at: int, match: Match) -> None:
-    """End what the match is past, add it, and end what it completes."""
-    book, events, plan = world
-    head, slot = book[0], match[0]
-    now_us, before = events[0][slot], head[row, END]
-    end_what_passed(world, sink, row, at, (now_us, match[3] - 1))
+def offer_match(
+    windows: RankedWindows, output: Output, row: int, order: int, match: Arrival
+) -> None:
+    """End the periods before a match, add it, and end the period that it completes."""
+    head, now_us = windows.head, windows.events.us[match.slot]
+    before = head[row, END]
+    end_passed(windows, output, row, order, Moment(now_us, match.sequence - 1))
     head[row, SEEN] += 1
-    if plan[0][WINDOW] == JUMPING:
-        last = ring_push(book, events, row, slot, plan[0][AXIS])
-        take_in(world, row, match, last)
+    if windows.policy.window == JUMPING:
+        last = push_ring(windows, row, match.slot)
+        insert_match(windows, row, match, last)
     else:
-        add_to_period(world, row, match)
-    open_end(world, row, slot)
-    end_what_passed(world, sink, row, at, (now_us, match[3]))
-    note_end(world, sink, row, before)
+        add_to_period(windows, row, match)
+    open_end(head, windows.events, windows.policy, row, match.slot)
+    end_passed(windows, output, row, order, Moment(now_us, match.sequence))
+    report_end(head, output, row, before)
 
 
 @kernel
-def offer_many_in_periods(world: World, sink: Sink, offers: Offers) -> None:
-    """Offer matches in order; stop where a pool or the sink has no room left."""
-    book, jumping = world[0], world[2][0][WINDOW] == JUMPING
-    rows, slots, scores, handles, sequences = offers
-    progress, room = sink[3], len(sink[0])
-    for at in range(progress[NEXT], len(rows)):
-        row = rows[at]
-        progress[NEXT] = at
-        expect(book, rows, at)
-        if not list_ready(book, row) or progress[OUT] + book[0][row, SIZE] + 1 > room:
+def offer_periodic(windows: RankedWindows, output: Output, offers: Offers) -> None:
+    """Offer matches from `progress[NEXT]` on; return early where a pool or the output is full."""
+    progress, room = output.progress, len(output.ranks)
+    jumping = windows.policy.window == JUMPING
+    for index in range(progress[NEXT], len(offers.row)):
+        row = int64(offers.row[index])
+        progress[NEXT] = index
+        prefetch_ahead(windows, offers.row, index)
+        if not reserve_entry(windows, row) or progress[OUT] + windows.head[row, SIZE] + 1 > room:
             return
-        if jumping and not ring_ready(book, row):
+        if jumping and not reserve_cell(windows, row):
             return
-        match = (slots[at], scores[at], handles[at], sequences[at])
-        offer_in_period(world, sink, row, at, match)
-    progress[NEXT] = len(rows)
+        offer_match(windows, output, row, index, arrival_at(offers, index))
+    progress[NEXT] = len(offers.row)
 
 
 @kernel
-def advance_many(world: World, sink: Sink, rows: Int32s, us: int, sequence: int) -> None:
-    """Say that the stream has come to (us, sequence); stop where the sink has no room left."""
-    head, progress = world[0][0], sink[3]
-    for at in range(progress[NEXT], len(rows)):
-        row = rows[at]
-        progress[NEXT] = at
-        if progress[OUT] + head[row, SIZE] > len(sink[0]):
+def advance_periodic(windows: RankedWindows, output: Output, rows: Int32s, now: Moment) -> None:
+    """Move the clock of some rows to `now`; return early where the output is full."""
+    head, progress = windows.head, output.progress
+    for index in range(progress[NEXT], len(rows)):
+        row = int64(rows[index])
+        progress[NEXT] = index
+        if progress[OUT] + head[row, SIZE] > len(output.ranks):
             return
         before = head[row, END]
-        end_what_passed(world, sink, row, at, (us, sequence))
-        note_end(world, sink, row, before)
+        end_passed(windows, output, row, index, now)
+        report_end(head, output, row, before)
     progress[NEXT] = len(rows)

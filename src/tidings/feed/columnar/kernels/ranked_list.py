@@ -1,96 +1,103 @@
-"""The entries of one subscriber, best first: room for them, where they belong, in and out."""
+"""The ranked list of one subscriber: entries in a slab, best first.
+
+    slab    |  free  | FIRST                     FIRST + SIZE |  free  |
+                      higher key, newer, smaller id  ...
+
+The list may start anywhere in its slab: removing a good entry moves the few before it one cell up
+instead of the many behind it one cell down.
+"""
+
+from typing import NamedTuple
 
 from tidings.compiled.jit import inlined
 from tidings.feed.columnar.kernels.layout import (
     FIRST,
-    LIST,
-    LIST_CAP,
-    LIST_CLASS,
-    LIST_FREE,
-    LIST_USED,
     MARK,
     MATCHED,
     SIZE,
+    SLAB,
+    SLAB_CLASS,
     SLOT,
-    Book,
-    Events,
+    RankedWindows,
 )
+from tidings.feed.columnar.kernels.slabs import capacity_of, release_slab, take_slab
+
+
+class RankedEntry(NamedTuple):
+    """One entry of a ranked list."""
+
+    key: float
+    score: float
+    slot: int
+    handle: int
+    mark: int
 
 
 @inlined
-def entry_move(book: Book, target: int, source: int) -> None:
-    """Copy an entry to another place of the pool."""
-    key, score, who = book[1], book[2], book[3]
-    key[target] = key[source]
-    score[target] = score[source]
-    who[target, SLOT] = who[source, SLOT]
-    who[target, MATCHED] = who[source, MATCHED]
-    who[target, MARK] = who[source, MARK]
+def list_start(windows: RankedWindows, row: int) -> int:
+    """Return the cell of the best entry."""
+    return windows.head[row, SLAB] + windows.head[row, FIRST]
 
 
 @inlined
-def list_ready(book: Book, row: int) -> bool:
-    """See to it that one more entry fits behind the last; say whether the pool had room.
+def copy_entry(windows: RankedWindows, target: int, source: int) -> None:
+    """Copy an entry to another cell of the pools."""
+    windows.key[target] = windows.key[source]
+    windows.score[target] = windows.score[source]
+    for column in range(3):
+        windows.entry[target, column] = windows.entry[source, column]
 
-    A list that has moved an eighth of its slab towards the end is moved back; else it gets the
-    next class. So a place costs O(1) moves on average.
+
+@inlined
+def reserve_entry(windows: RankedWindows, row: int) -> bool:
+    """Make room for one more entry behind the last; return whether the pools had it.
+
+    A list that has drifted by an eighth of its slab is moved back to the start; otherwise it gets a
+    slab of the next class. Both are paid for by as many insertions: O(1) moves on average.
     """
-    head, room = book[0], book[5]
-    grade = head[row, LIST_CLASS]
-    cap = room[grade, LIST_CAP] if grade >= 0 else 0
-    first, size, base = head[row, FIRST], head[row, SIZE], head[row, LIST]
-    if first + size < cap:
+    head = windows.head
+    size_class = head[row, SLAB_CLASS]
+    first, size, start = head[row, FIRST], head[row, SIZE], head[row, SLAB]
+    capacity = capacity_of(windows.list_slabs, size_class)
+    if first + size < capacity:
         return True
-    grown = not (first > 0 and 8 * first >= cap)
-    target = list_take(book, grade + 1) if grown else base
-    if target < 0:
-        return False
-    for at in range(size):
-        entry_move(book, target + at, base + first + at)
-    if grown:
-        list_free(book, row)
-        head[row, LIST], head[row, LIST_CLASS] = target, grade + 1
+    grow = first == 0 or 8 * first < capacity
+    target = start
+    if grow:
+        target = take_slab(windows.list_slabs, windows.entry[:, SLOT], size_class + 1)
+        if target < 0:
+            return False
+    for i in range(size):
+        copy_entry(windows, target + i, start + first + i)
+    if grow:
+        release_list(windows, row)
+        head[row, SLAB], head[row, SLAB_CLASS] = target, size_class + 1
     head[row, FIRST] = 0
     return True
 
 
 @inlined
-def list_take(book: Book, grade: int) -> int:
-    """Give a slab of a class, or -1 if the pool has none."""
-    who, room, used = book[3], book[5], book[6]
-    target = room[grade, LIST_FREE]
-    if target >= 0:
-        room[grade, LIST_FREE] = who[target, SLOT]
-    elif used[LIST_USED] + room[grade, LIST_CAP] <= len(who):
-        target = used[LIST_USED]
-        used[LIST_USED] += room[grade, LIST_CAP]
-    return target
+def release_list(windows: RankedWindows, row: int) -> None:
+    """Release the slab of a list."""
+    start, size_class = windows.head[row, SLAB], windows.head[row, SLAB_CLASS]
+    release_slab(windows.list_slabs, windows.entry[:, SLOT], start, size_class)
 
 
 @inlined
-def list_free(book: Book, row: int) -> None:
-    """Give the slab back to its class."""
-    head, who, room = book[0], book[3], book[5]
-    grade = head[row, LIST_CLASS]
-    if grade >= 0:
-        who[head[row, LIST], SLOT] = room[grade, LIST_FREE]
-        room[grade, LIST_FREE] = head[row, LIST]
-
-
-@inlined
-def list_place(book: Book, events: Events, row: int, key: float, slot: int) -> int:
-    """Give how many entries come before a match: higher key, then newer, then smaller id."""
-    head, keys, who = book[0], book[1], book[3]
-    us, tie = events[0], events[2]
-    base = head[row, LIST] + head[row, FIRST]
-    low, high = 0, head[row, SIZE]
+def rank_position(windows: RankedWindows, row: int, key: float, slot: int) -> int:
+    """Return how many entries precede a match: higher key, then newer, then smaller id."""
+    us, id_order = windows.events.us, windows.events.id_order
+    start = list_start(windows, row)
+    low, high = 0, windows.head[row, SIZE]
     while low < high:
         middle = (low + high) >> 1
-        other = keys[base + middle]
+        other = windows.key[start + middle]
         ahead = other > key
         if other == key:
-            rival = who[base + middle, SLOT]
-            ahead = us[rival] > us[slot] or (us[rival] == us[slot] and tie[rival] < tie[slot])
+            rival = windows.entry[start + middle, SLOT]
+            ahead = us[rival] > us[slot] or (
+                us[rival] == us[slot] and id_order[rival] < id_order[slot]
+            )
         if ahead:
             low = middle + 1
         else:
@@ -99,62 +106,58 @@ def list_place(book: Book, events: Events, row: int, key: float, slot: int) -> i
 
 
 @inlined
-def list_insert(
-    book: Book, row: int, place: int, match: tuple[float, float, int, int, int]
-) -> None:
-    """Put (key, score, slot, handle, mark) at its place; there is room behind the last."""
-    head, keys, scores, who = book[0], book[1], book[2], book[3]
-    base = head[row, LIST] + head[row, FIRST]
-    for at in range(base + head[row, SIZE], base + place, -1):
-        entry_move(book, at, at - 1)
-    at = base + place
-    keys[at] = match[0]
-    scores[at] = match[1]
-    who[at, SLOT] = match[2]
-    who[at, MATCHED] = match[3]
-    who[at, MARK] = match[4]
-    head[row, SIZE] += 1
+def insert_entry(windows: RankedWindows, row: int, position: int, new: RankedEntry) -> None:
+    """Insert an entry at its position; there must be room behind the last."""
+    start = list_start(windows, row)
+    cell = start + position
+    for i in range(start + windows.head[row, SIZE], cell, -1):
+        copy_entry(windows, i, i - 1)
+    windows.key[cell] = new.key
+    windows.score[cell] = new.score
+    windows.entry[cell, SLOT] = new.slot
+    windows.entry[cell, MATCHED] = new.handle
+    windows.entry[cell, MARK] = new.mark
+    windows.head[row, SIZE] += 1
 
 
 @inlined
-def list_remove(book: Book, row: int, place: int) -> None:
-    """Take an entry out and close the gap from the nearer side."""
-    head = book[0]
-    base, size = head[row, LIST] + head[row, FIRST], head[row, SIZE]
-    if place < size - 1 - place:
-        for at in range(base + place, base, -1):
-            entry_move(book, at, at - 1)
+def remove_entry(windows: RankedWindows, row: int, position: int) -> None:
+    """Remove an entry, and close the gap from the nearer side."""
+    head = windows.head
+    start, size = list_start(windows, row), head[row, SIZE]
+    if position < size - 1 - position:
+        for i in range(start + position, start, -1):
+            copy_entry(windows, i, i - 1)
         head[row, FIRST] += 1
     else:
-        for at in range(base + place, base + size - 1):
-            entry_move(book, at, at + 1)
+        for i in range(start + position, start + size - 1):
+            copy_entry(windows, i, i + 1)
     head[row, SIZE] = size - 1
 
 
 @inlined
-def list_find(book: Book, row: int, slot: int, limit: int) -> int:
-    """Give the place of an event among the first `limit` entries, or -1."""
-    head, who = book[0], book[3]
-    base = head[row, LIST] + head[row, FIRST]
-    for place in range(min(limit, head[row, SIZE])):
-        if who[base + place, SLOT] == slot:
-            return place
+def find_entry(windows: RankedWindows, row: int, slot: int, limit: int) -> int:
+    """Return the position of an event among the first `limit` entries, or -1."""
+    start = list_start(windows, row)
+    for position in range(min(limit, windows.head[row, SIZE])):
+        if windows.entry[start + position, SLOT] == slot:
+            return position
     return -1
 
 
 @inlined
-def list_beaten(book: Book, row: int, place: int, k: int) -> None:
-    """Count one more newer and better match for all from `place` on; drop those with k of them.
+def count_beaten(windows: RankedWindows, row: int, position: int, k: int) -> None:
+    """Count one more newer and better match for all entries from `position` on; drop at k of them.
 
-    An entry is counted k times at most, so this and the move behind it cost O(k) on average.
+    An entry is counted at most k times, so counting and closing gaps cost O(k) on average.
     """
-    head, who = book[0], book[3]
-    base = head[row, LIST] + head[row, FIRST]
-    kept = base + place
-    for at in range(kept, base + head[row, SIZE]):
-        who[at, MARK] += 2
-        if who[at, MARK] >> 1 < k:
-            if kept < at:
-                entry_move(book, kept, at)
+    entry = windows.entry
+    start = list_start(windows, row)
+    kept = start + position
+    for cell in range(kept, start + windows.head[row, SIZE]):
+        entry[cell, MARK] += 2
+        if entry[cell, MARK] >> 1 < k:
+            if kept < cell:
+                copy_entry(windows, kept, cell)
             kept += 1
-    head[row, SIZE] = kept - base
+    windows.head[row, SIZE] = kept - start

@@ -1,19 +1,18 @@
 """Sliding and continuous windows of many subscribers (PREF Def. 13, TKS 4.3).
 
-What k newer and better matches have beaten can never be chosen again; without it the k best are
-the first k. An offer costs O(log w + k) on average over any stream, whatever the order of ranks.
+An entry that k newer and better matches beat can never be chosen again: all of them stay in the
+window at least as long. Without such entries the k best are the first k of the list. An offer costs
+O(log w + k) on average over any stream, whatever the order of the ranks.
 """
 
+from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, kernel
-from tidings.feed.columnar.kernels.emit import choose, hand_out_new, take_in
+from tidings.feed.columnar.kernels.axis import axis_end, event_position
+from tidings.feed.columnar.kernels.emit import arrival_at, choose_ranked, deliver_new, insert_match
 from tidings.feed.columnar.kernels.layout import (
-    AXIS,
     BEST,
     CONTINUOUS,
     DONE,
-    FIRST,
-    LENGTH,
-    LIST,
     MARK,
     MATCHING,
     NEXT,
@@ -21,80 +20,65 @@ from tidings.feed.columnar.kernels.layout import (
     SEEN,
     SIZE,
     SLOT,
-    WAIT,
-    WINDOW,
-    K,
-    Match,
+    Arrival,
     Offers,
-    Sink,
-    World,
+    Output,
+    RankedWindows,
+    WindowExtent,
 )
-from tidings.feed.columnar.kernels.prefetch import expect
-from tidings.feed.columnar.kernels.ranked_list import list_ready
-from tidings.feed.columnar.kernels.ring_buffer import (
-    axis_end,
-    place_of,
-    ring_expire,
-    ring_push,
-    ring_ready,
-)
+from tidings.feed.columnar.kernels.prefetch import prefetch_ahead
+from tidings.feed.columnar.kernels.ranked_list import list_start, reserve_entry
+from tidings.feed.columnar.kernels.ring_buffer import expire_ring, push_ring, reserve_cell
 
 
 @inlined
-def slide(world: World, sink: Sink, row: int, at: int, match: Match) -> None:
-    """Take a match into the window, and choose."""
-    book, events, plan = world
-    head, who = book[0], book[3]
-    axis, slot = plan[0][AXIS], match[0]
-    now_us = events[0][slot]
+def slide(windows: RankedWindows, output: Output, row: int, order: int, match: Arrival) -> None:
+    """Add a match to the window, and choose."""
+    head, policy, events = windows.head, windows.policy, windows.events
+    now_us = events.us[match.slot]
     head[row, SEEN] += 1
-    start = axis_end(axis, head[row, SEEN], now_us, match[3]) - plan[0][LENGTH]
-    last = ring_push(book, events, row, slot, axis)
-    ring_expire(world, row, start)
-    place = -1
-    if axis == MATCHING or place_of(events, axis, slot) >= start:
-        place = take_in(world, row, match, last)
-    chosen = choose(world, sink, row, at, now_us)
-    if plan[0][WINDOW] == CONTINUOUS and chosen and place >= plan[0][K]:
-        who[head[row, LIST] + head[row, FIRST] + place, MARK] |= DONE
+    start = axis_end(policy.axis, head[row, SEEN], now_us, match.sequence) - policy.length
+    last = push_ring(windows, row, match.slot)
+    expire_ring(windows, row, start)
+    position = -1
+    if policy.axis == MATCHING or event_position(events, policy.axis, match.slot) >= start:
+        position = insert_match(windows, row, match, last)
+    chosen = choose_ranked(windows, output, row, order, now_us)
+    if policy.window == CONTINUOUS and chosen and position >= policy.k:
+        # A continuous window delivers a match when it arrives or never.
+        windows.entry[list_start(windows, row) + position, MARK] |= DONE
 
 
 @inlined
-def best_ever(world: World, sink: Sink, row: int, at: int, match: Match) -> None:
-    """Deliver a match if it is among the k best of all; else nothing is touched."""
-    book, events, plan = world
-    head, who = book[0], book[3]
-    k, now_us = plan[0][K], events[0][match[0]]
-    place = take_in(world, row, match, True)
+def keep_best(windows: RankedWindows, output: Output, row: int, order: int, match: Arrival) -> None:
+    """Deliver a match if it is among the k best of all time; otherwise ignore it."""
+    head, policy, us = windows.head, windows.policy, windows.events.us
+    now_us = us[match.slot]
+    position = insert_match(windows, row, match, True)
     size = head[row, SIZE]
-    if place >= 0 and not (plan[0][WAIT] and size < k):
+    if position >= 0 and not (policy.wait and size < policy.k):
         oldest = now_us
         for nth in range(size):
-            oldest = min(oldest, events[0][who[head[row, LIST] + head[row, FIRST] + nth, SLOT]])
-        hand_out_new(world, sink, row, at, (oldest, now_us, size, now_us))
-    head[row, SIZE] = min(size, k)
+            oldest = min(oldest, us[windows.entry[list_start(windows, row) + nth, SLOT]])
+        deliver_new(windows, output, row, order, WindowExtent(oldest, now_us, size, now_us))
+    head[row, SIZE] = min(size, policy.k)
 
 
 @kernel
-def slide_many(world: World, sink: Sink, offers: Offers) -> None:
-    """Offer matches in order; stop where a pool or the sink has no room left.
-
-    `sink[3]` says where to begin, and where it stopped.
-    """
-    book, plan = world[0], world[2]
-    rows, slots, scores, handles, sequences = offers
-    progress, room = sink[3], len(sink[0])
-    for at in range(progress[NEXT], len(rows)):
-        row = rows[at]
-        progress[NEXT] = at
-        expect(book, rows, at)
-        if not list_ready(book, row) or progress[OUT] + book[0][row, SIZE] + 1 > room:
+def offer_sliding(windows: RankedWindows, output: Output, offers: Offers) -> None:
+    """Offer matches from `progress[NEXT]` on; return early where a pool or the output is full."""
+    progress, room = output.progress, len(output.ranks)
+    for index in range(progress[NEXT], len(offers.row)):
+        row = int64(offers.row[index])
+        progress[NEXT] = index
+        prefetch_ahead(windows, offers.row, index)
+        if not reserve_entry(windows, row) or progress[OUT] + windows.head[row, SIZE] + 1 > room:
             return
-        match = (slots[at], scores[at], handles[at], sequences[at])
-        if plan[0][WINDOW] == BEST:
-            best_ever(world, sink, row, at, match)
-        elif ring_ready(book, row):
-            slide(world, sink, row, at, match)
+        match = arrival_at(offers, index)
+        if windows.policy.window == BEST:
+            keep_best(windows, output, row, index, match)
+        elif reserve_cell(windows, row):
+            slide(windows, output, row, index, match)
         else:
             return
-    progress[NEXT] = len(rows)
+    progress[NEXT] = len(offers.row)

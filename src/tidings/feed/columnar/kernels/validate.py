@@ -1,97 +1,132 @@
-"""What the other kernels of windows rely on, checked where windows are restored."""
+"""Validation of restored ranked windows: the invariants that the other kernels rely on.
+
+lists   best first, each event once, and every event also in the ring if there is one
+rings   in order of the axis, each event once
+marks   with pruning, at least the number of newer entries before an entry
+"""
+
+from typing import NamedTuple
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.jit import inner, kernel
 
-Sizes = tuple[Int64s, Int64s]
-"""Of each row: how many entries are listed, and how many matches its ring holds."""
-Listed = tuple[Int32s, Float64s, Int32s, Int32s]
-"""Of each entry, row by row: event slot, key and mark; and the event slots of the rings."""
-Order = tuple[Int64s, Int64s, Int64s]
-"""Of each event slot: time, order among equal times, and what a ring is ordered by."""
-Scratch = tuple[Int64s, Int64s, Int64s]
-"""Of each event slot the cell and the entry that it was last seen in; and counts of cells."""
+
+class RestoredRows(NamedTuple):
+    """The lengths of the list and the ring of each row."""
+
+    size: Int64s
+    held: Int64s
+
+
+class RestoredEntries(NamedTuple):
+    """The entries of all lists, and the cells of all rings, row by row."""
+
+    slot: Int32s
+    key: Float64s
+    mark: Int32s
+    ring: Int32s
+
+
+class RestoredEvents(NamedTuple):
+    """The order of events by slot."""
+
+    us: Int64s
+    id_order: Int64s
+    axis: Int64s  # the position that rings are sorted by
+
+
+class ValidationScratch(NamedTuple):
+    """The last cell and entry of each event slot, -1 at first; and a Fenwick tree of cells."""
+
+    cell: Int64s
+    entry: Int64s
+    tree: Int64s
 
 
 @inner
-def count_to(tree: Int64s, place: int) -> int:
-    """Return how many cells up to a place are noted in a Fenwick tree."""
-    found, at = 0, place + 1
-    while at > 0:
-        found += tree[at]
-        at -= at & -at
-    return found
+def count_up_to(tree: Int64s, cell: int) -> int:
+    """Return how many cells up to this one are in a Fenwick tree."""
+    count, node = 0, cell + 1
+    while node > 0:
+        count += tree[node]
+        node -= node & -node
+    return count
 
 
 @inner
-def note_cell(tree: Int64s, place: int, held: int) -> None:
-    """Note a cell in a Fenwick tree over `held` cells."""
-    at = place + 1
-    while at <= held:
-        tree[at] += 1
-        at += at & -at
+def add_cell(tree: Int64s, cell: int, held: int) -> None:
+    """Add a cell to a Fenwick tree over `held` cells."""
+    node = cell + 1
+    while node <= held:
+        tree[node] += 1
+        node += node & -node
 
 
 @inner
-def ring_sound(ring: Int32s, order: Int64s, cells: Int64s, first: int, last: int) -> bool:
-    """Tell whether a ring holds each event once and is in order; note the cell of each."""
-    for cell in range(first, last):
+def is_ring_valid(ring: Int32s, axis: Int64s, last_cell: Int64s, first: int, stop: int) -> bool:
+    """Return whether a ring holds each event once and in order; note the cell of each."""
+    for cell in range(first, stop):
         slot = ring[cell]
-        if cells[slot] >= first or (cell > first and order[ring[cell - 1]] > order[slot]):
+        if last_cell[slot] >= first or (cell > first and axis[ring[cell - 1]] > axis[slot]):
             return False
-        cells[slot] = cell
+        last_cell[slot] = cell
     return True
 
 
 @inner
-def list_sound(listed: Listed, order: Order, entries: Int64s, first: int, last: int) -> bool:
-    """Tell whether a list holds each event once, the best first: key, then time, then id."""
-    slots, keys, us, tie = listed[0], listed[1], order[0], order[1]
-    for entry in range(first, last):
-        slot = slots[entry]
-        if entries[slot] >= first:
+def is_list_valid(
+    entries: RestoredEntries, events: RestoredEvents, last_entry: Int64s, first: int, stop: int
+) -> bool:
+    """Return whether a list holds each event once, best first: key, then time, then id."""
+    key, us, id_order = entries.key, events.us, events.id_order
+    for entry in range(first, stop):
+        slot = entries.slot[entry]
+        if last_entry[slot] >= first:
             return False
-        entries[slot] = entry
+        last_entry[slot] = entry
         if entry > first:
-            before = slots[entry - 1]
-            if keys[entry - 1] < keys[entry]:
+            before = entries.slot[entry - 1]
+            if key[entry - 1] < key[entry]:
                 return False
-            if keys[entry - 1] == keys[entry] and (
-                us[before] < us[slot] or (us[before] == us[slot] and tie[before] >= tie[slot])
+            if key[entry - 1] == key[entry] and (
+                us[before] < us[slot]
+                or (us[before] == us[slot] and id_order[before] >= id_order[slot])
             ):
                 return False
     return True
 
 
 @kernel
-def unsound_row(
-    sizes: Sizes, listed: Listed, order: Order, scratch: Scratch, rings: bool, prune: bool
+def first_invalid_row(
+    rows: RestoredRows,
+    entries: RestoredEntries,
+    events: RestoredEvents,
+    scratch: ValidationScratch,
+    has_rings: bool,
+    prune: bool,
 ) -> int:
-    """Return the first row that breaks a rule, or -1; O(log n) for each entry.
+    """Return the first row that breaks an invariant, or -1; O(log n) for each entry.
 
-    A list is in order, and a part of the ring where there is one. Where entries are pruned, the
-    mark of each counts all newer ones before it: so the oldest, which leaves the window first, is
-    always found among the first k.
+    With pruning, the mark of an entry counts all newer ones before it; that the oldest entry is
+    among the first k follows from it.
     """
-    size, held = sizes
-    slots, marks, ring = listed[0], listed[2], listed[3]
-    cells, entries, tree = scratch
     entry, cell = 0, 0
-    for row in range(len(size)):
-        last, end = entry + size[row], cell + (held[row] if rings else 0)
-        if not ring_sound(ring, order[2], cells, cell, end):
+    for row in range(len(rows.size)):
+        held = rows.held[row]
+        last_entry, last_cell = entry + rows.size[row], cell + (held if has_rings else 0)
+        if not is_ring_valid(entries.ring, events.axis, scratch.cell, cell, last_cell):
             return row
-        if not list_sound(listed, order, entries, entry, last):
+        if not is_list_valid(entries, events, scratch.entry, entry, last_entry):
             return row
         if prune:
-            tree[: held[row] + 1] = 0
-        for at in range(entry, last):
-            place = cells[slots[at]] - cell
-            if rings and place < 0:
+            scratch.tree[: held + 1] = 0
+        for i in range(entry, last_entry):
+            place = scratch.cell[entries.slot[i]] - cell
+            if has_rings and place < 0:
                 return row
             if prune:
-                if marks[at] >> 1 < at - entry - count_to(tree, place):
+                if entries.mark[i] >> 1 < i - entry - count_up_to(scratch.tree, place):
                     return row
-                note_cell(tree, place, held[row])
-        entry, cell = last, end
+                add_cell(scratch.tree, place, held)
+        entry, cell = last_entry, last_cell
     return -1

@@ -1,4 +1,4 @@
-"""What a window keeps of its last choice: it is the whole choice, and untouched where it stands."""
+"""Kept choices of diverse windows: they equal a choice from scratch, and valid parts stay."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ from tests.feed.columnar.test_feeds import table_of
 from tidings.diversify import select
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.feeds import TableFeeds
-from tidings.feed.columnar.kernels import diverse_layout as seats
+from tidings.feed.columnar.kernels import layout
 from tidings.model.records import Event, Match
 from tidings.policy import Policy
 from tidings.window import Moment
 
 LENGTH = 7
-GROWN = ["divrank", "maxmin", "maxsum", "maxavg"]
-FORMS: list[Any] = [{"name": name, "sigma": s} for name in GROWN for s in (0.0, 0.4, 1.0)]
+GREEDY = ["divrank", "maxmin", "maxsum", "maxavg"]
+FORMS: list[Any] = [{"name": name, "sigma": s} for name in GREEDY for s in (0.0, 0.4, 1.0)]
 WINDOWS: list[Any] = [
     {"name": "sliding", "length": LENGTH},
     {"name": "sliding", "length": f"{LENGTH}s"},
@@ -38,36 +38,36 @@ steps = st.lists(
 
 
 def stream_of(drawn: list[Any]) -> list[tuple[Event, float]]:
-    found, at = [], 0
+    stream, us = [], 0
     for number, (gap, score, values, letter) in enumerate(drawn, start=1):
-        at += gap
-        found.append((Event(f"{letter}{number}", values, at, number), score))
-    return found
+        us += gap
+        stream.append((Event(f"{letter}{number}", values, us, number), score))
+    return stream
 
 
 def offer(table: TableFeeds, event: Event, score: float) -> list[str]:
     now = Moment(event.published_us, event.sequence or 0)
-    return [each.event for each in table.offer_many([(Match("u", event, score, ()), now)])]
+    return [delivery.event for delivery in table.offer_many([(Match("u", event, score, ()), now)])]
 
 
 def held(window: Any, seen: list[tuple[Event, float]]) -> list[tuple[Event, float]]:
-    """Give what a window holds of all that it has seen."""
+    """Return the matches in the window of all that it has seen."""
     if isinstance(window.get("length"), str):
         start = seen[-1][0].published_us - LENGTH * 1_000_000
-        return [each for each in seen if each[0].published_us > start]
+        return [match for match in seen if match[0].published_us > start]
     return seen[-LENGTH:]
 
 
 def kept_events(table: TableFeeds, cohort: DiverseCohort) -> list[str]:
-    slots = cohort.window(0, 0)[cohort.kept_places(0)]
-    return [table.names.events.event(int(slot)).id for slot in slots]
+    slots = cohort.window(0, "slot")[cohort.kept_places(0)]
+    return [table.tables.events.event(int(slot)).id for slot in slots]
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @pytest.mark.parametrize("form", FORMS, ids=str)
 @settings(max_examples=25)
 @given(drawn=steps, k=st.integers(2, 4))
-def test_what_is_kept_is_what_the_diversifier_chooses(
+def test_the_kept_choice_is_the_choice_from_scratch(
     window: Any, form: Any, drawn: list[Any], k: int
 ) -> None:
     table = table_of({"u": Policy(k=k, window=window, diversify=form)})
@@ -75,39 +75,39 @@ def test_what_is_kept_is_what_the_diversifier_chooses(
     for event, score in stream_of(drawn):
         seen.append((event, score))
         offer(table, event, score)
-        there = held(window, seen)
-        chosen = select([each for each, _ in there], [rank for _, rank in there], k, form)
+        matches = held(window, seen)
+        chosen = select([event for event, _ in matches], [rank for _, rank in matches], k, form)
         kept = kept_events(table, diverse_of(table))
-        assert kept == ([each.id for each in chosen] if len(there) > 1 else [])
+        assert kept == ([event.id for event in chosen] if len(matches) > 1 else [])
 
 
 @settings(max_examples=60)
 @given(drawn=steps, window=st.sampled_from(WINDOWS))
-def test_votes_are_those_of_the_buckets(drawn: list[Any], window: Any) -> None:
+def test_votes_count_the_buckets_that_a_match_wins(drawn: list[Any], window: Any) -> None:
     form = {"name": "maxdivrel-lsh", "tables": 4, "rows": 1}
     table = table_of({"u": Policy(k=2, window=window, diversify=form)})
     cohort, seen = diverse_of(table), list[tuple[Event, float]]()
     for event, score in stream_of(drawn):
         seen.append((event, score))
         offer(table, event, score)
-        there = held(window, seen)
-        if len(there) < 2:
+        matches = held(window, seen)
+        if len(matches) < 2:
             continue
-        base = int(cohort.head[0, seats.BASE])
-        for place in np.flatnonzero(cohort.window(0, 3)).tolist():
-            slot = int(cohort.window(0, 0)[place])
-            name = table.names.events.event(slot).id
-            assert cohort.votes[base + place] == votes_of(cohort, table, there, name)
+        start = int(cohort.head[0, layout.SLAB])
+        for place in np.flatnonzero(cohort.window(0, "mark")).tolist():
+            slot = int(cohort.window(0, "slot")[place])
+            name = table.tables.events.event(slot).id
+            assert cohort.votes[start + place] == votes_of(cohort, table, matches, name)
 
 
 def votes_of(
-    cohort: DiverseCohort, table: TableFeeds, there: list[tuple[Event, float]], name: str
+    cohort: DiverseCohort, table: TableFeeds, matches: list[tuple[Event, float]], name: str
 ) -> int:
-    """Count the buckets of which an event is the most relevant, by definition."""
-    order = sorted(there, key=lambda each: (-each[1], -each[0].published_us, each[0].id))
-    slots = [table.names.events.slot_of(each.id) for each, _ in order]
-    own = [each.id for each, _ in order].index(name)
-    bands = cohort.traits.bands
+    """Count the buckets in which an event is the most relevant, by definition."""
+    order = sorted(matches, key=lambda match: (-match[1], -match[0].published_us, match[0].id))
+    slots = [table.tables.events.slot_of(event.id) for event, _ in order]
+    own = [event.id for event, _ in order].index(name)
+    bands = cohort.features.bands
     return sum(
         all(bands[slot, t] != bands[slots[own], t] for slot in slots[:own])
         for t in range(bands.shape[1])
@@ -115,7 +115,7 @@ def votes_of(
 
 
 def full(k: int, diversify: Any) -> tuple[TableFeeds, DiverseCohort]:
-    """A full window of which the first match is not chosen."""
+    """Return a full window whose first match is not chosen."""
     window = {"name": "sliding", "length": LENGTH}
     table = table_of({"u": Policy(k=k, window=window, diversify=diversify)})
     for n in range(1, LENGTH + 1):
@@ -123,24 +123,24 @@ def full(k: int, diversify: Any) -> tuple[TableFeeds, DiverseCohort]:
     return table, diverse_of(table)
 
 
-@pytest.mark.parametrize("name", GROWN)
-def test_a_choice_that_stands_is_not_touched(name: str) -> None:
-    """No candidate is even laid out: one that cannot win is judged by its rank and k distances."""
+@pytest.mark.parametrize("name", GREEDY)
+def test_a_valid_choice_is_not_changed(name: str) -> None:
+    """Other candidates are not prepared: a match that cannot win costs k distances."""
     table, cohort = full(3, name)
-    before = (cohort.places.copy(), cohort.worths.copy())
-    cohort._bench[2][:] = -1
+    before = (cohort.kept_place.copy(), cohort.kept_value.copy())
+    cohort._scratch.features[:] = -1
     assert offer(table, Event("low", {"a": 99}, 50, 8), 0.0) == []
-    assert np.array_equal(before[0], cohort.places)
-    assert np.array_equal(before[1], cohort.worths)
-    assert np.count_nonzero(cohort._bench[2] >= 0) == 4
+    assert np.array_equal(before[0], cohort.kept_place)
+    assert np.array_equal(before[1], cohort.kept_value)
+    assert np.count_nonzero(cohort._scratch.features >= 0) == 4
 
 
-def test_those_before_the_one_that_leaves_stand() -> None:
+def test_the_choice_before_a_match_that_leaves_stays() -> None:
     table, cohort = full(4, "divrank")
     last = int(cohort.kept_places(0)[3])
     third = kept_events(table, cohort)[:3]
-    cohort.worths[1] += 5  # as if the pair could not be beaten: it is not looked at again
-    cohort.head[0, seats.KEPT] = 3
+    cohort.kept_value[1] += 5  # as if no pair could beat it, so that it is not computed again
+    cohort.head[0, layout.CHOSEN] = 3
     offer(table, Event("low", {"a": 1}, 50, 8), 0.0)
     assert kept_events(table, cohort)[:3] == third
     assert int(cohort.kept_places(0)[3]) == last

@@ -1,0 +1,88 @@
+"""Positions on the axis of a window or of its steps, and the ends of periods and steps.
+
+Windows are measured in time, in publications or in matches. The n-th publication and the n-th match
+have position n - 1, an event published at t microseconds has position t. A window that ends at
+`stop` holds the positions [stop - length, stop); periods and steps end at origin + i * step.
+"""
+
+from tidings.compiled.array_types import Int64s
+from tidings.compiled.ints import int64
+from tidings.compiled.jit import inlined
+from tidings.feed.columnar.kernels.layout import (
+    END,
+    ENDS,
+    MATCHING,
+    NEVER,
+    PUBLISHED,
+    SEEN,
+    TIME,
+    EventColumns,
+    Output,
+    PolicyCodes,
+)
+from tidings.window.protocol import Moment
+
+
+@inlined
+def event_position(events: EventColumns, axis: int, slot: int) -> int:
+    """Return the position of an event on the axis of time or of publications."""
+    return int64(events.us[slot]) if axis == TIME else int64(events.sequence[slot]) - 1
+
+
+@inlined
+def match_position(events: EventColumns, axis: int, slot: int, mark: int) -> int:
+    """Return the position of a match, whose mark is twice its number among those seen."""
+    return int64(mark >> 1) - 1 if axis == MATCHING else event_position(events, axis, slot)
+
+
+@inlined
+def axis_end(axis: int, seen: int, us: int, sequence: int) -> int:
+    """Return the first position after now."""
+    if axis == TIME:
+        return us + 1
+    return sequence if axis == PUBLISHED else seen
+
+
+@inlined
+def has_passed(axis: int, end: int, seen: int, us: int, sequence: int) -> bool:
+    """Return whether no match before `end` can arrive any more."""
+    return end <= us if axis == TIME else end <= axis_end(axis, seen, us, sequence)
+
+
+@inlined
+def is_due(head: Int64s, policy: PolicyCodes, row: int, now: Moment) -> bool:
+    """Return whether the open period or step of a row has ended."""
+    end, axis = head[row, END], policy.step_axis
+    return end != NEVER and has_passed(axis, end, head[row, SEEN], now.us, now.sequence)
+
+
+@inlined
+def next_step(end: int, policy: PolicyCodes, oldest: int, now: int) -> int:
+    """Return the next step at which an unchanged window can choose something else.
+
+    Without new matches the choice changes only when the oldest position leaves the window, so the
+    steps before that are skipped; but not beyond the first step after `now`, since a match may
+    arrive by then.
+    """
+    leaving = (oldest + policy.length - end) // policy.step + 1
+    passed = (now - end) // policy.step + 1
+    return end + policy.step * max(1, min(leaving, passed))
+
+
+@inlined
+def open_end(head: Int64s, events: EventColumns, policy: PolicyCodes, row: int, slot: int) -> None:
+    """Set the end of the period or step that the newest match lies in, if none is open."""
+    if head[row, END] == NEVER:
+        axis, origin, step = policy.step_axis, policy.origin, policy.step
+        newest = head[row, SEEN] - 1 if axis == MATCHING else event_position(events, axis, slot)
+        head[row, END] = origin + ((newest - origin) // step + 1) * step
+
+
+@inlined
+def report_end(head: Int64s, output: Output, row: int, before: int) -> None:
+    """Report the end of a row if it has changed, so that the caller can schedule it."""
+    end, progress = head[row, END], output.progress
+    if end != before and end != NEVER:  # noqa: PLR1714 - compiled
+        output.ends[progress[ENDS], 0] = row
+        output.ends[progress[ENDS], 1] = end
+        progress[ENDS] += 1
