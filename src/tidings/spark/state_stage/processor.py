@@ -1,7 +1,6 @@
 """The stateful operator: a blob and a pulse for each bucket in Spark's state store."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from tidings.errors import StateError
+from tidings.errors import StateError, prefix_errors
 from tidings.formats.arrow import ReadEvents, read_events
 from tidings.policy import Subscriber
 from tidings.spark.match_stage.match_batch import Parcel
@@ -65,7 +64,7 @@ class BucketProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Run one bucket over its rows of this batch."""
-        with of_bucket(key):
+        with prefix_errors(f"bucket {key[0]}: ", StateError, StateError):
             sent = read_rows(rows)
             known = self._pulse.get()
             pulse = Pulse.unpack(bytes(known[0])) if known else Pulse()
@@ -79,7 +78,7 @@ class BucketProcessor(StatefulProcessor):
             return
         state = self._blob.get()
         blob = bytes(state[0]) if state else None
-        with of_bucket(key):
+        with prefix_errors(f"bucket {key[0]}: ", StateError, StateError):
             bucket, found = run_isolated(Opening(self.people, self.terms, blob, pulse), sent)
         self._blob.update((bucket.pack(),))
         self._pulse.update((bucket.pulse.pack(),))
@@ -97,15 +96,6 @@ class BucketProcessor(StatefulProcessor):
 
     def close(self) -> None:
         """Hold nothing open."""
-
-
-@contextmanager
-def of_bucket(key: Any) -> Iterator[None]:
-    """Name the bucket in errors about its state."""
-    try:
-        yield
-    except StateError as error:
-        raise StateError(f"bucket {key[0]}: {error}") from None
 
 
 def read_rows(frames: Iterator[pd.DataFrame]) -> Sent:
