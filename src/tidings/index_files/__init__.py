@@ -1,1 +1,1 @@
-"""A matcher in files that many processes map: sealed bases, changes behind them, versions, pins."""
+"""Index files: a matcher that many processes map, as versions of a base and the deltas after it."""

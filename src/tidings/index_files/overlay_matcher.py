@@ -116,7 +116,7 @@ class OverlayMatcher:
             self._overlay.remove(subscription.id)
 
     def _renumber(self) -> None:
-        """Number the overlay after the base. O(overlay)."""
+        """Assign numbers to the overlay that follow those of the base. O(overlay)."""
         numbered = self._overlay.numbered
         assert numbered is not None
         self._index, self._fanout = numbered

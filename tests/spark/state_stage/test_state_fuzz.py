@@ -11,14 +11,13 @@ from tests.damage import flipped, hostile_columns, hostile_json, run_cases
 from tests.fuzz import cases
 from tests.spark.match_stage.match_batches import sent
 
-from tidings.errors import StateError
+from tidings.errors import StateError, prefix_errors
 from tidings.rank.matcher import Matcher
 from tidings.spark.match_stage.match_batch import FRAME as PARCEL
 from tidings.spark.match_stage.match_batch import Parcel
 from tidings.spark.ops.error_messages import said
 from tidings.spark.state_stage.bucket import FRAME, Bucket, Terms
 from tidings.spark.state_stage.clock_marks import Tick
-from tidings.spark.state_stage.processor import of_bucket
 from tidings.spark.state_stage.progress_mark import Pulse
 from tidings.spark.state_stage.rebucket import rebucketed
 from tidings.testing import Workload, workload
@@ -118,7 +117,7 @@ def test_state_of_a_bucket(case: Any) -> None:
 
 def test_an_error_names_the_bucket_and_spark_tells_it_in_a_sentence() -> None:
     blob, pulse = states()
-    with pytest.raises(StateError) as raised, of_bucket((7,)):
+    with pytest.raises(StateError) as raised, prefix_errors("bucket 7: ", StateError, StateError):
         bucket().unpack(blob[:-1], Pulse.unpack(pulse))
     assert str(raised.value).startswith("bucket 7: the state of a bucket should have")
     lines = f"Traceback\n  File x\ntidings.errors.StateError: {raised.value}\n at java"
