@@ -27,8 +27,7 @@ from timing import OWN, WALL, timed
 
 from tidings.index.intervals import interval_index
 from tidings.index.intervals.kernels.delta_grid import LIVING
-from tidings.index.intervals.live.index import LEAST, SHARE, Live
-from tidings.index.intervals.live.reader import top_many_of
+from tidings.index.intervals.live.index import LEAST, SHARE, LiveIntervals
 
 WORKLOADS = {"rps": workload, "tiny": tiny}
 BATCH, K = 1024, 20
@@ -73,7 +72,7 @@ class Served:
         self.rng, self.at = np.random.default_rng(5), self.size
         self.ids = np.arange(self.size)
         self.score = work.score.copy()
-        self.index: Live = interval_index("live", *self.columns(self.ids))
+        self.index: LiveIntervals = interval_index("live", *self.columns(self.ids))
 
     def __enter__(self) -> Self:
         return self
@@ -93,8 +92,8 @@ class Served:
 
         The grid is copied: what is added to it later would be in the way.
         """
-        state = self.index._state  # noqa: SLF001 - as a reader takes it
-        changed = (int(state.grid[9][LIVING]) + state.main.dead) / len(self.index)
+        state = self.index._snapshot  # noqa: SLF001 - as a reader takes it
+        changed = (int(state.grid.pool[LIVING]) + state.base.dead) / len(self.index)
         state = state._replace(grid=tuple(each.copy() for each in state.grid))
         return {"busy": self.busy, "changed": changed}, state, self.columns(self.ids)
 
@@ -146,7 +145,7 @@ def beside_static(
 ) -> dict[str, Any]:
     """Ask a state and a static index of the same contents in turn."""
     static = interval_index("sopt-r-64", *contents)
-    asks = (lambda: top_many_of(state, queries, K), lambda: static.top_many(queries, K))
+    asks = (lambda: state.top_many(queries, K), lambda: static.top_many(queries, K))
     seconds = np.array([[timed(ask, OWN)[1] for ask in asks] for _ in range(TIMES)])
     ours, theirs = (seconds.min(axis=0) / len(queries) * 1e6).tolist()
     return {**stands, "live_us": ours, "static_us": theirs}

@@ -75,10 +75,10 @@ def test_some_of_many_have_exactly_the_covers_of_the_scan(
 ) -> None:
     wishes, graph = shop
     for one in Random(1).sample(wishes, 12):
-        node = graph._places[one.id]
+        node = graph._node_of[one.id]
         over = {node, *ancestors(node)}
         for other in wishes:
-            there = graph._places[other.id]
+            there = graph._node_of[other.id]
             assert (there in over) == covers(other.conjunctions, one.conjunctions)
 
 

@@ -309,7 +309,7 @@ def test_wrong_ranges_are_refused():
     with pytest.raises(TidingsError, match="rows of at least one number or range"):
         range_events([])
     index = box_index("blocks", [[0.0]], [[1.0]], [[1.0]])
-    with pytest.raises(TidingsError, match="2 events; one is wanted"):
+    with pytest.raises(TidingsError, match="expected one event, not 2"):
         index.top(range_events([[1.0], [2.0]]), 1)
-    with pytest.raises(TidingsError, match="rows of 1 numbers are wanted"):
+    with pytest.raises(TidingsError, match="expected rows of 1 numbers"):
         index.top_many(range_events([[1.0, 2.0]]), 1)

@@ -11,7 +11,7 @@ from tests.fuzz import cases
 
 from tidings.errors import TidingsError
 from tidings.index import interval_index
-from tidings.index.boxes import BOX_INDEXES, Events, box_index, range_events
+from tidings.index.boxes import BOX_INDEXES, NumericEvents, box_index, range_events
 from tidings.index.intervals import INTERVAL_INDEXES
 
 LOW, HIGH, SCORE = [0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [1.0, 2.0, 3.0]
@@ -139,7 +139,7 @@ def test_events_of_unlike_arrays_are_refused() -> None:
     good = np.ones((1, 2))
     for above, share in [(np.ones((1, 1)), good), (good, np.ones((0, 2))), (good, good.T)]:
         with pytest.raises(TidingsError, match="range_events"):
-            index.top_many(Events(good, above, share), 1)
+            index.top_many(NumericEvents(good, above, share), 1)
     with pytest.raises(TidingsError, match="probabilities"):
         range_events([[1.0, 2.0]], [1.0, 1.0, 1.0])
 

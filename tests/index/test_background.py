@@ -8,56 +8,56 @@ import pytest
 from tidings.errors import TidingsError
 from tidings.index import background as module
 from tidings.index.access import Access, writer
-from tidings.index.background import Rebuild
+from tidings.index.background import BackgroundMerge
 from tidings.model.records import Subscription
 
 
-def ended(rebuild, before):
+def ended(merge, before):
     """Work that waits for an event, then says that it is done."""
 
     def work():
         before.wait()
-        with rebuild.lock:
-            rebuild.count += 1
-            rebuild.done()
+        with merge.lock:
+            merge.completed += 1
+            merge.finish()
 
     return work
 
 
 def test_one_at_a_time():
-    rebuild, go = Rebuild(), Event()
+    merge, go = BackgroundMerge(), Event()
     for _ in range(3):
-        with rebuild.lock:
-            rebuild.begin(ended(rebuild, go))
-        assert rebuild.running
+        with merge.lock:
+            merge.start(ended(merge, go))
+        assert merge.running
     go.set()
-    rebuild.settle()
-    assert not rebuild.running
-    assert rebuild.count == 1
-    with rebuild.lock:
-        rebuild.begin(ended(rebuild, go))
-    rebuild.settle()
-    assert rebuild.count == 2
+    merge.wait()
+    assert not merge.running
+    assert merge.completed == 1
+    with merge.lock:
+        merge.start(ended(merge, go))
+    merge.wait()
+    assert merge.completed == 2
 
 
 def test_a_failure_is_told_once_and_work_may_begin_again():
-    rebuild = Rebuild()
+    merge = BackgroundMerge()
 
     def fail():
         raise MemoryError("no room")
 
-    rebuild.begin(fail)
-    rebuild.settle()
-    assert not rebuild.running
+    merge.start(fail)
+    merge.wait()
+    assert not merge.running
     with pytest.raises(TidingsError, match=r"failed .*no room.*nothing is lost") as told:
-        rebuild.writable()
+        merge.check_writable()
     assert isinstance(told.value.__cause__, MemoryError)
-    rebuild.writable()
+    merge.check_writable()
     go = Event()
     go.set()
-    rebuild.begin(ended(rebuild, go))
-    rebuild.settle()
-    assert rebuild.count == 1
+    merge.start(ended(merge, go))
+    merge.wait()
+    assert merge.completed == 1
 
 
 class NeverStarts(Thread):
@@ -68,18 +68,18 @@ class NeverStarts(Thread):
 
 
 def test_a_thread_that_cannot_start_is_a_failure(monkeypatch):
-    rebuild, go = Rebuild(), Event()
+    merge, go = BackgroundMerge(), Event()
     go.set()
-    with monkeypatch.context() as broken, rebuild.lock:
+    with monkeypatch.context() as broken, merge.lock:
         broken.setattr(module, "Thread", NeverStarts)
-        rebuild.begin(ended(rebuild, go))
-    rebuild.settle()
-    assert not rebuild.running
+        merge.start(ended(merge, go))
+    merge.wait()
+    assert not merge.running
     with pytest.raises(TidingsError, match="can't start new thread"):
-        rebuild.writable()
-    rebuild.begin(ended(rebuild, go))
-    rebuild.settle()
-    assert rebuild.count == 1
+        merge.check_writable()
+    merge.start(ended(merge, go))
+    merge.wait()
+    assert merge.completed == 1
 
 
 class SlowToStart(Thread):
@@ -92,19 +92,19 @@ class SlowToStart(Thread):
 
 def test_who_waits_does_not_meet_a_thread_that_is_yet_to_start(monkeypatch):
     monkeypatch.setattr(module, "Thread", SlowToStart)
-    rebuild, go = Rebuild(), Event()
+    merge, go = BackgroundMerge(), Event()
     go.set()
 
     def begin():
-        with rebuild.lock:
-            rebuild.begin(ended(rebuild, go))
+        with merge.lock:
+            merge.start(ended(merge, go))
 
     beginner = Thread(target=begin)
     beginner.start()
     while beginner.is_alive():
-        rebuild.settle()
-    rebuild.settle()
-    assert rebuild.count == 1
+        merge.wait()
+    merge.wait()
+    assert merge.completed == 1
 
 
 def test_who_waits_for_an_index_that_changes_does_not_either(monkeypatch):
@@ -127,11 +127,11 @@ def test_who_waits_for_an_index_that_changes_does_not_either(monkeypatch):
 
 
 def test_it_closes_when_the_work_is_done():
-    rebuild, go = Rebuild(), Event()
+    merge, go = BackgroundMerge(), Event()
     go.set()
-    rebuild.begin(ended(rebuild, go))
-    rebuild.close()
-    assert rebuild.closed
-    assert rebuild.count == 1
+    merge.start(ended(merge, go))
+    merge.close()
+    assert merge.closed
+    assert merge.completed == 1
     with pytest.raises(TidingsError, match="closed and takes no changes"):
-        rebuild.writable()
+        merge.check_writable()

@@ -1,4 +1,4 @@
-"""Checks of what users give to indexes of numbers, whose kernels check nothing."""
+"""Checks of the arguments of numeric indexes, whose kernels check nothing themselves."""
 
 import operator
 from collections.abc import Callable, Collection
@@ -9,107 +9,114 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import TidingsError, described, shown
+from tidings.index.lazy import LazyPart
 
-CELLS: Final = 1 << 25
-"""The most answers, rows times k, that one call makes room for."""
+MAX_RESULTS: Final = 1 << 25
+"""The most results, queries times k, that one call allocates."""
 _INT64: Final = np.iinfo(np.int64)
 
 
-def numbers(what: str, given: Any) -> Float64s:
-    """Return an array of float64 in C order; refuse what cannot be one.
-
-    An array that is one already is not copied.
-    """
-    if type(given) is np.ndarray and given.dtype == np.float64:
-        return np.ascontiguousarray(given)
+def numbers(label: str, values: Any) -> Float64s:
+    """Return an array of float64 in C order; an array that is one already is not copied."""
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return np.ascontiguousarray(values)
     try:
-        found = np.asarray(given)
-        if found.dtype.kind in "biufOUS":
-            return np.ascontiguousarray(found, np.float64)
+        array = np.asarray(values)
+        if array.dtype.kind in "biufOUS":
+            return np.ascontiguousarray(array, np.float64)
     except Exception as error:  # noqa: BLE001 - numpy, or the methods of a foreign class
-        raise TidingsError(f"{what}: expected an array of numbers; {described(error)}") from None
-    raise TidingsError(f"{what}: expected an array of numbers, not of {shown(found.dtype)}")
+        raise TidingsError(f"{label}: expected an array of numbers; {described(error)}") from None
+    raise TidingsError(f"{label}: expected an array of numbers, not of {shown(array.dtype)}")
 
 
-def points(what: str, given: Any) -> Float64s:
-    """Return an array of one dimension."""
-    found = numbers(what, given)
-    if found.ndim != 1:
+def points(label: str, values: Any) -> Float64s:
+    """Return a one-dimensional array of float64."""
+    array = numbers(label, values)
+    if array.ndim != 1:
         raise TidingsError(
-            f"{what}: expected an array of one dimension, not of shape {found.shape}"
+            f"{label}: expected an array of one dimension, not of shape {array.shape}"
         )
-    return found
+    return array
 
 
-def number(what: str, given: Any) -> float:
+def number(label: str, value: Any) -> float:
     """Return one number, which may be infinite or NaN."""
     try:
-        return float(given)
+        return float(value)
     except Exception:  # noqa: BLE001 - the methods of a foreign class
-        raise TidingsError(f"{what}: expected a number, not {shown(given)}") from None
+        raise TidingsError(f"{label}: expected a number, not {shown(value)}") from None
 
 
-def count(what: str, given: Any, low: int = 0) -> int:
-    """Return a whole number of at least `low`."""
+def count(label: str, value: Any, low: int = 0) -> int:
+    """Return an integer of at least `low`."""
     try:
-        found = int.__int__(given) if isinstance(given, int) else operator.index(given)
+        integer = int.__int__(value) if isinstance(value, int) else operator.index(value)
     except Exception:  # noqa: BLE001 - the methods of a foreign class
-        raise TidingsError(f"{what}: expected a whole number, not {shown(given)}") from None
-    if found < low:
-        raise TidingsError(f"{what} = {shown(found)} is below {low}")
-    return found
+        raise TidingsError(f"{label}: expected a whole number, not {shown(value)}") from None
+    if integer < low:
+        raise TidingsError(f"{label} = {shown(integer)} is below {low}")
+    return integer
 
 
-def width(k: Any, rows: int) -> int:
-    """Return k for so many rows of answers; refuse more than the memory can hold."""
-    found = count("k", k)
-    if found * max(rows, 1) > CELLS:
+def result_width(k: Any, queries: int) -> int:
+    """Return k as the width of `queries` rows of results; refuse more than memory can hold."""
+    width = count("k", k)
+    if width * max(queries, 1) > MAX_RESULTS:
         raise TidingsError(
-            f"k = {shown(found)} for {rows:,} queries: one call answers with at most "
-            f"{CELLS:,} ids; ask for fewer at once"
+            f"k = {shown(width)} for {queries:,} queries: one call answers with at most "
+            f"{MAX_RESULTS:,} ids; ask for fewer at once"
         )
-    return found
+    return width
 
 
-def id_of(what: str, given: Any) -> int:
-    """Return an id; one that no index has ever given is refused."""
-    found = count(f"the id of {what}", given, low=int(_INT64.min))
-    if not 0 <= found <= _INT64.max:
-        raise TidingsError(f"there is no {what} {shown(found)}")
-    return found
+def checked_id(label: str, value: Any) -> int:
+    """Return an id; refuse a number that an index never assigns."""
+    integer = count(f"the id of {label}", value, low=int(_INT64.min))
+    if not 0 <= integer <= _INT64.max:
+        raise TidingsError(f"there is no {label} {shown(integer)}")
+    return integer
 
 
-def ids_of(what: str, given: Any) -> Int64s:
-    """Return ids as an array of one dimension; any negative one, which no index gives, as -1."""
+def checked_ids(label: str, values: Any) -> Int64s:
+    """Return ids as a one-dimensional array; negative ids, which never exist, become -1."""
     try:
-        found = np.asarray(given)
-        if found.ndim == 1 and found.dtype.kind not in "iu":
-            return np.array([id_of(what, each) for each in found.tolist()], np.int64)
-        if found.ndim == 1 and (found.dtype != np.uint64 or (found <= _INT64.max).all()):
-            # Kernels add to ids; with the least integers that would overflow.
-            return np.maximum(np.ascontiguousarray(found, np.int64), -1)
+        array = np.asarray(values)
+        if array.ndim == 1 and array.dtype.kind not in "iu":
+            return np.array([checked_id(label, value) for value in array.tolist()], np.int64)
+        if array.ndim == 1 and (array.dtype != np.uint64 or (array <= _INT64.max).all()):
+            # Kernels add to ids, which would overflow for the smallest integers.
+            return np.maximum(np.ascontiguousarray(array, np.int64), -1)
     except TidingsError:
         raise
     except Exception as error:  # noqa: BLE001 - numpy, or the methods of a foreign class
         raise TidingsError(f"ids: expected an array of numbers; {described(error)}") from None
-    raise TidingsError(f"ids: expected an array of whole numbers, not {shown(given)}")
+    raise TidingsError(f"ids: expected an array of whole numbers, not {shown(values)}")
 
 
-def known(what: str, name: Any, names: Collection[str]) -> str:
-    """Return a name, if it is one of these."""
+def distinct_ids(label: str, values: Any) -> Int64s:
+    """Return ids as an array; refuse repeated ones."""
+    ids = checked_ids(label, values)
+    if len(np.unique(ids)) < len(ids):
+        raise TidingsError("an id is given twice; a change takes each once")
+    return ids
+
+
+def choice(label: str, name: Any, names: Collection[str]) -> str:
+    """Return a name that is one of `names`."""
     if not isinstance(name, str) or name not in names:
-        raise TidingsError(f"{shown(name)} is no {what}; there are {', '.join(names)}")
+        raise TidingsError(f"unknown {label} {shown(name)}; expected one of: {', '.join(names)}")
     return name
 
 
-def built(name: str, make: Callable[..., Any], given: Any, options: dict[str, Any]) -> Any:
-    """Return the index that `make` builds; refuse options that it does not take."""
-    taken = signature(make).parameters
-    open_ended = any(each.kind is Parameter.VAR_KEYWORD for each in taken.values())
-    unknown = options.keys() - {*list(taken)[1:]}
+def build(name: str, make: Callable[..., Any], data: Any, options: dict[str, Any]) -> Any:
+    """Return the index that `make` builds over `data`; refuse options that it does not take."""
+    make = make.load() if isinstance(make, LazyPart) else make
+    accepted = signature(make).parameters
+    open_ended = any(option.kind is Parameter.VAR_KEYWORD for option in accepted.values())
+    unknown = options.keys() - {*list(accepted)[1:]}
     if unknown and not open_ended:
-        listed = ", ".join(list(taken)[1:]) or "none"
+        listed = ", ".join(list(accepted)[1:]) or "none"
         raise TidingsError(
             f"index {name}: unknown option {shown(min(unknown))}; expected one of: {listed}"
         )
-    return make(given, **options)
+    return make(data, **options)

@@ -1,21 +1,35 @@
-"""Work in the background of an index that changes: one piece at a time, and its failure told."""
+"""Background merges for indexes that change while they answer: base + delta, one merge at a time.
 
-from collections.abc import Callable
+    writers --lock--> delta ----.
+                                 +--> a thread builds the next base, takes the lock, swaps
+    readers <-- snapshot of base and delta
+
+Readers take one immutable snapshot and never wait. Writers change the delta under `lock`, publish
+the next snapshot, and start a merge when the delta is large. This module owns the part that all
+forms share: the lock, the thread, its failure, closing, and the choice of what to merge.
+
+How a merge accounts for changes made while it ran is not shared, because it depends on the layout.
+`boxes.live` keeps positions stable and copies the tombstones (a death stamp per position).
+`intervals.live` numbers its versions afresh with each base and replays the changes into the new
+delta. Index files append the changes to an overlay on disk instead.
+"""
+
+from collections.abc import Callable, Sequence
 from threading import Lock, Thread
 
 from tidings.errors import TidingsError
 
 
-class Rebuild:
-    """At most one rebuild under way, and the lock that it shares with all changes.
+class BackgroundMerge:
+    """At most one running merge, and the lock that it shares with all writers.
 
-    `begin`, `done` and `writable` are for who holds the lock. What fails is told once, to the next
-    who would change something.
+    `start`, `finish` and `check_writable` must be called with the lock held. A failure is raised
+    once, to the next writer.
     """
 
     def __init__(self) -> None:
         self.lock = Lock()
-        self.count = 0
+        self.completed = 0
         self.running = False
         self._thread: Thread | None = None
         self._failure: Exception | None = None
@@ -23,13 +37,13 @@ class Rebuild:
 
     @property
     def closed(self) -> bool:
-        """Whether no more changes are taken."""
+        """Whether changes are refused."""
         return self._closed
 
-    def begin(self, work: Callable[[], None]) -> None:
-        """Start the work on a thread, unless some is under way; it calls `done` when it swaps.
+    def start(self, work: Callable[[], None]) -> None:
+        """Run `work` on a thread unless a merge is running; `work` calls `finish` when it swaps.
 
-        A thread that cannot start is a rebuild that failed: what changed before it stays.
+        A thread that cannot start counts as a failed merge: the changes before it are kept.
         """
         if self.running:
             return
@@ -40,12 +54,12 @@ class Rebuild:
         except RuntimeError as failure:
             self._fail(failure)
 
-    def done(self) -> None:
-        """Say that the work has ended."""
+    def finish(self) -> None:
+        """Mark the running merge as ended."""
         self.running, self._thread = False, None
 
-    def writable(self) -> None:
-        """Refuse a change if there can be none, or once if the last rebuild failed."""
+    def check_writable(self) -> None:
+        """Raise an error if the index is closed, or once if the last merge failed."""
         if self._closed:
             raise TidingsError("the index is closed and takes no changes")
         if self._failure is not None:
@@ -55,26 +69,42 @@ class Rebuild:
                 "after the next change"
             ) from failure
 
-    def settle(self) -> None:
-        """Wait until no rebuild is under way."""
-        with self.lock:  # who holds it may be about to start the thread
+    def wait(self) -> None:
+        """Wait until no merge is running."""
+        with self.lock:  # its holder may be about to start the thread
             thread = self._thread
         if thread is not None:
             thread.join()
 
     def close(self) -> None:
-        """Take no more changes, and wait for a rebuild under way."""
+        """Refuse further changes, and wait for a running merge."""
         with self.lock:
             self._closed = True
-        self.settle()
+        self.wait()
 
     def _run(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except Exception as failure:  # noqa: BLE001 - whatever it is, the next change tells it
+        except Exception as failure:  # noqa: BLE001 - any failure is raised by the next change
             with self.lock:
                 self._fail(failure)
 
     def _fail(self, failure: Exception) -> None:
         self._failure = failure
-        self.done()
+        self.finish()
+
+
+def first_to_merge(sizes: Sequence[int], newest: int) -> int:
+    """Return the position from which on runs are merged with `newest` entries (size-tiered).
+
+    A run joins if it has at most twice the entries it is merged with, so that sizes at least
+    double from run to run: there are O(log n) runs, and an entry is merged O(log n) times.
+
+    >>> first_to_merge([1000, 40, 10], newest=20), first_to_merge([1000, 90], newest=20)
+    (1, 2)
+    """
+    first = len(sizes)
+    while first > 0 and sizes[first - 1] <= 2 * newest:
+        first -= 1
+        newest += sizes[first]
+    return first

@@ -1,16 +1,16 @@
-"""The indexes by name."""
+"""Indexes over subscriptions, by name."""
 
+from collections.abc import Callable
 from typing import Final
 
 from tidings.index.access import Access
-from tidings.index.papers.cover_graph import PreferentialGraph
-from tidings.index.papers.opindex.index import Op
+from tidings.index.lazy import LazyPart
 from tidings.index.protocol import Index
 from tidings.index.scan import Scan
 
-INDEXES: Final[dict[str, type[Index]]] = {
+INDEXES: Final[dict[str, Callable[..., Index]]] = {
     "scan": Scan,
-    "op": Op,
+    "op": LazyPart("tidings.index.papers.opindex:OpIndex"),
     "access": Access,
-    "psg": PreferentialGraph,
+    "psg": LazyPart("tidings.index.papers.cover_graph:PreferentialGraph"),
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Any, Final, NamedTuple
 
-from tidings.index.papers.opindex.operand_lists import OPERANDS, Operands
+from tidings.index.operand_lists import OPERANDS, OperandList
 from tidings.model.values import Key
 
 UNNAMED: Final = -1.0  # the code of a string or boolean that no `!=` names
@@ -22,7 +22,7 @@ class Side:
 
     equal: dict[Any, int] = field(default_factory=dict)
     others: dict[tuple[str, Any], int] = field(default_factory=dict)
-    lists: dict[str, Operands[int]] = field(default_factory=dict)
+    lists: dict[str, OperandList[int]] = field(default_factory=dict)
     codes: dict[Any, float] = field(default_factory=dict)  # of what some `!=` names
     slot: int = -1
     sorted_keys: list[float] | None = None

@@ -22,8 +22,7 @@ from tidings.errors import shown
 from tidings.index.access.attribute_terms import NUMBER, UNNAMED, Attribute, Ear, Side
 from tidings.index.access.kernels.records import Hits
 from tidings.index.access.term_cache import Book, doubled
-from tidings.index.papers.opindex.operand_lists import kind
-from tidings.index.papers.opindex.operand_lists import operand as operand_of
+from tidings.index.operand_lists import list_kind, list_operand
 from tidings.model.conditions.predicate import Predicate
 
 TRUST: Final = 50  # events that must be seen before they outweigh the guess
@@ -158,7 +157,7 @@ class Vocabulary:
             return -1, -1, 0.0, 0.0, members
         if operator == "!=":
             return -1, self.slot_of(name, side), self._code(side, part), nan, ()
-        return self.entry_of(name, side, kind(part), operand_of(part)), *STAMPED
+        return self.entry_of(name, side, list_kind(part), list_operand(part)), *STAMPED
 
     def ear(self, name: str) -> Ear:
         """Give the ear of an attribute."""

@@ -1,8 +1,8 @@
 """Monotone aggregates of the weights that hold (RPS 1, footnote 2).
 
-An aggregate takes rows of what each attribute contributes, its weight where the predicate holds and
-0 elsewhere, and gives a score >= 0 a row. It must be monotone: no contribution that grows may lower
-the score. `scan` and `threshold` take any; the compiled indexes know `sum` and `max` by name.
+An aggregate takes rows of contributions, the weight of each attribute where the predicate holds and
+0 elsewhere, and returns a score >= 0 per row. It must be monotone: a contribution that grows never
+lowers the score. `scan` and `threshold` take any function; compiled indexes take `sum` and `max`.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ Aggregate = Callable[[Float64s], Float64s]
 
 
 def total(contributions: Float64s) -> Float64s:
-    """Add attribute by attribute, so that every index adds in the same order."""
+    """Return the sums, added attribute by attribute: all indexes add in this order."""
     result = np.zeros(len(contributions))
     for column in contributions.T:
         result += column
@@ -26,7 +26,7 @@ def total(contributions: Float64s) -> Float64s:
 
 
 def greatest(contributions: Float64s) -> Float64s:
-    """Take the greatest contribution."""
+    """Return the greatest contributions."""
     result: Float64s = contributions.max(axis=1)
     return result
 
@@ -34,32 +34,32 @@ def greatest(contributions: Float64s) -> Float64s:
 AGGREGATES: Final[dict[str, Aggregate]] = {"sum": total, "max": greatest}
 
 
-def aggregate_of(wanted: Any) -> Aggregate:
-    """Give the aggregate of a name, or the one that was given."""
-    if callable(wanted):
-        return partial(_checked, wanted)
-    if not isinstance(wanted, str) or wanted not in AGGREGATES:
-        known = ", ".join(AGGREGATES)
+def aggregate_of(aggregate: Any) -> Aggregate:
+    """Return the aggregate of a name, or a function with its results checked."""
+    if callable(aggregate):
+        return partial(_checked, aggregate)
+    if not isinstance(aggregate, str) or aggregate not in AGGREGATES:
         raise TidingsError(
-            f"{shown(wanted)} is no aggregate; there are {known}, or pass a function"
+            f"unknown aggregate {shown(aggregate)}; expected a function or one of: "
+            f"{', '.join(AGGREGATES)}"
         )
-    return AGGREGATES[wanted]
+    return AGGREGATES[aggregate]
 
 
 def _checked(function: Aggregate, contributions: Float64s) -> Float64s:
-    """Return what a function of a user gives; refuse what is not a number for each row."""
+    """Return the scores of a user's function; refuse results other than one number per row."""
     try:
-        found = np.asarray(function(contributions), np.float64)
+        scores = np.asarray(function(contributions), np.float64)
     except Exception as error:
         raise TidingsError(f"the aggregate failed: {described(error)}") from error
-    if found.shape != (len(contributions),) or np.isnan(found).any():
-        raise TidingsError("the aggregate did not give a number for each row of contributions")
-    return found
+    if scores.shape != (len(contributions),) or np.isnan(scores).any():
+        raise TidingsError("the aggregate did not return a number for each row of contributions")
+    return scores
 
 
-def named_aggregate(wanted: str | Aggregate, index: str) -> str:
-    """Give the name of an aggregate for an index that has kernels for those only."""
-    if not isinstance(wanted, str) or wanted not in AGGREGATES:
-        known = " and ".join(AGGREGATES)
-        raise TidingsError(f"{index} aggregates by {known}; scan and threshold by any function")
-    return wanted
+def named_aggregate(aggregate: str | Aggregate, index: str) -> str:
+    """Return the name of an aggregate, for an index that has kernels for those only."""
+    if not isinstance(aggregate, str) or aggregate not in AGGREGATES:
+        names = " and ".join(AGGREGATES)
+        raise TidingsError(f"{index} aggregates by {names}; scan and threshold take any function")
+    return aggregate

@@ -1,36 +1,47 @@
-"""The index over boxes that fits: chosen by how many predicates there are, with the reason."""
+"""Chooses a box index by the aggregate and by the share of constrained attributes."""
 
 from typing import Any, ClassVar, Final
 
 from tidings.index.boxes.aggregate import Aggregate
 from tidings.index.boxes.exact_blocks import ExactBlocks
-from tidings.index.boxes.papers.threshold import Threshold
-from tidings.index.boxes.protocol import Answer, Answers, Boxes, BoxIndex
-from tidings.index.boxes.relaxed_blocks import MOST, RelaxedBlocks
-from tidings.index.boxes.sparse import Sparse
+from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, BoxIndex
+from tidings.index.boxes.relaxed_blocks import MAX_ATTRIBUTES, RelaxedBlocks
+from tidings.index.boxes.scan import RelaxedBoxScan
+from tidings.index.boxes.sparse import SparseBoxes
 
-FILL: Final = 1 / 16
-"""Below this share of constrained attributes, lists beat blocks, which compare them all."""
-
-
-def exact_auto(boxes: Boxes) -> "Auto":
-    """Choose for exact matching: blocks, which stop at the first attribute that rules them out."""
-    return Auto(ExactBlocks(boxes), "it serves all exact matching")
+SPARSE_BELOW: Final = 1 / 16
+"""Below this share of constrained attributes, lists beat blocks, which compare all of them."""
 
 
-def relaxed_auto(boxes: Boxes, aggregate: str | Aggregate = "sum") -> "Auto":
-    """Choose for relaxed matching by the aggregate and by the share of constrained attributes."""
+def constrained_share(boxes: Boxes) -> float:
+    """Return the share of attributes that are constrained, over all boxes."""
+    return float(boxes.constrained().mean()) if len(boxes) else 1.0
+
+
+def suits_lists(boxes: Boxes) -> bool:
+    """Return whether lists of predicates suit the boxes better than blocks."""
+    return constrained_share(boxes) < SPARSE_BELOW or boxes.attributes > MAX_ATTRIBUTES
+
+
+def exact_auto(boxes: Boxes) -> "AutoBoxes":
+    """Choose for exact matching: blocks, which stop at the first attribute that excludes all."""
+    return AutoBoxes(ExactBlocks(boxes), "it serves all exact matching")
+
+
+def relaxed_auto(boxes: Boxes, aggregate: str | Aggregate = "sum") -> "AutoBoxes":
+    """Choose for relaxed matching by the aggregate and the share of constrained attributes."""
     if callable(aggregate):
-        return Auto(Threshold(boxes, aggregate), "only it takes any monotone function")
-    fill = float(boxes.constrained().mean()) if len(boxes) else 0.0
-    share = f"{fill:.1%} of the attributes are constrained"
-    if fill < FILL or boxes.attributes > MOST:
-        return Auto(Sparse(boxes, aggregate), share)
-    return Auto(RelaxedBlocks(boxes, aggregate), share)
+        # The papers' threshold algorithm takes any function too, but is 140 to 600 times slower
+        # than numpy columns (bench/results/box.md); nothing faster than the scan can call it.
+        return AutoBoxes(RelaxedBoxScan(boxes, aggregate), "the aggregate is a function")
+    reason = f"{constrained_share(boxes):.1%} of the attributes are constrained"
+    if suits_lists(boxes):
+        return AutoBoxes(SparseBoxes(boxes, aggregate), reason)
+    return AutoBoxes(RelaxedBlocks(boxes, aggregate), reason)
 
 
-class Auto:
-    """An index chosen by itself; `describe` tells which and why.
+class AutoBoxes:
+    """An index chosen automatically; `describe` names it and the reason.
 
     >>> from tidings.index.boxes.protocol import boxes_of
     >>> print(relaxed_auto(boxes_of([[0.0]], [[1.0]], [[1.0]])).describe())
@@ -49,18 +60,18 @@ class Auto:
         """The bytes of the chosen index."""
         return self.chosen.nbytes
 
-    def top(self, row: Any, k: int) -> Answer:
-        """Give ids and scores of the k best for an event."""
+    def top(self, row: Any, k: int) -> BoxAnswer:
+        """Return the k best for one event."""
         return self.chosen.top(row, k)
 
-    def top_many(self, rows: Any, k: int) -> Answers:
-        """Give a row of ids and of scores for each event, and how many each has."""
+    def top_many(self, rows: Any, k: int) -> BoxAnswers:
+        """Return the k best for each event."""
         return self.chosen.top_many(rows, k)
 
     def counters(self) -> dict[str, int]:
-        """Give what the last question looked at."""
+        """Return what the last query visited."""
         return dict(self.chosen.counters())
 
     def describe(self) -> str:
-        """Tell which index was chosen, why, and what it holds."""
+        """Return which index was chosen, why, and its contents."""
         return f"{self.chosen.name}, since {self.reason}.\n{self.chosen.describe()}"

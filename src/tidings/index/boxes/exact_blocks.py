@@ -1,4 +1,4 @@
-"""Ours for exact matching: blocks of 64 boxes, compared at once, gathered within score bands."""
+"""Exact matching over blocks of 64 boxes, compared at once and clustered within bands of scores."""
 
 from itertools import pairwise
 from typing import Any, ClassVar, Final
@@ -6,26 +6,45 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from tidings.compiled.aligned import aligned
-from tidings.compiled.array_types import Int64s
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.simd import LANES
 from tidings.index import arguments
-from tidings.index.boxes.kernels.cluster import code_bounds, gather
-from tidings.index.boxes.kernels.exact_blocks import Blocks, exact_many, lay_exact, offer_ranks
-from tidings.index.boxes.kernels.quantize import Alive, Asked
-from tidings.index.boxes.kernels.topk_heap import Found
-from tidings.index.boxes.protocol import Answer, Answers, Boxes, event_of, events_of
-from tidings.index.boxes.quantize import asked_of, cuts_of
-from tidings.index.boxes.search_base import EVERYBODY, Ids, bytes_of, empty_found, one_answer
+from tidings.index.array_bytes import total_bytes
+from tidings.index.boxes.kernels.cluster import SortScratch, cluster
+from tidings.index.boxes.kernels.exact_blocks import (
+    ExactLayout,
+    ExactTask,
+    RankHeaps,
+    exact_many,
+    fill_exact,
+    offer_ranks,
+)
+from tidings.index.boxes.kernels.quantize import (
+    BoxBounds,
+    CodeCuts,
+    CodedEvents,
+    Liveness,
+    code_bounds,
+)
+from tidings.index.boxes.kernels.topk_heap import TopkHeaps
+from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, event_of, events_of
+from tidings.index.boxes.search_base import (
+    ALL_ALIVE,
+    coded_events,
+    cuts_of,
+    empty_heaps,
+    single_answer,
+)
 
-BAND: Final = LANES * LANES
-"""The first band: one directory, in order of score. Each further one ends 4 times as far."""
+FIRST_BAND: Final = LANES * LANES
+"""The first band: one directory, in the order of scores. Each further band ends 4 times as far."""
 
 
 class ExactBlocks:
-    """Codes of one byte, compared for 64 boxes at once, and exactly where the codes agree.
+    """Codes of one byte, compared for 64 boxes at once; exact comparison where the codes agree.
 
-    With many matches the first blocks suffice. With few, most blocks are ruled out by the bounds
-    in their directory.
+    If an event has many matches, the first blocks suffice. If it has few, most blocks are excluded
+    by the hulls in their directory.
     """
 
     name: ClassVar[str] = "blocks"
@@ -33,86 +52,88 @@ class ExactBlocks:
     def __init__(self, boxes: Boxes, names: Int64s | None = None) -> None:
         self.attributes = boxes.attributes
         self._boxes, self._names = boxes, np.arange(len(boxes)) if names is None else names
+        self._bounds = BoxBounds(boxes.low, boxes.high)
         self.cuts = cuts_of(boxes)
-        self._blocks = exact_blocks(boxes, self.cuts)
+        self._layout = exact_layout(boxes, self.cuts)
         self._counters = np.zeros(3, np.int64)
 
     @property
     def nbytes(self) -> int:
         """The bytes of boxes, cuts and blocks."""
-        return self._boxes.nbytes + bytes_of((self.cuts, self._blocks, self._names))
+        return self._boxes.nbytes + total_bytes(self.cuts, self._layout, self._names)
 
-    def ranked(self, asked: Asked, k: int, alive: Alive) -> tuple[Int64s, Int64s, Int64s]:
-        """Give the best ranks of each event, how many, and the counters."""
-        best = np.empty((len(asked[2]), min(k, len(self._boxes))), np.int64)
-        counts, counters = np.zeros(len(best), np.int64), np.zeros(3, np.int64)
-        bounds = self._boxes.low, self._boxes.high
-        exact_many((self._blocks, bounds, alive), asked, (best, counts), counters)
-        return best, counts, counters
-
-    def search(self, asked: Asked, found: Found, alive: Alive) -> Int64s:
-        """Offer the best of this index."""
-        best, counts, counters = self.ranked(asked, found[0].shape[1], alive)
-        held = self._blocks[3], self._boxes.worth, self._names
-        offer_ranks((best, counts), held, found)
+    def search(self, events: CodedEvents, best: TopkHeaps, liveness: Liveness) -> Int64s:
+        """Offer the best boxes of this index to each event's heap; return the counters."""
+        ranks, counters = self._best_ranks(events, best.scores.shape[1], liveness)
+        offer_ranks(ranks, self._layout.ids, self._boxes.worth, self._names, best)
         return counters
 
-    def places(self) -> Ids:
-        """Give where boxes are stamped: where they were given."""
+    def places(self) -> Int32s:
+        """Return the places of death stamps: the input order."""
         return np.arange(len(self._boxes), dtype=np.int32)
 
-    def held(self, places: Ids) -> Boxes:
-        """Give boxes back by place."""
-        return self._boxes.some(places)
+    def boxes_at(self, places: Int32s) -> Boxes:
+        """Return the boxes at some places."""
+        return self._boxes.take(places)
 
-    def top(self, row: Any, k: int) -> Answer:
-        """Give the k best: a batch of one."""
+    def top(self, row: Any, k: int) -> BoxAnswer:
+        """Return the k best for one event."""
         most = min(arguments.count("k", k), len(self._boxes))
-        return one_answer(self.top_many(event_of(self.attributes, row), most))
+        return single_answer(self.top_many(event_of(self.attributes, row), most))
 
-    def top_many(self, rows: Any, k: int) -> Answers:
-        """Answer all events, directory by directory; ranks are in order and need no heap."""
+    def top_many(self, rows: Any, k: int) -> BoxAnswers:
+        """Answer all events; ranks are ordered, so that no heap of scores is needed."""
         events = events_of(self.attributes, rows)
-        asked, most = asked_of(self.cuts, events), arguments.width(k, len(events))
-        best, counts, self._counters = self.ranked(asked, most, EVERYBODY)
-        scores, ids, _ = empty_found(len(best), most)
-        used = np.arange(best.shape[1]) < counts[:, None]
-        found = self._blocks[3][best[used]]
-        ids[:, : best.shape[1]][used] = self._names[found]
-        scores[:, : best.shape[1]][used] = self._boxes.worth[found]
-        return ids, scores, counts
+        coded, width = coded_events(self.cuts, events), arguments.result_width(k, len(events))
+        best, self._counters = self._best_ranks(coded, width, ALL_ALIVE)
+        scores, names, _ = empty_heaps(len(events), width)
+        used = np.arange(best.ranks.shape[1]) < best.sizes[:, None]
+        ids = self._layout.ids[best.ranks[used]]
+        names[:, : used.shape[1]][used] = self._names[ids]
+        scores[:, : used.shape[1]][used] = self._boxes.worth[ids]
+        return BoxAnswers(names, scores, best.sizes)
 
     def counters(self) -> dict[str, int]:
-        """Give how many directories and blocks were compared, and boxes checked exactly."""
+        """Return how many directories and blocks were compared, and boxes checked exactly."""
         return dict(zip(("directories", "blocks", "checked"), self._counters.tolist(), strict=True))
 
     def describe(self) -> str:
-        """Tell what it is."""
+        """Return a sentence about the index and its contents."""
         bands = len(bands_of(len(self._boxes)))
         return f"blocks: {self._boxes.describe()}; 64 a block, {bands} bands of scores."
 
+    def _best_ranks(
+        self, events: CodedEvents, k: int, liveness: Liveness
+    ) -> tuple[RankHeaps, Int64s]:
+        """Return the best ranks of each event in order, and the counters."""
+        width, counters = min(k, len(self._boxes)), np.zeros(3, np.int64)
+        rows = len(events.below)
+        best = RankHeaps(np.empty((rows, width), np.int64), np.zeros(rows, np.int64))
+        exact_many(ExactTask(self._layout, self._bounds, liveness, events, counters), best)
+        return best, counters
+
 
 def bands_of(size: int) -> list[tuple[int, int]]:
-    """Give where the bands begin and end; all but the last hold whole directories."""
+    """Return where bands begin and end; all but the last hold whole directories."""
     ends = [0]
     while ends[-1] < size:
-        ends.append(min(size, max(BAND, 4 * ends[-1])))
+        ends.append(min(size, max(FIRST_BAND, 4 * ends[-1])))
     return list(pairwise(ends))
 
 
-def exact_blocks(boxes: Boxes, cuts: Any) -> Blocks:
-    """Rank the boxes by score, gather each band but the first, and lay out the blocks."""
+def exact_layout(boxes: Boxes, cuts: CodeCuts) -> ExactLayout:
+    """Rank the boxes by score, cluster each band but the first, and fill the blocks."""
     size, attributes = len(boxes), boxes.attributes
     ids = np.argsort(-boxes.worth, kind="stable").astype(np.int32)
-    rows = np.empty((size, 2 * attributes), np.uint8)
-    code_bounds((boxes.low, boxes.high), ids, cuts, rows)
+    codes = np.empty((size, 2 * attributes), np.uint8)
+    code_bounds(BoxBounds(boxes.low, boxes.high), ids, cuts, codes)
     ranks = np.arange(size, dtype=np.int32)
-    room = np.empty(size, np.int32), np.zeros(257, np.int64)
-    for band in bands_of(size)[1:]:
-        gather(rows, ranks, band, room)
-    count = -(-size // LANES)
-    directories = -(-count // LANES)
-    blocks = (
+    scratch = SortScratch(np.empty(size, np.int32), np.zeros(257, np.int64))
+    for start, end in bands_of(size)[1:]:
+        cluster(codes, ranks, start, end, scratch)
+    blocks = -(-size // LANES)
+    directories = -(-blocks // LANES)
+    layout = ExactLayout(
         aligned(directories * attributes * 2 * LANES, np.uint8),
         aligned(directories * LANES * attributes * 2 * LANES, np.uint8),
         ranks,
@@ -120,5 +141,5 @@ def exact_blocks(boxes: Boxes, cuts: Any) -> Blocks:
         np.empty(directories * LANES, np.int32),
         np.empty(directories, np.int32),
     )
-    lay_exact(rows, blocks)
-    return blocks
+    fill_exact(codes, layout)
+    return layout

@@ -1,4 +1,4 @@
-"""The brute force of boxes: look at all of them."""
+"""Brute force over boxes: every box is tested. Judges the other indexes."""
 
 from typing import Any, ClassVar, Final
 
@@ -6,14 +6,21 @@ import numpy as np
 
 from tidings.index import arguments
 from tidings.index.boxes.aggregate import Aggregate, aggregate_of
-from tidings.index.boxes.protocol import Answer, Answers, Boxes, event_of, events_of, one_by_one
+from tidings.index.boxes.protocol import (
+    BoxAnswer,
+    BoxAnswers,
+    Boxes,
+    event_of,
+    events_of,
+    one_by_one,
+)
 
 NEAR: Final = 1e-9
-"""Rounding to 12 decimals brings nothing up that is so far, relatively, below the k-th."""
+"""Rounding to 12 decimals lifts no score that is this far, relatively, below the k-th best."""
 
 
-class ExactScan:
-    """Tests every box; reads like the definition, and judges the others."""
+class ExactBoxScan:
+    """Tests every box for an exact match, as the definition says."""
 
     name: ClassVar[str] = "scan"
 
@@ -25,8 +32,8 @@ class ExactScan:
         """The bytes of the boxes."""
         return self._boxes.nbytes
 
-    def top(self, row: Any, k: int) -> Answer:
-        """Give the k best of the boxes that hold the event wherever they are constrained."""
+    def top(self, row: Any, k: int) -> BoxAnswer:
+        """Return the k best of the boxes that contain the event wherever they are constrained."""
         boxes, event = self._boxes, event_of(self._boxes.attributes, row)
         matches = np.ones(len(boxes), np.bool_)
         sides = zip(boxes.low.T, boxes.high.T, event.below[0], event.above[0], strict=True)
@@ -35,23 +42,23 @@ class ExactScan:
             matches &= ((low <= below) & (above <= high)) | free
         ids = np.flatnonzero(matches)
         best = ids[np.lexsort((ids, -boxes.worth[ids]))][: arguments.count("k", k)]
-        return best, boxes.worth[best]
+        return BoxAnswer(best, boxes.worth[best])
 
-    def top_many(self, rows: Any, k: int) -> Answers:
-        """Answer one event after the other."""
+    def top_many(self, rows: Any, k: int) -> BoxAnswers:
+        """Answer the events one by one."""
         return one_by_one(self.top, events_of(self._boxes.attributes, rows), k)
 
     def counters(self) -> dict[str, int]:
-        """Say that every event looks at everything."""
+        """Return the counters: every event tests every box."""
         return {"boxes": len(self._boxes)}
 
     def describe(self) -> str:
-        """Tell what it is."""
+        """Return a sentence about the index and its contents."""
         return f"scan: {self._boxes.describe()}; every event is compared with every one."
 
 
-class RelaxedScan:
-    """Weighs every box; reads like the definition, and judges the others."""
+class RelaxedBoxScan:
+    """Scores every box for a relaxed match, as the definition says."""
 
     name: ClassVar[str] = "scan"
 
@@ -64,29 +71,29 @@ class RelaxedScan:
         """The bytes of the boxes."""
         return self._boxes.nbytes
 
-    def top(self, row: Any, k: int) -> Answer:
-        """Give the k best of the boxes of which some predicate holds."""
+    def top(self, row: Any, k: int) -> BoxAnswer:
+        """Return the k best of the boxes of which some predicate holds."""
         boxes, event = self._boxes, event_of(self._boxes.attributes, row)
         holds = (boxes.low <= event.below) & (event.above <= boxes.high) & boxes.constrained()
         ids = np.flatnonzero(holds.any(axis=1))
         scores = self._aggregate(np.where(holds[ids], boxes.worth[ids] * event.share, 0.0))
-        most = arguments.count("k", k)
-        if 0 < most < len(ids):  # round only what can be among the best: it is slow
-            worst = np.partition(scores, -most)[-most]
+        wanted = arguments.count("k", k)
+        if 0 < wanted < len(ids):  # rounding in Python is slow: only scores near the best
+            worst = np.partition(scores, -wanted)[-wanted]
             near = scores >= worst - NEAR * (1 + worst)
             ids, scores = ids[near], scores[near]
         scores = np.array([round(score, 12) for score in scores.tolist()])
-        best = np.lexsort((ids, -scores))[:most]
-        return ids[best], scores[best]
+        best = np.lexsort((ids, -scores))[:wanted]
+        return BoxAnswer(ids[best], scores[best])
 
-    def top_many(self, rows: Any, k: int) -> Answers:
-        """Answer one event after the other."""
+    def top_many(self, rows: Any, k: int) -> BoxAnswers:
+        """Answer the events one by one."""
         return one_by_one(self.top, events_of(self._boxes.attributes, rows), k)
 
     def counters(self) -> dict[str, int]:
-        """Say that every event looks at everything."""
+        """Return the counters: every event tests every box."""
         return {"boxes": len(self._boxes)}
 
     def describe(self) -> str:
-        """Tell what it is."""
+        """Return a sentence about the index and its contents."""
         return f"scan: {self._boxes.describe()}; every event is compared with every one."

@@ -1,82 +1,121 @@
-"""What the compiled indexes of boxes have in common: they search for heaps that others share."""
+"""The base of compiled box indexes: quantised bounds and events, and searches into shared heaps."""
 
 from typing import Any, Final, Protocol
 
 import numpy as np
 
-from tidings.compiled.array_types import Float64s, Int64s
+from tidings.compiled.array_types import Float64s, Int32s, Int64s, UInt8s
 from tidings.index import arguments
-from tidings.index.boxes.kernels.quantize import Alive, Asked, Cuts
-from tidings.index.boxes.kernels.topk_heap import Found, sort_found
-from tidings.index.boxes.protocol import Answers, Boxes, events_of
-from tidings.index.boxes.quantize import asked_of
+from tidings.index.boxes.kernels.quantize import (
+    MAX_CUTS,
+    CodeCuts,
+    CodedEvents,
+    Liveness,
+    code_rows,
+)
+from tidings.index.boxes.kernels.topk_heap import TopkHeaps, topk_sort
+from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, NumericEvents, events_of
 
-Ids = np.typing.NDArray[np.int32]
+ALL_ALIVE: Final = Liveness(np.empty(0, np.int32), 0)
+SAMPLE: Final = 32_768
 
-EVERYBODY: Final[Alive] = np.empty(0, np.int32), 0
 
+class CompiledBoxIndex(Protocol):
+    """A compiled index over boxes that never change, though some may die."""
 
-class Fast(Protocol):
-    """A compiled index over boxes that never change; some of them may die."""
-
-    cuts: Cuts
+    cuts: CodeCuts
     attributes: int
 
     @property
     def nbytes(self) -> int:
         """The bytes of all arrays."""
 
-    def search(self, asked: Asked, found: Found, alive: Alive) -> Int64s:
-        """Offer to each event's heap what may be among its k best; give the counters."""
+    def search(self, events: CodedEvents, best: TopkHeaps, liveness: Liveness) -> Int64s:
+        """Offer to each event's heap the boxes that may be among its k best; return counters."""
 
-    def places(self) -> Ids:
-        """Give for each box, in the order in which they were given, the place of its stamp."""
+    def places(self) -> Int32s:
+        """Return for each box, in input order, the place of its death stamp."""
 
-    def held(self, places: Ids) -> Boxes:
-        """Give boxes back by place; a free attribute weighs 0."""
+    def boxes_at(self, places: Int32s) -> Boxes:
+        """Return the boxes at some places; a free attribute has the weight 0."""
 
 
-def answered(index: Fast, rows: Any, k: int) -> tuple[Answers, Int64s]:
-    """Answer all events with an index of which everybody lives; give the counters, too."""
+def cuts_of(boxes: Boxes) -> CodeCuts:
+    """Return cuts for each attribute at quantiles of a sample of its lows and highs.
+
+    Codes are thus finest where bounds are dense. There is one attribute more, without a cut: all
+    its codes are 0.
+    """
+    step = max(1, len(boxes) // SAMPLE)
+    sample = np.concatenate([boxes.low[::step], boxes.high[::step]])
+    cuts = np.full((boxes.attributes + 1, MAX_CUTS), np.inf)
+    counts = np.zeros(boxes.attributes + 1, np.int64)
+    for attribute, bounds in enumerate(sample.T):
+        numbers = quantiles(bounds[np.isfinite(bounds)])
+        cuts[attribute, : len(numbers)] = numbers
+        counts[attribute] = len(numbers)
+    return CodeCuts(cuts, counts)
+
+
+def quantiles(bounds: Float64s) -> Float64s:
+    """Return at most 254 distinct numbers that split the bounds evenly."""
+    distinct = np.unique(bounds)
+    if len(distinct) <= MAX_CUTS:
+        return distinct
+    places = np.linspace(0, len(bounds) - 1, MAX_CUTS).astype(np.int64)
+    return np.unique(np.sort(bounds)[places])
+
+
+def coded_events(cuts: CodeCuts, events: NumericEvents) -> CodedEvents:
+    """Return events in the form that kernels take."""
+    below = coded(cuts, events.below)
+    above = coded(cuts, events.above) if events.ranged else below
+    peaks = events.share.max(axis=1)
+    return CodedEvents(below, above, events.below, events.above, events.share, peaks, events.ranged)
+
+
+def coded(cuts: CodeCuts, numbers: Float64s) -> UInt8s:
+    """Return the codes of rows of numbers, flat, each row followed by a 0."""
+    codes = np.zeros((len(numbers), numbers.shape[1] + 1), np.uint8)
+    code_rows(cuts, numbers, codes)
+    return codes.ravel()
+
+
+def search_all(index: CompiledBoxIndex, rows: Any, k: int) -> tuple[BoxAnswers, Int64s]:
+    """Answer all events with an index whose boxes are all alive; return the counters too."""
     events = events_of(index.attributes, rows)
-    found = empty_found(len(events), arguments.width(k, len(events)))
-    counters = index.search(asked_of(index.cuts, events), found, EVERYBODY)
-    return sorted_found(found), counters
+    best = empty_heaps(len(events), arguments.result_width(k, len(events)))
+    counters = index.search(coded_events(index.cuts, events), best, ALL_ALIVE)
+    return sorted_answers(best), counters
 
 
-def one_answer(answers: Answers) -> tuple[Any, Any]:
-    """Give the only row of answers."""
-    ids, scores, counts = answers
-    return ids[0, : counts[0]], scores[0, : counts[0]]
+def single_answer(answers: BoxAnswers) -> BoxAnswer:
+    """Return the answer of a batch of one."""
+    count = answers.counts[0]
+    return BoxAnswer(answers.ids[0, :count], answers.scores[0, :count])
 
 
-def empty_found(count: int, k: int) -> Found:
-    """Make empty heaps for so many events."""
-    return np.full((count, k), np.nan), np.full((count, k), -1, np.int64), np.zeros(count, np.int64)
+def empty_heaps(events: int, k: int) -> TopkHeaps:
+    """Return an empty heap of k for each event."""
+    scores, ids = np.full((events, k), np.nan), np.full((events, k), -1, np.int64)
+    return TopkHeaps(scores, ids, np.zeros(events, np.int64))
 
 
-def sorted_found(found: Found) -> Answers:
-    """Give heaps as answers."""
-    sort_found(found)
-    return found[1], found[0], found[2]
+def sorted_answers(best: TopkHeaps) -> BoxAnswers:
+    """Sort heaps and return them as answers."""
+    topk_sort(best)
+    return BoxAnswers(best.ids, best.scores, best.sizes)
 
 
-def bytes_of(arrays: Any) -> int:
-    """Add up the bytes of the arrays in nested tuples."""
-    if isinstance(arrays, tuple):
-        return sum(bytes_of(each) for each in arrays)
-    return int(getattr(arrays, "nbytes", 0))
-
-
-def inverse(order: Ids) -> Ids:
-    """Give the place of each number in an order."""
-    places = np.empty(len(order), np.int32)
-    places[order] = np.arange(len(order), dtype=np.int32)
-    return places
+def inverse(order: Int32s) -> Int32s:
+    """Return the position of each number in an order."""
+    positions = np.empty(len(order), np.int32)
+    positions[order] = np.arange(len(order), dtype=np.int32)
+    return positions
 
 
 def unpacked(packed: Float64s, places: Any) -> Boxes:
-    """Give boxes of rows; what was free is free again, with the weight 0."""
+    """Return the boxes of packed rows; free attributes become [-inf, inf] with weight 0."""
     rows = packed[places].reshape(len(places), packed.shape[1] // 3, 3)
     free = rows[:, :, 0] > rows[:, :, 1]
     low, high = np.where(free, -np.inf, rows[:, :, 0]), np.where(free, np.inf, rows[:, :, 1])

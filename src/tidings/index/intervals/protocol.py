@@ -1,5 +1,6 @@
-"""What a scored interval index is, and the order that all of them share."""
+"""The protocol of scored interval indexes, and the order that all of them share."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -7,37 +8,37 @@ from typing import Any, Protocol
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
-from tidings.errors import TidingsError
+from tidings.errors import TidingsError, shown
 from tidings.index import arguments
 
 
 class IntervalRanges(Protocol):
     """Answers to events that are ranges [low, high]; `mode` is "overlaps" or "contained".
 
-    They come as those to points do, and are exactly those of `Scan`.
+    They have the form and order of the answers to points, and equal those of the scan.
     """
 
     def top(self, low: float, high: float, k: int, mode: str = "overlaps") -> Int64s:
-        """Give the ids of the k best intervals that overlap the range, or contain it."""
+        """Return the ids of the k best intervals that overlap the range, or contain it."""
 
     def top_many(
         self, lows: Any, highs: Any, k: int, mode: str = "overlaps"
     ) -> tuple[Int64s, Int64s]:
-        """Give a row of ids for each range, filled up with -1, and how many each has."""
+        """Return a row of ids per range, padded with -1, and the number of ids in each row."""
 
     def iterate(self, low: float, high: float, mode: str = "overlaps") -> Iterator[int]:
-        """Give the ids of all such intervals in order."""
+        """Yield the ids of all such intervals in order."""
 
 
 class IntervalIndex(Protocol):
-    """Intervals [low, high] with scores; ids are their places in the arrays that were given.
+    """Intervals [low, high] with scores; an id is the interval's position in the input arrays.
 
-    Answers come by score, ties by smaller id, exactly as those of `Scan`.
+    Answers are ordered by score, ties by smaller id, and equal those of the scan.
     """
 
     @property
     def name(self) -> str:
-        """What it is called in the registry."""
+        """The name in the registry."""
 
     @property
     def nbytes(self) -> int:
@@ -45,26 +46,26 @@ class IntervalIndex(Protocol):
 
     @property
     def ranges(self) -> IntervalRanges:
-        """What it answers to events that are ranges."""
+        """Answers to events that are ranges."""
 
     def top(self, q: float, k: int) -> Int64s:
-        """Give the ids of the k best intervals that `q` stabs; fewer, if there are fewer."""
+        """Return the ids of the k best intervals that `q` stabs; fewer if fewer exist."""
 
     def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
-        """Give a row of ids for each query, filled up with -1, and how many each has."""
+        """Return a row of ids per query, padded with -1, and the number of ids in each row."""
 
     def iterate(self, q: float) -> Iterator[int]:
-        """Give all stabbed ids in order, looked for only as far as they are asked for."""
+        """Yield all stabbed ids in order, lazily."""
 
     def counters(self) -> dict[str, int]:
-        """Give what the last `top` looked at: nodes, leaves, intervals."""
+        """Return how many nodes, leaves and intervals the last `top` visited."""
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """Intervals renumbered to ranks, best score first, ties by smaller id.
+class RankedIntervals:
+    """Intervals renumbered by rank, best score first, ties by smaller id.
 
-    After this no structure compares scores: a smaller rank is better.
+    Structures built from ranks never compare scores: a smaller rank is better.
     """
 
     low: Float64s
@@ -77,34 +78,53 @@ class Ranked:
 
 
 def checked_columns(low: Any, high: Any, score: Any) -> tuple[Float64s, Float64s, Float64s]:
-    """Give the arrays as float64; NaN and an empty interval are refused by place."""
+    """Return the arrays as float64; NaN and empty intervals are refused by position."""
     lows, highs = arguments.numbers("low", low), arguments.numbers("high", high)
     scores = arguments.numbers("score", score)
-    if not lows.ndim == highs.ndim == scores.ndim == 1 or not len(lows) == len(highs) == len(
-        scores
-    ):
+    if lows.ndim != 1 or not lows.shape == highs.shape == scores.shape:
         shapes = f"{lows.shape}, {highs.shape}, {scores.shape}"
-        raise TidingsError(f"low, high and score are arrays of one length, not of shapes {shapes}")
+        raise TidingsError(f"low, high and score must be arrays of one length, not {shapes}")
     if not np.isfinite(scores).all() or (scores < 0).any():
         place = int(np.argmax(~np.isfinite(scores) | (scores < 0)))
         raise TidingsError(f"interval {place}: score {scores[place]} is not a finite number >= 0")
-    if (bad := ~(lows <= highs)).any():
-        place = int(np.argmax(bad))
+    if (empty := ~(lows <= highs)).any():
+        place = int(np.argmax(empty))
         raise TidingsError(f"interval {place}: low {lows[place]} is above high {highs[place]}")
     return lows, highs, scores
 
 
-def rank_intervals(low: Any, high: Any, score: Any) -> Ranked:
-    """Check the arrays and renumber them to ranks."""
+def checked_score(score: Any) -> float:
+    """Return a score as a finite float >= 0."""
+    value = arguments.number("the score", score)
+    if not 0 <= value < math.inf:
+        raise TidingsError(f"score {shown(score)} is not a finite number >= 0")
+    return value
+
+
+def checked_bounds(label: str, low: Any, high: Any) -> tuple[float, float]:
+    """Return the bounds of an interval that is not empty."""
+    start, end = arguments.number(f"{label}: low", low), arguments.number(f"{label}: high", high)
+    if not start <= end:
+        raise TidingsError(f"{label}: low {shown(low)} is above high {shown(high)}")
+    return start, end
+
+
+def score_keys(scores: Float64s) -> Int64s:
+    """Return integers that ascend as scores fall: the bits of floats >= 0 have their order."""
+    return -(scores + 0.0).view(np.int64)  # + 0.0 turns -0.0 into 0.0
+
+
+def rank_intervals(low: Any, high: Any, score: Any) -> RankedIntervals:
+    """Check the arrays and renumber the intervals by rank."""
     lows, highs, scores = checked_columns(low, high, score)
     ids = np.argsort(-scores)
-    if (np.diff(scores[ids]) == 0).any():  # only then is the slower sort needed
+    if (np.diff(scores[ids]) == 0).any():  # only ties need the slower, stable sort
         ids = np.argsort(-scores, kind="stable")
-    return Ranked(lows[ids], highs[ids], ids, scores[ids])
+    return RankedIntervals(lows[ids], highs[ids], ids, scores[ids])
 
 
-def filled(rows: list[Int64s], k: int) -> tuple[Int64s, Int64s]:
-    """Lay rows of different lengths out as the answer of `top_many`."""
+def padded_rows(rows: list[Int64s], k: int) -> tuple[Int64s, Int64s]:
+    """Return rows of different lengths in the form of `top_many`."""
     ids = np.full((len(rows), k), -1, dtype=np.int64)
     counts = np.array([len(row) for row in rows], dtype=np.int64)
     for target, row in zip(ids, rows, strict=True):

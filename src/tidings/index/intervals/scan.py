@@ -1,4 +1,4 @@
-"""The brute force of scored intervals: look at all of them."""
+"""Brute force over scored intervals: every interval is tested. Judges the other indexes."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -7,50 +7,51 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.index import arguments
-from tidings.index.intervals.protocol import Ranked, filled
-from tidings.index.intervals.ranges import Ranges
+from tidings.index.array_bytes import total_bytes
+from tidings.index.intervals.protocol import RankedIntervals, padded_rows
+from tidings.index.intervals.ranges import RangeAnswers, Window
 
 
 class IntervalScan:
-    """Tests every interval; reads like the definition, and judges the others."""
+    """Tests every interval, as the definition says."""
 
     name: ClassVar[str] = "scan"
 
-    def __init__(self, intervals: Ranked) -> None:
+    def __init__(self, intervals: RankedIntervals) -> None:
         self._intervals = intervals
 
     @property
     def nbytes(self) -> int:
         """The bytes of the intervals."""
-        return sum(each.nbytes for each in vars(self._intervals).values())
-
-    def top(self, q: float, k: int) -> Int64s:
-        """Give the k best; ranks are in order of score, so the first k stabbed ones."""
-        every = self._intervals
-        point = arguments.number("the query", q)
-        stabbed = np.flatnonzero((every.low <= point) & (point <= every.high))
-        return every.ids[stabbed[: arguments.count("k", k)]]
-
-    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
-        """Answer one query after the other."""
-        points = arguments.points("queries", qs)
-        most = arguments.width(k, len(points))
-        return filled([self.top(q, most) for q in points], most)
-
-    def iterate(self, q: float) -> Iterator[int]:
-        """Give all stabbed ids in order."""
-        return iter(self.top(q, len(self._intervals)).tolist())
+        return total_bytes(*vars(self._intervals).values())
 
     @property
-    def ranges(self) -> Ranges:
-        """What it answers to ranges, by the same look at all."""
-        return Ranges(self._within)
+    def ranges(self) -> RangeAnswers:
+        """Answers to ranges, by the same test of every interval."""
+        return RangeAnswers(self._within)
 
-    def _within(self, window: tuple[float, float]) -> Iterator[int]:
-        every = self._intervals
-        there = np.flatnonzero((every.low <= window[0]) & (window[1] <= every.high))
-        return iter(every.ids[there].tolist())
+    def top(self, q: float, k: int) -> Int64s:
+        """Return the k best: ranks ascend, so these are the first k stabbed ones."""
+        intervals = self._intervals
+        point = arguments.number("the query", q)
+        stabbed = np.flatnonzero((intervals.low <= point) & (point <= intervals.high))
+        return intervals.ids[stabbed[: arguments.count("k", k)]]
+
+    def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
+        """Answer the queries one by one."""
+        points = arguments.points("queries", qs)
+        width = arguments.result_width(k, len(points))
+        return padded_rows([self.top(q, width) for q in points], width)
+
+    def iterate(self, q: float) -> Iterator[int]:
+        """Yield all stabbed ids in order."""
+        return iter(self.top(q, len(self._intervals)).tolist())
 
     def counters(self) -> dict[str, int]:
-        """Say that every query looks at everything."""
+        """Return the counters: every query tests every interval."""
         return {"nodes": 0, "leaves": 0, "intervals": len(self._intervals)}
+
+    def _within(self, window: Window) -> Iterator[int]:
+        intervals = self._intervals
+        inside = (intervals.low <= window.below) & (window.above <= intervals.high)
+        return iter(intervals.ids[np.flatnonzero(inside)].tolist())

@@ -1,120 +1,123 @@
-"""Ours: the K best of every cell of the line, listed in advance."""
+"""The K best intervals of every elementary cell, listed in advance: a query is a look-up."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.index import arguments
-from tidings.index.intervals.elementary_cells import Cells, cells_of
+from tidings.index.array_bytes import total_bytes
+from tidings.index.intervals.elementary_cells import cells_of
 from tidings.index.intervals.kernels.bitset import empty_bitset
 from tidings.index.intervals.kernels.btree_search import search_tree
 from tidings.index.intervals.kernels.topk_table import (
+    LISTS,
+    RANKS,
     STATE,
     SWEEP,
+    SweepCells,
+    SweepLists,
+    TopkLists,
     sweep,
     table_walk,
     table_walk_many,
 )
-from tidings.index.intervals.protocol import Ranked
-from tidings.index.intervals.ranges import ByScore, Ranges, scored
+from tidings.index.intervals.protocol import RankedIntervals
+from tidings.index.intervals.ranges import RangeAnswers
+from tidings.index.intervals.rtree import RangeTree, scored_rtree
 from tidings.index.intervals.sopt_r_simd import sopt_r_64
-from tidings.index.intervals.tree_index import Kernels, Walked
+from tidings.index.intervals.tree_index import TreeIndex, WalkKernels
 
 DEPTH: Final = 32
-TABLE: Final = Kernels(table_walk, table_walk_many, STATE)
+TABLE_WALK: Final = WalkKernels(table_walk, table_walk_many, STATE)
 
 
 class TopkTable:
-    """A list of the K best for each cell, a new one only where they change; then it is a look-up.
+    """A list of the K best for each cell, stored only where it differs from the previous one.
 
-    O(log n + k) for k <= `depth`. Who asks for more gets it from a SOPT-R-tree, built when first
-    needed from the intervals, which are kept for that. At most 2n lists; far fewer, if long
-    intervals score well.
+    A query costs O(log n + k) for k <= `depth`. A larger k is answered by a SOPT-R-tree, built
+    when first needed from the intervals, which are kept for that. There are at most 2n lists, and
+    far fewer if long intervals score well.
     """
 
     name: ClassVar[str] = "topk-table"
 
-    def __init__(self, intervals: Ranked, depth: int = DEPTH) -> None:
+    def __init__(self, intervals: RankedIntervals, depth: int = DEPTH) -> None:
         self.depth = depth = min(arguments.count("depth", depth, low=1), max(len(intervals), DEPTH))
-        self._intervals = replace(intervals, score=np.empty(0))  # the ranks say it all
-        self._table = listed(self._intervals, depth)
-        self._deep: Walked | None = None
+        self._intervals = replace(intervals, score=np.empty(0))  # the ranks order them
+        self._table = list_topk(self._intervals, depth)
+        self._deep: TreeIndex | None = None
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the table, of the intervals, and of the tree, once there is one."""
-        kept: int = sum(each.nbytes for each in vars(self._intervals).values())
+        """The bytes of the table, of the intervals, and of the tree once it is built."""
+        kept = total_bytes(*vars(self._intervals).values())
         return self._table.nbytes + kept + (self._deep.nbytes if self._deep else 0)
 
     @property
-    def ranges(self) -> Ranges:
-        """What it answers to events that are ranges: those of a tree, not of the lists."""
+    def ranges(self) -> RangeAnswers:
+        """Answers to events that are ranges, from an R-tree instead of the lists."""
         return self._table.ranges
 
     def top(self, q: float, k: int) -> Int64s:
-        """Give the k best; a list shorter than `depth` is all there is."""
-        most = arguments.count("k", k)
-        found = self._table.top(q, min(most, self.depth))
-        return self.deep().top(q, most) if len(found) == self.depth < most else found
+        """Return the k best; a list shorter than `depth` has all stabbed intervals."""
+        wanted = arguments.count("k", k)
+        listed = self._table.top(q, min(wanted, self.depth))
+        return self.deep().top(q, wanted) if len(listed) == self.depth < wanted else listed
 
     def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
-        """Look each query up, or ask the tree, if k is above `depth`."""
-        most = arguments.count("k", k)
-        return (self._table if most <= self.depth else self.deep()).top_many(qs, most)
+        """Look up each query, or ask the tree if k is above `depth`."""
+        wanted = arguments.count("k", k)
+        return (self._table if wanted <= self.depth else self.deep()).top_many(qs, wanted)
 
     def iterate(self, q: float) -> Iterator[int]:
-        """Give the list, then what follows it in the tree."""
-        found = self._table.top(q, self.depth).tolist()
-        yield from found
-        if len(found) == self.depth:
+        """Yield the list, then the ids that follow it in the tree."""
+        listed = self._table.top(q, self.depth).tolist()
+        yield from listed
+        if len(listed) == self.depth:
             yield from islice(self.deep().iterate(q), self.depth, None)
 
     def counters(self) -> dict[str, int]:
-        """Give what the last `top` looked at in the table, and how many lists there are."""
+        """Return what the last `top` visited in the table, and the number of lists."""
         return self._table.counters()
 
-    def deep(self) -> Walked:
-        """Give the tree that answers for k above `depth`."""
+    def deep(self) -> TreeIndex:
+        """Return the tree that answers k above `depth`."""
         if self._deep is None:
             self._deep = sopt_r_64(self._intervals)
         return self._deep
 
 
-def listed(intervals: Ranked, depth: int) -> Walked:
-    """Sweep over the cells and write their lists, with more room whenever it runs out."""
+def list_topk(intervals: RankedIntervals, depth: int) -> TreeIndex:
+    """Sweep over the cells and write their lists, doubling the arrays whenever they are full."""
     cells = cells_of(intervals)
-    size = len(intervals)
-    active, best = empty_bitset(size), np.empty(depth, np.int64)
+    columns = SweepCells(cells.starts, cells.first, cells.last, cells.by_low, cells.by_high)
+    active, best = empty_bitset(len(intervals)), np.empty(depth, np.int64)
     state = np.zeros(SWEEP, np.int64)
     state[0] = 1
-    lists = room(1024, 1024 * depth)
-    while not sweep(cut(cells), active, best, lists, state):
-        lists = grown(lists)
-    count, ranks = int(state[4]), int(state[5])
-    keys = search_tree(lists[0][:count])
-    ids = intervals.ids[lists[2][:ranks]].astype(np.int32)
-    table = (*keys, lists[1][: count + 2].copy(), ids)
-    by_score = ByScore(lambda: scored(intervals))
-    return Walked("topk-table", size, table, TABLE, by_score, {"lists": count})
+    lists = empty_lists(1024, 1024 * depth)
+    while not sweep(columns, active, best, lists, state):
+        lists = doubled(lists)
+    count, ranks = int(state[LISTS]), int(state[RANKS])
+    ids = intervals.ids[lists.ranks[:ranks]].astype(np.int32)
+    starts = search_tree(lists.holds_from[:count])
+    table = TopkLists(starts, lists.places[: count + 2].copy(), ids)
+    range_tree = RangeTree(lambda: scored_rtree(intervals))
+    return TreeIndex("topk-table", len(intervals), table, TABLE_WALK, range_tree, {"lists": count})
 
 
-def cut(cells: Cells) -> tuple[Any, ...]:
-    """Give the cells as the sweep takes them."""
-    return cells.starts, cells.first, cells.last, cells.by_low, cells.by_high
+def empty_lists(lists: int, ranks: int) -> SweepLists:
+    """Allocate room for lists; list 0, before all intervals, is empty."""
+    return SweepLists(np.empty(lists), np.zeros(lists + 2, np.int64), np.empty(ranks, np.int32))
 
 
-def room(lists: int, ranks: int) -> tuple[Float64s, Int64s, Any]:
-    """Make room for lists; the first, before everything, is empty."""
-    return np.empty(lists), np.zeros(lists + 2, np.int64), np.empty(ranks, np.int32)
-
-
-def grown(lists: tuple[Float64s, Int64s, Any]) -> tuple[Float64s, Int64s, Any]:
-    """Give twice the room, with what was written."""
-    wider = room(2 * len(lists[0]), 2 * len(lists[2]))
-    for new, old in zip(wider, lists, strict=True):
-        new[: len(old)] = old
+def doubled(lists: SweepLists) -> SweepLists:
+    """Return the lists in arrays of twice the size."""
+    wider = empty_lists(2 * len(lists.holds_from), 2 * len(lists.ranks))
+    wider.holds_from[: len(lists.holds_from)] = lists.holds_from
+    wider.places[: len(lists.places)] = lists.places
+    wider.ranks[: len(lists.ranks)] = lists.ranks
     return wider

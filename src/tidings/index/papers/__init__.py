@@ -1,1 +1,1 @@
-"""Index structures from the papers that serve comparison only; loaded when asked for by name."""
+"""Subscription indexes from the papers that serve only comparison; imported when asked for."""

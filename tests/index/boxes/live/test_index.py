@@ -178,7 +178,7 @@ def test_runs_grow_so_that_there_are_few_of_them():
         for _ in range(60):
             index.insert_many(*random_boxes(rng, 8))
             index.settle()
-        assert index.counters()["pile"] <= 7
+        assert index.counters()["memtable"] <= 7
         assert 2 <= index.counters()["runs"] <= 9
         assert index.counters()["rebuilds"] == 60
 
@@ -231,17 +231,17 @@ def test_a_reader_of_an_old_state_is_not_disturbed():
     rng = np.random.default_rng(6)
     low, high, weight = random_boxes(rng, 300)
     with live_index(low, high, weight, bound=0) as index:
-        state = index._state
+        state = index._snapshot
         index.delete_many(np.arange(150))
         index.insert_many(*random_boxes(rng, 50))
         index.settle()
-        old, index._state = index._state, state
+        old, index._snapshot = index._snapshot, state
         scan = box_index("scan", low, high, weight)
         assert index.top([2, 2, 2], 300)[0].tolist() == scan.top([2, 2, 2], 300)[0].tolist()
-        index._state = old
+        index._snapshot = old
 
 
-def test_ranges_and_probabilities_reach_the_pile():
+def test_ranges_and_probabilities_reach_the_memtable():
     low, high, weight = np.zeros((1, 2)), np.ones((1, 2)), np.ones((1, 2))
     with live_index(low, high, weight) as index:
         index.insert([4, 4], [8, 8], [2, 2])
@@ -269,7 +269,7 @@ def test_a_failed_rebuild_is_told_and_loses_nothing(monkeypatch):
         index.delete(0)
         index.settle()
         assert index.counters()["rebuilds"] == 1
-        assert index.counters()["pile"] == 0
+        assert index.counters()["memtable"] == 0
 
 
 class Full(dict[int, int]):
@@ -284,19 +284,19 @@ def test_a_rebuild_that_fails_while_it_swaps_changes_nothing():
     low, high, weight = random_boxes(rng, 30)
     with live_index(low, high, weight, bound=10**6) as index:
         index.insert_many(low, high, weight)
-        state, places = index._state, index._young
-        index._young = Full(places)
+        state, places = index._snapshot, index._row_of
+        index._row_of = Full(places)
         index.rebuild()
         index.settle()
-        assert index._state is state
-        assert index.counters() == {"runs": 1, "pile": 30, "rebuilds": 0}
-        index._young = places
+        assert index._snapshot is state
+        assert index.counters() == {"runs": 1, "memtable": 30, "rebuilds": 0}
+        index._row_of = places
         with pytest.raises(TidingsError, match=r"the last rebuild failed .*no room"):
             index.delete(35)
         index.delete(35)
         index.rebuild()
         index.settle()
-        assert index.counters() == {"runs": 1, "pile": 0, "rebuilds": 1}
+        assert index.counters() == {"runs": 1, "memtable": 0, "rebuilds": 1}
         assert len(index) == 59
 
 
@@ -308,9 +308,12 @@ def test_wrong_changes_are_refused_and_change_nothing():
     for wrong, message in (
         (lambda: index.delete_many([1, 77]), "there is no subscription 77"),
         (lambda: index.rescore_many([1, 1], weight[:2]), "an id is given twice"),
-        (lambda: index.replace_many([1], low[:2], high[:2], weight[:2]), "not of one length"),
-        (lambda: index.insert([0], [1], [1]), "3 attributes, relaxed, are wanted, not 1"),
-        (lambda: index.insert_many(low, high, weight[:, 0]), "wanted, not 3, exact"),
+        (
+            lambda: index.replace_many([1], low[:2], high[:2], weight[:2]),
+            "1 ids do not fit",
+        ),
+        (lambda: index.insert([0], [1], [1]), "expected 3 attributes, relaxed, not 1"),
+        (lambda: index.insert_many(low, high, weight[:, 0]), "relaxed, not 3, exact"),
         (lambda: index.insert([2, 2, 2], [1, 1, 1], [1, 1, 1]), "low 2.0 is above high 1.0"),
         (lambda: index.rescore(1, [-1, 0, 0]), "is not a finite number >= 0"),
     ):
@@ -327,7 +330,7 @@ def test_wrong_options_are_refused():
     low, high, weight = random_boxes(np.random.default_rng(9), 4)
     with pytest.raises(TidingsError, match="bound = -1 is below 0"):
         live_index(low, high, weight, bound=-1)
-    with pytest.raises(TidingsError, match="over is 'auto', 'blocks' or 'sparse', not 'tree'"):
+    with pytest.raises(TidingsError, match="unknown over 'tree'; expected one of: auto"):
         live_index(low, high, weight, over="tree")
     with pytest.raises(TidingsError, match="live aggregates by sum and max"):
         live_index(low, high, weight, aggregate=np.sum)
@@ -338,8 +341,8 @@ def test_it_says_what_it_is_made_of():
     index = live_index(low, high, weight)
     index.insert_many(low, high, weight)
     assert index.describe() == (
-        "live: 20 subscriptions over 3 attributes, relaxed; runs of 10, pile 10, "
-        "no rebuild is under way, 0 were done."
+        "live: 20 subscriptions over 3 attributes, relaxed; runs of 10, memtable 10, "
+        "no rebuild is under way, 0 done."
     )
 
 
@@ -348,5 +351,5 @@ def test_a_writer_that_outruns_the_rebuild_waits_for_it():
     index = live_index(*random_boxes(rng, 10), bound=5)
     for _ in range(20):
         index.insert_many(*random_boxes(rng, 30))
-        assert index.counters()["pile"] <= live.BACKLOG * 5
+        assert index.counters()["memtable"] <= live.BACKLOG * 5
     assert len(index) == 610

@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tidings.errors import TidingsError
 from tidings.index.intervals import interval_index
-from tidings.index.intervals.live.index import Live
-from tidings.index.intervals.live.reader import State, top_of
+from tidings.index.intervals.live.index import LiveIntervals
+from tidings.index.intervals.live.snapshot import IntervalSnapshot
 from tidings.index.intervals.protocol import rank_intervals
 
 JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
@@ -61,21 +61,21 @@ def agrees(index, there, k=20):
 @contextmanager
 def held(index):
     """A rebuild that has frozen its state and is not done before the block ends."""
-    go, build = Event(), index._built
+    go, build = Event(), index._build
 
     def wait(*arguments):
         go.wait()
         return build(*arguments)
 
-    index._built = wait
-    with index._rebuild.lock:
-        index._begin()
+    index._build = wait
+    with index._merge.lock:
+        index._start_merge()
     try:
         yield
     finally:
         go.set()
         index.settle()
-        index._built = build
+        index._build = build
 
 
 class Changes(RuleBasedStateMachine):
@@ -198,7 +198,7 @@ def test_from_nothing_to_nothing():
     index.settle()
     index.rebuild()
     index.settle()
-    assert len(index._state.main) == 0
+    assert len(index._snapshot.base) == 0
     assert index.insert(0.0, 9.0, 1.0) == 300
     assert index.top(3.0, 5).tolist() == [300]
 
@@ -299,11 +299,11 @@ def test_ids_with_gaps_are_found():
 def test_at_most_one_rebuild_is_under_way():
     index = live(some(10, 4), bound=0)
     with held(index):
-        thread = index._rebuild._thread
+        thread = index._merge._thread
         for each in range(5):
             index.insert(0.0, 9.0, float(each))
         index.rebuild()
-        assert index._rebuild._thread is thread
+        assert index._merge._thread is thread
         assert "a rebuild is under way" in index.describe()
     assert index.counters()["rebuilds"] == 1
     assert "no rebuild is under way, 1 done" in index.describe()
@@ -311,7 +311,7 @@ def test_at_most_one_rebuild_is_under_way():
 
 def test_memory_of_the_old_run_goes_back():
     index = live(some(500, 5), bound=10**6)
-    old = weakref.ref(index._state.main)
+    old = weakref.ref(index._snapshot.base)
     reader = index.iterate(3.0)
     next(reader)
     index.delete_many(range(400))
@@ -331,7 +331,7 @@ def test_a_writer_that_outruns_the_rebuild_waits_for_it(monkeypatch):
     with held(index):
         for each in range(161 - index._changes):
             index.insert(0.0, 9.0, float(each % 4))
-        assert index._changes > index._most == 160
+        assert index._changes > index._most_changes == 160
         waiting = Thread(target=index.insert, args=(0.0, 9.0, 9.0))
         waiting.start()
         waiting.join(0.05)
@@ -361,7 +361,7 @@ def test_a_rebuild_that_fails_is_told_to_the_next_writer(monkeypatch):
     def fail(*_):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(index, "_built", fail)
+    monkeypatch.setattr(index, "_build", fail)
     index.rebuild()
     index.settle()
     agrees(index, there)
@@ -378,7 +378,7 @@ def test_a_rebuild_that_fails_is_told_to_the_next_writer(monkeypatch):
 def test_closed_it_answers_but_takes_no_changes():
     with live([(0.0, 9.0, 1.0)]) as index:
         index.rebuild()
-    assert not index._rebuild.running
+    assert not index._merge.running
     assert index.top(1.0, 1).tolist() == [0]
     with pytest.raises(TidingsError, match="closed"):
         index.insert(0.0, 1.0, 1.0)
@@ -394,7 +394,7 @@ def test_what_is_wrong_is_refused():
         index.rescore_many([0], [-1.0])
     with pytest.raises(TidingsError, match="given twice"):
         index.rescore_many([0, 0], [1.0, 2.0])
-    with pytest.raises(TidingsError, match="are not as many"):
+    with pytest.raises(TidingsError, match="2 ids do not fit 1 changes"):
         index.rescore_many([0, 1], [1.0])
     with pytest.raises(TidingsError, match="there is no interval -1"):
         index.rescore(-1, 1.0)
@@ -429,7 +429,7 @@ class Written:
         ids = self.rng.permutation(sorted(after))[:5].tolist()
         if kind == 0 or len(ids) < 5:
             row = (float(self.rng.integers(0, 5)), 6.0, score)
-            after[self.index._given] = row
+            after[self.index._next_id] = row
             return lambda: self.index.insert(*row)
         if kind == 1:
             del after[ids[0]]
@@ -442,14 +442,14 @@ class Written:
         return lambda: self.index.rescore(ids[0], score)
 
 
-class Watched(Live):
+class Watched(LiveIntervals):
     """A live index that keeps every state it publishes."""
 
-    published: list[State]
+    published: list[IntervalSnapshot]
 
     def __setattr__(self, name, value):
         super().__setattr__(name, value)
-        if name == "_state":
+        if name == "_snapshot":
             self.__dict__.setdefault("published", []).append(value)
 
 
@@ -463,7 +463,7 @@ def test_every_state_is_that_before_a_change_or_after_it(bound):
         before = written.there
         written.run(1)
         for state in list(index.published):
-            found = top_of(state, 4.0, 50)[0].tolist()
+            found = state.top(4.0, 50)[0].tolist()
             assert found in (best(before, 4.0, 50), best(written.there, 4.0, 50))
     index.close()
 
@@ -474,7 +474,7 @@ def test_a_rescored_interval_is_in_every_state():
     for each in range(300):
         index.rescore(0, float(each % 3))
     assert len(index.published) == 301
-    assert all(top_of(state, 4.0, 5)[0].tolist() == [0] for state in index.published)
+    assert all(state.top(4.0, 5)[0].tolist() == [0] for state in index.published)
 
 
 class Reader:

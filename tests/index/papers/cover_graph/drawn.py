@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tidings.errors import InvalidCondition
-from tidings.index.papers.cover_graph import Node, PreferentialGraph
+from tidings.index.papers.cover_graph import CoverNode, PreferentialGraph
 from tidings.model.conditions.predicate import Condition, Predicate, predicate
 from tidings.model.records import STATES, Subscription, Weighted
 
@@ -88,9 +88,9 @@ def take(
         graph.add(step)
 
 
-def ancestors(node: Node) -> set[Node]:
+def ancestors(node: CoverNode) -> set[CoverNode]:
     """Give all nodes above one, by its edges."""
-    found: set[Node] = set()
+    found: set[CoverNode] = set()
     grown = {*node.parents}
     while grown:
         found |= grown

@@ -106,7 +106,7 @@ def test_a_status_bit_follows_what_comes_and_goes() -> None:
 def test_a_subscriber_with_a_long_chain_knows_only_the_next_of_it() -> None:
     chain = [Subscription(f"s{n:02d}", "ann", f"x > {n}", prefrank=n / 100) for n in range(60)]
     graph = PreferentialGraph(chain[::2] + chain[1::2])
-    entries = [graph._places[each.id].entries["ann"] for each in chain]
+    entries = [graph._node_of[each.id].entries["ann"] for each in chain]
     assert [entry.children for entry in entries] == [[each] for each in entries[1:]] + [[]]
     assert graph.ranks(event(x=41)) == {"ann": 0.4}
     for each in chain[1:-1]:

@@ -5,10 +5,10 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.index.papers.cover_graph.definition import Names, edges_by_scan, nodes_by_scan
 from tests.index.papers.cover_graph.drawn import ancestors, conditions, histories, replayed, take
 
-from tidings.index.papers.cover_graph import Node, Poset, PreferentialGraph
-from tidings.index.papers.cover_graph.scan import Names, edges_by_scan, nodes_by_scan
+from tidings.index.papers.cover_graph import CoverNode, CoverPoset, PreferentialGraph
 from tidings.model.conditions.implication import covers
 from tidings.model.conditions.parser import parse
 from tidings.model.conditions.predicate import Condition
@@ -17,11 +17,11 @@ from tidings.model.records import Subscription
 Edges = set[tuple[Names, Names]]
 
 
-def names(node: Node) -> Names:
+def names(node: CoverNode) -> Names:
     return frozenset(name for entry in node.entries.values() for name in entry.prefranks)
 
 
-def edges(poset: Poset) -> Edges:
+def edges(poset: CoverPoset) -> Edges:
     down = [(node, child) for node in poset for child in node.children]
     up = [(parent, node) for node in poset for parent in node.parents]
     assert sorted(map(id_pair, down)) == sorted(map(id_pair, up)), "both ends know of an edge"
@@ -29,7 +29,7 @@ def edges(poset: Poset) -> Edges:
     return {(names(wide), names(narrow)) for wide, narrow in down}
 
 
-def id_pair(pair: tuple[Node, Node]) -> tuple[int, int]:
+def id_pair(pair: tuple[CoverNode, CoverNode]) -> tuple[int, int]:
     return id(pair[0]), id(pair[1])
 
 
@@ -58,16 +58,22 @@ def test_nothing_is_kept_of_what_left(steps: list[Subscription | str]) -> None:
     graph, there = replayed(steps)
     for name in sorted(there):
         graph.remove(name)
-    rows = graph.poset._rows
-    left = [graph._places, graph._owned, graph._subscriptions, rows._rows, rows._regions]
-    left += [rows._present, rows._doors, rows._crowd, graph.poset._nodes, graph.poset.roots]
+    rows = graph.poset._conjunctions
+    left = [
+        graph._node_of,
+        graph._entries_of,
+        graph._subscriptions,
+        rows._conjunctions,
+        rows._regions,
+    ]
+    left += [rows._asked, rows._posted, rows._uses, graph.poset._nodes, graph.poset.roots]
     assert not any(left)
 
 
 @given(conditions(), conditions())
 def test_conditions_share_a_node_if_they_cover_each_other(one: Condition, other: Condition) -> None:
     """And a graph of two has an edge exactly where one covers the other."""
-    poset = Poset()
+    poset = CoverPoset()
     first, second = (poset.add(each.conjunctions).node for each in (one, other))
     there, back = (
         covers(one.conjunctions, other.conjunctions),
@@ -86,7 +92,7 @@ CHAIN = ["x > 1", "x > 2", "x > 3 and y = 1", "x > 3 and y = 1 and z = 'a'"]
 def test_a_node_that_comes_between_two_parts_them_and_joins_them_when_it_leaves(
     order: tuple[int, ...],
 ) -> None:
-    poset = Poset()
+    poset = CoverPoset()
     nodes = {each: poset.add(parse(CHAIN[each]).conjunctions).node for each in order}
     for wide, narrow in zip(range(3), range(1, 4), strict=True):
         assert nodes[wide].children == [nodes[narrow]]
@@ -100,7 +106,7 @@ def test_a_node_that_comes_between_two_parts_them_and_joins_them_when_it_leaves(
 
 
 def test_a_removal_joins_only_what_nothing_else_joins() -> None:
-    poset = Poset()
+    poset = CoverPoset()
     top, left, right, low = (
         poset.add(parse(text).conjunctions).node
         for text in ("x > 1", "x > 1 and y = 1", "x > 1 and z = 1", "x > 1 and y = 1 and z = 1")
@@ -124,10 +130,10 @@ def test_a_removal_joins_only_what_nothing_else_joins() -> None:
     ],
 )
 def test_different_writings_of_one_condition_share_a_node(texts: tuple[str, ...]) -> None:
-    poset = Poset()
+    poset = CoverPoset()
     placed = [poset.add(parse(text).conjunctions) for text in texts]
     assert len({each.node for each in placed}) == len(poset) == 1
-    assert [each.new for each in placed] == [True] + [False] * (len(texts) - 1)
+    assert [each.is_new for each in placed] == [True] + [False] * (len(texts) - 1)
 
 
 @given(st.lists(conditions(), min_size=1, max_size=12), st.randoms(use_true_random=False))
@@ -136,7 +142,7 @@ def test_the_order_of_additions_does_not_matter(drawn: list[Condition], chance: 
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
     sizes = []
     for order in (drawn, shuffled):
-        poset = Poset()
+        poset = CoverPoset()
         for each in order:
             poset.add(each.conjunctions)
         sizes.append((len(poset), len(poset.roots), sum(len(node.children) for node in poset)))

@@ -1,79 +1,84 @@
-"""The k best of scored ids, best score first, ties by smaller id: a heap with the worst on top."""
+"""Top-k heaps of scored ids, one row per event: best score first, ties by smaller id.
+
+Each row is a binary heap with the worst of its k entries at position 0, so that one comparison
+tells whether a candidate can enter.
+"""
+
+from typing import NamedTuple
 
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.jit import inner, kernel
 
-Best = tuple[Float64s, Int64s, int]
-"""Rows of k scores and of k ids, and the row that is meant: a view of it would cost more."""
-Found = tuple[Float64s, Int64s, Int64s]
-"""A heap of scores and ids for each event, a row each, and how many it has."""
+
+class TopkHeaps(NamedTuple):
+    """A row of k scores and k ids per event, and the number of entries in each row."""
+
+    scores: Float64s
+    ids: Int64s
+    sizes: Int64s
 
 
 @inner
-def best_worse(best: Best, one: int, other: int) -> bool:
-    """Say whether the member at `one` is worse than that at `other`."""
-    scores, ids, row = best
+def is_worse(heaps: TopkHeaps, row: int, one: int, other: int) -> bool:
+    """Return whether the entry at position `one` is worse than that at `other`."""
+    scores, ids = heaps.scores, heaps.ids
     if scores[row, one] != scores[row, other]:
         return scores[row, one] < scores[row, other]
     return ids[row, one] > ids[row, other]
 
 
 @inner
-def best_swap(best: Best, one: int, other: int) -> None:
-    """Exchange two members."""
-    scores, ids, row = best
+def swap(heaps: TopkHeaps, row: int, one: int, other: int) -> None:
+    """Exchange two entries."""
+    scores, ids = heaps.scores, heaps.ids
     scores[row, one], scores[row, other] = scores[row, other], scores[row, one]
     ids[row, one], ids[row, other] = ids[row, other], ids[row, one]
 
 
 @inner
-def best_sink(best: Best, size: int) -> None:
-    """Restore the order after the member on top has changed."""
-    at, child = 0, 1
+def sink(heaps: TopkHeaps, row: int, size: int) -> None:
+    """Restore the heap after the entry at position 0 has changed."""
+    place, child = 0, 1
     while child < size:
-        if child + 1 < size and best_worse(best, child + 1, child):
+        if child + 1 < size and is_worse(heaps, row, child + 1, child):
             child += 1
-        if not best_worse(best, child, at):
+        if not is_worse(heaps, row, child, place):
             break
-        best_swap(best, at, child)
-        at, child = child, 2 * child + 1
+        swap(heaps, row, place, child)
+        place, child = child, 2 * child + 1
 
 
 @inner
-def best_offer(best: Best, size: int, score: float, id: int) -> int:
-    """Keep a scored id if it is among the k best so far; give the new size."""
-    scores, ids, row = best
+def topk_offer(heaps: TopkHeaps, row: int, score: float, id: int) -> None:
+    """Keep a scored id if it is among the k best so far."""
+    scores, ids = heaps.scores, heaps.ids
+    size = heaps.sizes[row]
     if size == scores.shape[1]:
         if size > 0 and (score > scores[row, 0] or (score == scores[row, 0] and id < ids[row, 0])):
             scores[row, 0], ids[row, 0] = score, id
-            best_sink(best, size)
-        return size
+            sink(heaps, row, size)
+        return
     scores[row, size], ids[row, size] = score, id
-    at = size
-    while at > 0 and best_worse(best, at, (at - 1) >> 1):
-        best_swap(best, at, (at - 1) >> 1)
-        at = (at - 1) >> 1
-    return size + 1
+    place = size
+    while place > 0 and is_worse(heaps, row, place, (place - 1) >> 1):
+        swap(heaps, row, place, (place - 1) >> 1)
+        place = (place - 1) >> 1
+    heaps.sizes[row] = size + 1
 
 
 @inner
-def best_pop(best: Best, size: int) -> int:
-    """Move the member on top, the worst, behind the others; give the new size."""
-    best_swap(best, 0, size - 1)
-    best_sink(best, size - 1)
-    return size - 1
-
-
-@inner
-def best_sort(best: Best, size: int) -> None:
-    """Put the members in order, best first, in place."""
-    for last in range(size - 1, 0, -1):
-        best_swap(best, 0, last)
-        best_sink(best, last)
+def topk_pop(heaps: TopkHeaps, row: int) -> None:
+    """Remove the worst entry; it is moved behind the others."""
+    size = heaps.sizes[row] - 1
+    swap(heaps, row, 0, size)
+    sink(heaps, row, size)
+    heaps.sizes[row] = size
 
 
 @kernel
-def sort_found(found: Found) -> None:
-    """Put the heaps of all events in order."""
-    for row in range(len(found[2])):
-        best_sort((found[0], found[1], row), found[2][row])
+def topk_sort(heaps: TopkHeaps) -> None:
+    """Sort the entries of every row, best first, in place."""
+    for row in range(len(heaps.sizes)):
+        for last in range(heaps.sizes[row] - 1, 0, -1):
+            swap(heaps, row, 0, last)
+            sink(heaps, row, last)

@@ -1,1 +1,1 @@
-"""A box index that takes changes while it answers queries."""
+"""A box index that takes changes while it answers events."""

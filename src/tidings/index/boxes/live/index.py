@@ -1,54 +1,70 @@
-"""Ours: boxes that change while they are served; rebuilds happen in the background."""
+"""A live box index: it changes while it answers, and merges its memtable in the background."""
 
-from functools import partial
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 
 from tidings.compiled.array_types import Int64s
 from tidings.errors import TidingsError, shown
 from tidings.index import arguments
-from tidings.index.background import Rebuild
+from tidings.index.background import BackgroundMerge, first_to_merge
 from tidings.index.boxes.aggregate import named_aggregate
+from tidings.index.boxes.auto import suits_lists
 from tidings.index.boxes.exact_blocks import ExactBlocks
-from tidings.index.boxes.live.runs import (
-    NEVER,
-    Entries,
-    Make,
-    Run,
-    State,
-    behind,
-    empty_pile,
-    how_of,
-    in_pile,
+from tidings.index.boxes.live.snapshot import (
+    BoxRun,
+    BoxSnapshot,
+    IdentifiedBoxes,
+    MakeIndex,
+    build_run,
+    empty_memtable,
     merge,
-    put,
-    run_of,
+    scoring_of,
 )
-from tidings.index.boxes.protocol import Answer, Answers, Boxes, boxes_of, event_of, events_of
-from tidings.index.boxes.relaxed_blocks import MOST, RelaxedBlocks
-from tidings.index.boxes.search_base import Fast, empty_found, one_answer, sorted_found
-from tidings.index.boxes.sparse import Sparse
+from tidings.index.boxes.protocol import (
+    BoxAnswer,
+    BoxAnswers,
+    Boxes,
+    boxes_of,
+    event_of,
+    events_of,
+)
+from tidings.index.boxes.relaxed_blocks import RelaxedBlocks
+from tidings.index.boxes.search_base import (
+    CompiledBoxIndex,
+    empty_heaps,
+    single_answer,
+    sorted_answers,
+)
+from tidings.index.boxes.sparse import SparseBoxes
 
 LEAST: Final = 1024
-"""Fewer boxes than this in the pile are never a reason to build."""
+"""The default bound: fewer boxes than this in the memtable never start a merge."""
 BACKLOG: Final = 8
-"""A writer that finds so many times the bound in the pile waits until they are built in."""
+"""A writer waits for the merge once the memtable has this many times the bound."""
 DEAD: Final = 4
-"""A run of which one in so many is dead is built anew."""
-FILL: Final = 1 / 16
-"""Below this share of constrained attributes, runs are lists, as `auto` has it."""
+"""Once one box in 4 is dead, all runs are merged."""
 
 
-class Live:
-    """Boxes that come and go while readers on other threads are answered.
+class Located(NamedTuple):
+    """Some of the ids of a change, in one part of the index."""
 
-    What there was at the last rebuild is a run, an index whose dead are stamped; what came since
-    lies in a pile that is looked through. Once the pile has more than `bound` boxes, a thread
-    builds a run of it and of all runs that are no larger than twice what they are joined with, so
-    that there are O(log n) runs. A writer that outruns it waits, so that the pile stays short.
-    Readers work on the state that they took, are never blocked, and
-    see either all of a change or nothing of it. `over` is `blocks`, `sparse` or `auto`.
+    run: BoxRun | None
+    """None for the memtable."""
+    chosen: Int64s
+    """Which of the ids."""
+    positions: Int64s
+    """Their rows in the memtable, or their positions in the order of the run's ids."""
+
+
+class LiveBoxes:
+    """Boxes that change while readers on other threads are answered.
+
+    Older boxes are in runs, immutable indexes with death stamps; newer ones in a memtable, which
+    is searched linearly. Once the memtable has more than `bound` boxes, a background thread merges
+    it with all runs of up to twice the size (`first_to_merge`), so that there are O(log n) runs. A
+    writer that outruns the merge waits, which keeps the memtable short. Readers hold a snapshot,
+    never wait, and see all of a change or nothing of it. `over` is `blocks`, `sparse` or `auto`.
     """
 
     name: ClassVar[str] = "live"
@@ -57,15 +73,14 @@ class Live:
         self, boxes: Boxes, aggregate: Any = "sum", over: str = "auto", bound: int = LEAST
     ) -> None:
         arguments.count("bound", bound)
-        self._how = how_of(boxes, named_aggregate(aggregate, self.name))
-        self._make = maker(boxes, aggregate, over)
+        self._scoring = scoring_of(boxes, named_aggregate(aggregate, self.name))
+        self._make = index_maker(boxes, aggregate, over)
         self._bound, self._matching, self.attributes = bound, boxes.matching, boxes.attributes
-        self._rebuild = Rebuild()
-        ids = np.arange(len(boxes))
-        run = run_of(self._make, Entries(boxes, ids), np.full(len(ids), NEVER, np.int32))
-        self._state = State((run,), *empty_pile(boxes.attributes, 0), 0, 0)
-        self._given = self._count = len(boxes)
-        self._young: dict[int, int] = {}
+        self._merge = BackgroundMerge()
+        run = build_run(self._make, IdentifiedBoxes(boxes, np.arange(len(boxes))))
+        self._snapshot = BoxSnapshot((run,), *empty_memtable(boxes.attributes, 0), 0, 0)
+        self._next_id = self._count = len(boxes)
+        self._row_of: dict[int, int] = {}
         self._dead = 0
 
     def __len__(self) -> int:
@@ -79,50 +94,51 @@ class Live:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all arrays of the present state."""
-        return self._state.nbytes
+        """The bytes of all arrays of the current snapshot."""
+        return self._snapshot.nbytes
 
-    def top(self, row: Any, k: int) -> Answer:
-        """Give the k best: a batch of one."""
-        most = min(arguments.count("k", k), self._given)
-        return one_answer(self.top_many(event_of(self.attributes, row), most))
+    def top(self, row: Any, k: int) -> BoxAnswer:
+        """Return the k best for one event."""
+        most = min(arguments.count("k", k), self._next_id)
+        return single_answer(self.top_many(event_of(self.attributes, row), most))
 
-    def top_many(self, rows: Any, k: int) -> Answers:
-        """Answer all events from one state."""
-        state, events = self._state, events_of(self.attributes, rows)
-        found = empty_found(len(events), arguments.width(k, len(events)))
-        state.search(events, self._how, found)
-        return sorted_found(found)
+    def top_many(self, rows: Any, k: int) -> BoxAnswers:
+        """Answer all events from one snapshot."""
+        snapshot, events = self._snapshot, events_of(self.attributes, rows)
+        best = empty_heaps(len(events), arguments.result_width(k, len(events)))
+        snapshot.search(events, self._scoring, best)
+        return sorted_answers(best)
 
     def counters(self) -> dict[str, int]:
-        """Give what a question looks at, and how many rebuilds there were."""
-        state = self._state
-        return {"runs": len(state.runs), "pile": state.size, "rebuilds": self._rebuild.count}
+        """Return the number of runs, the size of the memtable, and the number of rebuilds."""
+        snapshot = self._snapshot
+        sizes = {"runs": len(snapshot.runs), "memtable": snapshot.size}
+        return {**sizes, "rebuilds": self._merge.completed}
 
     def describe(self) -> str:
-        """Tell what the present state is made of."""
-        state, running = self._state, "a" if self._rebuild.running else "no"
-        runs = ", ".join(f"{len(run):,}" for run in state.runs)
+        """Return the sizes of the runs and the memtable, and whether a rebuild is running."""
+        snapshot, running = self._snapshot, "a" if self._merge.running else "no"
+        runs = ", ".join(f"{len(run):,}" for run in snapshot.runs)
         return (
             f"live: {self._count:,} subscriptions over {self.attributes} attributes, "
-            f"{self._matching}; runs of {runs}, pile {state.size:,}, "
-            f"{running} rebuild is under way, {self._rebuild.count} were done."
+            f"{self._matching}; runs of {runs}, memtable {snapshot.size:,}, "
+            f"{running} rebuild is under way, {self._merge.completed} done."
         )
 
     def insert(self, low: Any, high: Any, worth: Any) -> int:
-        """Insert a box; give its id."""
+        """Insert a box and return its id."""
         return int(self.insert_many([low], [high], [worth])[0])
 
     def insert_many(self, low: Any, high: Any, worth: Any) -> Int64s:
-        """Insert boxes, seen all at once; give their ids. All are refused if one is wrong."""
+        """Insert boxes in one change and return their ids; all are refused if one is wrong."""
         boxes = self._checked(low, high, worth)
-        with self._rebuild.lock:
-            self._rebuild.writable()
-            ids = np.arange(self._given, self._given + len(boxes))
-            self._put(Entries(boxes, ids))
-            self._given, self._count = self._given + len(ids), self._count + len(ids)
-            self._tend()
-        self._await_rebuild()
+        with self._merge.lock:
+            self._merge.check_writable()
+            ids = np.arange(self._next_id, self._next_id + len(boxes))
+            self._append(IdentifiedBoxes(boxes, ids))
+            self._next_id, self._count = self._next_id + len(ids), self._count + len(ids)
+            self._start_if_due()
+        self._wait_if_ahead()
         return ids
 
     def delete(self, id: int) -> None:
@@ -130,184 +146,166 @@ class Live:
         self.delete_many([id])
 
     def delete_many(self, ids: Any) -> None:
-        """Delete boxes by id, seen all at once; none is deleted if one is not there."""
-        wanted = distinct(ids)
-        with self._rebuild.lock:
-            self._rebuild.writable()
-            self._kill(self._find(wanted))
-            self._state = self._state._replace(version=self._state.version + 1)
-            for id in wanted.tolist():
-                self._young.pop(id, None)
-            self._count -= len(wanted)
-            self._tend()
+        """Delete boxes by id in one change; none is deleted if one does not exist."""
+        targets = arguments.distinct_ids("subscription", ids)
+        with self._merge.lock:
+            self._merge.check_writable()
+            self._kill(self._locate(targets))
+            self._snapshot = self._snapshot._replace(version=self._snapshot.version + 1)
+            for id in targets.tolist():
+                self._row_of.pop(id, None)
+            self._count -= len(targets)
+            self._start_if_due()
 
     def replace(self, id: int, low: Any, high: Any, worth: Any) -> None:
-        """Give a box other bounds and another score or other weights."""
+        """Change the bounds and the score or weights of a box."""
         self.replace_many([id], [low], [high], [worth])
 
     def replace_many(self, ids: Any, low: Any, high: Any, worth: Any) -> None:
-        """Give boxes other bounds and worths, seen all at once; none, if an id is not there."""
-        wanted, boxes = distinct(ids), self._checked(low, high, worth)
-        if len(wanted) != len(boxes):
-            raise TidingsError(f"{len(wanted)} ids and {len(boxes)} boxes are not of one length")
-        with self._rebuild.lock:
-            self._rebuild.writable()
-            self._kill(self._find(wanted))
-            self._put(Entries(boxes, wanted))
-            self._tend()
-        self._await_rebuild()
+        """Change the bounds and worths of boxes in one change; none if an id does not exist."""
+        targets = arguments.distinct_ids("subscription", ids)
+        boxes = self._checked(low, high, worth)
+        if len(targets) != len(boxes):
+            raise TidingsError(f"{len(targets)} ids do not fit {len(boxes)} boxes")
+        with self._merge.lock:
+            self._merge.check_writable()
+            self._kill(self._locate(targets))
+            self._append(IdentifiedBoxes(boxes, targets))
+            self._start_if_due()
+        self._wait_if_ahead()
 
     def rescore(self, id: int, worth: Any) -> None:
-        """Give a box another score, or other weights."""
+        """Change the score or the weights of a box."""
         self.rescore_many([id], [worth])
 
     def rescore_many(self, ids: Any, worth: Any) -> None:
-        """Give boxes other scores or weights, seen all at once; none, if an id is not there."""
-        wanted = distinct(ids)
-        with self._rebuild.lock:
-            self._rebuild.writable()
-            found = self._find(wanted)
-            low, high = self._bounds(found, len(wanted))
+        """Change the scores or weights of boxes in one change; none if an id does not exist."""
+        targets = arguments.distinct_ids("subscription", ids)
+        with self._merge.lock:
+            self._merge.check_writable()
+            located = self._locate(targets)
+            shape = len(targets), self.attributes
+            low, high = np.empty(shape), np.empty(shape)
+            for part in located:
+                boxes = self._boxes_of(part)
+                low[part.chosen], high[part.chosen] = boxes.low, boxes.high
             boxes = self._checked(low, high, worth)
-            self._kill(found)
-            self._put(Entries(boxes, wanted))
-            self._tend()
-        self._await_rebuild()
+            self._kill(located)
+            self._append(IdentifiedBoxes(boxes, targets))
+            self._start_if_due()
+        self._wait_if_ahead()
 
     def rebuild(self) -> None:
-        """Begin to build one run of everything in the background, unless one is under way."""
-        with self._rebuild.lock:
-            self._rebuild.writable()
-            self._begin(everything=True)
+        """Start merging everything into one run in the background, unless a merge is running."""
+        with self._merge.lock:
+            self._merge.check_writable()
+            self._start_merge(everything=True)
 
     def settle(self) -> None:
-        """Wait until no rebuild is under way."""
-        self._rebuild.settle()
+        """Wait until no rebuild is running."""
+        self._merge.wait()
 
     def close(self) -> None:
-        """Wait for a rebuild under way and take no more changes; queries are still answered."""
-        self._rebuild.close()
+        """Wait for a running rebuild and refuse further changes; events are still answered."""
+        self._merge.close()
 
     def _checked(self, low: Any, high: Any, worth: Any) -> Boxes:
         boxes = boxes_of(low, high, worth)
         if boxes.attributes != self.attributes or boxes.matching != self._matching:
             raise TidingsError(
-                f"{self.attributes} attributes, {self._matching}, are wanted, not "
+                f"expected {self.attributes} attributes, {self._matching}, not "
                 f"{boxes.attributes}, {boxes.matching}"
             )
         return boxes
 
-    def _find(self, ids: Int64s) -> list[tuple[Run | None, Int64s, Int64s]]:
-        """Give for the pile and for each run which of the ids live there, and where."""
-        at = np.fromiter((self._young.get(id, -1) for id in ids.tolist()), np.int64, len(ids))
-        places: list[tuple[Run | None, Int64s]] = [(None, at)]
-        places += [(run, run.find(ids)) for run in self._state.runs]
-        missing = np.logical_and.reduce([at < 0 for _, at in places])
+    def _locate(self, ids: Int64s) -> list[Located]:
+        """Return where the ids are; refuse ids that do not exist."""
+        rows = np.fromiter((self._row_of.get(id, -1) for id in ids.tolist()), np.int64, len(ids))
+        parts: list[tuple[BoxRun | None, Int64s]] = [(None, rows)]
+        parts += [(run, run.find(ids)) for run in self._snapshot.runs]
+        missing = np.logical_and.reduce([positions < 0 for _, positions in parts])
         if missing.any():
             raise TidingsError(f"there is no subscription {ids[np.argmax(missing)]}")
-        return [(run, np.flatnonzero(at >= 0), at[at >= 0]) for run, at in places]
+        return [
+            Located(run, np.flatnonzero(positions >= 0), positions[positions >= 0])
+            for run, positions in parts
+        ]
 
-    def _bounds(
-        self, found: list[tuple[Run | None, Int64s, Int64s]], count: int
-    ) -> tuple[Any, Any]:
-        low, high = np.empty((count, self.attributes)), np.empty((count, self.attributes))
-        for run, which, at in found:
-            boxes = self._held(run, at)
-            low[which], high[which] = boxes.low, boxes.high
-        return low, high
+    def _boxes_of(self, part: Located) -> Boxes:
+        if part.run is None:
+            return self._snapshot.memtable_boxes(part.positions, self._scoring)
+        return part.run.index.boxes_at(part.run.places[part.positions])
 
-    def _held(self, run: Run | None, at: Int64s) -> Boxes:
-        if run is None:
-            return in_pile(self._state.pile, at, self._how)
-        return run.index.held(run.places[at])
-
-    def _kill(self, found: list[tuple[Run | None, Int64s, Int64s]]) -> None:
+    def _kill(self, located: list[Located]) -> None:
         """Stamp boxes as dead from the next version on."""
-        for run, _, at in found:
+        version = self._snapshot.version + 1
+        for run, _, positions in located:
             if run is None:
-                self._state.died[at] = self._state.version + 1
+                self._snapshot.died[positions] = version
             else:
-                run.died[run.places[at]] = self._state.version + 1
-                self._dead += len(at)
+                run.died[run.places[positions]] = version
+                self._dead += len(positions)
 
-    def _put(self, new: Entries) -> None:
-        """Put boxes into the pile and publish them, with all that was stamped before."""
-        size = self._state.size
-        self._state = put(self._state, new, self._how)
-        self._young.update(zip(new.ids.tolist(), range(size, self._state.size), strict=True))
+    def _append(self, new: IdentifiedBoxes) -> None:
+        """Append boxes to the memtable and publish them, with all stamps written before."""
+        first = self._snapshot.size
+        self._snapshot = self._snapshot.append(new, self._scoring)
+        rows = range(first, self._snapshot.size)
+        self._row_of.update(zip(new.ids.tolist(), rows, strict=True))
 
-    def _await_rebuild(self) -> None:
-        """Wait while the pile has more than a backlog of changes."""
-        while self._rebuild.running and self._state.size > BACKLOG * max(self._bound, 1):
+    def _wait_if_ahead(self) -> None:
+        """Wait while the memtable has more than a backlog of changes."""
+        while self._merge.running and self._snapshot.size > BACKLOG * max(self._bound, 1):
             self.settle()
 
-    def _tend(self) -> None:
-        if self._state.size > self._bound or self._too_dead():
-            self._begin()
+    def _start_if_due(self) -> None:
+        if self._snapshot.size > self._bound or self._has_many_dead():
+            self._start_merge()
 
-    def _too_dead(self) -> bool:
-        return self._dead > max(self._bound, sum(map(len, self._state.runs)) // DEAD)
+    def _has_many_dead(self) -> bool:
+        return self._dead > max(self._bound, sum(map(len, self._snapshot.runs)) // DEAD)
 
-    def _begin(self, everything: bool = False) -> None:
-        self._rebuild.begin(partial(self._work, everything))
+    def _start_merge(self, everything: bool = False) -> None:
+        self._merge.start(lambda: self._run_merges(everything))
 
-    def _work(self, everything: bool) -> None:
-        """Build until there is nothing to build."""
+    def _run_merges(self, everything: bool) -> None:
+        """Merge until no merge is due."""
         more = True
         while more:
-            more = self._build(everything)
+            more = self._merge_once(everything)
             everything = False
 
-    def _build(self, everything: bool) -> bool:
-        """Build one run and swap; say whether there is more to do, or end the thread."""
-        with self._rebuild.lock:
-            frozen, everything = self._state, everything or self._too_dead()
-        first = 0 if everything else first_to_join(frozen)
-        stamped = merge(self._make, frozen, first, self._how)
-        with self._rebuild.lock:
-            state = self._state
-            rest = behind(state, frozen.size)
-            young = {
-                id: place - frozen.size for id, place in self._young.items() if place >= frozen.size
-            }
-            runs = (*state.runs[:first], stamped(state))
-            self._state, self._young = rest._replace(runs=runs), young
-            self._rebuild.count += 1
-            self._dead = sum(run.dead for run in self._state.runs)
-            if rest.size > self._bound and not self._rebuild.closed:
+    def _merge_once(self, everything: bool) -> bool:
+        """Build one run and swap it in; return whether another merge is due."""
+        with self._merge.lock:
+            frozen, everything = self._snapshot, everything or self._has_many_dead()
+        first = 0 if everything else first_to_merge([*map(len, frozen.runs)], frozen.size)
+        with_later_deaths = merge(self._make, frozen, first, self._scoring)
+        with self._merge.lock:
+            current = self._snapshot
+            rest = current.without_rows(frozen.size)
+            rows = {id: row - frozen.size for id, row in self._row_of.items() if row >= frozen.size}
+            runs = (*current.runs[:first], with_later_deaths(current))
+            # Nothing is assigned before all has succeeded: a failure leaves the index as it was.
+            self._snapshot, self._row_of = rest._replace(runs=runs), rows
+            self._merge.completed += 1
+            self._dead = sum(run.dead for run in self._snapshot.runs)
+            if rest.size > self._bound and not self._merge.closed:
                 return True
-            self._rebuild.done()
+            self._merge.finish()
         return False
 
 
-def first_to_join(state: State) -> int:
-    """Give the first run that is joined: none that follows is more than twice what comes after."""
-    size, first = state.size, len(state.runs)
-    while first > 0 and len(state.runs[first - 1]) <= 2 * size:
-        first -= 1
-        size += len(state.runs[first])
-    return first
-
-
-def distinct(ids: Any) -> Int64s:
-    """Give ids, if none is given twice."""
-    wanted = arguments.ids_of("subscription", ids)
-    if len(np.unique(wanted)) < len(wanted):
-        raise TidingsError("an id is given twice; a change takes each once")
-    return wanted
-
-
-def maker(boxes: Boxes, aggregate: Any, over: Any) -> Make:
-    """Give what builds a run; `auto` chooses lists where few attributes are constrained."""
+def index_maker(boxes: Boxes, aggregate: Any, over: Any) -> MakeIndex:
+    """Return a function that builds a run; `auto` chooses lists or blocks as `relaxed_auto`."""
     if not isinstance(over, str) or over not in ("auto", "blocks", "sparse"):
-        raise TidingsError(f"over is 'auto', 'blocks' or 'sparse', not {shown(over)}")
+        raise TidingsError(f"unknown over {shown(over)}; expected one of: auto, blocks, sparse")
     if boxes.matching == "exact":
         return ExactBlocks
-    fill = float(boxes.constrained().mean()) if len(boxes) else 1.0
-    few = fill < FILL or boxes.attributes > MOST
-    kind = Sparse if over == "sparse" or (over == "auto" and few) else RelaxedBlocks
+    lists = over == "sparse" or (over == "auto" and suits_lists(boxes))
+    kind = SparseBoxes if lists else RelaxedBlocks
 
-    def make(some: Boxes, names: Int64s) -> Fast:
+    def make(some: Boxes, names: Int64s) -> CompiledBoxIndex:
         return kind(some, aggregate, names)
 
     return make

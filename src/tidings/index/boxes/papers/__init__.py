@@ -1,1 +1,1 @@
-"""Box indexes from the papers that serve comparison only."""
+"""Box indexes from the papers that serve only comparison; imported when asked for by name."""

@@ -1,10 +1,13 @@
-"""A set of small integers as a tree of 32-bit words: insert, remove, neighbours in O(log32 n).
+"""A set of small integers as a tree of 32-bit words: add, discard, neighbours in O(log32 n).
 
-A bit of a word above says that the word below it is not empty. Words hold 32 bits, not 64, so that
-signed arithmetic is exact with and without the JIT.
+    level 1   [ 1 0 1 1 ... ]               a bit is set if the word below it is not empty
+                |   |
+    level 0   [word][word][word] ...        bit m & 31 of word m >> 5 is member m
+
+Words have 32 bits, not 64, so that signed arithmetic is exact with and without the JIT.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -16,20 +19,28 @@ from tidings.compiled.jit import inner
 FULL: Final = (1 << 32) - 1
 
 
-def empty_bitset(size: int) -> tuple[UInt32s, Int64s]:
-    """Make the words and, per level from below, the place of its first word; members < size."""
+class Bitset(NamedTuple):
+    """The words of all levels, lowest level first, and the first word of each level."""
+
+    words: UInt32s
+    starts: Int64s
+
+
+def empty_bitset(size: int) -> Bitset:
+    """Return an empty set for members below `size`."""
     starts = [0]
     words = size
     while True:
         words = max(1, -(-words // 32))
         starts.append(starts[-1] + words)
         if words == 1:
-            return np.zeros(starts[-1], np.uint32), np.array(starts, np.int64)
+            return Bitset(np.zeros(starts[-1], np.uint32), np.array(starts, np.int64))
 
 
 @inner
-def bitset_add(words: UInt32s, starts: Int64s, member: int) -> None:
-    """Insert a member; stops where the word above knows already."""
+def bitset_add(bitset: Bitset, member: int) -> None:
+    """Add a member; stops at a word that was not empty, since its parent's bit is set."""
+    words, starts = bitset.words, bitset.starts
     member = int64(member)
     for level in range(len(starts) - 1):
         place = starts[level] + (member >> 5)
@@ -41,8 +52,9 @@ def bitset_add(words: UInt32s, starts: Int64s, member: int) -> None:
 
 
 @inner
-def bitset_discard(words: UInt32s, starts: Int64s, member: int) -> None:
-    """Remove a member; stops where the word keeps another."""
+def bitset_discard(bitset: Bitset, member: int) -> None:
+    """Remove a member; stops at a word that has other members."""
+    words, starts = bitset.words, bitset.starts
     member = int64(member)
     for level in range(len(starts) - 1):
         place = starts[level] + (member >> 5)
@@ -54,16 +66,18 @@ def bitset_discard(words: UInt32s, starts: Int64s, member: int) -> None:
 
 
 @inner
-def bitset_from(words: UInt32s, starts: Int64s, member: int) -> int:
-    """Give the smallest member >= `member`, or -1."""
+def bitset_from(bitset: Bitset, member: int) -> int:
+    """Return the smallest member >= `member`, or -1."""
+    words, starts = bitset.words, bitset.starts
     member = int64(member)
+    # Climb until a word has a bit at or after the position, then descend along lowest bits.
     for level in range(len(starts) - 1):
         word = member >> 5
         if starts[level] + word >= starts[level + 1]:
             return -1
-        here = int64(words[starts[level] + word]) & (FULL << (member & 31)) & FULL
-        if here != 0:
-            member = (word << 5) + lowest_bit(here)
+        bits = int64(words[starts[level] + word]) & (FULL << (member & 31)) & FULL
+        if bits != 0:
+            member = (word << 5) + lowest_bit(bits)
             for below in range(level - 1, -1, -1):
                 member = (member << 5) + lowest_bit(int64(words[starts[below] + member]))
             return member
@@ -72,16 +86,17 @@ def bitset_from(words: UInt32s, starts: Int64s, member: int) -> int:
 
 
 @inner
-def bitset_until(words: UInt32s, starts: Int64s, member: int) -> int:
-    """Give the greatest member <= `member`, or -1."""
+def bitset_until(bitset: Bitset, member: int) -> int:
+    """Return the greatest member <= `member`, or -1."""
+    words, starts = bitset.words, bitset.starts
     member = int64(member)
     for level in range(len(starts) - 1):
         if member < 0:
             return -1
         word = member >> 5
-        here = int64(words[starts[level] + word]) & (FULL >> (31 - (member & 31)))
-        if here != 0:
-            member = (word << 5) + highest_bit(here)
+        bits = int64(words[starts[level] + word]) & (FULL >> (31 - (member & 31)))
+        if bits != 0:
+            member = (word << 5) + highest_bit(bits)
             for below in range(level - 1, -1, -1):
                 member = (member << 5) + highest_bit(int64(words[starts[below] + member]))
             return member

@@ -1,11 +1,13 @@
-"""Where a number stands among sorted numbers: a static B-tree of 16 keys a node.
+"""Rank of a number among sorted numbers: a static B-tree of 16 keys a node.
 
-`keys` holds the numbers, then every 16th of them, and so on, each level filled up with NaN, which
-no comparison takes; `starts` is where each level begins. A node is two cache lines, and comparing
-all of it takes no branch.
+    level 1        [ k0 k16 k32 ... ]             every 16th key of the level below
+    level 0   [k0 ... k15][k16 ... k31] ...       the numbers themselves
+
+A node is two cache lines, and comparing all of it at once takes no branch. Levels are padded with
+NaN, which no comparison accepts.
 """
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -17,13 +19,18 @@ from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.jit import inner, wide_vectors
 from tidings.compiled.simd import splat
 
-Keys = tuple[Float64s, Int64s]
-
 FAN: Final = 16
 
 
-def search_tree(numbers: Float64s) -> Keys:
-    """Lay out ascending numbers for `count_until`; O(n), n (1 + 1/15) numbers."""
+class SearchTree(NamedTuple):
+    """The keys of all levels, lowest level first, and the first key of each level."""
+
+    keys: Float64s
+    starts: Int64s
+
+
+def search_tree(numbers: Float64s) -> SearchTree:
+    """Build the tree over ascending numbers for `count_until`; O(n), n (1 + 1/15) keys."""
     levels = [numbers]
     while len(levels[-1]) > FAN:
         levels.append(levels[-1][::FAN])
@@ -33,11 +40,22 @@ def search_tree(numbers: Float64s) -> Keys:
     keys[:] = np.nan
     for start, level in zip(starts, levels, strict=False):
         keys[start : start + len(level)] = level
-    return keys, starts.astype(np.int64)
+    return SearchTree(keys, starts.astype(np.int64))
+
+
+@inner
+def count_until(tree: SearchTree, q: float) -> int:
+    """Return how many of the numbers are <= q; 0 for NaN. O(log16 n)."""
+    keys, starts = tree.keys, tree.starts
+    node = 0
+    for level in range(len(starts) - 2, 0, -1):
+        count = count_node(keys, starts[level] + node * FAN, q)
+        node = node * FAN + max(count - 1, 0)
+    return node * FAN + count_node(keys, node * FAN, q)
 
 
 def count_node_plain(keys: Float64s, first: int, q: float) -> int:
-    """Give how many of the 16 keys from `first` on are <= q."""
+    """Return how many of the 16 keys from `first` on are <= q."""
     count = 0
     for key in range(first, first + FAN):
         count += keys[key] <= q
@@ -45,7 +63,7 @@ def count_node_plain(keys: Float64s, first: int, q: float) -> int:
 
 
 def compare_node_typed(_: Any, keys: Any, first: Any, q: Any) -> Any:
-    """Compare 16 keys at once and count the bits of the mask."""
+    """Emit one vector comparison of 16 keys and a popcount of its mask."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -65,19 +83,9 @@ compare_node: Any = intrinsic(compare_node_typed)
 
 @inner
 def count_node_fast(keys: Float64s, first: int, q: float) -> int:
-    """Give how many of the 16 keys from `first` on are <= q."""
+    """Return how many of the 16 keys from `first` on are <= q."""
     count: int = compare_node(keys, first, q)
     return count
 
 
 count_node = count_node_fast if wide_vectors() else inner(count_node_plain)
-
-
-@inner
-def count_until(keys: Float64s, starts: Int64s, q: float) -> int:
-    """Give how many of the numbers are <= q; none for NaN. O(log16 n)."""
-    node = 0
-    for level in range(len(starts) - 2, 0, -1):
-        count = count_node(keys, starts[level] + node * FAN, q)
-        node = node * FAN + max(count - 1, 0)
-    return node * FAN + count_node(keys, node * FAN, q)

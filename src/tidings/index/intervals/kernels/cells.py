@@ -1,4 +1,6 @@
-"""Cutting the line into cells, wherever an interval begins or ends."""
+"""Cuts the line into elementary cells, wherever an interval begins or ends."""
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -6,20 +8,22 @@ from tidings.compiled.array_types import Float64s, Int32s
 from tidings.compiled.jit import kernel
 
 
-@kernel
-def cut_cells(
-    bounds: tuple[Float64s, Float64s],
-    sorted_by: tuple[Int32s, Int32s],
-    starts: Float64s,
-    first: Int32s,
-    last: Int32s,
-) -> int:
-    """Merge lows and highs, each in ascending order, to the cells' starts; give how many.
+class SortedEnds(NamedTuple):
+    """Lows and highs by rank, and the ranks sorted by either."""
 
-    Cell c begins at starts[c - 1]; an interval is over at the next number after its high. O(n).
+    low: Float64s
+    high: Float64s
+    by_low: Int32s
+    by_high: Int32s
+
+
+@kernel
+def cut_cells(ends: SortedEnds, starts: Float64s, first: Int32s, last: Int32s) -> int:
+    """Merge sorted lows and highs into the starts of the cells; return how many there are.
+
+    Cell c begins at starts[c - 1]; first[rank] and last[rank] are the cells of an interval. O(n).
     """
-    low, high = bounds
-    by_low, by_high = sorted_by
+    low, high, by_low, by_high = ends.low, ends.high, ends.by_low, ends.by_high
     count, begun = 0, 0
     for rank in by_high:
         while begun < len(low) and low[by_low[begun]] <= high[rank]:
@@ -31,10 +35,12 @@ def cut_cells(
             begun += 1
         last[rank] = count
         if high[rank] < np.inf:
-            over = np.nextafter(high[rank], np.inf)
-            if starts[count - 1] == over:
+            # Cells are half-open: a closed interval ends at the next float after its high. If
+            # another one ended there already, the newest cell is the one after this interval.
+            end = np.nextafter(high[rank], np.inf)
+            if starts[count - 1] == end:
                 last[rank] = count - 1
             else:
-                starts[count] = over
+                starts[count] = end
                 count += 1
     return count

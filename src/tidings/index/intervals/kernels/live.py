@@ -1,11 +1,14 @@
-"""Queries and changes of an index that is served while it changes: a run, and a grid of the new.
+"""Queries and changes of a live interval index: a base run, and the delta grid of later changes.
 
-A run is a SOPT-R-tree as `wide` has it, but with keys and stamps in place of ids: a change stamps
-the version from which on an entry is dead. What came since the run was built is in the grid, which
-keeps versions too. A reader of version v therefore sees exactly what was there at v.
+    answer = walk of the run, in order      (old entries)
+           + entries of the grid            (new entries), merged by key
+
+A run is a SOPT-R-tree as in `sopt_r_simd`, with rows (key, tombstone) in place of ids: a change
+writes the version from which on an entry is dead. The grid keeps versions too, so a reader of
+version v sees exactly the entries of v.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -13,158 +16,201 @@ from tidings.compiled.array_types import Float32s, Float64s, Int32s, Int64s
 from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined, inner, kernel
-from tidings.index.intervals.kernels.btree_search import count_until
 from tidings.index.intervals.kernels.delta_grid import (
     NEVER,
     Grid,
-    Young,
+    GridEntry,
     bounds_at,
     grid_add,
     grid_kill,
+    grid_offer,
+    grid_seed,
     has_room,
 )
-from tidings.index.intervals.kernels.delta_query import grid_offer, grid_seed
-from tidings.index.intervals.kernels.ir_tree import ordered
-from tidings.index.intervals.kernels.merge_by_key import Best, Counts, before, merge
+from tidings.index.intervals.kernels.hash_table import HashTable
+from tidings.index.intervals.kernels.merge_by_key import (
+    Counts,
+    TwoSources,
+    key_of,
+    merge,
+    precedes,
+)
 from tidings.index.intervals.kernels.sopt_r_simd import (
     BEGUN,
+    BLOCK,
     FAN,
     INTERVALS,
     LEVEL,
     LEVELS,
+    PENDING,
     STATE,
-    rounded,
-    wide_seek,
+    SURE,
+    Frame,
+    round_query,
+    seek_leaf,
 )
 
-Run = tuple[Float32s, Int64s, Float64s, Int64s, Float64s]
-"""A tree of `wide`, but with rows (key, stamp) in place of its ids; see `stamp`."""
-Listed = tuple[Int32s, Int32s]
-"""The ids of a run in ascending order, and their places."""
-Old = tuple[Float64s, Int64s, Listed]
-"""What a change needs of a run: its bounds, its rows (key, stamp), and its ids in order."""
-Change = tuple[float, float, float, int]
-"""Low, high, score and id; a low of NaN leaves the bounds as they are."""
-Changes = tuple[Float64s, Int64s]
-"""The same of many: a row of lows, one of highs, one of scores; and ids."""
-
 TOGETHER: Final = 128
-"""So many queries are answered together."""
+"""Queries that are answered together: first all in the run, then all in the grid, so that either
+stays in the cache."""
 
 ENDED: Final = 64
-"""In place of a level: above every tree."""
+"""A level above every tree: the walk has ended."""
 
 KEY, STAMP = range(2)
-MISSING, FULL, OLD, YOUNG = range(4)
-"""What came of a change: there is no such interval; there is no room, and nothing was done; it was
-in the run; it was in the grid."""
+"""The columns of an entry's notes; see `stamp`."""
+MISSING, FULL, IN_RUN, IN_GRID = range(4)
+"""Outcomes of a change: the interval does not exist; the grid is full and nothing was done; the
+interval was in the run, or in the grid."""
+
+
+class Run(NamedTuple):
+    """A tree of `sopt_r_simd` with rows (key, stamp) in place of ids."""
+
+    blocks: Float32s
+    starts: Int64s
+    bounds: Float64s
+    notes: Int64s
+    frame: Frame
+
+
+class RunEntries(NamedTuple):
+    """The entries of a run, as changes need them."""
+
+    bounds: Float64s
+    notes: Int64s
+    sorted_ids: Int32s
+    places: Int32s
+    """The place of each sorted id in the run."""
+
+
+class IntervalChange(NamedTuple):
+    """An interval that is added or replaced; a low of NaN keeps the bounds."""
+
+    low: float
+    high: float
+    score: float
+    id: int
+
+
+class IntervalChanges(NamedTuple):
+    """Many of them: rows of lows, highs and scores, and the ids."""
+
+    columns: Float64s
+    ids: Int64s
 
 
 @inlined
 def stamp(id: int, died: int) -> int:
-    """Give an id and the version from which on it is dead as one number, written at once."""
+    """Return an id and the version of its death as one number, so that both are written at once."""
     return (int64(died) << 32) | id
 
 
 @inlined
 def stamped_id(stamped: int) -> int:
-    """Give the id of a stamp."""
+    """Return the id of a stamp."""
     return stamped & 0xFFFFFFFF
 
 
 @inlined
-def run_leaf(run: Run, q: float, version: int, state: Int64s, best: Best, counts: Counts) -> Counts:
-    """Take living entries of the current leaf until it is used up or one comes late.
+def run_leaf(
+    run: Run, q: float, version: int, state: Int64s, best: TwoSources, counts: Counts
+) -> Counts:
+    """Take living entries of the current leaf until it is used up or one is too late.
 
-    Stabbed ones come in order: the first that comes late ends the walk.
+    Stabbed entries arrive in order, so the first that is too late ends the walk.
     """
-    exact, notes = run[2], run[3]
-    ids, keys, new_ids, new_keys = best
-    old, new = counts
-    first, mask, sure = state[LEVELS] * FAN, state[LEVELS + 1], state[LEVELS + 2]
+    bounds, notes = run.bounds, run.notes
+    ids, keys, new_ids, new_keys = best.old_ids, best.old_keys, best.new_ids, best.new_keys
+    old, new = counts.old, counts.new
+    first, mask = state[LEVELS + BLOCK] * FAN, state[LEVELS + PENDING]
+    sure = state[LEVELS + SURE]
     while mask != 0 and old < len(ids):
         entry = lowest_bit(mask)
         mask = without_lowest(mask)
         place = first + entry
         state[INTERVALS] += 1
-        if (sure >> entry) & 1 or exact[place, 0] <= q <= exact[place, 1]:
+        if (sure >> entry) & 1 or bounds[place, 0] <= q <= bounds[place, 1]:
             stamped = notes[place, STAMP]
             if stamped >> 32 <= version:
                 continue
             ids[old], keys[old] = stamped_id(stamped), notes[place, KEY]
             if old + new == len(ids):
-                if before(new_keys[new - 1], new_ids[new - 1], keys[old], ids[old]):
+                if precedes(new_keys[new - 1], new_ids[new - 1], keys[old], ids[old]):
                     state[LEVEL] = ENDED
                     break
                 new -= 1
             old += 1
-    state[LEVELS + 1] = mask
-    return old, new
+    state[LEVELS + PENDING] = mask
+    return Counts(old, new)
 
 
 @inlined
-def run_walk(run: Run, q: float, version: int, state: Int64s, best: Best, counts: Counts) -> Counts:
-    """Take the next living entries of a run, in order; new ones that are worse give way."""
-    limits = rounded(run[4], q)
-    while counts[0] < len(best[0]) and wide_seek(run, limits, state):  # type: ignore[arg-type]
+def run_walk(
+    run: Run, q: float, version: int, state: Int64s, best: TwoSources, counts: Counts
+) -> Counts:
+    """Take the next living entries of a run, in order; worse new entries give way."""
+    query = round_query(run.frame, q)
+    while counts.old < len(best.old_ids) and seek_leaf(run, query, state):  # type: ignore[arg-type]
         counts = run_leaf(run, q, version, state, best, counts)
     return counts
 
 
 @kernel
 def run_next(run: Run, q: float, version: int, state: Int64s, ids: Int64s, keys: Int64s) -> int:
-    """Write the next living ids of a run and their keys; give how many."""
-    best = (ids, keys, ids[:0], keys[:0])
-    return run_walk(run, q, version, state, best, (int64(0), int64(0)))[0]
+    """Write the next living ids of a run and their keys; return how many."""
+    best = TwoSources(ids, keys, ids[:0], keys[:0])
+    return run_walk(run, q, version, state, best, Counts(int64(0), int64(0))).old
 
 
 @kernel
 def live_top(run: Run, grid: Grid, version: int, q: float, state: Int64s, out: Int64s) -> int:
-    """Answer one query; `state` counts what was looked at in the run."""
+    """Answer one query and return the number of ids; `state` counts visits in the run."""
     if len(out) == 0:
         return int64(0)
     room = np.empty((3, len(out)), np.int64)
-    best = (out, room[0], room[1], room[2])
+    best = TwoSources(out, room[0], room[1], room[2])
     seeded, counts = grid_seed(grid, q, version, best)
     counts = run_walk(run, q, version, state, best, counts)
-    at = (count_until(grid[0], grid[1], q), seeded)
-    return merge(best, grid_offer(grid, at, q, version, best, counts))
+    return merge(best, grid_offer(grid, seeded, q, version, best, counts))
 
 
 @kernel
 def live_top_many(
     run: Run, grid: Grid, version: int, qs: Float64s, out: Int64s, counts: Int64s
 ) -> None:
-    """Answer each query in its row of `out`: some rows at a time, first in the run."""
+    """Answer each query in its row of `out`, TOGETHER rows at a time."""
     width = out.shape[1]
     state, room = np.zeros(STATE, np.int64), np.empty((TOGETHER, 3, width), np.int64)
-    found = np.empty((TOGETHER, 3), np.int64)
+    seeds, taken = np.empty(TOGETHER, np.int64), np.empty((TOGETHER, 2), np.int64)
     counts[:] = 0
     if width == 0:
         return
     for start in range(0, len(qs), TOGETHER):
-        some = min(TOGETHER, len(qs) - start)
-        for row in range(some):
+        size = min(TOGETHER, len(qs) - start)
+        for row in range(size):
             q, rest = qs[start + row], room[row]
-            best = (out[start + row], rest[0], rest[1], rest[2])
-            found[row, 0], before_walk = grid_seed(grid, q, version, best)
+            best = TwoSources(out[start + row], rest[0], rest[1], rest[2])
+            seeds[row], before = grid_seed(grid, q, version, best)
             state[BEGUN] = 0
-            found[row, 1], found[row, 2] = run_walk(run, q, version, state, best, before_walk)
-        for row in range(some):
+            after = run_walk(run, q, version, state, best, before)
+            taken[row, 0], taken[row, 1] = after.old, after.new
+        for row in range(size):
             q, rest = qs[start + row], room[row]
-            best = (out[start + row], rest[0], rest[1], rest[2])
-            at = (count_until(grid[0], grid[1], q), found[row, 0])
-            both = (found[row, 1], found[row, 2])
-            counts[start + row] = merge(best, grid_offer(grid, at, q, version, best, both))
+            best = TwoSources(out[start + row], rest[0], rest[1], rest[2])
+            before = Counts(taken[row, 0], taken[row, 1])
+            after = grid_offer(grid, seeds[row], q, version, best, before)
+            counts[start + row] = merge(best, after)
 
 
 @inner
-def place_listed(listed: Listed, id: int) -> int:
-    """Give the place of an id in a run, or -1; O(log h) with h ids missing between 0 and the last.
+def place_of(entries: RunEntries, id: int) -> int:
+    """Return the place of an id in a run, or -1; O(log h) for h missing ids below the last.
 
-    So many are missing before it at most, none at least: there it is looked for.
+    Between 0 and h ids are missing before it, so it is searched for only that far from its own
+    position among the sorted ids.
     """
-    ids, places = listed
+    ids = entries.sorted_ids
     size = int64(len(ids))
     if size == 0:
         return int64(-1)
@@ -176,14 +222,14 @@ def place_listed(listed: Listed, id: int) -> int:
             below = middle
         else:
             above = middle
-    return int64(places[below]) if below >= 0 and ids[below] == id else int64(-1)
+    return int64(entries.places[below]) if below >= 0 and ids[below] == id else int64(-1)
 
 
 @inner
-def run_kill(old: Old, id: int, version: int) -> int:
-    """Stamp an entry of a run as dead from `version` on; give its place, or -1 if none lives."""
-    notes = old[1]
-    place = place_listed(old[2], id)
+def run_kill(entries: RunEntries, id: int, version: int) -> int:
+    """Write the tombstone of a run's entry, dead from `version` on; return its place, or -1."""
+    notes = entries.notes
+    place = place_of(entries, id)
     if place < 0 or notes[place, STAMP] >> 32 != NEVER:
         return int64(-1)
     notes[place, STAMP] = stamp(id, version)
@@ -191,87 +237,95 @@ def run_kill(old: Old, id: int, version: int) -> int:
 
 
 @inner
-def live_change(old: Old, grid: Grid, young: Young, change: Change, version: int) -> int:
-    """Put an interval with other bounds or another score in place of itself."""
-    low, high, score, id = change
-    if not has_room(grid, young):
+def live_change(
+    entries: RunEntries, grid: Grid, table: HashTable, change: IntervalChange, version: int
+) -> int:
+    """Replace an interval's bounds or score: kill the old entry, add the new one to the grid."""
+    if not has_room(grid, table):
         return FULL
-    came, place = OLD, run_kill(old, id, version)
+    outcome, place = IN_RUN, run_kill(entries, change.id, version)
     if place >= 0:
-        before = (old[0][place, 0], old[0][place, 1])
+        before = (entries.bounds[place, 0], entries.bounds[place, 1])
     else:
-        slot = grid_kill(grid, young, id, version)
+        slot = grid_kill(grid, table, change.id, version)
         if slot < 0:
             return MISSING
-        came, before = YOUNG, bounds_at(grid, slot)
+        outcome, before = IN_GRID, bounds_at(grid, slot)
+    low, high = (change.low, change.high)
     if np.isnan(low):
         low, high = before
-    grid_add(grid, young, (low, high, -ordered(score), id), version)
-    return came
+    grid_add(grid, table, GridEntry(low, high, key_of(change.score), change.id), version)
+    return outcome
 
 
 @kernel
 def live_change_many(
-    old: Old, grid: Grid, young: Young, changes: Changes, version: int, done: int
+    entries: RunEntries,
+    grid: Grid,
+    table: HashTable,
+    changes: IntervalChanges,
+    version: int,
+    done: int,
 ) -> tuple[int, int, int]:
-    """Change intervals from the `done`-th on, until one cannot be.
+    """Change intervals from position `done` on, until one cannot be changed.
 
-    Gives how many are done, how many of these were in the run, and what came of the last.
+    Returns how many are done, how many of these were in the run, and the last outcome.
     """
-    rows, ids, were = changes[0], changes[1], 0
-    came = YOUNG
+    columns, ids, in_run = changes.columns, changes.ids, 0
+    outcome = IN_GRID
     while done < len(ids):
-        change = (rows[0, done], rows[1, done], rows[2, done], ids[done])
-        came = live_change(old, grid, young, change, version)
-        if came < OLD:
+        change = IntervalChange(columns[0, done], columns[1, done], columns[2, done], ids[done])
+        outcome = live_change(entries, grid, table, change, version)
+        if outcome < IN_RUN:
             break
-        were += came == OLD
+        in_run += outcome == IN_RUN
         done += 1
-    return done, were, came
+    return done, in_run, outcome
 
 
 @inner
-def live_add(grid: Grid, young: Young, new: Change, version: int) -> bool:
-    """Add an interval; False, and nothing done, if there is no room."""
-    low, high, score, id = new
-    if not has_room(grid, young):
+def live_add(grid: Grid, table: HashTable, new: IntervalChange, version: int) -> bool:
+    """Add an interval; return False, with nothing done, if the grid is full."""
+    if not has_room(grid, table):
         return False
-    grid_add(grid, young, (low, high, -ordered(score), id), version)
+    grid_add(grid, table, GridEntry(new.low, new.high, key_of(new.score), new.id), version)
     return True
 
 
 @kernel
-def live_add_many(grid: Grid, young: Young, new: Changes, version: int, done: int) -> int:
-    """Add intervals from the `done`-th on, until all are there or room ends; give how many are."""
-    rows, ids = new
+def live_add_many(
+    grid: Grid, table: HashTable, new: IntervalChanges, version: int, done: int
+) -> int:
+    """Add intervals from position `done` on until the grid is full; return how many are done."""
+    columns, ids = new.columns, new.ids
     while done < len(ids):
-        one = (rows[0, done], rows[1, done], rows[2, done], ids[done])
-        if not live_add(grid, young, one, version):
+        one = IntervalChange(columns[0, done], columns[1, done], columns[2, done], ids[done])
+        if not live_add(grid, table, one, version):
             break
         done += 1
     return done
 
 
 @inner
-def live_kill(old: Old, grid: Grid, young: Young, id: int, version: int) -> int:
-    """Stamp an interval as dead from `version` on, wherever it is."""
-    if run_kill(old, id, version) >= 0:
-        return OLD
-    return YOUNG if grid_kill(grid, young, id, version) >= 0 else MISSING
+def live_kill(entries: RunEntries, grid: Grid, table: HashTable, id: int, version: int) -> int:
+    """Write the tombstone of an interval, wherever it is; return the outcome."""
+    if run_kill(entries, id, version) >= 0:
+        return IN_RUN
+    return IN_GRID if grid_kill(grid, table, id, version) >= 0 else MISSING
 
 
 @kernel
 def live_kill_many(
-    old: Old, grid: Grid, young: Young, ids: Int64s, version: int, missing: bool
+    entries: RunEntries, grid: Grid, table: HashTable, ids: Int64s, version: int, skip_missing: bool
 ) -> tuple[int, int]:
-    """Stamp intervals; one that is not there ends it unless `missing` ones are to be passed over.
+    """Kill intervals; a missing one ends it unless `skip_missing`.
 
-    Gives how many were looked at, and how many were in the run.
+    Returns how many were processed, and how many of these were in the run.
     """
-    were = 0
+    in_run = 0
     for done in range(len(ids)):
-        came = live_kill(old, grid, young, ids[done], version)
-        if came == MISSING and not missing:
-            return done, were
-        were += came == OLD
-    return len(ids), were
+        outcome = live_kill(entries, grid, table, ids[done], version)
+        if outcome == MISSING and not skip_missing:
+            return done, in_run
+        in_run += outcome == IN_RUN
+    return len(ids), in_run

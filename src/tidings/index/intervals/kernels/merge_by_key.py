@@ -1,91 +1,116 @@
-"""The best of two sources, in order of key and then of id; smaller ones are better.
+"""The k best of two sources, by key and then by id; smaller is better.
 
-The old ones come in order and are only appended, the new ones come as they come and are sorted in.
-Old and new together are never more than k: the last of either gives way. At the end they are
-merged.
+A key is the negated bits of a score >= 0, so that integers order like falling scores. The old
+source arrives in order and is only appended to; the new one arrives in any order and is insertion
+sorted. Old and new together never exceed k: the worse of the two last entries gives way. At the
+end the new entries are merged into the old ones.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from tidings.compiled.array_types import Int64s
-from tidings.compiled.jit import inlined
+from tidings.compiled.ints import int64
+from tidings.compiled.jit import inlined, inner
 
-Best = tuple[Int64s, Int64s, Int64s, Int64s]
-"""Ids and keys of the old, ids and keys of the new; k of each."""
-Counts = tuple[int, int]
-"""How many old and new ones there are."""
 WORST: Final = 0
-"""The key of score 0; there is none after it."""
+"""The key of score 0, which no key exceeds."""
 
 
-@inlined
-def before(key: int, id: int, other_key: int, other: int) -> bool:
-    """Say whether one comes before another."""
-    return key < other_key or (key == other_key and id < other)
+class TwoSources(NamedTuple):
+    """Room for k ids and keys of either source; the old arrays become the answer."""
+
+    old_ids: Int64s
+    old_keys: Int64s
+    new_ids: Int64s
+    new_keys: Int64s
 
 
-@inlined
-def comes_late(best: Best, counts: Counts, key: int, id: int) -> bool:
-    """Say whether the best are full, and all before this one."""
-    ids, keys, new_ids, new_keys = best
-    old, new = counts
-    if old + new < len(ids):
-        return False
-    if old > 0 and before(key, id, keys[old - 1], ids[old - 1]):
-        return False
-    return new == 0 or not before(key, id, new_keys[new - 1], new_ids[new - 1])
+class Counts(NamedTuple):
+    """The number of entries taken from either source."""
+
+    old: int
+    new: int
+
+
+@inner
+def key_of(score: float) -> int:
+    """Return the key of a score >= 0; adding 0.0 turns -0.0 into 0.0."""
+    return -int64(np.float64(score + 0.0).view(np.int64))
 
 
 @inlined
 def score_of(key: int) -> float:
-    """Give the score that a key was made of; see `ordered`."""
+    """Return the score of a key."""
     return np.int64(-key).view(np.float64)
 
 
 @inlined
-def last_key(best: Best, counts: Counts) -> int:
-    """Give the key beyond which all come late; the last key of all while there is room."""
-    ids, keys, _, new_keys = best
-    old, new = counts
-    if old + new < len(ids):
-        return WORST
-    if old == 0:
-        return new_keys[new - 1]
-    return max(keys[old - 1], new_keys[new - 1]) if new > 0 else keys[old - 1]
+def precedes(key: int, id: int, other_key: int, other_id: int) -> bool:
+    """Return whether an entry comes before another."""
+    return key < other_key or (key == other_key and id < other_id)
 
 
 @inlined
-def offer(best: Best, counts: Counts, key: int, id: int) -> Counts:
-    """Sort a new one in that does not come late; if they are too many, the worst gives way."""
-    ids, keys, new_ids, new_keys = best
-    old, new = counts
-    if old + new == len(ids):
+def is_too_late(best: TwoSources, counts: Counts, key: int, id: int) -> bool:
+    """Return whether the k best are full and all precede this entry."""
+    old, new = counts.old, counts.new
+    if old + new < len(best.old_ids):
+        return False
+    if old > 0 and precedes(key, id, best.old_keys[old - 1], best.old_ids[old - 1]):
+        return False
+    return new == 0 or not precedes(key, id, best.new_keys[new - 1], best.new_ids[new - 1])
+
+
+@inlined
+def last_key(best: TwoSources, counts: Counts) -> int:
+    """Return the key after which all entries are too late; WORST until k are taken."""
+    old, new = counts.old, counts.new
+    if old + new < len(best.old_ids):
+        return WORST
+    if old == 0:
+        return best.new_keys[new - 1]
+    if new == 0:
+        return best.old_keys[old - 1]
+    return max(best.old_keys[old - 1], best.new_keys[new - 1])
+
+
+@inlined
+def offer(best: TwoSources, counts: Counts, key: int, id: int) -> Counts:
+    """Insert a new entry that is not too late; the worst one gives way if there are k."""
+    new_ids, new_keys = best.new_ids, best.new_keys
+    old, new = counts.old, counts.new
+    if old + new == len(best.old_ids):
         if old > 0 and (
-            new == 0 or before(new_keys[new - 1], new_ids[new - 1], keys[old - 1], ids[old - 1])
+            new == 0
+            or precedes(
+                new_keys[new - 1], new_ids[new - 1], best.old_keys[old - 1], best.old_ids[old - 1]
+            )
         ):
             old -= 1
         else:
             new -= 1
-    at = new
-    while at > 0 and before(key, id, new_keys[at - 1], new_ids[at - 1]):
-        new_keys[at], new_ids[at] = new_keys[at - 1], new_ids[at - 1]
-        at -= 1
-    new_keys[at], new_ids[at] = key, id
-    return old, new + 1
+    place = new
+    while place > 0 and precedes(key, id, new_keys[place - 1], new_ids[place - 1]):
+        new_keys[place], new_ids[place] = new_keys[place - 1], new_ids[place - 1]
+        place -= 1
+    new_keys[place], new_ids[place] = key, id
+    return Counts(old, new + 1)
 
 
 @inlined
-def merge(best: Best, counts: Counts) -> int:
-    """Merge the new ones into the old; give how many there are."""
-    ids, keys, new_ids, new_keys = best
-    old, new = counts
+def merge(best: TwoSources, counts: Counts) -> int:
+    """Merge the new ids into the old, from the end; return how many there are."""
+    ids, new_ids = best.old_ids, best.new_ids
+    old, new = counts.old, counts.new
     while new > 0:
-        if old > 0 and before(new_keys[new - 1], new_ids[new - 1], keys[old - 1], ids[old - 1]):
+        if old > 0 and precedes(
+            best.new_keys[new - 1], new_ids[new - 1], best.old_keys[old - 1], ids[old - 1]
+        ):
             ids[old + new - 1] = ids[old - 1]
             old -= 1
         else:
             ids[old + new - 1] = new_ids[new - 1]
             new -= 1
-    return counts[0] + counts[1]
+    return counts.old + counts.new

@@ -1,34 +1,40 @@
 """An R-tree over intervals in a given order, and its left-first depth-first walk (RPS 2.2.3).
 
-The tree is `extents`, the lows of all entries and then their highs, each half filled up by 64 NaN:
-first the intervals in their order, then for each b of them their extent, and so on, until one node
-holds all; `starts`, the entry where each level begins; and `ids`, the interval ids in order. It is
-as flat as its order: the walk needs no stack. A node is compared at once.
+    extents   | lows:  intervals | level 1 | root | 64 NaN | highs: the same layout          |
+                       ^starts[0]  ^starts[1] ^starts[2]
+
+The intervals lie in their order, then for each b of them their extent, and so on until one node
+holds a level. Levels are as flat as the order, so entry e of a level is the parent of entries
+b e .. b e + b - 1 below it: the walk needs no stack, only a position. A node is compared at once,
+64 lanes from any entry on, hence the 64 NaN behind the last.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numba import types
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.bits import lowest_bit, without_lowest
-from tidings.compiled.heaps import heap_offer, heap_sort
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inner, kernel, wide_vectors
 from tidings.compiled.simd import LANES, compare_bounds
-
-Tree = tuple[Float64s, Int64s, Int32s]
-Window = tuple[float, float]
-"""What is looked for has low <= the first and the second <= high; both are q for a point."""
 
 BRANCHING: Final = 50
 """b of RPS, Table 1."""
 
 NODES, LEAVES, INTERVALS, PLACE, LEVELS = range(5)
-"""The state of a walk: three counters, the next place in order, then nodes entered per level."""
+"""The state of a walk: three counters, the next position, then the nodes entered on each level."""
 
 STATE: Final = LEVELS + 12
+
+
+class RTree(NamedTuple):
+    """The extents of all entries, the first entry of each level, and the ids in tree order."""
+
+    extents: Float64s
+    starts: Int64s
+    ids: Int32s
 
 
 @kernel
@@ -46,7 +52,7 @@ def grow_extents(extents: Float64s, starts: Int64s) -> None:
 
 
 def within_plain(extents: Float64s, first: int, below: float, above: float) -> int:
-    """Give which of the 64 entries from `first` on are within a window, as a mask."""
+    """Return which of the 64 entries from `first` on are within the window, as a mask."""
     mask, half = int64(0), len(extents) // 2
     for entry in range(LANES):
         if extents[first + entry] <= below and above <= extents[half + first + entry]:
@@ -59,7 +65,7 @@ compare_within = compare_bounds("<=", types.float64)
 
 @inner
 def within_fast(extents: Float64s, first: int, below: float, above: float) -> int:
-    """Give which of the 64 entries from `first` on are within a window, as a mask."""
+    """Return which of the 64 entries from `first` on are within the window, as a mask."""
     mask: int = compare_within(extents, first, first + len(extents) // 2, below, above)
     return mask
 
@@ -68,7 +74,7 @@ within = within_fast if wide_vectors() else inner(within_plain)
 
 
 @inner
-def rtree_enter(state: Int64s, level: int) -> None:
+def count_node(state: Int64s, level: int) -> None:
     """Count a node that the walk enters."""
     state[NODES] += 1
     state[LEVELS + level] += 1
@@ -78,54 +84,55 @@ def rtree_enter(state: Int64s, level: int) -> None:
 
 @inner
 def rtree_climb(starts: Int64s, level: int, entry: int) -> tuple[int, int]:
-    """Go up from the first entry of a node not yet entered to the node that holds it."""
+    """Return the highest level whose node begins at this entry, and the entry there."""
     while entry % BRANCHING == 0 and level < len(starts) - 2:
         level, entry = level + 1, entry // BRANCHING
     return level, entry
 
 
 @inner
-def rtree_within(tree: Tree, window: Window, level: int, entry: int) -> tuple[int, int]:
-    """Give which entries of a node, from `entry` on, are within, as a mask, and the node's end."""
-    extents, starts = tree[0], tree[1]
+def node_within(tree: RTree, below: float, above: float, level: int, entry: int) -> tuple[int, int]:
+    """Return a mask of the entries of a node, from `entry` on, within; and the node's end."""
+    starts = tree.starts
     end = min(starts[level + 1] - starts[level], (entry // BRANCHING + 1) * BRANCHING)
-    mask = within(extents, starts[level] + entry, window[0], window[1])
+    mask = within(tree.extents, starts[level] + entry, below, above)
     return mask & ((int64(1) << (end - entry)) - 1), end
 
 
 @inner
-def rtree_leaf(tree: Tree, window: Window, place: int, out: Int64s, found: int) -> tuple[int, int]:
-    """Write the ids within of one leaf from `place` on; give the next place and how many."""
-    ids = tree[2]
-    mask, end = rtree_within(tree, window, 0, place)
+def rtree_leaf(
+    tree: RTree, below: float, above: float, place: int, out: Int64s, count: int
+) -> tuple[int, int]:
+    """Append the ids within of one leaf from `place` on; return the next place and the count."""
+    mask, end = node_within(tree, below, above, 0, place)
     while mask != 0:
         entry = lowest_bit(mask)
         mask = without_lowest(mask)
-        out[found] = ids[place + entry]
-        found += 1
-        if found == len(out):
-            return place + entry + 1, found
-    return end, found
+        out[count] = tree.ids[place + entry]
+        count += 1
+        if count == len(out):
+            return place + entry + 1, count
+    return end, count
 
 
 @inner
-def window_walk(tree: Tree, window: Window, state: Int64s, out: Int64s) -> int:
-    """Write the next ids within, in order, from where `state` stands; give how many.
+def window_walk(tree: RTree, below: float, above: float, state: Int64s, out: Int64s) -> int:
+    """Write the next ids with low <= below and above <= high, in tree order; return how many.
 
-    Cost O(b) for each node that is entered. A walk that filled `out` goes on where it stopped.
+    Costs O(b) for each node entered. A walk that filled `out` resumes where it stopped.
     """
-    starts = tree[1]
-    place, found = state[PLACE], 0
+    starts = tree.starts
+    place, count = state[PLACE], 0
     level, entry = rtree_climb(starts, 0, place)
     if place == 0:
-        rtree_enter(state, level)
-    while found < len(out) and entry < starts[level + 1] - starts[level]:
+        count_node(state, level)
+    while count < len(out) and entry < starts[level + 1] - starts[level]:
         if level == 0:
-            place, found = rtree_leaf(tree, window, entry, out, found)
+            place, count = rtree_leaf(tree, below, above, entry, out, count)
             state[INTERVALS] += place - entry
             level, entry = rtree_climb(starts, 0, place)
             continue
-        mask, end = rtree_within(tree, window, level, entry)
+        mask, end = node_within(tree, below, above, level, entry)
         if mask == 0:
             if end == starts[level + 1] - starts[level]:
                 place = starts[1]
@@ -133,29 +140,29 @@ def window_walk(tree: Tree, window: Window, state: Int64s, out: Int64s) -> int:
             level, entry = rtree_climb(starts, level, end)
             continue
         level, entry = level - 1, (entry + lowest_bit(mask)) * BRANCHING
-        rtree_enter(state, level)
+        count_node(state, level)
     state[PLACE] = place
-    return found
+    return count
 
 
 @kernel
-def window_walk_many(tree: Tree, windows: Float64s, out: Int64s, counts: Int64s) -> None:
-    """Answer each row of windows in its row of `out`, from the start."""
+def window_walk_many(tree: RTree, windows: Float64s, out: Int64s, counts: Int64s) -> None:
+    """Answer each row (below, above) of `windows` in its row of `out`."""
     state = np.zeros(STATE, np.int64)
     for row in range(len(windows)):
         state[:] = 0
-        counts[row] = window_walk(tree, (windows[row, 0], windows[row, 1]), state, out[row])
+        counts[row] = window_walk(tree, windows[row, 0], windows[row, 1], state, out[row])
 
 
 @inner
-def rtree_walk(tree: Tree, q: float, state: Int64s, out: Int64s) -> int:
-    """Write the next stabbed ids; in a SOPT-R-tree at most 2k nodes a level (RPS Theorem 3.2)."""
-    return window_walk(tree, (q, q), state, out)
+def rtree_walk(tree: RTree, q: float, state: Int64s, out: Int64s) -> int:
+    """Write the next stabbed ids; in SOPT order at most 2k nodes a level (RPS Theorem 3.2)."""
+    return window_walk(tree, q, q, state, out)
 
 
 @kernel
-def rtree_walk_many(tree: Tree, qs: Float64s, out: Int64s, counts: Int64s) -> None:
-    """Answer each query in its row of `out`, from the start."""
+def rtree_walk_many(tree: RTree, qs: Float64s, out: Int64s, counts: Int64s) -> None:
+    """Answer each query in its row of `out`."""
     state = np.zeros(STATE, np.int64)
     for row in range(len(qs)):
         state[:] = 0
@@ -163,32 +170,8 @@ def rtree_walk_many(tree: Tree, qs: Float64s, out: Int64s, counts: Int64s) -> No
 
 
 @kernel
-def rtree_best(tree: Tree, q: float, state: Int64s, out: Int64s) -> int:
-    """Write the next best ids of a tree whose order says nothing about scores.
-
-    Its last array begins with the ranks in order and ends with the ids by rank. Every stabbed
-    interval is looked at: O(b) a node, O(log k) an interval.
-    """
-    _, starts, ranks = tree
-    seen = np.empty(256, np.int64)
-    size, count, floor = 0, 1, state[PLACE]
-    state[PLACE] = 0
-    while count > 0:
-        count = rtree_walk(tree, q, state, seen)
-        for each in seen[:count]:
-            if each >= floor:
-                size = heap_offer(out, size, each)
-    heap_sort(out, size)
-    state[PLACE] = out[size - 1] + 1 if size > 0 else starts[1]
-    for each in range(size):
-        out[each] = ranks[starts[1] + out[each]]
-    return size
-
-
-@kernel
-def rtree_best_many(tree: Tree, qs: Float64s, out: Int64s, counts: Int64s) -> None:
-    """Answer each query in its row of `out`, from the start."""
-    state = np.zeros(STATE, np.int64)
-    for row in range(len(qs)):
-        state[:] = 0
-        counts[row] = rtree_best(tree, qs[row], state, out[row])
+def fill_rest(out: Int64s, counts: Int64s) -> None:
+    """Pad each row of answers with -1 after its count; used by all interval indexes."""
+    for row in range(len(counts)):
+        for column in range(counts[row], out.shape[1]):
+            out[row, column] = -1

@@ -1,66 +1,83 @@
-"""The constraint graph of scored intervals and the arrangement that respects it (RPS 3.2).
+"""The constraint graph of scored intervals and the order that respects it (RPS 3.2).
 
-Intervals come as ranks, best first, each with its first and last cell: the line is cut into cells
-wherever an interval begins or ends.
+Intervals are added by rank, best first. The line seen from below is a row of visible blocks, each
+owned by the last interval added there:
+
+    rank 0           [=============]
+    rank 1      [--------]                       covers the left of 0: edge 0 -> 1
+    visible     1111111111000000000
+
+`blocks` is the bitset of the first cells of blocks, and `owner` the rank that owns each.
 """
 
-from tidings.compiled.array_types import Int32s, Int64s, UInt32s
+from typing import NamedTuple
+
+from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.jit import inner, kernel
 from tidings.index.intervals.kernels.bitset import (
+    Bitset,
     bitset_add,
     bitset_discard,
     bitset_from,
     bitset_until,
 )
 
-Bitset = tuple[UInt32s, Int64s]
+
+class ConstraintGraph(NamedTuple):
+    """Edges by source: those of rank r go to targets[starts[r]:starts[r + 1]]."""
+
+    starts: Int64s
+    targets: Int32s
+    incoming: Int32s
+    """The number of edges into each rank."""
 
 
 @inner
 def cover_blocks(blocks: Bitset, owner: Int32s, rank: int, first: int, last: int) -> None:
-    """Make the cells first..last one visible block of `rank`; the rest of a cut block stays."""
-    words, starts = blocks
-    after = bitset_until(words, starts, last + 1)
+    """Make the cells first..last one visible block of `rank`; cut blocks keep their rest."""
+    after = bitset_until(blocks, last + 1)
     if after != last + 1 and last + 1 < len(owner):
         owner[last + 1] = owner[after]
-        bitset_add(words, starts, last + 1)
-    block = bitset_from(words, starts, first)
+        bitset_add(blocks, last + 1)
+    block = bitset_from(blocks, first)
     while 0 <= block <= last:
-        bitset_discard(words, starts, block)
-        block = bitset_from(words, starts, block + 1)
+        bitset_discard(blocks, block)
+        block = bitset_from(blocks, block + 1)
     owner[first] = rank
-    bitset_add(words, starts, first)
+    bitset_add(blocks, first)
 
 
 @kernel
 def constraint_edges(
-    cells: tuple[Int32s, Int32s], blocks: Bitset, owner: Int32s, edges: Int32s, ends: Int64s
+    first: Int32s, last: Int32s, blocks: Bitset, owner: Int32s, edges: Int32s, ends: Int64s
 ) -> int:
-    """Find the edges of G (RPS Algorithm 2): those to `rank` end at ends[rank] in `edges`.
+    """Write the sources of all edges (RPS Algorithm 2) and return how many there are.
 
-    A visible block begins at each member of `blocks` and belongs to its owner, -1 for nobody.
-    An interval that is visible in two blocks gives two edges: at most 3n all the same (Lemma 3.4),
-    since each edge takes a block away and each interval adds at most three. O(n log n).
+    The edges into `rank` end at ends[rank]. `owner` is -1 where no interval is visible. An
+    interval visible in two blocks yields two edges, and still there are at most 3n (Lemma 3.4):
+    each edge removes a block, and each interval adds at most three. O(n log n).
     """
-    first, last = cells
-    words, starts = blocks
     count = 0
-    bitset_add(words, starts, 0)
+    bitset_add(blocks, 0)
     for rank in range(len(first)):
-        block = bitset_until(words, starts, first[rank])
+        block = bitset_until(blocks, first[rank])
         while 0 <= block <= last[rank]:
             if owner[block] >= 0:
                 edges[count] = owner[block]
                 count += 1
-            block = bitset_from(words, starts, block + 1)
+            block = bitset_from(blocks, block + 1)
         cover_blocks(blocks, owner, rank, first[rank], last[rank])
         ends[rank] = count
     return count
 
 
 @kernel
-def turn_edges(edges: Int32s, ends: Int64s, starts: Int64s, targets: Int32s) -> None:
-    """Group the edges by where they come from: those of a rank lie from starts[rank] on. O(|E|)."""
+def transpose_edges(edges: Int32s, ends: Int64s, starts: Int64s, targets: Int32s) -> None:
+    """Regroup edges from by-target to by-source, with a counting sort; O(|E|).
+
+    `starts` has two spare entries and is shifted by one while it is filled: writing a target
+    advances starts[source + 1], which ends as the start of the next source.
+    """
     for edge in range(ends[-1]):
         starts[edges[edge] + 2] += 1
     for rank in range(2, len(starts)):
@@ -76,26 +93,24 @@ def turn_edges(edges: Int32s, ends: Int64s, starts: Int64s, targets: Int32s) -> 
 
 @kernel
 def arrange(
-    graph: tuple[Int64s, Int32s, Int32s], lefts: tuple[Int32s, Int32s], ready: Bitset, order: Int64s
+    graph: ConstraintGraph, by_low: Int32s, position: Int32s, ready: Bitset, order: Int64s
 ) -> None:
-    """Put the ranks in order (RPS Algorithm 1): always the leftmost with no edge coming in.
+    """Order the ranks (RPS Algorithm 1): always the leftmost one without an incoming edge.
 
-    `graph` is the edges by source and the number that come in; `lefts` the ranks by where they
-    begin, and the place of each in there. O(n log n + |E|).
+    `by_low` has the ranks by low, `position` the place of each rank in it, and `ready` is an empty
+    set of such places. Consumes `graph.incoming`. O(n log n + |E|).
     """
-    starts, targets, coming = graph
-    by_left, place = lefts
-    words, levels = ready
-    for rank in range(len(coming)):
-        if coming[rank] == 0:
-            bitset_add(words, levels, place[rank])
+    starts, targets, incoming = graph.starts, graph.targets, graph.incoming
+    for rank in range(len(incoming)):
+        if incoming[rank] == 0:
+            bitset_add(ready, position[rank])
     for step in range(len(order)):
-        leftmost = bitset_from(words, levels, 0)
-        bitset_discard(words, levels, leftmost)
-        rank = by_left[leftmost]
+        leftmost = bitset_from(ready, 0)
+        bitset_discard(ready, leftmost)
+        rank = by_low[leftmost]
         order[step] = rank
         for edge in range(starts[rank], starts[rank + 1]):
             target = targets[edge]
-            coming[target] -= 1
-            if coming[target] == 0:
-                bitset_add(words, levels, place[target])
+            incoming[target] -= 1
+            if incoming[target] == 0:
+                bitset_add(ready, position[target])

@@ -1,7 +1,6 @@
-"""Ours: an index that changes while it is served; rebuilds happen in the background."""
+"""A live interval index: it changes while it answers, and merges its delta in the background."""
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from threading import Lock
 from typing import Any, ClassVar, Final, Self
 
@@ -10,12 +9,16 @@ import numpy as np
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import TidingsError
 from tidings.index import arguments
-from tidings.index.background import Rebuild
-from tidings.index.intervals.kernels.delta_grid import Grid, Young
+from tidings.index.array_bytes import total_bytes
+from tidings.index.background import BackgroundMerge
+from tidings.index.intervals.kernels.delta_grid import Grid
+from tidings.index.intervals.kernels.hash_table import HashTable
 from tidings.index.intervals.kernels.live import (
     FULL,
+    IN_RUN,
     MISSING,
-    OLD,
+    IntervalChange,
+    IntervalChanges,
     live_add,
     live_add_many,
     live_change,
@@ -24,50 +27,61 @@ from tidings.index.intervals.kernels.live import (
     live_kill_many,
 )
 from tidings.index.intervals.kernels.sopt_r_simd import FAN, STATE
-from tidings.index.intervals.live.base_run import Built, Entries, built, without_dead
-from tidings.index.intervals.live.bulk_changes import KEPT, kept_bounds, one_each
-from tidings.index.intervals.live.catch_up import Fresh, fresh_with, rebuilt
-from tidings.index.intervals.live.delta_grid import with_room
-from tidings.index.intervals.live.reader import State, iterate_over, top_many_of, top_of, within
-from tidings.index.intervals.papers.ir_tree import checked_bounds, checked_score, keys_of
-from tidings.index.intervals.protocol import Ranked, checked_columns
-from tidings.index.intervals.ranges import Ranges
+from tidings.index.intervals.live.base_run import (
+    BaseRun,
+    KeyedIntervals,
+    build_run,
+    without_dead,
+)
+from tidings.index.intervals.live.delta import NextVersion, living_in, next_version, with_room
+from tidings.index.intervals.live.snapshot import IntervalSnapshot
+from tidings.index.intervals.protocol import (
+    RankedIntervals,
+    checked_bounds,
+    checked_columns,
+    checked_score,
+    score_keys,
+)
+from tidings.index.intervals.ranges import RangeAnswers
 
 LEAST: Final = 4096
-"""Fewer changes than this are never a reason to build anew."""
+"""Fewer changes than this never start a merge."""
 
 SHARE: Final = 32
-"""Once one of so many has changed, all is built anew; the dead are left out as often."""
+"""A merge starts once one interval in 32 has changed; the dead are skipped as often."""
 
 AHEAD: Final = 65_536
-"""With so many changes more than there are intervals, a writer waits for the rebuild."""
+"""A writer with this many changes more than there are intervals waits for the merge."""
+
+KEEP: Final = np.nan
+"""As a bound of a change: the bound stays as it is."""
 
 
-class Live:
-    """Intervals that come and go while readers on other threads are answered.
+class LiveIntervals:
+    """Intervals that change while readers on other threads are answered.
 
-    What there was at the last rebuild is a SOPT-R-tree of 64 entries a node; its dead are stamped,
-    and left out when they are many. What came since is in a grid. Once more than `bound` has
-    changed, one thread builds anew and swaps. Readers work on the state that they took, never wait,
-    and see all of a change or nothing of it. Changes wait for each other, and for the rebuild once
-    more has changed since the last one than there are intervals, and 65,536.
+    The base is a SOPT-R-tree with 64 entries a node, whose dead entries have tombstones and are
+    skipped when there are many; later changes are in a grid, the delta. After more than `bound`
+    changes, a background thread builds the next base and swaps it in. Readers hold a snapshot,
+    never wait, and see all of a change or nothing of it. Writers wait for each other, and for the
+    merge once there are more changes than intervals plus 65,536.
     """
 
     name: ClassVar[str] = "live"
-    _state: State
-    _young: Young
-    _bare: int  # more dead than these are left out of the run
+    _snapshot: IntervalSnapshot
+    _table: HashTable
+    _skip_above: int  # with more dead than this, the run is copied without them
 
-    def __init__(self, intervals: Ranked, bound: int | None = None) -> None:
+    def __init__(self, intervals: RankedIntervals, bound: int | None = None) -> None:
         self._bound = None if bound is None else arguments.count("bound", bound)
-        self._rebuild = Rebuild()
-        self._lock = self._rebuild.lock
-        self._given = self._count = len(intervals)
-        keys = keys_of(intervals.score)
-        main = built(Entries(intervals.low, intervals.high, keys, intervals.ids))
-        self._serve(fresh_with(main))
+        self._merge = BackgroundMerge()
+        self._lock = self._merge.lock
+        self._next_id = self._count = len(intervals)
+        keys = score_keys(intervals.score)
+        first = KeyedIntervals(intervals.low, intervals.high, keys, intervals.ids)
+        self._serve(next_version(build_run(first)))
         self._killed: list[int] = []
-        self._looked = np.zeros(STATE, np.int64)
+        self._last_walk = np.zeros(STATE, np.int64)
 
     def __len__(self) -> int:
         return self._count
@@ -80,221 +94,237 @@ class Live:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all arrays of the present state."""
-        state, young = self._state, self._young
-        return state.main.nbytes + sum(each.nbytes for each in (*state.grid, *young))
+        """The bytes of all arrays of the current snapshot."""
+        return self._snapshot.base.nbytes + total_bytes(self._snapshot.grid, self._table)
 
     @property
-    def ranges(self) -> Ranges:
-        """What it answers to events that are ranges, in the state at this moment."""
-        return Ranges(partial(within, self._state))
+    def ranges(self) -> RangeAnswers:
+        """Answers to events that are ranges, from the current snapshot."""
+        return RangeAnswers(self._snapshot.within)
 
     def top(self, q: float, k: int) -> Int64s:
-        """Give the ids of the k best intervals that `q` stabs; fewer, if there are fewer."""
-        found, self._looked = top_of(
-            self._state, arguments.number("the query", q), min(arguments.count("k", k), self._given)
-        )
-        return found
+        """Return the ids of the k best intervals that `q` stabs; fewer if fewer exist."""
+        point, most = arguments.number("the query", q), arguments.count("k", k)
+        ids, self._last_walk = self._snapshot.top(point, min(most, self._next_id))
+        return ids
 
     def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
-        """Give a row of ids for each query, filled up with -1, and how many each has.
+        """Return a row of ids per query, padded with -1, and the number of ids in each row.
 
-        All rows are of one state.
+        All rows are of one snapshot.
         """
         points = arguments.points("queries", qs)
-        return top_many_of(self._state, points, arguments.width(k, len(points)))
+        return self._snapshot.top_many(points, arguments.result_width(k, len(points)))
 
     def iterate(self, q: float) -> Iterator[int]:
-        """Give all stabbed ids in order, of the state at this moment."""
-        return iterate_over(self._state, arguments.number("the query", q))
+        """Yield all ids that `q` stabs in the current snapshot, in order."""
+        return self._snapshot.iterate(arguments.number("the query", q))
 
     def counters(self) -> dict[str, int]:
-        """Give what the last `top` looked at in the run, and how many rebuilds there were."""
-        nodes, leaves, intervals = self._looked[:3].tolist()
-        counts = {"nodes": nodes, "leaves": leaves, "intervals": intervals}
-        return {**counts, "rebuilds": self._rebuild.count}
+        """Return what the last `top` visited in the run, and the number of rebuilds."""
+        nodes, leaves, intervals = self._last_walk[:3].tolist()
+        visits = {"nodes": nodes, "leaves": leaves, "intervals": intervals}
+        return {**visits, "rebuilds": self._merge.completed}
 
     def describe(self) -> str:
-        """Tell what the present state is made of."""
-        main = self._state.main
-        young = self._count - len(main) + main.dead
-        running = "a rebuild is under way" if self._rebuild.running else "no rebuild is under way"
+        """Return the sizes of the base and the delta, and whether a rebuild is running."""
+        base = self._snapshot.base
+        new = self._count - len(base) + base.dead
+        running = "a rebuild is under way" if self._merge.running else "no rebuild is under way"
         return (
-            f"live: {self._count:,} intervals; run {len(main):,}, of these dead {main.dead:,}; "
-            f"new in the grid {young:,}; {running}, {self._rebuild.count:,} done."
+            f"live: {self._count:,} intervals; run {len(base):,}, of these dead {base.dead:,}; "
+            f"new in the grid {new:,}; {running}, {self._merge.completed:,} done."
         )
 
     def insert(self, low: float, high: float, score: float) -> int:
-        """Insert an interval; give its id."""
-        new = (*checked_bounds(f"interval {self._given}", low, high), checked_score(score))
+        """Insert an interval and return its id."""
+        bounds = checked_bounds(f"interval {self._next_id}", low, high)
+        checked = checked_score(score)
         with self._paced():
-            self._rebuild.writable()
-            _, _, grid, version = self._state
-            entry = (*new, self._given)
-            while not live_add(grid, self._young, entry, version + 1):
-                grid = self._widened(grid)
-            self._given, self._count = self._given + 1, self._count + 1
+            self._merge.check_writable()
+            grid, version = self._snapshot.grid, self._snapshot.version
+            new = IntervalChange(*bounds, checked, self._next_id)
+            while not live_add(grid, self._table, new, version + 1):
+                grid = self._widen(grid)
+            self._next_id, self._count = self._next_id + 1, self._count + 1
             self._publish(grid, 1)
-        return entry[3]
+        return new.id
 
     def insert_many(self, low: Any, high: Any, score: Any) -> Int64s:
-        """Insert intervals, seen all at once; give their ids. All are refused if one is wrong."""
-        rows = np.stack(checked_columns(low, high, score))
+        """Insert intervals in one change and return their ids; all are refused if one is wrong."""
+        columns = np.stack(checked_columns(low, high, score))
         with self._paced():
-            self._rebuild.writable()
-            ids = np.arange(self._given, self._given + rows.shape[1])
-            _, _, grid, version = self._state
-            done, new = 0, (rows, ids)
-            while (done := live_add_many(grid, self._young, new, version + 1, done)) < len(ids):
-                grid = self._widened(grid)
-            self._given, self._count = self._given + len(ids), self._count + len(ids)
+            self._merge.check_writable()
+            ids = np.arange(self._next_id, self._next_id + columns.shape[1])
+            grid, version = self._snapshot.grid, self._snapshot.version
+            done, new = 0, IntervalChanges(columns, ids)
+            while (done := live_add_many(grid, self._table, new, version + 1, done)) < len(ids):
+                grid = self._widen(grid)
+            self._next_id, self._count = self._next_id + len(ids), self._count + len(ids)
             self._publish(grid, len(ids))
         return ids
 
     def delete(self, id: int) -> None:
         """Delete an interval by id."""
-        name = arguments.id_of("interval", id)
+        target = arguments.checked_id("interval", id)
         with self._paced():
-            self._rebuild.writable()
-            main, _, grid, version = self._state
-            came = live_kill(main.old, grid, self._young, name, version + 1)
-            if came == MISSING:
-                raise TidingsError(f"there is no interval {name}")
+            self._merge.check_writable()
+            base, _, grid, version = self._snapshot
+            outcome = live_kill(base.entries, grid, self._table, target, version + 1)
+            if outcome == MISSING:
+                raise TidingsError(f"there is no interval {target}")
             self._count -= 1
-            self._publish(grid, 1, (name,), came == OLD)
+            self._publish(grid, 1, (target,), outcome == IN_RUN)
 
     def delete_many(self, ids: Any) -> None:
-        """Delete intervals by id, until one is not there; seen all at once."""
-        wanted = arguments.ids_of("interval", ids)
+        """Delete intervals by id in one change, which a missing one ends."""
+        targets = arguments.checked_ids("interval", ids)
         with self._paced():
-            self._rebuild.writable()
-            main, _, grid, version = self._state
-            done, dead = live_kill_many(main.old, grid, self._young, wanted, version + 1, False)
+            self._merge.check_writable()
+            base, _, grid, version = self._snapshot
+            done, dead = live_kill_many(
+                base.entries, grid, self._table, targets, version + 1, False
+            )
             self._count -= done
-            self._publish(grid, done, wanted[:done].tolist(), dead)
-        if done < len(wanted):
-            raise TidingsError(f"there is no interval {wanted[done]}")
+            self._publish(grid, done, targets[:done].tolist(), dead)
+        if done < len(targets):
+            raise TidingsError(f"there is no interval {targets[done]}")
 
     def replace(self, id: int, low: float, high: float, score: float) -> None:
-        """Give an interval other bounds and another score."""
-        name = arguments.id_of("interval", id)
-        bounds = checked_bounds(f"interval {name}", low, high)
-        self._change((*bounds, checked_score(score), name))
+        """Change the bounds and the score of an interval."""
+        target = arguments.checked_id("interval", id)
+        bounds = checked_bounds(f"interval {target}", low, high)
+        self._change(IntervalChange(*bounds, checked_score(score), target))
 
     def replace_many(self, ids: Any, low: Any, high: Any, score: Any) -> None:
-        """Give intervals, all different, other bounds and scores; seen all at once.
+        """Change the bounds and scores of distinct intervals in one change.
 
-        All are refused if one is wrong; one that is not there ends it.
+        All are refused if a value is wrong; a missing interval ends the change.
         """
         self._change_many(ids, np.stack(checked_columns(low, high, score)))
 
     def rescore(self, id: int, score: float) -> None:
-        """Give an interval another score."""
-        self._change((KEPT, KEPT, checked_score(score), arguments.id_of("interval", id)))
+        """Change the score of an interval."""
+        target = arguments.checked_id("interval", id)
+        self._change(IntervalChange(KEEP, KEEP, checked_score(score), target))
 
     def rescore_many(self, ids: Any, scores: Any) -> None:
-        """Give intervals, all different, other scores, until one is not there; seen all at once."""
-        self._change_many(ids, kept_bounds(scores))
+        """Change the scores of distinct intervals in one change, which a missing one ends."""
+        new = arguments.points("scores", scores)
+        if (wrong := ~((new >= 0) & (new < np.inf))).any():
+            raise TidingsError(f"score {new[wrong][0]} is not a finite number >= 0")
+        self._change_many(ids, np.stack([np.full(len(new), KEEP), np.full(len(new), KEEP), new]))
 
     def rebuild(self) -> None:
-        """Begin a rebuild in the background, unless one is under way."""
+        """Start a rebuild in the background unless one is running."""
         with self._lock:
-            self._rebuild.writable()
-            self._begin()
+            self._merge.check_writable()
+            self._start_merge()
 
     def settle(self) -> None:
-        """Wait until no rebuild is under way."""
-        self._rebuild.settle()
+        """Wait until no rebuild is running."""
+        self._merge.wait()
 
     def close(self) -> None:
-        """Wait for a rebuild under way and take no more changes; queries are still answered."""
-        self._rebuild.close()
+        """Wait for a running rebuild and refuse further changes; queries are still answered."""
+        self._merge.close()
 
-    def _change(self, change: tuple[float, float, float, int]) -> None:
-        """Put an interval in place of itself."""
+    def _change(self, change: IntervalChange) -> None:
         with self._paced():
-            self._rebuild.writable()
-            main, _, grid, version = self._state
-            while (came := live_change(main.old, grid, self._young, change, version + 1)) == FULL:
-                grid = self._widened(grid)
-            if came == MISSING:
-                raise TidingsError(f"there is no interval {change[3]}")
-            self._publish(grid, 1, (change[3],), came == OLD)
+            self._merge.check_writable()
+            base, _, grid, version = self._snapshot
+            while True:
+                outcome = live_change(base.entries, grid, self._table, change, version + 1)
+                if outcome != FULL:
+                    break
+                grid = self._widen(grid)
+            if outcome == MISSING:
+                raise TidingsError(f"there is no interval {change.id}")
+            self._publish(grid, 1, (change.id,), outcome == IN_RUN)
 
-    def _change_many(self, ids: Any, rows: Float64s) -> None:
-        wanted = one_each(ids, rows)
+    def _change_many(self, ids: Any, columns: Float64s) -> None:
+        targets = arguments.distinct_ids("interval", ids)
+        if len(targets) != columns.shape[1]:
+            raise TidingsError(f"{len(targets)} ids do not fit {columns.shape[1]} changes")
         with self._paced():
-            self._rebuild.writable()
-            main, _, grid, version = self._state
-            done, were, came, changes = 0, 0, FULL, (rows, wanted)
-            while came == FULL:
-                done, dead, came = live_change_many(
-                    main.old, grid, self._young, changes, version + 1, done
+            self._merge.check_writable()
+            base, _, grid, version = self._snapshot
+            done, dead, outcome, changes = 0, 0, FULL, IntervalChanges(columns, targets)
+            while outcome == FULL:
+                done, in_run, outcome = live_change_many(
+                    base.entries, grid, self._table, changes, version + 1, done
                 )
-                were += dead
-                grid = self._widened(grid)
-            self._publish(grid, done, wanted[:done].tolist(), were)
-        if done < len(wanted):
-            raise TidingsError(f"there is no interval {wanted[done]}")
+                dead += in_run
+                grid = self._widen(grid)
+            self._publish(grid, done, targets[:done].tolist(), dead)
+        if done < len(targets):
+            raise TidingsError(f"there is no interval {targets[done]}")
 
     def _paced(self) -> Lock:
-        """Wait for the rebuild if changes outrun it; give the lock to write under."""
-        if self._changes > self._most:
+        """Wait for the merge if changes outrun it, and return the lock to write under."""
+        if self._changes > self._most_changes:
             self.settle()
         return self._lock
 
-    def _widened(self, grid: Grid) -> Grid:
-        """Make room for more in the grid, or in the table of its ids."""
-        grid, self._young = with_room(grid, self._young)
+    def _widen(self, grid: Grid) -> Grid:
+        """Enlarge the grid or the id table, whichever is nearly full."""
+        grid, self._table = with_room(grid, self._table)
         return grid
 
     def _publish(self, grid: Grid, changes: int, killed: Iterable[int] = (), dead: int = 0) -> None:
-        """Let readers see what was written; begin a rebuild, if it is time for one.
+        """Publish the changes to readers, and start a merge if one is due.
 
-        Of the killed so many were in the run. A rebuild under way does not know them dead.
+        `dead` of the killed ids were in the run. A running merge has not seen their deaths, so
+        they are recorded for the replay.
         """
-        main, run, _, version = self._state
-        main.dead += dead
-        if main.dead > self._bare:
-            run = main.run = without_dead(run, version + 1)
-            self._bare = main.dead + self._aside
-        if self._rebuild.running:
+        base, run, _, version = self._snapshot
+        base.dead += dead
+        if base.dead > self._skip_above:
+            run = base.run = without_dead(run, version + 1)
+            self._skip_above = base.dead + self._skip_step
+        if self._merge.running:
             self._killed.extend(killed)
-        self._state = State(main, run, grid, version + 1)
+        self._snapshot = IntervalSnapshot(base, run, grid, version + 1)
         self._changes += changes
         if self._changes > self._limit:
-            self._begin()
+            self._start_merge()
 
-    def _begin(self) -> None:
-        """Build from the present state, unless a rebuild is under way."""
-        if not self._rebuild.running:
+    def _start_merge(self) -> None:
+        """Start a merge of the current snapshot unless one is running."""
+        if not self._merge.running:
             self._killed = []
-            self._rebuild.begin(partial(self._build, self._state))
+            frozen = self._snapshot
+            self._merge.start(lambda: self._run_merge(frozen))
 
-    def _build(self, frozen: State) -> None:
-        """Build anew, catch up twice, then serve that.
+    def _run_merge(self, frozen: IntervalSnapshot) -> None:
+        """Build the next base, replay the changes made meanwhile, and serve it.
 
-        The second time writers wait for it, but there is little left to be done.
+        The replay runs twice: first without the lock, where most of the changes are, then with it
+        for the few that were made during the first.
         """
-        fresh = fresh_with(self._built(frozen))
+        built = next_version(self._build(frozen))
         with self._lock:
-            seen, killed, self._killed = self._state, self._killed, []
-        fresh.catch_up(killed, seen, frozen.version)
+            seen, killed, self._killed = self._snapshot, self._killed, []
+        built.replay(killed, living_in(seen.grid, seen.version, since=frozen.version))
         with self._lock:
-            fresh.catch_up(self._killed, self._state, seen.version)
-            self._serve(fresh)
+            last = self._snapshot
+            built.replay(self._killed, living_in(last.grid, last.version, since=seen.version))
+            self._serve(built)
             self._killed = []
-            self._rebuild.count += 1
-            self._rebuild.done()
+            self._merge.completed += 1
+            self._merge.finish()
 
-    def _built(self, frozen: State) -> Built:
-        return rebuilt(frozen)
+    def _build(self, frozen: IntervalSnapshot) -> BaseRun:
+        """Build a base of all intervals that live in a snapshot."""
+        old, new = frozen.base.living(frozen.version), living_in(frozen.grid, frozen.version)
+        columns = zip(vars(old).values(), vars(new).values(), strict=True)
+        return build_run(KeyedIntervals(*(np.concatenate(pair) for pair in columns)))
 
-    def _serve(self, fresh: Fresh) -> None:
-        """Publish a run with its grid; every stamp is new, so versions start anew."""
-        size = len(fresh.main)
-        self._young, self._changes = fresh.young, fresh.changes
+    def _serve(self, built: NextVersion) -> None:
+        """Publish a base with its delta; all its stamps are of version 0, so versions restart."""
+        size = len(built.base)
+        self._table, self._changes = built.table, built.changes
         self._limit = max(LEAST, size // SHARE) if self._bound is None else self._bound
-        self._bare = self._aside = max(FAN, size // SHARE)
-        self._most = self._limit + size + AHEAD
-        self._state = State(fresh.main, fresh.main.run, fresh.grid, 0)
+        self._skip_above = self._skip_step = max(FAN, size // SHARE)
+        self._most_changes = self._limit + size + AHEAD
+        self._snapshot = IntervalSnapshot(built.base, built.base.run, built.grid, 0)

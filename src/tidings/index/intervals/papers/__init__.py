@@ -1,1 +1,1 @@
-"""Interval indexes from the papers that serve comparison only."""
+"""Interval indexes from the papers that serve only comparison; imported when asked for by name."""

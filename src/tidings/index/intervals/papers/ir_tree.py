@@ -1,17 +1,31 @@
 """The IR-tree (RPS 3.1): an interval tree whose nodes are R-trees by score; it takes changes."""
 
-import math
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from tidings.compiled.array_types import Float64s, Int64s
-from tidings.errors import TidingsError, shown
+from tidings.compiled.array_types import AnyArray, Float64s, Int64s
+from tidings.errors import TidingsError
 from tidings.index import arguments
-from tidings.index.intervals.kernels.ir_tree import (
+from tidings.index.array_bytes import total_bytes
+from tidings.index.intervals.kernels.hash_table import HashTable, table_refill
+from tidings.index.intervals.kernels.rtree import RTree
+from tidings.index.intervals.papers.kernels.ir_blocks import (
+    BLOCKS,
+    FREE_BLOCK,
+    HEIGHTS,
+    MOST,
+    POOL,
+    ROOTS,
+    SLOTS,
+    IrStore,
+)
+from tidings.index.intervals.papers.kernels.ir_tree import (
+    HOLES,
+    SPARE,
     STATE,
-    Known,
+    IntervalsById,
     halving_points,
     ir_add,
     ir_insert_many,
@@ -20,202 +34,242 @@ from tidings.index.intervals.kernels.ir_tree import (
     ir_walk,
     ir_walk_many,
 )
-from tidings.index.intervals.kernels.rtree import Tree
-from tidings.index.intervals.papers.ir_memory import (
-    compact_store,
-    empty_store,
-    ensure_room,
-    slots_in_use,
+from tidings.index.intervals.protocol import (
+    RankedIntervals,
+    checked_bounds,
+    checked_score,
+    rank_intervals,
+    score_keys,
 )
-from tidings.index.intervals.protocol import Ranked, rank_intervals
-from tidings.index.intervals.ranges import ByScore, Ranges, scored
-from tidings.index.intervals.tree_index import Kernels, Walked
+from tidings.index.intervals.ranges import RangeAnswers
+from tidings.index.intervals.rtree import RangeTree, scored_rtree
+from tidings.index.intervals.tree_index import TreeIndex, WalkKernels
 
-IR: Final = Kernels(ir_walk, ir_walk_many, STATE)
+IR_WALK: Final = WalkKernels(ir_walk, ir_walk_many, STATE)
+LONGEST_PATH: Final = 32
 
 
 class IrTree:
-    """Intervals that come and go. A query costs O((k + log n) b log_b n) (RPS Theorem 3.1).
+    """Intervals that change, in an IR-tree. A query costs O((k + log n) b log_b n) (Theorem 3.1).
 
-    Inserts and deletes cost O(b log_b n). A new interval gets the next number as its id; the id
-    of a deleted one is not given again.
+    Inserts and deletes cost O(b log_b n). A new interval gets the next number as its id; ids of
+    deleted intervals are not reused.
     """
 
     name: ClassVar[str] = "ir"
 
-    def __init__(self, intervals: Ranked) -> None:
-        places = np.empty(len(intervals), np.int64)
-        places[intervals.ids] = np.arange(len(places))
-        self._known: Known = (
-            intervals.low[places],
-            intervals.high[places],
-            keys_of(intervals.score[places]),
-            np.zeros(len(places), np.bool_),
+    def __init__(self, intervals: RankedIntervals) -> None:
+        rank = np.empty(len(intervals), np.int64)
+        rank[intervals.ids] = np.arange(len(rank))
+        self._by_id = IntervalsById(
+            intervals.low[rank],
+            intervals.high[rank],
+            score_keys(intervals.score[rank]),
+            np.zeros(len(rank), np.bool_),
         )
-        self._given = len(places)
-        self._live, self._version = 0, 0
-        self._path = np.empty(32, np.int64)
-        self._walked = Walked(
-            "ir", len(intervals), empty_store(len(intervals)), IR, ByScore(self._scored)
-        )
+        self._next_id = len(rank)
+        self._size, self._version = 0, 0
+        self._path = np.empty(LONGEST_PATH, np.int64)
+        range_tree = RangeTree(self._build_range_tree)
+        store = empty_store(len(intervals))
+        self._tree = TreeIndex("ir", len(intervals), store, IR_WALK, range_tree)
         self._load(intervals.ids)
 
     def __len__(self) -> int:
-        return self._live
+        return self._size
 
     @property
     def nbytes(self) -> int:
         """The bytes of the tree and of the intervals by id."""
-        return self._walked.nbytes + sum(each.nbytes for each in self._known)
+        return self._tree.nbytes + total_bytes(self._by_id)
 
     @property
-    def ranges(self) -> Ranges:
-        """What it answers to events that are ranges, by a tree made anew after a change."""
-        return self._walked.ranges
+    def ranges(self) -> RangeAnswers:
+        """Answers to events that are ranges, from an R-tree that is rebuilt after a change."""
+        return self._tree.ranges
 
     def top(self, q: float, k: int) -> Int64s:
-        """Give the ids of the k best intervals that `q` stabs; fewer, if there are fewer."""
-        return self._walked.top(q, k)
+        """Return the ids of the k best intervals that `q` stabs; fewer if fewer exist."""
+        return self._tree.top(q, k)
 
     def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
-        """Give a row of ids for each query, filled up with -1, and how many each has."""
-        return self._walked.top_many(qs, k)
+        """Return a row of ids per query, padded with -1, and the number of ids in each row."""
+        return self._tree.top_many(qs, k)
 
     def iterate(self, q: float) -> Iterator[int]:
-        """Give all stabbed ids in order; a change of the index ends it with an error."""
+        """Yield all stabbed ids in order; a change of the index ends it with an error."""
         version = self._version
-        for each in self._walked.iterate(q):
-            yield each
+        for id in self._tree.iterate(q):
+            yield id
             if version != self._version:
                 raise TidingsError("the index was changed while it was iterated over")
 
     def counters(self) -> dict[str, int]:
-        """Give what the last `top` looked at, and the blocks it entered for nothing: no holes."""
-        return {**self._walked.counters(), "holes": int(self._walked.state()[3])}
+        """Return what the last `top` visited, and the blocks it entered in vain (holes)."""
+        return {**self._tree.counters(), "holes": int(self._tree.state()[HOLES])}
 
     def insert(self, low: float, high: float, score: float) -> int:
-        """Insert an interval; give its id."""
-        bounds, worth = checked_bounds(f"interval {self._given}", low, high), checked_score(score)
-        self._expect(1)
-        self._put(self._given, bounds, worth)
-        self._given += 1
-        return self._given - 1
+        """Insert an interval and return its id."""
+        bounds = checked_bounds(f"interval {self._next_id}", low, high)
+        checked = checked_score(score)
+        self._reserve(1)
+        self._put(self._next_id, bounds, checked)
+        self._next_id += 1
+        return self._next_id - 1
 
     def insert_many(self, low: Any, high: Any, score: Any) -> Int64s:
-        """Insert intervals; give their ids. All are refused if one is wrong, by its place here."""
+        """Insert intervals and return their ids; all are refused if one is wrong."""
         ranked = rank_intervals(low, high, score)
-        self._expect(len(ranked))
-        new = self._given + ranked.ids
-        lows, highs, keys, _ = self._known
-        lows[new], highs[new], keys[new] = ranked.low, ranked.high, keys_of(ranked.score)
-        self._given += len(new)
-        self._insert(new)
-        return np.sort(new)
+        self._reserve(len(ranked))
+        ids = self._next_id + ranked.ids
+        by_id = self._by_id
+        by_id.low[ids], by_id.high[ids] = ranked.low, ranked.high
+        by_id.keys[ids] = score_keys(ranked.score)
+        self._next_id += len(ids)
+        self._insert(ids)
+        return np.sort(ids)
 
     def delete(self, id: int) -> None:
-        """Delete an interval by id; memory is given back once three quarters are unused."""
-        self._take(arguments.id_of("interval", id))
-        self._give_back()
+        """Delete an interval by id; memory is released once three quarters are unused."""
+        self._remove(arguments.checked_id("interval", id))
+        self._release_memory()
 
     def delete_many(self, ids: Any) -> None:
-        """Delete intervals by id, until one is not there."""
-        wanted = arguments.ids_of("interval", ids)
-        known = (wanted >= 0) & (wanted < self._given)
-        good = wanted if known.all() else wanted[: int(np.argmin(known))]
-        done = ir_remove_many(self._store(), self._known, good, self._path)
-        self._counted(-done)
-        self._give_back()
-        if done < len(wanted):
-            raise TidingsError(f"there is no interval {wanted[done]}")
+        """Delete intervals by id, up to the first that does not exist."""
+        targets = arguments.checked_ids("interval", ids)
+        valid = (targets >= 0) & (targets < self._next_id)
+        head = targets if valid.all() else targets[: int(np.argmin(valid))]
+        done = ir_remove_many(self._store(), self._by_id, head, self._path)
+        self._resized(-done)
+        self._release_memory()
+        if done < len(targets):
+            raise TidingsError(f"there is no interval {targets[done]}")
 
     def rescore(self, id: int, score: float) -> None:
-        """Give an interval another score."""
-        name, worth = arguments.id_of("interval", id), checked_score(score)
-        self._take(name)
-        self._put(name, (float(self._known[0][name]), float(self._known[1][name])), worth)
+        """Change the score of an interval."""
+        target, checked = arguments.checked_id("interval", id), checked_score(score)
+        self._remove(target)
+        bounds = float(self._by_id.low[target]), float(self._by_id.high[target])
+        self._put(target, bounds, checked)
 
     def replace(self, id: int, low: float, high: float, score: float) -> None:
-        """Give an interval other bounds and another score."""
-        name, worth = arguments.id_of("interval", id), checked_score(score)
-        bounds = checked_bounds(f"interval {name}", low, high)
-        self._take(name)
-        self._put(name, bounds, worth)
+        """Change the bounds and the score of an interval."""
+        target, checked = arguments.checked_id("interval", id), checked_score(score)
+        bounds = checked_bounds(f"interval {target}", low, high)
+        self._remove(target)
+        self._put(target, bounds, checked)
 
     def _put(self, id: int, bounds: tuple[float, float], score: float) -> None:
-        while not ir_add(self._store(), self._known, id, bounds, score):
-            self._walked.tree = ensure_room(self._store())
-        self._counted(1)
+        while not ir_add(self._store(), self._by_id, id, *bounds, score):
+            self._tree.tree = with_room(self._store())
+        self._resized(1)
 
-    def _take(self, id: int) -> None:
-        there = 0 <= id < self._given
-        if not there or not ir_remove(self._store(), self._known, id, self._path):
+    def _remove(self, id: int) -> None:
+        exists = 0 <= id < self._next_id
+        if not exists or not ir_remove(self._store(), self._by_id, id, self._path):
             raise TidingsError(f"there is no interval {id}")
-        self._counted(-1)
+        self._resized(-1)
 
-    def _expect(self, count: int) -> None:
-        """Make room among the known for so many new ones."""
-        if self._given + count > len(self._known[0]):
-            low, high, key, alive = (with_room(each, count) for each in self._known)
-            self._known = (low, high, key, alive)
+    def _reserve(self, count: int) -> None:
+        """Enlarge the columns by id for `count` new ones."""
+        if self._next_id + count > len(self._by_id.low):
+            more = count + len(self._by_id.low) // 8 + 16
+            columns: Any = self._by_id
+            wider = (np.append(old, np.zeros(more, old.dtype)) for old in columns)
+            self._by_id = IntervalsById(*wider)
 
-    def _give_back(self) -> None:
-        if 4 * self._live + 4096 < slots_in_use(self._walked.tree):
-            self._load(np.flatnonzero(self._known[3]))
+    def _release_memory(self) -> None:
+        if 4 * self._size + 4096 < int(self._store().pool[SLOTS]):
+            self._load(np.flatnonzero(self._by_id.alive))
 
     def _load(self, ids: Int64s) -> None:
-        """Start anew with these intervals, node by node and there from the best on."""
-        low, high, key, _ = self._known
+        """Start over with these intervals, inserted node by node and best first."""
+        by_id = self._by_id
         points = np.empty(len(ids), np.int64)
-        halving_points(low[ids], high[ids], points)
-        self._walked.tree = empty_store(len(ids))
-        self._live = 0
-        self._insert(ids[np.lexsort((ids, key[ids], points))])
-        self._walked.tree = compact_store(self._store())
+        halving_points(by_id.low[ids], by_id.high[ids], points)
+        self._tree.tree = empty_store(len(ids))
+        self._size = 0
+        self._insert(ids[np.lexsort((ids, by_id.keys[ids], points))])
+        self._tree.tree = compacted(self._store())
 
     def _insert(self, ids: Int64s) -> None:
         done = 0
-        while (done := ir_insert_many(self._store(), self._known, ids, done)) < len(ids):
-            self._walked.tree = ensure_room(self._store())
-        self._counted(len(ids))
+        while (done := ir_insert_many(self._store(), self._by_id, ids, done)) < len(ids):
+            self._tree.tree = with_room(self._store())
+        self._resized(len(ids))
 
-    def _counted(self, change: int) -> None:
-        self._live += change
-        self._walked.size = self._live
+    def _resized(self, change: int) -> None:
+        self._size += change
+        self._tree.size = self._size
         self._version += 1
-        if self._walked.by_score.made:
-            self._walked.by_score = ByScore(self._scored)
+        if self._tree.range_tree.is_built:
+            self._tree.range_tree = RangeTree(self._build_range_tree)
 
-    def _scored(self) -> Tree:
-        low, high, key, alive = self._known
-        ids = np.flatnonzero(alive)
-        ids = ids[np.argsort(key[ids], kind="stable")]
-        return scored(Ranked(low[ids], high[ids], ids, np.empty(0)))
+    def _build_range_tree(self) -> RTree:
+        by_id = self._by_id
+        ids = np.flatnonzero(by_id.alive)
+        ids = ids[np.argsort(by_id.keys[ids], kind="stable")]
+        return scored_rtree(RankedIntervals(by_id.low[ids], by_id.high[ids], ids, np.empty(0)))
 
     def _store(self) -> Any:
-        return self._walked.tree
+        return self._tree.tree
 
 
-def checked_score(score: Any) -> float:
-    """Return a score; refuse what is none."""
-    found = arguments.number("the score", score)
-    if not 0 <= found < math.inf:
-        raise TidingsError(f"score {shown(score)} is not a finite number >= 0")
-    return found
+def empty_store(size: int) -> IrStore:
+    """Allocate a store for about `size` intervals."""
+    slots, blocks = size + size // 8 + 4 * SPARE * MOST, size // 32 + 4 * SPARE
+    pool = np.zeros(POOL, np.int64)
+    pool[FREE_BLOCK] = -1
+    pool[ROOTS + 1 : HEIGHTS] = -1
+    return IrStore(
+        np.empty((2, slots + MOST)),
+        np.empty(slots, np.int64),
+        np.empty(slots, np.int32),
+        np.empty(slots, np.int32),
+        np.empty((blocks, 4), np.int32),
+        empty_roots(1024),
+        pool,
+    )
 
 
-def checked_bounds(what: str, low: Any, high: Any) -> tuple[float, float]:
-    """Return the bounds of an interval that is not empty."""
-    start, end = arguments.number(f"{what}: low", low), arguments.number(f"{what}: high", high)
-    if not start <= end:
-        raise TidingsError(f"{what}: low {shown(low)} is above high {shown(high)}")
-    return start, end
+def empty_roots(slots: int) -> HashTable:
+    """Allocate a table of nodes; `slots` is a power of two."""
+    return HashTable(np.empty(slots, np.int64), np.full(slots, -1, np.int32))
 
 
-def keys_of(scores: Float64s) -> Int64s:
-    """Give what orders by falling score: the bits of a number >= 0 are in its order."""
-    return -(scores + 0.0).view(np.int64)
+def with_room(store: IrStore) -> IrStore:
+    """Enlarge the arrays that are nearly full: slots by half, blocks and the table to double."""
+    blocks, roots, pool = store.blocks, store.roots, store.pool
+    slots = len(store.keys)
+    if pool[SLOTS] + SPARE * MOST > slots:
+        store = with_slots(store, slots + slots // 2)
+    if pool[BLOCKS] + SPARE > len(blocks):
+        blocks = resized(blocks, 2 * len(blocks))
+    if 2 * pool[ROOTS] + 2 > len(roots.keys):
+        wider = empty_roots(2 * len(roots.keys))
+        table_refill(roots, wider)
+        roots = wider
+    return store._replace(blocks=blocks, roots=roots)
 
 
-def with_room(array: Any, count: int) -> Any:
-    """Give an array with room, which is empty, for `count` more and some besides."""
-    return np.concatenate([array, np.zeros(count + len(array) // 8 + 16, array.dtype)])
+def compacted(store: IrStore) -> IrStore:
+    """Return the store without its unused slots, except for a sixteenth."""
+    used = int(store.pool[SLOTS])
+    slots = used + used // 16 + 2 * SPARE * MOST
+    return with_slots(store, slots) if slots < len(store.keys) else store
+
+
+def with_slots(store: IrStore, slots: int) -> IrStore:
+    """Return the store with another number of slots, above those in use."""
+    bounds = np.empty((2, slots + MOST))
+    kept = min(slots, len(store.keys))
+    bounds[:, :kept] = store.bounds[:, :kept]
+    keys, ties, links = (resized(old, slots) for old in (store.keys, store.ties, store.links))
+    return store._replace(bounds=bounds, keys=keys, ties=ties, links=links)
+
+
+def resized(old: AnyArray, size: int) -> AnyArray:
+    """Copy an array into one with `size` rows; rows beyond are cut off."""
+    new = np.empty((size, *old.shape[1:]), old.dtype)
+    new[: min(size, len(old))] = old[:size]
+    return new

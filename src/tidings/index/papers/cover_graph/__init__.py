@@ -1,6 +1,6 @@
 """The preferential subscription graph (PREF 6.1): covers among all subscriptions."""
 
-from tidings.index.papers.cover_graph.graph import Aggregate, Entry, PreferentialGraph
-from tidings.index.papers.cover_graph.poset import Node, Poset
+from tidings.index.papers.cover_graph.graph import PreferentialGraph, PrefRankEntry, RankAggregate
+from tidings.index.papers.cover_graph.poset import CoverNode, CoverPoset
 
-__all__ = ["Aggregate", "Entry", "Node", "Poset", "PreferentialGraph"]
+__all__ = ["CoverNode", "CoverPoset", "PrefRankEntry", "PreferentialGraph", "RankAggregate"]

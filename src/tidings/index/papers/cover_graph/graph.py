@@ -1,8 +1,9 @@
-"""The preferential subscription graph (PREF 6.1): who wants an event, and how much.
+"""The preferential subscription graph (PREF 6.1): matches an event and ranks it by prefranks.
 
-Conditions of all subscribers stand in one cover graph; equal ones share a node, whose PrefRank set
-holds the subscribers with their prefranks. An event goes from the roots downwards, and only below
-nodes that match.
+The conditions of all subscribers form one cover graph. Equal conditions share a node, whose
+PrefRank set holds the subscribers with their prefranks. An event descends from the roots, and only
+below nodes that match. With 20,000 subscriptions an event takes 4,742 us, against 183 us of
+`access` (bench/results/covers.md).
 """
 
 from collections import Counter, defaultdict, deque
@@ -11,227 +12,234 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from tidings.index.papers.cover_graph.attribute_region import Region
-from tidings.index.papers.cover_graph.poset import Node, Placed, Poset
-from tidings.index.papers.cover_graph.transitive_reduction import link, unlink
+from tidings.index.papers.cover_graph.poset import (
+    CoverNode,
+    CoverPoset,
+    PlacedNode,
+    link,
+    unlink,
+)
+from tidings.index.papers.cover_graph.regions import Region
 from tidings.index.protocol import Score, best_found
 from tidings.index.scan import Scan, weights_that_hold
 from tidings.model.conditions.predicate import TokenMap
 from tidings.model.records import Event, Subscription
 
-Aggregate = Callable[[Sequence[float]], float]
+RankAggregate = Callable[[Sequence[float]], float]
 """F of PREF Def. 5: the rank of the prefranks of the most specific subscriptions."""
 
 _NO_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 @dataclass(eq=False, slots=True)
-class Entry:
+class PrefRankEntry:
     """A subscriber in the PrefRank set of a node: its prefranks there, by subscription.
 
-    `parents` and `children` are the subscriber's entries next above and below, if one leaves out
-    the nodes that do not hold it.
+    `parents` and `children` are the subscriber's next entries above and below, skipping the nodes
+    that do not hold it.
     """
 
-    node: Node
+    node: CoverNode
     prefranks: dict[str, float] = field(default_factory=dict)
-    parents: list["Entry"] = field(default_factory=list)
-    children: list["Entry"] = field(default_factory=list)
+    parents: list["PrefRankEntry"] = field(default_factory=list)
+    children: list["PrefRankEntry"] = field(default_factory=list)
 
     @property
     def status(self) -> bool:
         """The status bit: whether a more specific subscription of the subscriber lies below."""
         return bool(self.children)
 
-    def covers(self, other: "Entry") -> bool:
-        """Tell whether the node covers that of another entry."""
+    def covers(self, other: "PrefRankEntry") -> bool:
+        """Return whether the node covers that of another entry."""
         return self.node.covers(other.node)
 
 
 class PreferentialGraph:
     """Subscriptions of all subscribers in one graph of covers, matched from its roots.
 
-    `counters()` tells the nodes that were checked as `subscriptions`, and each different predicate
-    once an event. A subscription without a prefrank has 1 until `rerank` says otherwise.
+    `counters()` reports the nodes that were tested as `subscriptions`, and each distinct predicate
+    once per event. A subscription without a prefrank has 1 until `rerank` changes it.
     """
 
     def __init__(self, subscriptions: Iterable[Subscription] = ()) -> None:
-        self.poset = Poset()
+        self.poset = CoverPoset()
         self._subscriptions: dict[str, Subscription] = {}
-        self._places: dict[str, Node] = {}
-        self._owned: dict[str, dict[Node, Entry]] = defaultdict(dict)
-        self._looked = Counter[str]()
-        for each in subscriptions:
-            self.add(each)
+        self._node_of: dict[str, CoverNode] = {}
+        self._entries_of: dict[str, dict[CoverNode, PrefRankEntry]] = defaultdict(dict)
+        self._visits = Counter[str]()
+        for subscription in subscriptions:
+            self.add(subscription)
 
     def add(self, subscription: Subscription) -> None:
-        """Add a subscription; without an active predicate it waits outside, as nothing matches."""
+        """Add a subscription; one without active predicates has no node, since nothing matches."""
         self._subscriptions[subscription.id] = subscription
         if not all(subscription.conjunctions):
             return
         placed = self.poset.add(subscription.conjunctions)
         node, owner = placed.node, subscription.subscriber
         if owner not in node.entries:
-            self._enter(owner, placed)
-        given = subscription.prefrank
-        node.entries[owner].prefranks[subscription.id] = 1.0 if given is None else given
-        self._places[subscription.id] = node
+            self._add_entry(owner, placed)
+        prefrank = 1.0 if subscription.prefrank is None else subscription.prefrank
+        node.entries[owner].prefranks[subscription.id] = prefrank
+        self._node_of[subscription.id] = node
 
     def remove(self, subscription: str) -> None:
-        """Remove a subscription by id; the last one takes its node along."""
+        """Remove a subscription by id, and its node if no other subscription is there."""
         owner = self._subscriptions.pop(subscription).subscriber
-        node = self._places.pop(subscription, None)
+        node = self._node_of.pop(subscription, None)
         if node is None:
             return
         del node.entries[owner].prefranks[subscription]
         if not node.entries[owner].prefranks:
-            self._leave(owner, node)
+            self._remove_entry(owner, node)
         if not node.entries:
             self.poset.remove(node)
 
     def rerank(self, subscription: str, prefrank: float) -> None:
-        """Give a subscription another prefrank, such as one derived from preferences."""
-        node = self._places.get(subscription)
+        """Set the prefrank of a subscription, such as one derived from preferences."""
+        node = self._node_of.get(subscription)
         if node is not None:
             owner = self._subscriptions[subscription].subscriber
             node.entries[owner].prefranks[subscription] = prefrank
 
     def matching(self, event: Event) -> list[Subscription]:
-        """Give the subscriptions that cover the event, by id."""
+        """Return the subscriptions that cover the event, by id."""
         entries = (entry for node in self.matched(event) for entry in node.entries.values())
-        found = sorted(name for entry in entries for name in entry.prefranks)
-        return [self._subscriptions[name] for name in found]
+        ids = sorted(id for entry in entries for id in entry.prefranks)
+        return [self._subscriptions[id] for id in ids]
 
     def touching(self, event: Event) -> list[Subscription]:
-        """Give the subscriptions of which at least one predicate holds, by id: looks at all."""
+        """Return the subscriptions of which at least one predicate holds, by id: tests all."""
         scan = Scan(self._subscriptions.values())
-        found = scan.touching(event)
-        self._looked.update(scan.counters())
-        return found
+        touched = scan.touching(event)
+        self._visits.update(scan.counters())
+        return touched
 
     def top(self, event: Event, k: int, score: Score | None = None) -> list[tuple[str, float]]:
-        """Give the k best by `score`, ties by smaller id."""
+        """Return the k best by `score`, ties by smaller id."""
         return best_found(self, event, k, score)
 
     def top_relaxed(self, event: Event, k: int) -> list[tuple[str, float]]:
-        """Give the k best by the weights of the predicates that hold, ties by smaller id."""
+        """Return the k best by the weights of the predicates that hold, ties by smaller id."""
         return self.top(event, k, weights_that_hold)
 
     def ranks(
         self,
         event: Event,
-        aggregate: Aggregate = max,
+        aggregate: RankAggregate = max,
         weights: Mapping[str, float] = _NO_WEIGHTS,
         subscribers: Collection[str] | None = None,
     ) -> dict[str, float]:
-        """Give the rank of the event for each subscriber that it matches (PREF Def. 5).
+        """Return the rank of an event for each subscriber that it matches, by name (PREF Def. 5).
 
-        It is `aggregate` over the prefranks, times the `weights` of their ids, of the most specific
-        matching subscriptions. With `subscribers`, only theirs are asked for, and the walk ends
-        where none of them has anything more specific.
+        A rank is `aggregate` over the prefranks, times the `weights` of their ids, of the most
+        specific matching subscriptions. With `subscribers`, only theirs are computed, and the walk
+        ends where none of them has anything more specific.
         """
-        found = self.most_specific(event, subscribers)
+        specific = self.most_specific(event, subscribers)
         return {
-            subscriber: aggregate([rank * weights.get(name, 1.0) for name, rank in ranks.items()])
-            for subscriber, ranks in found.items()
+            subscriber: aggregate([rank * weights.get(id, 1.0) for id, rank in ranks.items()])
+            for subscriber, ranks in specific.items()
         }
 
     def most_specific(
         self, event: Event, subscribers: Collection[str] | None = None
     ) -> dict[str, dict[str, float]]:
-        """Give each subscriber's most specific matching subscriptions with their prefranks, by id.
+        """Return each subscriber's most specific matching subscriptions with their prefranks.
 
-        An entry whose status bit is 0 is one at once; another if none of the next below it matches,
-        as those further below match only if these do.
+        An entry whose status bit is 0 is most specific; another one is if none of the next below
+        it matches, since those further below match only if these do.
         """
         matched = dict.fromkeys(self.matched(event, subscribers))
-        found: dict[str, dict[str, float]] = defaultdict(dict)
+        specific: dict[str, dict[str, float]] = defaultdict(dict)
         for node in matched:
             for subscriber, entry in _entries(node, subscribers):
-                if not any(each.node in matched for each in entry.children):
-                    found[subscriber] |= entry.prefranks
-        return {name: dict(sorted(found[name].items())) for name in sorted(found)}
+                if not any(child.node in matched for child in entry.children):
+                    specific[subscriber] |= entry.prefranks
+        return {name: dict(sorted(specific[name].items())) for name in sorted(specific)}
 
-    def matched(self, event: Event, subscribers: Collection[str] | None = None) -> list[Node]:
-        """Give the nodes that match, by breadth; for `subscribers` if some are named.
+    def matched(self, event: Event, subscribers: Collection[str] | None = None) -> list[CoverNode]:
+        """Return the nodes that match, breadth-first; only for `subscribers` if given.
 
-        A node is checked when all its parents match. The walk does not go below a node that holds
-        all named subscribers, each with a status bit of 0 (PREF 6.1).
+        A node is tested when all its parents match. The walk does not go below a node that holds
+        all given subscribers, each with a status bit of 0 (PREF 6.1).
         """
-        return self._walk(event, lambda node: _settled(node, subscribers))
+        return self._walk(event, lambda node: _is_settled(node, subscribers))
 
     def notified(self, event: Event, subscribers: Collection[str]) -> set[str]:
-        """Give those of `subscribers` that the event matches at all, as SIENA would find them.
+        """Return those of `subscribers` that the event matches at all, as SIENA finds them.
 
-        The walk does not go below a node that holds them all: who is notified needs no more.
+        The walk does not go below a node that holds all of them.
         """
         nodes = self._walk(event, lambda node: all(name in node.entries for name in subscribers))
         return {name for name in subscribers if any(name in node.entries for node in nodes)}
 
     def counters(self) -> dict[str, int]:
-        """Give how many predicates were tested, and nodes checked, so far."""
-        return {name: self._looked[name] for name in ("predicates", "subscriptions")}
+        """Return how many predicates and nodes were tested so far."""
+        return {name: self._visits[name] for name in ("predicates", "subscriptions")}
 
-    def _walk(self, event: Event, stops: Callable[[Node], bool]) -> list[Node]:
+    def _walk(self, event: Event, stops_at: Callable[[CoverNode], bool]) -> list[CoverNode]:
         tokens = event.tokens
         truths: dict[Region, bool] = {}
-        matching_parents: dict[Node, int] = defaultdict(int)
-        found, waiting, checked = [], deque(self.poset.roots), 0
+        matching_parents: dict[CoverNode, int] = defaultdict(int)
+        matched, waiting, tested = [], deque(self.poset.roots), 0
         while waiting:
             node = waiting.popleft()
-            checked += 1
+            tested += 1
             if not _matches(node, tokens, truths):
                 continue
-            found.append(node)
-            for child in () if stops(node) else node.children:
+            matched.append(node)
+            for child in () if stops_at(node) else node.children:
                 matching_parents[child] += 1
                 if matching_parents[child] == len(child.parents):
                     waiting.append(child)
-        self._looked.update(subscriptions=checked, predicates=len(truths))
-        return found
+        self._visits.update(subscriptions=tested, predicates=len(truths))
+        return matched
 
-    def _enter(self, owner: str, placed: Placed) -> None:
-        """Put a subscriber into a node, among its other entries."""
-        node, owned = placed.node, self._owned[owner]
-        if placed.new:
-            over = [each.entries[owner] for each in placed.over if owner in each.entries]
-            under = [each.entries[owner] for each in placed.under if owner in each.entries]
+    def _add_entry(self, owner: str, placed: PlacedNode) -> None:
+        """Add a subscriber to a node, linked with its other entries."""
+        node, owned = placed.node, self._entries_of[owner]
+        if placed.is_new:
+            above = [other.entries[owner] for other in placed.above if owner in other.entries]
+            below = [other.entries[owner] for other in placed.below if owner in other.entries]
         else:
-            over = [each for each in owned.values() if each.node.covers(node)]
-            under = [each for each in owned.values() if node.covers(each.node)]
-        node.entries[owner] = owned[node] = Entry(node)
-        link(node.entries[owner], over, under)
+            above = [entry for entry in owned.values() if entry.node.covers(node)]
+            below = [entry for entry in owned.values() if node.covers(entry.node)]
+        node.entries[owner] = owned[node] = PrefRankEntry(node)
+        link(node.entries[owner], above, below)
 
-    def _leave(self, owner: str, node: Node) -> None:
-        """Take a subscriber out of a node."""
+    def _remove_entry(self, owner: str, node: CoverNode) -> None:
+        """Remove a subscriber from a node."""
         unlink(node.entries[owner])
-        del node.entries[owner], self._owned[owner][node]
-        if not self._owned[owner]:
-            del self._owned[owner]
+        del node.entries[owner], self._entries_of[owner][node]
+        if not self._entries_of[owner]:
+            del self._entries_of[owner]
 
 
-def _matches(node: Node, tokens: TokenMap, truths: dict[Region, bool]) -> bool:
-    """Tell whether some conjunction holds; what is known of a region is not tested again."""
-    for row in node.rows:
-        for region in row.regions:
-            held = truths.get(region)
-            if held is None:
-                held = region.slot[0] in tokens and region.part.holds(tokens)
-                truths[region] = held
-            if not held:
+def _matches(node: CoverNode, tokens: TokenMap, truths: dict[Region, bool]) -> bool:
+    """Return whether some conjunction holds; each region is tested once per event."""
+    for conjunction in node.conjunctions:
+        for region in conjunction.regions:
+            holds = truths.get(region)
+            if holds is None:
+                holds = region.slot[0] in tokens and region.predicate.holds(tokens)
+                truths[region] = holds
+            if not holds:
                 break
         else:
             return True
     return False
 
 
-def _settled(node: Node, subscribers: Collection[str] | None) -> bool:
+def _is_settled(node: CoverNode, subscribers: Collection[str] | None) -> bool:
     if subscribers is None:
         return False
     return all(name in node.entries and not node.entries[name].status for name in subscribers)
 
 
-def _entries(node: Node, subscribers: Collection[str] | None) -> Iterable[tuple[str, Entry]]:
+def _entries(
+    node: CoverNode, subscribers: Collection[str] | None
+) -> Iterable[tuple[str, PrefRankEntry]]:
     if subscribers is None:
         return node.entries.items()
     return [(name, node.entries[name]) for name in subscribers if name in node.entries]

@@ -1,1 +1,0 @@
-"""OpIndex: predicates grouped by attribute and operator, counted per subscription."""
