@@ -75,7 +75,7 @@ def of_small_size(part: Diversifier, window: list[Candidate]) -> list[Candidate]
 @every_twin
 @few
 @given(window=crowds(min_size=1), k=st.integers(1, 7))
-def test_it_chooses_what_its_plain_form_chooses(
+def test_choices_equal_those_of_the_plain_version(
     part: Diversifier, window: list[Candidate], k: int
 ) -> None:
     window = of_small_size(part, window)
@@ -85,7 +85,7 @@ def test_it_chooses_what_its_plain_form_chooses(
 @every_twin
 @few
 @given(window=crowds(min_size=1), k=st.integers(1, 7))
-def test_from_arrays_it_picks_the_same(part: Diversifier, window: list[Candidate], k: int) -> None:
+def test_pick_equals_choose(part: Diversifier, window: list[Candidate], k: int) -> None:
     window = of_small_size(part, window)
     events = [each.event for each in window]
     apart: Any = distances(events, part.distance)
@@ -98,7 +98,7 @@ def test_from_arrays_it_picks_the_same(part: Diversifier, window: list[Candidate
 @every_twin
 @few
 @given(window=crowds(min_size=1), k=st.integers(1, 7), data=st.data())
-def test_the_rows_of_a_larger_matrix_will_do(
+def test_pick_takes_rows_of_a_larger_matrix(
     part: Diversifier, window: list[Candidate], k: int, data: st.DataObject
 ) -> None:
     if isinstance(part, MaxDivRelLsh):
@@ -124,7 +124,7 @@ class Halved:
 @every_name
 @few
 @given(window=crowds(min_size=1, max_size=7), k=st.integers(1, 7))
-def test_other_distances_are_asked(name: str, window: list[Candidate], k: int) -> None:
+def test_user_defined_distances_are_called(name: str, window: list[Candidate], k: int) -> None:
     part = DIVERSIFIERS[name]()
     object.__setattr__(part, "distance", Halved())
     assert part.choose(window, k) == PLAIN[name](part, window, k)
@@ -133,7 +133,9 @@ def test_other_distances_are_asked(name: str, window: list[Candidate], k: int) -
 @every_part
 @few
 @given(window=windows(), k=st.integers(1, 7))
-def test_at_most_k_and_each_once(part: Diversifier, window: list[Candidate], k: int) -> None:
+def test_at_most_k_distinct_candidates_are_chosen(
+    part: Diversifier, window: list[Candidate], k: int
+) -> None:
     chosen = part.choose(window, k)
     assert len(chosen) <= min(k, len(window))
     assert len(set(chosen)) == len(chosen)
@@ -144,13 +146,13 @@ def test_at_most_k_and_each_once(part: Diversifier, window: list[Candidate], k: 
 @every_part
 @few
 @given(window=windows())
-def test_of_fewer_than_k_all(part: Diversifier, window: list[Candidate]) -> None:
+def test_fewer_than_k_candidates_are_all_chosen(part: Diversifier, window: list[Candidate]) -> None:
     assert sorted(part.choose(window, len(window) + 1)) == list(range(len(window)))
 
 
 @every_part
 @pytest.mark.parametrize("k", [1, 3])
-def test_of_nothing_nothing(part: Diversifier, k: int) -> None:
+def test_no_candidates_choose_nothing(part: Diversifier, k: int) -> None:
     assert part.choose([], k) == []
 
 
@@ -167,9 +169,7 @@ def test_the_order_of_the_candidates_does_not_matter(
 @every_part
 @few
 @given(window=windows(), k=st.integers(1, 6))
-def test_the_candidates_stay_as_they_are(
-    part: Diversifier, window: list[Candidate], k: int
-) -> None:
+def test_candidates_are_not_modified(part: Diversifier, window: list[Candidate], k: int) -> None:
     before = list(window)
     assert part.choose(window, k) == part.choose(tuple(window), k)
     assert window == before
@@ -178,7 +178,7 @@ def test_the_candidates_stay_as_they_are(
 @every_part
 @few
 @given(window=windows(min_size=1))
-def test_more_room_never_gives_fewer(part: Diversifier, window: list[Candidate]) -> None:
+def test_a_larger_k_never_chooses_fewer(part: Diversifier, window: list[Candidate]) -> None:
     sizes = [len(part.choose(window, k)) for k in range(1, len(window) + 2)]
     assert sizes == sorted(sizes)
 
@@ -186,7 +186,7 @@ def test_more_room_never_gives_fewer(part: Diversifier, window: list[Candidate])
 @every_part
 @few
 @given(window=windows(min_size=1), k=st.integers(1, 6))
-def test_of_all_different_events_the_k_best(
+def test_of_equally_distant_events_the_k_best_are_chosen(
     part: Diversifier, window: list[Candidate], k: int
 ) -> None:
     """Where everything is equally far apart, only ranks and the order of ties are left."""
@@ -211,20 +211,20 @@ def test_of_all_equal_events_the_best_is_chosen(
 
 
 @every_part
-def test_of_full_ties_the_smaller_id(part: Diversifier) -> None:
+def test_full_ties_go_to_the_smaller_id(part: Diversifier) -> None:
     window = [candidate(name, 0.5, name=name) for name in ("c", "a", "d", "b")]
     assert sorted(ids(window, part.choose(window, 2))) == ["a", "b"]
 
 
 @every_part
-def test_the_written_form_is_read_back(part: Diversifier) -> None:
+def test_the_json_form_reads_back(part: Diversifier) -> None:
     form = json.loads(json.dumps(named_parts.form(part)))
     assert named_parts.read(DIVERSIFIERS, "diversifier", form) == part
     assert hash(part) == hash(named_parts.read(DIVERSIFIERS, "diversifier", form))
 
 
 @every_name
-def test_the_bare_name_is_the_default(name: str) -> None:
+def test_a_name_alone_means_the_defaults(name: str) -> None:
     part = named_parts.read(DIVERSIFIERS, "diversifier", name)
     assert part == DIVERSIFIERS[name]()
     assert part.name == name
@@ -232,7 +232,7 @@ def test_the_bare_name_is_the_default(name: str) -> None:
 
 
 @every_name
-def test_distances_are_given_by_name_form_or_part(name: str) -> None:
+def test_a_distance_is_a_name_a_form_or_a_part(name: str) -> None:
     weighted = {"name": "overlap", "weights": {"genre": 2.0}}
     assert make(name, distance="jaccard").distance == Jaccard()
     assert make(name, distance=Jaccard()) == make(name, distance="jaccard")
@@ -270,7 +270,7 @@ def test_bad_parameters_are_refused_by_name_and_value(
 
 
 @every_name
-def test_unknown_parameters_are_refused_with_the_known_ones(name: str) -> None:
+def test_unknown_parameters_are_refused_and_the_known_ones_listed(name: str) -> None:
     with pytest.raises(InvalidPolicy, match="no parameter 'colour'") as refusal:
         make(name, colour="red")
     assert all(each in str(refusal.value) for each in parameters(name))

@@ -62,7 +62,7 @@ def end_of(stream: list[Publication]) -> Moment:
     return Moment(UNTIL_US, stream[-1].sequence)
 
 
-def test_every_registered_window_is_here() -> None:
+def test_every_registered_window_is_covered() -> None:
     assert set(PARAMETERS) == set(WINDOWS)
 
 
@@ -81,7 +81,7 @@ def test_no_event_is_delivered_twice(
 @every_window
 @few
 @given(stream=streams(), taste=tastes, data=st.data())
-def test_a_snapshot_anywhere_has_the_same_future(
+def test_a_snapshot_at_any_step_continues_alike(
     form: dict[str, Any], stream: list[Publication], taste: Taste, data: st.DataObject
 ) -> None:
     cut = data.draw(st.integers(0, len(stream)))
@@ -96,7 +96,7 @@ def test_a_snapshot_anywhere_has_the_same_future(
 @every_window
 @few
 @given(stream=streams(), taste=tastes)
-def test_to_advance_again_delivers_nothing(
+def test_advancing_twice_delivers_nothing_new(
     form: dict[str, Any], stream: list[Publication], taste: Taste
 ) -> None:
     window = open_window(form, taste)
@@ -110,7 +110,7 @@ def test_to_advance_again_delivers_nothing(
 @every_window
 @few
 @given(stream=streams(), taste=tastes)
-def test_the_current_list_has_places_from_1_and_changes_nothing(
+def test_the_current_list_has_positions_from_1_and_changes_nothing(
     form: dict[str, Any], stream: list[Publication], taste: Taste
 ) -> None:
     window = open_window(form, taste)
@@ -127,7 +127,7 @@ def test_the_current_list_has_places_from_1_and_changes_nothing(
 @every_window
 @few
 @given(stream=streams(), taste=tastes)
-def test_a_delivery_says_its_place_and_its_window(
+def test_a_delivery_has_its_position_and_window(
     form: dict[str, Any], stream: list[Publication], taste: Taste
 ) -> None:
     for pick in feed(open_window(form, taste), stream):
@@ -139,7 +139,7 @@ def test_a_delivery_says_its_place_and_its_window(
 
 
 @every_window
-def test_the_written_form_reads_back(form: dict[str, Any]) -> None:
+def test_the_json_form_reads_back(form: dict[str, Any]) -> None:
     part = named_parts.read(WINDOWS, "window", form)
     assert (
         named_parts.read(WINDOWS, "window", json.loads(json.dumps(named_parts.form(part)))) == part
@@ -147,7 +147,7 @@ def test_the_written_form_reads_back(form: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-def test_a_new_window_holds_nothing(name: str) -> None:
+def test_a_new_window_is_empty(name: str) -> None:
     window = open_window({"name": name, **PARAMETERS[name][0]}, Taste(k=2))
     assert window.current(Moment(0, 0)) == window.advance(Moment(UNTIL_US, 99)) == []
 

@@ -11,7 +11,9 @@ from tidings.diversify.protocol import Candidate
 
 Gain = Callable[[Candidate, list[Candidate], Between], Fraction | float]
 
-ALPHAS = st.sampled_from([Fraction(each) for each in ("1/4", "1/3", "1/2", "2/3", "3/4", "1", "2")])
+ALPHAS = st.sampled_from(
+    [Fraction(alpha) for alpha in ("1/4", "1/3", "1/2", "2/3", "3/4", "1", "2")]
+)
 
 
 def near(one: Candidate, other: Candidate, alpha: Fraction, exact: Between) -> bool:
@@ -23,20 +25,20 @@ def cover(window: list[Candidate], alpha: Fraction, exact: Between, gain: Gain) 
     white, chosen = sorted(window, key=by_rank), []
     while white:
 
-        def value(each: Candidate, white: list[Candidate] = white) -> Fraction | float:
-            around = [q for q in white if q is not each and near(each, q, alpha, exact)]
-            return gain(each, around, exact)
+        def value(member: Candidate, white: list[Candidate] = white) -> Fraction | float:
+            around = [q for q in white if q is not member and near(member, q, alpha, exact)]
+            return gain(member, around, exact)
 
         best = max(white, key=value)
         chosen.append(best)
-        white = [each for each in white if not near(each, best, alpha, exact)]
+        white = [member for member in white if not near(member, best, alpha, exact)]
     return chosen
 
 
 def cut(chosen: list[Candidate], k: int) -> list[Candidate]:
     """The k most relevant, in order of choice."""
     kept = sorted(chosen, key=by_rank)[:k]
-    return [each for each in chosen if each in kept]
+    return [member for member in chosen if member in kept]
 
 
 def fitting_cover(window: list[Candidate], k: int, exact: Between, gain: Gain) -> list[Candidate]:
@@ -47,4 +49,4 @@ def fitting_cover(window: list[Candidate], k: int, exact: Between, gain: Gain) -
     covers = [
         cover(window, alpha, exact, gain) for alpha in sorted({*marks, *between}, reverse=True)
     ]
-    return next((each for each in covers if len(each) >= k), covers[-1])
+    return next((cover_ for cover_ in covers if len(cover_) >= k), covers[-1])

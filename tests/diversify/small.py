@@ -95,27 +95,27 @@ def sets(event: Event) -> dict[str, frozenset[object]]:
 
 def overlap(one: Event, other: Event) -> Fraction:
     """PREF Def. 7 with weights 1."""
-    mine, yours = sets(one), sets(other)
-    either = mine.keys() | yours.keys()
-    equal = [name for name in mine.keys() & yours.keys() if mine[name] == yours[name]]
+    left, right = sets(one), sets(other)
+    either = left.keys() | right.keys()
+    equal = [name for name in left.keys() & right.keys() if left[name] == right[name]]
     return 1 - Fraction(len(equal), len(either)) if either else Fraction(0)
 
 
 def jaccard(one: Event, other: Event) -> Fraction:
     """TKS 5.2.3."""
-    mine, yours = (
+    left, right = (
         {(name, value) for name, values in sets(event).items() for value in values}
         for event in (one, other)
     )
-    return 1 - Fraction(len(mine & yours), len(mine | yours)) if mine | yours else Fraction(0)
+    return 1 - Fraction(len(left & right), len(left | right)) if left | right else Fraction(0)
 
 
 DISTANCES = st.sampled_from([(Overlap(), overlap), (Jaccard(), jaccard)])
 
 
 def mean(numbers: Iterable[Fraction]) -> Fraction:
-    found = list(numbers)
-    return sum(found, Fraction(0)) / len(found) if found else Fraction(0)
+    values = list(numbers)
+    return sum(values, Fraction(0)) / len(values) if values else Fraction(0)
 
 
 def by_rank(candidate: Candidate) -> tuple[float, int, str]:
@@ -128,4 +128,4 @@ def ids(candidates: Sequence[Candidate], chosen: Iterable[int]) -> list[str]:
 
 
 def names(chosen: Iterable[Candidate]) -> list[str]:
-    return [each.event.id for each in chosen]
+    return [member.event.id for member in chosen]

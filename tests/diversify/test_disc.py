@@ -6,7 +6,7 @@ from tests.diversify.small import candidate, ids
 from tidings.diversify.disc import Disc
 
 
-def test_the_middle_stands_for_both_sides() -> None:
+def test_the_middle_represents_both_sides() -> None:
     window = [
         candidate("left", 0.9, x=1, y=1),
         candidate("middle", 0.1, x=1, y=2),
@@ -38,7 +38,7 @@ def test_the_cut_keeps_the_most_relevant_in_order_of_choice() -> None:
 
 
 @pytest.mark.parametrize("alpha", [1 / 3, 2 / 3])
-def test_alpha_away_is_a_neighbour_also_if_the_decimals_round_up(alpha: float) -> None:
+def test_a_neighbour_at_alpha_counts_even_if_decimals_round_up(alpha: float) -> None:
     other = {1 / 3: {"x": 1, "y": 1, "z": 2}, 2 / 3: {"x": 1, "y": 2, "z": 2}}[alpha]
     window = [candidate("a", 1, x=1, y=1, z=1), candidate("b", 0.5, **other)]
     assert ids(window, Disc(alpha=alpha).choose(window, 2)) == ["a"]

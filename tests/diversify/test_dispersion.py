@@ -44,19 +44,19 @@ def choice(
     """Grow from the best pair; what joins has the best weights to the chosen."""
 
     def pair_order(pair: tuple[Candidate, Candidate]) -> tuple[object, ...]:
-        times = [each.event.published_us for each in pair]
+        times = [member.event.published_us for member in pair]
         return (-weight(*pair, sigma, exact), -sum(times), -max(times), sorted(names(pair)))
 
-    def value(each: Candidate) -> Fraction:
-        return PARTS[part](weight(each, other, sigma, exact) for other in chosen)
+    def value(member: Candidate) -> Fraction:
+        return PARTS[part](weight(member, other, sigma, exact) for other in chosen)
 
     if k == 1 or len(window) < 2:
         return sorted(window, key=by_rank)[:k]
     pair = min(combinations(window, 2), key=pair_order)
-    chosen = sorted(pair, key=lambda each: (each.event.published_us, each.event.id))
+    chosen = sorted(pair, key=lambda member: (member.event.published_us, member.event.id))
     while len(chosen) < min(k, len(window)):
-        rest = [each for each in window if each not in chosen]
-        rest.sort(key=lambda each: (-each.event.published_us, each.event.id))
+        rest = [member for member in window if member not in chosen]
+        rest.sort(key=lambda member: (-member.event.published_us, member.event.id))
         chosen.append(max(rest, key=value))
     return chosen
 
@@ -67,8 +67,8 @@ def test_it_is_the_definition(
     part: Part, window: list[Candidate], k: int, sigma: float, judged: tuple[Distance, Between]
 ) -> None:
     distance, exact = judged
-    found = part(sigma=sigma, distance=distance).choose(window, k)
-    assert ids(window, found) == names(choice(part, window, k, sigma, exact))
+    chosen = part(sigma=sigma, distance=distance).choose(window, k)
+    assert ids(window, chosen) == names(choice(part, window, k, sigma, exact))
 
 
 @given(windows(), st.integers(1, 7), SIGMAS, DISTANCES)
@@ -93,9 +93,9 @@ def test_maxmin_is_at_least_half_as_good_as_the_best(window: list[Candidate], k:
     def smallest(chosen: Iterable[Candidate]) -> Fraction:
         return min(jaccard(one.event, other.event) for one, other in combinations(chosen, 2))
 
-    found = MaxMin(sigma=0, distance=Jaccard()).choose(window, k)
+    chosen = MaxMin(sigma=0, distance=Jaccard()).choose(window, k)
     best = max(map(smallest, combinations(window, min(k, len(window)))))
-    assert 2 * smallest(window[i] for i in found) >= best
+    assert 2 * smallest(window[i] for i in chosen) >= best
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_near_neighbour_hurts_maxmin_only(part: Part, third: str) -> None:
 
 
 @pytest.mark.parametrize("part", [MaxSum, MaxAvg])
-def test_sums_tie_however_they_add_up(part: Part) -> None:
+def test_ties_do_not_depend_on_the_order_of_additions(part: Part) -> None:
     """From a and b: c is .9 and .3 away, d is .8 and .4, which floats make a little more."""
     texts = {"a": "aaaaaaaaaa", "b": "bbbbbbbbbb", "c": "abbbbbbbcc", "d": "aabbbbbbdd"}
     window = [
@@ -125,7 +125,7 @@ def test_sums_tie_however_they_add_up(part: Part) -> None:
 
 
 @pytest.mark.parametrize("part", [MaxSum, MaxAvg])
-def test_thirds_tie_however_they_add_up(part: Part) -> None:
+def test_sums_of_thirds_tie_in_any_order(part: Part) -> None:
     """From a and b: c is 2/3 and 2/3 away, d is 1/3 and 1; the newer one wins."""
     window = [
         candidate("a", 0, 8, x=1, y=1, z=1),

@@ -56,7 +56,7 @@ def test_events_without_attributes_are_equal(distance: Distance) -> None:
     assert distance.between(event(), event()) == 0
 
 
-def test_weights_say_what_an_attribute_counts_and_missing_ones_are_1() -> None:
+def test_weights_apply_by_attribute_and_default_to_1() -> None:
     one, other = event(**BIG_FISH), event(**BIG_FISH | {"genre": "comedy"})
     assert Overlap({"genre": 2}).between(one, other) == 2 / 4
     assert Overlap({"genre": 0}).between(one, other) == 0
@@ -70,7 +70,7 @@ def test_the_distance_is_0_where_no_attribute_has_any_weight() -> None:
 @given(windows(min_size=2, max_size=2), DISTANCES)
 def test_it_is_the_definition(pair: list[Candidate], judged: tuple[Distance, Between]) -> None:
     distance, exact = judged
-    one, other = (each.event for each in pair)
+    one, other = (member.event for member in pair)
     assert distance.between(one, other) == pytest.approx(float(exact(one, other)), abs=1e-12)
     assert distance.between(one, other) == distance.between(other, one)
     assert distance.between(one, one) == 0
@@ -78,7 +78,7 @@ def test_it_is_the_definition(pair: list[Candidate], judged: tuple[Distance, Bet
 
 @given(windows(min_size=2, max_size=2), st.integers(1, 9))
 def test_only_the_ratio_of_weights_matters(pair: list[Candidate], factor: int) -> None:
-    one, other = (each.event for each in pair)
+    one, other = (member.event for member in pair)
     weights = {"genre": 2.0, "director": 3.0, "year": 0.0}
     scaled = {name: factor * weight for name, weight in weights.items()}
     expected = pytest.approx(Overlap(weights).between(one, other), abs=1e-12)
@@ -90,15 +90,15 @@ def test_diversity_and_divrank_are_the_definitions(
     chosen: list[Candidate], sigma: float, judged: tuple[Distance, Between]
 ) -> None:
     distance, exact = judged
-    events = [each.event for each in chosen]
+    events = [member.event for member in chosen]
     div = mean(exact(one, other) for one, other in combinations(events, 2))
-    rank = mean(Fraction(each.rank) for each in chosen)
+    rank = mean(Fraction(member.rank) for member in chosen)
     whole = Fraction(sigma) * rank + (1 - Fraction(sigma)) * div
     assert diversity(events, distance) == round(float(div), 12)
     assert set_divrank(chosen, sigma, distance) == round(float(whole), 12)
 
 
-def test_one_event_has_no_diversity_and_no_event_no_divrank() -> None:
+def test_one_event_has_diversity_0_and_an_empty_set_divrank_0() -> None:
     alone = candidate("e", 0.8, genre="drama")
     assert diversity([alone.event], Overlap()) == 0
     assert set_divrank([alone], 0.5, Overlap()) == 0.4

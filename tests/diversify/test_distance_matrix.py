@@ -25,16 +25,16 @@ def expected(events: list[Event], distance: Distance) -> list[list[float]]:
 
 
 @given(crowds(), KNOWN)
-def test_they_are_the_distances_to_the_last_bit(
+def test_a_matrix_equals_the_distances_to_the_last_bit(
     window: list[Candidate], distance: Distance
 ) -> None:
-    events = [each.event for each in window]
+    events = [member.event for member in window]
     assert distances(events, distance).tolist() == expected(events, distance)
 
 
 @pytest.mark.parametrize("distance", [Overlap(), Jaccard(), Overlap({"a7": 0.3, "a200": 5})])
 @pytest.mark.parametrize("attributes", [3, 64, 65, 253])
-def test_sparse_events_with_many_attributes(distance: Distance, attributes: int) -> None:
+def test_sparse_events_with_more_than_64_attributes(distance: Distance, attributes: int) -> None:
     chance = Random(attributes)
     names = [f"a{i}" for i in range(attributes)]
     events = [
@@ -55,14 +55,14 @@ class Length:
         return abs(len(one.attributes) - len(other.attributes)) / 10
 
 
-def test_unknown_distances_are_asked() -> None:
+def test_user_defined_distances_are_called() -> None:
     events = [Event(f"e{i}", dict.fromkeys("abc"[:i], 1), 0) for i in range(4)]
-    found = distances(events, Length())
+    matrix = distances(events, Length())
     for i, j in product(range(4), repeat=2):
-        assert found[i, j] == abs(i - j) / 10
+        assert matrix[i, j] == abs(i - j) / 10
 
 
-def test_a_matrix_is_all_of_its_rows() -> None:
+def test_a_matrix_is_the_submatrix_of_all_its_rows() -> None:
     matrix = np.arange(9, dtype=float).reshape(3, 3)
     assert as_submatrix(matrix).members.tolist() == [0, 1, 2]
     assert as_submatrix(matrix.T).matrix.tolist() == matrix.T.tolist()

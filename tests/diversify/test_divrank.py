@@ -34,17 +34,17 @@ FIGURE_5 = [
 ]
 
 
-def gain(each: Candidate, chosen: Sequence[Candidate], sigma: float, exact: Between) -> Fraction:
+def gain(member: Candidate, chosen: Sequence[Candidate], sigma: float, exact: Between) -> Fraction:
     """sigma * rank + (1 - sigma) * distance to the nearest, every distance taken anew."""
-    nearest = min(exact(each.event, other.event) for other in chosen)
-    return Fraction(sigma) * Fraction(each.rank) + (1 - Fraction(sigma)) * nearest
+    nearest = min(exact(member.event, other.event) for other in chosen)
+    return Fraction(sigma) * Fraction(member.rank) + (1 - Fraction(sigma)) * nearest
 
 
 def pair_order(pair: Sequence[Candidate], sigma: float, exact: Between) -> tuple[object, ...]:
     one, other = pair
     rank = (Fraction(one.rank) + Fraction(other.rank)) / 2
     whole = Fraction(sigma) * rank + (1 - Fraction(sigma)) * exact(one.event, other.event)
-    times = [each.event.published_us for each in pair]
+    times = [member.event.published_us for member in pair]
     return (-whole, -sum(times), -max(times), sorted(names(pair)))
 
 
@@ -53,11 +53,11 @@ def choice(window: list[Candidate], k: int, sigma: float, exact: Between) -> lis
     if k == 1 or len(window) < 2:
         return sorted(window, key=by_rank)[:k]
     pair = min(combinations(window, 2), key=lambda pair: pair_order(pair, sigma, exact))
-    chosen = sorted(pair, key=lambda each: (each.event.published_us, each.event.id))
+    chosen = sorted(pair, key=lambda member: (member.event.published_us, member.event.id))
     while len(chosen) < min(k, len(window)):
-        rest = [each for each in window if each not in chosen]
-        rest.sort(key=lambda each: (-each.event.published_us, each.event.id))
-        chosen.append(max(rest, key=lambda each: gain(each, chosen, sigma, exact)))
+        rest = [member for member in window if member not in chosen]
+        rest.sort(key=lambda member: (-member.event.published_us, member.event.id))
+        chosen.append(max(rest, key=lambda member: gain(member, chosen, sigma, exact)))
     return chosen
 
 
@@ -66,13 +66,13 @@ def test_it_is_the_definition(
     window: list[Candidate], k: int, sigma: float, judged: tuple[Distance, Between]
 ) -> None:
     distance, exact = judged
-    found = DivRank(sigma=sigma, distance=distance).choose(window, k)
-    assert ids(window, found) == names(choice(window, k, sigma, exact))
+    chosen = DivRank(sigma=sigma, distance=distance).choose(window, k)
+    assert ids(window, chosen) == names(choice(window, k, sigma, exact))
 
 
 def test_figure_5() -> None:
-    found = DivRank(sigma=0.5).choose(FIGURE_5, 4)
-    assert ids(FIGURE_5, found) == ["e1", "e4", "e5", "e6"]
+    chosen = DivRank(sigma=0.5).choose(FIGURE_5, 4)
+    assert ids(FIGURE_5, chosen) == ["e1", "e4", "e5", "e6"]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_ties_between_pairs(times: tuple[int, ...], pair: str) -> None:
     assert set(ids(window, DivRank(sigma=0.5).choose(window, 2))) == set(pair)
 
 
-def test_pairs_tie_however_their_ranks_add_up() -> None:
+def test_ties_of_pairs_do_not_depend_on_the_order_of_additions() -> None:
     """Both pairs have .1 * .6 + .9 = .96, but floats make a-b a little more."""
     window = square(times=(0, 0, 1, 1), ranks=(0.4, 0.8, 0.2, 1.0))
     assert ids(window, DivRank(sigma=0.1).choose(window, 2)) == ["c", "d"]
@@ -110,13 +110,13 @@ def test_the_older_of_the_pair_comes_first() -> None:
 @given(windows(), st.integers(1, 7))
 def test_sigma_1_is_the_k_best(window: list[Candidate], k: int) -> None:
     best = ids(window, NoDiversity().choose(window, k))
-    found = ids(window, DivRank(sigma=1).choose(window, k))
-    assert set(found[:2]) == set(best[:2])
-    assert found[2:] == best[2:]
+    chosen = ids(window, DivRank(sigma=1).choose(window, k))
+    assert set(chosen[:2]) == set(best[:2])
+    assert chosen[2:] == best[2:]
 
 
 @given(windows(min_size=2), SIGMAS)
-def test_what_is_chosen_for_k_starts_what_is_chosen_for_more(
+def test_a_choice_of_k_is_a_prefix_of_a_choice_of_more(
     window: list[Candidate], sigma: float
 ) -> None:
     part = DivRank(sigma=sigma)

@@ -15,68 +15,70 @@ from tidings.model.records import Event
 KNOWN = [Overlap(), Jaccard(), Overlap({"a": 0.1, "b": 0.7, "c": 3.0, "d": 0.0})]
 
 
-def distances_hold(crowd: EventHashes, there: dict[int, Event], distance: Distance) -> None:
+def distances_hold(table: EventHashes, there: dict[int, Event], distance: Distance) -> None:
     slots = np.array(sorted(there), np.int64)
     expected = [
         [distance.between(there[i], there[j]) for j in sorted(there)] for i in sorted(there)
     ]
-    assert crowd.matrix(slots).tolist() == expected
+    assert table.matrix(slots).tolist() == expected
     for slot, row in zip(slots.tolist(), expected, strict=True):
-        assert crowd.row(slot, slots).tolist() == row
+        assert table.row(slot, slots).tolist() == row
 
 
 @pytest.mark.parametrize("distance", KNOWN, ids=["overlap", "jaccard", "weighted"])
 @settings(max_examples=40)
 @given(steps=st.lists(WIDE | st.integers(0, 30), max_size=40))
-def test_distances_hold_whatever_comes_and_goes(distance: Distance, steps: list[object]) -> None:
+def test_distances_are_right_after_any_additions_and_removals(
+    distance: Distance, steps: list[object]
+) -> None:
     """A dict is an arrival, a number says which of those there leaves."""
-    crowd, there = EventHashes(distance), dict[int, Event]()
+    table, there = EventHashes(distance), dict[int, Event]()
     for number, step in enumerate(steps):
         if isinstance(step, dict):
             event = Event(f"e{number}", step, 0)
-            slot = crowd.add(event)
+            slot = table.add(event)
             assert slot not in there
             there[slot] = event
         elif there:
             gone = sorted(there)[step % len(there)]  # type: ignore[operator]
-            crowd.remove(gone)
+            table.remove(gone)
             del there[gone]
-        assert len(crowd) == len(there)
-    distances_hold(crowd, there, distance)
+        assert len(table) == len(there)
+    distances_hold(table, there, distance)
 
 
 @pytest.mark.parametrize("distance", KNOWN, ids=["overlap", "jaccard", "weighted"])
-def test_many_come_at_once(distance: Distance) -> None:
+def test_many_events_are_added_at_once(distance: Distance) -> None:
     events = [Event(f"e{i}", {"a": i % 3, "b": [i % 2, 7], f"c{i % 5}": "x"}, 0) for i in range(50)]
-    crowd = EventHashes(distance)
-    there = dict(zip(crowd.add_many(events[:20]), events, strict=False))
+    table = EventHashes(distance)
+    there = dict(zip(table.add_many(events[:20]), events, strict=False))
     for slot in list(there)[::2]:
-        crowd.remove(slot)
+        table.remove(slot)
         del there[slot]
-    there |= dict(zip(crowd.add_many(events[20:]), events[20:], strict=True))
-    assert max(there) < crowd.capacity
-    distances_hold(crowd, there, distance)
+    there |= dict(zip(table.add_many(events[20:]), events[20:], strict=True))
+    assert max(there) < table.capacity
+    distances_hold(table, there, distance)
 
 
-def test_memory_stays_bounded_as_the_stream_goes_on() -> None:
-    crowd, slots = EventHashes(Overlap()), []
+def test_memory_stays_bounded_over_a_long_stream() -> None:
+    table, slots = EventHashes(Overlap()), []
     for number in range(2000):
-        slots.append(crowd.add(Event(f"e{number}", dict.fromkeys("abcdefgh", number), 0)))
+        slots.append(table.add(Event(f"e{number}", dict.fromkeys("abcdefgh", number), 0)))
         if len(slots) > 10:
-            crowd.remove(slots.pop(0))
-    assert crowd.capacity <= 16
-    assert len(crowd._pools[0]) <= 4 * 8 * 11
+            table.remove(slots.pop(0))
+    assert table.capacity <= 16
+    assert len(table._pools[0]) <= 4 * 8 * 11
 
 
 @pytest.mark.parametrize("slot", [0, 3, 99])
-def test_a_free_slot_is_refused(slot: int) -> None:
-    crowd = EventHashes(Jaccard())
-    crowd.remove(crowd.add(Event("e", {"a": 1}, 0)))
+def test_removing_a_free_slot_is_refused(slot: int) -> None:
+    table = EventHashes(Jaccard())
+    table.remove(table.add(Event("e", {"a": 1}, 0)))
     with pytest.raises(TidingsError, match=f"slot {slot} is free"):
-        crowd.remove(slot)
+        table.remove(slot)
 
 
-def test_other_distances_are_refused() -> None:
+def test_user_defined_distances_are_refused() -> None:
     class Other(Jaccard):
         name = "other"
 

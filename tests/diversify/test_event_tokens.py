@@ -27,23 +27,23 @@ def rows(event: Event, distance: object) -> dict[int, int]:
 
 
 @given(crowds(min_size=2, max_size=2))
-def test_marks_agree_where_attributes_are_equal_as_sets(pair: list[Candidate]) -> None:
-    one, other = (each.event for each in pair)
-    mine, yours = rows(one, Overlap()), rows(other, Overlap())
-    assert len(mine) == len(one.attributes)
+def test_marks_are_equal_if_values_are_equal_as_sets(pair: list[Candidate]) -> None:
+    one, other = (value.event for value in pair)
+    left, right = rows(one, Overlap()), rows(other, Overlap())
+    assert len(left) == len(one.attributes)
     both = sets(one).keys() & sets(other).keys()
-    assert len(mine.keys() & yours.keys()) == len(both)
+    assert len(left.keys() & right.keys()) == len(both)
     equal = [name for name in both if one.tokens[name] == other.tokens[name]]
-    assert len(mine.items() & yours.items()) == len(equal)
+    assert len(left.items() & right.items()) == len(equal)
 
 
 @given(crowds(min_size=1, max_size=3))
-def test_tokens_hash_one_by_one_and_together(crowd: list[Candidate]) -> None:
-    events = [each.event for each in crowd]
+def test_tokens_hash_alike_alone_and_together(crowd: list[Candidate]) -> None:
+    events = [value.event for value in crowd]
     starts, hashes = token_rows(events)
     for i, event in enumerate(events):
         expected = {
-            token_hash(name, each) for name, values in event.tokens.items() for each in values
+            token_hash(name, value) for name, values in event.tokens.items() for value in values
         }
         row = hashes[starts[i] : starts[i + 1]]
         assert set(row.tolist()) == expected == set(token_hashes(event).tolist())
@@ -54,14 +54,14 @@ def test_equal_values_hash_alike_and_others_do_not() -> None:
     same = [2003, 2003.0, np.int64(2003)]
     others = ["2003", True, Range(2003, 2003), datetime(2003, 1, 1, tzinfo=UTC), 2004]
     hashes = [
-        token_hash("year", Event("e", {"x": each}, 0).tokens["x"].__iter__().__next__())
-        for each in same + others
+        token_hash("year", Event("e", {"x": value}, 0).tokens["x"].__iter__().__next__())
+        for value in same + others
     ]
     assert len(set(hashes[: len(same)])) == 1
     assert len(set(hashes)) == 1 + len(others)
 
 
-def test_ranges_hash_alike_however_their_bounds_were_given() -> None:
+def test_ranges_hash_alike_for_any_number_types() -> None:
     whole, other = Range(20, 30), Range(20.0, 30.0)
     assert whole == other
     assert token_hash("x", token(whole)) == token_hash("x", token(other))
@@ -74,7 +74,7 @@ def test_an_empty_list_is_an_attribute_without_tokens() -> None:
     assert len(token_hashes(event)) == 0
 
 
-def test_weights_stand_beside_their_attributes() -> None:
+def test_weights_are_parallel_to_attributes() -> None:
     part = Overlap({"year": 2.5})
     plain = hash_events([DRAMA], Overlap())
     weighted = hash_events([DRAMA], part)
@@ -84,7 +84,7 @@ def test_weights_stand_beside_their_attributes() -> None:
     assert weighted.weights[list(weighted.keys).index(next(iter(year)))] == 2.5
 
 
-def test_only_our_own_distances_are_known() -> None:
+def test_only_registered_distances_have_kernels() -> None:
     class Other(Overlap):
         pass
 
@@ -94,7 +94,7 @@ def test_only_our_own_distances_are_known() -> None:
     assert not has_kernel(Other())
 
 
-def test_an_event_that_kept_its_hashes_is_the_same_event() -> None:
+def test_cached_hashes_do_not_change_an_event() -> None:
     event = Event("e", {"a": 1}, 0)
     before = (repr(event), event.to_dict(), hash(event))
     hash_events([event], Overlap())
@@ -110,7 +110,7 @@ def test_hashes_are_the_same_in_every_process() -> None:
         "e = Event('e', {'genre': ['drama', 'comedy'], 'year': 2003}, 0);"
         "print(hash_events([e], Overlap())[1:3], sorted(token_hashes(e).tolist()))"
     )
-    found = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", code],
             env={"PYTHONHASHSEED": seed, "PYTHONPATH": path()},
@@ -120,7 +120,7 @@ def test_hashes_are_the_same_in_every_process() -> None:
         ).stdout
         for seed in ("1", "2")
     }
-    assert len(found) == 1
+    assert len(outputs) == 1
 
 
 def path() -> str:
@@ -132,15 +132,15 @@ SCALARS = TEXTS | st.booleans() | st.integers(-2, 2) | st.floats(allow_nan=False
 
 
 @given(st.dictionaries(TEXTS.filter(bool), TEXTS | st.lists(SCALARS, max_size=3)))
-def test_any_text_and_any_mixture_is_hashed_by_definition(attributes: dict[str, object]) -> None:
-    finite = {name: each for name, each in attributes.items() if "inf" not in repr(each)}
+def test_any_attributes_hash_as_defined(attributes: dict[str, object]) -> None:
+    finite = {name: value for name, value in attributes.items() if "inf" not in repr(value)}
     event = Event("e", finite, 0)
-    expected = [token_hash(name, each) for name, all_ in event.tokens.items() for each in all_]
+    expected = [token_hash(name, value) for name, all_ in event.tokens.items() for value in all_]
     assert sorted(token_hashes(event).tolist()) == sorted(expected)
     assert len(rows(event, Overlap())) == len(finite)
 
 
-def test_the_definition_is_fixed() -> None:
+def test_hashes_never_change() -> None:
     event = Event("e", {"genre": "drama"}, 0)
     assert token_hashes(event).tolist() == [xxh64(b"drama", xxh64(b"genre"))]
     assert rows(event, Overlap()) == {xxh64(b"genre"): token_hashes(event).tolist()[0]}

@@ -30,21 +30,21 @@ def films() -> list[Candidate]:
 
 
 def candidate(row: dict[str, Any], rank: float) -> Candidate:
-    known = {name: row[name] for name in NAMES if row[name] is not None}
-    return Candidate(Event(row["id"], known, row["published_at"]), rank, rank)
+    attributes = {name: row[name] for name in NAMES if row[name] is not None}
+    return Candidate(Event(row["id"], attributes, row["published_at"]), rank, rank)
 
 
 @cache
 def products() -> list[Candidate]:
     """253 attributes, of which each product has a few."""
     chance = Random(9)
-    found = []
+    candidates = []
     for i in range(300):
         names = chance.sample(range(253), chance.randrange(1, 12))
         event = Event(f"p{i}", {f"a{n}": f"v{chance.randrange(3)}" for n in names}, i // 3)
         rank = chance.choice([0.1, 0.3, 0.3, 0.7])
-        found.append(Candidate(event, rank, rank))
-    return found
+        candidates.append(Candidate(event, rank, rank))
+    return candidates
 
 
 @pytest.mark.parametrize("source", [films, products])
@@ -58,18 +58,21 @@ def test_windows_of_real_events(name: str, source: Any) -> None:
 
 
 @pytest.mark.parametrize("source", [films, products])
-def test_a_stream_through_what_is_kept(source: Any) -> None:
+def test_a_stream_through_incremental_structures(source: Any) -> None:
     """A window of 30 that slides: `Ilsh` and `Neighbours` give what a new start gives."""
     stream, w, k = source()[:120], 30, 5
     lsh, greedy = MaxDivRelLsh(tables=8, rows=2), MaxDivRel(alpha=0.7, distance=Jaccard())
     ilsh, kept = Ilsh(lsh.shape), Neighbours(greedy)
     slots: list[int] = []
-    named = {name: place for place, name in enumerate(sorted(each.event.id for each in stream))}
-    for i, each in enumerate(stream):
+    named = {name: place for place, name in enumerate(sorted(member.event.id for member in stream))}
+    for i, member in enumerate(stream):
         ilsh.enter(
-            i % (w + 1), each.event, each.key, (each.event.published_us, named[each.event.id])
+            i % (w + 1),
+            member.event,
+            member.key,
+            (member.event.published_us, named[member.event.id]),
         )
-        slots.append(kept.arrive(each.event))
+        slots.append(kept.arrive(member.event))
         if i >= w:
             ilsh.expire((i - w) % (w + 1))
             kept.expire(slots.pop(0))
@@ -79,5 +82,5 @@ def test_a_stream_through_what_is_kept(source: Any) -> None:
             placed = [(first + place) % (w + 1) for place in PLAIN[lsh.name](lsh, window, k)]
             assert ilsh.top(k) == placed
             order = order_of([one.event for one in window])
-            found = kept.pick(np.array(slots), *ranks_and_keys(window), order, k)
-            assert found.tolist() == PLAIN[greedy.name](greedy, window, k)
+            candidates = kept.pick(np.array(slots), *ranks_and_keys(window), order, k)
+            assert candidates.tolist() == PLAIN[greedy.name](greedy, window, k)

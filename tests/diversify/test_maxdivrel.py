@@ -16,7 +16,7 @@ def test_a_worked_choice() -> None:
     assert ids(window, MaxDivRel(alpha=0.5).choose(window, 3)) == ["a", "c"]
 
 
-def test_a_small_crowd_loses_to_what_stands_near_weak_neighbours() -> None:
+def test_weak_neighbours_raise_a_gain() -> None:
     """Not the highest rank: a has .9²/(.8/2) = 2.025, c has .5²/(.1/2) = 5."""
     window = [
         candidate("a", 0.9, x=1, y=1),
@@ -75,7 +75,7 @@ def test_equal_events_are_never_chosen_together() -> None:
 
 
 @pytest.mark.parametrize("newest", "ap")
-def test_equal_gains_tie_however_the_distances_add_up(newest: str) -> None:
+def test_gains_tie_in_any_order_of_distances(newest: str) -> None:
     """1 / (1/3 + 1/3) for a and 1 / (2/3) for p: the newer one is first."""
     rows = [
         ("a", 1.0, {"x": 1, "y": 1, "z": 1}),
@@ -84,12 +84,14 @@ def test_equal_gains_tie_however_the_distances_add_up(newest: str) -> None:
         ("p", 1.0, {"i": 1, "j": 1, "k": 1}),
         ("q", 1.0, {"i": 1, "j": 2, "k": 2}),
     ]
-    window = [candidate(name, rank, int(name == newest), **each) for name, rank, each in rows]
+    window = [
+        candidate(name, rank, int(name == newest), **attributes) for name, rank, attributes in rows
+    ]
     assert ids(window, MaxDivRel(alpha=2 / 3).choose(window, 5))[0] == newest
 
 
 @pytest.mark.parametrize("newest", "ap")
-def test_equal_gains_tie_however_the_ranks_add_up(newest: str) -> None:
+def test_gains_tie_in_any_order_of_ranks(newest: str) -> None:
     """1 / (.1/2 + .2/2) for a and 1 / (.3/2) for p, which floats tell apart."""
     rows = [
         ("a", 1.0, {"x": 1, "y": 1}),
@@ -98,7 +100,9 @@ def test_equal_gains_tie_however_the_ranks_add_up(newest: str) -> None:
         ("p", 1.0, {"x": 5, "y": 5}),
         ("q", 0.3, {"x": 5, "y": 6}),
     ]
-    window = [candidate(name, rank, int(name == newest), **each) for name, rank, each in rows]
+    window = [
+        candidate(name, rank, int(name == newest), **attributes) for name, rank, attributes in rows
+    ]
     assert ids(window, MaxDivRel(alpha=0.5).choose(window, 5))[0] == newest
 
 

@@ -51,7 +51,7 @@ def test_table_5_9() -> None:
 
 def chosen_by_table_5_9(window: list[Candidate], k: int) -> str:
     """What the votes of its buckets choose, whatever the events hold."""
-    order = order_of([each.event for each in window])
+    order = order_of([member.event for member in window])
     part, bands = MaxDivRelLsh(tables=4, rows=3), signature_bands(TABLE_5_9, rows=3)
     return "".join(ids(window, part.pick(*ranks_and_keys(window), order, bands, k)))
 
@@ -72,7 +72,7 @@ def test_each_bucket_votes_for_its_most_relevant(ranks: tuple[float, ...], order
     assert chosen_by_table_5_9(window, 2) == order[:2]
 
 
-def test_of_equal_votes_and_ranks_the_newer() -> None:
+def test_equal_votes_and_ranks_go_to_the_newer() -> None:
     window = [candidate(name, 0.5, time) for time, name in enumerate("ABCDE")]
     assert chosen_by_table_5_9(window, 5) == "EDCA"
 
@@ -83,17 +83,17 @@ def test_the_votes_are_the_definition(
 ) -> None:
     """Signatures are given here; the tests below judge them."""
     k = min(k, len(window))
-    marks = signatures([each.event for each in window], tables * rows, seed=3)
+    marks = signatures([member.event for member in window], tables * rows, seed=3)
     votes: Counter[str] = Counter()
     for table in range(tables):
         bands = [tuple(mark[table * rows : (table + 1) * rows]) for mark in marks.tolist()]
         for band in set(bands):
-            members = [each for each, its in zip(window, bands, strict=True) if its == band]
+            members = [member for member, its in zip(window, bands, strict=True) if its == band]
             votes[min(members, key=by_rank).event.id] += 1
-    winners = sorted(window, key=lambda each: (-votes[each.event.id], by_rank(each)))
-    winners = [each for each in winners if votes[each.event.id]]
-    found = MaxDivRelLsh(tables=tables, rows=rows, seed=3).choose(window, k)
-    assert ids(window, found) == names(winners[:k])
+    winners = sorted(window, key=lambda member: (-votes[member.event.id], by_rank(member)))
+    winners = [member for member in winners if votes[member.event.id]]
+    chosen = MaxDivRelLsh(tables=tables, rows=rows, seed=3).choose(window, k)
+    assert ids(window, chosen) == names(winners[:k])
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**64 - 1])
@@ -145,11 +145,11 @@ def test_signatures_are_the_same_in_every_process() -> None:
     ]
 
 
-def test_another_seed_gives_other_signatures_and_any_whole_number_is_a_seed() -> None:
+def test_signatures_depend_on_the_seed_which_is_any_integer() -> None:
     events = [tagged("a", range(5))]
-    found = [signatures(events, 20, seed).tolist() for seed in (0, 1, 2, 2**200 + 3)]
-    assert all(one != other for i, one in enumerate(found) for other in found[:i])
-    assert signatures(events, 20, seed=1).tolist() == found[1]
+    chosen = [signatures(events, 20, seed).tolist() for seed in (0, 1, 2, 2**200 + 3)]
+    assert all(one != other for i, one in enumerate(chosen) for other in chosen[:i])
+    assert signatures(events, 20, seed=1).tolist() == chosen[1]
 
 
 @pytest.mark.parametrize("m", [1, 2, 10, 25, 49, 100, 196, 400])
@@ -167,7 +167,7 @@ def test_an_error_of_1_in_n_takes_n_squared_rows(n: int) -> None:
     assert tables_and_rows(error=1 / n, threshold=0) == (n * n, 1)
 
 
-def test_the_shape_is_given_or_follows() -> None:
+def test_the_shape_is_explicit_or_derived() -> None:
     assert MaxDivRelLsh().shape == (20, 5)
     assert MaxDivRelLsh(tables=3).shape == (3, 5)
     assert MaxDivRelLsh(error=0.1, threshold=0.8).shape == tables_and_rows(0.1, 0.8) == (10, 10)
@@ -192,7 +192,7 @@ def test_bad_shapes_are_refused(given: dict[str, float], why: str) -> None:
         MaxDivRelLsh(**given)  # type: ignore[arg-type]
 
 
-def test_near_copies_leave_room_for_what_is_different() -> None:
+def test_near_copies_leave_room_for_different_events() -> None:
     """Nine tags of ten are common to a, b and c; d has none of them."""
     window = [
         candidate("a", 0.9, tag=list(range(10))),

@@ -19,13 +19,13 @@ SEEDS = st.sampled_from([0, 1, 7, 2**64 - 1, 2**200 + 3])
 
 
 @given(crowds(), st.integers(1, 40), SEEDS)
-def test_signatures_are_those_of_numpy(window: list[Candidate], length: int, seed: int) -> None:
-    events = [each.event for each in window]
-    found = signatures(events, length, seed)
-    assert found.tolist() == plain.signatures(events, length, seed).tolist()
+def test_signatures_equal_the_plain_ones(window: list[Candidate], length: int, seed: int) -> None:
+    events = [member.event for member in window]
+    groups = signatures(events, length, seed)
+    assert groups.tolist() == plain.signatures(events, length, seed).tolist()
 
 
-def test_ranges_are_hashed_by_both_alike() -> None:
+def test_ranges_hash_as_in_the_plain_version() -> None:
     events = [Event("a", {"x": Range(1, 2)}, 0), Event("b", {"x": Range(1.0, 2.0)}, 0)]
     one, other = signatures(events, 10)
     assert one.tolist() == other.tolist()
@@ -33,10 +33,10 @@ def test_ranges_are_hashed_by_both_alike() -> None:
 
 
 @given(crowds(), st.integers(1, 5), st.integers(1, 4), SEEDS)
-def test_keys_agree_where_buckets_do(
+def test_events_share_a_key_if_they_share_a_bucket(
     window: list[Candidate], tables: int, rows: int, seed: int
 ) -> None:
-    events = [each.event for each in window]
+    events = [member.event for member in window]
     marks = signatures(events, tables * rows, seed)
     keys = band_keys(events, (tables, rows), seed)
     assert keys.tolist() == signature_bands(marks, rows).tolist()
@@ -46,11 +46,11 @@ def test_keys_agree_where_buckets_do(
 
 def grouped(keys: UInt64s) -> set[tuple[int, ...]]:
     """Who shares a key, of whatever table: tables must not meet."""
-    found = defaultdict(list)
+    groups = defaultdict(list)
     for row, own in enumerate(keys.tolist()):
         for key in own:
-            found[key].append(row)
-    return set(map(tuple, found.values()))
+            groups[key].append(row)
+    return set(map(tuple, groups.values()))
 
 
 def test_the_same_band_in_another_table_is_another_bucket() -> None:
@@ -60,6 +60,6 @@ def test_the_same_band_in_another_table_is_another_bucket() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 5])
-def test_salts_are_made_once_and_differ(seed: int) -> None:
+def test_salts_are_cached_and_distinct(seed: int) -> None:
     assert salts(100, seed) is salts(100, seed)
     assert len(np.unique(salts(100, seed))) == 100

@@ -22,7 +22,7 @@ DISTANCES = st.sampled_from([Overlap(), Jaccard(), Overlap({"a": 0.1, "b": 0.7})
 
 def chosen(kept: Neighbours, there: dict[int, Candidate], k: int) -> list[str]:
     window = list(there.values())
-    order = order_of([each.event for each in window])
+    order = order_of([arrived.event for arrived in window])
     return ids(window, kept.pick(np.array(list(there)), *ranks_and_keys(window), order, k))
 
 
@@ -34,7 +34,7 @@ def chosen(kept: Neighbours, there: dict[int, Candidate], k: int) -> list[str]:
     distance=DISTANCES,
     k=st.integers(1, 5),
 )
-def test_it_is_the_plain_form_after_every_step(
+def test_choices_equal_the_plain_ones_after_every_step(
     part: type[MaxDivRel | Disc], steps: list[object], alpha: float, distance: object, k: int
 ) -> None:
     judged = part(alpha=alpha, distance=distance)
@@ -42,8 +42,8 @@ def test_it_is_the_plain_form_after_every_step(
     for number, step in enumerate(steps):
         if isinstance(step, tuple):
             attributes, rank, time = step
-            each = candidate(f"e{number}", rank, time, **attributes)
-            there[kept.arrive(each.event)] = each
+            arrived = candidate(f"e{number}", rank, time, **attributes)
+            there[kept.arrive(arrived.event)] = arrived
         elif there:
             gone = sorted(there)[step % len(there)]  # type: ignore[operator]
             kept.expire(gone)
@@ -55,7 +55,7 @@ def test_it_is_the_plain_form_after_every_step(
             assert chosen(kept, there, k) == expected
 
 
-def test_the_lists_hold_who_is_near_and_how_far() -> None:
+def test_lists_hold_the_neighbours_and_their_distances() -> None:
     kept = Neighbours(MaxDivRel(alpha=0.5))
     rows = [{"x": 1, "y": 1}, {"x": 1, "y": 2}, {"x": 2, "y": 2}, {"x": 1, "y": 1}]
     slots = [kept.arrive(candidate(f"e{i}", 1, **row).event) for i, row in enumerate(rows)]
@@ -66,17 +66,17 @@ def test_the_lists_hold_who_is_near_and_how_far() -> None:
     assert kept.neighbours(slots[2]) == {}
 
 
-def test_some_of_the_members_can_be_left_out() -> None:
+def test_a_choice_from_some_of_the_members() -> None:
     """As after a delivery that frees its place: others of the window still stand."""
     kept = Neighbours(MaxDivRel(alpha=0.5))
     window = [candidate(f"e{i}", 1 - i / 10, i, x=i % 2) for i in range(6)]
-    there = {kept.arrive(each.event): each for each in window}
+    there = {kept.arrive(arrived.event): arrived for arrived in window}
     some = dict(list(there.items())[1:4])
     expected = MaxDivRel(alpha=0.5).choose(list(some.values()), 2)
     assert chosen(kept, some, 2) == ids(list(some.values()), expected)
 
 
-def test_an_alpha_is_needed_and_a_free_slot_refused() -> None:
+def test_a_missing_alpha_and_a_free_slot_are_refused() -> None:
     with pytest.raises(InvalidPolicy, match="need an alpha"):
         Neighbours(MaxDivRel())
     with pytest.raises(TidingsError, match="slot 2 is free"):

@@ -30,6 +30,6 @@ def test_ids_are_compared_as_text() -> None:
     assert ids(window, NoDiversity().choose(window, 1)) == ["e10"]
 
 
-def test_the_key_decides_where_decay_made_the_ranks_vanish() -> None:
+def test_the_key_decides_where_ranks_have_decayed_to_zero() -> None:
     window = [Candidate(Event(name, {}, 0), 0.0, key) for name, key in (("a", -900), ("b", -800))]
     assert ids(window, NoDiversity().choose(window, 1)) == ["b"]

@@ -29,9 +29,9 @@ from tidings.diversify.protocol import Candidate, Distance
 
 
 def set_rank(chosen: Sequence[Candidate], sigma: float, exact: Between) -> Fraction:
-    pairs = combinations([each.event for each in chosen], 2)
+    pairs = combinations([member.event for member in chosen], 2)
     div = mean(exact(one, other) for one, other in pairs)
-    rank = mean(Fraction(each.rank) for each in chosen)
+    rank = mean(Fraction(member.rank) for member in chosen)
     return Fraction(sigma) * rank + (1 - Fraction(sigma)) * div
 
 
@@ -42,18 +42,18 @@ def test_it_is_the_definition(
     distance, exact = judged
 
     def order(chosen: Sequence[Candidate]) -> tuple[object, ...]:
-        times = sorted((each.event.published_us for each in chosen), reverse=True)
+        times = sorted((member.event.published_us for member in chosen), reverse=True)
         newer = [-time for time in times]
         return (-set_rank(chosen, sigma, exact), -sum(times), newer, sorted(names(chosen)))
 
     best = min(combinations(window, min(k, len(window))), key=order)
-    found = Optimal(sigma=sigma, distance=distance).choose(window, k)
-    assert ids(window, found) == names(sorted(best, key=by_rank))
+    chosen = Optimal(sigma=sigma, distance=distance).choose(window, k)
+    assert ids(window, chosen) == names(sorted(best, key=by_rank))
 
 
 @pytest.mark.parametrize("name", DIVERSIFIERS)
 @given(window=windows(), k=st.integers(1, 6))
-def test_no_other_choice_of_as_many_has_a_larger_divrank(
+def test_no_other_diversifier_has_a_larger_divrank(
     name: str, window: list[Candidate], k: int
 ) -> None:
     other = [window[i] for i in DIVERSIFIERS[name]().choose(window, k)]

@@ -19,7 +19,7 @@ EVENTS = [
 RANKS = [0.9, 0.8, 0.7]
 
 
-def test_without_a_diversifier_it_gives_the_best() -> None:
+def test_without_a_diversifier_the_best_are_selected() -> None:
     assert select(EVENTS, RANKS, 2) == [EVENTS[0], EVENTS[1]]
 
 
@@ -37,18 +37,18 @@ def test_the_diversifier_is_a_name_a_form_or_a_part(diversify: object) -> None:
 
 
 def test_events_come_in_order_of_choice() -> None:
-    assert [each.id for each in select(EVENTS, RANKS, 3, "divrank")] == ["a", "c", "b"]
-    assert [each.id for each in select(EVENTS, [1, 2, 3], 3)] == ["c", "b", "a"]
+    assert [event.id for event in select(EVENTS, RANKS, 3, "divrank")] == ["a", "c", "b"]
+    assert [event.id for event in select(EVENTS, [1, 2, 3], 3)] == ["c", "b", "a"]
 
 
 @pytest.mark.parametrize("name", DIVERSIFIERS)
-def test_it_is_what_the_diversifier_chooses(name: str) -> None:
+def test_the_selection_is_the_choice_of_the_diversifier(name: str) -> None:
     window = [Candidate(event, rank, rank) for event, rank in zip(EVENTS, RANKS, strict=True)]
     chosen = DIVERSIFIERS[name]().choose(window, 2)
     assert select(EVENTS, RANKS, 2, name) == [EVENTS[i] for i in chosen]
 
 
-def test_no_events_give_no_choice() -> None:
+def test_no_events_select_nothing() -> None:
     assert select([], [], 3, "optimal") == []
 
 

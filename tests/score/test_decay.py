@@ -59,7 +59,7 @@ def test_without_decay_scores_stay_as_they_are() -> None:
 
 
 @given(DECAY, SCORES, TIMES, TIMES)
-def test_nothing_overflows_however_long_the_stream_runs(
+def test_nothing_overflows_in_a_long_stream(
     decay: Decay, score: float, one: int, other: int
 ) -> None:
     then, now = sorted([one, other])
@@ -92,7 +92,7 @@ def test_a_newer_event_never_loses_to_an_equally_relevant_older_one(
 
 
 @given(DECAY, TIMES, SCORES, SCORES)
-def test_of_two_events_of_one_time_the_more_relevant_never_loses(
+def test_at_equal_times_the_more_relevant_event_never_loses(
     decay: Decay, when: int, one: float, other: float
 ) -> None:
     less, more = sorted([one, other])
@@ -108,7 +108,7 @@ SECONDS = st.integers(1, 50)
     st.tuples(st.floats(0.1, 1), SECONDS),
     st.lists(SECONDS, min_size=2, max_size=2),
 )
-def test_the_order_of_two_events_is_that_of_their_keys_at_every_time(
+def test_keys_order_events_as_fresh_scores_do_at_any_time(
     decay: Decay, one: tuple[float, int], other: tuple[float, int], waits: list[int]
 ) -> None:
     """Times are after the landmark of 5 s; differences within rounding are no order."""
@@ -132,7 +132,7 @@ def test_before_the_landmark_nothing_fades_and_after_it_the_earlier_is_gone(
 
 
 @pytest.mark.parametrize("decay", [Polynomial(2, landmark=100), Logarithmic(landmark=100)])
-def test_what_is_at_or_before_the_landmark_comes_after_all_the_rest(decay: Decay) -> None:
+def test_events_up_to_the_landmark_come_last(decay: Decay) -> None:
     assert decay.key(9, 50 * SECOND) == decay.key(0.1, 100 * SECOND) == -math.inf
     assert decay.key(0.1, 100 * SECOND + 1) > -math.inf
 
@@ -160,8 +160,6 @@ def test_a_landmark_is_a_time(landmark: Any) -> None:
         ("logarithmic", {"landmark": "soon"}, "landmark: 'soon' is no time"),
     ],
 )
-def test_parameters_that_mean_nothing_are_refused(
-    name: str, arguments: dict[str, Any], why: str
-) -> None:
+def test_invalid_parameters_are_refused(name: str, arguments: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidPolicy, match=why):
         DECAYS[name](**arguments)

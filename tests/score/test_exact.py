@@ -43,7 +43,7 @@ SUBSCRIPTIONS = st.lists(st.tuples(PREDICATES, st.none() | st.integers(0, 3)), m
 
 
 @given(SUBSCRIPTIONS, st.sets(st.sampled_from("abcd")))
-def test_a_subscribers_rank_is_the_best_score_of_what_matches(
+def test_the_rank_of_a_subscriber_is_its_best_matching_score(
     written: list[tuple[set[str], int | None]], true: set[str]
 ) -> None:
     made = [

@@ -38,7 +38,7 @@ def graph(*spaces: Any) -> tuple[dict[str, float], dict[tuple[str, str], float]]
     return nodes, edges
 
 
-def test_bobs_space_relates_the_predicates_of_each_subscription() -> None:
+def test_the_graph_of_bob_relates_the_predicates_of_each_subscription() -> None:
     """TKS Example 4.2.1 and Fig. 4.4."""
     nodes, edges = graph(*BOB)
     assert nodes == {ATT: 0.4, HTC: 0.3, "storage <= 16": 0.7, VERIZON: 0.5, "storage <= 32": 0.6}
@@ -103,18 +103,18 @@ def test_a_plain_condition_prefers_all_its_predicates_alike() -> None:
 
 
 @pytest.mark.parametrize("state", ["inactive", "dead"])
-def test_disabled_and_removed_predicates_are_not_in_the_space(state: str) -> None:
+def test_disabled_and_removed_predicates_are_not_in_the_graph(state: str) -> None:
     assert rank([[ATT, 0.4], [HTC, 0.3, state]]) == rank([[ATT, 0.4]])
     assert rank([[ATT, 0.4], [HTC, 0.3, state]], threshold=2) is None
 
 
 @pytest.mark.parametrize(("threshold", "silent"), [(0, False), (5, False), (6, True)])
-def test_a_space_below_its_threshold_is_silent(threshold: int, silent: bool) -> None:
+def test_a_graph_below_its_threshold_scores_nothing(threshold: int, silent: bool) -> None:
     """Bob has five different predicates."""
     assert (rank(*BOB, threshold=threshold) is None) == silent
 
 
-def test_one_subscription_alone_scores_its_own_space() -> None:
+def test_one_subscription_alone_scores_its_own_graph() -> None:
     made = subscriptions(*BOB)
     ranker = Graph().prepare(made, [])
     found = [ranker.score(PRODUCT, each) for each in made]
@@ -174,12 +174,12 @@ def test_the_order_of_the_subscriptions_does_not_matter(spaces: list[Any]) -> No
         ({"threshold": -1}, "threshold is a whole number of at least 0, not -1"),
     ],
 )
-def test_parameters_that_mean_nothing_are_refused(arguments: dict[str, Any], why: str) -> None:
+def test_invalid_parameters_are_refused(arguments: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidPolicy, match=why):
         Graph(**arguments)
 
 
-def test_a_space_of_too_many_pairs_is_refused_before_it_is_built() -> None:
+def test_a_graph_of_too_many_pairs_is_refused_before_it_is_built() -> None:
     many = Subscription("s", "bob", any=[[f"x = {number}", 1] for number in range(2_000)])
     with pytest.raises(InvalidSubscription, match="1,999,000 pairs of this subscriber"):
         preference_graph([many])

@@ -86,7 +86,7 @@ def test_prefrank_follows_from_the_level_and_the_longest_path() -> None:
     assert found == pytest.approx(expected)
 
 
-def test_a_given_prefrank_wins_and_unknown_ids_wait() -> None:
+def test_an_explicit_prefrank_wins_and_unknown_ids_are_ignored() -> None:
     made = subscriptions((DRAMA, None), (BURTON, None), ("year = 2003", 0.3))
     prefers = [("s1", "s2"), ("s1", "s3"), ("s2", "s9"), ("s9", "s1")]
     ranker = Preference().prepare(made, prefers)
@@ -194,12 +194,12 @@ def test_the_rank_aggregates_the_most_specific_matching_subscriptions(
         ({"weights": {"s1": 1}}, "weights go with the aggregate sum, not max"),
     ],
 )
-def test_parameters_that_mean_nothing_are_refused(arguments: dict[str, Any], why: str) -> None:
+def test_invalid_parameters_are_refused(arguments: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidPolicy, match=why):
         Preference(**arguments)
 
 
-def test_long_preferences_are_levelled_and_a_long_cycle_is_named_in_short() -> None:
+def test_long_chains_have_levels_and_a_long_cycle_is_abbreviated() -> None:
     steps = [(f"s{number}", f"s{number + 1}") for number in range(50_000)]
     assert len(winnow({name for pair in steps for name in pair}, steps)) == 50_001
     with pytest.raises(InvalidSubscription, match=r"form a cycle: s0 > s1 > .* > s0") as caught:

@@ -44,17 +44,17 @@ def test_a_plain_condition_counts_each_predicate_with_weight_one(
     assert score(where=where) == expected
 
 
-def test_of_several_disjuncts_the_best_counts() -> None:
+def test_the_best_disjunct_counts() -> None:
     assert score(where="brand = 'HTC' or (carrier = 'AT&T' and storage = 32) or color = 'red'") == 2
 
 
-def test_a_weight_of_zero_holds_and_is_not_no_match() -> None:
+def test_a_weight_of_zero_is_still_a_match() -> None:
     assert score(any=[["brand = 'HTC'", 0]]) == 0
     assert score(any=[["brand = 'Nokia'", 5]]) is None
 
 
 @pytest.mark.parametrize("state", ["inactive", "dead"])
-def test_disabled_and_removed_predicates_weigh_nothing(state: str) -> None:
+def test_disabled_and_removed_predicates_do_not_count(state: str) -> None:
     brand = ["brand = 'HTC'", 0.3, state]
     assert score(any=[["carrier = 'AT&T'", 0.4], brand]) == 0.4
     assert score(any=[brand]) is None

@@ -26,7 +26,7 @@ unpublished = spans.filter(lambda span: span.kind != "published")
 
 
 @given(streams(), tastes, st.none() | unpublished, st.booleans())
-def test_it_delivers_what_the_definition_says(
+def test_deliveries_are_as_defined(
     stream: list[Publication], taste: Taste, expires: Span | None, wait: bool
 ) -> None:
     window = Continuous(None if expires is None else length(expires), wait)
@@ -48,7 +48,7 @@ def test_rising_ranks_are_all_delivered_and_falling_ones_are_not(
     assert each_step(Taste(k=1), Continuous(), ranks(*scores)) == delivered
 
 
-def test_what_has_expired_prevents_nothing() -> None:
+def test_an_expired_match_blocks_nothing() -> None:
     stream = ranks(0.9, 0.5, 0.3)
     assert each_step(Taste(k=1), Continuous(expires="2s"), stream) == [["e1"], [], []]
     assert each_step(Taste(k=1), Continuous(expires=1), stream) == [["e1"], ["e2"], ["e3"]]
@@ -59,13 +59,13 @@ def test_an_older_match_is_not_delivered_when_a_better_one_expires() -> None:
     assert each_step(Taste(k=1), Continuous(expires=2), stream) == [["e1"], [], []]
 
 
-def test_waiting_holds_until_there_are_k() -> None:
+def test_wait_holds_matches_back_until_there_are_k() -> None:
     stream = ranks(0.3, 0.9, 0.1, 0.5)
     waiting = Continuous(wait=True)
     assert each_step(Taste(k=2), waiting, stream) == [[], ["e2", "e1"], [], ["e4"]]
 
 
-def test_what_expires_while_it_waits_is_not_delivered() -> None:
+def test_a_match_that_expires_while_held_back_is_not_delivered() -> None:
     stream = ranks(0.9, 0.5, 0.3)
     waiting = Continuous(expires="1s", wait=True)
     assert each_step(Taste(k=2), waiting, stream) == [[], [], []]
@@ -79,7 +79,7 @@ def test_without_diversity_only_the_best_k_are_kept() -> None:
     assert kept == ["e2", "e4"]
 
 
-def test_with_diversity_what_was_not_chosen_may_be_chosen_with_another() -> None:
+def test_with_diversity_a_match_may_be_chosen_later() -> None:
     """e1 is not among the best two of three, but e4 is far from it and wins with it."""
     stream = films(("c", "x", 0.9), ("c", "y", 0.9), ("d", "x", 0.5), ("d", "y", 0.9))
     delivered = each_step(Taste(k=2, sigma=0.3), Continuous(), stream)

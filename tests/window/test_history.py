@@ -26,7 +26,7 @@ from tidings.window.history import History
 
 
 @given(streams(), tastes, spans, st.booleans(), st.booleans())
-def test_it_delivers_what_the_definition_says(
+def test_deliveries_are_as_defined(
     stream: list[Publication], taste: Taste, span: Span, strict: bool, wait: bool
 ) -> None:
     window = History(length(span), count(span), strict, wait)
@@ -34,7 +34,7 @@ def test_it_delivers_what_the_definition_says(
 
 
 @given(streams(), tastes, spans)
-def test_at_most_one_is_delivered_with_each_match_also_with_diversity(
+def test_a_match_causes_at_most_one_delivery_even_with_diversity(
     stream: list[Publication], taste: Taste, span: Span
 ) -> None:
     """PREF 5.3: only the newly published event can be delivered."""
@@ -47,7 +47,7 @@ def test_an_event_is_delivered_while_there_are_fewer_than_k() -> None:
     assert each_step(Taste(k=2), History(9), ranks(0.9, 0.1, 0.0)) == [["e1"], ["e2"], []]
 
 
-def test_an_event_takes_the_place_of_one_that_leaves_and_not_the_better_one_before_it() -> None:
+def test_a_place_that_becomes_free_goes_to_the_next_match() -> None:
     assert each_step(Taste(k=1), History(2), ranks(0.9, 0.5, 0.1)) == [["e1"], [], ["e3"]]
 
 
@@ -78,19 +78,19 @@ def test_equal_sums_in_thirds_are_equal() -> None:
     assert each_step(taste, History(9, strict=True), stream)[-1] == []
 
 
-def test_published_events_count_where_asked() -> None:
+def test_a_length_can_count_published_events() -> None:
     stream = ranks(0.9, None, None, 0.1)
     assert each_step(Taste(k=1), History(3), stream)[-1] == []
     assert each_step(Taste(k=1), History(3, count="published"), stream)[-1] == ["e4"]
 
 
-def test_waiting_holds_until_there_are_k() -> None:
+def test_wait_holds_matches_back_until_there_are_k() -> None:
     stream = ranks(0.3, 0.9, 0.1, 0.5)
     waiting = History(9, wait=True)
     assert each_step(Taste(k=2), waiting, stream) == [[], ["e2", "e1"], [], ["e4"]]
 
 
-def test_what_waits_is_not_in_the_current_list() -> None:
+def test_matches_held_back_are_not_in_the_current_list() -> None:
     feed = Feed(Subscriber("x", policy(Taste(k=2), History(9, wait=True))))
     current = [
         [each.event for each in feed.current(Moment(0, 0))]

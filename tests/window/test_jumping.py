@@ -36,7 +36,7 @@ def jumps(draw: st.DrawFn) -> tuple[Span, Span]:
 
 
 @given(streams(), tastes, jumps(), st.booleans(), st.booleans())
-def test_it_delivers_what_the_definition_says(
+def test_deliveries_are_as_defined(
     stream: list[Publication], taste: Taste, jump: tuple[Span, Span], leave: bool, wait: bool
 ) -> None:
     span, step = jump
@@ -64,7 +64,7 @@ def test_a_step_of_one_match_is_sliding(
     assert run(taste, Jumping(size, 1), stream) == run(taste, Sliding(size), stream)
 
 
-def test_windows_of_five_that_jump_by_three() -> None:
+def test_a_window_of_five_with_a_step_of_three() -> None:
     """TKS Figure 4.13: the second window holds the second to the sixth event."""
     stream = ranks(0.9, 0.1, 0.2, 0.3, 0.4, 0.5)
     assert each_step(Taste(k=1), Jumping(5, 3), stream) == [[], [], ["e1"], [], [], ["e6"]]
@@ -76,7 +76,7 @@ def test_a_step_of_time_is_aligned_to_the_epoch() -> None:
     assert each_step(Taste(k=1), window, stream) == [[], ["e1"], [], ["e3"]]
 
 
-def test_a_long_silence_takes_every_step_that_held_something() -> None:
+def test_a_long_silence_takes_every_step_that_held_a_match() -> None:
     stream = publications((0, 0.9), (1, 0.5), (100, 0.1))
     window = Jumping("2s", "1s")
     assert each_step(Taste(k=1), window, stream) == [[], ["e1"], ["e2"]]

@@ -21,14 +21,14 @@ from tidings.window.length import Length, check_count, length
         (Length(count=3), Length(count=3)),
     ],
 )
-def test_it_is_a_count_or_a_duration(given_as: object, read: Length) -> None:
+def test_a_length_is_a_count_or_a_duration(given_as: object, read: Length) -> None:
     assert length("length", given_as) == read
 
 
 @pytest.mark.parametrize(
     "bad", [0, -1, True, 2.5, "0s", "0.1us", timedelta(0), timedelta(-1), "-5s", "4", "", None, []]
 )
-def test_what_is_neither_is_refused_with_the_value_and_the_rule(bad: object) -> None:
+def test_other_values_are_refused_with_the_value_and_the_rule(bad: object) -> None:
     with pytest.raises(InvalidPolicy) as refusal:
         length("step", bad)
     message = str(refusal.value)
@@ -37,11 +37,11 @@ def test_what_is_neither_is_refused_with_the_value_and_the_rule(bad: object) -> 
 
 
 @given(st.integers(1, 10**15).flatmap(lambda n: st.sampled_from([Length(n), Length(us=n)])))
-def test_the_written_form_reads_back(size: Length) -> None:
+def test_the_json_form_reads_back(size: Length) -> None:
     assert length("length", size.to_form()) == size
 
 
-def test_only_counts_count_published_events() -> None:
+def test_only_counts_can_count_published_events() -> None:
     check_count("published", Length(count=3))
     check_count("matching", Length(us=3))
     with pytest.raises(InvalidPolicy, match="published"):

@@ -32,7 +32,7 @@ from tidings.window.periodic import Periodic
 
 
 @given(streams(), tastes, durations, st.sampled_from([0, 1, -2, 2.5]), st.booleans())
-def test_durations_deliver_what_the_definition_says(
+def test_deliveries_of_durations_are_as_defined(
     stream: list[Publication], taste: Taste, span: Span, origin: float, wait: bool
 ) -> None:
     window = Periodic(length(span), origin=origin, wait=wait)
@@ -41,7 +41,7 @@ def test_durations_deliver_what_the_definition_says(
 
 
 @given(streams(), tastes, counts, st.booleans())
-def test_counts_deliver_what_the_definition_says(
+def test_deliveries_of_counts_are_as_defined(
     stream: list[Publication], taste: Taste, span: Span, wait: bool
 ) -> None:
     window = Periodic(span.size, count=count(span), wait=wait)
@@ -49,7 +49,7 @@ def test_counts_deliver_what_the_definition_says(
 
 
 @given(streams(), tastes, st.integers(1, 5))
-def test_a_period_gives_k_or_all_that_there_is(
+def test_a_period_delivers_k_or_all_its_matches(
     stream: list[Publication], taste: Taste, size: int
 ) -> None:
     matching = sum(each.score is not None for each in stream)
@@ -74,13 +74,13 @@ def test_a_publication_that_does_not_match_closes_a_period() -> None:
     assert each_step(Taste(k=1), Periodic(2, count="published"), ranks(0.3, None)) == [[], ["e1"]]
 
 
-def test_too_few_wait_for_the_next_period() -> None:
+def test_fewer_than_k_are_carried_over_to_the_next_period() -> None:
     stream = ranks(0.3, None, 0.1, 0.9, None)
     window = Periodic("2s", wait=True)
     assert each_step(Taste(k=2), window, stream) == [[], [], [], [], ["e4", "e1"]]
 
 
-def test_the_delivery_names_its_period() -> None:
+def test_a_delivery_describes_its_period() -> None:
     feed = Feed(Subscriber("x", policy(Taste(k=1), Periodic("30m"))))
     assert list(steps(feed, ranks(0.3))) == [[]]
     [delivery] = feed.advance(Moment(1800 * SECOND, 1))
@@ -94,16 +94,16 @@ def test_the_delivery_names_its_period() -> None:
 
 
 @pytest.mark.parametrize("origin", ["noon", float("nan"), None, True])
-def test_an_origin_that_is_no_time_is_refused(origin: object) -> None:
+def test_an_invalid_origin_is_refused(origin: object) -> None:
     with pytest.raises(InvalidPolicy, match="origin"):
         Periodic("30m", origin=origin)
 
 
-def test_an_origin_goes_with_a_duration() -> None:
+def test_an_origin_needs_a_duration() -> None:
     with pytest.raises(InvalidPolicy, match="origin"):
         Periodic(30, origin=5)
 
 
-def test_an_origin_may_be_a_datetime_and_has_a_written_form() -> None:
+def test_an_origin_may_be_a_datetime_and_has_a_json_form() -> None:
     window = Periodic("30m", origin=datetime(2026, 11, 15, 20, 5, tzinfo=UTC))
     assert window.origin == "2026-11-15T20:05:00Z"

@@ -25,7 +25,7 @@ def arrive(arrivals: Arrivals[Item], stream: list[int]) -> tuple[list[Item], lis
 
 
 @given(times, st.integers(0, 5))
-def test_all_come_out_in_order_or_are_late(stream: list[int], lateness: int) -> None:
+def test_arrivals_are_released_in_order_or_late(stream: list[int], lateness: int) -> None:
     arrivals: Arrivals[Item] = Arrivals(lateness)
     out, late = arrive(arrivals, stream)
     out += arrivals.advance(12 + lateness)
@@ -34,9 +34,7 @@ def test_all_come_out_in_order_or_are_late(stream: list[int], lateness: int) -> 
 
 
 @given(times, st.integers(0, 5))
-def test_late_is_what_is_older_than_the_newest_by_more_than_the_lateness(
-    stream: list[int], lateness: int
-) -> None:
+def test_an_arrival_older_than_the_watermark_is_late(stream: list[int], lateness: int) -> None:
     _, late = arrive(Arrivals(lateness), stream)
     expected = [
         (us, number)
@@ -47,13 +45,13 @@ def test_late_is_what_is_older_than_the_newest_by_more_than_the_lateness(
 
 
 @given(times)
-def test_without_lateness_all_in_order_come_out_at_once(stream: list[int]) -> None:
+def test_without_lateness_arrivals_are_released_at_once(stream: list[int]) -> None:
     arrivals: Arrivals[int] = Arrivals()
     for us in sorted(stream):
         assert arrivals.offer(us, us) == [us]
 
 
-def test_equal_times_come_out_by_number_and_then_as_they_came_in() -> None:
+def test_equal_times_are_released_by_number_then_in_order_of_arrival() -> None:
     arrivals: Arrivals[str] = Arrivals(5)
     for name, number in [("c", 2), ("b", 1), ("d", 2), ("a", None)]:
         assert arrivals.offer(0, name, number) == []
@@ -74,7 +72,7 @@ def test_a_negative_lateness_is_refused() -> None:
 
 
 @given(times, times, st.integers(0, 5))
-def test_a_snapshot_goes_on_as_if_nothing_had_happened(
+def test_a_restored_snapshot_continues_the_stream(
     before: list[int], after: list[int], lateness: int
 ) -> None:
     arrivals: Arrivals[Item] = Arrivals(lateness)

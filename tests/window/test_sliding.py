@@ -10,7 +10,7 @@ from tidings.window.sliding import Sliding
 
 
 @given(streams(), tastes, spans, st.booleans(), st.booleans())
-def test_it_delivers_what_the_definition_says(
+def test_deliveries_are_as_defined(
     stream: list[Publication], taste: Taste, span: Span, leave: bool, wait: bool
 ) -> None:
     delivered = "leave" if leave else "keep"
@@ -19,7 +19,7 @@ def test_it_delivers_what_the_definition_says(
 
 
 @given(streams(), st.integers(1, 4), st.integers(1, 6))
-def test_without_diversity_at_most_one_enters_with_each_match(
+def test_without_diversity_a_match_causes_at_most_one_delivery(
     stream: list[Publication], k: int, w: int
 ) -> None:
     """PREF Proposition 2."""
@@ -31,14 +31,14 @@ def test_an_older_event_is_delivered_when_a_better_one_leaves() -> None:
     assert each_step(Taste(k=1), Sliding(2), stream) == [["e1"], [], ["e2"]]
 
 
-def test_a_delivered_event_keeps_its_place_or_leaves_it() -> None:
+def test_a_delivered_event_stays_a_candidate_or_not() -> None:
     stream = ranks(0.9, 0.5, 0.3)
     assert each_step(Taste(k=1), Sliding(3), stream) == [["e1"], [], []]
     left = Sliding(3, delivered="leave")
     assert each_step(Taste(k=1), left, stream) == [["e1"], ["e2"], ["e3"]]
 
 
-def test_published_events_count_where_asked() -> None:
+def test_a_length_can_count_published_events() -> None:
     stream = ranks(0.9, None, None, 0.3)
     assert each_step(Taste(k=1), Sliding(3), stream) == [["e1"], [], [], []]
     published = Sliding(3, count="published")
@@ -51,7 +51,7 @@ def test_an_event_as_old_as_the_duration_has_left() -> None:
     assert each_step(Taste(k=1), Sliding("2000001us"), stream) == [["e1"], [], []]
 
 
-def test_waiting_holds_until_there_are_k() -> None:
+def test_wait_holds_matches_back_until_there_are_k() -> None:
     stream = ranks(0.9, 0.5, 0.3)
     assert each_step(Taste(k=2), Sliding(3, wait=True), stream) == [[], ["e1", "e2"], []]
 

@@ -79,7 +79,7 @@ def matrix_of(rows: HashRows) -> Float64s:
         return _weighted_matrix(rows)
     count = len(rows.starts) - 1
     matrix = np.empty((count, count))
-    listed_matrix(_inverted_lists(rows), matrix)
+    listed_matrix(tuple(_inverted_lists(rows)), matrix)
     return matrix
 
 
@@ -103,13 +103,11 @@ def _inverted_lists(rows: HashRows) -> InvertedLists:
     """Build the lists of rows that hold each mark, and the keys of each row as bits."""
     starts, keys, marks, _ = rows
     numbers = np.empty(len(marks), np.int64)
+    begins, positions, ends, holders = (np.empty(len(marks), np.int64) for _ in range(4))
     count = number_hashes(marks, numbers)
-    begins, positions, ends, row_lists = (np.empty(len(marks), np.int64) for _ in range(4))
-    no_masks = np.empty((0, 0), np.int64)
-    lists = InvertedLists(starts, begins, positions, ends, row_lists, np.diff(starts), no_masks)
-    list_rows(numbers, count, lists)
+    list_rows(starts, numbers, count, (begins, positions, ends, holders))
     words = 0 if keys is marks else (number_hashes(keys, numbers) + 63) // 64
     masks = np.zeros((len(starts) - 1, words), np.int64)
     if words:
         mask_rows(starts, numbers, masks)
-    return lists._replace(masks=masks)
+    return InvertedLists(starts, begins, positions, ends, holders, np.diff(starts), masks)

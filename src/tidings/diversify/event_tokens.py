@@ -91,7 +91,7 @@ def _hashes(event: Event) -> tuple[bytes, bytes]:
     attributes = len(event.attributes)
     tokens = np.empty(int(packed.sizes.sum()) if len(packed.sizes) else attributes, np.uint64)
     pairs = np.empty((attributes, 2), np.uint64)
-    hash_values(packed, tokens, pairs)
+    hash_values((*packed,), tokens, pairs)
     return tokens.tobytes(), pairs.tobytes()
 
 

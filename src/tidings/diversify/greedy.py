@@ -14,7 +14,7 @@ from tidings.diversify.distance_matrix import (
     from_matrix,
 )
 from tidings.diversify.event_tokens import has_kernel
-from tidings.diversify.kernels.distances import DistanceSource
+from tidings.diversify.kernels.distances import DistanceSource, source_arrays
 from tidings.diversify.kernels.greedy import grow
 from tidings.diversify.plain.registry import PLAIN
 from tidings.diversify.protocol import Candidate, Diversifier, TieOrder
@@ -56,7 +56,8 @@ class GreedyGrowth:
     ) -> Int64s:
         """Run the kernel, which expects candidates in descending order of rank."""
         chosen, ties = np.empty(min(k, len(ranks)), np.int64), order.take(descending)
-        grow(source, ranks[descending], ties, float(self.sigma), self.rule, chosen)
+        arrays = source_arrays(source)
+        grow(arrays, ranks[descending], ties, float(self.sigma), self.rule, chosen)
         return descending[chosen]
 
 

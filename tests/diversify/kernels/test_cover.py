@@ -35,7 +35,9 @@ def gain(case: tuple[Matrix, list[float], list[int]], i: int, white: set[int]) -
     return round(ranks[i] * (ranks[i] / around), 12) if around else math.inf
 
 
-def judged(case: tuple[Matrix, list[float], list[int]], alpha: float, relevant: bool) -> list[int]:
+def reference(
+    case: tuple[Matrix, list[float], list[int]], alpha: float, relevant: bool
+) -> list[int]:
     matrix, _, places = case
     white, chosen = set(range(len(matrix))), []
     near = {
@@ -52,7 +54,7 @@ def judged(case: tuple[Matrix, list[float], list[int]], alpha: float, relevant: 
     return chosen
 
 
-def found(case: tuple[Matrix, list[float], list[int]], alpha: float, relevant: bool) -> list[int]:
+def covered(case: tuple[Matrix, list[float], list[int]], alpha: float, relevant: bool) -> list[int]:
     matrix, ranks, places = case
     chosen = np.empty(len(ranks), np.int64)
     worth = Relevance(np.array(ranks), np.array(places), relevant)
@@ -64,20 +66,20 @@ def found(case: tuple[Matrix, list[float], list[int]], alpha: float, relevant: b
 def test_it_is_algorithm_4_1(
     case: tuple[Matrix, list[float], list[int]], alpha: float, relevant: bool
 ) -> None:
-    assert found(case, alpha, relevant) == judged(case, alpha, relevant)
+    assert covered(case, alpha, relevant) == reference(case, alpha, relevant)
 
 
 @given(cases(), st.integers(1, 9), st.booleans())
-def test_the_fitting_one_has_the_largest_alpha_that_yields_k(
+def test_a_fitting_cover_has_the_largest_alpha_that_yields_k(
     case: tuple[Matrix, list[float], list[int]], k: int, relevant: bool
 ) -> None:
     matrix, ranks, places = case
     chosen = np.empty(len(ranks), np.int64)
     worth = Relevance(np.array(ranks), np.array(places), relevant)
     size = fitting_cover(sorted_neighbours(matrix), worth, np.arange(len(ranks)), k, chosen)
-    levels = sorted({0.0, *(round(each, 12) for each in matrix.ravel())}, reverse=True)
-    covers = [judged(case, level, relevant) for level in levels]
-    expected = next((each for each in covers if len(each) >= k), covers[-1])
+    levels = sorted({0.0, *(round(value, 12) for value in matrix.ravel())}, reverse=True)
+    covers = [reference(case, level, relevant) for level in levels]
+    expected = next((value for value in covers if len(value) >= k), covers[-1])
     assert list(chosen[:size]) == expected
 
 
@@ -92,7 +94,7 @@ def test_a_smaller_alpha_may_yield_fewer() -> None:
             for j in range(i):
                 matrix[i, j] = matrix[j, i] = chance.choice([0.1, 0.2, 0.3, 0.4, 0.5])
         case = (matrix, [chance.random() for _ in range(count)], list(range(count)))
-        sizes = [len(judged(case, alpha, relevant=True)) for alpha in (0.5, 0.4, 0.3, 0.2, 0.1)]
+        sizes = [len(reference(case, alpha, relevant=True)) for alpha in (0.5, 0.4, 0.3, 0.2, 0.1)]
         if sizes != sorted(sizes):
             break
     else:
@@ -101,28 +103,28 @@ def test_a_smaller_alpha_may_yield_fewer() -> None:
     worth = Relevance(np.array(case[1]), np.array(case[2]), True)
     chosen = np.empty(count, np.int64)
     size = fitting_cover(sorted_neighbours(matrix), worth, np.arange(count), k, chosen)
-    assert size == next(each for each in sizes if each >= k)
+    assert size == next(value for value in sizes if value >= k)
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_sums_that_tie_do_so_in_any_order(order: int) -> None:
+def test_ties_of_sums_do_not_depend_on_order(order: int) -> None:
     """Around 0 lie .1, .2 and .3, around 4 the same the other way round; 4 is the better place."""
     away = [0.1, 0.2, 0.3][::order]
     matrix = np.ones((8, 8))
     for centre, around in ((0, away), (4, away[::-1])):
-        for step, each in enumerate(around, start=1):
-            matrix[centre, centre + step] = matrix[centre + step, centre] = each
+        for step, value in enumerate(around, start=1):
+            matrix[centre, centre + step] = matrix[centre + step, centre] = value
     np.fill_diagonal(matrix, 0)
     ranks = [1.0, 1e-6, 1e-6, 1e-6] * 2
     case = (matrix, ranks, [4, 5, 6, 7, 0, 1, 2, 3])
-    assert found(case, 0.5, relevant=True)[0] == 4 == judged(case, 0.5, relevant=True)[0]
+    assert covered(case, 0.5, relevant=True)[0] == 4 == reference(case, 0.5, relevant=True)[0]
 
 
 @pytest.mark.slow
 @settings(max_examples=200)
 @example(35129)
 @given(st.integers(0, 10**6))
-def test_large_windows_whose_sums_shrink(seed: int) -> None:
+def test_sums_keep_their_precision_as_neighbours_leave(seed: int) -> None:
     """Many neighbours leave one after the other, down to nothing; ranks span many decades."""
     chance = Random(seed)
     count = 40
@@ -131,10 +133,10 @@ def test_large_windows_whose_sums_shrink(seed: int) -> None:
     ranks = [10 ** chance.uniform(-8, 3) for _ in range(count)]
     case = (matrix, ranks, list(range(count)))
     for alpha in (0.02, 0.1, 0.4):
-        assert found(case, alpha, relevant=True) == judged(case, alpha, relevant=True)
+        assert covered(case, alpha, relevant=True) == reference(case, alpha, relevant=True)
 
 
-def test_only_the_members_given_count() -> None:
+def test_only_listed_members_are_covered() -> None:
     matrix = np.zeros((4, 4))
     worth = Relevance(np.ones(4), np.arange(4), True)
     chosen = np.empty(4, np.int64)
@@ -143,5 +145,5 @@ def test_only_the_members_given_count() -> None:
 
 
 @pytest.mark.parametrize(("k", "kept"), [(1, [2]), (2, [2, 0]), (3, [2, 0, 1]), (9, [2, 0, 1])])
-def test_the_cut_keeps_the_best_in_order_of_choice(k: int, kept: list[int]) -> None:
+def test_most_relevant_keeps_the_best_in_order_of_choice(k: int, kept: list[int]) -> None:
     assert most_relevant(np.array([2, 0, 1]), np.array([5, 7, 3]), k).tolist() == kept

@@ -11,6 +11,7 @@ from tidings.diversify import Candidate, distances, order_of
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.distance_matrix import from_events, from_matrix
 from tidings.diversify.divrank import DivRank
+from tidings.diversify.kernels.distances import source_arrays
 from tidings.diversify.kernels.greedy import LEAST, MEAN, NEAREST, SUM, grow
 from tidings.diversify.plain.registry import PLAIN
 from tidings.diversify.protocol import Distance
@@ -27,22 +28,20 @@ SPREADS = {
 
 def crowd(seed: int, count: int, spread: str) -> list[Candidate]:
     chance = Random(seed)
-    found = []
+    candidates = []
     for i in range(count):
         attributes = {name: chance.randrange(3) for name in chance.sample("abcdefgh", 5)}
         rank = SPREADS[spread](chance)
         event = Event(f"e{chance.randrange(10**6)}-{i}", attributes, chance.randrange(5))
-        found.append(Candidate(event, rank, rank))
-    return found
+        candidates.append(Candidate(event, rank, rank))
+    return candidates
 
 
 @pytest.mark.parametrize("spread", SPREADS)
 @pytest.mark.parametrize("name", RULES)
 @settings(max_examples=10)
 @given(seed=st.integers(0, 10**6), sigma=st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
-def test_pairs_that_are_not_looked_at_are_not_the_best(
-    name: str, spread: str, seed: int, sigma: float
-) -> None:
+def test_skipped_pairs_are_not_the_best(name: str, spread: str, seed: int, sigma: float) -> None:
     window = crowd(seed, 30, spread)
     part = DivRank(sigma=sigma)
     assert chosen(name, sigma, window, Overlap()) == PLAIN[name](part, window, 6)
@@ -50,22 +49,29 @@ def test_pairs_that_are_not_looked_at_are_not_the_best(
 
 def chosen(name: str, sigma: float, window: list[Candidate], distance: Distance) -> list[int]:
     """What the kernel chooses, from a matrix and from lists."""
-    events = [each.event for each in window]
-    ranks, order = np.array([each.rank for each in window]), order_of(events)
-    falling = np.lexsort((order.newest, -ranks))
-    members = [events[i] for i in falling]
-    found: list[list[int]] = []
+    events = [member.event for member in window]
+    ranks, order = np.array([member.rank for member in window]), order_of(events)
+    descending = np.lexsort((order.newest, -ranks))
+    members = [events[i] for i in descending]
+    choices: list[list[int]] = []
     for source in (from_events(members, distance), from_matrix(distances(members, distance))):
         out = np.empty(6, np.int64)
-        grow(source, ranks[falling], order.take(falling), sigma, RULES[name], out)
-        found.append(falling[out].tolist())
-    assert found[0] == found[1]
-    return found[0]
+        grow(
+            source_arrays(source),
+            ranks[descending],
+            order.take(descending),
+            sigma,
+            RULES[name],
+            out,
+        )
+        choices.append(descending[out].tolist())
+    assert choices[0] == choices[1]
+    return choices[0]
 
 
 @pytest.mark.parametrize("distance", [Overlap(), Jaccard(), Overlap({"a": 0.3, "b": 2})])
 @pytest.mark.parametrize("name", RULES)
-def test_lists_and_matrices_give_the_same(name: str, distance: Distance) -> None:
+def test_lists_and_matrices_choose_the_same(name: str, distance: Distance) -> None:
     for seed in range(5):
         window = crowd(seed, 25, "few")
         part = DivRank(sigma=0.3, distance=distance)
@@ -79,12 +85,12 @@ def test_every_size_up_to_all(k: int) -> None:
     assert part.choose(window, k) == PLAIN["divrank"](part, window, k)
 
 
-def test_of_many_equal_pairs_the_latest() -> None:
+def test_equal_pairs_go_to_the_latest() -> None:
     """All events differ in all, so that every pair ties but for times and ids."""
     window = [
         Candidate(Event(f"e{i:02}", {"name": f"n{i}"}, 7 * i % 20), 0.5, 0.5) for i in range(40)
     ]
     part = DivRank(sigma=0.5)
-    found = part.choose(window, 5)
-    assert found == PLAIN["divrank"](part, window, 5)
-    assert sorted(window[i].event.published_at for i in found[:2]) == [19, 19]
+    chosen = part.choose(window, 5)
+    assert chosen == PLAIN["divrank"](part, window, 5)
+    assert sorted(window[i].event.published_at for i in chosen[:2]) == [19, 19]

@@ -33,7 +33,9 @@ def case(seed: int, count: int, kinds: int) -> tuple[np.ndarray, np.ndarray, Tie
     return matrix, ranks, TieOrder(newest, times, names)
 
 
-def judged(drawn: tuple[np.ndarray, np.ndarray, TieOrder], k: int, sigma: float) -> set[int]:
+def best_by_definition(
+    drawn: tuple[np.ndarray, np.ndarray, TieOrder], k: int, sigma: float
+) -> set[int]:
     matrix, ranks, order = drawn
 
     def key(members: Iterable[int]) -> Any:
@@ -61,15 +63,15 @@ def test_it_is_the_best_of_all_sets(
 ) -> None:
     drawn = case(seed, count, kinds)
     matrix, ranks, order = drawn
-    found = Optimal(sigma=sigma).pick(ranks, ranks, order, matrix, k)
-    assert set(found.tolist()) == judged(drawn, min(k, count), sigma)
-    ordered = sorted(found.tolist(), key=lambda i: (-ranks[i], order.newest[i]))
-    assert found.tolist() == ordered
+    members = Optimal(sigma=sigma).pick(ranks, ranks, order, matrix, k)
+    assert set(members.tolist()) == best_by_definition(drawn, min(k, count), sigma)
+    ordered = sorted(members.tolist(), key=lambda i: (-ranks[i], order.newest[i]))
+    assert members.tolist() == ordered
 
 
 @pytest.mark.parametrize(("count", "k"), [(18, 6), (18, 9), (24, 5)])
 @pytest.mark.parametrize("sigma", [0.25, 0.5])
-def test_a_bound_rules_most_sets_out(count: int, k: int, sigma: float) -> None:
+def test_the_bound_rules_out_most_sets(count: int, k: int, sigma: float) -> None:
     """Whatever set the walk starts from."""
     chance = Random(count)
     points = np.array([[chance.random() for _ in range(4)] for _ in range(count)])
@@ -78,8 +80,8 @@ def test_a_bound_rules_most_sets_out(count: int, k: int, sigma: float) -> None:
     order = TieOrder(np.arange(count), np.arange(count)[::-1].copy(), np.arange(count))
     best = BestSet(np.arange(k), np.empty(1))
     most = Optimal(sigma=sigma)._contributions(matrix, ranks, k)
-    looked = best_set(SetProblem(matrix, ranks, sigma), order, most, best)
-    assert looked < math.comb(count, k) / 10
+    examined = best_set(SetProblem(matrix, ranks, sigma), order, most, best)
+    assert examined < math.comb(count, k) / 10
     other = BestSet(np.arange(count - k, count), np.empty(1))
     best_set(SetProblem(matrix, ranks, sigma), order, most, other)
     assert best[0].tolist() == other[0].tolist()

@@ -11,7 +11,6 @@ from tidings.diversify.event_tokens import offsets
 from tidings.diversify.kernels.distances import SortedRows, distances_to
 from tidings.diversify.kernels.lsh import count_votes
 from tidings.diversify.kernels.token_rows import (
-    InvertedLists,
     list_rows,
     mask_rows,
     number_hashes,
@@ -33,7 +32,7 @@ def arrays(rows: list[dict[int, int]]) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 @given(ROWS, st.booleans())
-def test_rows_are_sorted_with_what_belongs_to_their_keys(
+def test_rows_are_sorted_with_their_marks_and_weights(
     rows: list[dict[int, int]], weighted: bool
 ) -> None:
     starts, keys, marks, weights = arrays(rows)
@@ -47,30 +46,29 @@ def test_rows_are_sorted_with_what_belongs_to_their_keys(
 
 
 @given(st.lists(HASH))
-def test_hashes_are_numbered_in_order_of_their_first_place(hashes: list[int]) -> None:
+def test_hashes_are_numbered_in_order_of_first_occurrence(hashes: list[int]) -> None:
     numbers = np.empty(len(hashes), np.int64)
     count = number_hashes(np.array(hashes, np.uint64), numbers)
-    first = {each: number for number, each in enumerate(dict.fromkeys(hashes))}
+    first = {element: number for number, element in enumerate(dict.fromkeys(hashes))}
     assert count == len(first)
-    assert numbers.tolist() == [first[each] for each in hashes]
+    assert numbers.tolist() == [first[element] for element in hashes]
 
 
 @given(ROWS)
-def test_lists_name_the_rows_of_each_mark(rows: list[dict[int, int]]) -> None:
+def test_inverted_lists_hold_the_rows_of_each_mark(rows: list[dict[int, int]]) -> None:
     starts, _, marks, _ = arrays(rows)
     numbers = np.empty(len(marks), np.int64)
     begins, positions, ends, holding = (np.empty(len(marks), np.int64) for _ in range(4))
-    no_masks = np.empty((0, 0), np.int64)
-    lists = InvertedLists(starts, begins, positions, ends, holding, np.diff(starts), no_masks)
-    list_rows(numbers, number_hashes(marks, numbers), lists)
+    count = number_hashes(marks, numbers)
+    list_rows(starts, numbers, count, (begins, positions, ends, holding))
     holders = defaultdict(list)
     for i, row in enumerate(rows):
         for key in row:
             holders[3 * key + row[key]].append(i)
     for i in range(len(rows)):
-        for each in range(starts[i], starts[i + 1]):
-            assert holding[begins[each] : ends[each]].tolist() == holders[int(marks[each])]
-            assert holding[positions[each]] == i
+        for element in range(starts[i], starts[i + 1]):
+            assert holding[begins[element] : ends[element]].tolist() == holders[int(marks[element])]
+            assert holding[positions[element]] == i
 
 
 @given(st.lists(st.sets(st.integers(0, 130)), max_size=5))
@@ -95,10 +93,10 @@ def test_merging_gives_the_distance(rows: list[dict[int, int]], weighted: bool) 
     def weigh(some: set[int]) -> float:
         return math.fsum(WEIGHT[key] if weighted else 1.0 for key in some)
 
-    for other, found in zip(rows, out.tolist(), strict=True):
+    for other, distance in zip(rows, out.tolist(), strict=True):
         either = rows[0].keys() | other.keys()
         unequal = {key for key in either if rows[0].get(key) != other.get(key)}
-        assert found == (weigh(unequal) / weigh(either) if weigh(either) else 0.0)
+        assert distance == (weigh(unequal) / weigh(either) if weigh(either) else 0.0)
 
 
 @given(st.data(), st.integers(1, 8), st.integers(1, 4))

@@ -39,7 +39,7 @@ def test_a_plain_choice_is_the_compiled_one(part, candidates, k):
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
-def test_registered_diversifiers_are_not_asked(part, monkeypatch):
+def test_registered_diversifiers_are_not_called(part, monkeypatch):
     def refuse(*_: object) -> list[int]:
         raise AssertionError("the compiled diversifier was asked")
 

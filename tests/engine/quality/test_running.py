@@ -26,7 +26,7 @@ FILMS = [
 ]
 
 
-def test_nothing_was_measured_of_nothing() -> None:
+def test_an_empty_stream_has_no_figures() -> None:
     report = Quality().report()
     assert (report.matches, report.delivered) == (0, 0)
     assert set(report.to_dict().values()) == {0, None}
@@ -56,7 +56,7 @@ def test_each_figure_by_hand() -> None:
     assert report.coverage == 0.75
 
 
-def test_what_one_got_is_a_set_however_long_it_took() -> None:
+def test_deliveries_to_one_subscriber_form_a_set_over_any_time() -> None:
     events = {each.id: each for each in FILMS}
     quality = Quality()
     for each in FILMS:
@@ -65,7 +65,7 @@ def test_what_one_got_is_a_set_however_long_it_took() -> None:
     assert quality.report().diversity == pytest.approx(diversity(FILMS[::-1], Overlap()))
 
 
-def test_the_distance_can_be_chosen_and_who_left_is_forgotten() -> None:
+def test_the_distance_is_a_parameter_and_a_subscriber_can_be_forgotten() -> None:
     one, other = film("e1", 0, genre="drama", year="1"), film("e2", 0, genre="drama")
     events = {"e1": one, "e2": other}
     quality = Quality(Jaccard())
@@ -76,7 +76,7 @@ def test_the_distance_can_be_chosen_and_who_left_is_forgotten() -> None:
     assert quality.report().diversity == 0.5
 
 
-def test_events_that_are_forgotten_count_for_the_other_figures() -> None:
+def test_unknown_events_count_for_the_other_figures() -> None:
     quality = Quality()
     quality.delivered([sent("a", "gone", 0.4, 5, "s")], lambda _: None)
     report = quality.report()
@@ -84,7 +84,7 @@ def test_events_that_are_forgotten_count_for_the_other_figures() -> None:
 
 
 @pytest.mark.parametrize("feeds", ["plain", "table"])
-def test_the_engine_measures_all_that_passes(feeds: str) -> None:
+def test_the_engine_measures_its_whole_stream(feeds: str) -> None:
     work = workload(seed=5, events=60)
     engine = Engine(feeds=feeds)
     for subscriber in work.subscribers:
@@ -112,7 +112,7 @@ def test_the_engine_measures_all_that_passes(feeds: str) -> None:
     assert 0 < (report.coverage or 0) <= 1
 
 
-def test_a_restored_engine_measures_anew() -> None:
+def test_a_restored_engine_starts_from_zero() -> None:
     engine = Engine()
     engine.subscribe(Subscriber("a", Policy(k=1, window=Sliding(3))))
     engine.add(Subscription("s", "a", "genre = 'drama'"))

@@ -21,7 +21,7 @@ DISTANCES = st.sampled_from([Overlap(), Jaccard(), Overlap({"a": 2.5})])
 
 
 @given(crowds(min_size=12, max_size=12), STEPS, DISTANCES, st.integers(2, 4))
-def test_kernels_measure_what_the_definition_says(
+def test_the_kernel_equals_the_plain_version(
     crowd: list[Candidate], steps: list[tuple[str, int, str]], distance: Distance, span: int
 ) -> None:
     """Deliveries, people who leave, and looks in between."""
@@ -44,7 +44,9 @@ def same(fast: CompiledSetDiversity, plain: PlainSetDiversity) -> None:
 
 
 @given(crowds(min_size=2, max_size=6), DISTANCES)
-def test_it_is_definition_8_for_all_that_one_got(crowd: list[Candidate], part: Distance) -> None:
+def test_set_diversity_is_definition_8_for_one_subscriber(
+    crowd: list[Candidate], part: Distance
+) -> None:
     events = [each.event for each in crowd]
     sets = make_set_diversity(part)
     for event in events:
@@ -54,7 +56,7 @@ def test_it_is_definition_8_for_all_that_one_got(crowd: list[Candidate], part: D
     assert apart / pairs == pytest.approx(diversity(events, part))
 
 
-def test_many_people_and_events_pass_by(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_subscribers_and_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidings.engine.quality.set_diversity.FLUSH", 7)
     fast, plain = CompiledSetDiversity(Overlap(), 3), PlainSetDiversity(Overlap(), 3)
     for i in range(200):
@@ -68,7 +70,7 @@ def test_many_people_and_events_pass_by(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(fast._hashes) < 100
 
 
-def test_a_distance_of_ones_own_is_asked() -> None:
+def test_a_user_defined_distance_is_called() -> None:
     class Half(Overlap):
         def between(self, one: Any, other: Any) -> float:
             return 0.25
@@ -82,6 +84,6 @@ def test_a_distance_of_ones_own_is_asked() -> None:
     CompiledSetDiversity(Overlap()).forget("nobody")
 
 
-def test_a_set_has_two_at_least() -> None:
+def test_a_span_below_two_is_refused() -> None:
     with pytest.raises(TidingsError, match="span"):
         make_set_diversity(Overlap(), 1)

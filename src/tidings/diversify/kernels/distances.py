@@ -49,6 +49,18 @@ class DistanceSource(NamedTuple):
     lists: InvertedLists
 
 
+SourceArrays = tuple[Float64s, Int64s, tuple[Int64s, ...]]
+
+
+def source_arrays(source: DistanceSource) -> SourceArrays:
+    """Return a source as plain tuples, for a kernel that is called from Python.
+
+    Numba finds the type of a nested named tuple in 5.7 us, of a plain one in 2.3 us; a choice from
+    100 candidates takes 130 us. Naming the fields again inside the kernel is free.
+    """
+    return (source.matrix, source.members, tuple(source.lists))
+
+
 @inner
 def ratio(equal: int, whole: int) -> float:
     """Return the distance; 0 between rows without keys."""
@@ -179,8 +191,12 @@ def fill_row(
 
 
 @kernel
-def listed_matrix(lists: InvertedLists, out: Float64s) -> None:
-    """Write all distances; O(n²), plus the length of the list of every mark."""
+def listed_matrix(list_arrays: tuple[Int64s, ...], out: Float64s) -> None:
+    """Write all distances; O(n²), plus the length of the list of every mark.
+
+    Takes the fields of `InvertedLists` as a plain tuple; see `source_arrays`.
+    """
+    lists = InvertedLists(*list_arrays)
     equal = np.zeros(len(out), np.int64)
     for row in range(len(out)):
         listed_row(lists, row, (0, len(out)), equal, out[row])

@@ -25,7 +25,8 @@ import numpy as np
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.compiled.jit import inner, kernel
 from tidings.compiled.rounding import rounded
-from tidings.diversify.kernels.distances import DistanceSource, fill_row
+from tidings.diversify.kernels.distances import DistanceSource, SourceArrays, fill_row
+from tidings.diversify.kernels.token_rows import InvertedLists
 from tidings.diversify.protocol import TieOrder
 
 NEAREST: Final = 0
@@ -128,14 +129,18 @@ def candidate_value(rule: int, sigma: float, rank: float, links: float, size: in
 
 @kernel
 def grow(
-    source: DistanceSource,
+    arrays: SourceArrays,
     ranks: Float64s,
     ties: TieOrder,
     sigma: float,
     rule: int,
     chosen: Int64s,
 ) -> None:
-    """Choose len(chosen) candidates, at least two; O(n²) for the pair, O(n) for each one after."""
+    """Choose len(chosen) candidates, at least two; O(n²) for the pair, O(n) for each one after.
+
+    `arrays` are the `source_arrays` of the distances.
+    """
+    source = DistanceSource(arrays[0], arrays[1], InvertedLists(*arrays[2]))
     count = len(ranks)
     scratch = PairScratch(np.empty(count, np.int64), np.empty(count), np.empty(count, np.int64))
     chosen[0], chosen[1] = best_pair(source, ranks, ties, sigma, scratch)

@@ -92,12 +92,14 @@ def number_hashes(hashes: UInt64s, numbers: Int64s) -> int:
 
 
 @kernel
-def list_rows(numbers: Int64s, count: int, lists: InvertedLists) -> None:
-    """Fill `begins`, `positions`, `ends` and `rows`, given the number of each element's mark.
+def list_rows(
+    starts: Int64s, numbers: Int64s, count: int, lists: tuple[Int64s, Int64s, Int64s, Int64s]
+) -> None:
+    """Fill `begins`, `positions`, `ends` and `rows` of `InvertedLists`, by numbers of marks.
 
     A counting sort: rows are visited in ascending order, so that each list is ascending too.
     """
-    starts, begins, positions, ends = lists.starts, lists.begins, lists.positions, lists.ends
+    begins, positions, ends, rows = lists
     sizes = np.zeros(count + 1, np.int64)
     for element in range(len(numbers)):
         sizes[numbers[element] + 1] += 1
@@ -106,7 +108,7 @@ def list_rows(numbers: Int64s, count: int, lists: InvertedLists) -> None:
     for row in range(len(starts) - 1):
         for element in range(starts[row], starts[row + 1]):
             mark = numbers[element]
-            lists.rows[filled[mark]] = row
+            rows[filled[mark]] = row
             positions[element] = filled[mark]
             filled[mark] += 1
             begins[element], ends[element] = heads[mark], heads[mark + 1]

@@ -108,11 +108,15 @@ def piece_end(text: bytes, first: int, separator: int) -> int:
 
 
 @wrapping
-def hash_values(packed: PackedAttributes, out: UInt64s, pairs: UInt64s) -> None:
+def hash_values(
+    packed: tuple[bytes, bytes, bytes, Int64s, int], out: UInt64s, pairs: UInt64s
+) -> None:
     """Hash every value of an event, seeded by the hash of its attribute's name plus its family.
 
     Each row of `pairs` belongs to an attribute: the hash of its name, and one of its set of values.
     The latter sums the hashes of the values, so that their order does not matter.
+
+    `packed` has the fields of `PackedAttributes` as a plain tuple, whose type numba finds faster.
     """
     names, texts, families, sizes, separator = packed
     name_start, text_start, value = 0, 0, 0
