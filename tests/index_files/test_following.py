@@ -1,13 +1,13 @@
-"""A publisher that follows survives whatever fails, tells it, and forgets it when it is over."""
+"""Following: a publisher survives failures, reports them, and forgets them once they are over."""
 
 from collections.abc import Callable
-from threading import Event as Event_
+from threading import Event as Signal
 from threading import Thread
 from time import monotonic, sleep
 from typing import Any
 
 import pytest
-from tests.index_files.test_publisher import wants, who
+from tests.index_files.test_publisher import matched_names, subscribe
 
 from tidings.errors import TidingsError
 from tidings.index_files.publisher import Publisher
@@ -15,7 +15,7 @@ from tidings.store import Store
 
 
 class Flaky:
-    """A history that may fail to tell its newest version."""
+    """A history whose newest version may be unavailable."""
 
     def __init__(self, history: Any) -> None:
         self._history = history
@@ -30,32 +30,32 @@ class Flaky:
         return int(self._history.newest())
 
 
-def until(happens: Callable[[], bool]) -> None:
-    """Wait for something, but not for ever."""
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition, for up to a minute."""
     deadline = monotonic() + 60
-    while not happens():
+    while not condition():
         assert monotonic() < deadline
         sleep(0.001)
 
 
-def nobody_else_while_it_closes(publisher: Publisher, store: Store) -> None:
-    """Whoever would publish to the folder of a publisher that is being closed is refused."""
-    until(publisher._closed.is_set)
+def is_locked_while_it_closes(publisher: Publisher, store: Store) -> None:
+    """Check that the folder of a publisher that is being closed admits no other publisher."""
+    wait_until(publisher._closed.is_set)
     with pytest.raises(TidingsError, match="another publisher"):
         Publisher(publisher.folder.path, store.history)
 
 
-def test_a_publisher_follows_by_itself(store, tmp_path):
-    wants(store, "ann")
+def test_a_publisher_follows_in_a_thread(store, tmp_path):
+    subscribe(store, "ann")
     with Publisher(tmp_path / "index", store.history) as publisher:
         publisher.publish()
         publisher.follow(every_s=0.001)
         follower = publisher._follower
         publisher.follow(every_s=0.001)
         assert publisher._follower is follower
-        wants(store, "bob")
-        until(lambda: publisher.folder.newest() == 2)
-        assert who(publisher.folder, 2) == ["ann", "bob"]
+        subscribe(store, "bob")
+        wait_until(lambda: publisher.folder.newest() == 2)
+        assert matched_names(publisher.folder, 2) == ["ann", "bob"]
     assert follower
     assert not follower.is_alive()
 
@@ -63,31 +63,31 @@ def test_a_publisher_follows_by_itself(store, tmp_path):
 @pytest.mark.parametrize(
     "failure", [TidingsError("the store is away"), OSError("no disk"), ValueError("odd")]
 )
-def test_whatever_fails_is_survived_told_once_and_forgotten(store, tmp_path, caplog, failure):
+def test_a_failure_is_survived_reported_once_and_forgotten(store, tmp_path, caplog, failure):
     source = Flaky(store.history)
-    wants(store, "ann")
+    subscribe(store, "ann")
     with Publisher(tmp_path / "index", source) as publisher:
         publisher.publish()
         source.failure = failure
         publisher.follow(every_s=0.001)
-        until(lambda: bool(caplog.records))
+        wait_until(lambda: bool(caplog.records))
         with pytest.raises(TidingsError, match=f"not up to date: publishing: {failure}"):
             publisher.settle()
         sleep(0.02)
-        assert [each.levelname for each in caplog.records] == ["WARNING"]
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
         assert f"{publisher.folder.path}: publishing failed" in caplog.text
-        wants(store, "bob")
+        subscribe(store, "bob")
         source.failure = None
-        until(lambda: publisher.folder.newest() == 2)
+        wait_until(lambda: publisher.folder.newest() == 2)
         publisher.settle()
         source.failure = failure
-        until(lambda: len(caplog.records) == 2)
+        wait_until(lambda: len(caplog.records) == 2)
         source.failure = KeyError("another one")
-        until(lambda: len(caplog.records) == 3)
+        wait_until(lambda: len(caplog.records) == 3)
         assert "another one" in caplog.records[2].getMessage()
 
 
-def test_a_failure_is_over_with_the_next_good_publish(store, tmp_path):
+def test_the_next_successful_publish_clears_a_failure(store, tmp_path):
     source = Flaky(store.history)
     with Publisher(tmp_path / "index", source) as publisher:
         publisher._failures.note("publishing", ValueError("odd"))
@@ -99,7 +99,7 @@ def test_a_failure_is_over_with_the_next_good_publish(store, tmp_path):
         publisher.settle()
 
 
-def test_a_publisher_that_is_closed_publishes_no_more(store, tmp_path):
+def test_a_closed_publisher_refuses_to_publish(store, tmp_path):
     publisher = Publisher(tmp_path / "index", store.history)
     publisher.publish()
     publisher.close()
@@ -110,23 +110,23 @@ def test_a_publisher_that_is_closed_publishes_no_more(store, tmp_path):
         assert another.publish() == 1
 
 
-def test_who_closes_waits_for_a_publish_of_another_thread(store, tmp_path):
-    begun, go_on = Event_(), Event_()
+def test_close_waits_for_a_publish_in_another_thread(store, tmp_path):
+    started, go_on = Signal(), Signal()
 
-    class Slow(Flaky):
+    class SlowHistory(Flaky):
         def newest(self) -> int:
-            begun.set()
+            started.set()
             go_on.wait()
             return super().newest()
 
-    wants(store, "ann")
-    publisher = Publisher(tmp_path / "index", Slow(store.history))
+    subscribe(store, "ann")
+    publisher = Publisher(tmp_path / "index", SlowHistory(store.history))
     publishing = Thread(target=publisher.publish)
     closing = Thread(target=publisher.close)
     publishing.start()
-    begun.wait()
+    started.wait()
     closing.start()
-    nobody_else_while_it_closes(publisher, store)
+    is_locked_while_it_closes(publisher, store)
     go_on.set()
     closing.join()
     publishing.join()

@@ -1,4 +1,4 @@
-"""Index files come back as they were, are shared until written to, and tell of damage."""
+"""Index files read back equal, are shared until write_sample to, and report damage."""
 
 import errno
 import json
@@ -11,8 +11,6 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tidings.compiled.array_file import Reader, Writer
 from tidings.index.access.kernels import match as access_find
@@ -22,7 +20,6 @@ from tidings.index_files.mapped_file import Damaged, DiskFull
 from tidings.index_files.mapped_matcher import build_base
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.subscriber_bundle import bundle_subscribers
-from tidings.index_files.subscriber_table import SubscriberTable, hashes_of
 from tidings.rank.bulk.kernels import rank
 from tidings.testing import workload
 
@@ -32,15 +29,15 @@ ARRAYS: dict[str, Any] = {
     "none": np.empty(0, np.float64),
     "codes": np.arange(6, dtype=np.uint8),
 }
-SMALL = {"size": 3, "text": "ä", "list": [1, None, True]}
+VALUES = {"size": 3, "text": "ä", "list": [1, None, True]}
 HEAD = struct.Struct("<14sHIQQ")
 
 
-def written(path: Path) -> int:
-    """Write a file of a few arrays."""
+def write_sample(path: Path) -> int:
+    """Write a file of a few arrays, and return its length."""
     writer = Writer()
-    for name, each in SMALL.items():
-        writer.within("small").value(name, each)
+    for name, value in VALUES.items():
+        writer.within("small").value(name, value)
     for name, array in ARRAYS.items():
         writer.array(name, array)
     writer.texts("names", ["ann", "", "böb"])
@@ -51,68 +48,68 @@ def read(path: Path) -> Reader:
     return mapped_file.read(path, mapped_file.INDEX)
 
 
-def forged(path: Path, change: Callable[[Any], Any]) -> None:
-    """Change the header of a file, and make length and checksum right again."""
-    whole = path.read_bytes()
-    mark, version, _, _, size = HEAD.unpack(whole[: HEAD.size])
-    header = json.loads(whole[HEAD.size : HEAD.size + size])
-    found = change(header)
-    text = found if isinstance(found, bytes) else json.dumps(found or header).encode()
-    arrays = whole[mapped_file._aligned(HEAD.size + size) :]
+def forge(path: Path, change: Callable[[Any], Any]) -> None:
+    """Change the header of a file, and correct its length and checksum."""
+    content = path.read_bytes()
+    magic, version, _, _, size = HEAD.unpack(content[: HEAD.size])
+    header = json.loads(content[HEAD.size : HEAD.size + size])
+    changed = change(header)
+    text = changed if isinstance(changed, bytes) else json.dumps(changed or header).encode()
+    arrays = content[mapped_file._aligned(HEAD.size + size) :]
     body = (
         text + bytes(mapped_file._aligned(HEAD.size + len(text)) - HEAD.size - len(text)) + arrays
     )
-    head = HEAD.pack(mark, version, 0, HEAD.size + len(body), len(text))
+    head = HEAD.pack(magic, version, 0, HEAD.size + len(body), len(text))
     checksum = crc32(body, crc32(head))
-    path.write_bytes(HEAD.pack(mark, version, checksum, HEAD.size + len(body), len(text)) + body)
+    path.write_bytes(HEAD.pack(magic, version, checksum, HEAD.size + len(body), len(text)) + body)
 
 
-def test_arrays_and_values_come_back(tmp_path):
-    size = written(tmp_path / "made")
-    found = read(tmp_path / "made")
+def test_arrays_and_values_read_back(tmp_path):
+    size = write_sample(tmp_path / "made")
+    reader = read(tmp_path / "made")
     assert size == (tmp_path / "made").stat().st_size
     for name, array in ARRAYS.items():
-        same = found.array(name, array.dtype, len(array))
+        same = reader.array(name, array.dtype, len(array))
         assert same.dtype == array.dtype
         assert same.tolist() == array.tolist()
         assert same.flags.writeable
         assert same.flags.aligned
         assert same.ctypes.data % mapped_file.ALIGNMENT == 0
-    assert found.texts("names", 3).strings().to_pylist() == ["ann", "", "böb"]
-    assert {name: found.within("small").value(name) for name in SMALL} == SMALL
-    assert found.within("small").count("size") == 3
-    assert [each.name for each in tmp_path.iterdir()] == ["made"]
+    assert reader.texts("names", 3).strings().to_pylist() == ["ann", "", "böb"]
+    assert {name: reader.within("small").value(name) for name in VALUES} == VALUES
+    assert reader.within("small").count("size") == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
 
 
-def test_what_one_reader_writes_no_other_sees(tmp_path):
-    written(tmp_path / "made")
+def test_a_write_to_a_mapped_array_is_private(tmp_path):
+    write_sample(tmp_path / "made")
     one, other = (read(tmp_path / "made").array("numbers", np.int32) for _ in range(2))
     one[:] = -1
     again = read(tmp_path / "made").array("numbers", np.int32)
     assert other.tolist() == again.tolist() == list(range(1000))
 
 
-@pytest.mark.parametrize("at", [0, 15, 20, 30, 60, 300, -5])
-def test_a_changed_byte_is_noticed(tmp_path, at):
+@pytest.mark.parametrize("offset", [0, 15, 20, 30, 60, 300, -5])
+def test_a_changed_byte_is_detected(tmp_path, offset):
     path: Path = tmp_path / "made"
-    written(path)
+    write_sample(path)
     changed = bytearray(path.read_bytes())
-    changed[at] ^= 1
+    changed[offset] ^= 1
     path.write_bytes(changed)
     with pytest.raises(Damaged, match=r"made .*builds it again"):
         read(path)
 
 
 @pytest.mark.parametrize("size", [0, 10, 35, 200, 4000])
-def test_a_file_cut_short_is_noticed(tmp_path, size):
+def test_a_truncated_file_is_detected(tmp_path, size):
     path: Path = tmp_path / "made"
-    written(path)
+    write_sample(path)
     os.truncate(path, size)
     with pytest.raises(Damaged, match=r"made .*builds it again"):
         read(path)
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(Damaged, match="cannot be read"):
         read(tmp_path / "missing")
     with pytest.raises(Damaged, match="cannot be read"):
@@ -127,9 +124,9 @@ FORGERIES: dict[str, Callable[[Any], Any]] = {
     "a list": lambda _: [1],
     "another kind": lambda header: header | {"kind": "people"},
     "a field more": lambda header: header | {"class": "subprocess.Popen"},
-    "arrays are no list": lambda header: header | {"arrays": {}},
-    "values are no object": lambda header: header | {"values": [1]},
-    "an array is no list": lambda header: header["arrays"].append("x"),
+    "arrays are not a list": lambda header: header | {"arrays": {}},
+    "values are not an object": lambda header: header | {"values": [1]},
+    "an array is not a list": lambda header: header["arrays"].append("x"),
     "an array without a name": lambda header: header["arrays"].append([None, "|u1", [0], 0]),
     "an array twice": lambda header: header["arrays"].append(header["arrays"][0]),
     "negative size": lambda header: header["arrays"][0].__setitem__(3, -64),
@@ -140,10 +137,10 @@ FORGERIES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
-def test_a_forged_header_is_refused_though_its_checksum_is_right(tmp_path, forgery):
+def test_a_forged_header_with_a_correct_checksum_is_refused(tmp_path, forgery):
     path: Path = tmp_path / "made"
-    written(path)
-    forged(path, FORGERIES[forgery])
+    write_sample(path)
+    forge(path, FORGERIES[forgery])
     with pytest.raises(Damaged, match=r"made is damaged: .*builds it again"):
         read(path)
 
@@ -160,10 +157,10 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("forgery", SHAPES)
-def test_an_array_that_is_not_what_is_expected_is_refused(tmp_path, forgery):
+def test_an_unexpected_array_is_refused(tmp_path, forgery):
     path: Path = tmp_path / "made"
-    written(path)
-    forged(path, lambda header: SHAPES[forgery](header["arrays"][0]))
+    write_sample(path)
+    forge(path, lambda header: SHAPES[forgery](header["arrays"][0]))
     with pytest.raises(Damaged, match=r"made is damaged: numbers"):
         read(path).array("numbers", np.int32)
 
@@ -179,7 +176,7 @@ def test_an_array_that_is_not_what_is_expected_is_refused(tmp_path, forgery):
         ([], b""),
     ],
 )
-def test_texts_that_are_none_are_refused(tmp_path, starts, letters):
+def test_invalid_texts_are_refused(tmp_path, starts, letters):
     writer = Writer()
     writer.array("names.starts", np.array(starts, np.int64))
     writer.array("names.letters", np.frombuffer(letters, np.uint8))
@@ -189,7 +186,7 @@ def test_texts_that_are_none_are_refused(tmp_path, starts, letters):
 
 
 @pytest.mark.parametrize("size", [-1, 2**31, True, None, "3", 1.0, 10**400])
-def test_a_count_that_is_none_is_refused(tmp_path, size):
+def test_an_invalid_count_is_refused(tmp_path, size):
     writer = Writer()
     writer.value("size", size)
     mapped_file.write(tmp_path / "made", mapped_file.INDEX, writer)
@@ -199,47 +196,33 @@ def test_a_count_that_is_none_is_refused(tmp_path, size):
 
 def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
     writer = Writer()
-    writer.value("function", test_a_missing_file_is_told)
+    writer.value("function", test_a_missing_file_is_reported)
     with pytest.raises(TypeError):
         mapped_file.write(tmp_path / "made", mapped_file.INDEX, writer)
     (tmp_path / "taken").mkdir()
     with pytest.raises(OSError, match="taken"):
-        written(tmp_path / "taken")
-    assert [each.name for each in tmp_path.iterdir()] == ["taken"]
+        write_sample(tmp_path / "taken")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
-def test_a_folder_without_room_is_named(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_with_its_folder(tmp_path, monkeypatch):
     def fails(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fails)
     with pytest.raises(DiskFull, match=rf"{tmp_path} has no space left: No space left on device"):
-        written(tmp_path / "made")
+        write_sample(tmp_path / "made")
     assert not list(tmp_path.iterdir())
 
 
-def test_mapped_arrays_need_no_other_kernels(tmp_path):
-    given = workload(seed=5, events=5)
-    sealed = build_base(bundle_subscribers(given.subscribers, given.subscriptions))
-    write_mapped_files(tmp_path, new_part(1, 0), sealed)
-    OverlayMatcher(sealed).wanted(given.events)
+def test_mapped_arrays_compile_no_further_kernels(tmp_path):
+    work = workload(seed=5, events=5)
+    base = build_base(bundle_subscribers(work.subscribers, work.subscriptions))
+    write_mapped_files(tmp_path, new_part(1, 0), base)
+    OverlayMatcher(base).wanted(work.events)
     if not hasattr(access_find.find_many, "signatures"):
         pytest.skip("kernels are not compiled")
     kernels: list[Any] = [access_find.find_many, rank.rank_events]
-    compiled = [list(each.signatures) for each in kernels]
-    OverlayMatcher(read_base(tmp_path, new_part(1, 0))).wanted(given.events)
-    assert [list(each.signatures) for each in kernels] == compiled
-
-
-@given(st.lists(st.text(max_size=4), unique=True))
-def test_people_are_found_by_their_names(names):
-    found = SubscriberTable.of(names, [])
-    assert [found.find(name) for name in names] == list(range(len(names)))
-    assert found.find("somebody else") == -1
-    assert found.names.take(np.arange(len(names))).to_pylist() == names
-
-
-def test_names_with_equal_hashes_are_told_apart():
-    assert len(set(hashes_of(["plumless", "buckeroo"]))) == 1
-    found = SubscriberTable.of(["buckeroo", "plumless"], [])
-    assert [found.find(name) for name in ("buckeroo", "plumless")] == [0, 1]
+    compiled = [list(kernel.signatures) for kernel in kernels]
+    OverlayMatcher(read_base(tmp_path, new_part(1, 0))).wanted(work.events)
+    assert [list(kernel.signatures) for kernel in kernels] == compiled

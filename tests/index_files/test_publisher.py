@@ -1,4 +1,4 @@
-"""A folder follows a store: every version shows what the store had, and pins hold."""
+"""Publishing: each version shows its store as of one version, and pinned versions stay."""
 
 from itertools import chain
 from pathlib import Path
@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.index_files.test_overlay_matcher import expected, groups, named
+from tests.index_files.test_overlay_matcher import NamedMatch, expected, groups, matches_by_name
 from tests.rank.bulk.test_ranker import EVENTS
 
 from tidings import Event, Policy, Subscriber, Subscription
 from tidings.errors import TidingsError
-from tidings.index_files import versions as folders
+from tidings.index_files import versions
 from tidings.index_files.base_files import build_folder
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.publisher import Publisher
@@ -30,30 +30,40 @@ DRAMA = Event("e1", {"genre": "drama"}, published_at=0)
 NAMES = ("ann", "bob", "cy", "dee")
 
 
-def wants(store: Store, name: str, k: int = 10, where: str = "genre = 'drama'") -> None:
+def subscribe(store: Store, name: str, k: int = 10, where: str = "genre = 'drama'") -> None:
+    """Add a subscriber with one subscription, or replace them."""
     store.catalogue.load([Subscriber(name, Policy(k=k)), Subscription(f"s-{name}", name, where)])
 
 
-def who(folder: IndexFolder, version: int, event: Event = DRAMA) -> list[str]:
+def matched_names(folder: IndexFolder, version: int, event: Event = DRAMA) -> list[str]:
+    """Return the subscribers that an event matches at a version."""
     parts = range(len(folder.manifest(version).parts))
-    found = [named(serve(folder, version, part), [event])[0] for part in parts]
-    return sorted(name for each in found for name, _, _ in each)
+    matches = [matches_by_name(serve(folder, version, part), [event])[0] for part in parts]
+    return sorted(name for of_part in matches for name, _, _ in of_part)
 
 
-def put(store: Store, member: SubscriberBundle) -> None:
-    """Bring a store to what a member is."""
-    store.catalogue.remove("subscriber", member.name)
-    for each in store.catalogue.page("subscription", subscriber=member.name):
-        store.catalogue.remove("subscription", each.id)
-    given: list[Any] = [*([member.subscriber] if member.subscriber else []), *member.subscriptions]
-    store.catalogue.load(given)
+def put(store: Store, bundle: SubscriberBundle) -> None:
+    """Replace everything that a store has of one name."""
+    store.catalogue.remove("subscriber", bundle.name)
+    for entry in store.catalogue.page("subscription", subscriber=bundle.name):
+        store.catalogue.remove("subscription", entry.id)
+    subscribers = [bundle.subscriber] if bundle.subscriber else []
+    store.catalogue.load([*subscribers, *bundle.subscriptions])
 
 
-def as_stored(store: Store, version: int) -> Matcher:
+def scan_of(store: Store, version: int) -> Matcher:
+    """Return a plain matcher of what a store had at a version."""
     records: list[Any] = [entry.record for entry in store.history.as_of(version)]
-    people = [each for each in records if isinstance(each, Subscriber)]
-    wanted = [each for each in records if isinstance(each, Subscription)]
-    return Matcher(people, wanted, index="scan")
+    subscribers = [record for record in records if isinstance(record, Subscriber)]
+    subscriptions = [record for record in records if isinstance(record, Subscription)]
+    return Matcher(subscribers, subscriptions, index="scan")
+
+
+def all_matches(folder: IndexFolder, version: int, events: list[Event]) -> list[list[NamedMatch]]:
+    """Return the matches of all parts of a version, event by event."""
+    parts = range(len(folder.manifest(version).parts))
+    by_part = [matches_by_name(serve(folder, version, part), events) for part in parts]
+    return [sorted(chain(*of_event)) for of_event in zip(*by_part, strict=True)]
 
 
 @given(st.lists(st.tuples(groups, st.booleans()), max_size=4), st.integers(1, 3))
@@ -64,98 +74,97 @@ def test_every_version_shows_the_store_as_it_was(steps, parts):
         with publisher:
             publisher.publish()
             folder = publisher.folder
-            versions = [folder.pin("q", 0)]  # so it stays, however many bases are made
+            pinned = [folder.pin("q", 0)]  # pinned, so it stays however many bases are built
             for changed, settle in steps:
-                for each in changed:
-                    put(store, each)
+                for bundle in changed:
+                    put(store, bundle)
                 publisher.publish()
-                versions.append(folder.pin("q", len(versions)))
+                pinned.append(folder.pin("q", len(pinned)))
                 if settle:
                     publisher.settle()
             publisher.settle()
-            versions.append(folder.newest())
-            for version in [*versions, *reversed(versions)]:
-                matcher = as_stored(store, folder.manifest(version).source)
-                found = [named(serve(folder, version, part), EVENTS) for part in range(parts)]
-                together = [sorted(chain(*each)) for each in zip(*found, strict=True)]
-                assert together == expected(matcher, EVENTS)
-                roster = FolderPolicies(folder, version)
+            pinned.append(folder.newest())
+            for version in [*pinned, *reversed(pinned)]:
+                matcher = scan_of(store, folder.manifest(version).source)
+                assert all_matches(folder, version, EVENTS) == expected(matcher, EVENTS)
+                policies = FolderPolicies(folder, version)
                 for name in NAMES:
-                    person = matcher.subscribers.get(name)
-                    assert roster.policy(name) == (person.policy if person else None)
+                    subscriber = matcher.subscribers.get(name)
+                    assert policies.policy(name) == (subscriber.policy if subscriber else None)
         forget()
 
 
 @given(st.lists(st.tuples(groups, st.booleans()), max_size=4), st.integers(1, 3))
 @settings(max_examples=30)
-def test_a_roster_knows_who_changed_since_its_base(steps, parts):
+def test_changes_are_known_since_the_last_base(steps, parts):
     with TemporaryDirectory() as place, open_store(f"{place}/store.db") as store:
         publisher = Publisher(Path(place) / "index", store.history, parts, min_changed=2)
         with publisher:
             sources = dict[int, int]()
             for changed, settle in steps:
-                for each in changed:
-                    put(store, each)
+                for bundle in changed:
+                    put(store, bundle)
                 version = publisher.publish()
                 manifest = publisher.folder.manifest(version)
-                roster = FolderPolicies(publisher.folder, version)
-                sources[roster.version] = manifest.source
+                policies = FolderPolicies(publisher.folder, version)
+                sources[policies.version] = manifest.source
                 if settle:
                     publisher.settle()
-                bases = [each.source for each in manifest.parts]
-                assert roster.changed_since(0) is None
+                bases = [part.source for part in manifest.parts]
+                assert policies.changed_since(0) is None
                 for before, since in sources.items():
-                    known = all(each is not None and since >= each for each in bases)
-                    due = {*store.history.touched(since, manifest.source)} if known else None
-                    assert roster.changed_since(before) == due
+                    changed_names: set[str] | None = None
+                    if all(base is not None and since >= base for base in bases):
+                        changed_names = {*store.history.touched(since, manifest.source)}
+                    assert policies.changed_since(before) == changed_names
 
 
-def test_who_changed_is_not_known_of_a_time_to_come_or_without_a_source(store, tmp_path):
-    wants(store, "ann")
+def test_changes_are_unknown_since_a_future_version_or_without_a_source(store, tmp_path):
+    subscribe(store, "ann")
     with Publisher(tmp_path / "index", store.history) as publisher:
-        roster = FolderPolicies(publisher.folder, publisher.publish())
-        assert roster.changed_since(roster.version) == set()
-        assert roster.changed_since(roster.version + 1) is None
+        policies = FolderPolicies(publisher.folder, publisher.publish())
+        assert policies.changed_since(policies.version) == set()
+        assert policies.changed_since(policies.version + 1) is None
     (tmp_path / "sealed").mkdir()
     folder = build_folder(tmp_path / "sealed", bundle_subscribers([Subscriber("ann")], []))
     assert FolderPolicies(folder, 1).changed_since(0) is None
 
 
-def test_a_change_is_a_small_file_and_is_seen_by_who_serves_already(store, tmp_path):
-    wants(store, "ann")
+def test_a_change_is_a_small_delta_that_an_open_matcher_applies(store, tmp_path):
+    subscribe(store, "ann")
     with Publisher(tmp_path / "index", store.history) as publisher:
         first = publisher.publish()
         assert publisher.publish() == first
         folder = publisher.folder
-        served = serve(folder, first)
-        wants(store, "bob")
+        matcher = serve(folder, first)
+        subscribe(store, "bob")
         second = publisher.publish()
-        assert serve(folder, second) is served
-        assert who(folder, second) == ["ann", "bob"]
+        assert serve(folder, second) is matcher
+        assert matched_names(folder, second) == ["ann", "bob"]
         store.catalogue.remove("subscriber", "ann")
-        assert who(folder, publisher.publish()) == ["bob"]
-        part_manifest = folder.manifest(folder.newest()).parts[0]
-        assert [each.bundles for each in part_manifest.deltas] == [1, 1]
-        assert who(folder, first) == ["ann"]
+        assert matched_names(folder, publisher.publish()) == ["bob"]
+        deltas = folder.manifest(folder.newest()).parts[0].deltas
+        assert [delta.bundles for delta in deltas] == [1, 1]
+        assert matched_names(folder, first) == ["ann"]
 
 
-def test_a_subscription_that_moves_changes_both_its_subscribers(store, tmp_path):
-    wants(store, "ann")
-    wants(store, "bob", where="genre = 'horror'")
+def test_a_subscription_that_changes_owner_changes_both_subscribers(store, tmp_path):
+    subscribe(store, "ann")
+    subscribe(store, "bob", where="genre = 'horror'")
     with Publisher(tmp_path / "index", store.history) as publisher:
         publisher.publish()
         store.catalogue.replace(Subscription("s-ann", "bob", "genre = 'drama'"))
         version = publisher.publish()
-        assert who(publisher.folder, version) == ["bob"]
+        assert matched_names(publisher.folder, version) == ["bob"]
         assert publisher.folder.manifest(version).parts[0].deltas[0].bundles == 2
 
 
-def test_a_batch_sees_the_version_that_it_saw_first(store, tmp_path):
-    wants(store, "ann")
+def test_a_batch_keeps_the_version_that_it_saw_first(store, tmp_path):
+    subscribe(store, "ann")
     with Publisher(tmp_path / "index", store.history) as publisher:
         first, folder = publisher.publish(), publisher.folder
         assert folder.pin("q/1", 0) == first
-        wants(store, "bob")
+        subscribe(store, "bob")
         second = publisher.publish()
         assert [folder.pin("q/1", 0), folder.pin("q/1", 1), folder.pin("q2", 0)] == [
             first,
@@ -164,78 +173,77 @@ def test_a_batch_sees_the_version_that_it_saw_first(store, tmp_path):
         ]
 
 
-def test_many_who_ask_at_once_are_told_the_same(store, tmp_path):
-    wants(store, "ann")
+def test_concurrent_calls_of_pin_return_the_same_version(store, tmp_path):
+    subscribe(store, "ann")
     with Publisher(tmp_path / "index", store.history) as publisher:
         publisher.publish()
-        told: list[int] = []
+        pinned: list[int] = []
         threads = [
-            Thread(target=lambda: told.append(publisher.folder.pin("q", 7))) for _ in range(8)
+            Thread(target=lambda: pinned.append(publisher.folder.pin("q", 7))) for _ in range(8)
         ]
-        for number, each in enumerate(threads):
-            each.start()
-            wants(store, f"p{number}")
+        for number, thread in enumerate(threads):
+            thread.start()
+            subscribe(store, f"p{number}")
             publisher.publish()
-        for each in threads:
-            each.join()
-        assert len(told) == 8
-        assert len(set(told)) == 1
+        for thread in threads:
+            thread.join()
+        assert len(pinned) == 8
+        assert len(set(pinned)) == 1
         assert not list((publisher.folder.path / "pins" / "q").glob(".new-*"))
 
 
-def test_what_no_pin_needs_is_removed(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(folders, "KEPT_VERSIONS", 2)
-    wants(store, "ann")
+def test_old_versions_that_are_not_pinned_are_removed(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(versions, "KEPT_VERSIONS", 2)
+    subscribe(store, "ann")
     with Publisher(tmp_path / "index", store.history, min_changed=3) as publisher:
         folder = publisher.folder
         pinned = publisher.publish()
         folder.pin("q", 0)
         for number in range(12):
-            wants(store, f"p{number:02d}")
+            subscribe(store, f"p{number:02d}")
             publisher.publish()
             publisher.settle()
-        assert who(folder, pinned) == ["ann"]
-        versions = [each.name for each in folder.path.glob("version-*")]
-        assert len(versions) == 3
+        assert matched_names(folder, pinned) == ["ann"]
+        assert len(list(folder.path.glob("version-*"))) == 3
         for batch in (1, 2):
             folder.pin("q", batch)
-        wants(store, "last")
+        subscribe(store, "last")
         publisher.publish()
         with pytest.raises(TidingsError, match=f"version {pinned} in .* cannot be read"):
             folder.manifest(pinned)
         kept = {
             file
-            for v in (folder.newest(), folder.newest() - 1)
-            for part_manifest in folder.manifest(v).parts
-            for file in part_manifest.files
+            for version in (folder.newest(), folder.newest() - 1)
+            for part in folder.manifest(version).parts
+            for file in part.files
         }
-        assert {each.name for each in folder.path.glob("*.sealed")} == kept
+        assert {path.name for path in folder.path.glob("*.sealed")} == kept
 
 
-def test_a_history_that_was_compacted_is_read_anew(store, tmp_path):
-    wants(store, "ann")
+def test_everything_is_built_again_after_the_history_was_compacted(store, tmp_path):
+    subscribe(store, "ann")
     with Publisher(tmp_path / "index", store.history) as publisher:
         publisher.publish()
-        wants(store, "ann", k=3)
-        wants(store, "bob")
+        subscribe(store, "ann", k=3)
+        subscribe(store, "bob")
         store.history.compact(store.catalogue.version())
         version = publisher.publish()
         assert publisher.folder.manifest(version).parts[0].deltas == ()
-        assert who(publisher.folder, version) == ["ann", "bob"]
+        assert matched_names(publisher.folder, version) == ["ann", "bob"]
 
 
-def test_another_number_of_parts_begins_anew(store, tmp_path):
+def test_everything_is_built_again_for_another_number_of_parts(store, tmp_path):
     for name in ("ann", "bob", "cy"):
-        wants(store, name)
+        subscribe(store, name)
     with Publisher(tmp_path / "index", store.history) as publisher:
         publisher.publish()
     with Publisher(tmp_path / "index", store.history, parts=3) as publisher:
         version = publisher.publish()
         assert len(publisher.folder.manifest(version).parts) == 3
-        assert who(publisher.folder, version) == ["ann", "bob", "cy"]
+        assert matched_names(publisher.folder, version) == ["ann", "bob", "cy"]
 
 
-def test_two_publishers_do_not_write_to_one_folder(store, tmp_path):
+def test_a_second_publisher_of_a_folder_is_refused(store, tmp_path):
     with (
         Publisher(tmp_path / "index", store.history),
         pytest.raises(TidingsError, match="another publisher"),
@@ -244,28 +252,25 @@ def test_two_publishers_do_not_write_to_one_folder(store, tmp_path):
     Publisher(tmp_path / "index", store.history).close()
 
 
-def test_an_empty_folder_has_nothing_to_pin(tmp_path):
+def test_an_empty_folder_has_no_version_to_pin(tmp_path):
     with pytest.raises(TidingsError, match="a publisher must write one"):
         IndexFolder(tmp_path).pin("q", 0)
 
 
-def test_members_that_do_not_change_are_sealed_without_a_store(tmp_path):
-    made = workload(seed=6, events=20, subscribers=40)
+def test_a_folder_is_built_without_a_store(tmp_path):
+    work = workload(seed=6, events=20, subscribers=40)
     folder = build_folder(
-        tmp_path, bundle_subscribers(made.subscribers, made.subscriptions), parts=3
+        tmp_path, bundle_subscribers(work.subscribers, work.subscriptions), parts=3
     )
-    matcher = Matcher(made.subscribers, made.subscriptions, index="scan")
-    found = [named(serve(folder, 1, part), made.events) for part in range(3)]
-    assert [sorted(chain(*each)) for each in zip(*found, strict=True)] == expected(
-        matcher, made.events
-    )
-    sizes = [each.size for each in folder.manifest(1).parts]
+    matcher = Matcher(work.subscribers, work.subscriptions, index="scan")
+    assert all_matches(folder, 1, work.events) == expected(matcher, work.events)
+    sizes = [part.size for part in folder.manifest(1).parts]
     assert sum(sizes) == 40
-    assert sizes == [sum(part_of(p.id, 3) == part for p in made.subscribers) for part in range(3)]
+    assert sizes == [sum(part_of(p.id, 3) == part for p in work.subscribers) for part in range(3)]
     assert isinstance(serve(folder, 1, 0), OverlayMatcher)
 
 
-def test_owners_who_are_no_subscribers_may_have_a_policy(store, tmp_path):
+def test_owners_that_are_not_subscribers_may_have_a_default_policy(store, tmp_path):
     store.catalogue.put(Subscription("s", "dan", "a = 1"))
     defaults = Defaults({"dan": Policy(k=7)})
     with Publisher(tmp_path / "index", store.history, defaults=defaults) as publisher:
@@ -273,3 +278,12 @@ def test_owners_who_are_no_subscribers_may_have_a_policy(store, tmp_path):
         assert FolderPolicies(publisher.folder, version).policy("dan") == Policy(k=7)
         store.catalogue.put(Subscription("t", "eve", "a = 1"))
         assert FolderPolicies(publisher.folder, publisher.publish()).policy("eve") is None
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    (tmp_path / "index" / "publisher.lock").mkdir(parents=True)
+    with open_store(tmp_path / "s.db") as store:
+        for name in ("taken", "index"):
+            with pytest.raises(TidingsError, match=rf"{name} cannot be written to"):
+                Publisher(tmp_path / name, store.history)
