@@ -217,7 +217,7 @@ def test_ids_are_taken_once_and_can_be_replaced() -> None:
     engine = addison()
     with pytest.raises(InvalidSubscription, match="'s1' is there already"):
         engine.add(Subscription("s1", "addison", "genre = 'horror'"))
-    with pytest.raises(InvalidSubscription, match="'addison' is there already"):
+    with pytest.raises(InvalidSubscription, match="'addison' exists already"):
         engine.subscribe({"id": "addison"})
     assert len(engine.dead_letters) == 2
     engine.replace(Subscription("s1", "addison", "genre = 'horror'", prefrank=0.2))

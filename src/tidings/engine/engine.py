@@ -1,4 +1,8 @@
-"""The engine: all stages wired in one process."""
+"""The engine: ranked publish/subscribe in one process.
+
+A call takes the lock, reads its records (`intake`), and passes the steps of the stream through the
+stages (`stages`). Deliveries that a failed call did not return are returned by the next one.
+"""
 
 import logging
 import time
@@ -12,10 +16,9 @@ from typing import Any, Final
 
 from tidings.engine import snapshot
 from tidings.engine.explain import Explanation, Memory, Placement, explain, explain_target
-from tidings.engine.handoff import Matched, Step
 from tidings.engine.intake import LOGGER, Intake, Latest, Notice, Terms
 from tidings.engine.quality import Report
-from tidings.engine.stages import Failed, Stages
+from tidings.engine.stages import MatchedEvents, StageFailure, Stages, Step
 from tidings.errors import InvalidForm, InvalidSubscription, TidingsError, shown
 from tidings.feed import FEEDS
 from tidings.feed.policy_key import same_feed
@@ -31,32 +34,31 @@ from tidings.rank.matcher import Matcher
 from tidings.score import SCORERS, Scorer
 
 CHUNK: Final = 1024
-"""How many steps of a stream are matched at once."""
+"""Steps of the stream that are matched at once."""
 RECORDS: Final = CHUNK // 2
-"""How many records are taken at once; most make two steps."""
+"""Records that are read at once; most of them make two steps."""
 
 
 class Engine:
     """Ranked publish/subscribe in one process.
 
-    `lateness` is how far out of order events may come; older ones go to `late`. What is refused
-    goes to `dead_letters` and stops nothing else: a bad event is passed over, a bad command raises.
-    The last events that it should `remember` can be explained by their ids. `index` names what
-    finds the subscriptions: `scan` looks at all of them, `op`, `access` and `psg` at those that may
-    want the event, and `auto` goes from the first to `access` when there are many; the answers are
-    the same. `feeds` names how windows are kept: `plain` is an
-    object each, `table` is arrays for millions of them; the deliveries are the same. An id that is
-    published again is refused for ever, or, with `remember_ids`, until its event is so much older
-    than the newest.
+    `lateness` is how far out of order events may arrive; older ones go to `late`. Refused records
+    go to `dead_letters`: a bad event is skipped, a bad command raises. The last `remember` events
+    can be explained by id. `index` is the structure that finds subscriptions: `scan` checks all of
+    them, `op`, `access` and `psg` only candidates, and `auto` switches from `scan` to `access` when
+    there are many; the answers are the same. `feeds` is the form of windows: `plain` keeps one
+    object per subscriber, `table` keeps arrays for millions of them; the deliveries are the same.
+    An event id can be published once, or, with `remember_ids`, again once its event is older than
+    the newest by that duration.
 
-    An event without `published_at` gets the time of the `clock` (epoch seconds), and never one
-    before the watermark. With `future`, a duration, an event that is published further beyond the
-    clock is refused and moves no watermark. Forms and objects above the `limits` are refused.
+    An event without `published_at` gets the time of the `clock` (epoch seconds), but never a time
+    before the watermark. With `future`, a duration, an event published further ahead of the clock
+    is refused and does not move the watermark. Records above the `limits` are refused.
 
-    Any number of threads may use one engine: calls wait for each other, but `target` by `exact` or
-    `relaxed` over `access` for nobody. A function of a user that the engine calls, such as an
-    aggregate, must not call it back, which is refused. A subscriber whose policy fails is named in
-    `set_aside` and in a dead letter, and is not served until it is replaced; the others are.
+    An engine is thread-safe: calls wait for each other, except for `target` by `exact` or `relaxed`
+    over `access`, which does not wait. User functions that the engine calls, such as an aggregate,
+    must not call the engine; such a call is refused. A subscriber whose policy fails is listed in
+    `set_aside` and in a dead letter, and is not served until it is replaced.
 
     >>> from tidings import Event, Policy, Sliding, Subscriber, Subscription
     >>> engine = Engine()
@@ -66,7 +68,7 @@ class Engine:
     ['e1']
     """
 
-    def __init__(  # noqa: PLR0913 - each is a setting of its own
+    def __init__(  # noqa: PLR0913 - independent settings, all with defaults
         self,
         lateness: object = "0s",
         remember: int = 10_000,
@@ -88,13 +90,13 @@ class Engine:
         self._memory = Memory(validate.count("remember", remember, low=0))
         self._lock = RLock()
         self._busy = False
-        self._steps: deque[Step] = deque()  # left over where a call was interrupted
-        self._owed: list[Delivery] = []  # made, but returned by no call yet
-        self._told: dict[str, str] = {}
+        self._steps: deque[Step] = deque()  # not empty after a call was interrupted
+        self._owed: list[Delivery] = []  # not yet returned by any call
+        self._reported_aside: dict[str, str] = {}
 
     @property
     def late(self) -> Latest[Event]:
-        """The last events that came too late; who takes care of them may clear the list.
+        """The last events that arrived too late. Callers may clear the list.
 
         `late.total` counts all of them.
         """
@@ -102,9 +104,9 @@ class Engine:
 
     @property
     def dead_letters(self) -> Latest[DeadLetter]:
-        """The last that was refused, with the reasons; who takes care of it may clear the list.
+        """The last refused records, with the reasons. Callers may clear the list.
 
-        `dead_letters.total` counts all.
+        `dead_letters.total` counts all of them.
         """
         return self._intake.dead_letters
 
@@ -115,82 +117,82 @@ class Engine:
             return self._stages.set_aside
 
     def subscribe(self, subscriber: Subscriber | Mapping[str, Any]) -> None:
-        """Add a subscriber; an id that is there already is refused."""
+        """Add a subscriber; an id that exists already is refused."""
         with self._turn(), self._intake.door(subscriber):
             new = self._subscriber(subscriber)
             if new.id in self._stages.feeds:
-                raise InvalidSubscription(
-                    f"subscriber {shown(new.id)} is there already; replace it"
-                )
+                raise InvalidSubscription(f"subscriber {shown(new.id)} exists already; use replace")
             self._stages.enrol(new)
 
     def unsubscribe(self, subscriber: str) -> None:
-        """Remove a subscriber, with its subscriptions and its feed."""
+        """Remove a subscriber, its subscriptions and its feed."""
         with self._turn(), self._intake.door(subscriber):
-            self._stages.leave(_id("a subscriber", subscriber))
+            self._stages.remove_subscriber(_id("a subscriber", subscriber))
 
     def add(self, subscription: Subscription | Mapping[str, Any]) -> None:
-        """Add a subscription; an id that is there already is refused."""
+        """Add a subscription; an id that exists already is refused."""
         with self._turn(), self._intake.door(subscription):
             self._stages.matcher.add(self._subscription(subscription))
 
     def add_many(
         self, subscriptions: Iterable[Subscription | Mapping[str, Any]]
     ) -> list[DeadLetter]:
-        """Add all subscriptions that can be added, at once; give what was refused."""
-        given = list(_iterated(subscriptions))
-        made, refused = list[Subscription](), list[DeadLetter]()
+        """Add subscriptions in one step; return a dead letter for each that is refused."""
+        records = list(_iterable(subscriptions))
+        valid, refused = list[Subscription](), list[DeadLetter]()
         with self._turn():
-            for each in given:
+            for record in records:
                 try:
-                    made.append(self._subscription(each))
-                except Exception as error:  # noqa: BLE001 - a form may hold objects of a user's own
-                    refused.append(self._intake.refuse(each, error))
-            for bad, reason in self._stages.matcher.add_many(made):
-                refused.append(self._intake.refuse(bad, reason))
+                    valid.append(self._subscription(record))
+                except Exception as error:  # noqa: BLE001 - a form may hold foreign objects
+                    refused.append(self._intake.refuse(record, error))
+            for subscription, reason in self._stages.matcher.add_many(valid):
+                refused.append(self._intake.refuse(subscription, reason))
         return refused
 
     def remove(self, subscription: str) -> None:
         """Remove a subscription."""
         with self._turn(), self._intake.door(subscription):
-            self._stages.remove(_id("a subscription", subscription))
+            self._stages.remove_subscription(_id("a subscription", subscription))
 
     def replace(self, new: Subscription | Subscriber | Mapping[str, Any]) -> None:
-        """Put a subscription or a subscriber in the place of the one with its id.
+        """Replace the subscription or subscriber that has the same id.
 
         A subscriber with another window, decay, diversifier or k starts with an empty window.
-        Another scorer ranks what comes from now on; the window stays. What fails changes nothing.
+        Another scorer ranks later events and keeps the window. A replacement that is refused
+        changes nothing.
         """
         with self._turn(), self._intake.door(new):
-            form = isinstance(new, Mapping) and "subscriber" in new
-            if form or isinstance(new, Subscription):
+            is_form = isinstance(new, Mapping) and "subscriber" in new
+            if is_form or isinstance(new, Subscription):
                 self._stages.matcher.replace(self._subscription(new))
                 return
-            made = self._subscriber(new)
-            known = self._known(made.id)
-            if same_feed(made.policy, known.policy) and made.id not in self._stages.set_aside:
-                self._stages.matcher.subscribe(made)
+            subscriber = self._subscriber(new)
+            old = self._existing(subscriber.id)
+            set_aside = subscriber.id in self._stages.set_aside
+            if same_feed(subscriber.policy, old.policy) and not set_aside:
+                self._stages.matcher.subscribe(subscriber)
             else:
-                self._stages.enrol(made)
+                self._stages.enrol(subscriber)
 
     def publish(self, event: Event | Mapping[str, Any]) -> list[Delivery]:
-        """Publish one event; give what is delivered because of it."""
+        """Publish one event; return the deliveries that it causes."""
         return self.publish_many([event])
 
     def publish_many(self, events: Iterable[Event | Mapping[str, Any]]) -> list[Delivery]:
         """Publish events; any split of a stream into calls gives the same deliveries.
 
-        Some hundred are taken at once. If the iterator raises an error, those that were taken
-        together with the missing one are as if they had never come, and may be published again;
-        the deliveries of those before are returned by the next call.
+        Events are read in chunks. If the iterator raises an error, the chunk that was being read is
+        not published and can be published again; deliveries of earlier chunks are returned by the
+        next call.
         """
-        due, records = list[Delivery](), iter(_iterated(events))
+        due, records = list[Delivery](), iter(_iterable(events))
         try:
-            while chunk := list(islice(records, RECORDS)):  # beside the lock: it is a user's code
+            while chunk := list(islice(records, RECORDS)):  # outside the lock: it is a user's code
                 with self._turn():
                     for record in chunk:
                         self._steps.extend(self._intake.arrive(record))
-                    due += self._taken()
+                    due += self._run_steps()
         except BaseException:
             with self._lock:
                 self._owed[:0] = due
@@ -198,44 +200,44 @@ class Engine:
         return due
 
     def advance(self, now: object) -> list[Delivery]:
-        """Say that it is `now` (a time): periods that have passed are closed."""
+        """Advance the stream to `now` (a time), and close the periods that end by then."""
         us = parse_time_us(now)
         with self._turn():
             self._steps.extend(self._intake.advance(us))
-            return self._taken()
+            return self._run_steps()
 
     def feed(self, subscriber: str) -> list[Delivery]:
-        """Give a subscriber's list as it stands; nothing changes."""
+        """Return the current list of a subscriber; nothing changes."""
         with self._turn():
             name = _id("a subscriber", subscriber)
             return self._stages.feeds.current(name, self._intake.now)
 
     def quality(self) -> Report:
-        """Tell how good deliveries were since this engine was made or restored."""
+        """Return the quality of the deliveries since the engine was created or restored."""
         with self._turn():
             return self._stages.quality.report()
 
     def target(
         self, event: Event | Mapping[str, Any], k: int = 20, scorer: object = "exact"
     ) -> list[tuple[str, float]]:
-        """Give the k best subscriptions for an event, with their scores, best first."""
-        made, ranks = self._intake.read(event), _scorer(scorer)
+        """Return the k best subscriptions for an event, with their scores, best first."""
+        read, ranks = self._intake.read(event), _scorer(scorer)
         validate.count("k", k)
         matcher = self._stages.matcher
         if matcher.answers_beside_changes(ranks):
-            return matcher.top(made, min(k, len(matcher.subscriptions) + 1), ranks)
+            return matcher.top(read, min(k, len(matcher.subscriptions) + 1), ranks)
         with self._turn():
             matcher = self._stages.matcher
-            return matcher.top(made, min(k, len(matcher.subscriptions) + 1), ranks)
+            return matcher.top(read, min(k, len(matcher.subscriptions) + 1), ranks)
 
     def explain(self, subscriber: str, event: str | Event | Mapping[str, Any]) -> Explanation:
-        """Tell why a subscriber got an event, or why not; `print` it to read it in words."""
+        """Explain why a subscriber did or did not get an event; `print` the result to read it."""
         with self._turn():
-            self._known(subscriber)
+            self._existing(subscriber)
             recall, read = self._memory.recall, self._intake.read
-            found = recall(event) if isinstance(event, str) else read(event)
-            delivery = self._memory.delivery(subscriber, found.id)
-            return explain(self._stages.matcher, subscriber, found, delivery)
+            whole = recall(event) if isinstance(event, str) else read(event)
+            delivery = self._memory.delivery(subscriber, whole.id)
+            return explain(self._stages.matcher, subscriber, whole, delivery)
 
     def explain_target(
         self,
@@ -244,54 +246,55 @@ class Engine:
         k: int = 20,
         scorer: object = "exact",
     ) -> Placement:
-        """Tell where a subscription stands for an event, and what it lacks for the k best."""
+        """Explain the position of a subscription for an event, and its distance to the k best."""
         validate.count("k", k)
         name, ranks = _id("a subscription", subscription), _scorer(scorer)
         with self._turn():
-            made = self._intake.read(event)
-            return explain_target(self._stages.matcher, made, name, k, ranks)
+            read = self._intake.read(event)
+            return explain_target(self._stages.matcher, read, name, k, ranks)
 
     def snapshot(self) -> dict[str, Any]:
-        """Give the whole state as JSON, but for what can be explained and what was measured."""
+        """Return the whole state as JSON, without remembered events and quality."""
         with self._turn():
-            self._owed = self._taken()
+            self._owed = self._run_steps()
             stages = self._stages
             state = {
-                "subscribers": [each.to_dict() for each in stages.matcher.subscribers.values()],
-                "subscriptions": [each.to_dict() for each in stages.matcher.subscriptions.values()],
+                "subscribers": _forms(stages.matcher.subscribers.values()),
+                "subscriptions": _forms(stages.matcher.subscriptions.values()),
                 "feeds": {
                     "kind": stages.feeds.name,
                     "state": b64encode(stages.feeds.snapshot()).decode(),
                 },
                 "intake": self._intake.snapshot(),
             }
-            owed = [each.to_dict() for each in self._owed]
+            owed = _forms(self._owed)
             return snapshot.sealed(state | ({"owed": owed} if owed else {}))
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a snapshot, whatever was here before.
+        """Replace the state by a snapshot.
 
-        One that is damaged or of another version is refused, and the engine stays as it was.
+        One that is damaged or has another version is refused, and the engine is unchanged.
         """
         with self._turn():
             limits = self._intake.terms.limits
             with reading(snapshot.NAME):
-                found = snapshot.opened(state)
-                people = [loads_subscriber(form, limits) for form in found.subscribers]
-                wanted = [loads_subscription(form, limits) for form in found.subscriptions]
-                validate.choice("the kind of feeds", found.kind, FEEDS)
-                feeds = FEEDS[found.kind]()
-                feeds.restore(found.feeds)
-                snapshot.check_same([each.id for each in people], feeds)
-                stages = Stages(Matcher(people, wanted, self._stages.matcher.index), feeds)
-                intake = Intake.restored(found.intake, self._intake.terms)
-                owed = [_delivery(form) for form in found.owed]
+                fields = snapshot.opened(state)
+                subscribers = [loads_subscriber(form, limits) for form in fields.subscribers]
+                subscriptions = [loads_subscription(form, limits) for form in fields.subscriptions]
+                validate.choice("the kind of feeds", fields.kind, FEEDS)
+                feeds = FEEDS[fields.kind]()
+                feeds.restore(fields.feeds)
+                snapshot.check_same([subscriber.id for subscriber in subscribers], feeds)
+                index = self._stages.matcher.index
+                stages = Stages(Matcher(subscribers, subscriptions, index), feeds)
+                intake = Intake.restored(fields.intake, self._intake.terms)
+                owed = [_delivery(form) for form in fields.owed]
             self._stages, self._intake, self._owed = stages, intake, owed
             self._steps.clear()
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Let one thread in at a time; a call from within a call would see half of a change."""
+        """Hold the lock; refuse a call from within a call, which would see half of a change."""
         with self._lock:
             if self._busy:
                 raise TidingsError("the engine was called from within one of its own calls")
@@ -303,97 +306,97 @@ class Engine:
                 notices, self._intake.notices = self._intake.notices, []
                 self._busy = False
         for notice in notices:
-            logging.getLogger(notice.logger).warning(
-                notice.text
-            )  # beside the lock, since a handler is a user's code
+            # Outside the lock, since a log handler is a user's code.
+            logging.getLogger(notice.logger).warning(notice.text)
 
-    def _taken(self) -> list[Delivery]:
-        """Take all waiting steps through the stages; return what is delivered, and what is owed.
+    def _run_steps(self) -> list[Delivery]:
+        """Pass all waiting steps through the stages; return every delivery not yet returned.
 
-        If something is raised, the steps that are left are taken by the next call.
+        If an error is raised, the next call runs the remaining steps.
         """
         while self._steps:
             chunk = list(islice(self._steps, CHUNK))
-            matched = self._stages.match([each.event for each in chunk if each.event is not None])
-            at = 0
+            matched = self._stages.match([step.event for step in chunk if step.event is not None])
+            position = 0
             for step in chunk:
-                self._steps.popleft()  # a step is never taken twice, whatever comes of it
+                self._steps.popleft()  # before it runs, so that no step ever runs twice
                 if step.event is not None:
-                    self._offer(matched, at, step)
-                    at += 1
-                self._hand_over(self._stages.advance(step.now))
+                    self._offer(matched, position, step)
+                    position += 1
+                self._deliver(self._stages.advance(step.now))
         owed, self._owed = self._owed, []
         return owed
 
-    def _offer(self, matched: Matched, at: int, step: Step) -> None:
+    def _offer(self, matched: MatchedEvents, position: int, step: Step) -> None:
         event = step.event
         assert event is not None
         try:
             self._memory.note(event)
-            self._hand_over(self._stages.offer(matched, at, event, step.now))
-        except Failed as error:
+            self._deliver(self._stages.offer(matched, position, event, step.now))
+        except StageFailure as error:
             self._intake.fail(event, error)
         except BaseException as error:
             self._intake.fail(event, TidingsError(f"event {event.id}: interrupted by {error!r}"))
             raise
 
-    def _hand_over(self, delivered: list[Delivery]) -> None:
-        self._owed += delivered
-        self._stages.note(delivered, self._memory)
+    def _deliver(self, deliveries: list[Delivery]) -> None:
+        self._owed += deliveries
+        self._stages.note(deliveries, self._memory)
 
     def _note_set_aside(self) -> None:
-        """Write a dead letter, and warn, of each subscriber that was set aside in this call."""
-        now = self._stages.set_aside
-        if now != self._told:
-            for name in sorted(now.keys() - {*self._told}):
+        """Add a dead letter and a warning for each subscriber that was set aside in this call."""
+        aside = self._stages.set_aside
+        if aside != self._reported_aside:
+            for name in sorted(aside.keys() - {*self._reported_aside}):
                 subscriber = self._stages.matcher.subscribers.get(name, name)
-                error = InvalidSubscription(f"subscriber {name} was set aside: {now[name]}")
+                error = InvalidSubscription(f"subscriber {name} was set aside: {aside[name]}")
                 self._intake.refuse(subscriber, error)
                 self._intake.notices.append(Notice(LOGGER, str(error)))
-            self._told = now
+            self._reported_aside = aside
 
-    def _subscriber(self, given: object) -> Subscriber:
-        """Read a subscriber; the policy of an object is held against the limits as well."""
+    def _subscriber(self, record: object) -> Subscriber:
+        """Read a subscriber; the policy of an object is checked against the limits again."""
         limits = self._intake.terms.limits
-        if not isinstance(given, Subscriber):
-            return loads_subscriber(given, limits)  # type: ignore[arg-type]
-        policy = given.policy
-        parts_of = (policy.k, policy.scorer, policy.decay, policy.window, policy.diversify)
-        Policy(*parts_of, limits=limits)
-        limits.check("prefers", len(given.prefers), "prefers", InvalidSubscription)
-        return given
+        if not isinstance(record, Subscriber):
+            return loads_subscriber(record, limits)  # type: ignore[arg-type]
+        policy = record.policy
+        parts = (policy.k, policy.scorer, policy.decay, policy.window, policy.diversify)
+        Policy(*parts, limits=limits)
+        limits.check("prefers", len(record.prefers), "prefers", InvalidSubscription)
+        return record
 
-    def _subscription(self, given: object) -> Subscription:
+    def _subscription(self, record: object) -> Subscription:
+        """Read a subscription; the size of an object is checked against the limits again."""
         limits = self._intake.terms.limits
-        if not isinstance(given, Subscription):
-            return loads_subscription(given, limits)  # type: ignore[arg-type]
-        limits.check("any_predicates", len(given.any or ()), "any", InvalidSubscription)
-        conjunctions = given.conjunctions
+        if not isinstance(record, Subscription):
+            return loads_subscription(record, limits)  # type: ignore[arg-type]
+        limits.check("any_predicates", len(record.any or ()), "any", InvalidSubscription)
+        conjunctions = record.conjunctions
         limits.check("conjunctions", len(conjunctions), "the conjunctions", InvalidSubscription)
         total = sum(map(len, conjunctions))
         limits.check("predicates", total, "the predicates", InvalidSubscription)
-        return given
+        return record
 
-    def _known(self, subscriber: str) -> Subscriber:
+    def _existing(self, subscriber: str) -> Subscriber:
         name = _id("a subscriber", subscriber)
         if name not in self._stages.matcher.subscribers:
             raise InvalidSubscription(f"there is no subscriber {shown(name)}")
         return self._stages.matcher.subscribers[name]
 
 
-def _id(what: str, given: object) -> str:
-    """Return an id; refuse what cannot be one."""
-    if not validate.is_a(given, str):
-        raise InvalidSubscription(f"{what} is named by a string, not {shown(given)}")
-    return validate.plain_text(given)  # type: ignore[arg-type]
+def _id(what: str, value: object) -> str:
+    """Return an id as a plain `str`."""
+    if not validate.is_a(value, str):
+        raise InvalidSubscription(f"the id of {what} is a string, not {shown(value)}")
+    return validate.plain_text(value)  # type: ignore[arg-type]
 
 
-def _iterated(given: Any) -> Iterable[Any]:
-    """Return what can be iterated over; refuse a single record, which would be taken apart."""
+def _iterable(records: Any) -> Iterable[Any]:
+    """Return an iterable of records; refuse a single record, whose parts would be iterated."""
     is_a = validate.is_a
-    if is_a(given, Iterable) and not is_a(given, str | bytes | Mapping):
-        return given  # type: ignore[no-any-return]
-    raise InvalidForm(f"many are given as a list or another iterable, not {shown(given)}")
+    if is_a(records, Iterable) and not is_a(records, str | bytes | Mapping):
+        return records  # type: ignore[no-any-return]
+    raise InvalidForm(f"expected a list or another iterable of records, not {shown(records)}")
 
 
 def _delivery(form: Mapping[str, Any]) -> Delivery:
@@ -409,5 +412,9 @@ def _delivery(form: Mapping[str, Any]) -> Delivery:
     )
 
 
-def _scorer(given: object) -> Scorer:
-    return named_parts.read(SCORERS, "scorer", given)
+def _forms(records: Iterable[Any]) -> list[dict[str, Any]]:
+    return [record.to_dict() for record in records]
+
+
+def _scorer(scorer: object) -> Scorer:
+    return named_parts.read(SCORERS, "scorer", scorer)

@@ -1,4 +1,4 @@
-"""Why an event was delivered to a subscriber, or why not; where a subscription stands."""
+"""Explanations: why an event was or was not delivered, and the position of a subscription."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
@@ -14,7 +14,7 @@ from tidings.score import Scorer
 
 @dataclass(frozen=True)
 class Reason:
-    """How one subscription saw an event: what held, what failed, and the score that it gave."""
+    """The result of one subscription for an event: predicates that hold or fail, and the score."""
 
     subscription: str
     matched: bool
@@ -23,13 +23,13 @@ class Reason:
     fails: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form."""
+        """Return the JSON form."""
         return vars(self) | {"holds": list(self.holds), "fails": list(self.fails)}
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a subscriber saw an event: its rank, the reasons, and the delivery if there was one."""
+    """The result of a subscriber for an event: rank, reasons, and the delivery if there was one."""
 
     subscriber: str
     event: str
@@ -38,19 +38,20 @@ class Explanation:
     delivery: Delivery | None
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Return the explanation in words."""
         return "\n".join([self._verdict(), *map(_sentence, self.reasons)])
 
     def _verdict(self) -> str:
-        who = f"{self.event} for {self.subscriber}"
+        subject = f"{self.event} for {self.subscriber}"
         if self.delivery:
-            return f"{who}: delivered with rank {self.rank:g}, at position {self.delivery.position}"
+            position = self.delivery.position
+            return f"{subject}: delivered with rank {self.rank:g}, at position {position}"
         if self.rank is None:
-            return f"{who}: not delivered, since no subscription wants it"
-        return f"{who}: rank {self.rank:g}, not delivered (yet): it was not among the chosen"
+            return f"{subject}: not delivered, since no subscription matches"
+        return f"{subject}: rank {self.rank:g}, not delivered (yet): it was not chosen"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form."""
+        """Return the JSON form."""
         return {
             "subscriber": self.subscriber,
             "event": self.event,
@@ -70,10 +71,11 @@ def _sentence(reason: Reason) -> str:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a subscription stands for an event, in the direction "target".
+    """The position of a subscription for an event, in the direction "target".
 
-    `position` counts from 1 among all that score; `lacking` is how far its score is below that of
-    the k-th, 0 if it is among the k best or loses only by its id, and None if it has no score.
+    `position` counts from 1 among all subscriptions with a score. `lacking` is the difference to
+    the score of the k-th: 0 for one of the k best, or for a tie that the id decides, and None
+    without a score.
     """
 
     subscription: str
@@ -86,17 +88,17 @@ class Placement:
     reason: Reason
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Return the explanation in words."""
         return f"{self._verdict()}\n{_sentence(self.reason)}"
 
     def _verdict(self) -> str:
-        who = f"{self.subscription} for {self.event}"
+        subject = f"{self.subscription} for {self.event}"
         if self.position is None:
-            return f"{who}: no place, since it does not match{self._bar()}"
+            return f"{subject}: no position, since it does not match{self._bar()}"
         if self.position <= self.k:
-            return f"{who}: place {self.position} of the best {self.k}, with {self.score:g}"
-        why = f"it lacks {self.lacking:g}" if self.lacking else "of equals, smaller ids go first"
-        return f"{who}: place {self.position} with {self.score:g}{self._bar()}: {why}"
+            return f"{subject}: position {self.position} of the best {self.k}, with {self.score:g}"
+        why = f"it lacks {self.lacking:g}" if self.lacking else "it ties, and smaller ids go first"
+        return f"{subject}: position {self.position} with {self.score:g}{self._bar()}: {why}"
 
     def _bar(self) -> str:
         if self.kth_score is None:
@@ -104,7 +106,7 @@ class Placement:
         return f"; the last of the best {self.k} has {self.kth_score:g}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form."""
+        """Return the JSON form."""
         return vars(self) | {"reason": self.reason.to_dict()}
 
 
@@ -116,7 +118,7 @@ class Memory:
         self._events: OrderedDict[str, tuple[Event, dict[str, Delivery]]] = OrderedDict()
 
     def note(self, event: Event) -> None:
-        """Remember an event, and forget the oldest if there are too many."""
+        """Remember an event; forget the oldest if there are too many."""
         self._events[event.id] = (event, {})
         if len(self._events) > self._size:
             self._events.popitem(last=False)
@@ -128,45 +130,47 @@ class Memory:
                 self._events[delivery.event][1][delivery.subscriber] = delivery
 
     def event(self, event: str) -> Event | None:
-        """Give a remembered event."""
+        """Return a remembered event, or None."""
         return self._events[event][0] if event in self._events else None
 
     def recall(self, event: str) -> Event:
-        """Give a remembered event, or say that it is not."""
-        found = self.event(event)
-        if found is None:
-            raise InvalidEvent(f"event {event!r} is not among those remembered; give it whole")
-        return found
+        """Return a remembered event, or refuse its id."""
+        remembered = self.event(event)
+        if remembered is None:
+            raise InvalidEvent(f"event {event!r} is not remembered; pass the whole event")
+        return remembered
 
     def delivery(self, subscriber: str, event: str) -> Delivery | None:
-        """Give the delivery of a remembered event."""
+        """Return the delivery of a remembered event, or None."""
         return self._events[event][1].get(subscriber) if event in self._events else None
 
 
 def explain(
     matcher: Matcher, subscriber: str, event: Event, delivery: Delivery | None = None
 ) -> Explanation:
-    """Explain an event to a subscriber, by its subscriptions as they are now."""
+    """Explain an event for a subscriber, by its current subscriptions."""
     scorer = matcher.subscribers[subscriber].policy.scorer
     ranker = matcher.ranker(subscriber, scorer)
-    own = matcher.subscriptions_of(subscriber)
-    found = {match.subscriber: match for match in matcher.matches(event)}.get(subscriber)
-    matched = found.matched if found else ()
-    reasons = [_reason(each, event, matched, ranker.score(event, each)) for each in own]
-    rank = found.score if found else None
+    match = {match.subscriber: match for match in matcher.matches(event)}.get(subscriber)
+    matched = match.matched if match else ()
+    reasons = [
+        _reason(subscription, event, matched, ranker.score(event, subscription))
+        for subscription in matcher.subscriptions_of(subscriber)
+    ]
+    rank = match.score if match else None
     return Explanation(subscriber, event.id, rank, tuple(reasons), delivery)
 
 
 def explain_target(
     matcher: Matcher, event: Event, subscription: str, k: int, scorer: Scorer
 ) -> Placement:
-    """Explain the place of a subscription among all for an event, by ranking all of them."""
+    """Explain the position of a subscription for an event, by ranking all subscriptions."""
     if subscription not in matcher.subscriptions:
         raise InvalidSubscription(f"there is no subscription {subscription!r}")
     ranking = matcher.top(event, len(matcher.subscriptions), scorer)
-    places = {name: place for place, (name, _) in enumerate(ranking, start=1)}
+    positions = {name: position for position, (name, _) in enumerate(ranking, start=1)}
     scores = dict(ranking)
-    score, position = scores.get(subscription), places.get(subscription)
+    score, position = scores.get(subscription), positions.get(subscription)
     kth = ranking[k - 1][1] if len(ranking) >= k else None
     lacking = None if score is None else max(0.0, (kth or 0.0) - score)
     matched = [subscription] if score is not None else []
@@ -178,11 +182,11 @@ def _reason(
     subscription: Subscription, event: Event, matched: Collection[str], score: float | None
 ) -> Reason:
     parts = dict.fromkeys(part for conj in subscription.conjunctions for part in conj)
-    told = {render_predicate(part): part.holds(event.tokens) for part in parts}
+    results = {render_predicate(part): part.holds(event.tokens) for part in parts}
     return Reason(
         subscription.id,
         subscription.id in matched,
         score,
-        tuple(text for text, holds in told.items() if holds),
-        tuple(text for text, holds in told.items() if not holds),
+        tuple(text for text, holds in results.items() if holds),
+        tuple(text for text, holds in results.items() if not holds),
     )

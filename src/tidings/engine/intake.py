@@ -1,11 +1,11 @@
-"""How a stream gets in: records are read, checked, put in order and numbered, each id once."""
+"""The entry of the stream: records are read, checked, deduplicated, put in order and numbered."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, SupportsIndex, TypeVar, overload
 
-from tidings.engine.handoff import Step
+from tidings.engine.stages import Step
 from tidings.errors import InvalidEvent, TidingsError, described, shown
 from tidings.formats.json_forms import loads_event
 from tidings.model.dead_letter import DeadLetter
@@ -19,11 +19,11 @@ LOGGER: Final = "tidings"
 LATE_LOGGER: Final = "tidings.late"
 _FEW: Final = 1024
 _LAST_GIVEN: Final = LAST_SEQUENCE // 2
-"""The largest number that an event may bring; those that follow are numbered from it on."""
+"""The largest sequence number that an event may have, so that later events can be numbered."""
 
 
 class Latest(Sequence[T]):
-    """The last items of a list that may grow for ever, and in `total` how many there were.
+    """The last items of an unbounded list; `total` counts all of them.
 
     >>> latest = Latest(2, "abc")
     >>> latest == ["b", "c"], latest.total
@@ -33,11 +33,11 @@ class Latest(Sequence[T]):
     def __init__(self, most: int, items: Iterable[T] = (), dropped: int = 0) -> None:
         self._most, self._items = most, list[T]()
         self.total = self.dropped = dropped
-        for each in items:
-            self.append(each)
+        for item in items:
+            self.append(item)
 
     def append(self, item: T) -> None:
-        """Add an item, and drop the oldest if there are too many."""
+        """Append an item; drop the oldest if there are too many."""
         self._items.append(item)
         self.total += 1
         if len(self._items) > self._most:
@@ -45,21 +45,21 @@ class Latest(Sequence[T]):
             del self._items[: -self._most]
 
     def clear(self) -> None:
-        """Drop all items; they stay counted."""
+        """Drop all items; `total` still counts them."""
         self._items.clear()
 
     def __len__(self) -> int:
         return len(self._items)
 
     def __iter__(self) -> Iterator[T]:
-        return iter(self._items[:])  # a thread may append meanwhile
+        return iter(self._items[:])  # another thread may append meanwhile
 
     @overload
-    def __getitem__(self, at: SupportsIndex) -> T: ...
+    def __getitem__(self, index: SupportsIndex) -> T: ...
     @overload
-    def __getitem__(self, at: slice) -> list[T]: ...
-    def __getitem__(self, at: SupportsIndex | slice) -> T | list[T]:
-        return self._items[at]
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> T | list[T]:
+        return self._items[index]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence) or isinstance(other, str):
@@ -80,7 +80,7 @@ class Notice(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What records are held against: limits, a clock, and how far beyond it events may be."""
+    """The rules for records: limits, a clock, and how far ahead of it events may be."""
 
     limits: Limits = TRUSTED
     clock: Callable[[], object] = time.time
@@ -88,12 +88,11 @@ class Terms(NamedTuple):
 
 
 class Intake:
-    """Takes records; gives the steps by which the stream goes on. What it refuses it keeps.
+    """Turns records into steps of the stream, and keeps those that it refuses.
 
-    Events that come out of order by more than `lateness` go to `late`, what is no event, or one
-    whose id was there before, to `dead_letters`. Ids are remembered for ever, or as long as their
-    events are not older than `remember_ids` (a duration) before the newest. What should be warned
-    of is gathered in `notices`.
+    Events that are later than `lateness` go to `late`; invalid records, and events whose id was
+    published before, go to `dead_letters`. Ids are remembered forever, or until their events are
+    older than the newest by `remember_ids` (a duration). Warnings are collected in `notices`.
     """
 
     def __init__(
@@ -110,11 +109,11 @@ class Intake:
         self.notices: list[Notice] = []
 
     def arrive(self, record: Event | Mapping[str, Any]) -> list[Step]:
-        """Take a record in."""
+        """Read a record; return the steps that it makes possible."""
         try:
             event = self.read(record)
             self._admit(event)
-        except Exception as error:  # noqa: BLE001 - a record may hold objects of a user's own
+        except Exception as error:  # noqa: BLE001 - a record may hold foreign objects
             self.refuse(record, error)
             return []
         self._note(event)
@@ -131,12 +130,12 @@ class Intake:
         return self._steps(released)
 
     def read(self, record: Any) -> Event:
-        """Read a record; one without a time gets that of the clock, not before the watermark."""
+        """Read a record; without a time it gets that of the clock, but not before the watermark."""
         try:
             return self._read(record)
         except TidingsError:
             raise
-        except Exception as error:  # noqa: BLE001 - a record may hold objects of a user's own
+        except Exception as error:  # noqa: BLE001 - a record may hold foreign objects
             raise InvalidEvent(f"the event cannot be read: {described(error)}") from None
 
     def _read(self, record: Any) -> Event:
@@ -152,7 +151,7 @@ class Intake:
         return loads_event(record, limits)
 
     def _admit(self, event: Event) -> None:
-        """Refuse an event whose id is known, or whose time is too far in the future."""
+        """Refuse an event whose id was published before, or whose time is too far in the future."""
         if self._published.get(event.id, self._forgotten_us) > self._forgotten_us:
             raise InvalidEvent(f"event {shown(event.id)} was published before")
         if (event.sequence or 0) > _LAST_GIVEN:
@@ -164,7 +163,7 @@ class Intake:
             ahead = event.published_us - self._clock_us()
             if ahead > self.terms.future_us:
                 raise InvalidEvent(
-                    f"event {event.id} is published {format_duration(ahead)} beyond the clock; "
+                    f"event {event.id} is published {format_duration(ahead)} ahead of the clock; "
                     f"future = {format_duration(self.terms.future_us)} is allowed"
                 )
 
@@ -172,19 +171,19 @@ class Intake:
         return parse_time_us(self.terms.clock())
 
     def fail(self, event: Event, error: Exception) -> None:
-        """Keep an event that no feed has taken as refused; it may be published again."""
+        """Refuse an event that no feed has accepted; it can be published again."""
         self._published.pop(event.id, None)
         self.refuse(event, error)
 
     def advance(self, us: int) -> list[Step]:
-        """Say that it is `us`."""
+        """Advance the stream to a time; return the steps that this makes possible."""
         return self._steps(self._arrivals.advance(us))
 
     def refuse(self, record: Any, error: Exception) -> DeadLetter:
-        """Keep what was refused, with the reason; of a record above the limits only its look."""
+        """Keep a refused record, with the reason; one above the limits is kept as a short text."""
         try:
             self.terms.limits.check_record(record, "the record")
-        except Exception:  # noqa: BLE001 - a record may hold objects of a user's own
+        except Exception:  # noqa: BLE001 - a record may hold foreign objects
             record = shown(record)
         letter = DeadLetter(record, described(error))
         self.dead_letters.append(letter)
@@ -192,7 +191,7 @@ class Intake:
 
     @contextmanager
     def door(self, record: Any) -> Iterator[None]:
-        """Keep a record that is refused within, with the reason, and let the error go on."""
+        """Keep the record as a dead letter if the block raises an error, and raise the error."""
         try:
             yield
         except TidingsError as error:
@@ -204,11 +203,11 @@ class Intake:
 
     @property
     def now(self) -> Moment:
-        """How far the stream has come."""
+        """The moment that the stream has reached."""
         return Moment(self._arrivals.watermark_us or 0, self._sequence)
 
     def snapshot(self) -> dict[str, Any]:
-        """Give the state as JSON."""
+        """Return the state as JSON."""
         dropped = {"late": self.late.dropped, "dead": self.dead_letters.dropped}
         return {
             "lateness_us": self._arrivals.lateness_us,
@@ -217,27 +216,29 @@ class Intake:
             "published": dict(sorted(self._published.items())),
             "sequence": self._sequence,
             "late": [event.to_dict() for event in self.late],
-            "dead_letters": [_letter_form(each) for each in self.dead_letters],
+            "dead_letters": [_letter_form(letter) for letter in self.dead_letters],
         } | ({"dropped": dropped} if any(dropped.values()) else {})
 
     @classmethod
     def restored(cls, state: Mapping[str, Any], terms: Terms | None = None) -> "Intake":
-        """Give one that goes on from a snapshot."""
-        made = cls(snapshot_fields.whole(state, "lateness_us"), terms=terms)
-        made._horizon_us = snapshot_fields.whole(state, "horizon_us", missing=True)
-        made._arrivals.restore(snapshot_fields.field(state, "arrivals"), snapshot_fields.read_event)
-        made._published = snapshot_fields.numbers(
+        """Return an intake that continues from a snapshot."""
+        intake = cls(snapshot_fields.whole(state, "lateness_us"), terms=terms)
+        intake._horizon_us = snapshot_fields.whole(state, "horizon_us", missing=True)
+        intake._arrivals.restore(
+            snapshot_fields.field(state, "arrivals"), snapshot_fields.read_event
+        )
+        intake._published = snapshot_fields.numbers(
             state, "published", -snapshot_fields.FAR, snapshot_fields.FAR
         )
-        made._sequence = snapshot_fields.whole(state, "sequence")
-        most, dropped = made.terms.limits.kept_letters, state.get("dropped", {})
+        intake._sequence = snapshot_fields.whole(state, "sequence")
+        most, dropped = intake.terms.limits.kept_letters, state.get("dropped", {})
         late = [snapshot_fields.read_event(form) for form in snapshot_fields.items(state, "late")]
-        made.late = Latest(most, late, snapshot_fields.whole(dropped, "late") if dropped else 0)
+        intake.late = Latest(most, late, snapshot_fields.whole(dropped, "late") if dropped else 0)
         dead = [_read_letter(form) for form in snapshot_fields.items(state, "dead_letters")]
-        made.dead_letters = Latest(
+        intake.dead_letters = Latest(
             most, dead, snapshot_fields.whole(dropped, "dead") if dropped else 0
         )
-        return made
+        return intake
 
     def _steps(self, released: list[Event]) -> list[Step]:
         return [*map(self._step, released), Step(None, self.now)]
@@ -251,14 +252,14 @@ class Intake:
 
     @property
     def _forgotten_us(self) -> float:
-        """The time of the newest events whose ids are forgotten."""
+        """The time up to which ids are forgotten."""
         mark = self._arrivals.watermark_us
         if self._horizon_us is None or mark is None:
             return float("-inf")
         return mark - self._horizon_us
 
     def _note(self, event: Event) -> None:
-        """Remember an id; clear out forgotten ones whenever there are twice as many as then."""
+        """Remember an id; drop forgotten ones whenever the number of ids has doubled."""
         self._published[event.id] = event.published_us
         if self._horizon_us is not None and len(self._published) > self._many:
             least = self._forgotten_us
@@ -267,10 +268,10 @@ class Intake:
 
 
 def _letter_form(letter: DeadLetter) -> dict[str, Any]:
-    """Return the JSON form of a dead letter, also of a record that refuses to be printed."""
+    """Return the JSON form of a dead letter, even if its record cannot be printed."""
     try:
         return letter.to_dict()
-    except Exception:  # noqa: BLE001 - a record may hold objects of a user's own
+    except Exception:  # noqa: BLE001 - a record may hold foreign objects
         return {"record": shown(letter.record), "reason": letter.reason}
 
 

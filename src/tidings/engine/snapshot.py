@@ -1,4 +1,4 @@
-"""The snapshot of an engine: a version, a checksum, and the fields that are restored."""
+"""Snapshots of an engine: a version, a checksum, and the fields to restore."""
 
 import json
 from base64 import b64decode
@@ -13,15 +13,15 @@ VERSION: Final = 1
 NAME: Final = "the snapshot of an engine"
 
 
-class Names(Protocol):
-    """Who has a feed."""
+class FeedNames(Protocol):
+    """The subscribers that have a feed."""
 
     def __len__(self) -> int: ...
     def __contains__(self, subscriber: str, /) -> bool: ...
 
 
-class Opened(NamedTuple):
-    """The fields of a snapshot, each of the right type."""
+class SnapshotFields(NamedTuple):
+    """The fields of a snapshot, with checked types."""
 
     subscribers: list[Any]
     subscriptions: list[Any]
@@ -32,22 +32,22 @@ class Opened(NamedTuple):
 
 
 def sealed(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the state of an engine with a version and a checksum."""
+    """Return the state of an engine, with a version and a checksum."""
     return {"version": VERSION, "checksum": _checksum(state), **state}
 
 
-def opened(state: object) -> Opened:
-    """Return the fields of a snapshot; one that is damaged or of another version is refused."""
+def opened(state: object) -> SnapshotFields:
+    """Return the fields of a snapshot; refuse one that is damaged or has another version."""
     check(isinstance(state, Mapping), NAME, f"it is an object, not {shown(state)}")
     assert isinstance(state, Mapping)
     version = state.get("version")
     if version != VERSION or isinstance(version, bool):
         raise StateError(
-            f"{NAME} has version {shown(version)}, and this is version {VERSION}; take it over "
-            "with the release that wrote it, or begin anew"
+            f"{NAME} has version {shown(version)}, but this release reads version {VERSION}; use "
+            "the release that wrote it, or start without the snapshot"
         )
     feeds = _typed(state, "feeds", Mapping)
-    found = Opened(
+    fields = SnapshotFields(
         _typed(state, "subscribers", list),
         _typed(state, "subscriptions", list),
         _typed(feeds, "kind", str),
@@ -55,14 +55,15 @@ def opened(state: object) -> Opened:
         _typed(state, "intake", Mapping),
         _typed(state, "owed", list) if "owed" in state else [],
     )
-    check(state.get("checksum") == _checksum(state), NAME, "its checksum is not that of its fields")
-    return found
+    check(state.get("checksum") == _checksum(state), NAME, "its checksum does not match its fields")
+    return fields
 
 
-def check_same(subscribers: Sequence[str], feeds: Names) -> None:
-    """Refuse a snapshot unless each subscriber is there once, and has a feed."""
+def check_same(subscribers: Sequence[str], feeds: FeedNames) -> None:
+    """Refuse a snapshot unless its subscribers are distinct and each has a feed."""
     same = len(feeds) == len(subscribers) == len(set(subscribers))
-    check(same and all(each in feeds for each in subscribers), NAME, "feeds and subscribers differ")
+    same = same and all(subscriber in feeds for subscriber in subscribers)
+    check(same, NAME, "feeds and subscribers differ")
 
 
 def _typed(state: Mapping[str, Any], name: str, kind: Any) -> Any:
@@ -73,11 +74,11 @@ def _typed(state: Mapping[str, Any], name: str, kind: Any) -> Any:
 
 
 def _checksum(state: Mapping[str, Any]) -> int:
-    """Return the checksum of all fields but the bytes of the feeds, which have their own.
+    """Return the checksum of all fields except the bytes of the feeds, which have their own.
 
-    Whole numbers count as floats, so that 1.0 may come back as 1 from where the snapshot was kept.
+    Integers count as floats, since a database that keeps the snapshot may turn 1.0 into 1.
     """
-    kept = {name: each for name, each in state.items() if name not in ("version", "checksum")}
-    kept["feeds"] = state["feeds"]["kind"]
-    plain = json.loads(json.dumps(kept), parse_int=float)
+    covered = {name: value for name, value in state.items() if name not in ("version", "checksum")}
+    covered["feeds"] = state["feeds"]["kind"]
+    plain = json.loads(json.dumps(covered), parse_int=float)
     return crc32(json.dumps(plain, sort_keys=True).encode())

@@ -1,49 +1,87 @@
-"""The stages in a row: who wants an event and how much, what windows hold, what is chosen."""
+"""The stages in a row: match, score, offer to windows, choose.
+
+    events -> Matcher -> matches -> Feeds -> deliveries
+
+Matches travel as objects, or, if both the index and the feeds number their rows, as arrays; the
+deliveries are the same.
+"""
 
 from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
+import numpy as np
+
+from tidings.compiled.array_types import Int32s
+from tidings.compiled.growable import grown
 from tidings.engine.explain import Memory
-from tidings.engine.handoff import Courier, Matched, courier
 from tidings.engine.quality import Quality
 from tidings.errors import TidingsError, described
 from tidings.feed import Feeds
-from tidings.model.records import Delivery, Event
+from tidings.feed.columnar.feeds import TableFeeds
+from tidings.index.access import Access
+from tidings.model.records import Delivery, Event, Subscription
 from tidings.policy import Subscriber
+from tidings.rank.bulk import Fanout
 from tidings.rank.matcher import Matcher
+from tidings.rank.matches import Matches
 from tidings.window import Moment
 
 
-class Failed(TidingsError):
-    """An event that a stage could not take, for a reason that nobody foresaw."""
+class Step(NamedTuple):
+    """One step of the stream: the moment that it reaches, and the event that is due, if any."""
+
+    event: Event | None
+    now: Moment
+
+
+class StageFailure(TidingsError):
+    """An event that made a stage fail in an unforeseen way."""
+
+
+class MatchedEvents(Protocol):
+    """Events that were matched, to be offered to the feeds in order."""
+
+    def offer(self, position: int, now: Moment) -> list[Delivery]:
+        """Offer the event at a position to the feeds; return what they deliver at once."""
+
+
+class Handoff(Protocol):
+    """The way of matches from the matcher to the feeds."""
+
+    def match(self, events: Sequence[Event]) -> MatchedEvents:
+        """Match events; no feed changes."""
+
+    def forget(self, subscriber: str) -> None:
+        """Forget a subscriber that is about to be removed."""
 
 
 class Stages:
-    """A matcher and feeds, wired: steps go in, deliveries come out."""
+    """A matcher and feeds, connected: steps go in, deliveries come out."""
 
     def __init__(self, matcher: Matcher, feeds: Feeds) -> None:
         self.matcher, self.feeds, self.quality = matcher, feeds, Quality()
         self._numbered = matcher.numbered
-        self._courier = courier(matcher, feeds, self.quality)
+        self._handoff = self._new_handoff()
 
     def enrol(self, subscriber: Subscriber) -> None:
-        """Take a subscriber in, with an empty window.
+        """Add a subscriber, or replace it, with an empty window.
 
-        The feeds go first: what they refuse leaves no trace in the matcher.
+        The feeds go first: if they refuse the policy, the matcher is unchanged.
         """
         self.feeds.enrol(subscriber)
         self.matcher.subscribe(subscriber)
 
-    def leave(self, subscriber: str) -> None:
-        """Let a subscriber go, with its subscriptions and its feed."""
-        owned = [each.id for each in self.matcher.subscriptions_of(subscriber)]
+    def remove_subscriber(self, subscriber: str) -> None:
+        """Remove a subscriber, its subscriptions and its feed."""
+        owned = [subscription.id for subscription in self.matcher.subscriptions_of(subscriber)]
         if subscriber in self.matcher.subscribers:
-            self._courier.forget(subscriber)
+            self._handoff.forget(subscriber)
         self.matcher.unsubscribe(subscriber)
         self.feeds.drop(subscriber)
         self.quality.forget(subscriber)
         self.quality.removed(owned)
 
-    def remove(self, subscription: str) -> None:
+    def remove_subscription(self, subscription: str) -> None:
         """Remove a subscription."""
         self.matcher.remove(subscription)
         self.quality.removed([subscription])
@@ -53,49 +91,170 @@ class Stages:
         """Subscribers that are not served because their policies failed, with the reasons."""
         return {**self.matcher.set_aside, **getattr(self.feeds, "set_aside", {})}
 
-    def match(self, events: Sequence[Event]) -> Matched:
-        """Match events at once, or each alone when it is offered if they fail together."""
-        found = self._way()
+    def match(self, events: Sequence[Event]) -> MatchedEvents:
+        """Match events together; if that fails, each is matched alone when it is offered."""
+        if self.matcher.numbered != self._numbered:  # the matcher has switched to another index
+            self._numbered = self.matcher.numbered
+            self._handoff = self._new_handoff()
         try:
-            return found.match(events)
-        except Exception:  # noqa: BLE001 - the event that is the reason is found when it is offered
-            return MatchedAlone(found, events)
+            return self._handoff.match(events)
+        except Exception:  # noqa: BLE001 - the event at fault is found when it is offered
+            return SeparatelyMatched(self._handoff, events)
 
-    def offer(self, matched: Matched, at: int, event: Event, now: Moment) -> list[Delivery]:
-        """Offer an event; refuse one that fails in a way that nobody foresaw."""
+    def offer(
+        self, matched: MatchedEvents, position: int, event: Event, now: Moment
+    ) -> list[Delivery]:
+        """Offer a matched event; raise a StageFailure if a stage fails."""
         try:
-            return matched.offer(at, now)
+            return matched.offer(position, now)
         except Exception as error:
-            raise Failed(f"event {event.id}: the stages failed: {described(error)}") from error
+            raise StageFailure(
+                f"event {event.id}: the stages failed: {described(error)}"
+            ) from error
 
     def advance(self, now: Moment) -> list[Delivery]:
-        """Say that the stream has come to `now`, and return what is due by then."""
+        """Advance the feeds to a moment; return the deliveries that are due."""
         try:
             return self.feeds.advance(now)
         except TidingsError:
             raise
         except Exception as error:
-            raise TidingsError(f"the feeds failed as time went on: {described(error)}") from error
+            raise TidingsError(f"the feeds failed as time advanced: {described(error)}") from error
 
-    def note(self, delivered: list[Delivery], memory: Memory) -> None:
-        """Remember and measure what is delivered."""
-        memory.note_deliveries(delivered)
-        self.quality.delivered(delivered, memory.event)
+    def note(self, deliveries: list[Delivery], memory: Memory) -> None:
+        """Remember and measure deliveries."""
+        memory.note_deliveries(deliveries)
+        self.quality.delivered(deliveries, memory.event)
 
-    def _way(self) -> Courier:
-        """Give the courier, another one if the matcher has taken another index."""
-        if self.matcher.numbered != self._numbered:
-            self._numbered = self.matcher.numbered
-            self._courier = courier(self.matcher, self.feeds, self.quality)
-        return self._courier
+    def _new_handoff(self) -> Handoff:
+        if isinstance(self.feeds, TableFeeds) and self.matcher.numbered is not None:
+            return ArrayHandoff(*self.matcher.numbered, self.feeds, self.quality)
+        return ObjectHandoff(self.matcher, self.feeds, self.quality)
 
 
-class MatchedAlone:
-    """Events that are matched when they are offered, each alone."""
+class ObjectHandoff:
+    """Passes each match as an object."""
 
-    def __init__(self, courier: Courier, events: Sequence[Event]) -> None:
-        self._courier, self._events = courier, events
+    def __init__(self, matcher: Matcher, feeds: Feeds, quality: Quality) -> None:
+        self._matcher, self._feeds, self._quality = matcher, feeds, quality
 
-    def offer(self, at: int, now: Moment) -> list[Delivery]:
-        """Match the event at a place, and offer it."""
-        return self._courier.match([self._events[at]]).offer(0, now)
+    def match(self, events: Sequence[Event]) -> MatchedEvents:
+        """Return the events as they are; each is matched when it is offered."""
+        return ObjectMatches(self, events)
+
+    def offer(self, event: Event, now: Moment) -> list[Delivery]:
+        """Match one event and offer it."""
+        matches = self._matcher.matches(event)
+        self._quality.matched(matches)
+        return self._feeds.offer_many([(match, now) for match in matches])
+
+    def forget(self, subscriber: str) -> None:
+        """Do nothing: no subscriber is remembered here."""
+
+
+class ArrayHandoff:
+    """Passes matches as arrays; only deliveries become objects.
+
+    The ranker and the feeds number subscribers and subscriptions independently of each other. Two
+    arrays translate the numbers, -1 where the feeds have none yet:
+
+        ranker's subscriber   -> feeds' subscriber
+        index's subscription  -> feeds' subscription, held by the feeds from its first match on
+    """
+
+    def __init__(self, index: Access, ranker: Fanout, feeds: TableFeeds, quality: Quality) -> None:
+        self._ranker, self._feeds, self._quality = ranker, feeds, quality
+        self._feed_subscribers = np.full(64, -1, np.int32)
+        self._feed_subscriptions = np.full(64, -1, np.int32)
+        self._ids = [""] * 64
+        index.listen(self)
+
+    def came(self, numbers: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
+        """Note the ids of new subscriptions; the feeds get them when they match."""
+        size = max(numbers, default=-1) + 1
+        if size > len(self._ids):
+            self._feed_subscriptions = grown(self._feed_subscriptions, 2 * size, fill=-1)
+            self._ids += [""] * (len(self._feed_subscriptions) - len(self._ids))
+        for number, subscription in zip(numbers, subscriptions, strict=True):
+            self._ids[number] = subscription.id
+
+    def went(self, numbers: Sequence[int]) -> None:
+        """Release removed subscriptions in the feeds."""
+        for feed_number in self._feed_subscriptions[numbers].tolist():
+            if feed_number >= 0:
+                self._feeds.tables.matched.let_go(feed_number)
+        self._feed_subscriptions[numbers] = -1
+        for number in numbers:
+            self._ids[number] = ""
+
+    def forget(self, subscriber: str) -> None:
+        """Forget the feeds' number of a subscriber that is about to be removed."""
+        number = self._ranker.number(subscriber)
+        if number is not None and number < len(self._feed_subscribers):
+            self._feed_subscribers[number] = -1
+
+    def match(self, events: Sequence[Event]) -> MatchedEvents:
+        """Match and rank all events in compiled passes."""
+        return ArrayMatches(self, events, self._ranker.rank(events))
+
+    def offer(self, event: Event, matches: Matches, now: Moment) -> list[Delivery]:
+        """Offer an event with its matches."""
+        if not len(matches.ranks):
+            return []
+        matches = matches._replace(
+            subscribers=self._translate_subscribers(matches.subscribers),
+            matched=self._translate_subscriptions(matches.matched),
+        )
+        slots, sequences = np.array([self._feeds.slot(event)]), np.array([now.sequence])
+        self._quality.matched_rows(matches.ranks)
+        deliveries = self._feeds.offer_matches(matches, slots, sequences).objects()
+        return sorted(deliveries, key=lambda delivery: delivery.subscriber)
+
+    def _translate_subscribers(self, owners: Int32s) -> Int32s:
+        names = self._ranker.names
+        if len(names) > len(self._feed_subscribers):
+            self._feed_subscribers = grown(self._feed_subscribers, 2 * len(names), fill=-1)
+        for owner in owners[self._feed_subscribers[owners] < 0].tolist():
+            self._feed_subscribers[owner] = self._feeds.number(names[owner])
+        return self._feed_subscribers[owners]
+
+    def _translate_subscriptions(self, matched: Int32s) -> Int32s:
+        new = np.unique(matched[self._feed_subscriptions[matched] < 0]).tolist()
+        for number in new:
+            self._feed_subscriptions[number] = self._feeds.tables.matched.hold(self._ids[number])
+        self._quality.wanted(self._ids[number] for number in new)
+        return self._feed_subscriptions[matched]
+
+
+class ObjectMatches(NamedTuple):
+    """Events that are matched one by one."""
+
+    handoff: ObjectHandoff
+    events: Sequence[Event]
+
+    def offer(self, position: int, now: Moment) -> list[Delivery]:
+        """Match the event at a position, and offer it."""
+        return self.handoff.offer(self.events[position], now)
+
+
+class ArrayMatches(NamedTuple):
+    """Events with their matches in arrays."""
+
+    handoff: ArrayHandoff
+    events: Sequence[Event]
+    matches: Matches
+
+    def offer(self, position: int, now: Moment) -> list[Delivery]:
+        """Offer the event at a position."""
+        return self.handoff.offer(self.events[position], self.matches.of_event(position), now)
+
+
+class SeparatelyMatched(NamedTuple):
+    """Events that failed together, and are matched alone when they are offered."""
+
+    handoff: Handoff
+    events: Sequence[Event]
+
+    def offer(self, position: int, now: Moment) -> list[Delivery]:
+        """Match the event at a position, and offer it."""
+        return self.handoff.match([self.events[position]]).offer(0, now)

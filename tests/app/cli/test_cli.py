@@ -275,13 +275,17 @@ def test_explain_prints_the_place_of_a_subscription():
     result = tidings(*asked, "--subscription", "dev-laughs", "-k", 2, columns=200)
     assert (result.exit_code, result.stderr) == (0, "")
     verdict, reason = result.stdout.splitlines()
-    assert verdict.startswith("dev-laughs for event: place 3 with 1; the last of the best 2 has 1:")
-    assert verdict.endswith(": of equals, smaller ids go first")
+    assert verdict.startswith(
+        "dev-laughs for event: position 3 with 1; the last of the best 2 has 1"
+    )
+    assert verdict.endswith(": it ties, and smaller ids go first")
     assert reason == "  dev-laughs matches with 1; holds: genre = 'comedy', rating >= 7"
     result = tidings(*asked, "--subscription", "bruno-horror", "-k", 2, columns=200)
-    assert result.stdout.startswith("bruno-horror for event: place 1 of the best 2, with 2\n")
+    assert result.stdout.startswith("bruno-horror for event: position 1 of the best 2, with 2\n")
     result = tidings(*asked, "--subscription", "dev-family", "-k", 1, columns=200)
-    assert result.stdout.startswith("dev-family for event: no place, since it does not match; the ")
+    assert result.stdout.startswith(
+        "dev-family for event: no position, since it does not match; the "
+    )
 
 
 def test_explain_as_json_gives_the_place_and_the_failing_predicates():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidings import Engine, Event, Policy, Sliding, Subscriber, Subscription
-from tidings.engine.handoff import ArrayCourier, PlainCourier
+from tidings.engine.stages import ArrayHandoff, ObjectHandoff
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.testing import workload
 
@@ -75,9 +75,9 @@ def test_a_snapshot_goes_on_in_arrays():
 
 
 def test_arrays_are_used_where_both_sides_have_them():
-    assert isinstance(Engine(index="access", feeds="table")._stages._courier, ArrayCourier)
-    assert isinstance(Engine(index="access")._stages._courier, PlainCourier)
-    assert isinstance(Engine(feeds="table")._stages._courier, PlainCourier)
+    assert isinstance(Engine(index="access", feeds="table")._stages._handoff, ArrayHandoff)
+    assert isinstance(Engine(index="access")._stages._handoff, ObjectHandoff)
+    assert isinstance(Engine(feeds="table")._stages._handoff, ObjectHandoff)
 
 
 def test_more_events_than_are_matched_at_once(monkeypatch):
@@ -128,5 +128,5 @@ def test_another_index_counts_nobody_twice():
     engine.publish(Event("e0", {"a": 1}, published_at=0))
     engine.add_many(Subscription(f"t{n}", "ann", f"a = {n + 2}") for n in range(5000))
     engine.publish(Event("e1", {"a": 1}, published_at=1))
-    assert isinstance(engine._stages._courier, ArrayCourier)
+    assert isinstance(engine._stages._handoff, ArrayHandoff)
     assert engine.quality().coverage == 1.0
