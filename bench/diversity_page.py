@@ -44,27 +44,29 @@ def peers(times: dict[str, float]) -> list[str]:
 
 
 def sketches(windows: dict[int, dict[str, float]]) -> list[str]:
-    lines = ["## One arrival, us", "", "D = 50, m = 128 (16 tables of 8 rows). ILSH: the arrival,"]
-    lines += ["votes and expiry; peers: sketch, query and insert. `new event`: its attributes are"]
-    lines += ["hashed too. `x`: times faster than that row."]
+    lines = ["## One arrival, us", "", "D = 50, m = 128 (16 tables of 8 rows). LSH window:"]
+    lines += [
+        "sketch, votes, expiry and delivery; peers: sketch, query and insert. `new event`: its"
+    ]
+    lines += ["attributes are hashed too. `x`: times faster than that row."]
     rows = []
     for w, times in windows.items():
-        new, kept = times["ILSH, new event"], times["ILSH, hashes kept"]
+        new, kept = times["LSH window, new event"], times["LSH window, hashed"]
         for name, each in times.items():
             rows.append((str(w), name, f"{each:.1f}", ratio(each / new), ratio(each / kept)))
-    return lines + table(("w", "", "us", "x, new event", "x, hashes kept"), rows)
+    return lines + table(("w", "", "us", "x, new event", "x, hashed"), rows)
 
 
 def streams(rows: list[dict[str, Any]]) -> list[str]:
-    names = ("ILSH", "BLSH", "greedy, lists kept", "greedy")
+    names = ("LSH window", "BLSH", "greedy, lists kept", "greedy")
     lines = ["## One step of a sliding window, ms", ""]
     lines += ["20 tables of 5 rows, alpha 0.5, k = 10: an arrival, an expiry, the top k.", ""]
-    lines += ["`x`: ILSH is times faster than the greedy choice over the window."]
+    lines += ["`x`: the LSH window is times faster than the greedy choice over the window."]
     cells = []
     for row in rows:
         times = row["ms"]
         own = tuple(f"{times[name]:.3f}" if name in times else "-" for name in names)
-        faster = ratio(times["greedy"] / times["ILSH"]) if "greedy" in times else "-"
+        faster = ratio(times["greedy"] / times["LSH window"]) if "greedy" in times else "-"
         cells.append((str(row["D"]), str(row["w"]), *own, faster))
     return lines + table(("D", "w", *names, "x"), cells)
 

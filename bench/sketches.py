@@ -1,39 +1,48 @@
-"""One arrival in a window of w: ILSH beside datasketch and rensa, which sketch, query and insert.
+"""One arrival in a window of w: `maxdivrel-lsh` beside datasketch and rensa.
 
-ILSH also lets the oldest event go and keeps the votes; the peers do neither.
+Ours is a sliding window of one subscriber in columnar feeds: it sketches the event, updates the
+votes, expires the oldest event and delivers the k of most votes. The peers sketch, query, insert.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from variants import Catalogue, texts
 
-from tidings.diversify import Ilsh
 from tidings.diversify.event_tokens import token_hashes
+from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
+from tidings.feed import FEEDS
+from tidings.model.records import Event, Match
+from tidings.policy import Policy, Subscriber
+from tidings.window import Moment
 
-TABLES, ROWS = 16, 8
+TABLES, ROWS, K = 16, 8, 10
 CHUNK = 100
 BEFORE = 3000
 """Events that the stream has seen before the window was filled."""
 Step = Callable[[Any], None]
 
 
-def ilsh_steps(w: int) -> Step:
-    """Arrivals and expiries in a window that is full."""
-    ilsh, at = Ilsh((TABLES, ROWS), room=w + 1), 0
-    keys = np.random.default_rng(5).random(4096).tolist()
+class LshWindow:
+    """A sliding window of w events whose k of most votes are delivered."""
 
-    def step(event: Any) -> None:
-        nonlocal at
-        ilsh.enter(at % (w + 1), event, keys[at % 4096], (at, 0))
-        if at >= w:
-            ilsh.expire((at - w) % (w + 1))
-        at += 1
+    def __init__(self, w: int, part: MaxDivRelLsh, k: int = K) -> None:
+        policy = Policy(k=k, window={"name": "sliding", "length": w}, diversify=part)
+        self._feeds, self._sequence = FEEDS["table"](), 0
+        self._feeds.enrol(Subscriber("reader", policy))
+        self._scores = np.random.default_rng(5).random(4096).tolist()
 
-    return step
+    def offer(self, events: Sequence[Event]) -> None:
+        """Offer new events, in order of publication."""
+        offers = []
+        for event in events:
+            self._sequence += 1
+            match = Match("reader", event, self._scores[self._sequence % 4096], ("s",))
+            offers.append((match, Moment(event.published_us, self._sequence)))
+        self._feeds.offer_many(offers)
 
 
 def datasketch_steps(update: Callable[[Any, list[bytes]], None]) -> Step:
@@ -89,32 +98,41 @@ def beside(w: int, size: int, rounds: int) -> dict[str, float]:
     """Microseconds of a step: the least of some rounds, in which all take turns."""
     catalogue = Catalogue(size)
     earlier, filled = catalogue.events(BEFORE), catalogue.events(w)
-    steps: dict[str, Step] = {"ILSH, new event": ilsh_steps(w), "ILSH, hashes kept": ilsh_steps(w)}
+    part = MaxDivRelLsh(tables=TABLES, rows=ROWS)
+    ours = {name: LshWindow(w, part) for name in ("LSH window, new event", "LSH window, hashed")}
+    peers: dict[str, Step] = {}
     for name, make in PEERS.items():
         try:
-            steps[name] = make()
+            peers[name] = make()
         except ImportError:
             continue
-    for name, step in steps.items():
-        ours = name.startswith("ILSH")
-        for each in (earlier + filled) if ours else texts(filled):
-            step(each)
-    times: dict[str, list[float]] = {name: [] for name in steps}
+    for window in ours.values():
+        window.offer(earlier + filled)
+    for step in peers.values():
+        for tokens in texts(filled):
+            step(tokens)
+    times: dict[str, list[float]] = {name: [] for name in (*ours, *peers)}
     for _ in range(rounds):
-        for name, seconds in turn(catalogue.events(CHUNK), steps):
+        for name, seconds in turn(catalogue, ours, peers):
             times[name].append(seconds / CHUNK * 1e6)
     return {name: min(each) for name, each in times.items()}
 
 
-def turn(events: list[Any], steps: dict[str, Step]) -> Iterator[tuple[str, float]]:
-    """Every competitor takes the same new events; `hashes kept` those that were hashed before."""
-    tokens = texts(events)
-    for name, step in steps.items():
-        if name == "ILSH, hashes kept":
+def turn(
+    catalogue: Catalogue, ours: dict[str, LshWindow], peers: dict[str, Step]
+) -> Iterator[tuple[str, float]]:
+    """Time each competitor on new events; those of `hashed` have their token hashes already."""
+    for name, window in ours.items():
+        events = catalogue.events(CHUNK)
+        if name == "LSH window, hashed":
             for event in events:
                 token_hashes(event)
-        items = events if name.startswith("ILSH") else tokens
         started = time.process_time()
-        for each in items:
-            step(each)
+        window.offer(events)
+        yield name, time.process_time() - started
+    tokens = texts(catalogue.events(CHUNK))
+    for name, step in peers.items():
+        started = time.process_time()
+        for item in tokens:
+            step(item)
         yield name, time.process_time() - started

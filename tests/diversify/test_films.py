@@ -1,4 +1,4 @@
-"""Real films and a sparse catalogue: the compiled forms choose what the plain ones do."""
+"""Real films and a sparse catalogue: compiled diversifiers choose as the plain ones do."""
 
 from functools import cache
 from random import Random
@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidings.diversify import DIVERSIFIERS, Candidate, Ilsh, Neighbours, order_of
+from tidings.diversify import DIVERSIFIERS, Candidate, Neighbours, order_of
 from tidings.diversify.distance import Jaccard
 from tidings.diversify.maxdivrel import MaxDivRel
-from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.plain.registry import PLAIN
 from tidings.diversify.tie_order import ranks_and_keys
 from tidings.model.records import Event
@@ -58,29 +57,17 @@ def test_windows_of_real_events(name: str, source: Any) -> None:
 
 
 @pytest.mark.parametrize("source", [films, products])
-def test_a_stream_through_incremental_structures(source: Any) -> None:
-    """A window of 30 that slides: `Ilsh` and `Neighbours` give what a new start gives."""
+def test_a_stream_through_neighbour_lists(source: Any) -> None:
+    """A sliding window of 30: `Neighbours` chooses as the plain version does from scratch."""
     stream, w, k = source()[:120], 30, 5
-    lsh, greedy = MaxDivRelLsh(tables=8, rows=2), MaxDivRel(alpha=0.7, distance=Jaccard())
-    ilsh, kept = Ilsh(lsh.shape), Neighbours(greedy)
-    slots: list[int] = []
-    named = {name: place for place, name in enumerate(sorted(member.event.id for member in stream))}
+    greedy = MaxDivRel(alpha=0.7, distance=Jaccard())
+    neighbours, slots = Neighbours(greedy), list[int]()
     for i, member in enumerate(stream):
-        ilsh.enter(
-            i % (w + 1),
-            member.event,
-            member.key,
-            (member.event.published_us, named[member.event.id]),
-        )
-        slots.append(kept.arrive(member.event))
+        slots.append(neighbours.arrive(member.event))
         if i >= w:
-            ilsh.expire((i - w) % (w + 1))
-            kept.expire(slots.pop(0))
+            neighbours.expire(slots.pop(0))
         if i % 7 == 0:
             window = stream[max(0, i - w + 1) : i + 1]
-            first = i + 1 - len(window)
-            placed = [(first + place) % (w + 1) for place in PLAIN[lsh.name](lsh, window, k)]
-            assert ilsh.top(k) == placed
-            order = order_of([one.event for one in window])
-            candidates = kept.pick(np.array(slots), *ranks_and_keys(window), order, k)
-            assert candidates.tolist() == PLAIN[greedy.name](greedy, window, k)
+            order = order_of([candidate.event for candidate in window])
+            picked = neighbours.pick(np.array(slots), *ranks_and_keys(window), order, k)
+            assert picked.tolist() == PLAIN[greedy.name](greedy, window, k)

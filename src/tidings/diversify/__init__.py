@@ -4,7 +4,6 @@ from tidings.diversify.agreement import Agreement, agreement
 from tidings.diversify.distance import DISTANCES, diversity, set_divrank
 from tidings.diversify.distance_matrix import Submatrix, distances
 from tidings.diversify.event_hashes import EventHashes
-from tidings.diversify.lsh_incremental import Ilsh
 from tidings.diversify.neighbour_lists import Neighbours
 from tidings.diversify.protocol import Candidate, Distance, Diversifier, TieOrder, best_first
 from tidings.diversify.registry import DIVERSIFIERS
@@ -19,7 +18,6 @@ __all__ = [
     "Distance",
     "Diversifier",
     "EventHashes",
-    "Ilsh",
     "Neighbours",
     "Submatrix",
     "TieOrder",
