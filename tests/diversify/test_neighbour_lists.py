@@ -1,4 +1,4 @@
-"""Neighbourhoods that are kept choose what a new start would choose."""
+"""Neighbour lists choose as the plain version does from scratch."""
 
 import numpy as np
 import pytest
@@ -20,10 +20,10 @@ PARTS = pytest.mark.parametrize("part", [MaxDivRel, Disc])
 DISTANCES = st.sampled_from([Overlap(), Jaccard(), Overlap({"a": 0.1, "b": 0.7})])
 
 
-def chosen(kept: Neighbours, there: dict[int, Candidate], k: int) -> list[str]:
-    window = list(there.values())
-    order = order_of([arrived.event for arrived in window])
-    return ids(window, kept.pick(np.array(list(there)), *ranks_and_keys(window), order, k))
+def chosen(neighbours: Neighbours, alive: dict[int, Candidate], k: int) -> list[str]:
+    window = list(alive.values())
+    order = order_of([member.event for member in window])
+    return ids(window, neighbours.pick(np.array(list(alive)), *ranks_and_keys(window), order, k))
 
 
 @PARTS
@@ -37,43 +37,43 @@ def chosen(kept: Neighbours, there: dict[int, Candidate], k: int) -> list[str]:
 def test_choices_equal_the_plain_ones_after_every_step(
     part: type[MaxDivRel | Disc], steps: list[object], alpha: float, distance: object, k: int
 ) -> None:
-    judged = part(alpha=alpha, distance=distance)
-    kept, there = Neighbours(judged), dict[int, Candidate]()
+    greedy = part(alpha=alpha, distance=distance)
+    neighbours, alive = Neighbours(greedy), dict[int, Candidate]()
     for number, step in enumerate(steps):
         if isinstance(step, tuple):
             attributes, rank, time = step
-            arrived = candidate(f"e{number}", rank, time, **attributes)
-            there[kept.arrive(arrived.event)] = arrived
-        elif there:
-            gone = sorted(there)[step % len(there)]  # type: ignore[operator]
-            kept.expire(gone)
-            del there[gone]
-        assert len(kept) == len(there)
-        window = list(there.values())
+            member = candidate(f"e{number}", rank, time, **attributes)
+            alive[neighbours.arrive(member.event)] = member
+        elif alive:
+            leaving = sorted(alive)[step % len(alive)]  # type: ignore[operator]
+            neighbours.expire(leaving)
+            del alive[leaving]
+        assert len(neighbours) == len(alive)
+        window = list(alive.values())
         if window:
-            expected = ids(window, PLAIN[judged.name](judged, window, k))
-            assert chosen(kept, there, k) == expected
+            expected = ids(window, PLAIN[greedy.name](greedy, window, k))
+            assert chosen(neighbours, alive, k) == expected
 
 
 def test_lists_hold_the_neighbours_and_their_distances() -> None:
-    kept = Neighbours(MaxDivRel(alpha=0.5))
+    neighbours = Neighbours(MaxDivRel(alpha=0.5))
     rows = [{"x": 1, "y": 1}, {"x": 1, "y": 2}, {"x": 2, "y": 2}, {"x": 1, "y": 1}]
-    slots = [kept.arrive(candidate(f"e{i}", 1, **row).event) for i, row in enumerate(rows)]
-    assert kept.neighbours(slots[0]) == {slots[1]: 0.5, slots[3]: 0.0}
-    assert kept.neighbours(slots[2]) == {slots[1]: 0.5}
-    kept.expire(slots[1])
-    assert kept.neighbours(slots[0]) == {slots[3]: 0.0}
-    assert kept.neighbours(slots[2]) == {}
+    slots = [neighbours.arrive(candidate(f"e{i}", 1, **row).event) for i, row in enumerate(rows)]
+    assert neighbours.neighbours(slots[0]) == {slots[1]: 0.5, slots[3]: 0.0}
+    assert neighbours.neighbours(slots[2]) == {slots[1]: 0.5}
+    neighbours.expire(slots[1])
+    assert neighbours.neighbours(slots[0]) == {slots[3]: 0.0}
+    assert neighbours.neighbours(slots[2]) == {}
 
 
 def test_a_choice_from_some_of_the_members() -> None:
-    """As after a delivery that frees its place: others of the window still stand."""
-    kept = Neighbours(MaxDivRel(alpha=0.5))
+    """As after a delivery, when its event is not a candidate any more."""
+    neighbours = Neighbours(MaxDivRel(alpha=0.5))
     window = [candidate(f"e{i}", 1 - i / 10, i, x=i % 2) for i in range(6)]
-    there = {kept.arrive(arrived.event): arrived for arrived in window}
-    some = dict(list(there.items())[1:4])
+    alive = {neighbours.arrive(member.event): member for member in window}
+    some = dict(list(alive.items())[1:4])
     expected = MaxDivRel(alpha=0.5).choose(list(some.values()), 2)
-    assert chosen(kept, some, 2) == ids(list(some.values()), expected)
+    assert chosen(neighbours, some, 2) == ids(list(some.values()), expected)
 
 
 def test_a_missing_alpha_and_a_free_slot_are_refused() -> None:

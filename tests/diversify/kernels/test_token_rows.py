@@ -1,15 +1,12 @@
-"""Rows of hashes: sorted, numbered, listed and merged."""
+"""Rows of hashes: sorting, numbering, inverted lists and masks."""
 
-import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.diversify.event_tokens import offsets
-from tidings.diversify.kernels.distances import SortedRows, distances_to
-from tidings.diversify.kernels.lsh import count_votes
 from tidings.diversify.kernels.token_rows import (
     list_rows,
     mask_rows,
@@ -17,7 +14,7 @@ from tidings.diversify.kernels.token_rows import (
     sort_rows,
 )
 
-# Hashes that share their low bits, so that places of a table collide.
+# Hashes that share their low bits, so that positions in the hash table collide.
 HASH = st.integers(0, 40).map(lambda i: (i % 5) + (i << 32))
 ROWS = st.lists(st.dictionaries(HASH, st.integers(0, 2), max_size=6), max_size=8)
 WEIGHT = {i % 5 + (i << 32): weight for i, weight in enumerate([0.1, 0.2, 0.7, 3.0, 0.0] * 9)}
@@ -79,41 +76,3 @@ def test_masks_have_a_bit_for_each_key(rows: list[set[int]]) -> None:
     for row, words in zip(rows, masks.tolist(), strict=True):
         bits = sum((word % 2**64) << (64 * place) for place, word in enumerate(words))
         assert {place for place in range(192) if bits >> place & 1} == row
-
-
-@given(ROWS.filter(bool), st.booleans())
-def test_merging_gives_the_distance(rows: list[dict[int, int]], weighted: bool) -> None:
-    starts, keys, marks, weights = arrays(rows)
-    own = weights if weighted else np.empty(0)
-    sort_rows(starts, keys, marks, own)
-    out = np.empty(len(rows))
-    whole = SortedRows(starts[:-1].copy(), starts[1:].copy(), keys, marks, own)
-    distances_to(whole, 0, np.arange(len(rows)), out)
-
-    def weigh(some: set[int]) -> float:
-        return math.fsum(WEIGHT[key] if weighted else 1.0 for key in some)
-
-    for other, distance in zip(rows, out.tolist(), strict=True):
-        either = rows[0].keys() | other.keys()
-        unequal = {key for key in either if rows[0].get(key) != other.get(key)}
-        assert distance == (weigh(unequal) / weigh(either) if weigh(either) else 0.0)
-
-
-@given(st.data(), st.integers(1, 8), st.integers(1, 4))
-def test_a_bucket_votes_for_its_best(data: st.DataObject, count: int, tables: int) -> None:
-    rows = data.draw(
-        st.lists(
-            st.lists(st.integers(0, 2), min_size=tables, max_size=tables),
-            min_size=count,
-            max_size=count,
-        )
-    )
-    best = data.draw(st.permutations(range(count)))
-    bands = np.array([[16 * key + (table << 40) for table, key in enumerate(row)] for row in rows])
-    votes = np.empty(count, np.int64)
-    count_votes(bands.astype(np.uint64), np.array(best), votes)
-    expected: Counter[int] = Counter()
-    for table in range(tables):
-        for key in {row[table] for row in rows}:
-            expected[next(i for i in best if rows[i][table] == key)] += 1
-    assert votes.tolist() == [expected[i] for i in range(count)]

@@ -1,0 +1,86 @@
+"""Distances between rows of hashes, by merging and by inverted lists, equal the definition."""
+
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.diversify.distance import Overlap
+from tidings.diversify.distance_matrix import from_events, from_matrix
+from tidings.diversify.event_tokens import offsets
+from tidings.diversify.kernels.distances import (
+    DistanceSource,
+    SortedRows,
+    distances_to,
+    fill_row,
+    weighted_matrix,
+)
+from tidings.model.records import Event
+
+KEYS = st.integers(0, 9)
+ROWS = st.lists(st.dictionaries(KEYS, st.integers(0, 2), max_size=6), min_size=1, max_size=8)
+WEIGHTS = [0.1, 0.2, 0.7, 3.0, 0.0, 1e-9, 1 / 3, 2.5, 1.0, 7.0]
+
+
+def sorted_rows(rows: list[dict[int, int]], weighted: bool) -> SortedRows:
+    keys = [key for row in rows for key in sorted(row)]
+    marks = [3 * key + row[key] for row in rows for key in sorted(row)]
+    starts = offsets([len(row) for row in rows])
+    return SortedRows(
+        starts[:-1].copy(),
+        starts[1:].copy(),
+        np.array(keys, np.uint64),
+        np.array(marks, np.uint64),
+        np.array([WEIGHTS[key] for key in keys] if weighted else [], np.float64),
+    )
+
+
+def distance(one: dict[int, int], other: dict[int, int], weighted: bool) -> float:
+    """The overlap distance (PREF Def. 7)."""
+
+    def total(keys: set[int]) -> float:
+        return math.fsum(WEIGHTS[key] if weighted else 1.0 for key in keys)
+
+    either = one.keys() | other.keys()
+    unequal = {key for key in either if one.get(key) != other.get(key)}
+    return total(unequal) / total(either) if total(either) else 0.0
+
+
+@given(ROWS, st.booleans())
+def test_merging_two_rows_gives_their_distance(rows: list[dict[int, int]], weighted: bool) -> None:
+    out = np.empty(len(rows))
+    distances_to(sorted_rows(rows, weighted), 0, np.arange(len(rows)), out)
+    assert out.tolist() == [distance(rows[0], row, weighted) for row in rows]
+
+
+@given(ROWS)
+def test_a_weighted_matrix_is_symmetric_and_exact(rows: list[dict[int, int]]) -> None:
+    matrix = np.empty((len(rows), len(rows)))
+    weighted_matrix(sorted_rows(rows, weighted=True), matrix)
+    expected = [
+        [distance(one, other, True) if one is not other else 0.0 for other in rows] for one in rows
+    ]
+    assert matrix.tolist() == expected
+
+
+@given(ROWS, st.data())
+def test_both_sources_fill_any_span_of_a_row(
+    rows: list[dict[int, int]], data: st.DataObject
+) -> None:
+    events = [
+        Event(f"e{i}", {f"k{key}": value for key, value in row.items()}, 0)
+        for i, row in enumerate(rows)
+    ]
+    count = len(rows)
+    matrix = np.array([[distance(one, other, False) for other in rows] for one in rows])
+    row = data.draw(st.integers(0, count - 1))
+    low = data.draw(st.integers(0, count))
+    high = data.draw(st.integers(low, count))
+    sources: list[DistanceSource] = [from_events(events, Overlap()), from_matrix(matrix)]
+    for source in sources:
+        out = np.full(count, -1.0)
+        fill_row(source, row, (low, high), np.zeros(count, np.int64), out)
+        assert out[low:high].tolist() == matrix[row, low:high].tolist()
+        assert (out[:low] == -1).all()
+        assert (out[high:] == -1).all()
