@@ -9,19 +9,21 @@ mean of its weights, which is against those that match most (`score_paper`).
 from dataclasses import dataclass
 
 import numpy as np
-from rps import CELLS, REGION_CELLS, REGIONS, SKEW_LENGTH, SKEW_WITHIN, Floats, zipf
+from rps import CELLS, REGION_CELLS, REGIONS, SKEW_LENGTH, SKEW_WITHIN, zipf
+
+from tidings.compiled.array_types import Float64s
 
 
 @dataclass(frozen=True)
 class Boxes:
-    low: Floats
-    high: Floats
-    weight: Floats
-    score: Floats
-    events: Floats
+    low: Float64s
+    high: Float64s
+    weight: Float64s
+    score: Float64s
+    events: Float64s
 
     @property
-    def score_paper(self) -> Floats:
+    def score_paper(self) -> Float64s:
         return self.weight.mean(axis=1)
 
 
@@ -42,7 +44,7 @@ def boxes(size: int, attributes: int, events: int, seed: int, shrink: float = 1.
     return Boxes(low, high, weight, rng.random(size), points(rng, regions, side, events))
 
 
-def points(rng: np.random.Generator, regions: np.ndarray, side: int, count: int) -> Floats:
+def points(rng: np.random.Generator, regions: np.ndarray, side: int, count: int) -> Float64s:
     by_distance = np.argsort(np.abs(np.arange(side) - side // 2), kind="stable")
     share, region = zipf(side, SKEW_WITHIN), rng.integers(0, len(regions), count)
     found = np.empty((count, regions.shape[1]))

@@ -1,4 +1,4 @@
-"""The benches as modules, run in this process at tiny sizes; what they write goes elsewhere."""
+"""Benchmarks as modules, run in this process at tiny sizes; their results go to scratch folders."""
 
 import sys
 from collections.abc import Callable
@@ -14,14 +14,14 @@ Bench = Callable[..., str]
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Any]:
-    """Import a module of bench/ by its name; its results go to the scratch directory."""
+    """Return a function that imports a module of bench/ by name; results go to `tmp_path`."""
     monkeypatch.syspath_prepend(BENCH)
 
     def load(name: str) -> Any:
-        found = import_module(name)
-        for each in (found, import_module("pages")):
-            monkeypatch.setattr(each, "RESULTS", tmp_path, raising=False)
-        return found
+        loaded = import_module(name)
+        for target in (loaded, import_module("pages")):
+            monkeypatch.setattr(target, "RESULTS", tmp_path, raising=False)
+        return loaded
 
     return load
 
@@ -32,12 +32,12 @@ def bench(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Bench:
-    """Run a bench with its options; give what it prints."""
+    """Return a function that runs a benchmark with options and returns its output."""
 
     def run(name: str, *options: object) -> str:
-        found = module(name)
+        loaded = module(name)
         monkeypatch.setattr(sys, "argv", [f"{name}.py", *map(str, options)])
-        found.main()
+        loaded.main()
         return capsys.readouterr().out
 
     return run

@@ -11,29 +11,29 @@ Load = Callable[[str], Any]
 
 @pytest.mark.parametrize("ranked", ["preferences", "chance"])
 @pytest.mark.parametrize("threshold", [0.35, 0.55, 0.85])
-def test_lsh_gives_what_greedy_gives_as_often_as_in_the_thesis(
+def test_lsh_agrees_with_greedy_as_often_as_in_the_thesis(
     module: Load, ranked: str, threshold: float
 ) -> None:
-    found = module("agreeing")
-    assert threshold in found.THRESHOLDS
-    rows = [found.agreed(ranked, threshold, w) for w in found.WINDOWS]
-    assert found.mean(rows, ranked, threshold) >= 0.7
+    agreeing = module("agreeing")
+    assert threshold in agreeing.THRESHOLDS
+    rows = [agreeing.agreed(ranked, threshold, w) for w in agreeing.WINDOWS]
+    assert agreeing.mean(rows, ranked, threshold) >= 0.7
     assert all(row["rank"] <= row["diversity"] <= 1 for row in rows)
     assert rows[0]["diversity"] == 1  # w = k
 
 
-def test_a_window_holds_only_what_is_wished_for(module: Load) -> None:
-    found = module("agreeing")
-    window = found.by_wishes(0, 30, 1)
-    wishes = found._shop(0, 1).wishes(found.TUPLES)
+def test_a_window_holds_only_matching_events(module: Load) -> None:
+    agreeing = module("agreeing")
+    window = agreeing.by_wishes(0, 30, 1)
+    weights = agreeing._shop(0, 1).wishes(agreeing.TUPLES)
     assert len(window) == 30
-    for each in window:
-        met = [wishes[token] for token in each.event.attributes.items() if token in wishes]
+    for match in window:
+        met = [weights[token] for token in match.event.attributes.items() if token in weights]
         assert met
-        assert each.rank == pytest.approx(sum(met) / len(met))
+        assert match.rank == pytest.approx(sum(met) / len(met))
 
 
-def test_the_page_tells_the_mean_over_windows(module: Load) -> None:
+def test_the_page_has_the_mean_over_windows(module: Load) -> None:
     row = {"ranked": "chance", "s": 0.35, "shape": (51, 4), "rank": 0.25, "tuned": 0.5}
     rows = [{**row, "w": 10, "diversity": 1.0}, {**row, "w": 20, "diversity": 0.5}]
     lines = module("diversity_page").agreements(rows)

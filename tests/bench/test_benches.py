@@ -1,4 +1,4 @@
-"""Every bench runs from end to end at a tiny size, and what it measures answers right."""
+"""Every benchmark runs end to end at a tiny size, and its contestants answer correctly."""
 
 import json
 import subprocess
@@ -18,30 +18,30 @@ Bench = Callable[..., str]
 
 
 def tables(page: str) -> list[list[list[str]]]:
-    """The cells of every table of a page, without the rule under its head."""
-    found: list[list[list[str]]] = []
+    """Return the cells of every table of a page, without the line under the header."""
+    parsed: list[list[list[str]]] = []
     for before, line in zip(["", *page.splitlines()], page.splitlines(), strict=False):
         if line.startswith("| ") and not before.startswith("|"):
-            found.append([])
+            parsed.append([])
         if line.startswith("| "):
-            found[-1].append([cell.strip() for cell in line.strip("|").split("|")])
-    return found
+            parsed[-1].append([cell.strip() for cell in line.strip("|").split("|")])
+    return parsed
 
 
 @pytest.mark.parametrize("workload", ["rps", "tiny"])
-def test_interval_sets_all_side_by_side_and_all_are_right(bench: Bench, workload: str) -> None:
+def test_interval_compares_all_indexes_and_all_are_right(bench: Bench, workload: str) -> None:
     options = ("--quick", "--json", "--sizes", 300, 900, "--workload", workload)
     result = json.loads(bench("interval", *options))
     assert result["workload"] == workload
     for rows in result["sizes"].values():
-        named = {row["name"]: row for row in rows}
-        assert named.keys() | result["left_out"].keys() >= {
+        by_name = {row["name"]: row for row in rows}
+        assert by_name.keys() | result["left_out"].keys() >= {
             *INTERVAL_INDEXES,
             *("numpy", "ncls", "superintervals", "intervaltree", "postgres-gist", "postgres-btree"),
         }
-        assert not named.keys() & result["left_out"].keys()
+        assert not by_name.keys() & result["left_out"].keys()
         assert {row["right"] for row in rows} == {1.0}
-        assert named["numpy"]["batch_ratio"]["numpy"] == 1
+        assert by_name["numpy"]["batch_ratio"]["numpy"] == 1
         assert all(row["bytes"] > 0 for row in rows if row["name"] in INTERVAL_INDEXES)
 
 
@@ -60,7 +60,7 @@ def test_interval_writes_its_page_and_its_growth(bench: Bench, tmp_path: Path) -
     assert written["machine"].keys() >= {"cpu", "cores", "load", "load_after", "commit"}
 
 
-def test_a_peer_that_is_missing_is_left_out_with_a_line(
+def test_a_missing_peer_is_left_out_with_a_note(
     bench: Bench, module: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(*_: Any) -> Any:
@@ -72,32 +72,32 @@ def test_a_peer_that_is_missing_is_left_out_with_a_line(
     assert [row[0] for row in tables(page)[0]] == ["index", "numpy"]
 
 
-def test_growth_asks_every_k_and_d(bench: Bench, tmp_path: Path) -> None:
-    found = json.loads(bench("growth", "--quick", "--size", 300, "--json"))
-    assert found["over_k"].keys() == {"numpy", *INTERVAL_INDEXES} - {"auto"}
-    assert {tuple(each) for each in found["over_k"].values()} == {("1", "20", "100")}
+def test_growth_covers_every_k_and_d(bench: Bench, tmp_path: Path) -> None:
+    result = json.loads(bench("growth", "--quick", "--size", 300, "--json"))
+    assert result["over_k"].keys() == {"numpy", *INTERVAL_INDEXES} - {"auto"}
+    assert {tuple(times) for times in result["over_k"].values()} == {("1", "20", "100")}
     for matching in ("relaxed", "exact"):
-        able = {name for name, kinds in BOX_INDEXES.items() if matching in kinds}
-        times = found[f"{matching}_over_d"]
-        assert times.keys() == {"numpy", *able} - {"auto"}
-        assert {tuple(each) for each in times.values()} == {("1", "4")}
+        supported = {name for name, kinds in BOX_INDEXES.items() if matching in kinds}
+        times = result[f"{matching}_over_d"]
+        assert times.keys() == {"numpy", *supported} - {"auto"}
+        assert {tuple(by_d) for by_d in times.values()} == {("1", "4")}
     assert not list(tmp_path.iterdir())
 
 
-def test_memory_is_seen_from_outside(bench: Bench) -> None:
-    """A scan of boxes keeps the arrays that it was given; one of intervals makes its own."""
-    size, blur = 500_000, 5 * 2**20
+def test_memory_is_measured_from_outside(bench: Bench) -> None:
+    """A scan of boxes keeps the arrays that it gets; a scan of intervals copies them."""
+    size, noise = 500_000, 5 * 2**20
     options = ("--quick", "--sizes", size, "--kinds", "interval", "exact", "--only", "scan")
     interval, exact = json.loads(bench("memory", *options, "--json"))["rows"]
-    for row, given in ((interval, 24), (exact, 136)):
-        assert row["inputs"] == pytest.approx(given * size, abs=blur)
-        assert row["kept"] == pytest.approx(row["nbytes"], abs=blur)
-        assert row["peak"] >= row["index"] - blur
-    assert interval["index"] == pytest.approx(interval["kept"], abs=blur)
-    assert exact["index"] == pytest.approx(0, abs=blur)
+    for row, bytes_each in ((interval, 24), (exact, 136)):
+        assert row["inputs"] == pytest.approx(bytes_each * size, abs=noise)
+        assert row["kept"] == pytest.approx(row["nbytes"], abs=noise)
+        assert row["peak"] >= row["index"] - noise
+    assert interval["index"] == pytest.approx(interval["kept"], abs=noise)
+    assert exact["index"] == pytest.approx(0, abs=noise)
 
 
-def test_the_page_of_memory_divides_by_subscriptions_and_predicates(
+def test_memory_is_shown_per_subscription_and_predicate(
     module: Callable[[str], Any],
 ) -> None:
     row = {"kind": "predicates", "name": "access", "size": 100, "predicates": 400, "nbytes": None}
@@ -155,20 +155,20 @@ def test_the_pipeline_delivers_as_much_as_the_engine_by_all_policies(bench: Benc
 
 @pytest.mark.spark
 def test_the_pipeline_runs_on_one_core_and_on_two(bench: Bench) -> None:
-    found = json.loads(bench("pipeline", "--quick", "--json", "--only", "cores"))
-    assert found["right"]
-    assert [row["cores"] for row in found["rows"]] == [1, 2]
-    assert found["best"]["2"]["feed_per_s"] > 0
+    result = json.loads(bench("pipeline", "--quick", "--json", "--only", "cores"))
+    assert result["right"]
+    assert [row["cores"] for row in result["rows"]] == [1, 2]
+    assert result["best"]["2"]["feed_per_s"] > 0
 
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_state_is_kept_in_both_ways_and_an_index_in_parts(bench: Bench) -> None:
+def test_state_and_index_parts(bench: Bench) -> None:
     parts = json.loads(bench("parts", "--quick", "--json"))
     assert parts["right"]
     assert parts["matches"] > 0
-    found = json.loads(bench("state", "--quick", "--json"))
-    assert {each["kind"]: each["state_rows"] for each in found["rows"]} == {
+    result = json.loads(bench("state", "--quick", "--json"))
+    assert {row["kind"]: row["state_rows"] for row in result["rows"]} == {
         "buckets": 4,
         "per key": 2_000,
     }
@@ -176,7 +176,7 @@ def test_state_is_kept_in_both_ways_and_an_index_in_parts(bench: Bench) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_a_crowd_is_chosen_from_alike(bench: Bench) -> None:
+def test_crowds_are_diversified_alike(bench: Bench) -> None:
     (row,) = json.loads(bench("crowds", "--quick", "--json"))["rows"]
     assert row["right"]
     assert min(row[name] for name in ("read_s", "choose_s", "spark_s")) > 0
@@ -184,39 +184,39 @@ def test_a_crowd_is_chosen_from_alike(bench: Bench) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_changes_hold_and_are_right(bench: Bench) -> None:
-    found = json.loads(bench("changes", "--quick", "--json"))
+def test_changes_take_effect_and_are_right(bench: Bench) -> None:
+    result = json.loads(bench("changes", "--quick", "--json"))
     kinds = ["insert", "delete", "replace", "rescore"]
-    assert [(row["kind"], row["count"]) for row in found["rows"]] == [
+    assert [(row["kind"], row["count"]) for row in result["rows"]] == [
         (kind, count) for count in (1, 20) for kind in kinds
     ]
-    assert all(row["right"] for row in (*found["rows"], found["rebuild"]))
+    assert all(row["right"] for row in (*result["rows"], result["rebuild"]))
 
 
 @pytest.mark.spark
 def test_a_long_run_delivers_what_the_engine_delivers(bench: Bench, tmp_path: Path) -> None:
-    found = json.loads(bench("long", "--quick", "--json"))
-    assert found["right"]
-    assert found["files"] >= found["samples"][-1]["batches"] > 0
-    assert sum(each["deliveries"] for each in found["samples"]) > 0
-    assert found["flat"] == (not found["growing"])
+    result = json.loads(bench("long", "--quick", "--json"))
+    assert result["right"]
+    assert result["files"] >= result["samples"][-1]["batches"] > 0
+    assert sum(sample["deliveries"] for sample in result["samples"]) > 0
+    assert result["flat"] == (not result["growing"])
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.spark
 def test_recovery_runs(bench: Bench, tmp_path: Path) -> None:
-    found = json.loads(bench("recovery", "--quick", "--subscribers", 20, "--json"))
-    (only,) = found["rounds"]
+    result = json.loads(bench("recovery", "--quick", "--subscribers", 20, "--json"))
+    (only,) = result["rounds"]
     assert 0 < only["session_s"] < only["delivery_s"]
     assert only["processor_s"] > 0
     assert not list(tmp_path.iterdir())
 
 
-def test_all_are_named_in_one_command() -> None:
+def test_the_command_lists_all_benchmarks() -> None:
     line = [sys.executable, str(BENCH)]
-    told = subprocess.run([*line, "--help"], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run([*line, "--help"], capture_output=True, text=True, check=True).stdout
     files = {path.stem for path in BENCH.glob("*.py") if "def arguments" in path.read_text()}
-    assert all(name in told for name in files - {"pages"})
+    assert all(name in text for name in files - {"pages"})
     wrong = subprocess.run([*line, "--rounds=3"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2
     assert "name the bench that --rounds=3 is for" in wrong.stderr

@@ -1,4 +1,4 @@
-"""What the bench of covers says: PREF Table 2, and how few pairs are compared."""
+"""The benchmark of covers: PREF Table 2, and the number of compared pairs."""
 
 import importlib.util
 import sys
@@ -20,7 +20,7 @@ SIZE = 20_000
 
 @pytest.fixture(scope="module")
 def bench() -> ModuleType:
-    """The bench as a module; what it puts on the path goes again."""
+    """Return the benchmark as a module, and restore the import path and modules."""
     path, modules = [*sys.path], {*sys.modules}
     spec = importlib.util.spec_from_file_location("bench_covers", BENCH / "covers.py")
     assert spec is not None
@@ -36,8 +36,8 @@ def bench() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def rows(bench: ModuleType) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = bench.table_2()
-    return found
+    table: list[dict[str, Any]] = bench.table_2()
+    return table
 
 
 def test_siena_checks_the_roots_only(rows: list[dict[str, Any]]) -> None:
@@ -45,14 +45,14 @@ def test_siena_checks_the_roots_only(rows: list[dict[str, Any]]) -> None:
     assert all(row["siena"] == round((1 - row["c"]) * 100 * 100) for row in rows)
 
 
-def test_ranking_costs_a_check_for_each_match_that_may_be_refined(
+def test_ranking_costs_one_check_per_match_with_a_refinement(
     rows: list[dict[str, Any]],
 ) -> None:
     for row in rows:
         assert row["pref"] - row["siena"] == (round(100 * row["m"]) if row["c"] else 0)
 
 
-def test_table_2_comes_out_but_for_one_cell(rows: list[dict[str, Any]]) -> None:
+def test_table_2_is_reproduced_except_for_one_cell(rows: list[dict[str, Any]]) -> None:
     """At m = 20 %, c = 50 % the paper has the count of half as many matches."""
     other = [(row["m"], row["c"]) for row in rows if (row["siena"], row["pref"]) != row["paper"]]
     assert other == [(0.2, 0.5)]
@@ -60,8 +60,8 @@ def test_table_2_comes_out_but_for_one_cell(rows: list[dict[str, Any]]) -> None:
 
 @pytest.fixture(scope="module")
 def shop(bench: ModuleType) -> tuple[list[Any], PreferentialGraph]:
-    wishes = bench.subscriptions(SIZE)
-    return wishes, PreferentialGraph(wishes)
+    subscriptions = bench.subscriptions(SIZE)
+    return subscriptions, PreferentialGraph(subscriptions)
 
 
 def test_far_fewer_than_all_pairs_are_compared(shop: tuple[list[Any], PreferentialGraph]) -> None:
@@ -70,36 +70,36 @@ def test_far_fewer_than_all_pairs_are_compared(shop: tuple[list[Any], Preferenti
     assert len(graph.poset) > SIZE // 2
 
 
-def test_some_of_many_have_exactly_the_covers_of_the_scan(
+def test_a_sample_has_exactly_the_covers_of_the_scan(
     shop: tuple[list[Any], PreferentialGraph],
 ) -> None:
-    wishes, graph = shop
-    for one in Random(1).sample(wishes, 12):
+    subscriptions, graph = shop
+    for one in Random(1).sample(subscriptions, 12):
         node = graph._node_of[one.id]
-        over = {node, *ancestors(node)}
-        for other in wishes:
-            there = graph._node_of[other.id]
-            assert (there in over) == covers(other.conjunctions, one.conjunctions)
+        above = {node, *ancestors(node)}
+        for other in subscriptions:
+            other_node = graph._node_of[other.id]
+            assert (other_node in above) == covers(other.conjunctions, one.conjunctions)
 
 
-def test_the_edges_of_many_skip_nothing(shop: tuple[list[Any], PreferentialGraph]) -> None:
-    """No parent is also further above, by another way."""
+def test_edges_are_transitively_reduced(shop: tuple[list[Any], PreferentialGraph]) -> None:
+    """No parent is an ancestor of another parent."""
     _, graph = shop
     for node in Random(2).sample([*graph.poset], 1000):
         for parent in node.parents:
             assert not any(parent in ancestors(other) for other in node.parents)
 
 
-def test_a_full_graph_shrinks_and_grows_to_the_same(
+def test_removing_and_adding_again_restores_the_graph(
     shop: tuple[list[Any], PreferentialGraph],
 ) -> None:
-    wishes, graph = shop
-    before, some = shape(graph), Random(3).sample(wishes, 200)
-    for each in some:
-        graph.remove(each.id)
+    subscriptions, graph = shop
+    before, sample = shape(graph), Random(3).sample(subscriptions, 200)
+    for subscription in sample:
+        graph.remove(subscription.id)
     assert shape(graph) != before
-    for each in some:
-        graph.add(each)
+    for subscription in sample:
+        graph.add(subscription)
     assert shape(graph) == before
 
 

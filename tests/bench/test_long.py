@@ -1,4 +1,4 @@
-"""The long run without Spark: its stream, and what counts as flat."""
+"""The long run without Spark: its stream, and its test for growth."""
 
 import os
 from collections import Counter
@@ -33,29 +33,29 @@ def test_a_series_is_flat_if_its_last_quarter_is_like_its_second(
     assert module("watching").trend(hours, values)["flat"] is flat
 
 
-def test_growth_is_told_by_the_hour(module: Module) -> None:
+def test_growth_is_measured_per_hour(module: Module) -> None:
     hours = [n / 60 for n in range(60)]
     assert module("watching").trend(hours, [3 * n for n in hours])["an_hour"] == pytest.approx(3)
 
 
-def test_whatever_grows_is_named(module: Module) -> None:
+def test_growing_figures_are_named(module: Module) -> None:
     long = module("long")
     names = [*long.FIGURES, *long.GROWING]
     same = [{"hours": float(n)} | dict.fromkeys(names, 5.0) for n in range(8)]
     assert long.judged(same)["flat"]
     for name in names:
-        grown = [each | {name: each["hours"]} for each in same]
-        found = long.judged(grown)
+        grown = [sample | {name: sample["hours"]} for sample in same]
+        verdict = long.judged(grown)
         excused = name in long.EXCUSED or name in long.GROWING
-        assert found["growing"] == ([] if excused else [name])
+        assert verdict["growing"] == ([] if excused else [name])
 
 
-def test_processes_are_seen_from_outside(module: Module) -> None:
+def test_processes_are_measured_from_outside(module: Module) -> None:
     watching = module("watching")
-    found = watching.processes(os.getpid())
-    assert found["driver"] == [os.getpid()]
-    assert watching.memory(found["driver"])["rss"] > 10**7
-    assert watching.entries("fd", found["driver"]) > 2
+    processes = watching.processes(os.getpid())
+    assert processes["driver"] == [os.getpid()]
+    assert watching.memory(processes["driver"])["rss"] > 10**7
+    assert watching.entries("fd", processes["driver"]) > 2
     assert watching.entries("task", [0]) == 0
 
 
@@ -64,59 +64,59 @@ def files(module: Module) -> list[list[Event]]:
     return list(module("days").stream(module("days").Days(30), FILES))
 
 
-def test_all_events_come_and_only_what_should_is_late_or_there_twice(
+def test_all_events_are_there_and_some_are_late_or_duplicate(
     module: Module, files: list[list[Event]]
 ) -> None:
     engine, days = Engine(lateness=module("days").LATENESS), module("days")
     for events in files:
         engine.publish_many(events)
-    times = Counter(event.id for events in files for event in events)
-    due = {f"e{number}-{at}" for number in range(FILES - 1) for at in range(30)}
-    assert due <= times.keys()
-    again = {name for name, count in times.items() if count > 1}
-    assert len(engine.dead_letters) == sum(times.values()) - len(times)
-    assert again
+    counts = Counter(event.id for events in files for event in events)
+    due = {f"e{file}-{number}" for file in range(FILES - 1) for number in range(30)}
+    assert due <= counts.keys()
+    duplicates = {name for name, count in counts.items() if count > 1}
+    assert len(engine.dead_letters) == sum(counts.values()) - len(counts)
+    assert duplicates
     late = {event.id for event in engine.late}
     ends = {event.id: (event.published_us / 1e6) % days.FILE_S for event in engine.late}
-    gaps = [days.FILE_S - each for each in ends.values()]
+    gaps = [days.FILE_S - end for end in ends.values()]
     assert late
     assert all(days.LATEST_LATE_S < gap < days.EARLIEST_LATE_S for gap in gaps)
 
 
-def test_numbers_grow_with_time_and_files_are_drawn_anew(
+def test_sequence_numbers_follow_time_and_the_stream_is_reproducible(
     module: Module, files: list[list[Event]]
 ) -> None:
-    everything = sorted(
+    unique = sorted(
         {event.id: event for events in files for event in events}.values(),
         key=lambda event: event.published_us,
     )
-    numbers = [event.sequence for event in everything]
-    assert numbers == sorted(numbers, key=lambda each: each or 0)
+    numbers = [event.sequence for event in unique]
+    assert numbers == sorted(numbers, key=lambda number: number or 0)
     assert files == list(module("days").stream(module("days").Days(30), FILES))
 
 
 def test_no_policy_grows_by_design(module: Module) -> None:
     policies = module("days").POLICIES
     assert len(policies) == 48
-    assert sum(each.diversify.name != "none" for each in policies) == 22
-    endless = [each for each in policies if each.window == Continuous()]
-    assert {each.diversify.name for each in endless} == {"none"}
+    assert sum(policy.diversify.name != "none" for policy in policies) == 22
+    endless = [policy for policy in policies if policy.window == Continuous()]
+    assert {policy.diversify.name for policy in endless} == {"none"}
 
 
-def test_changes_leave_as_much_and_whom_they_should(module: Module, tmp_path: Any) -> None:
+def test_changes_leave_steady_subscribers_alone(module: Module, tmp_path: Any) -> None:
     days = module("days")
-    everybody = days.people(60)
-    calm = {person.id for person in days.steady(everybody)}
+    subscribers = days.people(60)
+    calm = {person.id for person in days.steady(subscribers)}
     with open_store(tmp_path / "people.db") as store:
         store.catalogue.load(
-            each for person in everybody for each in (person, *days.wishes(person.id))
+            each for person in subscribers for each in (person, *days.wishes(person.id))
         )
         before = store.catalogue.version()
-        changes = days.Changes(store, everybody)
+        changes = days.Changes(store, subscribers)
         for _ in range(days.GUESTS + 20):
             changes.make()
         touched = set(store.history.touched(before, store.catalogue.version()))
         assert not touched & calm
-        assert touched & {person.id for person in everybody}
+        assert touched & {person.id for person in subscribers}
         guests = store.catalogue.page("subscriber", after="guest", limit=1000)
         assert sum(each.id.startswith("guest") for each in guests) == days.GUESTS

@@ -1,4 +1,4 @@
-"""The page and the files that all benches share."""
+"""The pages and files of results, and the timing, that all benchmarks share."""
 
 import json
 import subprocess
@@ -15,12 +15,12 @@ Load = Callable[[str], Any]
 
 @pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("as_json", [False, True])
-def test_a_result_is_printed_and_kept_unless_it_is_a_quick_one(
+def test_a_result_is_printed_and_written_unless_quick(
     module: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str], quick: bool, as_json: bool
 ) -> None:
     result = {"machine": {"cpu": "abacus"}, "found": 3}
-    wanted = Namespace(quick=quick, json=as_json)
-    module("pages").publish("beads", result, lambda told: f"# {told['found']}\n", wanted)
+    options = Namespace(quick=quick, json=as_json)
+    module("pages").publish("beads", result, lambda content: f"# {content['found']}\n", options)
     printed = capsys.readouterr().out
     assert json.loads(printed) == result if as_json else printed == "# 3\n\n"
     assert result["machine"].keys() == {"cpu", "load_after"}  # type: ignore[attr-defined]
@@ -31,11 +31,11 @@ def test_a_result_is_printed_and_kept_unless_it_is_a_quick_one(
         assert json.loads((tmp_path / "beads.json").read_text()) == result
 
 
-def test_the_machine_is_told_with_the_commit(module: Load) -> None:
-    told = module("pages").machine()
-    assert list(told) == ["cpu", "cores", "load", "python", "commit"]
-    assert told["commit"]
-    assert told["load"] >= 0
+def test_the_machine_includes_the_commit(module: Load) -> None:
+    machine = module("pages").machine()
+    assert list(machine) == ["cpu", "cores", "load", "python", "commit"]
+    assert machine["commit"]
+    assert machine["load"] >= 0
 
 
 @pytest.mark.parametrize(
@@ -57,24 +57,24 @@ def test_tables_and_figures(module: Load) -> None:
     cells = [pages.figure(row, key) for key in ("us", "bytes", "gone", "none")]
     assert cells == ["1,234.50", "-", "-", "0.00"]
     assert pages.table(("a", "b"), [("1", "2")]) == ["| a | b |", "|---|---|", "| 1 | 2 |"]
-    assert [pages.ratio(each) for each in (0.034, 9.99, 12345.6)] == ["0.034", "10", "12,346"]
+    assert [pages.ratio(value) for value in (0.034, 9.99, 12345.6)] == ["0.034", "10", "12,346"]
     opening = pages.opening("Beads", {"machine": {"cpu": "abacus", "cores": 2}}, "On wires.")
     assert opening == ["# Beads", "", "cpu abacus, cores 2", "", "On wires.", ""]
 
 
 def test_the_least_of_several_rounds_ends_in_time(module: Load) -> None:
     timing = module("timing")
-    asked: list[int] = []
-    timing.least(lambda: asked.append(1), rounds=7, seconds=60)
-    assert len(asked) == 7
-    timing.least(lambda: asked.append(1), rounds=7, seconds=0)
-    assert len(asked) == 8
+    calls: list[int] = []
+    timing.least(lambda: calls.append(1), rounds=7, seconds=60)
+    assert len(calls) == 7
+    timing.least(lambda: calls.append(1), rounds=7, seconds=0)
+    assert len(calls) == 8
     assert timing.timed(lambda: 3)[0] == 3
     assert timing.per([1, 2], 1e-6) == 0.5
 
 
-def test_a_clock_counts_what_it_counts(module: Load) -> None:
-    """Rounds by a clock of our own; sleep is no time of the thread."""
+def test_any_clock_can_be_used(module: Load) -> None:
+    """The clock of a thread does not count sleep."""
     timing = module("timing")
     ticks = iter([0.0, 3.0, 3.0, 5.0, 5.0, 9.0])
     assert timing.least(lambda: None, 3, 60, clock=lambda: next(ticks)) == 2

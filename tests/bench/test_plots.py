@@ -1,4 +1,4 @@
-"""Charts: every one is drawn from results alone, and the same results give the same bytes."""
+"""Charts are drawn from results alone, and the same results give the same bytes."""
 
 import json
 import sys
@@ -30,7 +30,7 @@ def draw(load: Load, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str,
     return {path.name: path.read_text() for path in folder.glob("*.svg")}
 
 
-def test_charts_are_drawn_from_the_results_that_are_there(
+def test_charts_are_drawn_from_existing_results(
     module: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
@@ -54,7 +54,7 @@ def test_charts_are_drawn_from_the_results_that_are_there(
     assert draw(module, tmp_path / "second", monkeypatch) == first
 
 
-def test_without_matplotlib_charts_are_left_out_with_a_line(
+def test_without_matplotlib_charts_are_left_out_with_a_note(
     module: Load,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
