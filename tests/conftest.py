@@ -37,19 +37,33 @@ settings.load_profile(PROFILE)
 # ones. Kernels that are not compiled are about a hundred times slower.
 MAX_EXAMPLES = 10 if PROFILE == "quick" else 100_000 if COMPILED else 8
 
+FEED_TESTS = ("tests/feed/", "tests/engine/", "tests/index_files/")
+
 
 @pytest.hookimpl(tryfirst=True)  # markers are set before -m selects by them
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start Spark or PostgreSQL, limit examples, and run Spark's tests first.
-
-    xdist gives each worker a contiguous share, so one worker starts Spark and the others do not.
-    """
+    """Mark the tests that start Spark or PostgreSQL, limit examples, and order the tests."""
     for item in items:
         for name in {"spark", "postgres"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(name)
         if isinstance(item, pytest.Function):
             _limit_examples(item.obj)
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    items.sort(key=_order)
+
+
+def _order(item: pytest.Item) -> int:
+    """Return the rank of a test in the order of the run.
+
+    xdist gives each worker a contiguous share, and later moves tests from the end of one share to
+    another worker. So one worker first compiles the kernels of feeds, then runs the tests with
+    Spark, whose Python processes would otherwise compile the same kernels once each; the others
+    need neither.
+    """
+    if item.nodeid.startswith("tests/contracts/test_feeds.py"):
+        return 0
+    if item.get_closest_marker("spark"):
+        return 1
+    return 2 if item.nodeid.startswith(FEED_TESTS) else 3
 
 
 def _limit_examples(test: Any) -> None:
