@@ -1,4 +1,4 @@
-"""What every diversifier keeps to (semantics §5); a new one joins by its line in the registry."""
+"""The contract of every diversifier (semantics §5); a new one joins by its line in the registry."""
 
 import json
 import math
@@ -43,7 +43,7 @@ BAD: dict[str, list[Any]] = {
 
 
 def parameters(name: str) -> set[str]:
-    return {each.name for each in fields(DIVERSIFIERS[name])}  # type: ignore[arg-type]
+    return {field.name for field in fields(DIVERSIFIERS[name])}  # type: ignore[arg-type]
 
 
 def make(name: str, **given: Any) -> Diversifier:
@@ -52,7 +52,7 @@ def make(name: str, **given: Any) -> Diversifier:
 
 VARIANTS = {
     f"{name}{label}": make(
-        name, **{each: OTHERS[each] for each in OTHERS if label and each in parameters(name)}
+        name, **{key: OTHERS[key] for key in OTHERS if label and key in parameters(name)}
     )
     for name in DIVERSIFIERS
     for label in ("", " otherwise")
@@ -68,7 +68,7 @@ every_twin = pytest.mark.parametrize("part", TWINS.values(), ids=TWINS)
 
 
 def of_small_size(part: Diversifier, window: list[Candidate]) -> list[Candidate]:
-    """What plain brute force can do."""
+    """Windows that are small enough for the plain version."""
     return window[:8] if part.name == "optimal" else window
 
 
@@ -87,7 +87,7 @@ def test_choices_equal_those_of_the_plain_version(
 @given(window=crowds(min_size=1), k=st.integers(1, 7))
 def test_pick_equals_choose(part: Diversifier, window: list[Candidate], k: int) -> None:
     window = of_small_size(part, window)
-    events = [each.event for each in window]
+    events = [member.event for member in window]
     apart: Any = distances(events, part.distance)
     if isinstance(part, MaxDivRelLsh):
         apart = part.bands(events)
@@ -106,14 +106,14 @@ def test_pick_takes_rows_of_a_larger_matrix(
     window = of_small_size(part, window)
     members = np.array(data.draw(st.permutations(range(len(window))))[: k + 3])
     some = [window[i] for i in members]
-    matrix = distances([each.event for each in window], part.distance)
-    order = order_of([each.event for each in some])
+    matrix = distances([member.event for member in window], part.distance)
+    order = order_of([member.event for member in some])
     picked = part.pick(*ranks_and_keys(some), order, Submatrix(matrix, members), k)
     assert picked.tolist() == part.choose(some, k)
 
 
 class Halved:
-    """A distance that kernels do not know, and that differs from those they do."""
+    """A user-defined distance."""
 
     name = "halved"
 
@@ -191,8 +191,8 @@ def test_of_equally_distant_events_the_k_best_are_chosen(
 ) -> None:
     """Where everything is equally far apart, only ranks and the order of ties are left."""
     apart = [
-        candidate(each.event.id, each.rank, each.event.published_at, name=each.event.id)
-        for each in window
+        candidate(member.event.id, member.rank, member.event.published_at, name=member.event.id)
+        for member in window
     ]
     best = names(sorted(apart, key=by_rank)[:k])
     assert sorted(ids(apart, part.choose(apart, k))) == sorted(best)
@@ -205,7 +205,8 @@ def test_of_all_equal_events_the_best_is_chosen(
     part: Diversifier, window: list[Candidate], k: int
 ) -> None:
     same = [
-        candidate(each.event.id, each.rank, each.event.published_at, name="same") for each in window
+        candidate(member.event.id, member.rank, member.event.published_at, name="same")
+        for member in window
     ]
     assert min(same, key=by_rank).event.id in ids(same, part.choose(same, k))
 
@@ -243,7 +244,7 @@ def test_a_distance_is_a_name_a_form_or_a_part(name: str) -> None:
 def read_back(part: Diversifier) -> dict[str, Any]:
     form = named_parts.form(part)
     assert isinstance(form, dict)
-    return {each: value for each, value in form.items() if each != "name"}
+    return {key: value for key, value in form.items() if key != "name"}
 
 
 @pytest.mark.parametrize(
@@ -273,4 +274,4 @@ def test_bad_parameters_are_refused_by_name_and_value(
 def test_unknown_parameters_are_refused_and_the_known_ones_listed(name: str) -> None:
     with pytest.raises(InvalidPolicy, match="no parameter 'colour'") as refusal:
         make(name, colour="red")
-    assert all(each in str(refusal.value) for each in parameters(name))
+    assert all(parameter in str(refusal.value) for parameter in parameters(name))

@@ -1,4 +1,4 @@
-"""What every registered window keeps to, whatever its parameters."""
+"""The contract of every registered window, for any parameters."""
 
 import json
 from typing import Any
@@ -49,13 +49,13 @@ def open_window(form: dict[str, Any], taste: Taste) -> Window:
 
 
 def feed(window: Window, stream: list[Publication]) -> list[Pick]:
-    """Offer a stream, and give all that is delivered."""
-    found: list[Pick] = []
-    for each in stream:
-        if each.score is not None:
-            found += window.offer(match_of(each), moment_of(each))
-        found += window.advance(moment_of(each))
-    return found
+    """Offer a stream, and return all deliveries."""
+    delivered: list[Pick] = []
+    for publication in stream:
+        if publication.score is not None:
+            delivered += window.offer(match_of(publication), moment_of(publication))
+        delivered += window.advance(moment_of(publication))
+    return delivered
 
 
 def end_of(stream: list[Publication]) -> Moment:
@@ -75,7 +75,7 @@ def test_no_event_is_delivered_twice(
     window = open_window(form, taste)
     ids = [pick.match.event.id for pick in [*feed(window, stream), *window.advance(end_of(stream))]]
     assert len(ids) == len(set(ids))
-    assert set(ids) <= {each.id for each in stream if each.score is not None}
+    assert set(ids) <= {publication.id for publication in stream if publication.score is not None}
 
 
 @every_window
@@ -100,9 +100,9 @@ def test_advancing_twice_delivers_nothing_new(
     form: dict[str, Any], stream: list[Publication], taste: Taste
 ) -> None:
     window = open_window(form, taste)
-    for each in stream:
-        feed(window, [each])
-        assert window.advance(moment_of(each)) == []
+    for publication in stream:
+        feed(window, [publication])
+        assert window.advance(moment_of(publication)) == []
     window.advance(end_of(stream))
     assert window.advance(end_of(stream)) == []
 
@@ -114,13 +114,13 @@ def test_the_current_list_has_positions_from_1_and_changes_nothing(
     form: dict[str, Any], stream: list[Publication], taste: Taste
 ) -> None:
     window = open_window(form, taste)
-    for each in stream:
-        feed(window, [each])
+    for publication in stream:
+        feed(window, [publication])
         before = json.dumps(window.snapshot())
-        current = window.current(moment_of(each))
+        current = window.current(moment_of(publication))
         assert [pick.position for pick in current] == list(range(1, len(current) + 1))
         assert len(current) <= taste.k
-        assert current == window.current(moment_of(each))
+        assert current == window.current(moment_of(publication))
         assert json.dumps(window.snapshot()) == before
 
 

@@ -41,7 +41,7 @@ def weight(one: Candidate, other: Candidate, sigma: float, exact: Between) -> Fr
 def choice(
     part: Part, window: list[Candidate], k: int, sigma: float, exact: Between
 ) -> list[Candidate]:
-    """Grow from the best pair; what joins has the best weights to the chosen."""
+    """Grow from the best pair by the best weight to the chosen."""
 
     def pair_order(pair: tuple[Candidate, Candidate]) -> tuple[object, ...]:
         times = [member.event.published_us for member in pair]

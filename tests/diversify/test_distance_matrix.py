@@ -1,4 +1,4 @@
-"""Distances by kernels, against the distances themselves."""
+"""Distance matrices by kernels equal the distances themselves."""
 
 from itertools import product
 from random import Random
@@ -47,7 +47,7 @@ def test_sparse_events_with_more_than_64_attributes(distance: Distance, attribut
 
 
 class Length:
-    """A distance of its own."""
+    """A user-defined distance."""
 
     name: ClassVar[str] = "length"
 

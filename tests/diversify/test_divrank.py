@@ -35,7 +35,7 @@ FIGURE_5 = [
 
 
 def gain(member: Candidate, chosen: Sequence[Candidate], sigma: float, exact: Between) -> Fraction:
-    """sigma * rank + (1 - sigma) * distance to the nearest, every distance taken anew."""
+    """sigma * rank + (1 - sigma) * distance to the nearest, every distance computed again."""
     nearest = min(exact(member.event, other.event) for other in chosen)
     return Fraction(sigma) * Fraction(member.rank) + (1 - Fraction(sigma)) * nearest
 
@@ -125,7 +125,7 @@ def test_a_choice_of_k_is_a_prefix_of_a_choice_of_more(
 
 
 class Counting:
-    """A distance that counts how often it is asked."""
+    """A distance that counts its calls."""
 
     name = "counting"
 
@@ -139,7 +139,7 @@ class Counting:
 
 @pytest.mark.parametrize(("n", "k"), [(6, 2), (6, 4), (9, 3), (5, 5)])
 def test_proposition_1_saves_distances(n: int, k: int) -> None:
-    """n(n-1)/2 for the pair, 2(n-2) for the first next one, then one a candidate (PREF 4.1)."""
+    """n(n-1)/2 for the pair, 2(n-2) for the next one, then one per candidate (PREF 4.1)."""
     part, counting = DivRank(), Counting()
     object.__setattr__(part, "distance", counting)
     part.choose([candidate(f"e{i}", 0.5, i, x=i % 3) for i in range(n)], k)

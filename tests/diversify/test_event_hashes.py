@@ -31,7 +31,7 @@ def distances_hold(table: EventHashes, there: dict[int, Event], distance: Distan
 def test_distances_are_right_after_any_additions_and_removals(
     distance: Distance, steps: list[object]
 ) -> None:
-    """A dict is an arrival, a number says which of those there leaves."""
+    """A dict is an arrival; a number selects the event that leaves."""
     table, there = EventHashes(distance), dict[int, Event]()
     for number, step in enumerate(steps):
         if isinstance(step, dict):

@@ -50,7 +50,7 @@ def test_table_5_9() -> None:
 
 
 def chosen_by_table_5_9(window: list[Candidate], k: int) -> str:
-    """What the votes of its buckets choose, whatever the events hold."""
+    """Return the choice by the votes of its buckets, for any attributes."""
     order = order_of([member.event for member in window])
     part, bands = MaxDivRelLsh(tables=4, rows=3), signature_bands(TABLE_5_9, rows=3)
     return "".join(ids(window, part.pick(*ranks_and_keys(window), order, bands, k)))
@@ -66,7 +66,7 @@ def chosen_by_table_5_9(window: list[Candidate], k: int) -> str:
     ],
 )
 def test_each_bucket_votes_for_its_most_relevant(ranks: tuple[float, ...], order: str) -> None:
-    """TKS 5.2.5.2 over the buckets of Table 5.9; who wins nowhere is not chosen."""
+    """TKS 5.2.5.2 over the buckets of Table 5.9; an event that wins nowhere is not chosen."""
     window = [candidate(name, rank) for name, rank in zip("ABCDE", ranks, strict=True)]
     assert chosen_by_table_5_9(window, 5) == order
     assert chosen_by_table_5_9(window, 2) == order[:2]
@@ -81,7 +81,7 @@ def test_equal_votes_and_ranks_go_to_the_newer() -> None:
 def test_the_votes_are_the_definition(
     window: list[Candidate], k: int, tables: int, rows: int
 ) -> None:
-    """Signatures are given here; the tests below judge them."""
+    """Takes signatures as they are; the tests below check them."""
     k = min(k, len(window))
     marks = signatures([member.event for member in window], tables * rows, seed=3)
     votes: Counter[str] = Counter()
@@ -155,7 +155,7 @@ def test_signatures_depend_on_the_seed_which_is_any_integer() -> None:
 @pytest.mark.parametrize("m", [1, 2, 10, 25, 49, 100, 196, 400])
 @pytest.mark.parametrize("threshold", [0.0, 0.2, 0.5, 0.8, 1.0])
 def test_tables_and_rows_follow_from_error_and_threshold(m: int, threshold: float) -> None:
-    """m = ceil(1/e²) rows in all, and of all ways to part them the s = (1/L)^(1/r) nearest."""
+    """m = ceil(1/e²) rows in all, and of all ways to split them the s = (1/L)^(1/r) nearest."""
     tables, rows = tables_and_rows(error=1 / math.sqrt(m), threshold=threshold)
     assert m - rows < tables * rows <= m
     off = [abs((1 / (m // r)) ** (1 / r) - threshold) for r in range(1, m + 1)]

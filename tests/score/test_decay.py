@@ -44,8 +44,8 @@ def test_the_fresh_score_is_the_score_times_the_ratio_of_g(
     decay: Decay, then: float, now: float
 ) -> None:
     expected = 3 * g(decay, then - 5) / g(decay, now - 5)
-    found = decay.fresh(3, round(then * SECOND), round(now * SECOND))
-    assert found == pytest.approx(expected, rel=1e-9)
+    fresh = decay.fresh(3, round(then * SECOND), round(now * SECOND))
+    assert fresh == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("decay", SMALL)

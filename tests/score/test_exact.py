@@ -13,8 +13,8 @@ BIG_FISH = Event("e1", {"genre": ("drama", "fantasy"), "year": 2003}, 0)
 
 
 def score(where: str, own: float | None = None) -> float | None:
-    made = Subscription("s1", "addison", where=where, score=own)
-    return Exact().prepare([made], []).score(BIG_FISH, made)
+    subscription = Subscription("s1", "addison", where=where, score=own)
+    return Exact().prepare([subscription], []).score(BIG_FISH, subscription)
 
 
 @pytest.mark.parametrize(
@@ -46,16 +46,19 @@ SUBSCRIPTIONS = st.lists(st.tuples(PREDICATES, st.none() | st.integers(0, 3)), m
 def test_the_rank_of_a_subscriber_is_its_best_matching_score(
     written: list[tuple[set[str], int | None]], true: set[str]
 ) -> None:
-    made = [
+    subscriptions = [
         Subscription(f"s{n}", "x", where=" and ".join(f"{name} = 1" for name in names), score=own)
         for n, (names, own) in enumerate(written)
     ]
     event = Event("e", dict.fromkeys(true, 1), 0)
     scores = [1 if own is None else own for names, own in written if names <= true]
-    assert Exact().prepare(made, []).rank(event, made) == max(scores, default=None)
+    ranker = Exact().prepare(subscriptions, [])
+    assert ranker.rank(event, subscriptions) == max(scores, default=None)
 
 
 @pytest.mark.parametrize(("state", "expected"), [("active", None), ("inactive", 1), ("dead", 1)])
 def test_only_active_predicates_must_hold(state: Any, expected: float | None) -> None:
-    made = Subscription("s1", "bob", any=[["year = 2003", 1], ["genre = 'horror'", 1, state]])
-    assert Exact().score(BIG_FISH, made) == expected
+    subscription = Subscription(
+        "s1", "bob", any=[["year = 2003", 1], ["genre = 'horror'", 1, state]]
+    )
+    assert Exact().score(BIG_FISH, subscription) == expected

@@ -27,14 +27,14 @@ def subscriptions(*spaces: Any) -> list[Subscription]:
 
 
 def rank(*spaces: Any, event: Event = PRODUCT, **parameters: Any) -> float | None:
-    made = subscriptions(*spaces)
-    return Graph(**parameters).prepare(made, []).rank(event, made)
+    built = subscriptions(*spaces)
+    return Graph(**parameters).prepare(built, []).rank(event, built)
 
 
 def graph(*spaces: Any) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
-    found = preference_graph(subscriptions(*spaces))
-    nodes = {render_predicate(node): weight for node, weight in found.preferences.items()}
-    edges = {(render_predicate(a), render_predicate(b)): w for (a, b), w in found.edges.items()}
+    scored = preference_graph(subscriptions(*spaces))
+    nodes = {render_predicate(node): weight for node, weight in scored.preferences.items()}
+    edges = {(render_predicate(a), render_predicate(b)): w for (a, b), w in scored.edges.items()}
     return nodes, edges
 
 
@@ -98,8 +98,8 @@ def test_a_preference_of_zero_has_no_edge_but_counts_in_the_mean() -> None:
 
 
 def test_a_plain_condition_prefers_all_its_predicates_alike() -> None:
-    made = Subscription("s1", "bob", where=f"{ATT} and {HTC} and storage <= 16")
-    assert Graph().prepare([made], []).rank(PRODUCT, [made]) == 1
+    built = Subscription("s1", "bob", where=f"{ATT} and {HTC} and storage <= 16")
+    assert Graph().prepare([built], []).rank(PRODUCT, [built]) == 1
 
 
 @pytest.mark.parametrize("state", ["inactive", "dead"])
@@ -115,10 +115,10 @@ def test_a_graph_below_its_threshold_scores_nothing(threshold: int, silent: bool
 
 
 def test_one_subscription_alone_scores_its_own_graph() -> None:
-    made = subscriptions(*BOB)
-    ranker = Graph().prepare(made, [])
-    found = [ranker.score(PRODUCT, each) for each in made]
-    assert found == pytest.approx([4 / 6 + 0.35 / 2, 0.1, 1 + 0.225])
+    built = subscriptions(*BOB)
+    ranker = Graph().prepare(built, [])
+    scored = [ranker.score(PRODUCT, subscription) for subscription in built]
+    assert scored == pytest.approx([4 / 6 + 0.35 / 2, 0.1, 1 + 0.225])
 
 
 ENTRIES = st.tuples(
@@ -146,7 +146,10 @@ def by_definition(spaces: list[Entries], true: set[str], share: float, average: 
                 edges[hi, lo] = max(most / least, edges.get((hi, lo), 0))
     held = [preference for name, preference in nodes.items() if name in true]
     satisfied = [weight for (hi, lo), weight in edges.items() if {hi, lo} <= true]
-    terms = [sum(each) / (len(each) or 1) if average else sum(each) for each in (satisfied, held)]
+    terms = [
+        sum(weights) / (len(weights) or 1) if average else sum(weights)
+        for weights in (satisfied, held)
+    ]
     return share * terms[0] + (1 - share) * terms[1]
 
 
@@ -157,8 +160,8 @@ def test_the_score_is_as_defined(
     written = [[[f"{name} = 1", *rest] for name, *rest in entries] for entries in spaces]
     event = Event("e", dict.fromkeys(true, 1), 0)
     expected = by_definition(spaces, true, share, average)
-    found = rank(*written, event=event, lambda_=share, aggregate="mean" if average else "sum")
-    assert found == (pytest.approx(expected, abs=1e-12) if expected > 0 else None)
+    scored = rank(*written, event=event, lambda_=share, aggregate="mean" if average else "sum")
+    assert scored == (pytest.approx(expected, abs=1e-12) if expected > 0 else None)
 
 
 @given(st.permutations(BOB))

@@ -27,8 +27,8 @@ def subscriptions(*written: tuple[str, float | None]) -> list[Subscription]:
 
 
 def rank(*written: tuple[str, float | None], scorer: Preference | None = None) -> float | None:
-    made = subscriptions(*written)
-    return (scorer or Preference()).prepare(made, []).rank(BIG_FISH, made)
+    built = subscriptions(*written)
+    return (scorer or Preference()).prepare(built, []).rank(BIG_FISH, built)
 
 
 @pytest.mark.parametrize(("subscriber", "burton"), [("addison", 0.9), ("carson", 0.5)])
@@ -49,8 +49,8 @@ def test_a_more_specific_subscription_that_does_not_match_overrules_nothing() ->
 )
 def test_equal_conditions_are_both_most_specific(aggregate: str, expected: float) -> None:
     same = "director = 'T. Burton' and genre in ('drama')"
-    found = rank((BURTON, 0.2), (same, 0.9), (DRAMA, 1), scorer=Preference(aggregate))
-    assert found == expected
+    ranked = rank((BURTON, 0.2), (same, 0.9), (DRAMA, 1), scorer=Preference(aggregate))
+    assert ranked == expected
 
 
 def test_a_disjunction_is_more_specific_if_each_of_its_conjunctions_is() -> None:
@@ -62,14 +62,14 @@ def test_a_disjunction_is_more_specific_if_each_of_its_conjunctions_is() -> None
 
 def test_a_sum_is_weighted_by_the_ids_of_the_subscriptions() -> None:
     scorer = Preference("weighted sum", weights={"s1": 0.5, "s2": 2})
-    found = rank(("year = 2003", 0.4), (DRAMA, 0.3), ("year > 2000", 1), scorer=scorer)
-    assert found == pytest.approx(0.5 * 0.4 + 2 * 0.3)
+    ranked = rank(("year = 2003", 0.4), (DRAMA, 0.3), ("year > 2000", 1), scorer=scorer)
+    assert ranked == pytest.approx(0.5 * 0.4 + 2 * 0.3)
 
 
 def test_one_subscription_alone_scores_its_prefrank() -> None:
-    general, burton, horror = made = subscriptions((DRAMA, 0.7), (BURTON, 0.9), ("genre = 'x'", 1))
-    ranker = Preference().prepare(made, [])
-    assert [ranker.score(BIG_FISH, each) for each in (general, burton, horror)] == [0.7, 0.9, None]
+    general, burton, horror = built = subscriptions((DRAMA, 0.7), (BURTON, 0.9), ("genre = 'x'", 1))
+    ranker = Preference().prepare(built, [])
+    assert [ranker.score(BIG_FISH, hit) for hit in (general, burton, horror)] == [0.7, 0.9, None]
 
 
 PREFERS = [("s1", "s3"), ("s2", "s3"), ("s3", "s4"), ("s2", "s5"), ("s5", "s4")]
@@ -81,15 +81,15 @@ def test_winnow_removes_the_undominated_level_by_level() -> None:
 
 
 def test_prefrank_follows_from_the_level_and_the_longest_path() -> None:
-    found = prefranks(["s1", "s2", "s3", "s4", "s5", "s6"], PREFERS)
+    ranked = prefranks(["s1", "s2", "s3", "s4", "s5", "s6"], PREFERS)
     expected = {"s1": 1, "s2": 1, "s6": 1, "s3": 2 / 3, "s5": 2 / 3, "s4": 1 / 3}
-    assert found == pytest.approx(expected)
+    assert ranked == pytest.approx(expected)
 
 
 def test_an_explicit_prefrank_wins_and_unknown_ids_are_ignored() -> None:
-    made = subscriptions((DRAMA, None), (BURTON, None), ("year = 2003", 0.3))
+    built = subscriptions((DRAMA, None), (BURTON, None), ("year = 2003", 0.3))
     prefers = [("s1", "s2"), ("s1", "s3"), ("s2", "s9"), ("s9", "s1")]
-    ranker = Preference().prepare(made, prefers)
+    ranker = Preference().prepare(built, prefers)
     assert ranker.prefranks == {"s1": 1, "s2": 0.5, "s3": 0.3}
 
 
@@ -102,7 +102,7 @@ PAIRS = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)), max_
 
 
 def longest(item: str, steps: Callable[[str], list[str]]) -> int:
-    return max((1 + longest(each, steps) for each in steps(item)), default=0)
+    return max((1 + longest(after, steps) for after in steps(item)), default=0)
 
 
 @given(st.permutations(NAMES), PAIRS)
@@ -116,12 +116,12 @@ def test_levels_and_prefranks_are_by_longest_paths(order: list[str], pairs: Pref
 
 
 def reachable(pairs: Prefers, start: str) -> set[str]:
-    found: set[str] = set()
+    ranked: set[str] = set()
     grown = {y for x, y in pairs if x == start}
-    while grown - found:
-        found |= grown
-        grown |= {y for x, y in pairs if x in found}
-    return found
+    while grown - ranked:
+        ranked |= grown
+        grown |= {y for x, y in pairs if x in ranked}
+    return ranked
 
 
 @given(PAIRS)
@@ -177,12 +177,12 @@ def test_the_rank_aggregates_the_most_specific_matching_subscriptions(
     ]
     specific = [
         prefrank
-        for mine, prefrank in matching
-        if not any(covers(mine, other) and not covers(other, mine) for other, _ in matching)
+        for box, prefrank in matching
+        if not any(covers(box, other) and not covers(other, box) for other, _ in matching)
     ]
-    made = subscriptions(*[(text(boxes), prefrank) for boxes, prefrank in written])
-    found = Preference(aggregate).prepare(made, []).rank(Event("e", point, 0), made)
-    assert found == (pytest.approx(AGGREGATES[aggregate](specific)) if specific else None)
+    built = subscriptions(*[(text(boxes), prefrank) for boxes, prefrank in written])
+    ranked = Preference(aggregate).prepare(built, []).rank(Event("e", point, 0), built)
+    assert ranked == (pytest.approx(AGGREGATES[aggregate](specific)) if specific else None)
 
 
 @pytest.mark.parametrize(

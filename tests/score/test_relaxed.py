@@ -16,8 +16,8 @@ WEIGHTED = [["carrier = 'AT&T'", 0.4], ["brand = 'HTC'", 0.3], ["storage <= 16",
 
 
 def score(scorer: Relaxed | None = None, **condition: Any) -> float | None:
-    made = Subscription("s1", "bob", **condition)
-    return (scorer or Relaxed()).prepare([made], []).score(PHONE, made)
+    built = Subscription("s1", "bob", **condition)
+    return (scorer or Relaxed()).prepare([built], []).score(PHONE, built)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ ENTRIES = st.tuples(
 def test_a_subscribers_rank_is_the_best_sum(
     written: list[list[tuple[str, float, str]]], true: set[str]
 ) -> None:
-    made = [
+    built = [
         Subscription(f"s{n}", "x", any=[[f"{name} = 1", *rest] for name, *rest in entries])
         for n, entries in enumerate(written)
     ]
@@ -83,8 +83,8 @@ def test_a_subscribers_rank_is_the_best_sum(
         held = [w for name, w, state in entries if name in true and state == "active"]
         sums += [sum(held)] if held else []
     event = Event("e", dict.fromkeys(true, 1), 0)
-    found = Relaxed().prepare(made, []).rank(event, made)
-    assert found == (pytest.approx(max(sums), abs=1e-12) if sums else None)
+    ranked = Relaxed().prepare(built, []).rank(event, built)
+    assert ranked == (pytest.approx(max(sums), abs=1e-12) if sums else None)
 
 
 @given(st.permutations([0.1, 0.2, 0.3, 0.7, 1.1]))

@@ -1,4 +1,4 @@
-"""What every window delivers, recomputed from the whole stream by semantics §6.
+"""The deliveries of every window, recomputed from the whole stream by semantics §6.
 
 Plain functions that share no code with the windows, the feed and the diversifiers. Without decay
 all values are fractions, so that equal means equal; with it they are rounded to 12 digits.
@@ -44,7 +44,7 @@ class Span(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    """What a delivery is checked for."""
+    """The checked fields of a delivery."""
 
     event: str
     rank: float
@@ -70,15 +70,15 @@ class Taste:
         return sorted(matches, key=lambda m: (-level(self.rank(m, now_us)), -m.us, m.id))
 
     def divrank(self, matches: Sequence[Publication], now_us: int) -> Number:
-        """Give PREF Def. 10; without diversity, sigma is 1."""
+        """Return the divrank of PREF Def. 10; without diversity, sigma is 1."""
         sigma = Fraction(str(1.0 if self.sigma is None else self.sigma))
-        apart = [distance(one, other) for one, other in combinations(matches, 2)]
-        div = sum(apart, Fraction(0)) / len(apart) if apart else Fraction(0)
+        distances = [distance(one, other) for one, other in combinations(matches, 2)]
+        div = sum(distances, Fraction(0)) / len(distances) if distances else Fraction(0)
         mean = sum((self.rank(match, now_us) for match in matches), Fraction(0)) / len(matches)
         return level(sigma * mean + (1 - sigma) * div)
 
     def choose(self, matches: Sequence[Publication], now_us: int) -> list[Publication]:
-        """Give the k best, or what PREF Alg. 1 with Def. 11 finds."""
+        """Return the k best, or the choice of PREF Alg. 1 with Def. 11."""
         if self.sigma is None or self.k == 1 or len(matches) < 2:
             return self.best(matches, now_us)[: self.k]
         pair = min(combinations(matches, 2), key=lambda p: self._pair(p, now_us))
@@ -103,26 +103,26 @@ class Taste:
 
 
 def level(value: Number) -> Number:
-    """Give what is compared."""
+    """Return the value that comparisons use."""
     return value if isinstance(value, Fraction) else round(value, 12)
 
 
 def distance(one: Publication, other: Publication) -> Fraction:
-    """Give the overlap distance (PREF Def. 7), all weights 1."""
-    mine, yours = one.event.attributes, other.event.attributes
-    names = set(mine) | set(yours)
-    equal = [n for n in names if n in mine and n in yours and mine[n] == yours[n]]
+    """Return the overlap distance (PREF Def. 7), all weights 1."""
+    left, right = one.event.attributes, other.event.attributes
+    names = set(left) | set(right)
+    equal = [n for n in names if n in left and n in right and left[n] == right[n]]
     return 1 - Fraction(len(equal), len(names)) if names else Fraction(0)
 
 
 def matching(stream: Sequence[Publication]) -> list[Publication]:
-    return [each for each in stream if each.score is not None]
+    return [publication for publication in stream if publication.score is not None]
 
 
 def within(
     span: Span | None, matches: Sequence[Publication], now: Publication
 ) -> list[Publication]:
-    """Give the matches up to `now`, the last of them, that a window of this length holds."""
+    """Return the matches up to `now`, the last of them, that a window of this length holds."""
     if span is None:
         return list(matches)
     if span.kind == "matching":
@@ -135,7 +135,7 @@ def within(
 def _delivered(
     taste: Taste, ordered: Sequence[Publication], due: Sequence[Publication], at_us: int
 ) -> list[Delivered]:
-    """Give those of the ordered list that are due, with their places in it."""
+    """Return the matches of an ordered list that are due, with their positions in it."""
     return [
         Delivered(match.id, round(float(taste.rank(match, at_us)), 9), position, at_us)
         for position, match in enumerate(ordered, start=1)
@@ -163,10 +163,10 @@ def continuous(
 def overlapping(
     windows: Sequence[tuple[list[Publication], int]], taste: Taste, leave: bool, wait: bool
 ) -> list[Delivered]:
-    """Choose from each window in turn, at its time; deliver what was not delivered before."""
+    """Choose from each window in turn, at its time; deliver events not delivered before."""
     out: list[Delivered] = []
     for window, at_us in windows:
-        before = {each.event for each in out}
+        before = {delivery.event for delivery in out}
         candidates = [match for match in window if not (leave and match.id in before)]
         if not candidates or (wait and len(candidates) < taste.k):
             continue
@@ -251,15 +251,15 @@ def periodic(
 def history(
     stream: Sequence[Publication], taste: Taste, span: Span, strict: bool, wait: bool
 ) -> list[Delivered]:
-    """Deliver a match for a free place in H, or for a swap that betters it (PREF Def. 14)."""
+    """Deliver a match for a free place in H, or for a swap that improves it (PREF Def. 14)."""
     out: list[Delivered] = []
     top: list[Publication] = []
     held: list[Publication] = []
     matches = matching(stream)
     for number, match in enumerate(matches, start=1):
         alive = within(span, matches[:number], match)
-        top = [each for each in top if each in alive]
-        held = [each for each in held if each in alive]
+        top = [member for member in top if member in alive]
+        held = [waiting for waiting in held if waiting in alive]
         if len(top) + len(held) < taste.k:
             held.append(match)
             if wait and len(top) + len(held) < taste.k:
@@ -274,7 +274,7 @@ def history(
 def _swap(
     taste: Taste, top: list[Publication], match: Publication, strict: bool
 ) -> tuple[list[Publication], list[Publication]]:
-    """Give what is delivered, and H after it."""
+    """Return the deliveries, and H after them."""
     swaps = {out: [*(m for m in top if m != out), match] for out in top}
     values = {out: taste.divrank(swap, match.us) for out, swap in swaps.items()}
     oldest_first = sorted(sorted(top, key=lambda m: m.id, reverse=True), key=lambda m: m.us)

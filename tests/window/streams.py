@@ -1,4 +1,4 @@
-"""Random streams of small domains, where ties, gaps and equal times are common, and their run."""
+"""Random streams where ties, gaps and equal times are common, and their deliveries."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +15,7 @@ from tidings.window import Moment, WindowPart
 
 SECOND = 1_000_000
 UNTIL_US = 1_000 * SECOND
-"""A time after the end of every stream here, when all that is due by time has been delivered."""
+"""A time after the end of every stream here, when everything due by time has been delivered."""
 
 tastes = st.builds(
     Taste,
@@ -44,12 +44,12 @@ def streams(draw: st.DrawFn, max_size: int = 14) -> list[Publication]:
         ),
     )
     steps = draw(st.lists(step, min_size=1, max_size=max_size))
-    found, at, sequence = [], 0, 0
+    stream, seconds, sequence = [], 0, 0
     for number, (gap, skip, letter, score, attributes) in enumerate(steps):
-        at, sequence = at + gap, sequence + skip
-        event = Event(f"{letter}{number}", attributes, published_at=at, sequence=sequence)
-        found.append(Publication(event, score))
-    return found
+        seconds, sequence = seconds + gap, sequence + skip
+        event = Event(f"{letter}{number}", attributes, published_at=seconds, sequence=sequence)
+        stream.append(Publication(event, score))
+    return stream
 
 
 def publications(*rows: tuple[float, float | None], genres: str = "") -> list[Publication]:
@@ -76,7 +76,7 @@ def films(*rows: tuple[str, str, float]) -> list[Publication]:
 
 
 def policy(taste: Taste, window: WindowPart) -> Policy:
-    """Give the policy of a taste."""
+    """Return the policy of a taste."""
     return Policy(
         k=taste.k,
         decay=NoDecay() if taste.rate is None else Exponential(taste.rate),
@@ -86,41 +86,42 @@ def policy(taste: Taste, window: WindowPart) -> Policy:
 
 
 def length(span: Span) -> int | str:
-    """Give the length as users write it."""
+    """Return the length as users write it."""
     return f"{span.size}us" if span.kind == "time" else span.size
 
 
 def count(span: Span) -> str:
-    """Give what the length counts."""
+    """Return the kind of events that the length counts."""
     return "published" if span.kind == "published" else "matching"
 
 
-def match_of(each: Publication) -> Match:
-    return Match("x", each.event, each.score or 0.0, ("s",))
+def match_of(publication: Publication) -> Match:
+    return Match("x", publication.event, publication.score or 0.0, ("s",))
 
 
-def moment_of(each: Publication) -> Moment:
-    return Moment(each.us, each.sequence)
+def moment_of(publication: Publication) -> Moment:
+    return Moment(publication.us, publication.sequence)
 
 
 def steps(feed: Feed, stream: Sequence[Publication]) -> Iterator[list[Delivery]]:
-    """Drive a feed as an engine does, and give what each publication delivers."""
-    for each in stream:
-        now = moment_of(each)
-        offered = feed.offer(match_of(each), now) if each.score is not None else []
+    """Drive a feed as an engine does; yield the deliveries of each publication."""
+    for publication in stream:
+        now, matches = moment_of(publication), publication.score is not None
+        offered = feed.offer(match_of(publication), now) if matches else []
         yield offered + feed.advance(now)
 
 
 def run(taste: Taste, window: WindowPart, stream: Sequence[Publication]) -> list[Delivered]:
-    """Deliver a whole stream, and what is due long after it."""
+    """Return the deliveries of a whole stream, and of the time long after it."""
     feed = Feed(Subscriber("x", policy(taste, window)))
-    found = [delivery for step in steps(feed, stream) for delivery in step]
-    found += feed.advance(Moment(UNTIL_US, stream[-1].sequence if stream else 0))
-    assert [each.sequence for each in found] == list(range(1, len(found) + 1))
-    return [Delivered(d.event, round(d.rank, 9), d.position, d.delivered_us) for d in found]
+    deliveries = [delivery for step in steps(feed, stream) for delivery in step]
+    deliveries += feed.advance(Moment(UNTIL_US, stream[-1].sequence if stream else 0))
+    numbers = [delivery.sequence for delivery in deliveries]
+    assert numbers == list(range(1, len(deliveries) + 1))
+    return [Delivered(d.event, round(d.rank, 9), d.position, d.delivered_us) for d in deliveries]
 
 
 def each_step(taste: Taste, window: WindowPart, stream: Sequence[Publication]) -> list[list[str]]:
-    """Give the ids that each publication delivers."""
+    """Return the ids that each publication delivers."""
     feed = Feed(Subscriber("x", policy(taste, window)))
     return [[delivery.event for delivery in step] for step in steps(feed, stream)]

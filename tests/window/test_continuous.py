@@ -73,8 +73,8 @@ def test_a_match_that_expires_while_held_back_is_not_delivered() -> None:
 
 def test_without_diversity_only_the_best_k_are_kept() -> None:
     window = Continuous().open(PolicyChooser(policy(Taste(k=2), Continuous())))
-    for each in ranks(0.1, 0.9, 0.5, 0.7, 0.2):
-        window.offer(match_of(each), moment_of(each))
+    for publication in ranks(0.1, 0.9, 0.5, 0.7, 0.2):
+        window.offer(match_of(publication), moment_of(publication))
     kept = [entry[1]["event"]["id"] for entry in window.snapshot()["entries"]]
     assert kept == ["e2", "e4"]
 

@@ -39,8 +39,8 @@ def test_a_match_causes_at_most_one_delivery_even_with_diversity(
 ) -> None:
     """PREF 5.3: only the newly published event can be delivered."""
     window = History(length(span), count(span))
-    for each, new in zip(stream, each_step(taste, window, stream), strict=True):
-        assert new in ([], [each.id])
+    for publication, new in zip(stream, each_step(taste, window, stream), strict=True):
+        assert new in ([], [publication.id])
 
 
 def test_an_event_is_delivered_while_there_are_fewer_than_k() -> None:
@@ -93,7 +93,7 @@ def test_wait_holds_matches_back_until_there_are_k() -> None:
 def test_matches_held_back_are_not_in_the_current_list() -> None:
     feed = Feed(Subscriber("x", policy(Taste(k=2), History(9, wait=True))))
     current = [
-        [each.event for each in feed.current(Moment(0, 0))]
+        [publication.event for publication in feed.current(Moment(0, 0))]
         for _ in steps(feed, ranks(0.3, 0.9, 0.5))
     ]
     assert current == [[], ["e2", "e1"], ["e2", "e3"]]

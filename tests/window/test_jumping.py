@@ -27,7 +27,7 @@ from tidings.window.sliding import Sliding
 
 @st.composite
 def jumps(draw: st.DrawFn) -> tuple[Span, Span]:
-    """A length and a step that goes with it."""
+    """A length and a step that suits it."""
     span = draw(spans)
     if span.kind == "time" and draw(st.booleans()):
         return span, Span("matching", draw(st.integers(1, 4)))

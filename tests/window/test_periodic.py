@@ -1,4 +1,4 @@
-"""Periodic delivery (PREF Def. 12): disjoint periods, each chosen from when it has passed."""
+"""Periodic delivery (PREF Def. 12): disjoint periods, with a choice at the end of each."""
 
 from datetime import UTC, datetime
 
@@ -52,7 +52,7 @@ def test_deliveries_of_counts_are_as_defined(
 def test_a_period_delivers_k_or_all_its_matches(
     stream: list[Publication], taste: Taste, size: int
 ) -> None:
-    matching = sum(each.score is not None for each in stream)
+    matching = sum(publication.score is not None for publication in stream)
     delivered = run(taste, Periodic(size), stream)
     assert len(delivered) == matching // size * min(taste.k, size)
 

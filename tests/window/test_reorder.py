@@ -14,7 +14,7 @@ Item = tuple[int, int]
 
 
 def arrive(arrivals: Arrivals[Item], stream: list[int]) -> tuple[list[Item], list[Item]]:
-    """Offer all times, named by their number; give what came out and what was late."""
+    """Offer all times, named by their number; return those released and those late."""
     out, late = [], []
     for number, us in enumerate(stream):
         try:

@@ -1,4 +1,4 @@
-"""Covers over lists of neighbours, against Algorithm 4.1 written down over a matrix."""
+"""Covers over lists of neighbours, against Algorithm 4.1 over a matrix."""
 
 import math
 from itertools import pairwise

@@ -48,7 +48,7 @@ def test_skipped_pairs_are_not_the_best(name: str, spread: str, seed: int, sigma
 
 
 def chosen(name: str, sigma: float, window: list[Candidate], distance: Distance) -> list[int]:
-    """What the kernel chooses, from a matrix and from lists."""
+    """Return the choice of the kernel, from a matrix and from lists."""
     events = [member.event for member in window]
     ranks, order = np.array([member.rank for member in window]), order_of(events)
     descending = np.lexsort((order.newest, -ranks))

@@ -1,4 +1,4 @@
-"""The best set, and how few sets are looked at."""
+"""The best set, and how few sets are summed."""
 
 import math
 from collections.abc import Iterable
@@ -72,7 +72,7 @@ def test_it_is_the_best_of_all_sets(
 @pytest.mark.parametrize(("count", "k"), [(18, 6), (18, 9), (24, 5)])
 @pytest.mark.parametrize("sigma", [0.25, 0.5])
 def test_the_bound_rules_out_most_sets(count: int, k: int, sigma: float) -> None:
-    """Whatever set the walk starts from."""
+    """From any initial set."""
     chance = Random(count)
     points = np.array([[chance.random() for _ in range(4)] for _ in range(count)])
     matrix = np.abs(points[:, None] - points[None]).mean(axis=2)

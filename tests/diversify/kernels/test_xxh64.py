@@ -1,4 +1,4 @@
-"""XXH64 against vectors that others published, and against its twin in whole numbers."""
+"""XXH64 equals published test vectors and the plain version."""
 
 import numpy as np
 import pytest

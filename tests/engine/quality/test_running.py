@@ -57,10 +57,10 @@ def test_each_figure_by_hand() -> None:
 
 
 def test_deliveries_to_one_subscriber_form_a_set_over_any_time() -> None:
-    events = {each.id: each for each in FILMS}
+    events = {film.id: film for film in FILMS}
     quality = Quality()
-    for each in FILMS:
-        quality.delivered([sent("a", each.id, 0.5, 0)], events.get)
+    for event_id in events:
+        quality.delivered([sent("a", event_id, 0.5, 0)], events.get)
     assert quality.report().diversity == pytest.approx(diversity(FILMS, Overlap()))
     assert quality.report().diversity == pytest.approx(diversity(FILMS[::-1], Overlap()))
 
@@ -91,24 +91,27 @@ def test_the_engine_measures_its_whole_stream(feeds: str) -> None:
         engine.subscribe(subscriber)
     for subscription in work.subscriptions:
         engine.add(subscription)
-    found = engine.publish_many(work.events) + engine.advance(10_000)
-    events = {each.id: each for each in work.events}
+    deliveries = engine.publish_many(work.events) + engine.advance(10_000)
+    events = {event.id: event for event in work.events}
     report = engine.quality()
-    assert report.delivered == len(found) > 0
-    assert report.mean_rank == pytest.approx(fmean(each.rank for each in found))
-    ages = [(each.delivered_us - events[each.event].published_us) / 1e6 for each in found]
+    assert report.delivered == len(deliveries) > 0
+    assert report.mean_rank == pytest.approx(fmean(delivery.rank for delivery in deliveries))
+    ages = [
+        (delivery.delivered_us - events[delivery.event].published_us) / 1e6
+        for delivery in deliveries
+    ]
     assert report.mean_age_s == pytest.approx(fmean(ages))
-    got: dict[str, list[Event]] = {}
-    for each in found:
-        got.setdefault(each.subscriber, []).append(events[each.event])
+    sets: dict[str, list[Event]] = {}
+    for delivery in deliveries:
+        sets.setdefault(delivery.subscriber, []).append(events[delivery.event])
     apart = [
         Overlap().between(one, other)
-        for mine in got.values()
-        for i, one in enumerate(mine)
-        for other in mine[max(0, i - SPAN + 1) : i]
+        for received in sets.values()
+        for i, one in enumerate(received)
+        for other in received[max(0, i - SPAN + 1) : i]
     ]
     assert report.diversity == pytest.approx(fmean(apart))
-    assert report.share == pytest.approx(len(found) / report.matches)
+    assert report.share == pytest.approx(len(deliveries) / report.matches)
     assert 0 < (report.coverage or 0) <= 1
 
 

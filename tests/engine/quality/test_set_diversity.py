@@ -1,4 +1,4 @@
-"""Set diversity by kernels, against pair by pair."""
+"""Set diversity by the kernel equals the plain version."""
 
 from typing import Any
 
@@ -22,16 +22,16 @@ DISTANCES = st.sampled_from([Overlap(), Jaccard(), Overlap({"a": 2.5})])
 
 @given(crowds(min_size=12, max_size=12), STEPS, DISTANCES, st.integers(2, 4))
 def test_the_kernel_equals_the_plain_version(
-    crowd: list[Candidate], steps: list[tuple[str, int, str]], distance: Distance, span: int
+    window: list[Candidate], steps: list[tuple[str, int, str]], distance: Distance, span: int
 ) -> None:
-    """Deliveries, people who leave, and looks in between."""
+    """Deliveries, subscribers that leave, and totals in between."""
     fast, plain = CompiledSetDiversity(distance, span), PlainSetDiversity(distance, span)
     for name, number, what in steps:
-        for each in (fast, plain):
+        for sets in (fast, plain):
             if what == "g":
-                each.add(name, crowd[number].event)
+                sets.add(name, window[number].event)
             if what == "f":
-                each.forget(name)
+                sets.forget(name)
         if what == "t":
             same(fast, plain)
     same(fast, plain)
@@ -45,9 +45,9 @@ def same(fast: CompiledSetDiversity, plain: PlainSetDiversity) -> None:
 
 @given(crowds(min_size=2, max_size=6), DISTANCES)
 def test_set_diversity_is_definition_8_for_one_subscriber(
-    crowd: list[Candidate], part: Distance
+    window: list[Candidate], part: Distance
 ) -> None:
-    events = [each.event for each in crowd]
+    events = [member.event for member in window]
     sets = make_set_diversity(part)
     for event in events:
         sets.add("a", event)
@@ -61,11 +61,11 @@ def test_many_subscribers_and_events(monkeypatch: pytest.MonkeyPatch) -> None:
     fast, plain = CompiledSetDiversity(Overlap(), 3), PlainSetDiversity(Overlap(), 3)
     for i in range(200):
         event = Event(f"e{i}", {"x": i % 3, "y": i % 7}, i)
-        for each in (fast, plain):
-            each.add(f"p{i * i % 31}", event)
-            each.add(f"p{i % 5}", event)
+        for sets in (fast, plain):
+            sets.add(f"p{i * i % 31}", event)
+            sets.add(f"p{i % 5}", event)
             if i % 20 == 0:
-                each.forget(f"p{i % 5}")
+                sets.forget(f"p{i % 5}")
     same(fast, plain)
     assert len(fast._hashes) < 100
 
