@@ -11,7 +11,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from tidings.compiled.array_types import AnyArray, Int32s
-from tidings.compiled.jit import COMPILED, inlined
+from tidings.compiled.jit import COMPILED, nested_inlined
 from tidings.feed.columnar.kernels.layout import (
     FRONT,
     HELD,
@@ -50,7 +50,7 @@ def prefetch_plain(_: AnyArray, __: int) -> None:
 prefetch: Any = intrinsic(prefetch_typed) if COMPILED else prefetch_plain
 
 
-@inlined
+@nested_inlined
 def prefetch_head(windows: RankedWindows, row: int) -> None:
     """Request the counters of a row, which may lie on two cache lines."""
     start = row * RANKED_WIDTH
@@ -58,7 +58,7 @@ def prefetch_head(windows: RankedWindows, row: int) -> None:
     prefetch(windows.head, start + RANKED_WIDTH - 1)
 
 
-@inlined
+@nested_inlined
 def prefetch_entries(windows: RankedWindows, row: int) -> None:
     """Request the entries of a row and both ends of its ring; its head should be in the cache."""
     head, ring = windows.head, windows.ring
@@ -74,7 +74,7 @@ def prefetch_entries(windows: RankedWindows, row: int) -> None:
         prefetch(ring, head[row, RING] + (back if back < capacity else back - capacity))
 
 
-@inlined
+@nested_inlined
 def prefetch_ahead(windows: RankedWindows, rows: Int32s, index: int) -> None:
     """Request what the offers a little ahead of `index` will need."""
     if index + FAR < len(rows):
