@@ -21,7 +21,7 @@ HORROR = '{"genre": ["horror", "comedy"], "rating": 7, "minutes": 90}'
 
 def tidings(*arguments, stdin=None, columns=80):
     return CliRunner(env={"COLUMNS": str(columns), "TERM": "dumb"}).invoke(
-        app, [str(each) for each in arguments], input=stdin
+        app, [str(argument) for argument in arguments], input=stdin
     )
 
 
@@ -271,8 +271,8 @@ def test_a_bad_event_is_an_error(event, reason):
 
 
 def test_explain_prints_the_place_of_a_subscription():
-    asked = ("explain", SUBSCRIPTIONS, "--event", HORROR, "--scorer", "relaxed")
-    result = tidings(*asked, "--subscription", "dev-laughs", "-k", 2, columns=200)
+    command_line = ("explain", SUBSCRIPTIONS, "--event", HORROR, "--scorer", "relaxed")
+    result = tidings(*command_line, "--subscription", "dev-laughs", "-k", 2, columns=200)
     assert (result.exit_code, result.stderr) == (0, "")
     verdict, reason = result.stdout.splitlines()
     assert verdict.startswith(
@@ -280,16 +280,16 @@ def test_explain_prints_the_place_of_a_subscription():
     )
     assert verdict.endswith(": it ties, and smaller ids go first")
     assert reason == "  dev-laughs matches with 1; holds: genre = 'comedy', rating >= 7"
-    result = tidings(*asked, "--subscription", "bruno-horror", "-k", 2, columns=200)
+    result = tidings(*command_line, "--subscription", "bruno-horror", "-k", 2, columns=200)
     assert result.stdout.startswith("bruno-horror for event: position 1 of the best 2, with 2\n")
-    result = tidings(*asked, "--subscription", "dev-family", "-k", 1, columns=200)
+    result = tidings(*command_line, "--subscription", "dev-family", "-k", 1, columns=200)
     assert result.stdout.startswith(
         "dev-family for event: no position, since it does not match; the "
     )
 
 
 def test_explain_as_json_gives_the_place_and_the_failing_predicates():
-    asked = (
+    command_line = (
         "explain",
         SUBSCRIPTIONS,
         EVENTS,
@@ -298,8 +298,8 @@ def test_explain_as_json_gives_the_place_and_the_failing_predicates():
         "--subscription",
         "guest-short",
     )
-    (found,) = printed(tidings(*asked, "-k", 1, "--json"))
-    assert found == {
+    (explanation,) = printed(tidings(*command_line, "-k", 1, "--json"))
+    assert explanation == {
         "subscription": "guest-short",
         "event": "film-01",
         "score": None,
@@ -320,8 +320,12 @@ def test_explain_as_json_gives_the_place_and_the_failing_predicates():
     )
     places = {row["subscription"]: row["position"] for row in ranking if row["event"] == "film-01"}
     for name, place in places.items():
-        (found,) = printed(tidings(*asked[:-1], name, "--json"))
-        assert (found["position"], found["k"], found["reason"]["matched"]) == (place, 20, True)
+        (explanation,) = printed(tidings(*command_line[:-1], name, "--json"))
+        assert (explanation["position"], explanation["k"], explanation["reason"]["matched"]) == (
+            place,
+            20,
+            True,
+        )
 
 
 def test_explain_agrees_with_the_deliveries_of_a_run(example):
@@ -335,11 +339,11 @@ def test_explain_agrees_with_the_deliveries_of_a_run(example):
     assert delivered
     for number in (1, 2, 4, 9, 30):
         event = f"film-{number:02}"
-        asked = ("explain", SUBSCRIPTIONS, EVENTS, "--event", event, "--subscriber", "ada")
-        (found,) = printed(tidings(*asked, "--subscribers", SUBSCRIBERS, "--json"))
-        assert (found["delivery"] is not None) == (event in delivered)
-        assert found["delivery"] is None or found["rank"] == delivered[event]
-        assert {each["subscription"] for each in found["reasons"]} == {
+        command_line = ("explain", SUBSCRIPTIONS, EVENTS, "--event", event, "--subscriber", "ada")
+        (explanation,) = printed(tidings(*command_line, "--subscribers", SUBSCRIBERS, "--json"))
+        assert (explanation["delivery"] is not None) == (event in delivered)
+        assert explanation["delivery"] is None or explanation["rank"] == delivered[event]
+        assert {reason["subscription"] for reason in explanation["reasons"]} == {
             *("ada-drama", "ada-okafor", "ada-documentary", "ada-comedy")
         }
 
@@ -350,18 +354,19 @@ def test_explain_publishes_in_order_of_time(tmp_path):
         '{"id": "s", "subscriber": "u", "where": "a = 1"}\n'
     )
     lines = [
-        json.dumps({"id": f"e{at}", "published_at": at, "attributes": {"a": 1}}) for at in (3, 2, 1)
+        json.dumps({"id": f"e{seconds}", "published_at": seconds, "attributes": {"a": 1}})
+        for seconds in (3, 2, 1)
     ]
     (tmp_path / "events.jsonl").write_text("\n".join(lines))
     for name in ("e1", "e2", "e3"):
-        asked = (
+        command_line = (
             "explain",
             tmp_path / "subscriptions.jsonl",
             tmp_path / "events.jsonl",
             "--event",
             name,
         )
-        result = tidings(*asked, "--subscriber", "u")
+        result = tidings(*command_line, "--subscriber", "u")
         assert result.stdout.startswith(f"{name} for u: delivered with rank 1, at position 1\n")
 
 
@@ -455,29 +460,29 @@ def test_without_spark_the_error_says_what_to_install(example, monkeypatch):
 
 
 def test_demo_passes_its_options_on(monkeypatch, tmp_path):
-    asked = []
+    calls = []
 
-    def run_demo(*given, **options):
-        asked.append((given, options))
+    def run_demo(*arguments, **options):
+        calls.append((arguments, options))
         return 130
 
     monkeypatch.setattr("tidings.app.demo.run_demo", run_demo)
     result = tidings("demo", "--movies", 7, "--out", tmp_path, "--json")
-    assert (result.exit_code, asked) == (130, [((tmp_path, 7), {"json_lines": True})])
+    assert (result.exit_code, calls) == (130, [((tmp_path, 7), {"json_lines": True})])
 
 
 def test_bench_passes_its_options_on(monkeypatch):
-    asked = []
+    calls = []
 
-    def run_bench(*given):
-        asked.append(given)
+    def run_bench(*arguments):
+        calls.append(arguments)
         return 3
 
     monkeypatch.setattr("tidings.app.bench.run_bench", run_bench)
     result = tidings("bench", "interval", "--quick", "--json")
-    assert (result.exit_code, asked) == (3, [("interval", ["--quick", "--json"])])
+    assert (result.exit_code, calls) == (3, [("interval", ["--quick", "--json"])])
     tidings("bench")
-    assert asked[1] == (None, [])
+    assert calls[1] == (None, [])
 
 
 def test_a_dry_run_prints_the_plan_and_writes_nothing(example):
@@ -518,7 +523,7 @@ def test_a_json_log_goes_to_stderr_and_the_summary_to_stdout(example):
 def test_packages_and_engine_override_the_config(example, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "tidings.app.cli.run_command._run", lambda asked, config: seen.append(config)
+        "tidings.app.cli.run_command._run", lambda options, config: seen.append(config)
     )
     tidings("run", example, "--engine", "spark", "--packages", "a:b:1")
     assert seen[0].engine == "spark"

@@ -152,10 +152,10 @@ class Audit:
     def check_preferences(self) -> None:
         """Report preferences over unknown subscriptions and over those of other subscribers."""
         owners = {subscription.id: subscription.subscriber for subscription in self.subscriptions}
-        for name, located in self._records["subscribers"].items():
-            preferred = dict.fromkeys(each for pair in located.record.prefers for each in pair)
-            for reason in _preference_problems(name, preferred, owners):
-                problem = Problem(located.path, reason, located.line, name, refused=False)
+        for subscriber, located in self._records["subscribers"].items():
+            preferred = dict.fromkeys(name for pair in located.record.prefers for name in pair)
+            for reason in _preference_problems(subscriber, preferred, owners):
+                problem = Problem(located.path, reason, located.line, subscriber, refused=False)
                 self.problems.append(problem)
 
 
@@ -181,7 +181,7 @@ def _numbered(path: Path, records: Iterable[Any]) -> Iterator[tuple[int, Any]]:
             bad_positions.add(record.position)
             yield record.position, record
         else:
-            yield next(each for each in positions if each not in bad_positions), record
+            yield next(number for number in positions if number not in bad_positions), record
 
 
 def _nonempty_lines(path: Path) -> Iterator[int]:

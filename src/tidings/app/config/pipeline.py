@@ -78,7 +78,7 @@ class Config:
 
     @property
     def allowed_future(self) -> str | None:
-        """How far ahead of the clock events may be; None means no limit.
+        """The longest time that events may be ahead of the clock; None means no limit.
 
         The default is 5 minutes for an endless run. A run that ends by itself may be a replay, so
         its events are not compared with the clock.

@@ -55,7 +55,7 @@ def read_table(
 ) -> Form:
     """Return the keys of a table; refuse missing and unknown ones.
 
-    A value in the place of the table is not shown: an address might contain a password.
+    The value that stands there instead is not shown: an address might contain a password.
     """
     if not isinstance(form, Mapping):
         raise InvalidForm(f"{label} must be a table, not a {_type_name(form)}")

@@ -66,11 +66,11 @@ class LiveView:
         """Yield the feeds that fit below the table; the first one rotates every few seconds."""
         room = self._console.height - _ROWS_ABOVE_FEEDS - len(stats)
         first = int(self._elapsed() / _ROTATION_S) % len(stats)
-        for each in stats[first:] + stats[:first]:
-            room -= height(each)
+        for subscriber_stats in stats[first:] + stats[:first]:
+            room -= height(subscriber_stats)
             if room < 0:
                 return
-            yield Group(feed(each, self._console.width), "")
+            yield Group(feed(subscriber_stats, self._console.width), "")
 
 
 def progress(state: DemoState, elapsed_s: float, message: str) -> RenderableType:
@@ -109,10 +109,10 @@ def stats_table(stats: Iterable[SubscriberStats], width: int) -> Table:
     table.add_column("\nshare", justify="right", no_wrap=True)
     table.add_column("mean rank\nplain → Tidings", justify="center", no_wrap=True)
     table.add_column("mean diversity\nplain → Tidings", justify="center", no_wrap=True)
-    for each in stats:
-        counts = [f"{each.matches:,}", f"{len(each.delivered):,}", f"{each.share:.1%}"]
-        pairs = [_arrow(each.mean_ranks), _arrow(each.mean_diversities)]
-        subscriber = each.subscriber
+    for row in stats:
+        counts = [f"{row.matches:,}", f"{len(row.delivered):,}", f"{row.share:.1%}"]
+        pairs = [_arrow(row.mean_ranks), _arrow(row.mean_diversities)]
+        subscriber = row.subscriber
         table.add_row(subscriber.name, *([subscriber.gets] * wide), *counts, *pairs)
     return table
 
@@ -179,7 +179,7 @@ def result(state: DemoState, seconds: float, width: int) -> RenderableType:
     return Group(
         Text(heading, style="bold"),
         "",
-        *(Group(feed(each, width, fold=True), "") for each in stats),
+        *(Group(feed(subscriber_stats, width, fold=True), "") for subscriber_stats in stats),
         Text("All deliveries, compared with plain publish/subscribe", style="bold"),
         stats_table(stats, width),
         *_contrast(state),

@@ -95,12 +95,12 @@ class SubscriberStats:
         """The same, averaged over the batches."""
         batches = len(self.diversities) or 1
         return Comparison(
-            sum(each.plain for each in self.diversities) / batches,
-            sum(each.tidings for each in self.diversities) / batches,
+            sum(pair.plain for pair in self.diversities) / batches,
+            sum(pair.tidings for pair in self.diversities) / batches,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form; figures are null as long as there are no deliveries."""
+        """Return the JSON form; figures are null before the first delivery."""
         return {
             "subscriber": self.subscriber.name,
             "likes": self.subscriber.likes,
@@ -128,9 +128,11 @@ class DemoState:
     stats: dict[str, SubscriberStats] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.stats = {each.name: SubscriberStats(each) for each in self.subscribers}
-        subscriptions = [each for owner in self.subscribers for each in owner.subscriptions]
-        self._matcher = Matcher([each.subscriber for each in self.subscribers], subscriptions)
+        self.stats = {owner.name: SubscriberStats(owner) for owner in self.subscribers}
+        subscriptions = [
+            subscription for owner in self.subscribers for subscription in owner.subscriptions
+        ]
+        self._matcher = Matcher([owner.subscriber for owner in self.subscribers], subscriptions)
         self._row_of = {name: row for row, name in enumerate(self.films["id"].to_pylist())}
 
     @property
@@ -211,15 +213,15 @@ class DemoState:
 
     def _last_matches(self, published: int) -> dict[str, tuple[Event, ...]]:
         """Return the last k matches of each subscriber, newest first."""
-        matches: dict[str, list[Event]] = {each.name: [] for each in self.subscribers}
+        matches: dict[str, list[Event]] = {owner.name: [] for owner in self.subscribers}
         end = published
-        while end > 0 and any(len(matches[each.name]) < each.k for each in self.subscribers):
+        while end > 0 and any(len(matches[owner.name]) < owner.k for owner in self.subscribers):
             start = max(0, end - _CHUNK)
             for film in reversed(self._read(start, end - start)):
                 for match in self._matcher.matches(film):
                     matches[match.subscriber].append(film)
             end = start
-        return {each.name: tuple(matches[each.name][: each.k]) for each in self.subscribers}
+        return {owner.name: tuple(matches[owner.name][: owner.k]) for owner in self.subscribers}
 
     def _read(self, start: int, size: int) -> list[Event]:
         rows = read_events(self.films.slice(start, size))
@@ -235,13 +237,15 @@ def reason(explanation: Explanation, subscriber: DemoSubscriber) -> str:
     """Return the condition behind a rank: of the best subscription, or all that add to it.
 
     >>> from tidings.app.demo.subscribers import demo_subscribers
-    >>> carson = next(each for each in demo_subscribers() if each.name == "carson")
+    >>> carson = next(owner for owner in demo_subscribers() if owner.name == "carson")
     >>> film = Event("m1", {"genre": "drama", "director": "T. Burton"}, 0)
     >>> matcher = Matcher([carson.subscriber], carson.subscriptions)
     >>> reason(explain(matcher, "carson", film), carson)
     "genre = 'drama' and director = 'T. Burton'"
     """
-    matched = [each for each in explanation.reasons if each.matched]
+    matched = [result for result in explanation.reasons if result.matched]
     if subscriber.subscriber.policy.scorer.partial:
-        return " + ".join(predicate for each in matched for predicate in each.holds)
-    return " and ".join(next(each.holds for each in matched if each.score == explanation.rank))
+        return " + ".join(predicate for result in matched for predicate in result.holds)
+    return " and ".join(
+        next(result.holds for result in matched if result.score == explanation.rank)
+    )

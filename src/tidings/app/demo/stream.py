@@ -43,5 +43,5 @@ def _outcomes(spark: Any, subscribers: Sequence[DemoSubscriber], root: Path) -> 
         .option("maxFilesPerTrigger", FILES_PER_BATCH)
         .parquet(source)
     )
-    subscriptions = [each for owner in subscribers for each in owner.subscriptions]
-    return outcomes(films, subscriptions, [each.subscriber for each in subscribers])
+    subscriptions = [subscription for owner in subscribers for subscription in owner.subscriptions]
+    return outcomes(films, subscriptions, [owner.subscriber for owner in subscribers])

@@ -46,8 +46,8 @@ def prepare(
     """
     _clear(directory)
     sizes = write_publications(films, directory / PUBLICATIONS, files)
-    write_subscribers((each.subscriber for each in subscribers), directory / "subscribers.jsonl")
-    subscriptions = (each for owner in subscribers for each in owner.subscriptions)
+    write_subscribers((owner.subscriber for owner in subscribers), directory / "subscribers.jsonl")
+    subscriptions = (subscription for owner in subscribers for subscription in owner.subscriptions)
     write_subscriptions(subscriptions, directory / "subscriptions.jsonl")
     (directory / CONFIG).write_text(_CONFIG_TEXT)
     starts = range(0, len(sizes), FILES_PER_BATCH)
