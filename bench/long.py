@@ -39,7 +39,7 @@ from tidings.formats.files import write_events
 from tidings.spark import outcomes, session, store_sink
 from tidings.spark.inputs import FOLDER
 from tidings.spark.ops.progress import watch_events, watch_outcomes
-from tidings.spark.ops.query_control import Gate, follow, start
+from tidings.spark.ops.query_control import SinkGate, follow, start
 from tidings.store import open_store
 
 AHEAD, PATIENCE_S, EVERY_S = 3, 1200, 60.0
@@ -82,7 +82,7 @@ def serve(folder: Path, every_s: float) -> None:
     lines = watch_events(reader.text(str(folder / "in")))
     people = open_store(folder / "people.db")
     found = watch_outcomes(outcomes(lines, people, lateness=LATENESS, remember=REMEMBER))
-    gate = Gate(store_sink(str(folder / "notes.db"), "long"))
+    gate = SinkGate(store_sink(str(folder / "notes.db"), "long"))
     running = start(found.writeStream, gate, str(folder / "check"), every_us=0)
     due = 0.0
     with (folder / "batches.jsonl").open("w", buffering=1) as told:

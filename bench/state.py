@@ -29,9 +29,9 @@ from pyspark.sql import DataFrame, SparkSession
 import tidings.spark as ts
 from tidings.policy import Policy
 from tidings.rank.matches import Matches
-from tidings.spark.match_stage.match_batch import Parcel
-from tidings.spark.match_stage.stage import FLOW, bucket_of, tick
-from tidings.spark.state_stage.bucket import Terms
+from tidings.spark.match_stage.match_batch import MatchBatch
+from tidings.spark.match_stage.stage import BUCKET_ROWS, bucket_of, tick_row
+from tidings.spark.state_stage.bucket import BucketSettings
 from tidings.spark.state_stage.processor import run_buckets
 from tidings.window.sliding import Sliding
 
@@ -58,9 +58,9 @@ def main() -> None:
     result: Row = {"machine": machine(), "subscribers": wanted.subscribers}
     with TemporaryDirectory() as folder:
         given = MatchFiles(wanted.subscribers, wanted.batches, Path(folder))
-        terms = Terms(buckets=given.buckets)
+        terms = BucketSettings(buckets=given.buckets)
         result["rows"] = [
-            measured("buckets", spark, given, lambda flow: run_buckets(flow, Everybody(), terms)),
+            measured("buckets", spark, given, lambda flow: run_buckets(flow, OnePolicy(), terms)),
             measured("per key", spark, given, per_key.deliveries),
         ]
     fast, slow = (row["seconds"] for row in result["rows"])
@@ -78,13 +78,19 @@ def arguments() -> argparse.Namespace:
     return wanted
 
 
-class Everybody:
-    """A roster of people with one policy."""
+class OnePolicy:
+    """Policies of subscribers that all have the same one."""
 
     version = 1
 
+    def policies(self) -> "OnePolicy":
+        return self
+
     def policy(self, name: str) -> Policy:
         return POLICY
+
+    def changed_since(self, version: int) -> None:
+        return
 
 
 class MatchFiles:
@@ -99,7 +105,9 @@ class MatchFiles:
             events = np.sort(chance.integers(0, EVENTS, subscribers))
             ranks = chance.random(subscribers)
             whose = chance.permutation(subscribers)
-            self._write("buckets", batch, list(self._flow(batch, events, ranks, whose)), FLOW)
+            self._write(
+                "buckets", batch, list(self._flow(batch, events, ranks, whose)), BUCKET_ROWS
+            )
             self._write("per key", batch, list(self._rows(batch, events, ranks, whose)), MATCHES)
 
     def _write(self, kind: str, batch: int, rows: list[Row], schema: pa.Schema) -> None:
@@ -112,7 +120,7 @@ class MatchFiles:
         for bucket in range(self.buckets):
             mine = self._home[whose] == bucket
             body = parcel(batch, events[mine], ranks[mine], [self.names[n] for n in whose[mine]])
-            yield tick(bucket, last, last) | {"kind": "parcel", "body": body}
+            yield tick_row(bucket, last, last) | {"kind": "matches", "body": body}
 
     def _rows(self, batch: int, events: Any, ranks: Any, whose: Any) -> Iterator[Row]:
         for event, rank, number in zip(events.tolist(), ranks.tolist(), whose, strict=True):
@@ -129,7 +137,7 @@ def parcel(batch: int, events: Any, ranks: Any, names: list[str]) -> bytes:
     present, starts = np.unique(events, return_index=True)
     us = EVENTS * batch + present
     every = np.arange(len(names) + 1)
-    return Parcel(
+    return MatchBatch(
         events=[f"e{each}" for each in us.tolist()],
         us=us,
         sequence=us,

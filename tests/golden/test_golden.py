@@ -1,7 +1,7 @@
 """What an earlier release wrote is restored, and goes on as if nothing had come in between.
 
 Each folder beside this file is of one version of the formats, which its name tells. It holds a
-stream, half of it published: the blob and the pulse of a bucket with every subscriber, the
+stream, half of it published: the state and the clock of a bucket with every subscriber, the
 snapshots of an engine with each kind of feeds, and a folder of index files. Who changes a format
 gives it a new version; then `pytest tests/golden` makes the folder (`make`, `make_index`), and
 fails until it is there. A folder that is there is never made anew: releases that wrote such bytes
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.spark.match_stage.match_batches import deliveries, kept, rows, sent
+from tests.spark.match_stage.match_batches import arrived_rows, deliveries, rows, sent
 
 from tidings import Delivery, Engine, Event, TidingsError
 from tidings.feed import FEEDS
@@ -34,10 +34,11 @@ from tidings.index_files.versions import IndexFolder
 from tidings.rank.matcher import Matcher
 from tidings.spark.match_stage import match_batch as parcel_frame
 from tidings.spark.state_stage import bucket as bucket_frame
-from tidings.spark.state_stage.bucket import Bucket, Terms
-from tidings.spark.state_stage.clock_marks import Tick
+from tidings.spark.state_stage import watermark as clock_frame
+from tidings.spark.state_stage.bucket import Bucket, BucketSettings
 from tidings.spark.state_stage.late_events import late_rows
-from tidings.spark.state_stage.progress_mark import Pulse
+from tidings.spark.state_stage.policies import ListedPolicies
+from tidings.spark.state_stage.watermark import BucketClock, Tick
 from tidings.store import open_store
 from tidings.testing import Workload, workload
 
@@ -46,7 +47,7 @@ FRAMES = (bucket_frame.FRAME, feeds_frame.FRAME, parcel_frame.FRAME)
 NOW = "state-" + ".".join(str(frame.version) for frame in FRAMES)
 INDEX_NOW = f"index-{sealed_file.VERSION}"
 LATENESS_S = 60
-TERMS = Terms(lateness_us=LATENESS_S * 1_000_000)
+TERMS = BucketSettings(lateness_us=LATENESS_S * 1_000_000)
 HALF = 40
 FAR = 10**6
 """Seconds after the end of the stream."""
@@ -70,7 +71,7 @@ def engine_of(work: Workload, feeds: str) -> Engine:
 
 
 def bucket_of(work: Workload) -> Bucket:
-    return Bucket({each.id: each for each in work.subscribers}, TERMS)
+    return Bucket(ListedPolicies.of({each.id: each for each in work.subscribers}), TERMS)
 
 
 def parcels(work: Workload, events: list[Event]) -> tuple[list[Any], list[Tick]]:
@@ -88,7 +89,7 @@ def make(folder: Path) -> None:
     bucket = bucket_of(work)
     bucket.run(*parcels(work, work.events[:HALF]))
     (folder / "bucket.blob").write_bytes(bucket.pack())
-    (folder / "bucket.pulse").write_bytes(bucket.pulse.pack())
+    (folder / "bucket.clock").write_bytes(bucket.clock.pack())
     for feeds in FEEDS:
         engine = engine_of(work, feeds)
         engine.publish_many(work.events[:HALF])
@@ -164,10 +165,11 @@ def test_the_formats_of_now_have_their_files() -> None:
 @pytest.mark.parametrize(("folder", "newest"), states("state", NOW))
 def test_a_bucket_goes_on_from_its_bytes(folder: Path, newest: bool) -> None:
     work, bucket = read(folder), bucket_of(read(folder))
-    pulse = Pulse.unpack((folder / "bucket.pulse").read_bytes())
-    if not restored(newest, bucket.unpack, (folder / "bucket.blob").read_bytes(), pulse):
+    clocks = [path for path in (folder / "bucket.pulse", folder / "bucket.clock") if path.exists()]
+    [clock] = {BucketClock.unpack(path.read_bytes()) for path in clocks}
+    if not restored(newest, bucket.unpack, (folder / "bucket.blob").read_bytes(), clock):
         return
-    assert len(bucket.seen) > HALF / 2
+    assert len(bucket.ids) > HALF / 2
     assert bucket.waiting.events
     found = [bucket.run(*parcels(work, work.events[HALF:])), bucket.run([], [Tick(FAR * 10**6, 0)])]
     expected, engine = undisturbed(work)
@@ -175,7 +177,7 @@ def test_a_bucket_goes_on_from_its_bytes(folder: Path, newest: bool) -> None:
     for each in expected:
         forms.setdefault(each.subscriber, []).append(each.to_dict())
     assert deliveries(found) == forms
-    told = late_rows([kept(work.events[HALF:])], pulse.watermark_us, read_events)
+    told = late_rows([arrived_rows(work.events[HALF:])], clock.watermark_us, read_events)
     assert [row["event"] for row in rows(told, "late")] == [each.id for each in engine.late]
     assert {row["reason"] for row in rows(found[0], "dead")} == {
         each.reason for each in engine.dead_letters
@@ -186,10 +188,10 @@ def test_a_bucket_is_written_as_it_was() -> None:
     """What is read and written again is the same, or else its version is to be another."""
     folder = HERE / NOW
     blob = (folder / "bucket.blob").read_bytes()
-    pulse = Pulse.unpack((folder / "bucket.pulse").read_bytes())
+    clock = (folder / "bucket.clock").read_bytes()
     bucket = bucket_of(read(folder))
-    bucket.unpack(blob, pulse)
-    assert json.loads(bucket.pulse.pack()) == json.loads((folder / "bucket.pulse").read_bytes())
+    bucket.unpack(blob, BucketClock.unpack(clock))
+    assert opened(clock_frame.FRAME, bucket.clock.pack()) == opened(clock_frame.FRAME, clock)
     assert opened(bucket_frame.FRAME, bucket.pack()) == opened(bucket_frame.FRAME, blob)
 
 

@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidings.spark import outcomes, session, store_sink
-from tidings.spark.ops.checkpoint_repair import clear_unborn
+from tidings.spark.ops.query_control import remove_leftovers
 from tidings.store.append_batch import BatchAppend
 from tidings.store.notifications import Notifications
 
@@ -121,7 +121,7 @@ def start(spark: SparkSession, folder: Path, plan: dict[str, Any], run: Path) ->
     """Start the query of a folder; it takes all that is there, and ends."""
     found = pipeline(spark, folder, plan, run)
     writer = found.writeStream.foreachBatch(partial(write, plan)).trigger(availableNow=True)
-    clear_unborn(folder / "checkpoint")
+    remove_leftovers(folder / "checkpoint")
     return writer.option("checkpointLocation", str(folder / "checkpoint")).start()
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tidings.errors import TidingsError
 from tidings.spark import parquet_sink, session
-from tidings.spark.ops.error_messages import TROUBLES, said
+from tidings.spark.ops.error_messages import SPARK_ERRORS, describe_error
 
 PLACES = ("index", "local", "checkpoint", "store", "parquet")
 SIZE = "100m"
@@ -55,8 +55,8 @@ def main(folder: Path, plan: dict[str, object]) -> None:
         ballast.write_bytes(bytes(shutil.disk_usage(ballast.parent).free - left))
         try:
             run(place)
-        except (TidingsError, *TROUBLES) as error:
-            told[place] = said(error)
+        except (TidingsError, *SPARK_ERRORS) as error:
+            told[place] = describe_error(error)
         ballast.unlink()
     for sink in ("store", "parquet"):
         run(sink)

@@ -14,7 +14,7 @@ from tests.kill.process import Pipeline, kill, plan
 from tests.kill.stream import lay
 from tests.store import server
 
-from tidings.spark.ops.error_messages import said
+from tidings.spark.ops.error_messages import describe_error
 from tidings.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill]
@@ -49,7 +49,7 @@ def test_a_killed_database_is_waited_for_and_then_told(
     kill_database(database, pipeline, query)
     with pytest.raises(StreamingQueryException) as caught:
         query.awaitTermination()
-    assert "PostgreSQL has not answered for 1 s; see that it runs" in said(caught.value)
+    assert "PostgreSQL has not answered for 1 s; see that it runs" in describe_error(caught.value)
     server.start(database)
     query = start(spark, tmp_path, {**given, "patience_s": 120}, tmp_path)
     kill_database(database, pipeline, query)

@@ -17,7 +17,7 @@ from tests.kill.driver import start
 from tests.kill.process import Pipeline, last, plan
 from tests.kill.stream import count, lay
 
-from tidings.spark.ops.error_messages import TROUBLES, said
+from tidings.spark.ops.error_messages import SPARK_ERRORS, describe_error
 from tidings.store import open_store, sqlite
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill]
@@ -37,10 +37,10 @@ def run(spark: SparkSession, pipeline: Pipeline, **given: Any) -> None:
 def refused(spark: SparkSession, pipeline: Pipeline, **given: Any) -> str:
     """Run a pipeline that must fail and write nothing more; give what is said of it."""
     before = written(pipeline)
-    with pytest.raises(TROUBLES) as caught:
+    with pytest.raises(SPARK_ERRORS) as caught:
         run(spark, pipeline, **given)
     assert written(pipeline) == before
-    return said(caught.value)
+    return describe_error(caught.value)
 
 
 def written(pipeline: Pipeline) -> int:
@@ -54,16 +54,16 @@ def test_a_store_that_is_full_or_locked_is_told_and_a_restart_goes_on(
     expected = lay(pipeline.folder, files=8)
     with monkeypatch.context() as patch:
         patch.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "PRAGMA max_page_count = 28"))
-        with pytest.raises(TROUBLES) as caught:
+        with pytest.raises(SPARK_ERRORS) as caught:
             run(spark, pipeline, files=2)
-    assert "the disk is full; free some space and try again" in said(caught.value)
+    assert "the disk is full; free some space and do it again" in describe_error(caught.value)
     assert written(pipeline) > 0
     holder = sqlite3.connect(pipeline.stores[0], isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     text = refused(spark, pipeline, patience_s=0.5)
     holder.execute("ROLLBACK")
     holder.close()
-    assert "another process has been writing for too long; try again, or stop it" in text
+    assert "another process has been writing for too long; try again, or end it" in text
     run(spark, pipeline)
     with open_store(pipeline.stores[0]) as store:
         expected.check(store)
@@ -156,7 +156,7 @@ def test_a_damaged_checkpoint_is_told_and_copies_old_ones_too_go_on(
             text = refused(spark, pipeline)
         case = (pattern, damage.__name__, text)
         assert text.startswith("the checkpoint"), case
-        assert "put a copy of it in its place, or begin with a new one" in text, case
+        assert "restore a copy of it, or start with a new one" in text, case
         if damage is not flipped_unseen:
             assert str(pipeline.checkpoint) in text, case
         shutil.rmtree(pipeline.checkpoint)

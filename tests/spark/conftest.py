@@ -1,16 +1,16 @@
-"""What tests of streams over stores leave behind is ended."""
+"""Fixtures of the Spark tests."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tidings.spark.match_stage.store_followers import followed
+from tidings.spark.match_stage.store_followers import store_publishers
 
 
 @pytest.fixture
 def unfollowed() -> Iterator[None]:
-    """End the publishers that a test began; its stores are closed after it."""
+    """Close the publishers that a test started; its stores are closed after it."""
     yield
-    for known in followed()._known.values():
-        known.publisher.close()
-    followed.cache_clear()
+    for entry in store_publishers()._entries.values():
+        entry.publisher.close()
+    store_publishers.cache_clear()

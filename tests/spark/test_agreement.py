@@ -1,8 +1,8 @@
 """The whole Spark path without a session against the engine, on streams of every kind.
 
-Rows go through the index files, the match stage, parcels and buckets as Spark would carry them: in
-any split into micro-batches and Arrow batches, packed away in between, sometimes with other
-buckets, sometimes with other subscribers.
+Rows go through the index files, the match stage and the buckets as Spark would pass them: in any
+split into micro-batches and Arrow batches, with packed state in between, sometimes with another
+number of buckets, sometimes with other subscribers.
 """
 
 from collections import defaultdict
@@ -29,73 +29,73 @@ from tidings import Delivery, Engine, Policy, Subscriber, Subscription
 from tidings.formats.arrow import read_events
 from tidings.index_files.base_files import build_folder
 from tidings.index_files.subscriber_bundle import bundle_subscribers
-from tidings.spark.match_stage.matcher_source import PinnedRoster, Versions
-from tidings.spark.match_stage.stage import FLOW, PART, Flow, tick
-from tidings.spark.state_stage.bucket import Bucket, Terms
+from tidings.spark.match_stage.matcher_source import FolderSource
+from tidings.spark.match_stage.stage import BUCKET_ROWS, PART, MatchStage, tick_row
+from tidings.spark.state_stage.bucket import Bucket, BucketSettings
 from tidings.spark.state_stage.late_events import late_rows
 from tidings.spark.state_stage.processor import read_rows
-from tidings.spark.state_stage.progress_mark import Pulse
 from tidings.spark.state_stage.rebucket import rebucketed
+from tidings.spark.state_stage.watermark import BucketClock
 
 FAR = 10**6
 NAMES = "abcde"
 
 
-class Carried:
-    """The stages as Spark drives them, with what it would keep in its state store."""
+class Stages:
+    """The stages as Spark drives them, with the contents of its state store."""
 
-    def __init__(self, folder: Path, terms: Terms, parts: int) -> None:
-        self.folder, self.terms, self.parts = folder, terms, parts
-        self.kept: dict[int, tuple[bytes, Pulse]] = {}
-        self.found: list[pa.Table] = []
+    def __init__(self, folder: Path, config: BucketSettings, parts: int) -> None:
+        self.folder, self.settings, self.parts = folder, config, parts
+        self.states: dict[int, tuple[bytes, BucketClock]] = {}
+        self.tables: list[pa.Table] = []
 
-    def seal(self, people: dict[str, Subscriber], wanted: dict[str, Subscription]) -> None:
-        place = self.folder / str(len(list(self.folder.iterdir())))
-        place.mkdir()
-        everybody = bundle_subscribers(people.values(), wanted.values())
-        self.versions = Versions(build_folder(place, everybody, self.parts), 1)
+    def seal(self, subscribers: dict[str, Subscriber], owned: dict[str, Subscription]) -> None:
+        path = self.folder / str(len(list(self.folder.iterdir())))
+        path.mkdir()
+        bundles = bundle_subscribers(subscribers.values(), owned.values())
+        self.source = FolderSource(build_folder(path, bundles, self.parts), 1)
 
     def take(self, batches: list[pa.RecordBatch]) -> None:
-        """Take a micro-batch."""
-        flow = Flow(self.versions, read_events, self.terms.buckets, streams=True)
-        self.run([row for each in batches for row in self._sent(flow, each)])
+        """Run a micro-batch."""
+        stage = MatchStage(self.source, read_events, self.settings.buckets, streams=True)
+        self.run([row for each in batches for row in self._sent(stage, each)])
 
-    def _sent(self, flow: Flow, batch: pa.RecordBatch) -> list[dict[str, Any]]:
-        given = [batch]
+    def _sent(self, stage: MatchStage, batch: pa.RecordBatch) -> list[dict[str, Any]]:
+        arrived = [batch]
         if self.parts > 1:
             numbers = [pa.array([part] * batch.num_rows) for part in range(self.parts)]
-            given = [batch.append_column(PART, each) for each in numbers]
-        return [row for each in flow.batches(given) for row in each.to_pylist()]
+            arrived = [batch.append_column(PART, each) for each in numbers]
+        return [row for each in stage.batches(arrived) for row in each.to_pylist()]
 
     def run(self, sent: list[dict[str, Any]]) -> None:
-        """Do what the state operator does with the rows of each bucket."""
+        """Run the rows of each bucket as the state operator does."""
         by_bucket = defaultdict(list)
         for row in sent:
             by_bucket[row["bucket"]].append(row)
-        for number, mine in by_bucket.items():
-            parcels, ticks, letters, batches = read_rows(
-                iter([pa.Table.from_pylist(mine, FLOW).to_pandas()])
+        for number, own in by_bucket.items():
+            batches, ticks, letters, arrived = read_rows(
+                iter([pa.Table.from_pylist(own, BUCKET_ROWS).to_pandas()])
             )
-            bucket = Bucket(PinnedRoster(self.versions), self.terms)
-            if number in self.kept:
-                blob, pulse = self.kept[number]
-                self.found.append(late_rows(batches, pulse.watermark_us, read_events))
-                rested = pulse.after(ticks, self.terms.lateness_us)
-                if rested is not None and not parcels and not letters:
-                    self.kept[number] = (blob, rested)
+            bucket = Bucket(self.source.policies(), self.settings)
+            if number in self.states:
+                blob, clock = self.states[number]
+                self.tables.append(late_rows(arrived, clock.watermark_us, read_events))
+                moved = clock.after(ticks, self.settings.lateness_us)
+                if moved is not None and not batches and not letters:
+                    self.states[number] = (blob, moved)
                     continue
-                bucket.unpack(blob, pulse)
-            self.found.append(bucket.run(parcels, ticks, letters))
-            self.kept[number] = (bucket.pack(), Pulse.unpack(bucket.pulse.pack()))
+                bucket.unpack(blob, clock)
+            self.tables.append(bucket.run(batches, ticks, letters))
+            self.states[number] = (bucket.pack(), BucketClock.unpack(bucket.clock.pack()))
 
     def rebucket(self, buckets: int) -> None:
-        if len(self.kept) == self.terms.buckets:
-            blobs, pulse = rebucketed([self.kept[each] for each in sorted(self.kept)], buckets)
-            self.kept = {number: (blob, pulse) for number, blob in blobs.items()}
-            self.terms = self.terms._replace(buckets=buckets)
+        if len(self.states) == self.settings.buckets:
+            blobs, clock = rebucketed([self.states[each] for each in sorted(self.states)], buckets)
+            self.states = {number: (blob, clock) for number, blob in blobs.items()}
+            self.settings = self.settings._replace(buckets=buckets)
 
     def rows(self, kind: str) -> list[dict[str, Any]]:
-        return [row for table in self.found for row in rows(table, kind)]
+        return [row for table in self.tables for row in rows(table, kind)]
 
 
 class Both:
@@ -104,57 +104,58 @@ class Both:
     def __init__(self, chance: Random, folder: Path, lateness: int, counting: bool) -> None:
         self.chance, self.counting = chance, counting
         parts = chance.choice([1, 2])
-        terms = Terms(lateness * 1_000_000, buckets=parts * chance.choice([1, 2]))
-        self.spark = Carried(folder, terms, parts)
+        config = BucketSettings(lateness * 1_000_000, buckets=parts * chance.choice([1, 2]))
+        self.spark = Stages(folder, config, parts)
         self.engine = Engine(f"{lateness}s")
-        self.people: dict[str, Subscriber] = {}
-        self.wanted: dict[str, Subscription] = {}
+        self.subscribers: dict[str, Subscriber] = {}
+        self.owned: dict[str, Subscription] = {}
         for name in NAMES[: chance.randint(1, 5)]:
             self.join(name)
-        self.spark.seal(self.people, self.wanted)
+        self.spark.seal(self.subscribers, self.owned)
 
     def join(self, name: str) -> None:
-        self.people[name] = any_subscriber(self.chance, name, self.counting)
-        self.engine.subscribe(self.people[name])
+        self.subscribers[name] = any_subscriber(self.chance, name, self.counting)
+        self.engine.subscribe(self.subscribers[name])
         for number in range(self.chance.randint(0, 4)):
             self.want(name, number)
 
     def want(self, name: str, number: int) -> None:
-        made = any_subscription(self.chance, name, number)
-        (self.engine.replace if made.id in self.wanted else self.engine.add)(made)
-        self.wanted[made.id] = made
+        subscription = any_subscription(self.chance, name, number)
+        known = subscription.id in self.owned
+        (self.engine.replace if known else self.engine.add)(subscription)
+        self.owned[subscription.id] = subscription
 
     def change(self) -> None:
-        """Let somebody come, go, want something else, or have another policy or scorer."""
-        names = sorted(self.people)
+        """Add, remove or change a subscriber, a subscription, a policy or a scorer."""
+        names = sorted(self.subscribers)
         name = self.chance.choice(names) if names else "z"
-        what = self.chance.choice(["come", "go", "want", "stop", "policy", "scorer"])
-        if what == "come" or not names:
-            self.join(f"n{len(self.spark.found)}-{len(names)}")
-        elif what == "go":
+        change = self.chance.choice(["join", "leave", "add", "remove", "policy", "scorer"])
+        if change == "join" or not names:
+            self.join(f"n{len(self.spark.tables)}-{len(names)}")
+        elif change == "leave":
             self.engine.unsubscribe(name)
-            del self.people[name]
-            self.wanted = {k: v for k, v in self.wanted.items() if v.subscriber != name}
-        elif what == "want":
+            del self.subscribers[name]
+            self.owned = {k: v for k, v in self.owned.items() if v.subscriber != name}
+        elif change == "add":
             self.want(name, self.chance.randint(0, 5))
-        elif what == "stop" and self.wanted:
-            gone = self.chance.choice(sorted(self.wanted))
-            self.engine.remove(gone)
-            del self.wanted[gone]
-        elif what in ("policy", "scorer"):
-            self.people[name] = self._other(self.people[name], what)
-            self.engine.replace(self.people[name])
-        self.spark.seal(self.people, self.wanted)
+        elif change == "remove" and self.owned:
+            id = self.chance.choice(sorted(self.owned))
+            self.engine.remove(id)
+            del self.owned[id]
+        elif change in ("policy", "scorer"):
+            self.subscribers[name] = self._other(self.subscribers[name], change)
+            self.engine.replace(self.subscribers[name])
+        self.spark.seal(self.subscribers, self.owned)
 
-    def _other(self, who: Subscriber, what: str) -> Subscriber:
-        new, old = any_policy(self.chance, self.counting), who.policy
-        if what == "scorer":
+    def _other(self, subscriber: Subscriber, change: str) -> Subscriber:
+        new, old = any_policy(self.chance, self.counting), subscriber.policy
+        if change == "scorer":
             new = Policy(old.k, new.scorer, old.decay, old.window, old.diversify)
-        return Subscriber(who.id, new, who.prefers)
+        return Subscriber(subscriber.id, new, subscriber.prefers)
 
     def run(self, stream: Stream, changing: bool) -> list[Delivery]:
-        """Publish a stream on both sides, and end it; give what the engine delivers."""
-        chance, found = self.chance, list[Delivery]()
+        """Publish a stream on both sides and end it; return the deliveries of the engine."""
+        chance, delivered = self.chance, list[Delivery]()
         for piece in stream.pieces:
             for batch in split(chance, piece, chance.choice([1, 4, 15, 60])):
                 if changing and chance.random() < 0.3:
@@ -164,9 +165,11 @@ class Both:
                 arrow = [as_rows(each, self.counting) for each in split(chance, batch, 12)]
                 chance.shuffle(arrow)
                 self.spark.take(arrow)
-                found += self.engine.publish_many(batch)
-        self.spark.run([tick(each, FAR * 10**6, 0) for each in range(self.spark.terms.buckets)])
-        return found + self.engine.advance(FAR)
+                delivered += self.engine.publish_many(batch)
+        self.spark.run(
+            [tick_row(bucket, FAR * 10**6, 0) for bucket in range(self.spark.settings.buckets)]
+        )
+        return delivered + self.engine.advance(FAR)
 
 
 @settings(max_examples=40)
@@ -176,11 +179,11 @@ class Both:
     counting=st.booleans(),
     changing=st.booleans(),
 )
-def test_spark_delivers_what_the_engine_delivers(
+def test_the_stages_deliver_as_the_engine_does(
     seed: int, lateness: int, counting: bool, changing: bool
 ) -> None:
     chance = Random(seed)
-    changing = changing and not lateness  # matches that wait are those of the version they came in
+    changing = changing and not lateness  # waiting matches are those of their own version
     stream = any_stream(chance, lateness, counting, repeats=not changing)
     with TemporaryDirectory() as folder:
         both = Both(chance, Path(folder), lateness, counting)
@@ -188,7 +191,7 @@ def test_spark_delivers_what_the_engine_delivers(
     expected: dict[str, list[Any]] = {}
     for each in delivered:
         expected.setdefault(each.subscriber, []).append(each.to_dict())
-    assert deliveries(both.spark.found) == expected
+    assert deliveries(both.spark.tables) == expected
     dead = {letter.reason for letter in both.engine.dead_letters}
     late = [row["event"] for row in both.spark.rows("late")]
     once = [each for each in late if f"event {each!r} was published before" not in dead]

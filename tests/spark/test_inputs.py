@@ -92,21 +92,26 @@ def test_columns_that_cannot_be_read_are_named_at_once(spark: SparkSession, colu
 
 
 @pytest.mark.parametrize(
-    ("publications", "wanted", "people", "why"),
+    ("publications", "subscriptions", "subscribers", "reason"),
     [
-        ([1], [], None, "publications are a DataFrame of Spark, not list"),
-        (None, None, None, "subscriptions are a DataFrame, a file, objects or forms, not None"),
-        (None, ["s"], None, "'s' is no Subscription and no form of one"),
-        (None, [], 3, "subscribers are a DataFrame, a file, objects or forms, not 3"),
+        ([1], [], None, "publications must be a Spark DataFrame, not list"),
+        (
+            None,
+            None,
+            None,
+            "subscriptions must be a DataFrame, a file, objects or JSON forms",
+        ),
+        (None, ["s"], None, "'s' is not a Subscription or the JSON form of one"),
+        (None, [], 3, "subscribers must be a DataFrame, a file, objects or JSON forms, not 3"),
         (None, [{"id": "s"}], None, "subscription s: field 'subscriber' is missing"),
         (None, [], {"u": {"k": 0}}, "subscriber u: k is a whole number of at least 1"),
     ],
 )
-def test_what_is_handed_over_in_a_wrong_form_is_named(
-    odd: DataFrame, publications: Any, wanted: Any, people: Any, why: str
+def test_wrong_arguments_are_named(
+    odd: DataFrame, publications: Any, subscriptions: Any, subscribers: Any, reason: str
 ) -> None:
-    with pytest.raises(TidingsError, match=why):
-        ts.match(publications or odd, wanted, people)
+    with pytest.raises(TidingsError, match=reason):
+        ts.match(publications or odd, subscriptions, subscribers)
 
 
 FORM: dict[str, Any] = {"id": "s", "subscriber": "u", "where": "flag", "prefrank": 0.5}
@@ -205,9 +210,7 @@ def test_idle_tasks_are_warned_of(spark: SparkSession, odd: DataFrame) -> None:
     before = str(spark.conf.get("spark.sql.shuffle.partitions"))
     spark.conf.set("spark.sql.shuffle.partitions", "200")
     try:
-        with pytest.warns(
-            UserWarning, match="is 200, and no more than 8 tasks.*8 or fewer"
-        ) as told:
+        with pytest.warns(UserWarning, match="is 200, but at most 8 tasks.*8 or fewer") as told:
             ts.feed(odd, [FORM])
         assert told[0].filename == __file__
     finally:

@@ -19,7 +19,7 @@ from tidings.app.run.summary import RunSummary
 from tidings.errors import TidingsError
 from tidings.formats.event_source import find_source
 from tidings.formats.files import read_events, write_events
-from tidings.spark.ops.query_control import Gate, follow, start
+from tidings.spark.ops.query_control import SinkGate, follow, start
 from tidings.spark.sources.read_stream import read_stream
 from tidings.store import open_store
 
@@ -107,7 +107,7 @@ def test_a_restart_goes_on_with_the_new_files(folder):
 
 
 def batches(publications, write, folder):
-    running = start(publications.writeStream, Gate(write), str(folder / "check"))
+    running = start(publications.writeStream, SinkGate(write), str(folder / "check"))
     return [(progress.batch, progress.events) for progress in follow(running)]
 
 

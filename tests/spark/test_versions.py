@@ -19,7 +19,7 @@ from tidings.index_files.versions import IndexFolder
 from tidings.rank.matcher import Matcher
 from tidings.score.exact import Exact
 from tidings.score.preference import Preference
-from tidings.spark.ops.error_messages import TROUBLES, said
+from tidings.spark.ops.error_messages import SPARK_ERRORS, describe_error
 from tidings.store import Store, open_store
 from tidings.testing import workload
 
@@ -169,11 +169,11 @@ def test_a_damaged_index_file_stops_a_running_query_and_is_made_anew(spark, tmp_
                 wants(publisher, "bob")
                 damage(next((tmp_path / "index").glob("*-change.sealed")))
 
-            with pytest.raises(TROUBLES) as caught:
+            with pytest.raises(SPARK_ERRORS) as caught:
                 stream.run(change_and_damage)
         assert stream.batches == {0: [("e1", "ann")]}
-        assert f"{tmp_path}/index/00000002-0-change.sealed " in said(caught.value)
-        assert "restart its publisher, which builds it again" in said(caught.value)
+        assert f"{tmp_path}/index/00000002-0-change.sealed " in describe_error(caught.value)
+        assert "start again: whoever publishes it makes it anew" in describe_error(caught.value)
         with Publisher(tmp_path / "index", store.history) as publisher:
             publisher.publish()
             stream.run()

@@ -1,7 +1,7 @@
-"""The same stages at scale: Spark carries, the objects of the core decide.
+"""The same stages at scale: Spark moves the data, the objects of the core decide.
 
-`match`, `feed` and `target` take DataFrames, batch or streaming, and give DataFrames; `evaluate`
-tells how good deliveries are, `dead_letters` which rows are no publications.
+`match`, `feed` and `target` take and return DataFrames, batch or streaming; `evaluate` measures the
+quality of deliveries, and `dead_letters` returns the rows that cannot be read as publications.
 """
 
 from tidings.spark.analysis.diversify import diversify, diversify_approximately

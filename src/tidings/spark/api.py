@@ -1,4 +1,4 @@
-"""DataFrame in, DataFrame out; batch and streaming alike."""
+"""The functions of `tidings.spark`: DataFrame in, DataFrame out, batch and streaming alike."""
 
 from functools import partial
 from typing import Any
@@ -11,26 +11,24 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from tidings.errors import InvalidPolicy
 from tidings.formats.arrow import DELIVERIES, MATCHES
 from tidings.index_files.mapped_matcher import ranked_by_index
-from tidings.model import named_parts as parts
-from tidings.model import validate
+from tidings.model import named_parts, validate
 from tidings.model.limits import TRUSTED, Limits
 from tidings.score import SCORERS
-from tidings.spark.inputs import Subscribers, Subscriptions, matchers, roster
-from tidings.spark.match_stage.matcher_source import Matchers
+from tidings.spark.inputs import Subscribers, Subscriptions, matcher_source
+from tidings.spark.match_stage.matcher_source import MatcherSource
 from tidings.spark.match_stage.results import (
-    LETTERS,
+    DEAD_LETTERS,
     ROW,
     TARGETS,
-    Targets,
-    letter_batches,
+    TargetStage,
+    dead_letter_batches,
     match_batches,
 )
-from tidings.spark.match_stage.stage import FLOW, NOW, PART, Flow
+from tidings.spark.match_stage.stage import BUCKET_ROWS, NOW, PART, MatchStage
 from tidings.spark.options import read_options
 from tidings.spark.publications import check_sequences, readable
 from tidings.spark.session import check_session
-from tidings.spark.state_stage.clock import with_time
-from tidings.spark.state_stage.processor import run_buckets
+from tidings.spark.state_stage.processor import run_buckets, with_ticks
 
 
 def match(
@@ -41,24 +39,26 @@ def match(
     parts: int = 1,
     limits: Limits = TRUSTED,
 ) -> DataFrame:
-    """Give every subscriber's matches: subscriber, event, published_at, score, matched.
+    """Return every subscriber's matches: subscriber, event, published_at, score, matched.
 
-    `parts` splits the subscribers, where an index of all is more than a worker should hold. Rows
-    above the `limits` are passed over like others that cannot be read.
+    `parts` splits the subscribers if an index of all is more than a worker should hold. Rows above
+    the `limits` are skipped like others that cannot be read.
     """
     rows, read = readable(publications, limits=limits)
-    found = matchers(publications, subscriptions, subscribers, parts, limits=limits)
-    work = partial(match_batches, found, read)
-    return sent_to_parts(rows, found).mapInArrow(work, from_arrow_schema(MATCHES))
+    source = matcher_source(publications, subscriptions, subscribers, parts, limits=limits)
+    work = partial(match_batches, source, read)
+    return send_to_parts(rows, source).mapInArrow(work, from_arrow_schema(MATCHES))
 
 
 def dead_letters(publications: DataFrame, *, limits: Limits = TRUSTED) -> DataFrame:
-    """Give the rows that cannot be read as publications, as JSON, and why: record, reason.
+    """Return the rows that cannot be read as publications, as JSON with the reason.
 
-    `match` and `target` pass over these rows; `outcomes` has them with all else.
+    The columns are record and reason. `match` and `target` skip these rows; `outcomes` includes
+    them.
     """
     rows, read = readable(publications, limits=limits)
-    return rows.mapInArrow(partial(letter_batches, read), from_arrow_schema(LETTERS))
+    work = partial(dead_letter_batches, read)
+    return rows.mapInArrow(work, from_arrow_schema(DEAD_LETTERS))
 
 
 def feed(
@@ -67,12 +67,12 @@ def feed(
     subscribers: Subscribers = None,
     **options: Any,
 ) -> DataFrame:
-    """Give the deliveries of every subscriber by its policy; `options` are those of `outcomes`.
+    """Return the deliveries of every subscriber by its policy; `options` are those of `outcomes`.
 
-    Publications with the same time are taken in order of their sequence, then of their id.
+    Publications of the same time are taken in order of sequence, then of id.
     """
-    found = outcomes(publications, subscriptions, subscribers, **options)
-    return found.where(f.col("kind") == "delivery").select(*DELIVERIES.names)
+    rows = outcomes(publications, subscriptions, subscribers, **options)
+    return rows.where(f.col("kind") == "delivery").select(*DELIVERIES.names)
 
 
 def outcomes(
@@ -81,39 +81,41 @@ def outcomes(
     subscribers: Subscribers = None,
     **options: Any,
 ) -> DataFrame:
-    """Give deliveries, late events and dead letters in one DataFrame, told apart by `kind`.
+    """Return deliveries, late events and dead letters in one DataFrame, distinguished by `kind`.
 
-    `options` are those of `Options`: lateness, remember, buckets, parts, prune,
-    until, clock, state, future, limits. A dead letter is a row that cannot be read, an event for
-    which matching fails, or a subscriber who is set aside because its own policy fails; the
-    reason tells, and everything else goes on.
+    `options` are the fields of `tidings.spark.options.Options`: lateness, remember, buckets, parts,
+    prune, until, clock, state, future, limits. A dead letter is a row that cannot be read, an event
+    for which matching fails, or a subscriber that is set aside because its own policy fails; it has
+    the reason, and everything else goes on.
     """
     chosen = read_options(options)
     rows, read = readable(publications, limits=chosen.limits)
-    terms = chosen.terms if rows.isStreaming else chosen.batch_terms
-    check_session(rows, terms.buckets)
-    found = matchers(publications, subscriptions, subscribers, chosen.parts, limits=chosen.limits)
-    check_sequences(publications, found)
+    settings = chosen.bucket_settings(streaming=rows.isStreaming)
+    check_session(rows, settings.buckets)
+    source = matcher_source(
+        publications, subscriptions, subscribers, chosen.parts, limits=chosen.limits
+    )
+    check_sequences(publications, source)
     future_us = chosen.future_us if rows.isStreaming else None
-    stage = Flow(found, read, terms.buckets, chosen.prune, rows.isStreaming, future_us)
-    sent = sent_to_parts(rows if future_us is None else with_now(rows), found)
-    flow = sent.mapInArrow(stage.batches, from_arrow_schema(FLOW))
-    timed = with_time(flow, terms.buckets, chosen.until, chosen.clock)
-    return run_buckets(timed, roster(found), terms, chosen.state, read)
+    stage = MatchStage(source, read, settings.buckets, chosen.prune, rows.isStreaming, future_us)
+    sent = send_to_parts(rows if future_us is None else with_now(rows), source)
+    matched = sent.mapInArrow(stage.batches, from_arrow_schema(BUCKET_ROWS))
+    ticking = with_ticks(matched, settings.buckets, chosen.until, chosen.clock)
+    return run_buckets(ticking, source.policy_source(), settings, chosen.state, read)
 
 
 def with_now(publications: DataFrame) -> DataFrame:
-    """Add the time of the micro-batch: Spark logs it, so that a replayed batch has the same."""
+    """Add the time of the micro-batch; Spark logs it, so a replayed batch has the same."""
     return publications.withColumn(NOW, f.unix_micros(f.current_timestamp()))
 
 
-def sent_to_parts(publications: DataFrame, found: Matchers) -> DataFrame:
-    """Send every row to each part of the subscribers, where there are several."""
-    if found.parts == 1:
+def send_to_parts(publications: DataFrame, source: MatcherSource) -> DataFrame:
+    """Return the rows once for each part of the subscribers, if there are several."""
+    if source.parts == 1:
         return publications
-    numbers = f.array(*(f.lit(part) for part in range(found.parts)))
+    numbers = f.array(*(f.lit(part) for part in range(source.parts)))
     sent = publications.withColumn(PART, f.explode(numbers))
-    return sent.repartition(found.parts, PART)
+    return sent.repartition(source.parts, PART)
 
 
 def target(  # noqa: PLR0913
@@ -126,29 +128,24 @@ def target(  # noqa: PLR0913
     parts: int = 1,
     limits: Limits = TRUSTED,
 ) -> DataFrame:
-    """Give the k best subscriptions of each event: event, position, subscription, score.
+    """Return the k best subscriptions of each event: event, position, subscription, score.
 
-    `subscribers` have what some prefer over what, for `preference`. With several `parts` the best
-    of each are put together, which a stream cannot do.
+    The scorer `preference` takes preferences from `subscribers`. With several `parts` the best of
+    each are combined, which a stream cannot do.
     """
-    part, most = read_scorer(scorer), validate.count("k", k)
+    scoring, most = named_parts.read(SCORERS, "scorer", scorer), validate.count("k", k)
     rows, read = readable(events, limits=limits)
-    found = matchers(
-        events, subscriptions, subscribers, parts, seal=ranked_by_index(part), limits=limits
+    source = matcher_source(
+        events, subscriptions, subscribers, parts, seal=ranked_by_index(scoring), limits=limits
     )
-    work = Targets(found, read, most, part)
-    if found.parts == 1:
-        return rows.mapInArrow(work.batches, from_arrow_schema(TARGETS))
+    stage = TargetStage(source, read, most, scoring)
+    if source.parts == 1:
+        return rows.mapInArrow(stage.batches, from_arrow_schema(TARGETS))
     if events.isStreaming:
         raise InvalidPolicy("targets of several parts are for batches; in a stream use one part")
     numbered = rows.withColumn(ROW, f.monotonically_increasing_id())
     schema = from_arrow_schema(TARGETS.append(pa.field(ROW, pa.int64())))
     best = Window.partitionBy(ROW).orderBy(f.desc("score"), f.asc("subscription"))
-    all_of_them = sent_to_parts(numbered, found).mapInArrow(work.batches, schema)
-    ranked = all_of_them.withColumn("position", f.row_number().over(best).cast("long"))
+    candidates = send_to_parts(numbered, source).mapInArrow(stage.batches, schema)
+    ranked = candidates.withColumn("position", f.row_number().over(best).cast("long"))
     return ranked.where(f.col("position") <= most).drop(ROW)
-
-
-def read_scorer(scorer: object) -> Any:
-    """Give the scorer that a name or a form stands for."""
-    return parts.read(SCORERS, "scorer", scorer)

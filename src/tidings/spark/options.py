@@ -1,4 +1,4 @@
-"""What may be said of a pipeline besides who wants what."""
+"""Options of a pipeline besides its inputs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -8,7 +8,7 @@ from tidings.errors import InvalidPolicy
 from tidings.model import validate
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.values import parse_duration_us
-from tidings.spark.state_stage.bucket import Terms
+from tidings.spark.state_stage.bucket import BucketSettings
 
 BUCKETS: Final = 8
 FUTURE: Final = "5m"
@@ -16,22 +16,26 @@ FUTURE: Final = "5m"
 
 @dataclass(frozen=True)
 class Options:
-    """How late events may come, how long ids are remembered, how many buckets; and what time does.
+    """Options of `outcomes` and `feed`.
 
-    In a stream, an event is late if it is older, by more than `lateness`, than the newest one of
-    an earlier batch; one that is not waits so long for others from before it. In a batch all has
-    come. An event whose id came before, no longer than `remember` ago, is a dead letter. `parts`,
-    of which `buckets` is a multiple, splits the subscribers as in `match`. With `prune`, matches
-    that cannot win are not sent to the buckets; then the size of a period, and accounts, count what
-    was sent, and an id that comes twice with other values may hide a match. `until` (batch only)
-    says up to which time periods are closed at the end. `clock` (streams only) is how often time
-    passes by itself, so that periods end where nothing is published; then what is published must
-    carry the time of day, since it is late beside the clock as well. `state` is where a query with
-    a new checkpoint begins: what `rebucket` has read from another one. `future` (streams only) is
-    how far ahead of the clock an event may be published: one that is further ahead is a dead letter
-    and moves no watermark, so one wrong date cannot make all later events late. The clock is that
-    of the micro-batch, which is the same when Spark replays it; None, for replays of events whose
-    times are not those of the day, judges none. A record above the `limits` is a dead letter.
+    lateness: in a stream, an event is late if it is older, by more than this, than the newest event
+        of an earlier batch. Other events wait this long for earlier ones. In a batch nothing waits.
+    remember: an event whose id was seen no longer than this ago is a dead letter.
+    buckets: number of groups of subscribers; each keeps its state in one blob.
+    parts: splits the subscribers as in `match`; `buckets` must be a multiple of it.
+    prune: leaves out matches that cannot win before they are sent to the buckets. Then accounts and
+        the size of a period count only the matches sent, and an id that is published twice with
+        other values may hide a match.
+    until (batches only): the time up to which periods are closed at the end.
+    clock (streams only): the interval at which time passes by itself, so that periods end where
+        nothing is published. Publications must then carry the time of day, because they are late
+        relative to the clock as well.
+    state: first state of a query with a new checkpoint, read by `rebucket` from another one.
+    future (streams only): how far ahead of the clock an event may be published. One that is further
+        ahead is a dead letter and moves no watermark, so one wrong date cannot make all later
+        events late. The clock is that of the micro-batch, which is the same when Spark replays it.
+        None, for replays of events whose times are not those of the day, allows any time.
+    limits: a record above them is a dead letter.
     """
 
     lateness: object = "0s"
@@ -47,24 +51,19 @@ class Options:
 
     @property
     def future_us(self) -> int | None:
-        """How far ahead of the clock an event may be; None: as far as it likes."""
+        """How far ahead of the clock an event may be, or None for any time."""
         return None if self.future is None else parse_duration_us(self.future)
 
-    @property
-    def terms(self) -> Terms:
-        """What buckets need of it."""
+    def bucket_settings(self, *, streaming: bool) -> BucketSettings:
+        """Return the settings of buckets; in a batch nothing is late, so nothing waits."""
+        lateness_us, remember_us = map(parse_duration_us, (self.lateness, self.remember))
         buckets = validate.count("buckets", self.buckets)
-        return Terms(parse_duration_us(self.lateness), parse_duration_us(self.remember), buckets)
-
-    @property
-    def batch_terms(self) -> Terms:
-        """What buckets need of it in a batch: all has come, so nothing waits for what is late."""
-        return self.terms._replace(lateness_us=0)
+        return BucketSettings(lateness_us if streaming else 0, remember_us, buckets)
 
 
-def read_options(given: Mapping[str, Any]) -> Options:
-    """Give the options of these names; an unknown one is refused."""
-    for name in given:
-        validate.choice("an option", name, [each.name for each in fields(Options)])
-    check_limits(given.get("limits", TRUSTED), InvalidPolicy)
-    return Options(**given)
+def read_options(options: Mapping[str, Any]) -> Options:
+    """Return the options of these names; an unknown one is refused."""
+    for name in options:
+        validate.choice("an option", name, [field.name for field in fields(Options)])
+    check_limits(options.get("limits", TRUSTED), InvalidPolicy)
+    return Options(**options)

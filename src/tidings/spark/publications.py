@@ -1,90 +1,141 @@
-"""Publications as a user has them: which DataFrames can be read, and how their rows are."""
+"""Publications as DataFrames: which schemas can be read, and how their rows become events."""
 
+import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from itertools import zip_longest
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tidings.errors import InvalidForm, InvalidPolicy
-from tidings.formats import arrow as columns
-from tidings.formats.arrow import ReadEvents
-from tidings.model.dead_letter import BadRecord
+from tidings.formats.arrow import ReadEvents, read_events, read_valid_events
+from tidings.formats.files import read_event_line
+from tidings.model.dead_letter import BadRecord, Failure, try_call
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.records import Event
-from tidings.spark.match_stage.matcher_source import Matchers
-from tidings.spark.match_stage.stage import ReadLines
+from tidings.spark.match_stage.matcher_source import MatcherSource
 
 _LINES: Final = (["value"], ["value", "reason"])
 
 
 @dataclass(frozen=True)
-class Renamed:
+class ReadRenamed:
     """Reads rows of which some columns travel under other names."""
 
     read: ReadEvents
     names: Mapping[str, str]
 
     def __call__(self, batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
-        """Read a batch, its columns under their own names."""
+        """Read a batch with its columns under their original names."""
         return self.read(batch.rename_columns([self.names.get(n, n) for n in batch.schema.names]))
+
+
+@dataclass(frozen=True)
+class ReadLines:
+    """Reads events from text lines, each the JSON form of one (the column `value`).
+
+    A line that another reader refused carries its `reason`. A line that is above the limits, null
+    or not UTF-8 is a bad record.
+    """
+
+    limits: Limits = TRUSTED
+
+    def __call__(self, batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
+        """Read the lines of a batch."""
+        reasons = _texts(batch.column("reason")) if "reason" in batch.schema.names else []
+        pairs = zip_longest(_texts(batch.column("value")), reasons)
+        for position, (line, reason) in enumerate(pairs, start=1):
+            if reason:
+                yield BadRecord(_record(line), str(reason), position)
+            else:
+                yield self._event(line, position)
+
+    def _event(self, line: str | bytes | None, position: int) -> Event | BadRecord:
+        if line is None:
+            return BadRecord({}, "the line is null", position)
+        if isinstance(line, bytes):
+            return BadRecord(_record(line), "the line is not UTF-8", position)
+        return read_event_line(line, position, limits=self.limits)
+
+
+def _texts(column: pa.Array) -> list[Any]:
+    """Return texts, as bytes where they are not UTF-8: Spark does not check the files it reads."""
+    texts: list[Any] | Failure = try_call(column.to_pylist)
+    if not isinstance(texts, Failure):
+        return texts
+    cells = [try_call(column.slice(row, 1).to_pylist) for row in range(len(column))]
+    raw = column.cast(pa.large_binary()).to_pylist()
+    pairs = zip(cells, raw, strict=True)
+    return [body if isinstance(cell, Failure) else cell[0] for cell, body in pairs]
+
+
+def _record(line: object) -> Mapping[str, Any]:
+    """Return the JSON object in a refused line, or its text."""
+    if isinstance(line, bytes):
+        return {"text": line.decode(errors="replace")}
+    form = try_call(json.loads, line)
+    if isinstance(form, Failure):
+        return {"text": line}
+    return form if isinstance(form, dict) else {"value": form}
 
 
 def readable(
     publications: DataFrame, *others: str, limits: Limits = TRUSTED
 ) -> tuple[DataFrame, ReadEvents]:
-    """Give publications as Python can get them, and what reads their rows there.
+    """Return publications that Spark can hand to Python, and the reader of their rows.
 
-    `others` are columns that are not read. A schema that holds no publications is refused. Spark
-    takes a dot in the name of a column for a field of a struct when it hands rows to Python, so
-    such columns travel under another name.
+    `others` are columns that are not read. A schema without publications is refused. When Spark
+    hands rows to Python, it takes a dot in a column name for a field of a struct, so such columns
+    travel under another name.
     """
     check_frame("publications", publications)
     read = event_reader(publications.drop(*others), check_limits(limits, InvalidPolicy))
     dotted = [name for name in publications.columns if {".", "`"} & {*name}]
     if not dotted:
         return publications, read
-    safe = {name: f"tidings_name_{place}" for place, name in enumerate(dotted)}
+    safe = {name: f"tidings_name_{number}" for number, name in enumerate(dotted)}
     frame = publications.toDF(*(safe.get(name, name) for name in publications.columns))
-    return frame, Renamed(read, {short: name for name, short in safe.items()})
+    return frame, ReadRenamed(read, {short: name for name, short in safe.items()})
 
 
-def check_frame(what: str, given: object, columns: Iterable[str] = ()) -> None:
-    """Refuse what is no DataFrame, or lacks some columns."""
-    if not isinstance(given, DataFrame):
-        raise InvalidForm(f"{what} are a DataFrame of Spark, not {type(given).__name__}")
-    if missing := [name for name in columns if name not in given.columns]:
+def check_frame(what: str, value: object, columns: Iterable[str] = ()) -> None:
+    """Refuse a value that is not a DataFrame, or lacks some columns."""
+    if not isinstance(value, DataFrame):
+        raise InvalidForm(f"{what} must be a Spark DataFrame, not {type(value).__name__}")
+    if missing := [name for name in columns if name not in value.columns]:
         raise InvalidForm(f"{what} lack the columns {missing}")
 
 
 def event_reader(publications: DataFrame, limits: Limits = TRUSTED) -> ReadEvents:
-    """Tell how the rows of a DataFrame are read, and refuse a schema that holds no publications.
+    """Return the reader of a DataFrame's rows; a schema without publications is refused.
 
-    A DataFrame with the one column `value` (`spark.read.text`) holds the JSON form of an event a
+    A DataFrame with the one column `value` (`spark.read.text`) holds the JSON form of an event per
     line; it may also have a column `reason`, for lines that another reader refused.
     """
     if publications.columns in _LINES:
         return ReadLines(limits)
-    columns.read_events(to_arrow_schema(publications.schema, timezone="UTC").empty_table())
-    return partial(columns.read_valid_events, limits=limits)
+    read_events(to_arrow_schema(publications.schema, timezone="UTC").empty_table())
+    return partial(read_valid_events, limits=limits)
 
 
-def check_sequences(publications: DataFrame, found: Matchers) -> None:
-    """Refuse publications without numbers where some window counts all of them.
+def check_sequences(publications: DataFrame, source: MatcherSource) -> None:
+    """Refuse publications without sequence numbers if some window counts published events.
 
-    Where subscribers come and go, that one counts is only warned of: it must not stop the others.
+    If subscribers may change during the stream, it is only a warning: one subscriber that counts
+    must not stop the others.
     """
-    known = "sequence" in publications.columns or publications.columns in _LINES
-    if known or not found.counting():
+    numbered = "sequence" in publications.columns or publications.columns in _LINES
+    if numbered or not source.counts_published():
         return
-    told = (
+    message = (
         'a subscriber counts published events (count="published"), so the publications need a '
         "column sequence"
     )
-    if not found.follows:
-        raise InvalidPolicy(told)
-    warnings.warn(f"{told}; without it, such subscribers get nothing", stacklevel=4)
+    if not source.follows:
+        raise InvalidPolicy(message)
+    warnings.warn(f"{message}; without it, such subscribers get nothing", stacklevel=4)

@@ -1,4 +1,4 @@
-"""A SparkSession, local or of a cluster, tuned for small micro-batches, that says nothing."""
+"""SparkSession, local or of a cluster, tuned for small micro-batches and silent."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ from tidings.spark.ops.find_java import find_java
 from tidings.spark.ops.launchers import java_home, python_command
 from tidings.spark.sources.register import register_sources
 
-# The state operator runs on no other store.
+# The state operator requires this store.
 STATE_STORE: Final = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -25,8 +25,8 @@ STATE_STORE: Final = {
 }
 
 SHUFFLE: Final = "spark.sql.shuffle.partitions"
-IDLE: Final = 4
-"""So many tasks for each bucket are too many."""
+MAX_TASKS_PER_BUCKET: Final = 4
+"""With more, a warning says that most tasks are idle."""
 
 # For checkpoints on a local disk only: about a third less time for each micro-batch.
 _LOCAL_DISK: Final = {
@@ -36,15 +36,15 @@ _LOCAL_DISK: Final = {
     ),
 }
 
-# All on one machine, which need not know its own name.
+# On one machine, whose host name need not resolve.
 _LOOPBACK: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
 
-# What streams that never end leave behind: state and logs of so many batches, which Spark keeps 100
-# of, and in memory so many jobs for a page that is not shown.
-_KEPT: Final = {
+# What endless streams accumulate: state and logs of batches, of which Spark keeps 100 by default,
+# and jobs in memory for a web page that is not shown.
+_RETENTION: Final = {
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
@@ -60,12 +60,12 @@ _SETTINGS: Final = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.session.timeZone": "UTC",
     SHUFFLE: "2",
-    **_KEPT,
+    **_RETENTION,
     **STATE_STORE,
 }
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
-# The quick compiler and the plain collector: Java only carries the rows to Python and back.
+# The fast compiler and the simple collector: Java only passes rows to Python and back.
 _TUNING: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
@@ -77,13 +77,13 @@ def session(
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Get the running SparkSession as it is, or start one (about 5 s), a local one by default.
+    """Return the running SparkSession, or start one (about 5 s), a local one by default.
 
-    `cores` is how many to use, all by default. `master` names a cluster instead, as Spark writes
+    `cores` is the number to use, all by default. `master` names a cluster instead, as Spark writes
     it (`spark://host:7077`, `local-cluster[2,1,1024]`); its machines need Tidings installed, and
-    Python where PYSPARK_PYTHON says, or else where it is here. `settings` are further ones of Spark
-    and win over those made here; Java options are added to ours. What `spark-submit` was told wins
-    over all. No Java need be set up here: see `find_java`. Our sources are known to it then.
+    Python at PYSPARK_PYTHON, or else at the same path as here. `settings` are further settings of
+    Spark and take precedence over ours; Java options are added to ours. Those of `spark-submit`
+    take precedence over all. Java need not be set up: see `find_java`. Our sources are registered.
     """
     running = SparkSession.getActiveSession() or _start(name, cores, master, settings)
     register_sources(running)
@@ -93,50 +93,50 @@ def session(
 def _start(
     name: str, cores: int | None, master: str | None, settings: Mapping[str, str] | None
 ) -> SparkSession:
-    # What it logs, with all of Java's stack, is raised as well.
+    # It logs errors with the whole stack of Java, although they are raised as well.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
-    told = submitted()
-    place = told.get("spark.master") or master or f"local[{cores or '*'}]"
-    wanted = {"spark.app.name": name, **all_settings(settings or {}, place), **told}
-    builder = SparkSession.builder.master(place)
-    for key, setting in wanted.items():
+    given = submitted_settings()
+    url = given.get("spark.master") or master or f"local[{cores or '*'}]"
+    chosen = {"spark.app.name": name, **all_settings(settings or {}, url), **given}
+    builder = SparkSession.builder.master(url)
+    for key, setting in chosen.items():
         builder = builder.config(key, setting)
-    if told and "PYSPARK_PYTHON" in os.environ:
+    if given and "PYSPARK_PYTHON" in os.environ:
         return builder.getOrCreate()
-    with _environment(JAVA_HOME=java_home(find_java()), PYSPARK_PYTHON=worker_python(place)):
+    with _environment(JAVA_HOME=java_home(find_java()), PYSPARK_PYTHON=worker_python(url)):
         return builder.getOrCreate()
 
 
 def check_session(frame: DataFrame, buckets: int) -> None:
-    """Refuse a session whose streams cannot keep windows; warn of one that makes idle tasks."""
+    """Refuse a session that cannot keep windows in its streams; warn if most tasks are idle."""
     conf = frame.sparkSession.conf
     for key, needed in STATE_STORE.items():
         has = str(conf.get(key))
         if frame.isStreaming and "RocksDB" not in has:
             raise TidingsError(
-                f"streams of this session keep their state in {has.rpartition('.')[2]}, and "
-                f"windows need RocksDB; before this, say\n  spark.conf.set({key!r}, {needed!r})"
+                f"streams of this session keep their state in {has.rpartition('.')[2]}, but "
+                f"windows need RocksDB; first call\n  spark.conf.set({key!r}, {needed!r})"
             )
     tasks = int(conf.get(SHUFFLE) or 0)
-    if tasks > IDLE * buckets:
+    if tasks > MAX_TASKS_PER_BUCKET * buckets:
         warnings.warn(
-            f"{SHUFFLE} is {tasks}, and no more than {buckets} tasks of a batch have a bucket to "
-            f"work on; all others start a Python for nothing. Set it to {buckets} or fewer, before "
-            "a checkpoint is begun",
+            f"{SHUFFLE} is {tasks}, but at most {buckets} tasks of a batch have a bucket to work "
+            f"on; the others start Python for nothing. Set it to {buckets} or fewer before a "
+            "checkpoint is begun",
             stacklevel=4,
         )
 
 
-def submitted() -> dict[str, str]:
-    """Give the settings that `spark-submit` started this process with; none without it."""
+def submitted_settings() -> dict[str, str]:
+    """Return the settings with which `spark-submit` started this process; none without it."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     SparkContext._ensure_initialized()  # noqa: SLF001
     return dict(SparkConf().getAll())
 
 
-def all_settings(given: Mapping[str, str], master: str = "local[*]") -> dict[str, str]:
-    """Give all settings of a session; those given win.
+def all_settings(settings: Mapping[str, str], master: str = "local[*]") -> dict[str, str]:
+    """Return all settings of a session; `settings` take precedence.
 
     >>> all_settings({"spark.sql.shuffle.partitions": "8"})["spark.sql.shuffle.partitions"]
     '8'
@@ -144,39 +144,39 @@ def all_settings(given: Mapping[str, str], master: str = "local[*]") -> dict[str
     False
     """
     ours = f"{_TUNING} -Dlog4j2.configurationFile={_LOGGING.as_uri()}"
-    options = f"{ours} {given.get(_JAVA_OPTIONS, '')}".rstrip()
-    here = {**_LOOPBACK, **_LOCAL_DISK, **_found_path()} if _is_local(master) else {}
-    return {**_SETTINGS, **here, **given, _JAVA_OPTIONS: options}
+    options = f"{ours} {settings.get(_JAVA_OPTIONS, '')}".rstrip()
+    local = {**_LOOPBACK, **_LOCAL_DISK, **_python_path()} if _is_local(master) else {}
+    return {**_SETTINGS, **local, **settings, _JAVA_OPTIONS: options}
 
 
 def _is_local(master: str) -> bool:
-    """Tell whether all of a master runs on this machine: `local[...]` or `local-cluster[...]`."""
+    """Return whether a master runs on this machine: `local[...]` or `local-cluster[...]`."""
     return master.startswith("local")
 
 
 def worker_python(master: str) -> Path:
-    """Give the Python of the workers: ours where they are ours, else what other machines have."""
+    """Return the Python of the workers: our wrapper if they are local, else a path."""
     if _is_local(master):
         return python_command()
     return Path(os.environ.get("PYSPARK_PYTHON") or sys.executable)
 
 
-def _found_path() -> dict[str, str]:
-    """Let executors of their own find modules where this process does."""
+def _python_path() -> dict[str, str]:
+    """Return the setting that lets separate executors import the same modules."""
     path = os.environ.get("PYTHONPATH")
     return {"spark.executorEnv.PYTHONPATH": path} if path else {}
 
 
 @contextmanager
 def _environment(**variables: Path) -> Iterator[None]:
-    """Set variables for as long as Spark starts, which reads them then and only then."""
+    """Set variables while Spark starts, the only time it reads them."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update({name: str(path) for name, path in variables.items()})
     try:
         yield
     finally:
-        for name, was in before.items():
-            if was is None:
+        for name, value in before.items():
+            if value is None:
                 del os.environ[name]
             else:
-                os.environ[name] = was
+                os.environ[name] = value

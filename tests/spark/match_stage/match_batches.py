@@ -1,4 +1,4 @@
-"""Parcels as the match stage makes them, from plain matches; and what buckets say of them."""
+"""Match batches built from plain matches, and the outcomes of buckets as plain rows."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -12,17 +12,17 @@ from tidings.formats.arrow import events_to_table
 from tidings.model.records import Event, Match
 from tidings.rank.matcher import Matcher
 from tidings.rank.matches import Matches
-from tidings.spark.match_stage.match_batch import Parcel
-from tidings.spark.state_stage.clock_marks import Tick
-from tidings.spark.state_stage.late_events import Batch, pack_rows
+from tidings.spark.match_stage.match_batch import MatchBatch
+from tidings.spark.state_stage.late_events import ArrivedRows, pack_rows
+from tidings.spark.state_stage.watermark import Tick
 
 
-def parcel(events: Sequence[Event], matches: Sequence[Sequence[Match]]) -> Parcel:
-    """Write a parcel by hand, every event with its form."""
+def match_batch(events: Sequence[Event], matches: Sequence[Sequence[Match]]) -> MatchBatch:
+    """Return a batch of matches in which every event has its form."""
     flat = [match for some in matches for match in some]
-    people = sorted({match.subscriber for match in flat})
-    wanted = sorted({each for match in flat for each in match.matched})
-    return Parcel(
+    subscribers = sorted({match.subscriber for match in flat})
+    subscriptions = sorted({id for match in flat for id in match.matched})
+    return MatchBatch(
         events=[event.id for event in events],
         us=np.array([event.published_us for event in events], np.int64),
         sequence=np.array(
@@ -31,51 +31,53 @@ def parcel(events: Sequence[Event], matches: Sequence[Sequence[Match]]) -> Parce
         forms=[json.dumps(event.to_dict()) for event in events],
         matches=Matches(
             np.cumsum([0, *map(len, matches)]),
-            np.array([people.index(match.subscriber) for match in flat], np.int32),
+            np.array([subscribers.index(match.subscriber) for match in flat], np.int32),
             np.array([match.score for match in flat], np.float64),
             np.cumsum([0, *(len(match.matched) for match in flat)]),
-            np.array([wanted.index(one) for each in flat for one in each.matched], np.int32),
+            np.array([subscriptions.index(id) for match in flat for id in match.matched], np.int32),
         ),
-        subscribers=people,
-        subscriptions=wanted,
+        subscribers=subscribers,
+        subscriptions=subscriptions,
     )
 
 
 def sent(
-    matcher: Matcher, events: Sequence[Event], mine: Iterable[str]
-) -> tuple[list[Parcel], list[Tick]]:
-    """Give what one Arrow batch sends to the bucket of some subscribers."""
-    names = set(mine)
+    matcher: Matcher, events: Sequence[Event], subscribers: Iterable[str]
+) -> tuple[list[MatchBatch], list[Tick]]:
+    """Return the match batches and ticks that an Arrow batch sends to some subscribers."""
+    names = set(subscribers)
     matches = [[m for m in matcher.matches(event) if m.subscriber in names] for event in events]
-    some = [(event, found) for event, found in zip(events, matches, strict=True) if found]
+    matched = [(event, some) for event, some in zip(events, matches, strict=True) if some]
     tick = Tick(
-        max(each.published_us for each in events), max(each.sequence or 0 for each in events)
+        max(event.published_us for event in events), max(event.sequence or 0 for event in events)
     )
-    if not some:
+    if not matched:
         return [], [tick]
-    made = parcel([event for event, _ in some], [found for _, found in some])
-    return [Parcel.unpack(made.pack())], [tick]
+    batch = match_batch([event for event, _ in matched], [some for _, some in matched])
+    return [MatchBatch.unpack(batch.pack())], [tick]
 
 
-def kept(events: Sequence[Event]) -> Batch:
-    """Give events as the match stage sends them for the late table."""
+def arrived_rows(events: Sequence[Event]) -> ArrivedRows:
+    """Return events as the match stage sends them for the late table."""
     table = events_to_table(events).combine_chunks()
-    return Batch(min(each.published_us for each in events), pack_rows(table.to_batches()[0]))
+    return ArrivedRows(
+        min(event.published_us for event in events), pack_rows(table.to_batches()[0])
+    )
 
 
-def rows(found: pa.Table, kind: str) -> list[dict[str, Any]]:
-    """Give the outcomes of one kind."""
-    return [row for row in found.to_pylist() if row["kind"] == kind]
+def rows(table: pa.Table, kind: str) -> list[dict[str, Any]]:
+    """Return the outcomes of one kind."""
+    return [row for row in table.to_pylist() if row["kind"] == kind]
 
 
-def deliveries(found: Iterable[pa.Table]) -> dict[str, list[dict[str, Any]]]:
-    """Give the deliveries of each subscriber in their forms."""
+def deliveries(tables: Iterable[pa.Table]) -> dict[str, list[dict[str, Any]]]:
+    """Return the deliveries of each subscriber as JSON forms."""
     forms: dict[str, list[dict[str, Any]]] = {}
-    for table in found:
+    for table in tables:
         for row in rows(table, "delivery"):
-            at = row["delivered_at"].isoformat().replace("+00:00", "Z")
+            delivered_at = row["delivered_at"].isoformat().replace("+00:00", "Z")
             form = {name: row[name] for name in ("subscriber", "event", "rank", "position")}
             form |= {"window": json.loads(row["window"]), "matched": row["matched"]}
-            form |= {"sequence": row["sequence"], "delivered_at": at}
+            form |= {"sequence": row["sequence"], "delivered_at": delivered_at}
             forms.setdefault(row["subscriber"], []).append(form)
     return forms

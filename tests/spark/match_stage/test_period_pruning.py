@@ -1,4 +1,4 @@
-"""What is pruned before the shuffle could not have won; nothing else is."""
+"""Pruning drops only matches that could not have won."""
 
 from random import Random
 from typing import Any
@@ -12,10 +12,15 @@ from tidings import Event, Policy, Subscriber, Subscription
 from tidings.index_files.mapped_matcher import build_base
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.subscriber_bundle import SubscriberBundle
-from tidings.spark.match_stage.bucketize import addressed
-from tidings.spark.match_stage.period_pruning import Period, pruned
-from tidings.spark.state_stage.bucket import Bucket, Terms
-from tidings.spark.state_stage.clock_marks import Tick
+from tidings.spark.match_stage.bucketize import match_by_bucket
+from tidings.spark.match_stage.period_pruning import (
+    PrunablePeriod,
+    mark_beaten,
+    prune_periods,
+)
+from tidings.spark.state_stage.bucket import Bucket, BucketSettings
+from tidings.spark.state_stage.policies import ListedPolicies
+from tidings.spark.state_stage.watermark import Tick
 
 PERIODS: list[dict[str, Any]] = [
     {"window": {"name": "periodic", "length": "10s"}},
@@ -47,26 +52,25 @@ def stream(seed: int, count: int = 60) -> list[Event]:
 
 
 def delivered(
-    served: OverlayMatcher, batches: list[list[Event]], lateness_us: int, prune: bool
+    matcher: OverlayMatcher, batches: list[list[Event]], lateness_us: int, prune: bool
 ) -> Any:
-    """Run batches through one bucket: what each subscriber gets, in order."""
-    people = {name: Subscriber(name, served.policy(name) or Policy()) for name in "pqr"}
-    bucket = Bucket(people)
-    bucket._terms = Terms(lateness_us)
-    found = []
+    """Run batches through one bucket; return the deliveries in order."""
+    subscribers = {name: Subscriber(name, matcher.policy(name) or Policy()) for name in "pqr"}
+    bucket = Bucket(ListedPolicies.of(subscribers), BucketSettings(lateness_us))
+    rows = []
     for events in batches:
-        parcels = list(addressed(served, events, 1, prune=prune).parcels.values())
+        matched = list(match_by_bucket(matcher, events, 1, prune=prune).batches.values())
         ticks = [Tick(max(event.published_us for event in events), 0)]
-        found += bucket.run(parcels, ticks).to_pylist()
-    found += bucket.run([], [Tick(10**9, 0)]).to_pylist()
-    kept = ("subscriber", "event", "rank", "position", "matched", "sequence")
-    return [tuple(row[name] for name in kept) for row in found if row["kind"] == "delivery"]
+        rows += bucket.run(matched, ticks).to_pylist()
+    rows += bucket.run([], [Tick(10**9, 0)]).to_pylist()
+    columns = ("subscriber", "event", "rank", "position", "matched", "sequence")
+    return [tuple(row[name] for name in columns) for row in rows if row["kind"] == "delivery"]
 
 
 @settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0, 8_000_000]))
-def test_what_is_delivered_stays_the_same(seed: int, k: int, lateness_us: int) -> None:
-    served = OverlayMatcher(
+def test_deliveries_stay_the_same(seed: int, k: int, lateness_us: int) -> None:
+    matcher = OverlayMatcher(
         build_base([member(name, k, form) for name, form in zip("pqr", PERIODS, strict=True)])
     )
     chance, events = Random(seed), stream(seed)
@@ -74,33 +78,53 @@ def test_what_is_delivered_stays_the_same(seed: int, k: int, lateness_us: int) -
         chance.shuffle(events)
     cuts = sorted(chance.sample(range(1, 60), 3))
     batches = [events[a:b] for a, b in zip([0, *cuts], [*cuts, 60], strict=True)]
-    plain, fewer = (delivered(served, batches, lateness_us, prune) for prune in (False, True))
+    plain, fewer = (delivered(matcher, batches, lateness_us, prune) for prune in (False, True))
     assert sorted(fewer) == sorted(plain)
 
 
 @pytest.mark.parametrize("form", PERIODS)
-def test_much_is_pruned_of_who_matches_everything(form: dict[str, Any]) -> None:
-    served, events = OverlayMatcher(build_base([member("p", 2, form)])), stream(7, 400)
-    wanted = served.wanted(events)
-    kept = pruned(served, events, wanted)
-    assert len(wanted.subscribers) == 400
+def test_most_matches_of_an_event_that_matches_everything_are_pruned(form: dict[str, Any]) -> None:
+    matcher, events = OverlayMatcher(build_base([member("p", 2, form)])), stream(7, 400)
+    matches = matcher.wanted(events)
+    kept = prune_periods(matcher, events, matches)
+    assert len(matches.subscribers) == 400
     assert len(kept.subscribers) < 100
     assert len(kept.matched) == len(kept.subscribers)
     assert np.all(np.diff(kept.starts) >= 0)
 
 
 @pytest.mark.parametrize("form", OTHERS)
-def test_other_policies_get_everything(form: dict[str, Any]) -> None:
-    served, events = OverlayMatcher(build_base([member("p", 1, form)])), stream(7)
-    assert Period.of(served.policy("p")).k == 0
-    assert len(pruned(served, events, served.wanted(events)).subscribers) == 60
+def test_other_policies_are_not_pruned(form: dict[str, Any]) -> None:
+    matcher, events = OverlayMatcher(build_base([member("p", 1, form)])), stream(7)
+    assert PrunablePeriod.of(matcher.policy("p")).k == 0
+    assert len(prune_periods(matcher, events, matcher.wanted(events)).subscribers) == 60
 
 
-def test_young_members_are_pruned_as_well() -> None:
-    young = [member("p", 1, PERIODS[0]), member("q", 1, OTHERS[3])]
-    served, events = OverlayMatcher(build_base([member("o", 1, PERIODS[0])]), young), stream(3)
-    kept = pruned(served, events, served.wanted(events))
+def test_changed_subscribers_are_pruned_as_well() -> None:
+    changed = [member("p", 1, PERIODS[0]), member("q", 1, OTHERS[3])]
+    matcher, events = OverlayMatcher(build_base([member("o", 1, PERIODS[0])]), changed), stream(3)
+    kept = prune_periods(matcher, events, matcher.wanted(events))
     counts = np.bincount(kept.subscribers, minlength=3)
     assert counts[0] < 30
     assert max(counts[1:].tolist()) == 60
     assert min(counts[1:].tolist()) < 30
+
+
+GROUPS = st.lists(
+    st.tuples(st.integers(1, 3), st.lists(st.integers(-2, 4), min_size=1, max_size=9)), max_size=4
+)
+
+
+@given(GROUPS)
+def test_mark_beaten_agrees_with_counting(drawn: list[tuple[int, list[int]]]) -> None:
+    groups = [number for number, (_, times) in enumerate(drawn) for _ in times]
+    k = [size for size, times in drawn for _ in times]
+    us = [time for _, times in drawn for time in times]
+    beaten = np.zeros(len(us), np.bool_)
+    mark_beaten(np.array(groups, np.int64), np.array(us, np.int64), np.array(k, np.int64), beaten)
+    expected = [
+        sum(earlier >= times[row] for earlier in times[:row]) >= size
+        for size, times in drawn
+        for row in range(len(times))
+    ]
+    assert beaten.tolist() == expected

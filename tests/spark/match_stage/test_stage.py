@@ -1,6 +1,7 @@
-"""The match stage on Arrow batches alone: what is sent is what the plain matcher finds."""
+"""The match stage on Arrow batches, without Spark, against the plain matcher."""
 
 import json
+import pickle
 from collections.abc import Iterator
 from itertools import chain, product
 from pathlib import Path
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.spark.match_stage.test_bucketize import expected, opened
+from tests.spark.match_stage.test_bucketize import expected, written_out
 
 from tidings import Event, Policy, Sliding, Subscriber, Subscription
 from tidings.errors import InvalidPolicy
@@ -24,27 +25,27 @@ from tidings.rank.matcher import Matcher
 from tidings.score.exact import Exact
 from tidings.score.preference import Preference
 from tidings.score.relaxed import Relaxed
-from tidings.spark.match_stage import batch_size as paces
-from tidings.spark.match_stage import stage as flows
-from tidings.spark.match_stage.match_batch import Parcel
-from tidings.spark.match_stage.matcher_source import Objects, PinnedRoster, Versions
-from tidings.spark.match_stage.results import ROW, Targets, match_batches
-from tidings.spark.match_stage.stage import FLOW, PART, Flow, bucket_of, read_lines
+from tidings.spark.match_stage import stage
+from tidings.spark.match_stage.match_batch import MatchBatch
+from tidings.spark.match_stage.matcher_source import FolderSource, PickledSource
+from tidings.spark.match_stage.results import ROW, TargetStage, match_batches
+from tidings.spark.match_stage.stage import BUCKET_ROWS, PART, MatchStage, bucket_of
+from tidings.spark.publications import ReadLines
 from tidings.store import open_store
 from tidings.testing import Workload, workload
 
 WORK = workload(seed=21, events=60, subscribers=36)
 SCAN = Matcher(WORK.subscribers, WORK.subscriptions, index="scan")
-EVERYBODY = bundle_subscribers(WORK.subscribers, WORK.subscriptions)
+MEMBERS = bundle_subscribers(WORK.subscribers, WORK.subscriptions)
 Row = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory) -> dict[int, Versions]:
-    """Give the same subscribers in one part and in several."""
-    made = {parts: tmp_path_factory.mktemp(f"parts{parts}") for parts in (1, 2, 4)}
+def folders(tmp_path_factory) -> dict[int, FolderSource]:
+    """Return the same subscribers in one part and in several."""
+    paths = {parts: tmp_path_factory.mktemp(f"parts{parts}") for parts in (1, 2, 4)}
     return {
-        parts: Versions(build_folder(path, EVERYBODY, parts), 1) for parts, path in made.items()
+        parts: FolderSource(build_folder(path, MEMBERS, parts), 1) for parts, path in paths.items()
     }
 
 
@@ -52,81 +53,82 @@ def batches(events: list[Event], size: int = 25) -> list[pa.RecordBatch]:
     return list(events_to_table(events).combine_chunks().to_batches(max_chunksize=size))
 
 
-def to_parts(given: list[pa.RecordBatch], parts: int) -> list[pa.RecordBatch]:
-    """Send rows to each part, mixed, as Spark may hand them over."""
+def to_parts(batches: list[pa.RecordBatch], parts: int) -> list[pa.RecordBatch]:
+    """Return rows for each part, shuffled, as Spark may pass them."""
     table = pa.concat_tables(
-        pa.Table.from_batches([each]).append_column(PART, [pa.array([part] * each.num_rows)])
-        for each in given
+        pa.Table.from_batches([batch]).append_column(PART, [pa.array([part] * batch.num_rows)])
+        for batch in batches
         for part in range(parts)
     )
-    shuffled = table.take([at * 7 % table.num_rows for at in range(table.num_rows)])
+    shuffled = table.take([row * 7 % table.num_rows for row in range(table.num_rows)])
     assert table.num_rows % 7
     return list(shuffled.combine_chunks().to_batches(max_chunksize=40))
 
 
-def sent(flow: Flow, given: list[pa.RecordBatch]) -> list[Row]:
-    return [row for batch in flow.batches(given) for row in batch.to_pylist()]
+def sent(stage: MatchStage, batches: list[pa.RecordBatch]) -> list[Row]:
+    return [row for batch in stage.batches(batches) for row in batch.to_pylist()]
 
 
 def matches(rows: list[Row]) -> list[Any]:
-    parcels = [Parcel.unpack(row["body"]) for row in rows if row["kind"] == "parcel"]
-    return sorted(chain(*map(opened, parcels)))
+    batches = [MatchBatch.unpack(row["body"]) for row in rows if row["kind"] == "matches"]
+    return sorted(chain(*map(written_out, batches)))
 
 
-def test_every_bucket_hears_of_every_batch_and_of_its_matches(folders):
-    rows = sent(Flow(folders[1], read_events, 8), batches(WORK.events))
+def test_every_bucket_gets_every_tick_and_its_matches(folders):
+    rows = sent(MatchStage(folders[1], read_events, 8), batches(WORK.events))
     assert matches(rows) == sorted(expected(SCAN, WORK.events))
     newest = [max(e.published_us for e in WORK.events[at : at + 25]) for at in (0, 25, 50)]
     numbers = [25, 50, 60]
-    heard = [(row["bucket"], row["published_us"], row["sequence"]) for row in rows]
-    wanted = [(b, us, n) for us, n in zip(newest, numbers, strict=True) for b in range(8)]
-    assert sorted(heard) == sorted(wanted)
-    assert {row["kind"] for row in rows} <= {"parcel", "tick"}
+    ticks = [(row["bucket"], row["published_us"], row["sequence"]) for row in rows]
+    expected_ticks = [(b, us, n) for us, n in zip(newest, numbers, strict=True) for b in range(8)]
+    assert sorted(ticks) == sorted(expected_ticks)
+    assert {row["kind"] for row in rows} <= {"matches", "tick"}
     for row in rows:
-        if row["kind"] == "parcel":
-            people = Parcel.unpack(row["body"]).subscribers
-            assert {bucket_of(name, 8) for name in people} == {row["bucket"]}
+        if row["kind"] == "matches":
+            subscribers = MatchBatch.unpack(row["body"]).subscribers
+            assert {bucket_of(name, 8) for name in subscribers} == {row["bucket"]}
         else:
             assert row["body"] is None
 
 
 @pytest.mark.parametrize("parts", [2, 4])
-def test_parts_send_together_what_one_sends(folders, parts):
-    alone = sent(Flow(folders[1], read_events, 4), batches(WORK.events))
-    flow = Flow(folders[parts], read_events, 4)
-    rows = sent(flow, to_parts(batches(WORK.events), parts))
+def test_parts_together_send_the_same_matches_as_one(folders, parts):
+    alone = sent(MatchStage(folders[1], read_events, 4), batches(WORK.events))
+    split = MatchStage(folders[parts], read_events, 4)
+    rows = sent(split, to_parts(batches(WORK.events), parts))
     assert matches(rows) == matches(alone)
     for row in rows:
-        if row["kind"] == "parcel":
-            assert len(set(Parcel.unpack(row["body"]).events)) == len(
-                Parcel.unpack(row["body"]).events
-            )
+        if row["kind"] == "matches":
+            events = MatchBatch.unpack(row["body"]).events
+            assert len(set(events)) == len(events)
     assert {row["bucket"] for row in rows} == set(range(4))
 
 
 def test_buckets_must_be_a_multiple_of_the_parts(folders):
     with pytest.raises(InvalidPolicy, match="6 buckets cannot be split over 4 parts"):
-        Flow(folders[4], read_events, 6)
+        MatchStage(folders[4], read_events, 6)
 
 
-def test_many_events_are_taken_some_at_a_time(folders, monkeypatch):
-    monkeypatch.setattr(flows, "TOGETHER", 7)
-    rows = sent(Flow(folders[1], read_events, 2), batches(WORK.events, size=60))
+def test_rows_are_read_some_at_a_time(folders, monkeypatch):
+    monkeypatch.setattr(stage, "MAX_ROWS", 7)
+    rows = sent(MatchStage(folders[1], read_events, 2), batches(WORK.events, size=60))
     assert matches(rows) == sorted(expected(SCAN, WORK.events))
     assert len(rows) == 2 * 9
 
 
-def test_events_with_many_matches_are_sent_in_portions(folders, monkeypatch):
-    monkeypatch.setattr(paces, "MOST", 100)
-    rows = sent(Flow(folders[1], read_events, 1), batches(WORK.events, size=60))
+def test_events_with_many_matches_are_sent_in_several_batches(folders, monkeypatch):
+    monkeypatch.setattr(stage, "MAX_MATCHES", 100)
+    rows = sent(MatchStage(folders[1], read_events, 1), batches(WORK.events, size=60))
     assert matches(rows) == sorted(expected(SCAN, WORK.events))
     sizes = [
-        len(Parcel.unpack(row["body"]).matches.ranks) for row in rows if row["kind"] == "parcel"
+        len(MatchBatch.unpack(row["body"]).matches.ranks)
+        for row in rows
+        if row["kind"] == "matches"
     ]
     assert len(sizes) > 3
     assert max(sizes) <= 200
-    found = list(match_batches(folders[1], read_events, batches(WORK.events, size=60)))
-    assert [each.num_rows for each in found] == sizes
+    matched = list(match_batches(folders[1], read_events, batches(WORK.events, size=60)))
+    assert [batch.num_rows for batch in matched] == sizes
 
 
 def lines(*texts: str) -> pa.RecordBatch:
@@ -134,10 +136,10 @@ def lines(*texts: str) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("parts", [1, 4])
-def test_what_cannot_be_read_is_sent_once(folders, parts):
+def test_a_bad_record_is_sent_once(folders, parts):
     batch = lines('{"id": "e1"}', json.dumps(WORK.events[0].to_dict()), "nonsense")
-    given = [batch] if parts == 1 else to_parts([batch], parts)
-    rows = sent(Flow(folders[parts], read_lines, 4), given)
+    arrived = [batch] if parts == 1 else to_parts([batch], parts)
+    rows = sent(MatchStage(folders[parts], ReadLines(), 4), arrived)
     dead = [json.loads(row["body"]) for row in rows if row["kind"] == "dead"]
     assert sorted(each["reason"] for each in dead) == [
         "Expecting value: line 1 column 1 (char 0)",
@@ -148,35 +150,35 @@ def test_what_cannot_be_read_is_sent_once(folders, parts):
 
 
 def test_a_batch_of_bad_records_has_no_ticks(folders):
-    rows = sent(Flow(folders[1], read_lines, 2), [lines("nonsense")])
+    rows = sent(MatchStage(folders[1], ReadLines(), 2), [lines("nonsense")])
     assert [row["kind"] for row in rows] == ["dead"]
-    assert list(Flow(folders[1], read_lines, 2).batches([lines()])) == []
+    assert list(MatchStage(folders[1], ReadLines(), 2).batches([lines()])) == []
 
 
-def counting(parts: int, path: Path) -> Versions:
-    people = [Subscriber(name, Policy(window=Sliding(3))) for name in "abcdef"]
-    people.append(Subscriber("z", Policy(window=Sliding(3, count="published"))))
-    wanted = [Subscription(f"s{each.id}", each.id, "x = 1") for each in people]
-    return Versions(build_folder(path, bundle_subscribers(people, wanted), parts), 1)
+def counting_source(parts: int, path: Path) -> FolderSource:
+    subscribers = [Subscriber(name, Policy(window=Sliding(3))) for name in "abcdef"]
+    subscribers.append(Subscriber("z", Policy(window=Sliding(3, count="published"))))
+    owned = [Subscription(f"s{each.id}", each.id, "x = 1") for each in subscribers]
+    return FolderSource(build_folder(path, bundle_subscribers(subscribers, owned), parts), 1)
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_who_counts_gets_no_event_without_a_number_and_all_others_do(tmp_path, parts):
+def test_only_counting_subscribers_miss_an_event_without_sequence(tmp_path, parts):
     events = [
         Event("e1", {"x": 1}, 0, sequence=1),
         Event("e2", {"x": 1}, 0),
         Event("e3", {"x": 2}, 0),
     ]
-    given = batches(events) if parts == 1 else to_parts(batches(events), 2)
-    rows = sent(Flow(counting(parts, tmp_path), read_events, 2), given)
-    got = {(event, who) for event, who, _, _ in matches(rows)}
-    assert got == {*product(["e1"], "abcdefz"), *product(["e2"], "abcdef")}
+    arrived = batches(events) if parts == 1 else to_parts(batches(events), 2)
+    rows = sent(MatchStage(counting_source(parts, tmp_path), read_events, 2), arrived)
+    pairs = {(event, subscriber) for event, subscriber, _, _ in matches(rows)}
+    assert pairs == {*product(["e1"], "abcdefz"), *product(["e2"], "abcdef")}
     dead = [json.loads(row["body"]) for row in rows if row["kind"] == "dead"]
     assert [(each["event"], each["record"]["id"]) for each in dead] == [("e2", "e2")]
     assert 'count="published"' in dead[0]["reason"]
 
 
-def test_who_counts_and_comes_while_events_are_matched_stops_nobody_else(tmp_path):
+def test_a_counting_subscriber_added_during_the_stream_does_not_stop_others(tmp_path):
     with open_store(tmp_path / "tidings.db") as store:
         store.catalogue.put(Subscriber("ann"), Subscription("s", "ann", "x = 1"))
         with Publisher(tmp_path / "index", store.history) as publisher:
@@ -188,44 +190,44 @@ def test_who_counts_and_comes_while_events_are_matched_stops_nobody_else(tmp_pat
                 lambda: store.catalogue.remove("subscriber", "eve"),
             ):
                 change()
-                found = Versions(publisher.folder, publisher.publish())
-                rows = sent(Flow(found, read_events, 1), batches(event))
-                assert [row["kind"] for row in rows] == ["parcel"]
+                source = FolderSource(publisher.folder, publisher.publish())
+                rows = sent(MatchStage(source, read_events, 1), batches(event))
+                assert [row["kind"] for row in rows] == ["matches"]
 
 
-def test_members_may_travel_as_objects():
+def test_members_may_be_pickled():
     policy = Policy(scorer=Relaxed(aggregate=lambda weights: 2 * sum(weights)))
     member = SubscriberBundle(
         "ann", Subscriber("ann", policy), [Subscription("s", "ann", "x = 1 or y = 1")]
     )
-    found = Objects([member])
-    assert found.serve(0) is found.serve(0)
-    rows = sent(Flow(found, read_events, 2), batches([Event("e", {"x": 1}, 0)]))
+    source = PickledSource.of([member])
+    assert source.matcher(0) is source.matcher(0)
+    rows = sent(MatchStage(source, read_events, 2), batches([Event("e", {"x": 1}, 0)]))
     assert matches(rows) == [("e", "ann", 2.0, ("s",))]
 
 
 @given(st.integers(0, 50), st.integers(1, 30), st.integers(1, 3))
 @settings(max_examples=15)
-def test_any_workload_in_any_batches_is_sent_whole(seed, size, buckets):
+def test_all_matches_of_any_workload_in_any_batches_are_sent(seed, size, buckets):
     work: Workload = workload(seed, events=30, subscribers=15)
-    found = Objects(bundle_subscribers(work.subscribers, work.subscriptions))
-    rows = sent(Flow(found, read_events, buckets), batches(work.events, size))
+    source = PickledSource.of(bundle_subscribers(work.subscribers, work.subscriptions))
+    rows = sent(MatchStage(source, read_events, buckets), batches(work.events, size))
     scan = Matcher(work.subscribers, work.subscriptions, index="scan")
     assert matches(rows) == sorted(expected(scan, work.events))
 
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_matches_are_rows(folders, parts):
-    given = batches(WORK.events) if parts == 1 else to_parts(batches(WORK.events), parts)
-    found = pa.Table.from_batches(list(match_batches(folders[parts], read_events, given)))
-    wanted = matches_to_table(chain(*map(SCAN.matches, WORK.events)))
+    arrived = batches(WORK.events) if parts == 1 else to_parts(batches(WORK.events), parts)
+    table = pa.Table.from_batches(list(match_batches(folders[parts], read_events, arrived)))
+    plain = matches_to_table(chain(*map(SCAN.matches, WORK.events)))
     order = [("event", "ascending"), ("subscriber", "ascending")]
-    assert found.sort_by(order).to_pylist() == wanted.sort_by(order).to_pylist()
-    assert found.schema == wanted.schema
+    assert table.sort_by(order).to_pylist() == plain.sort_by(order).to_pylist()
+    assert table.schema == plain.schema
 
 
 def reader(batch: pa.RecordBatch) -> Iterator[Publication | BadRecord]:
-    """Refuse the first row."""
+    """Read events, refusing the first row."""
     _, *others = read_events(batch)
     yield BadRecord({}, "it is the first", 1)
     yield from others
@@ -235,40 +237,38 @@ def reader(batch: pa.RecordBatch) -> Iterator[Publication | BadRecord]:
 def test_targets_are_rows(folders, scorer):
     (batch,) = batches(WORK.events, 60)
     numbered = batch.append_column(ROW, pa.array(range(60), pa.int64()))
-    found = [
+    rows = [
         row
-        for b in Targets(folders[1], reader, 3, scorer).batches([numbered])
+        for b in TargetStage(folders[1], reader, 3, scorer).batches([numbered])
         for row in b.to_pylist()
     ]
     assert [
-        (row[ROW], row["event"], row["position"], row["subscription"], row["score"])
-        for row in found
+        (row[ROW], row["event"], row["position"], row["subscription"], row["score"]) for row in rows
     ] == [
-        (at, event.id, place, name, score)
-        for at, event in enumerate(WORK.events)
-        if at
+        (number, event.id, place, name, score)
+        for number, event in enumerate(WORK.events)
+        if number
         for place, (name, score) in enumerate(SCAN.top(event, 3, scorer), start=1)
     ]
 
 
-def test_targets_by_other_scorers_need_the_objects():
+def test_targets_by_other_scorers_need_pickled_members():
     (batch,) = batches(WORK.events, 60)
-    work = Targets(Objects(EVERYBODY), read_events, 2, Preference())
-    found = [row for each in work.batches([batch]) for row in each.to_pylist()]
-    assert [(row["event"], row["subscription"]) for row in found] == [
+    targets = TargetStage(PickledSource.of(MEMBERS), read_events, 2, Preference())
+    rows = [row for each in targets.batches([batch]) for row in each.to_pylist()]
+    assert [(row["event"], row["subscription"]) for row in rows] == [
         (event.id, name) for event in WORK.events for name, _ in SCAN.top(event, 2, Preference())
     ]
 
 
-def test_a_roster_travels_and_knows_every_policy(folders):
-    roster = PinnedRoster(folders[4]).__reduce__()[1]
-    found = PinnedRoster(*roster)
-    assert [found.policy(each.id) for each in WORK.subscribers] == [
+def test_a_pickled_folder_source_has_every_policy(folders):
+    policies = pickle.loads(pickle.dumps(folders[4].policy_source())).policies()
+    assert [policies.policy(each.id) for each in WORK.subscribers] == [
         each.policy for each in WORK.subscribers
     ]
-    assert found.policy("nobody") is None
-    assert found.version == folders[4].folder.manifest(1).source
+    assert policies.policy("nobody") is None
+    assert policies.version == folders[4].folder.manifest(1).source
 
 
-def test_the_schema_is_kept():
-    assert FLOW.names == ["bucket", "kind", "published_us", "sequence", "body"]
+def test_rows_between_the_stages_have_these_columns():
+    assert BUCKET_ROWS.names == ["bucket", "kind", "published_us", "sequence", "body"]

@@ -7,7 +7,12 @@ import pytest
 from pyspark.errors import PySparkException
 
 from tidings.errors import StoreError
-from tidings.spark.ops.error_messages import SparkTrouble, said, told, writing_to
+from tidings.spark.ops.error_messages import (
+    SparkError,
+    describe_error,
+    reporting_errors,
+    writing_to,
+)
 
 READING = """An error occurred while calling o84.collectToPython.
 : org.apache.spark.SparkException: [FAILED_READ_FILE.{code}] Encountered error while reading file \
@@ -19,7 +24,7 @@ Caused by: java.lang.RuntimeException: not a Parquet file. Expected magic number
 """
 FILE = "/data/in here/b.parquet"
 REMEDY = (
-    "; put it right in its place and run again, or make it a dead letter with unreadable = "
+    "; repair it and run again, or turn it into a dead letter with unreadable = "
     '"dead-letter" in [source]'
 )
 
@@ -41,12 +46,12 @@ Caused by: org.apache.hadoop.fs.FSError: java.io.IOException: No space left on d
 """
 
 
-def lost(why: str, where: str = " /data/check") -> str:
-    """Say that a checkpoint is damaged, and what to do."""
+def lost(why: str, path: str = " /data/check") -> str:
+    """Return the message for a damaged checkpoint."""
     return (
-        f"the checkpoint{where} is damaged, or in use by another query: {why}; put a copy of it in "
-        "its place, or begin with a new one (tidings run --fresh): what a store has of the stream "
-        "is not delivered again"
+        f"the checkpoint{path} is damaged, or in use by another query: {why}; restore a copy of "
+        "it, or start with a new one (tidings run --fresh): deliveries that a store already has "
+        "are not repeated"
     )
 
 
@@ -73,7 +78,7 @@ def lost(why: str, where: str = " /data/check") -> str:
                 "An error occurred while calling o1.start.\n"
                 ": com.fasterxml.jackson.core.io.JsonEOFException: Unexpected end-of-input: quote"
             ),
-            lost("Unexpected end-of-input: quote", where=""),
+            lost("Unexpected end-of-input: quote", path=""),
         ),
         (
             RuntimeError(
@@ -106,7 +111,7 @@ def lost(why: str, where: str = " /data/check") -> str:
     ],
 )
 def test_the_line_that_says_it_is_found(error, sentence):
-    assert said(error) == sentence
+    assert describe_error(error) == sentence
 
 
 def test_a_folder_without_room_is_named(tmp_path, monkeypatch):
@@ -117,12 +122,12 @@ def test_a_folder_without_room_is_named(tmp_path, monkeypatch):
         "disk_usage",
         lambda place: SimpleNamespace(free=100 if place.name == "small" else 1 << 30),
     )
-    rest = " has no space left: No space left on device; free some space and run again: it goes on"
+    rest = " has no space left: No space left on device; free some space and run again to resume"
     checkpoint = PLAN.replace("/data/check", f"{tmp_path}/small/check")
     for text in (checkpoint, f"while writing rows to file:{tmp_path}/small/out/a.parquet.\n"):
-        assert said(RuntimeError(FULL + text)).startswith(f"{tmp_path}/small{rest}")
+        assert describe_error(RuntimeError(FULL + text)).startswith(f"{tmp_path}/small{rest}")
     elsewhere = "a folder of Spark (the checkpoint, spark.local.dir, a sink)"
-    assert said(RuntimeError(FULL + PLAN)).startswith(f"{elsewhere}{rest}")
+    assert describe_error(RuntimeError(FULL + PLAN)).startswith(f"{elsewhere}{rest}")
 
 
 def test_a_sink_without_room_is_named(tmp_path, monkeypatch):
@@ -130,14 +135,14 @@ def test_a_sink_without_room_is_named(tmp_path, monkeypatch):
     with pytest.raises(PySparkException, match="No space"), writing_to(sink):
         raise PySparkException(FULL)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
-    with pytest.raises(SparkTrouble, match=rf"^{sink} has no space left: No sp"), writing_to(sink):
+    with pytest.raises(SparkError, match=rf"^{sink} has no space left: No sp"), writing_to(sink):
         raise PySparkException(FULL)
     with pytest.raises(PySparkException, match="other"), writing_to(sink):
         raise PySparkException("other")
 
 
 def test_what_spark_cannot_do_is_raised_in_a_sentence():
-    with pytest.raises(SparkTrouble, match=r"^Syntax error$"), told():
+    with pytest.raises(SparkError, match=r"^Syntax error$"), reporting_errors():
         raise PySparkException("[PARSE_SYNTAX_ERROR] Syntax error\nmore")
-    with pytest.raises(ValueError, match="ours"), told():
+    with pytest.raises(ValueError, match="ours"), reporting_errors():
         raise ValueError("ours")

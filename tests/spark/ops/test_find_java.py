@@ -71,7 +71,7 @@ def test_the_error_says_what_was_found_and_what_to_install(monkeypatch, tmp_path
 def test_a_java_home_without_java_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr(java, "find_spec", lambda _: None)
-    with pytest.raises(java.JavaNotFound, match=r"JAVA_HOME \(.*\) is no Java"):
+    with pytest.raises(java.JavaNotFound, match=r"JAVA_HOME \(.*\) is not a Java"):
         java.find_java()
 
 

@@ -6,7 +6,7 @@ from tests.spark.state_stage.outcome_rows import ROWS
 
 from tidings import Delivery
 from tidings.model.dead_letter import DeadLetter
-from tidings.spark.sinks.count_outcomes import Tally, read_outcomes, tally
+from tidings.spark.sinks.count_outcomes import OutcomeCounts, count_outcomes, read_outcomes
 from tidings.spark.state_stage.processor import OUTCOMES
 
 
@@ -40,6 +40,6 @@ def test_counts_are_those_of_the_objects_with_names_or_without(spark):
         "matches": sum(row["position"] for row in accounts),
         "scores": sum(row["position"] * row["rank"] for row in accounts),
     }
-    assert tally(outcomes) == Tally(3, 2, 3, {"ann": 2, "bob": 1}, **sums)
-    assert tally(outcomes, by_name=False) == Tally(3, 2, 3, **sums)
-    assert tally(outcomes.where("false")) == Tally()
+    assert count_outcomes(outcomes) == OutcomeCounts(3, 2, 3, {"ann": 2, "bob": 1}, **sums)
+    assert count_outcomes(outcomes, by_name=False) == OutcomeCounts(3, 2, 3, **sums)
+    assert count_outcomes(outcomes.where("false")) == OutcomeCounts()

@@ -14,7 +14,7 @@ from tidings.formats.arrow import DELIVERIES
 from tidings.formats.event_source import find_source
 from tidings.formats.files import write_events
 from tidings.spark import outcomes, store_sink
-from tidings.spark.ops.query_control import Gate, follow, start
+from tidings.spark.ops.query_control import SinkGate, follow, start
 from tidings.spark.sinks.store import append_outcomes
 from tidings.spark.sources.read_stream import read_stream
 from tidings.store import Store, open_store
@@ -82,7 +82,7 @@ def test_a_batch_that_is_there_stays_and_what_is_new_is_added_and_told(
         assert [d.event for d in store.notifications.after("a")] == ["e1", "e2"]
         assert [store.letters.count(kind) for kind in ("late", "dead")] == [1, 1]
     (record,) = caplog.records
-    assert "batch 0 of q is written already, with 1 deliveries, 1 late" in record.getMessage()
+    assert "batch 0 of q is already stored, with 1 deliveries, 1 late" in record.getMessage()
     assert "there were 2, 0 and 1, and 1 deliveries were added" in record.getMessage()
 
 
@@ -121,7 +121,7 @@ def test_a_stream_from_the_start_again_leaves_each_delivery_once(
     address, check = str(tmp_path / "s.db"), tmp_path / "check"
     sink = store_sink(address, "films", lambda number, _: told.append(number))
     for _ in range(2):
-        running = start(found.writeStream, Gate(sink), str(check))
+        running = start(found.writeStream, SinkGate(sink), str(check))
         assert [progress.batch for progress in follow(running)] == [0]
         with open_store(address) as store:
             expect(store, films)

@@ -5,7 +5,14 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.spark.sources.kafka_offsets import advance, from_form, losses, shares, spans, to_form
+from tidings.spark.sources.kafka_offsets import (
+    advance,
+    describe_losses,
+    from_form,
+    shares,
+    spans,
+    to_form,
+)
 
 PARTITIONS = st.tuples(st.sampled_from("ab"), st.integers(0, 3))
 OFFSETS = st.dictionaries(PARTITIONS, st.integers(0, 12), max_size=6)
@@ -53,7 +60,7 @@ def test_the_form_is_json_and_comes_back(offsets: dict[tuple[str, int], int]) ->
     assert from_form(json.loads(json.dumps(to_form(offsets)))) == offsets
 
 
-def test_a_partition_that_is_new_or_made_anew_begins_at_0() -> None:
+def test_a_partition_that_is_new_or_created_again_starts_at_0() -> None:
     start = {("a", 0): 50, ("a", 1): 7}
     latest = {("a", 0): 8, ("a", 1): 9, ("a", 2): 2}
     end = advance(start, latest, None)
@@ -66,7 +73,10 @@ def test_a_partition_that_is_new_or_made_anew_begins_at_0() -> None:
 
 def test_what_is_gone_or_shorter_is_a_loss() -> None:
     start = {("a", 0): 50, ("a", 1): 7, ("b", 0): 3}
-    assert list(losses(start, {("a", 0): 8, ("a", 1): 7, ("c", 0): 1})) == [
-        "partition a-0 was read up to offset 50 and now ends at 8: it was made anew or cut",
-        "partition b-0, read up to offset 3, is gone",
+    assert list(describe_losses(start, {("a", 0): 8, ("a", 1): 7, ("c", 0): 1})) == [
+        (
+            "partition a-0 was read up to offset 50 and now ends at 8: "
+            "it was created again or truncated"
+        ),
+        "partition b-0, read up to offset 3, no longer exists",
     ]

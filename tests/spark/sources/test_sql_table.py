@@ -151,7 +151,7 @@ def test_keys_that_are_used_again_are_noticed(stream: Stream, tmp_path: Path) ->
         connection.commit()
     assert reader.latestOffset({"key": 3}, ALL) == {"key": 3}
     add(address, "d")
-    with pytest.raises(SourceError, match="read up to key 3, and its largest is 1 now: keys were"):
+    with pytest.raises(SourceError, match="read up to key 3, but its largest is now 1: keys were"):
         reader.latestOffset({"key": 3}, ALL)
 
 

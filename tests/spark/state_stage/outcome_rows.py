@@ -1,4 +1,4 @@
-"""Outcomes as the state stage gives them, by hand."""
+"""Outcomes as the state stage emits them, written by hand."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Buckets and streams go on beside poison events and poison subscribers, and name the culprits."""
+"""Buckets and streams go on despite poison events and subscribers, and name the culprits."""
 
 import itertools
 import json
@@ -24,14 +24,14 @@ from tidings.rank.matcher import Matcher
 from tidings.score.relaxed import Relaxed
 from tidings.spark import outcomes
 from tidings.spark.sinks.parquet import parquet_sink
-from tidings.spark.state_stage.bucket import Terms
-from tidings.spark.state_stage.isolation import Opening, Sent, run_isolated
-from tidings.spark.state_stage.policies import roster
-from tidings.spark.state_stage.progress_mark import Pulse
+from tidings.spark.state_stage.bucket import BucketSettings
+from tidings.spark.state_stage.isolation import BucketInput, BucketState, run_isolated
+from tidings.spark.state_stage.policies import ListedPolicies
+from tidings.spark.state_stage.watermark import BucketClock
 
 
 def brittle_distance() -> Any:
-    """Return a distance of a user that fails for some events; workers get it by value."""
+    """Return a user-defined distance that fails for some events; it is pickled by value."""
 
     @dataclass(frozen=True)
     class Brittle(Overlap):
@@ -44,7 +44,7 @@ def brittle_distance() -> Any:
 
 
 def other_distance() -> Any:
-    """Return a distance by which all events are equally far apart, also called Brittle."""
+    """Return a distance that is the same for all pairs, also called Brittle."""
 
     @dataclass(frozen=True)
     class Brittle(Overlap):
@@ -55,18 +55,18 @@ def other_distance() -> Any:
 
 
 def closed_window() -> Any:
-    """Return a window of a user that cannot be opened."""
+    """Return a user-defined window that cannot be opened."""
 
     @dataclass(frozen=True)
     class Closed(Sliding):
-        def open(self, *given: Any) -> Any:
+        def open(self, *arguments: Any) -> Any:
             raise LookupError("no window")
 
     return Closed(4)
 
 
 def brittle_aggregate() -> Any:
-    """Return an aggregate of a user that fails where both predicates hold."""
+    """Return a user-defined aggregate that fails if both predicates hold."""
 
     def brittle(weights: Sequence[float]) -> float:
         if len(weights) > 1:
@@ -88,50 +88,52 @@ POISON = [
     Subscriber("dan", Policy(k=2, window=Sliding(4), diversify=BRITTLE)),
     Subscriber("eve", Policy(k=2, window=Sliding(4), diversify=BRITTLE)),
 ]
-WANTED = [
+SUBSCRIPTIONS = [
     Subscription(f"s{each.id}", each.id, "n >= 10" if each.id == "eve" else "n >= 0", prefrank=0.5)
     for each in [*GOOD, *POISON]
 ]
-PEOPLE = {each.id: each for each in [*GOOD, *POISON]}
+SUBSCRIBERS = {each.id: each for each in [*GOOD, *POISON]}
 
 
 def by_engine(names: Sequence[str], events: Sequence[Event]) -> dict[str, Any]:
     engine = Engine()
     for name in names:
-        engine.subscribe(PEOPLE[name])
-    for wish in WANTED:
-        if wish.subscriber in names:
-            engine.add(wish)
-    found: dict[str, Any] = {}
+        engine.subscribe(SUBSCRIBERS[name])
+    for owned in SUBSCRIPTIONS:
+        if owned.subscriber in names:
+            engine.add(owned)
+    by_subscriber: dict[str, Any] = {}
     for each in engine.publish_many(events):
-        found.setdefault(each.subscriber, []).append(each.to_dict())
-    return found
+        by_subscriber.setdefault(each.subscriber, []).append(each.to_dict())
+    return by_subscriber
 
 
 def run(
     events: Sequence[Event],
     cuts: Sequence[int],
-    people: dict[str, Subscriber] | None = None,
-    terms: Terms | None = None,
+    subscribers: dict[str, Subscriber] | None = None,
+    config: BucketSettings | None = None,
 ) -> list[pa.Table]:
-    """Run a bucket over micro-batches, packed in between, with a replay of each."""
-    matcher = Matcher(PEOPLE.values(), WANTED)
-    blob, pulse, found = None, Pulse(), list[pa.Table]()
+    """Run a bucket over micro-batches with packed state in between, and replay each."""
+    matcher = Matcher(SUBSCRIBERS.values(), SUBSCRIPTIONS)
+    blob, clock, tables = None, BucketClock(), list[pa.Table]()
     edges = [0, *sorted(cuts), len(events)]
     for begin, end in itertools.pairwise(edges):
         if begin == end:
             continue
-        parcels, ticks = sent(matcher, events[begin:end], PEOPLE)
-        opening = Opening(roster(people or PEOPLE), terms or Terms(), blob, pulse)
-        ran, again = (run_isolated(opening, Sent(parcels, ticks, [], [])) for _ in range(2))
+        batches, ticks = sent(matcher, events[begin:end], SUBSCRIBERS)
+        state = BucketState(
+            ListedPolicies.of(subscribers or SUBSCRIBERS), config or BucketSettings(), blob, clock
+        )
+        ran, again = (run_isolated(state, BucketInput(batches, ticks, [], [])) for _ in range(2))
         assert ran.outcomes.equals(again.outcomes)
-        blob, pulse = ran.bucket.pack(), Pulse.unpack(ran.bucket.pulse.pack())
-        found.append(ran.outcomes)
-    return found
+        blob, clock = ran.bucket.pack(), BucketClock.unpack(ran.bucket.clock.pack())
+        tables.append(ran.outcomes)
+    return tables
 
 
-def letters(found: Sequence[pa.Table]) -> list[tuple[Any, str]]:
-    dead = [row for table in found for row in rows(table, "dead")]
+def letters(tables: Sequence[pa.Table]) -> list[tuple[Any, str]]:
+    dead = [row for table in tables for row in rows(table, "dead")]
     return [(json.loads(row["record"]), row["reason"]) for row in dead]
 
 
@@ -139,11 +141,11 @@ def letters(found: Sequence[pa.Table]) -> list[tuple[Any, str]]:
 def test_a_subscriber_whose_distance_fails_is_set_aside_and_the_others_go_on(seed: int) -> None:
     chance = Random(seed)
     cuts = [] if seed == 0 else [chance.randrange(24) for _ in range(seed * 2)]
-    found = run(EVENTS, cuts)
-    got = deliveries(found)
-    fine = ["ann", "bob", "cat", "eve"]  # what eve wants never fails
+    tables = run(EVENTS, cuts)
+    got = deliveries(tables)
+    fine = ["ann", "bob", "cat", "eve"]  # no event that eve matches fails
     assert {name: got.get(name) for name in fine} == by_engine(fine, EVENTS)
-    [(record, reason)] = letters(found)
+    [(record, reason)] = letters(tables)
     assert record == {"subscriber": "dan"}
     assert "'dan' is set aside" in reason
     assert "ZeroDivisionError: a distance of zero" in reason
@@ -152,40 +154,40 @@ def test_a_subscriber_whose_distance_fails_is_set_aside_and_the_others_go_on(see
 
 @settings(max_examples=cases(25), deadline=None)
 @given(st.lists(st.integers(0, 24), max_size=8), st.integers(0, 6))
-def test_any_split_into_batches_delivers_the_same_and_names_the_same(
+def test_any_split_into_batches_delivers_the_same_and_names_the_same_culprit(
     cuts: list[int], lateness: int
 ) -> None:
-    terms = Terms(lateness_us=lateness)
-    found, whole = (run(EVENTS, some, terms=terms) for some in (cuts, []))
+    config = BucketSettings(lateness_us=lateness)
+    tables, whole = (run(EVENTS, some, config=config) for some in (cuts, []))
     fine = ["ann", "bob", "cat", "eve"]
-    got, expected = deliveries(found), deliveries(whole)
+    got, expected = deliveries(tables), deliveries(whole)
     assert {name: got.get(name) for name in fine} == {name: expected.get(name) for name in fine}
-    assert sorted(map(str, letters(found))) == sorted(map(str, letters(whole)))
-    assert len(letters(found)) == 1
+    assert sorted(map(str, letters(tables))) == sorted(map(str, letters(whole)))
+    assert len(letters(tables)) == 1
 
 
-def test_a_distance_derived_from_a_built_in_one_is_never_taken_for_it() -> None:
-    """Both have the same name and parameters, so that only their classes tell them apart."""
+def test_a_distance_derived_from_a_built_in_one_is_not_mistaken_for_it() -> None:
+    """Both have the same name and parameters and differ only in their classes."""
     same = {
         name: Subscriber(name, Policy(k=2, window=Sliding(4), diversify=part))
         for name, part in {"ann": DivRank(), "dan": BRITTLE, "eve": OTHER}.items()
     }
-    blob, pulse, found = None, Pulse(), list[pa.Table]()
-    matcher = Matcher(same.values(), [each for each in WANTED if each.subscriber in same])
+    blob, clock, tables = None, BucketClock(), list[pa.Table]()
+    matcher = Matcher(same.values(), [each for each in SUBSCRIPTIONS if each.subscriber in same])
     for some in (EVENTS[:10], EVENTS[10:]):
-        opening = Opening(roster(same), Terms(), blob, pulse)
-        ran = run_isolated(opening, Sent(*sent(matcher, some, same), [], []))
-        blob, pulse = ran.bucket.pack(), Pulse.unpack(ran.bucket.pulse.pack())
-        found.append(ran.outcomes)
-    assert [record for record, _ in letters(found)] == [{"subscriber": "dan"}]
+        state = BucketState(ListedPolicies.of(same), BucketSettings(), blob, clock)
+        ran = run_isolated(state, BucketInput(*sent(matcher, some, same), [], []))
+        blob, clock = ran.bucket.pack(), BucketClock.unpack(ran.bucket.clock.pack())
+        tables.append(ran.outcomes)
+    assert [record for record, _ in letters(tables)] == [{"subscriber": "dan"}]
     engine = Engine()
     for each in same.values():
         engine.subscribe(each)
-        engine.add(next(wish for wish in WANTED if wish.subscriber == each.id))
+        engine.add(next(owned for owned in SUBSCRIPTIONS if owned.subscriber == each.id))
     expected: dict[str, Any] = {}
     for delivery in engine.publish_many(EVENTS):
         expected.setdefault(delivery.subscriber, []).append(delivery.to_dict())
-    got = deliveries(found)
+    got = deliveries(tables)
     assert {name: got[name] for name in ("ann", "eve")} == {
         name: expected[name] for name in ("ann", "eve")
     }
@@ -193,40 +195,55 @@ def test_a_distance_derived_from_a_built_in_one_is_never_taken_for_it() -> None:
         same["dan"].policy.to_dict()
 
 
-def test_who_has_a_policy_that_opens_no_feed_is_set_aside() -> None:
-    people = PEOPLE | {"dan": Subscriber("dan", Policy(window=closed_window()))}
-    found = run(EVENTS, [5, 9], people)
-    [(record, reason)] = letters(found)
+def test_a_subscriber_whose_policy_opens_no_feed_is_set_aside() -> None:
+    subscribers = SUBSCRIBERS | {"dan": Subscriber("dan", Policy(window=closed_window()))}
+    tables = run(EVENTS, [5, 9], subscribers)
+    [(record, reason)] = letters(tables)
     assert record == {"subscriber": "dan"}
     assert "LookupError: no window" in reason
-    got, fine = deliveries(found), ["ann", "bob", "cat", "eve"]
+    got, fine = deliveries(tables), ["ann", "bob", "cat", "eve"]
     assert {name: got.get(name) for name in fine} == by_engine(fine, EVENTS)
 
 
-def test_who_is_gone_is_not_remembered_as_set_aside() -> None:
-    matcher = Matcher(PEOPLE.values(), WANTED)
-    sends = [Sent(*sent(matcher, some, PEOPLE), [], []) for some in (EVENTS[:12], EVENTS[12:])]
-    ran = run_isolated(Opening(roster(PEOPLE), Terms(), None, Pulse()), sends[0])
+def test_a_removed_subscriber_is_no_longer_set_aside() -> None:
+    matcher = Matcher(SUBSCRIBERS.values(), SUBSCRIPTIONS)
+    inputs = [
+        BucketInput(*sent(matcher, some, SUBSCRIBERS), [], [])
+        for some in (EVENTS[:12], EVENTS[12:])
+    ]
+    ran = run_isolated(
+        BucketState(ListedPolicies.of(SUBSCRIBERS), BucketSettings(), None, BucketClock()),
+        inputs[0],
+    )
     assert ran.bucket.aside.keys() == {"dan"}
-    fewer = {name: each for name, each in PEOPLE.items() if name != "dan"}
-    pulse = Pulse.unpack(ran.bucket.pulse.pack())
-    later = run_isolated(Opening(roster(fewer), Terms(), ran.bucket.pack(), pulse), sends[1])
+    fewer = {name: each for name, each in SUBSCRIBERS.items() if name != "dan"}
+    clock = BucketClock.unpack(ran.bucket.clock.pack())
+    later = run_isolated(
+        BucketState(ListedPolicies.of(fewer), BucketSettings(), ran.bucket.pack(), clock), inputs[1]
+    )
     assert not later.bucket.aside
 
 
-def test_who_is_set_aside_comes_back_with_another_policy() -> None:
-    matcher = Matcher(PEOPLE.values(), WANTED)
+def test_a_subscriber_set_aside_returns_with_another_policy() -> None:
+    matcher = Matcher(SUBSCRIBERS.values(), SUBSCRIPTIONS)
     first, later = (
-        Sent(*sent(matcher, some, PEOPLE), [], []) for some in (EVENTS[:12], EVENTS[12:])
+        BucketInput(*sent(matcher, some, SUBSCRIBERS), [], [])
+        for some in (EVENTS[:12], EVENTS[12:])
     )
-    ran = run_isolated(Opening(roster(PEOPLE), Terms(), None, Pulse()), first)
+    ran = run_isolated(
+        BucketState(ListedPolicies.of(SUBSCRIBERS), BucketSettings(), None, BucketClock()), first
+    )
     assert ran.bucket.aside.keys() == {"dan"}
-    blob, pulse = ran.bucket.pack(), Pulse.unpack(ran.bucket.pulse.pack())
-    same = run_isolated(Opening(roster(PEOPLE), Terms(), blob, pulse), later)
+    blob, clock = ran.bucket.pack(), BucketClock.unpack(ran.bucket.clock.pack())
+    same = run_isolated(
+        BucketState(ListedPolicies.of(SUBSCRIBERS), BucketSettings(), blob, clock), later
+    )
     assert "dan" not in deliveries([same.outcomes])
     assert not letters([same.outcomes])
-    changed = PEOPLE | {"dan": Subscriber("dan", Policy(k=1))}
-    other = run_isolated(Opening(roster(changed), Terms(), blob, pulse), later)
+    changed = SUBSCRIBERS | {"dan": Subscriber("dan", Policy(k=1))}
+    other = run_isolated(
+        BucketState(ListedPolicies.of(changed), BucketSettings(), blob, clock), later
+    )
     assert deliveries([other.outcomes])["dan"]
     assert not other.bucket.aside
 
@@ -238,32 +255,32 @@ def test_an_event_that_built_in_policies_cannot_take_is_left_out(
 
     def failing(self: EventHashes, events: Sequence[Event]) -> Any:
         if any(each.id in ("e03", "e17") for each in events):
-            raise TypeError("nobody foresaw this")
+            raise TypeError("unforeseen")
         return add_many(self, events)
 
     monkeypatch.setattr(EventHashes, "add_many", failing)
     names = ["ann", "bob", "cat"]
-    few = {name: PEOPLE[name] for name in names}
+    few = {name: SUBSCRIBERS[name] for name in names}
     for cuts in ([], [2, 4, 15], range(24)):
-        found = run(EVENTS, list(cuts), few)
-        assert sorted((record["id"], reason) for record, reason in letters(found)) == [
-            (name, "the event cannot be compared with others: TypeError: nobody foresaw this")
+        tables = run(EVENTS, list(cuts), few)
+        assert sorted((record["id"], reason) for record, reason in letters(tables)) == [
+            (name, "the event cannot be compared with others: TypeError: unforeseen")
             for name in ("e03", "e17")
         ]
         others = [each for each in EVENTS if each.id not in ("e03", "e17")]
-        assert deliveries(found)["bob"] == by_engine(names, others)["bob"]
+        assert deliveries(tables)["bob"] == by_engine(names, others)["bob"]
 
 
-def test_what_fails_for_nobody_in_particular_stops_the_batch(
+def test_a_failure_that_no_item_causes_stops_the_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def failing(*_: object) -> Any:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr("tidings.spark.state_stage.bucket.merge", failing)
-    opening = Opening(roster(PEOPLE), Terms(), None, Pulse())
+    monkeypatch.setattr("tidings.spark.state_stage.bucket.hash_ids", failing)
+    state = BucketState(ListedPolicies.of(SUBSCRIBERS), BucketSettings(), None, BucketClock())
     with pytest.raises(OSError, match="the disk is gone"):
-        run_isolated(opening, Sent([], [], [], []))
+        run_isolated(state, BucketInput([], [], [], []))
 
 
 LINES = [json.dumps(each.to_dict()).encode() for each in EVENTS]
@@ -286,32 +303,33 @@ def parquet(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.spark
-def test_a_stream_goes_on_beside_poison_records_and_poison_subscribers(
+def test_a_stream_goes_on_despite_poison_records_and_subscribers(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The stream is stopped in the middle and goes on from its checkpoint."""
+    """The stream is stopped in the middle and resumes from its checkpoint."""
     source, out = tmp_path / "in", tmp_path / "out"
     source.mkdir()
     lost = Subscriber("fay", Policy(k=2, scorer=Relaxed(brittle_aggregate())))
-    wanted = [*WANTED, Subscription("sfay", "fay", any=[("n >= 0", 1.0), ("n = 9", 1.0)])]
+    owned = [*SUBSCRIPTIONS, Subscription("sfay", "fay", any=[("n >= 0", 1.0), ("n = 9", 1.0)])]
 
-    def go_on() -> None:
+    def resume() -> None:
         stream = spark.readStream.option("maxFilesPerTrigger", 1).text(str(source))
-        found = outcomes(stream, wanted, [*PEOPLE.values(), lost], buckets=2)
-        writer = found.writeStream.foreachBatch(parquet_sink(out)).trigger(availableNow=True)
+        rows = outcomes(stream, owned, [*SUBSCRIBERS.values(), lost], buckets=2)
+        writer = rows.writeStream.foreachBatch(parquet_sink(out)).trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         query.awaitTermination()
 
     for part in range(2):
         body = [*LINES[12 * part : 12 * part + 12], *BAD_LINES]
         (source / f"{part}.jsonl").write_bytes(b"\n".join(body) + b"\n")
-        go_on()
+        resume()
     got: dict[str, Any] = {}
     for row in sorted(parquet(spark, out / "deliveries"), key=lambda each: each["sequence"]):
         got.setdefault(row["subscriber"], []).append(row["event"])
     fine = ["ann", "bob", "cat", "eve"]
     expected = {
-        name: [each["event"] for each in made] for name, made in by_engine(fine, EVENTS).items()
+        name: [each["event"] for each in delivered]
+        for name, delivered in by_engine(fine, EVENTS).items()
     }
     assert {name: got.get(name) for name in fine} == expected
     dead = parquet(spark, out / "dead_letters")

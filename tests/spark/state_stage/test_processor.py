@@ -1,4 +1,4 @@
-"""The state operator in real streams: a clock that closes periods, and other numbers of buckets."""
+"""The state operator in real streams: clocks that close periods, and other numbers of buckets."""
 
 import time
 from itertools import pairwise
@@ -14,81 +14,77 @@ from tests.spark.test_api import as_forms, in_order, read, run, stream, write_fi
 import tidings.spark as ts
 from tidings import Event, Periodic, Policy, Subscriber, Subscription, TidingsError
 from tidings.formats.files import write_events
-from tidings.spark.state_stage.clock import clock_ticks
+from tidings.spark.state_stage.processor import clock_ticks
 from tidings.testing import workload
 
 pytestmark = pytest.mark.spark
-WANTED = [Subscription("s", "u", where="x = 1")]
+SUBSCRIPTIONS = [Subscription("s", "u", where="x = 1")]
 
 
 def wait_for(done: Any, query: Any, seconds: int = 90) -> None:
-    """Wait until something holds, while a query runs; it is stopped in any case."""
+    """Wait until a condition holds while a query runs, then stop the query."""
     try:
         for _ in range(10 * seconds):
             if done():
                 return
             assert query.isActive, query.exception()
             time.sleep(0.1)
-        pytest.fail("the query has not come so far")
+        pytest.fail("the condition did not hold in time")
     finally:
         query.stop()
 
 
-def test_a_clock_ends_a_period_after_which_nothing_comes(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_clock_ends_a_period_after_the_last_event(spark: SparkSession, tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.mkdir()
     write_events([Event("e", {"x": 1}, published_at=time.time())], source / "e.jsonl")
-    people = [Subscriber("u", Policy(window=Periodic("2s")))]
+    subscribers = [Subscriber("u", Policy(window=Periodic("2s")))]
     rows: list[Any] = []
 
     def keep(batch: DataFrame, _: int) -> None:
         rows.extend(batch.collect())
 
-    on_time = ts.feed(stream(spark, source), WANTED, people, clock="1s", buckets=2)
-    query = on_time.writeStream.foreachBatch(keep).start()
+    timed = ts.feed(stream(spark, source), SUBSCRIPTIONS, subscribers, clock="1s", buckets=2)
+    query = timed.writeStream.foreachBatch(keep).start()
     wait_for(lambda: bool(rows), query)
     assert [(row.subscriber, row.event) for row in rows] == [("u", "e")]
 
 
-def test_ticks_of_a_batch_that_is_replayed_are_the_same(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    found: dict[int, set[Any]] = {}
+def test_a_replayed_batch_has_the_same_ticks(spark: SparkSession, tmp_path: Path) -> None:
+    batches: dict[int, set[Any]] = {}
 
     def keep(batch: DataFrame, number: int) -> None:
         rows = {(row.bucket, row.kind, row.published_us, row.sequence) for row in batch.collect()}
-        assert found.setdefault(number, rows) == rows
+        assert batches.setdefault(number, rows) == rows
 
     def start() -> Any:
         ticks = clock_ticks(spark, 2, 1_000_000)
         writer = ticks.writeStream.foreachBatch(keep).trigger(processingTime="1 second")
         return writer.option("checkpointLocation", str(tmp_path)).start()
 
-    wait_for(lambda: len(found) > 3, start())
+    wait_for(lambda: len(batches) > 3, start())
     last = max(int(path.name) for path in (tmp_path / "commits").iterdir() if path.name.isdigit())
     (tmp_path / "commits" / str(last)).unlink()
     (tmp_path / "commits" / f".{last}.crc").unlink(missing_ok=True)
-    before = len(found)
-    wait_for(lambda: len(found) > before, start())
-    ticks = sorted({us for rows in found.values() for _, _, us, _ in rows})
+    before = len(batches)
+    wait_for(lambda: len(batches) > before, start())
+    ticks = sorted({us for rows in batches.values() for _, _, us, _ in rows})
     assert {later - us for us, later in pairwise(ticks)} == {1_000_000}
-    assert {bucket for rows in found.values() for bucket, *_ in rows} == {0, 1}
+    assert {bucket for rows in batches.values() for bucket, *_ in rows} == {0, 1}
 
 
-def test_what_a_clock_cannot_do_is_said(spark: SparkSession, tmp_path: Path) -> None:
+def test_wrong_clocks_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     tmp_path.mkdir(exist_ok=True)
     lines = stream(spark, tmp_path)
-    with pytest.raises(TidingsError, match=r"whole seconds, not 0\.5 s"):
-        ts.feed(lines, WANTED, clock="500ms")
+    with pytest.raises(TidingsError, match=r"whole number of seconds, not 0\.5 s"):
+        ts.feed(lines, SUBSCRIPTIONS, clock="500ms")
     with pytest.raises(TidingsError, match="until is for batches"):
-        ts.feed(lines, WANTED, until=5)
-    with pytest.raises(TidingsError, match="a clock is for streams"):
-        ts.feed(spark.sql("select 'e' id, now() published_at, 1 x"), WANTED, clock="1s")
+        ts.feed(lines, SUBSCRIPTIONS, until=5)
+    with pytest.raises(TidingsError, match="clock is for streams"):
+        ts.feed(spark.sql("select 'e' id, now() published_at, 1 x"), SUBSCRIPTIONS, clock="1s")
 
 
-def test_a_new_query_goes_on_with_the_state_of_one_with_fewer_buckets(
+def test_a_new_query_continues_with_the_state_of_fewer_buckets(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     work = workload(seed=11, events=60, subscribers=12)
@@ -109,5 +105,5 @@ def test_a_new_query_goes_on_with_the_state_of_one_with_fewer_buckets(
     expected = [form for forms in by_engine(work).values() for form in forms]
     assert in_order(forms) == in_order(expected)
     write_events([Event("new", {"x": 1}, published_at=10**6, sequence=99)], first / "new.jsonl")
-    with pytest.raises(StreamingQueryException, match="begun with 2 buckets, and this is 5"):
+    with pytest.raises(StreamingQueryException, match="has 2 buckets, but the option buckets is 5"):
         run(ts.outcomes(stream(spark, first), work.subscriptions, work.subscribers, buckets=5), out)

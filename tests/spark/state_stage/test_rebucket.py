@@ -1,4 +1,4 @@
-"""Another number of buckets: deliveries go on as if it had always been so."""
+"""Deliveries continue after a change of the number of buckets as if nothing had changed."""
 
 from typing import Any
 
@@ -9,60 +9,64 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.feed.streams import WINDOWS, enrolled, plain_or_diverse, policies, run, streams
 from tests.spark.match_stage.match_batches import deliveries, rows, sent
-from tests.spark.state_stage.test_bucket import FAR, Kept, by_engine, taken
+from tests.spark.state_stage.test_bucket import FAR, Packed, by_engine, run_batch
 
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.plain import PlainFeeds
 from tidings.rank.matcher import Matcher
 from tidings.spark.match_stage.stage import bucket_of
-from tidings.spark.state_stage.bucket import Bucket, Terms
-from tidings.spark.state_stage.clock_marks import Tick
-from tidings.spark.state_stage.progress_mark import Pulse
+from tidings.spark.state_stage.bucket import Bucket, BucketSettings
+from tidings.spark.state_stage.policies import ListedPolicies
 from tidings.spark.state_stage.rebucket import rebucketed
+from tidings.spark.state_stage.watermark import BucketClock, Tick
 from tidings.testing import Workload, workload
 
 
-def drive(work: Workload, terms: Terms, kept: dict[int, Kept], events: Any) -> list[pa.Table]:
-    """Send events to all buckets, five a micro-batch; what they keep is replaced."""
-    matcher, found = Matcher(work.subscribers, work.subscriptions), list[pa.Table]()
+def drive(
+    work: Workload, config: BucketSettings, states: dict[int, Packed], events: Any
+) -> list[pa.Table]:
+    """Run events through all buckets, five per micro-batch, updating their states."""
+    matcher, tables = Matcher(work.subscribers, work.subscriptions), list[pa.Table]()
     for first in range(0, len(events), 5):
-        for number in range(terms.buckets):
-            mine = [s.id for s in work.subscribers if bucket_of(s.id, terms.buckets) == number]
-            batch = sent(matcher, events[first : first + 5], mine)
-            found += taken(kept, number, Bucket(matcher.subscribers, terms), batch)
-    return found
+        for number in range(config.buckets):
+            own = [s.id for s in work.subscribers if bucket_of(s.id, config.buckets) == number]
+            batch = sent(matcher, events[first : first + 5], own)
+            tables += run_batch(
+                states, number, Bucket(ListedPolicies.of(matcher.subscribers), config), batch
+            )
+    return tables
 
 
-def others(kept: dict[int, Kept], buckets: int) -> dict[int, Kept]:
-    """Give what other buckets keep."""
-    states = [(blob, Pulse.unpack(pulse)) for blob, pulse in kept.values()]
-    blobs, pulse = rebucketed(states, buckets)
-    return {number: (blob, pulse.pack()) for number, blob in blobs.items()}
+def rebucket_states(states: dict[int, Packed], buckets: int) -> dict[int, Packed]:
+    """Return the states of another number of buckets."""
+    unpacked = [(blob, BucketClock.unpack(clock)) for blob, clock in states.values()]
+    blobs, clock = rebucketed(unpacked, buckets)
+    return {number: (blob, clock.pack()) for number, blob in blobs.items()}
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 4), (4, 1), (3, 4), (2, 2)])
 @pytest.mark.parametrize("lateness", [0, 20])
-def test_deliveries_go_on_in_other_buckets(before: int, after: int, lateness: int) -> None:
+def test_deliveries_continue_in_other_buckets(before: int, after: int, lateness: int) -> None:
     work, half = workload(before + after, events=60), 30
-    kept: dict[int, Kept] = {}
+    states: dict[int, Packed] = {}
     late_us = lateness * 1_000_000
-    found = drive(work, Terms(late_us, buckets=before), kept, work.events[:half])
-    kept = others(kept, after)
-    assert sorted(kept) == list(range(after))
-    terms = Terms(late_us, buckets=after)
-    found += drive(work, terms, kept, work.events[half:])
-    again = drive(work, terms, dict(kept), work.events[half:])
+    tables = drive(work, BucketSettings(late_us, buckets=before), states, work.events[:half])
+    states = rebucket_states(states, after)
+    assert sorted(states) == list(range(after))
+    config = BucketSettings(late_us, buckets=after)
+    tables += drive(work, config, states, work.events[half:])
+    again = drive(work, config, dict(states), work.events[half:])
     assert not deliveries(again)
-    for number in kept:
-        bucket = Bucket({each.id: each for each in work.subscribers}, terms)
-        found += taken(kept, number, bucket, ([], [Tick(FAR * 1_000_000, 0)]))
-    assert deliveries(found) == by_engine(work, f"{lateness}s", until=FAR)
-    assert not [row for table in found for row in rows(table, "late")]
+    for number in states:
+        bucket = Bucket(ListedPolicies.of({each.id: each for each in work.subscribers}), config)
+        tables += run_batch(states, number, bucket, ([], [Tick(FAR * 1_000_000, 0)]))
+    assert deliveries(tables) == by_engine(work, f"{lateness}s", until=FAR)
+    assert not [row for table in tables for row in rows(table, "late")]
 
 
 def test_each_subscriber_is_written_and_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    work, kept = workload(3, events=20), dict[int, Kept]()
-    drive(work, Terms(0, buckets=4), kept, work.events)
+    work, states = workload(3, events=20), dict[int, Packed]()
+    drive(work, BucketSettings(0, buckets=4), states, work.events)
     written: list[str] = []
     snapshot_of = TableFeeds.snapshot_of
 
@@ -72,31 +76,31 @@ def test_each_subscriber_is_written_and_read_once(monkeypatch: pytest.MonkeyPatc
         return snapshot_of(feeds, subscribers)
 
     monkeypatch.setattr(TableFeeds, "snapshot_of", watched)
-    assert len(others(kept, 8)) == 8
+    assert len(rebucket_states(states, 8)) == 8
     assert sorted(written) == sorted(each.id for each in work.subscribers)
 
 
-def test_nothing_is_no_buckets() -> None:
+def test_no_state_has_no_buckets() -> None:
     assert rebucketed([], 4)[0] == {}
 
 
 @settings(max_examples=60)
 @given(data=st.data())
-def test_feeds_that_were_parted_deliver_what_they_would_have_together(data: st.DataObject) -> None:
+def test_split_feeds_deliver_as_they_would_together(data: st.DataObject) -> None:
     names = "uvwxyz"
     window = WINDOWS[data.draw(st.sampled_from(sorted(WINDOWS)))]
     some = [data.draw(policies(window, plain_or_diverse)) for _ in range(2)]
-    people = {name: some[data.draw(st.integers(0, 1))] for name in names}
+    drawn = {name: some[data.draw(st.integers(0, 1))] for name in names}
     stream = data.draw(streams(names))
     half = data.draw(st.integers(0, len(stream)))
-    table, plain = TableFeeds(), enrolled(PlainFeeds(), people)
-    enrolled(table, people)
+    table, plain = TableFeeds(), enrolled(PlainFeeds(), drawn)
+    enrolled(table, drawn)
     run(table, stream[:half])
     run(plain, stream[:half])
     parts = data.draw(st.lists(st.integers(0, 2), min_size=6, max_size=6))
     pieces = [
-        table.snapshot_of({n for n, part in zip(names, parts, strict=True) if part == at})
-        for at in range(3)
+        table.snapshot_of({n for n, part in zip(names, parts, strict=True) if part == number})
+        for number in range(3)
     ]
     again = TableFeeds()
     again.restore_many(pieces)
@@ -104,13 +108,15 @@ def test_feeds_that_were_parted_deliver_what_they_would_have_together(data: st.D
     assert sorted(run(again, stream[half:]), key=key) == sorted(run(plain, stream[half:]), key=key)
 
 
-def test_parts_of_an_event_that_waits_are_one_again() -> None:
+def test_the_parts_of_a_waiting_event_are_joined() -> None:
     work = workload(4, events=10)
-    terms, kept = Terms(10**9, buckets=4), dict[int, Kept]()
-    drive(work, terms, kept, work.events)
-    [(blob, pulse)] = others(kept, 1).values()
-    bucket = Bucket({each.id: each for each in work.subscribers}, Terms(10**9))
-    bucket.unpack(blob, Pulse.unpack(pulse))
+    config, states = BucketSettings(10**9, buckets=4), dict[int, Packed]()
+    drive(work, config, states, work.events)
+    [(blob, clock)] = rebucket_states(states, 1).values()
+    bucket = Bucket(
+        ListedPolicies.of({each.id: each for each in work.subscribers}), BucketSettings(10**9)
+    )
+    bucket.unpack(blob, BucketClock.unpack(clock))
     assert len(set(bucket.waiting.events)) == len(bucket.waiting.events)
     assert (np.diff(bucket.waiting.us) >= 0).all()
     matcher = Matcher(work.subscribers, work.subscriptions)

@@ -9,7 +9,7 @@ from tidings.app.demo.state import OutcomeBatch
 from tidings.app.demo.subscribers import DemoSubscriber
 from tidings.app.demo.workspace import FILES_PER_BATCH, PUBLICATIONS
 from tidings.spark import outcomes, parquet_sink
-from tidings.spark.ops.query_control import Gate, follow, start
+from tidings.spark.ops.query_control import SinkGate, follow, start
 
 
 def run_stream(
@@ -30,7 +30,7 @@ def run_stream(
         on_batch(OutcomeBatch(number, batch.toArrow().to_pylist()))
 
     root = directory.resolve()
-    gate = Gate(parquet_sink(root, on_written), flag)
+    gate = SinkGate(parquet_sink(root, on_written), flag)
     stream = _outcomes(spark, subscribers, root).writeStream
     list(follow(start(stream, gate, str(root / "checkpoint"))))
     return not flag.is_set()

@@ -17,11 +17,18 @@ from tidings.index_files.read_source import Defaults
 from tidings.model.values import parse_duration_us
 from tidings.spark import outcomes, parquet_sink, session
 from tidings.spark.inputs import Subscribers, Subscriptions
-from tidings.spark.ops.metrics import Export, Ledger, json_file, prometheus_file
+from tidings.spark.ops.metrics import Export, QueryTotals, json_file, prometheus_file
 from tidings.spark.ops.progress import Progress, watch_outcomes
-from tidings.spark.ops.query_control import Gate, Write, follow, logical_plan, start, tear_away
-from tidings.spark.sinks.count_outcomes import Tally, read_outcomes, tally
-from tidings.spark.sinks.parquet import Written
+from tidings.spark.ops.query_control import (
+    SinkGate,
+    Write,
+    explain_plans,
+    follow,
+    kill_spark,
+    start,
+)
+from tidings.spark.sinks.count_outcomes import OutcomeCounts, count_outcomes, read_outcomes
+from tidings.spark.sinks.parquet import OnWritten
 from tidings.spark.sinks.spark_format import format_sink
 from tidings.spark.sinks.store import store_sink
 from tidings.spark.sources.read_stream import read_stream
@@ -49,25 +56,25 @@ def run_spark(plan: RunPlan, stop: StopActions | None = None) -> Iterator[BatchS
 def _run(plan: RunPlan, inputs: MatchInputs, stop: StopActions) -> Iterator[BatchSummary]:
     spark, config = _session(plan.config), plan.config
     stream = watch_outcomes(_outcomes(plan, _publications(spark, config), inputs))
-    counts: dict[int, Tally] = {}
+    counts: dict[int, OutcomeCounts] = {}
 
     def count_batch(number: int, batch: Any) -> None:
-        counts[number] = tally(batch, by_name=len(plan.subscribers) <= NAMED)
+        counts[number] = count_outcomes(batch, by_name=len(plan.subscribers) <= NAMED)
 
     def abort() -> None:
-        tear_away(spark)
+        kill_spark(spark)
         stop.on_abort()
 
-    ledger = _ledger(config.metrics)
+    totals = _query_totals(config.metrics)
     with stop_on_signals(StopActions(stop.on_request, abort)) as stop_requested:
-        gate = Gate(open_sink(plan, count_batch), stop_requested)
+        gate = SinkGate(open_sink(plan, count_batch), stop_requested)
         every = parse_duration_us(config.trigger) if config.endless else None
         query = start(
             stream.writeStream.queryName(plan.folder.query), gate, plan.folder.checkpoint, every
         )
         quality = RunningQuality()
         for progress in follow(query, hider_of_config(config)):
-            ledger.tell(plan.folder.query, progress)
+            totals.add(plan.folder.query, progress)
             batch_counts = counts.pop(progress.batch)
             quality.add(batch_counts)
             yield _summarize(progress, batch_counts, quality)
@@ -98,7 +105,7 @@ class RunningQuality:
     score_sum: float = 0.0
     rank_sum: float = 0.0
 
-    def add(self, counts: Tally) -> None:
+    def add(self, counts: OutcomeCounts) -> None:
         """Add a batch."""
         self.matches += counts.matches
         self.delivered += counts.deliveries
@@ -121,7 +128,7 @@ def dry_run(plan: RunPlan) -> SparkDryRun:
     publications = _publications(_session(plan.config), plan.config)
     stream = _outcomes(plan, publications, (plan.subscriptions, plan.subscribers))
     columns = tuple((field.name, field.dataType.simpleString()) for field in publications.schema)
-    return SparkDryRun(columns, hider_of_config(plan.config)(logical_plan(stream)))
+    return SparkDryRun(columns, hider_of_config(plan.config)(explain_plans(stream)))
 
 
 def hider_of_config(config: Config) -> Hide:
@@ -155,17 +162,17 @@ def _outcomes(plan: RunPlan, publications: Any, inputs: MatchInputs) -> Any:
     )
 
 
-def _ledger(metrics: Metrics) -> Ledger:
+def _query_totals(metrics: Metrics) -> QueryTotals:
     """Return a writer of the metrics files that a config names."""
     exports: list[Export] = []
     if metrics.prometheus is not None:
         exports.append(prometheus_file(metrics.prometheus))
     if metrics.jsonl is not None:
         exports.append(json_file(metrics.jsonl))
-    return Ledger(*exports)
+    return QueryTotals(*exports)
 
 
-def _summarize(progress: Progress, counts: Tally, quality: RunningQuality) -> BatchSummary:
+def _summarize(progress: Progress, counts: OutcomeCounts, quality: RunningQuality) -> BatchSummary:
     return BatchSummary(
         progress.batch,
         progress.events,
@@ -178,7 +185,7 @@ def _summarize(progress: Progress, counts: Tally, quality: RunningQuality) -> Ba
     )
 
 
-def open_sink(plan: RunPlan, on_written: Written) -> Write:
+def open_sink(plan: RunPlan, on_written: OnWritten) -> Write:
     """Return the function that writes a batch to the sink and then calls `on_written`."""
     sink, folder = plan.config.sink, plan.folder
     if sink.format == STORE and sink.store is not None:
@@ -195,7 +202,7 @@ def open_sink(plan: RunPlan, on_written: Written) -> Write:
     return format_sink(sink.format, sink.options, sink.select, write_rest)
 
 
-def _json_lines_sink(folder: OutputFolder, on_written: Written) -> Write:
+def _json_lines_sink(folder: OutputFolder, on_written: OnWritten) -> Write:
     """Return a function that writes JSON Lines from this process, as a local run does."""
 
     def write(batch: Any, number: int) -> None:

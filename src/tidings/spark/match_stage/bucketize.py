@@ -1,4 +1,4 @@
-"""The matches of some events, split into a parcel for each bucket of subscribers."""
+"""Matching of some events, with the matches split by the buckets of their subscribers."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -22,117 +22,119 @@ from tidings.rank.bulk.kernels.bucketize import (
 )
 from tidings.rank.bulk.protocol import Unranked
 from tidings.rank.matches import Matches, offsets
-from tidings.spark.match_stage.match_batch import Parcel
-from tidings.spark.match_stage.period_pruning import pruned
+from tidings.spark.match_stage.match_batch import MatchBatch
+from tidings.spark.match_stage.period_pruning import prune_periods
 
 
-class Lost(NamedTuple):
-    """A match that a subscriber does not get, since its own scorer failed, and why."""
+class UnrankedMatch(NamedTuple):
+    """A match that its subscriber does not get because the subscriber's own scorer failed."""
 
     event: Event
     subscriber: str
     reason: str
 
 
-class Addressed(NamedTuple):
-    """The parcels of the buckets that have matches, and what somebody cannot get.
+class MatchesByBucket(NamedTuple):
+    """Match batches of the buckets that have matches, and events that some subscriber misses.
 
-    Who counts all publications gets no event that has no number (`refused`); the others do. Nor
-    does anybody get what its scorer could not rank (`lost`).
+    Subscribers that count publications get no event without a sequence number (`unnumbered`), and
+    none gets an event that its own scorer could not rank (`unranked`). All others do.
     """
 
-    parcels: dict[int, Parcel]
-    refused: list[Event]
-    lost: list[Lost]
+    batches: dict[int, MatchBatch]
+    unnumbered: list[Event]
+    unranked: list[UnrankedMatch]
 
     @property
     def matches(self) -> int:
-        """How many matches there are."""
-        return sum(len(each.matches.ranks) for each in self.parcels.values())
+        """Number of matches."""
+        return sum(len(batch.matches.ranks) for batch in self.batches.values())
 
 
-def addressed(
-    served: OverlayMatcher, events: Sequence[Event], buckets: int, *, prune: bool = False
-) -> Addressed:
+def match_by_bucket(
+    matcher: OverlayMatcher, events: Sequence[Event], buckets: int, *, prune: bool = False
+) -> MatchesByBucket:
     """Match events and split the matches; with `prune`, those that cannot win are left out."""
-    unranked: list[Unranked] = []
-    wanted, refused = _countable(served, events, served.wanted(events, unranked))
+    failed: list[Unranked] = []
+    matches, unnumbered = _drop_uncountable(matcher, events, matcher.wanted(events, failed))
     if prune:
-        wanted = pruned(served, events, wanted)
-    homes = (served.hashes % buckets).astype(np.int32)
-    split, firsts, done = split_by_bucket(wanted, homes, buckets, served.size)
-    parcels = _Parcels(served, events, split)
-    filled = np.flatnonzero(done[:, MATCHES]).tolist()
-    found = {bucket: parcels.of(firsts[bucket], done[bucket]) for bucket in filled}
-    return Addressed(found, refused, [_lost(served, events, each) for each in unranked])
+        matches = prune_periods(matcher, events, matches)
+    homes = (matcher.hashes % buckets).astype(np.int32)
+    split, firsts, lengths = split_by_bucket(matches, homes, buckets, matcher.size)
+    builder = _BatchBuilder(matcher, events, split)
+    filled = np.flatnonzero(lengths[:, MATCHES]).tolist()
+    batches = {bucket: builder.batch(firsts[bucket], lengths[bucket]) for bucket in filled}
+    unranked = [
+        UnrankedMatch(events[each.event], _name(matcher, each.owner), each.reason)
+        for each in failed
+    ]
+    return MatchesByBucket(batches, unnumbered, unranked)
 
 
-def _lost(served: OverlayMatcher, events: Sequence[Event], unranked: Unranked) -> Lost:
-    name = served.names.take(np.array([unranked.owner])).to_pylist()[0]
-    return Lost(events[unranked.event], name, unranked.reason)
+def _name(matcher: OverlayMatcher, number: int) -> str:
+    return str(matcher.names.take(np.array([number])).to_pylist()[0])
 
 
-def _countable(
-    served: OverlayMatcher, events: Sequence[Event], wanted: Matches
+def _drop_uncountable(
+    matcher: OverlayMatcher, events: Sequence[Event], matches: Matches
 ) -> tuple[Matches, list[Event]]:
-    """Leave out the matches of who counts with events without a number; give these events."""
+    """Drop matches of events without a sequence for subscribers that count; return these events."""
     bare = np.array([event.sequence is None for event in events], np.bool_)
-    counts = served.numbers(_counts)[:, 0].astype(np.bool_)
-    if not (bare.any() and counts.any()):
-        return wanted, []
-    whose = wanted.events
-    lost = bare[whose] & counts[wanted.subscribers]
-    refused = [events[place] for place in np.unique(whose[lost]).tolist()]
-    return wanted.only(~lost), refused
+    counting = matcher.numbers(_counts)[:, 0].astype(np.bool_)
+    if not (bare.any() and counting.any()):
+        return matches, []
+    event_of = matches.events
+    dropped = bare[event_of] & counting[matches.subscribers]
+    unnumbered = [events[position] for position in np.unique(event_of[dropped]).tolist()]
+    return matches.only(~dropped), unnumbered
 
 
 def _counts(policy: Policy | None) -> tuple[int]:
     return (policy is not None and counts_published(policy),)
 
 
-class _Parcels:
-    """Takes the parcels out of what was split."""
+class _BatchBuilder:
+    """Builds the match batch of a bucket from slices of the split columns."""
 
     def __init__(
-        self, served: OverlayMatcher, events: Sequence[Event], split: BucketedMatches
+        self, matcher: OverlayMatcher, events: Sequence[Event], split: BucketedMatches
     ) -> None:
-        self._served, self._events, self._split = served, events, split
+        self._matcher, self._events, self._split = matcher, events, split
         self._us = np.array([event.published_us for event in events], np.int64)
-        self._sequence = np.array([_number(event) for event in events], np.int64)
+        self._sequence = np.array(
+            [UNNUMBERED if event.sequence is None else event.sequence for event in events], np.int64
+        )
         self._forms: dict[int, str] = {}
 
-    def of(self, firsts: Int64s, done: Int64s) -> Parcel:
-        """Give the parcel of a bucket: where it begins, and how much there is."""
+    def batch(self, firsts: Int64s, lengths: Int64s) -> MatchBatch:
+        """Return the match batch of a bucket, given where its columns start and their lengths."""
         split, first, begin = self._split, firsts[MATCHES], firsts[MATCHED]
-        rows = slice(first, first + done[MATCHES])
-        events = split.events[rows]
-        starts = np.flatnonzero(np.diff(events, prepend=-1))
-        people = split.subscriber_names[first : first + done[SUBSCRIBERS]]
-        needs = self._served.attributes[people][split.subscribers[rows]]
-        present = events[starts]
-        return Parcel(
-            [self._events[each].id for each in present.tolist()],
+        rows = slice(first, first + lengths[MATCHES])
+        event_of = split.events[rows]
+        starts = np.flatnonzero(np.diff(event_of, prepend=-1))
+        subscribers = split.subscriber_names[first : first + lengths[SUBSCRIBERS]]
+        subscriptions = split.subscription_names[begin : begin + lengths[SUBSCRIPTIONS]]
+        compares = self._matcher.attributes[subscribers][split.subscribers[rows]]
+        present = event_of[starts]
+        return MatchBatch(
+            [self._events[position].id for position in present.tolist()],
             self._us[present],
             self._sequence[present],
-            list(self._written(present, np.logical_or.reduceat(needs, starts).tolist())),
+            list(self._write_forms(present, np.logical_or.reduceat(compares, starts).tolist())),
             Matches(
-                np.append(starts, done[MATCHES]),
+                np.append(starts, lengths[MATCHES]),
                 split.subscribers[rows],
                 split.ranks[rows],
                 offsets(split.sizes[rows]),
-                split.matched[begin : begin + done[MATCHED]],
+                split.matched[begin : begin + lengths[MATCHED]],
             ),
-            self._served.names.take(people),
-            self._served.ids.take(split.subscription_names[begin : begin + done[SUBSCRIPTIONS]]),
+            self._matcher.names.take(subscribers),
+            self._matcher.ids.take(subscriptions),
         )
 
-    def _written(self, present: Int32s, needs: Sequence[bool]) -> Iterator[str]:
-        """Give the forms of events that somebody has to compare with others; else nothing."""
-        for each, needed in zip(present.tolist(), needs, strict=True):
-            if needed and each not in self._forms:
-                self._forms[each] = json.dumps(self._events[each].to_dict())
-            yield self._forms[each] if needed else ""
-
-
-def _number(event: Event) -> int:
-    return UNNUMBERED if event.sequence is None else event.sequence
+    def _write_forms(self, present: Int32s, needed: Sequence[bool]) -> Iterator[str]:
+        """Yield the JSON text of events that some subscriber compares, else an empty text."""
+        for position, is_needed in zip(present.tolist(), needed, strict=True):
+            if is_needed and position not in self._forms:
+                self._forms[position] = json.dumps(self._events[position].to_dict())
+            yield self._forms[position] if is_needed else ""

@@ -1,4 +1,4 @@
-"""Matches, targets and refused rows as rows: Arrow in, Arrow out, no session needed."""
+"""Matches, targets and dead letters as rows: Arrow in, Arrow out, without a session."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,13 +15,12 @@ from tidings.index_files.string_table import OverlaidStrings
 from tidings.model.dead_letter import BadRecord
 from tidings.model.records import Event
 from tidings.score import Scorer
-from tidings.spark.match_stage.batch_size import Pace
-from tidings.spark.match_stage.isolation import Culprit, Done, isolated
-from tidings.spark.match_stage.matcher_source import Matchers
-from tidings.spark.match_stage.stage import by_part
+from tidings.spark.bisect_failures import Culprit, Finished, bisect
+from tidings.spark.match_stage.matcher_source import MatcherSource
+from tidings.spark.match_stage.stage import BatchSizer, by_part
 
 ROW: Final = "tidings_row"
-"""Which row of the input a target is of, where the answers of several parts are put together."""
+"""Column with the input row of a target, needed to combine the targets of several parts."""
 
 TARGETS: Final = pa.schema(
     {
@@ -32,50 +31,52 @@ TARGETS: Final = pa.schema(
     }
 )
 
+DEAD_LETTERS: Final = pa.schema({"record": pa.string(), "reason": pa.string()})
 
-LETTERS: Final = pa.schema({"record": pa.string(), "reason": pa.string()})
 
-
-def letter_batches(read: ReadEvents, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Give the rows that are no publications as rows of LETTERS."""
+def dead_letter_batches(
+    read: ReadEvents, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that cannot be read as publications, as rows of DEAD_LETTERS."""
     for batch in batches:
-        forms = [each.to_dict() for each in read(batch) if isinstance(each, BadRecord)]
-        rows = [{"record": json.dumps(form["record"]), "reason": form["reason"]} for form in forms]
-        yield pa.RecordBatch.from_pylist(rows, LETTERS)
+        bad = [record.to_dict() for record in read(batch) if isinstance(record, BadRecord)]
+        rows = [{"record": json.dumps(form["record"]), "reason": form["reason"]} for form in bad]
+        yield pa.RecordBatch.from_pylist(rows, DEAD_LETTERS)
 
 
 def match_batches(
-    matchers: Matchers, read: ReadEvents, batches: Iterable[pa.RecordBatch]
+    source: MatcherSource, read: ReadEvents, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Give the matches of publications as rows of MATCHES; bad records give none.
+    """Yield the matches of publications as rows of MATCHES.
 
-    Nor do events for which matching fails, and matches that a subscriber's own scorer cannot rank.
+    Bad records, events for which matching fails, and matches that a subscriber's own scorer cannot
+    rank yield no rows.
     """
-    pace = Pace()
+    sizer = BatchSizer()
     for part, rows in by_part(batches):
         events = [event for event in read(rows) if isinstance(event, Event)]
-        served = matchers.serve(part)
-        for some in pace.cut(part, served, events):
-            for done in isolated(partial(matches_of, served), some):
-                if isinstance(done, Done):
-                    pace.note(part, len(done.events), done.made.num_rows)
-                    yield done.made
+        matcher = source.matcher(part)
+        for some in sizer.split(part, matcher, events):
+            for result in bisect(partial(match_rows, matcher), some):
+                if isinstance(result, Finished):
+                    sizer.report(part, len(result.items), result.result.num_rows)
+                    yield result.result
 
 
-def matches_of(served: OverlayMatcher, events: Sequence[Event]) -> pa.RecordBatch:
-    """Give the matches of events, one after the other."""
-    wanted = served.wanted(events, [])
-    event = wanted.events
-    us = np.array([each.published_us for each in events], np.int64)
-    ids = pa.array([each.id for each in events], pa.string())
+def match_rows(matcher: OverlayMatcher, events: Sequence[Event]) -> pa.RecordBatch:
+    """Return the matches of events, event by event, as rows of MATCHES."""
+    matches = matcher.wanted(events, [])
+    event = matches.events
+    us = np.array([event.published_us for event in events], np.int64)
+    ids = pa.array([event.id for event in events], pa.string())
     matched = pa.ListArray.from_arrays(
-        pa.array(wanted.matched_starts, pa.int32()), _texts(served.ids, wanted.matched)
+        pa.array(matches.matched_starts, pa.int32()), _texts(matcher.ids, matches.matched)
     )
     columns = [
-        _texts(served.names, wanted.subscribers),
+        _texts(matcher.names, matches.subscribers),
         ids.take(pa.array(event)),
         pa.array(us[event]).cast(MATCHES.field("published_at").type),
-        pa.array(wanted.ranks),
+        pa.array(matches.ranks),
         matched,
     ]
     return pa.RecordBatch.from_arrays(columns, schema=MATCHES)
@@ -86,36 +87,39 @@ def _texts(names: OverlaidStrings, numbers: Any) -> pa.StringArray:
 
 
 @dataclass(frozen=True)
-class Targets:
-    """Finds the k best subscriptions of events by a scorer; bad records give none."""
+class TargetStage:
+    """Finds the k best subscriptions of events by a scorer; bad records have none."""
 
-    matchers: Matchers
+    source: MatcherSource
     read: ReadEvents
     k: int
     scorer: Scorer
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take record batches of events; give rows of TARGETS, and which row where rows tell."""
+        """Yield rows of TARGETS for record batches of events, with ROW if the input has it."""
         for part, rows in by_part(batches):
-            served, telling = self.matchers.serve(part), ROW in rows.schema.names
-            numbers = rows.column(ROW).to_pylist() if telling else [None] * rows.num_rows
-            found = self.read(rows.drop_columns([ROW]) if telling else rows)
-            pairs = zip(numbers, found, strict=True)
-            good = [(row, event) for row, event in pairs if isinstance(event, Event)]
-            yield self._found(served, good, telling)
+            matcher, numbered = self.source.matcher(part), ROW in rows.schema.names
+            numbers = rows.column(ROW).to_pylist() if numbered else [None] * rows.num_rows
+            records = self.read(rows.drop_columns([ROW]) if numbered else rows)
+            pairs = zip(numbers, records, strict=True)
+            events = [(row, event) for row, event in pairs if isinstance(event, Event)]
+            yield self._targets(matcher, events, numbered=numbered)
 
-    def _found(self, served: OverlayMatcher, good: list[Any], telling: bool) -> pa.RecordBatch:
-        events, numbers = [event for _, event in good], iter([row for row, _ in good])
+    def _targets(
+        self, matcher: OverlayMatcher, numbered_events: list[Any], *, numbered: bool
+    ) -> pa.RecordBatch:
+        events = [event for _, event in numbered_events]
+        numbers = iter([row for row, _ in numbered_events])
         rows = []
-        for done in isolated(lambda some: served.top_many(some, self.k, self.scorer), events):
-            if isinstance(done, Culprit):
+        for result in bisect(lambda some: matcher.top_many(some, self.k, self.scorer), events):
+            if isinstance(result, Culprit):
                 next(numbers)
                 continue
-            for event, best, row in zip(done.events, done.made, numbers, strict=False):
+            for event, best, row in zip(result.items, result.result, numbers, strict=False):
                 rows += [
-                    {"event": event.id, "position": place, "subscription": name, "score": score}
+                    {"event": event.id, "position": position, "subscription": id, "score": score}
                     | {ROW: row}
-                    for place, (name, score) in enumerate(best, start=1)
+                    for position, (id, score) in enumerate(best, start=1)
                 ]
-        schema = TARGETS.append(pa.field(ROW, pa.int64())) if telling else TARGETS
+        schema = TARGETS.append(pa.field(ROW, pa.int64())) if numbered else TARGETS
         return pa.RecordBatch.from_pylist(rows, schema)

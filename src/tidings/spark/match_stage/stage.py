@@ -1,47 +1,46 @@
-"""From publications to the buckets of subscribers: what the match stage hands to the state stage.
+"""The match stage: from record batches of publications to rows for the buckets of subscribers.
 
-Some events at a time, every bucket gets a row: a parcel with its matches, or a tick, so that time
-passes where nothing matches. What cannot be read travels along as a dead letter, and in streams one
-bucket gets the rows themselves, for the late table. All of it is Arrow in, Arrow out; no session is
-needed.
+For some events at a time, every bucket gets a row: a match batch, or a tick so that time passes
+where nothing matches. Records that cannot be read travel along as dead letters, and in streams one
+bucket gets the arrived rows themselves, for the late table. All of it is Arrow in, Arrow out, and
+needs no session.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, zip_longest
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from tidings.errors import InvalidPolicy, clipped, shown
 from tidings.formats.arrow import ReadEvents
-from tidings.formats.files import read_event_line
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.subscriber_table import hash_of
 from tidings.model.dead_letter import BadRecord, Failure, try_call
-from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import Event
 from tidings.model.values import SECOND_US, format_time
-from tidings.spark.match_stage.batch_size import Pace
-from tidings.spark.match_stage.bucketize import Addressed, Lost, addressed
-from tidings.spark.match_stage.isolation import Culprit, Done, isolated
-from tidings.spark.match_stage.match_batch import Parcel
-from tidings.spark.match_stage.matcher_source import Matchers
+from tidings.spark.bisect_failures import Culprit, bisect
+from tidings.spark.match_stage.bucketize import MatchesByBucket, UnrankedMatch, match_by_bucket
+from tidings.spark.match_stage.match_batch import MatchBatch
+from tidings.spark.match_stage.matcher_source import MatcherSource
 from tidings.spark.state_stage.late_events import pack_rows
 
-TOGETHER: Final = 4096
-"""Rows that are read at once, at most."""
+MAX_ROWS: Final = 4096
+"""Most rows that are read at once."""
+
+MAX_MATCHES: Final = 2_000_000
+"""Number of matches to aim at in one call; a match takes some 100 bytes while it is sent."""
 
 PART: Final = "tidings_part"
-"""The column that tells which part of the subscribers a row is for, where there are several."""
+"""Column with the part of the subscribers that a row is for, if there are several parts."""
 
 NOW: Final = "tidings_now"
-"""The column with the time of the micro-batch in microseconds, where a stream has a clock."""
+"""Column with the time of the micro-batch in microseconds, in streams that check `future`."""
 
-FLOW: Final = pa.schema(
+BUCKET_ROWS: Final = pa.schema(
     {
         "bucket": pa.int32(),
         "kind": pa.string(),
@@ -50,18 +49,52 @@ FLOW: Final = pa.schema(
         "body": pa.binary(),
     }
 )
+"""Rows between the stages: matches, a tick, a dead letter, or rows as they arrived."""
+
+
+class BatchSizer:
+    """Chooses how many events are matched at once, by the matches per event so far of each part.
+
+    The first batches are small because each of their events could match everything.
+    """
+
+    def __init__(self) -> None:
+        self._rates: dict[int, float] = {}
+
+    def split(
+        self, part: int, matcher: OverlayMatcher, events: Sequence[Event]
+    ) -> Iterator[Sequence[Event]]:
+        """Yield the events in order, some at a time; report each batch before taking the next."""
+        done = 0
+        while done < len(events):
+            rate = self._rates.get(part, matcher.size)
+            size = max(1, int(MAX_MATCHES / (1 + rate)))
+            yield events[done : done + size]
+            done += size
+
+    def report(self, part: int, events: int, matches: int) -> None:
+        """Record how many matches a batch had."""
+        self._rates[part] = matches / events
+
+
+class ReadRows(NamedTuple):
+    """The events and bad records of some rows, and the rows that may be late."""
+
+    events: list[Event]
+    bad: list[BadRecord]
+    rows: pa.RecordBatch
 
 
 @dataclass(frozen=True)
-class Flow:
-    """The match stage: reads events, matches them, and addresses the matches to buckets.
+class MatchStage:
+    """Reads events, matches them, and addresses the matches to buckets.
 
     The buckets of a part are those whose number is the part, modulo the number of parts. An event
-    that is further ahead of the clock than `future_us` is a dead letter and moves no watermark;
-    the clock is the column NOW, which is the same when a batch is replayed.
+    that is further ahead of the clock than `future_us` is a dead letter and moves no watermark; the
+    clock is the column NOW, which is the same when a batch is replayed.
     """
 
-    matchers: Matchers
+    source: MatcherSource
     read: ReadEvents
     buckets: int
     prune: bool = False
@@ -69,135 +102,140 @@ class Flow:
     future_us: int | None = None
 
     def __post_init__(self) -> None:
-        if self.buckets % self.matchers.parts:
+        if self.buckets % self.source.parts:
             raise InvalidPolicy(
-                f"{self.buckets} buckets cannot be split over {self.matchers.parts} parts; "
+                f"{self.buckets} buckets cannot be split over {self.source.parts} parts; "
                 "make the buckets a multiple of the parts"
             )
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take record batches of publications; the function that Spark is given."""
-        pace = Pace()
-        for part, given in by_part(batches):
-            served = self.matchers.serve(part)
-            events, bad, rows = self._read(given)
+        """Yield rows of BUCKET_ROWS for record batches of publications; Spark calls it."""
+        sizer = BatchSizer()
+        for part, arrived in by_part(batches):
+            matcher = self.source.matcher(part)
+            events, bad, rows = self._read(arrived)
             if bad and part == 0:
-                yield pa.RecordBatch.from_pylist([_dead(each) for each in bad], FLOW)
+                yield pa.RecordBatch.from_pylist([_dead_row(record) for record in bad], BUCKET_ROWS)
             if events and self.streams and part == 0:
-                yield pa.RecordBatch.from_pylist([self._kept(events, rows)], FLOW)
-            for some in pace.cut(part, served, events):
-                for done in isolated(partial(self._addressed, served), some):
-                    if isinstance(done, Culprit):
-                        yield pa.RecordBatch.from_pylist([_unmatched(done)], FLOW)
+                yield pa.RecordBatch.from_pylist([self._arrived_row(events, rows)], BUCKET_ROWS)
+            for some in sizer.split(part, matcher, events):
+                for result in bisect(partial(self._match, matcher), some):
+                    if isinstance(result, Culprit):
+                        letter = _unmatched_row(result.item, result.reason)
+                        yield pa.RecordBatch.from_pylist([letter], BUCKET_ROWS)
                         continue
-                    pace.note(part, len(done.events), done.made.matches)
-                    yield pa.RecordBatch.from_pylist(self._sent(done, part), FLOW)
+                    sizer.report(part, len(result.items), result.result.matches)
+                    sent = self._rows(result.items, result.result, part)
+                    yield pa.RecordBatch.from_pylist(sent, BUCKET_ROWS)
 
-    def _read(self, rows: pa.RecordBatch) -> tuple[list[Event], list[BadRecord], pa.RecordBatch]:
-        """Return the events of rows, what is refused of them, and the rows that may be late."""
+    def _read(self, rows: pa.RecordBatch) -> ReadRows:
+        """Read rows; events too far ahead of the clock are bad records."""
         now_us = None
         if NOW in rows.schema.names:
             now_us = rows.column(NOW)[0].as_py() if rows.num_rows else None
             rows = rows.drop_columns([NOW])
-        found = list(self.read(rows))
-        events = [each for each in found if isinstance(each, Event)]
-        bad = [each for each in found if isinstance(each, BadRecord)]
+        records = list(self.read(rows))
+        events = [record for record in records if isinstance(record, Event)]
+        bad = [record for record in records if isinstance(record, BadRecord)]
         if now_us is None or self.future_us is None or not events:
-            return events, bad, rows
+            return ReadRows(events, bad, rows)
         latest_us = now_us + self.future_us
         if max(event.published_us for event in events) <= latest_us:
-            return events, bad, rows
-        ahead = [isinstance(e, Event) and e.published_us > latest_us for e in found]
+            return ReadRows(events, bad, rows)
+        ahead = [isinstance(e, Event) and e.published_us > latest_us for e in records]
         bad += [
-            BadRecord(_form(each), self._ahead(each, now_us), place)
-            for place, (each, is_ahead) in enumerate(zip(found, ahead, strict=True), start=1)
-            if is_ahead and isinstance(each, Event)
+            BadRecord(_form(record), self._ahead_reason(record, now_us), position)
+            for position, (record, is_ahead) in enumerate(zip(records, ahead, strict=True), start=1)
+            if is_ahead and isinstance(record, Event)
         ]
-        events = [each for each in events if each.published_us <= latest_us]
-        return events, bad, rows.filter(pa.array([not each for each in ahead]))
+        events = [event for event in events if event.published_us <= latest_us]
+        return ReadRows(events, bad, rows.filter(pa.array([not each for each in ahead])))
 
-    def _ahead(self, event: Event, now_us: int) -> str:
+    def _ahead_reason(self, event: Event, now_us: int) -> str:
         seconds = (self.future_us or 0) / SECOND_US
         return (
             f"published_at {format_time(event.published_us)} is more than {seconds:g} s ahead of "
             f"the clock, which says {format_time(now_us)}; the option `future` sets how much"
         )
 
-    def _addressed(self, served: OverlayMatcher, events: Sequence[Event]) -> Addressed:
-        return addressed(served, events, self.buckets, prune=self.prune)
+    def _match(self, matcher: OverlayMatcher, events: Sequence[Event]) -> MatchesByBucket:
+        return match_by_bucket(matcher, events, self.buckets, prune=self.prune)
 
-    def _sent(self, done: Done[Addressed], part: int) -> list[dict[str, Any]]:
-        rows = self._rows(done.events, done.made.parcels, part)
-        letters = (map(_unnumbered, done.made.refused), map(_unranked, done.made.lost))
-        return [*rows, *chain.from_iterable(letters)]
-
-    def _kept(self, events: Sequence[Event], rows: pa.RecordBatch) -> dict[str, Any]:
-        """Give the row that holds what was read."""
+    def _arrived_row(self, events: Sequence[Event], rows: pa.RecordBatch) -> dict[str, Any]:
+        """Return the row that carries the arrived rows to one bucket, for the late table."""
         oldest = min(event.published_us for event in events)
-        row = tick(bucket_of(events[0].id, self.buckets), oldest, 0)
+        row = tick_row(bucket_of(events[0].id, self.buckets), oldest, 0)
         return row | {"kind": "rows", "body": pack_rows(rows)}
 
     def _rows(
-        self, events: Sequence[Event], parcels: Mapping[int, Parcel], part: int
+        self, events: Sequence[Event], matched: MatchesByBucket, part: int
     ) -> list[dict[str, Any]]:
+        """Return a row for every bucket of a part, and the dead letters."""
         us = max(event.published_us for event in events)
-        number = max(event.sequence or 0 for event in events)
-        rows = [
-            tick(bucket, us, number) for bucket in range(part, self.buckets, self.matchers.parts)
+        sequence = max(event.sequence or 0 for event in events)
+        buckets = range(part, self.buckets, self.source.parts)
+        return [
+            *(_bucket_row(bucket, us, sequence, matched.batches.get(bucket)) for bucket in buckets),
+            *map(_unnumbered_row, matched.unnumbered),
+            *map(_unranked_row, matched.unranked),
         ]
-        for row in rows:
-            if row["bucket"] in parcels:
-                row |= {"kind": "parcel", "body": parcels[row["bucket"]].pack()}
-        return rows
 
 
 def by_part(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Give rows by part, not too many at once; without a column that tells, all are of part 0."""
+    """Yield rows by part, at most MAX_ROWS at once; without the column PART, all are of part 0."""
     for batch in batches:
         if PART not in batch.schema.names:
             yield from ((0, rows) for rows in _slices(batch))
             continue
         parts = batch.column(PART).to_numpy(zero_copy_only=False)
-        others = batch.drop_columns([PART])
+        rows = batch.drop_columns([PART])
         for part in np.unique(parts).tolist():
-            yield from ((part, rows) for rows in _slices(others.filter(pa.array(parts == part))))
+            yield from ((part, some) for some in _slices(rows.filter(pa.array(parts == part))))
 
 
 def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    return (batch.slice(at, TOGETHER) for at in range(0, batch.num_rows, TOGETHER))
+    return (batch.slice(start, MAX_ROWS) for start in range(0, batch.num_rows, MAX_ROWS))
 
 
-def tick(bucket: int, us: int, sequence: int) -> dict[str, Any]:
-    """Give the row that says: the stream has come to this time and number."""
+def tick_row(bucket: int, us: int, sequence: int) -> dict[str, Any]:
+    """Return the row that tells a bucket which time and number the stream has reached."""
     return {"bucket": bucket, "kind": "tick", "published_us": us, "sequence": sequence}
 
 
-def _dead(bad: BadRecord, **about: str) -> dict[str, Any]:
+def _bucket_row(bucket: int, us: int, sequence: int, batch: MatchBatch | None) -> dict[str, Any]:
+    row = tick_row(bucket, us, sequence)
+    return row if batch is None else row | {"kind": "matches", "body": batch.pack()}
+
+
+def _dead_row(bad: BadRecord, **about: str) -> dict[str, Any]:
     row = {"bucket": 0, "kind": "dead", "published_us": 0, "sequence": 0}
     return row | {"body": json.dumps(bad.to_dict() | about).encode()}
 
 
-def _unnumbered(event: Event) -> dict[str, Any]:
-    """Give the letter of an event that some have not got; each part may tell of it."""
+def _unnumbered_row(event: Event) -> dict[str, Any]:
+    """Build the dead letter for an event that some subscribers could not get.
+
+    Every part may emit one, so it names its event.
+    """
     reason = (
         "the event has no sequence, so subscribers whose windows count published events "
         '(count="published") did not get it; all others did'
     )
-    return _dead(BadRecord(_form(event), reason, 0), event=event.id)
+    return _dead_row(BadRecord(_form(event), reason, 0), event=event.id)
 
 
-def _unmatched(culprit: Culprit) -> dict[str, Any]:
-    """Return the letter of an event that cannot be matched; each part may tell of it."""
-    reason = clipped(f"the event cannot be matched: {culprit.reason}")
-    return _dead(BadRecord(_form(culprit.event), reason, 0), event=culprit.event.id)
+def _unmatched_row(event: Event, why: str) -> dict[str, Any]:
+    """Build the dead letter for an event that cannot be matched; every part may emit one."""
+    reason = clipped(f"the event cannot be matched: {why}")
+    return _dead_row(BadRecord(_form(event), reason, 0), event=event.id)
 
 
-def _unranked(lost: Lost) -> dict[str, Any]:
-    """Return the letter of a match that a subscriber does not get because of its own scorer."""
-    name, event = shown(lost.subscriber), shown(lost.event.id)
-    reason = f"subscriber {name} did not get event {event}: its scorer failed: {lost.reason}"
-    record = {"subscriber": lost.subscriber, "event": lost.event.id}
-    return _dead(BadRecord(record, clipped(reason), 0), event=lost.event.id)
+def _unranked_row(match: UnrankedMatch) -> dict[str, Any]:
+    """Build the dead letter for a match that its subscriber misses because its scorer failed."""
+    name, event = shown(match.subscriber), shown(match.event.id)
+    reason = f"subscriber {name} did not get event {event}: its scorer failed: {match.reason}"
+    record = {"subscriber": match.subscriber, "event": match.event.id}
+    return _dead_row(BadRecord(record, clipped(reason), 0), event=match.event.id)
 
 
 def _form(event: Event) -> Mapping[str, Any]:
@@ -206,57 +244,5 @@ def _form(event: Event) -> Mapping[str, Any]:
 
 
 def bucket_of(subscriber: str, buckets: int) -> int:
-    """Give the bucket of a subscriber, the same in every process."""
+    """Return the bucket of a subscriber, the same in every process."""
     return hash_of(subscriber) % buckets
-
-
-@dataclass(frozen=True)
-class ReadLines:
-    """Reads events from text lines, each the JSON form of one (the column `value`).
-
-    A line that was refused before has its `reason` with it. One that is above the limits, is null
-    or is no UTF-8 is a bad record.
-    """
-
-    limits: Limits = TRUSTED
-
-    def __call__(self, batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
-        """Read the lines of a batch."""
-        reasons = _texts(batch.column("reason")) if "reason" in batch.schema.names else []
-        pairs = zip_longest(_texts(batch.column("value")), reasons)
-        for position, (line, reason) in enumerate(pairs, start=1):
-            if reason:
-                yield BadRecord(_record(line), str(reason), position)
-            else:
-                yield self._event(line, position)
-
-    def _event(self, line: str | bytes | None, position: int) -> Event | BadRecord:
-        if line is None:
-            return BadRecord({}, "the line is null", position)
-        if isinstance(line, bytes):
-            return BadRecord(_record(line), "the line is not UTF-8", position)
-        return read_event_line(line, position, limits=self.limits)
-
-
-read_lines: Final = ReadLines()
-
-
-def _texts(column: pa.Array) -> list[Any]:
-    """Return texts; those that are no UTF-8 are bytes. Spark does not look at what it reads."""
-    texts: list[Any] | Failure = try_call(column.to_pylist)
-    if not isinstance(texts, Failure):
-        return texts
-    cells = [try_call(column.slice(place, 1).to_pylist) for place in range(len(column))]
-    raw = column.cast(pa.large_binary()).to_pylist()
-    pairs = zip(cells, raw, strict=True)
-    return [body if isinstance(cell, Failure) else cell[0] for cell, body in pairs]
-
-
-def _record(line: object) -> Mapping[str, Any]:
-    """Return what a refused line held, or its text."""
-    if isinstance(line, bytes):
-        return {"text": line.decode(errors="replace")}
-    form = try_call(json.loads, line)
-    if isinstance(form, Failure):
-        return {"text": line}
-    return form if isinstance(form, dict) else {"value": form}

@@ -1,4 +1,4 @@
-"""Stores in the place of subscriptions: who publishes them in this process, and where to."""
+"""Publishers of the stores that are passed as subscriptions, shared within a process."""
 
 import atexit
 from dataclasses import dataclass
@@ -16,81 +16,79 @@ from tidings.store import Store
 
 
 @dataclass(frozen=True)
-class Wish:
-    """How a store is to be published: in how many parts, below which folder, for a stream or not.
+class PublishSettings:
+    """How a store is published: number of parts, parent folder, and for a stream or not.
 
-    Without a folder, it is a temporary one of this process.
+    Without a parent folder, the index files are in a temporary folder of this process.
     """
 
     parts: int
-    below: str | None
+    parent: str | None
     streaming: bool
 
     @property
-    def lasting(self) -> bool:
-        """Tell whether the index files outlive this process, and with them the pins of queries."""
-        return self.streaming and self.below is not None
+    def durable(self) -> bool:
+        """Whether the index files outlive this process, and with them the pins of queries."""
+        return self.streaming and self.parent is not None
 
 
-class _Known(NamedTuple):
+class _Entry(NamedTuple):
     store: Store
     publisher: Publisher
 
 
-class Followed:
-    """The publishers of this process, one for each store and wish, which calls share.
-
-    They are closed when the process ends.
-    """
+class StorePublishers:
+    """The publishers of this process, shared by calls and closed when the process ends."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._known: dict[tuple[str, Wish], _Known] = {}
+        self._entries: dict[tuple[str, PublishSettings], _Entry] = {}
 
-    def __contains__(self, key: tuple[str, Wish]) -> bool:
-        return key in self._known
+    def __contains__(self, key: tuple[str, PublishSettings]) -> bool:
+        return key in self._entries
 
-    def folder(self, store: Store, wish: Wish) -> IndexFolder:
-        """Publish what a store has; for a stream also what it will have, while this process lives.
+    def folder(self, store: Store, settings: PublishSettings) -> IndexFolder:
+        """Publish the contents of a store; for a stream, follow its changes as well.
 
-        A store that is opened anew takes the place of the one that was: that may be closed.
+        A store that is opened again replaces its predecessor, which may be closed.
         """
-        key = store.history.store_id(), wish
+        key = store.history.store_id(), settings
         with self._lock:
-            known = self._known.pop(key, None)
-            if known is None or known.store is not store:
-                path = known.publisher.folder.path if known else _place(*key)
-                if known:
-                    known.publisher.close()
-                known = _Known(store, _publisher(path, store, wish))
-            self._known[key] = known
-            known.publisher.publish()
-            if wish.streaming:
-                known.publisher.follow()
-            return known.publisher.folder
+            entry = self._entries.pop(key, None)
+            if entry is None or entry.store is not store:
+                path = entry.publisher.folder.path if entry else _folder_path(*key)
+                if entry:
+                    entry.publisher.close()
+                entry = _Entry(store, _publisher(path, store, settings))
+            self._entries[key] = entry
+            entry.publisher.publish()
+            if settings.streaming:
+                entry.publisher.follow()
+            return entry.publisher.folder
 
 
 @cache
-def followed() -> Followed:
-    """Give the publishers of this process."""
-    return Followed()
+def store_publishers() -> StorePublishers:
+    """Return the publishers of this process."""
+    return StorePublishers()
 
 
-def temporary_folder(below: str | None) -> Path:
-    """Make a folder that is removed when this process ends."""
-    path = Path(mkdtemp(prefix="tidings-index-", dir=below))
+def temporary_folder(parent: str | None) -> Path:
+    """Create a folder that is removed when this process ends."""
+    path = Path(mkdtemp(prefix="tidings-index-", dir=parent))
     atexit.register(rmtree, path, ignore_errors=True)
     return path
 
 
-def _place(store: str, wish: Wish) -> Path:
-    """Give a folder by a name that a process after this one finds again, or a temporary one."""
-    if wish.below is None or not wish.lasting:
-        return temporary_folder(wish.below)
-    return Path(wish.below) / f"tidings-store-{file_name(store)}-{wish.parts}"
+def _folder_path(store: str, settings: PublishSettings) -> Path:
+    """Return a folder that a later process finds again by its name, or a temporary one."""
+    if settings.parent is None or not settings.durable:
+        return temporary_folder(settings.parent)
+    return Path(settings.parent) / f"tidings-store-{file_name(store)}-{settings.parts}"
 
 
-def _publisher(path: Path, store: Store, wish: Wish) -> Publisher:
-    publisher = Publisher(path, store.history, wish.parts)
-    atexit.register(publisher.close)  # before its folder is removed: the last is done first
+def _publisher(path: Path, store: Store, settings: PublishSettings) -> Publisher:
+    publisher = Publisher(path, store.history, settings.parts)
+    # Exit handlers run in reverse order: this one before the folder is removed.
+    atexit.register(publisher.close)
     return publisher

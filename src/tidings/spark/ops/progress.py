@@ -1,4 +1,4 @@
-"""How a query does, batch by batch: what Spark reports, and what was counted on the way."""
+"""Progress of a query, batch by batch: Spark's reports, and counts observed on the way."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -26,10 +26,10 @@ _NEWEST: Final = (
 
 @dataclass(frozen=True)
 class Progress:
-    """One batch that is done: its size, its time, how far it got, and what the state takes.
+    """A finished batch: its size, its duration, its newest event, and the size of the state.
 
-    `late` counts events, and is an estimate where they are thousands. `behind` is the unread input
-    as far as the source tells. `newest_us` is the newest publication time of the batch.
+    `late` counts events and is an estimate if they are thousands. `behind` is the unread input as
+    far as the source reports it. `newest_us` is the newest publication time of the batch.
     """
 
     batch: int
@@ -47,16 +47,16 @@ class Progress:
 
     @property
     def events_per_second(self) -> float:
-        """How fast the batch was."""
+        """Throughput of the batch."""
         return self.events / self.seconds if self.seconds else 0.0
 
     @property
     def lag_s(self) -> float | None:
-        """How old the newest event was when the batch was done."""
+        """Age of the newest event when the batch was finished."""
         return None if self.newest_us is None else (self.done_us - self.newest_us) / SECOND_US
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form."""
+        """Return the JSON form."""
         lag = None if self.lag_s is None else round(self.lag_s, 3)
         return {
             "batch": self.batch,
@@ -76,7 +76,7 @@ class Progress:
 
 
 def watch_events(publications: DataFrame) -> DataFrame:
-    """Have publications counted, and their newest time noted, as they go by."""
+    """Observe the number of publications and their newest time."""
     newest = f.lit(None).cast("timestamp")
     if "published_at" in publications.columns:
         newest = f.max(f.expr("try_cast(published_at as timestamp)"))
@@ -88,9 +88,9 @@ def watch_events(publications: DataFrame) -> DataFrame:
 
 
 def watch_outcomes(outcomes: DataFrame) -> DataFrame:
-    """Have outcomes counted by kind as they go by.
+    """Observe the number of outcomes of each kind.
 
-    An event that many buckets refuse counts once, or about that: distinct ones are estimated.
+    An event that many buckets refuse counts about once: distinct ones are estimated.
     """
     return outcomes.observe(
         _OUTCOMES,
@@ -101,14 +101,14 @@ def watch_outcomes(outcomes: DataFrame) -> DataFrame:
 
 
 def _refused(kind: str) -> Column:
-    """Count the letters of a kind: those of one event and reason are one."""
-    mine = f"case when kind = '{kind}' and event is not null then struct(event, reason) end"
+    """Count the letters of a kind, those of the same event and reason once."""
+    named = f"case when kind = '{kind}' and event is not null then struct(event, reason) end"
     nameless = f.count_if((f.col("kind") == kind) & f.col("event").isNull())
-    return f.expr(f"approx_count_distinct({mine}, 0.01)") + nameless
+    return f.expr(f"approx_count_distinct({named}, 0.01)") + nameless
 
 
 def read_progress(report: StreamingQueryProgress) -> Progress | None:
-    """Read what Spark reports; None if it is not on a batch of watched publications."""
+    """Return the progress in a report of Spark; None if its publications are not watched."""
     observed = {name: row.asDict() for name, row in report.observedMetrics.items()}
     if _EVENTS not in observed:
         return None
@@ -128,22 +128,22 @@ def read_progress(report: StreamingQueryProgress) -> Progress | None:
 
 
 def _behind(source: Any) -> list[tuple[str, Any]]:
-    """Give what a source says of its unread input: in metrics, as Kafka does, or in offsets."""
-    found = source.metrics or {}
-    told = [
-        (name, each)
-        for name, each in sorted(found.items())
+    """Return the unread input of a source, from its metrics, as Kafka has them, or its offsets."""
+    metrics = source.metrics or {}
+    reported = [
+        (name, count)
+        for name, count in sorted(metrics.items())
         if "Behind" in name or "Outstanding" in name
     ]
-    if told or _PYTHON not in source.description:
-        return told
+    if reported or _PYTHON not in source.description:
+        return reported
     end, latest = (_numbers(each) for each in (source.endOffset, source.latestOffset))
     unread = sum(max(0, offset - end.get(name, 0)) for name, offset in latest.items())
     return [(_UNREAD, unread)] if latest else []
 
 
 def _numbers(offset: str | None) -> dict[str, int]:
-    """Give the whole numbers of an offset by their names; none where something else is in it."""
+    """Return the integers of an offset by their paths; none if it holds anything else."""
     leaves = dict(_leaves(json.loads(offset))) if offset and offset.startswith("{") else {}
     return leaves if all(type(each) is int for each in leaves.values()) else {}
 

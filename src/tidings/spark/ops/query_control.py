@@ -1,9 +1,11 @@
-"""A query followed batch by batch, and stopped between batches when it is asked to."""
+"""Control of a running query: start it, follow its batches, and stop it between batches."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from threading import Event as Wish
+from pathlib import Path
+from threading import Event as Flag
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -12,70 +14,90 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidings.errors import TidingsError
 from tidings.formats.redaction import Hide
-from tidings.spark.ops.checkpoint_repair import clear_unborn
-from tidings.spark.ops.error_messages import said, told
+from tidings.spark.ops.error_messages import describe_error, reporting_errors
 from tidings.spark.ops.progress import Progress, read_progress
 
 Write = Callable[[DataFrame, int], None]
-_LOOK_EVERY_S: Final = 0.5
+_POLL_S: Final = 0.5
 
 
 class Stopped(Exception):
-    """Raised where the next batch would begin, to end a query that is asked to stop.
+    """Raised at the start of the next batch to end a query that is asked to stop.
 
-    Spark takes that batch again at the next start. A query that is torn away in the middle of a
-    batch fills the screen with complaints.
+    Spark runs that batch again at the next start. A query that is killed in the middle of a batch
+    fills the screen with error messages.
     """
 
 
 @dataclass
-class Gate:
-    """The way to the sink: shut as soon as the query shall stop. Keeps what the sink raised."""
+class SinkGate:
+    """A sink that raises `Stopped` once a stop is requested, and keeps the error of the sink."""
 
     write: Write
-    wish: Wish = field(default_factory=Wish)
-    trouble: BaseException | None = None
+    stop_requested: Flag = field(default_factory=Flag)
+    error: BaseException | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """Write a batch, unless the query is asked to stop."""
+        """Write a batch, unless a stop is requested."""
         try:
-            if self.wish.is_set():
+            if self.stop_requested.is_set():
                 raise Stopped
             self.write(batch, number)
         except BaseException as error:
-            self.trouble = error
+            self.error = error
             raise
 
 
 @dataclass(frozen=True)
-class Running:
-    """A query that was started, and the gate before its sink."""
+class RunningQuery:
+    """A started query and the gate of its sink."""
 
     query: StreamingQuery
-    gate: Gate
+    gate: SinkGate
 
 
 def start(
-    writer: DataStreamWriter, gate: Gate, checkpoint: str, every_us: int | None = None
-) -> Running:
-    """Start a query that goes on from its checkpoint.
+    writer: DataStreamWriter, gate: SinkGate, checkpoint: str, every_us: int | None = None
+) -> RunningQuery:
+    """Start a query that resumes from its checkpoint.
 
-    It takes all that there is and ends, or looks for more `every_us` until it is stopped.
+    It processes all available input and ends, or looks for more `every_us` until it is stopped.
     """
-    clear_unborn(checkpoint)
+    remove_leftovers(checkpoint)
     writer = writer.foreachBatch(gate).option("checkpointLocation", checkpoint)
     if every_us is None:
         writer = writer.trigger(availableNow=True)
     else:
         writer = writer.trigger(processingTime=f"{every_us // 1_000} milliseconds")
-    with told():
-        return Running(writer.start(), gate)
+    with reporting_errors():
+        return RunningQuery(writer.start(), gate)
 
 
-def follow(running: Running, hide: Hide = str) -> Iterator[Progress]:
-    """Give the progress of each batch when it is done, to the end or until the wish to stop.
+def remove_leftovers(checkpoint: str | Path) -> list[str]:
+    """Remove temporary files from a checkpoint without batches, and return their names.
 
-    What stops the query otherwise is an error that says why; `hide` keeps secrets out of it.
+    A process that dies while it logs its very first batch leaves a temporary file behind. Nothing
+    has run by then, but Spark refuses the folder as that of another query because it is not empty.
+    A checkpoint with batches is left alone, and so is one that is not on a local disk.
+    """
+    address = urlsplit(str(checkpoint))
+    if address.scheme not in ("", "file"):
+        return []
+    folder = Path(unquote(address.path) if address.scheme else checkpoint)
+    logs = [folder / name for name in ("offsets", "commits")]
+    files = [file for log in logs if log.is_dir() for file in log.iterdir()]
+    if not all(file.name.startswith(".") for file in files):
+        return []
+    leftovers = [file for file in files if ".tmp" in file.suffixes]
+    for file in leftovers:
+        file.unlink()
+    return sorted(file.name for file in leftovers)
+
+
+def follow(running: RunningQuery, hide: Hide = str) -> Iterator[Progress]:
+    """Yield the progress of each finished batch, until the query ends or a stop is requested.
+
+    If the query fails, an error with the reason is raised; `hide` keeps secrets out of it.
     """
     query, gate = running.query, running.gate
     last, ended = -1, False
@@ -89,50 +111,50 @@ def follow(running: Running, hide: Hide = str) -> Iterator[Progress]:
         query.stop()
 
 
-def _wait(query: StreamingQuery, gate: Gate, hide: Hide) -> bool:
-    """Wait a moment; tell whether the query has ended."""
-    asked = gate.wish.is_set()
+def _wait(query: StreamingQuery, gate: SinkGate, hide: Hide) -> bool:
+    """Wait a moment; return whether the query has ended."""
+    asked = gate.stop_requested.is_set()
     try:
-        ended = bool(query.awaitTermination(_LOOK_EVERY_S))  # type: ignore[arg-type]
+        ended = bool(query.awaitTermination(_POLL_S))  # type: ignore[arg-type]
     except StreamingQueryException as error:
-        stopped = error
+        failure = error
     else:
-        return _halted(query, ended=ended) if asked else ended
-    if isinstance(gate.trouble, Stopped):
+        return _stop_if_idle(query, ended=ended) if asked else ended
+    if isinstance(gate.error, Stopped):
         return True
-    why = gate.trouble if isinstance(gate.trouble, TidingsError) else stopped
+    why = gate.error if isinstance(gate.error, TidingsError) else failure
     # Spark's error is the cause only if it shows no secret.
-    cause = stopped if hide(str(stopped)) == str(stopped) else None
-    raise TidingsError(f"the stream stopped: {hide(said(why))}") from cause
+    cause = failure if hide(str(failure)) == str(failure) else None
+    raise TidingsError(f"the stream stopped: {hide(describe_error(why))}") from cause
 
 
-def _halted(query: StreamingQuery, *, ended: bool) -> bool:
-    """Stop a query that is asked to and does nothing; tell whether it had ended before."""
+def _stop_if_idle(query: StreamingQuery, *, ended: bool) -> bool:
+    """Stop a query between batches; return whether it had ended before."""
     if not ended and not query.status["isTriggerActive"]:
         query.stop()
     return ended
 
 
 def _since(query: StreamingQuery, last: int) -> Iterator[Progress]:
-    """Give the batches after a number; only the last one is asked for where that will do."""
+    """Yield the progress of batches after a number, from the last report alone if that suffices."""
     newest = query.lastProgress
     if newest is None or newest.batchId <= last:
         return
     reports = [newest] if newest.batchId == last + 1 else query.recentProgress
-    for found in map(read_progress, reports):
-        if found is not None and found.batch > last:
-            yield found
+    for progress in map(read_progress, reports):
+        if progress is not None and progress.batch > last:
+            yield progress
 
 
-def tear_away(spark: SparkSession) -> None:
-    """End Spark at once, in the middle of whatever it does; the next start goes on from there."""
+def kill_spark(spark: SparkSession) -> None:
+    """Kill Spark at once, even in the middle of a batch; the next start resumes from there."""
     gateway = spark.sparkContext._gateway  # noqa: SLF001
     if gateway is not None and gateway.proc is not None:
         gateway.proc.kill()
 
 
-def logical_plan(found: DataFrame) -> str:
-    """Give Spark's plans of a DataFrame, as `explain` prints them."""
-    execution = found._jdf.queryExecution()  # noqa: SLF001
-    java: Any = found.sparkSession._jvm  # noqa: SLF001
+def explain_plans(frame: DataFrame) -> str:
+    """Return Spark's plans of a DataFrame as `explain` prints them."""
+    execution = frame._jdf.queryExecution()  # noqa: SLF001
+    java: Any = frame.sparkSession._jvm  # noqa: SLF001
     return str(java.PythonSQLUtils.explainString(execution, "extended"))

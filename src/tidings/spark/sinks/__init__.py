@@ -1,1 +1,1 @@
-"""Where the outcomes of a stream go: Parquet, any Spark format, or a store."""
+"""Sinks for the outcomes of a stream: Parquet, any Spark format, or a store."""

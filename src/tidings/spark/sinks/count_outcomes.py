@@ -1,4 +1,4 @@
-"""The outcomes of a batch, counted, and as objects."""
+"""Counts of the outcomes of a batch, and the outcomes as objects."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,8 +18,8 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Tally:
-    """How many outcomes of each kind there are; an event that many buckets refuse counts once.
+class OutcomeCounts:
+    """Number of outcomes of each kind; an event that many buckets refuse counts once.
 
     `ranks` is the sum over the deliveries, `scores` that over all `matches`.
     """
@@ -33,8 +33,8 @@ class Tally:
     scores: float = 0.0
 
 
-def tally(outcomes: DataFrame, *, by_name: bool = True) -> Tally:
-    """Count the outcomes of a batch; `by_name`: also how many deliveries each subscriber got."""
+def count_outcomes(outcomes: DataFrame, *, by_name: bool = True) -> OutcomeCounts:
+    """Count the outcomes of a batch; with `by_name`, also the deliveries of each subscriber."""
     groups = outcomes.groupBy("kind", *(["subscriber"] if by_name else []))
     rows = groups.agg(
         f.count(f.lit(1)).alias("rows"),
@@ -45,7 +45,7 @@ def tally(outcomes: DataFrame, *, by_name: bool = True) -> Tally:
         f.sum(f.col("rank") * f.col("position")).alias("scores"),
     ).collect()
     counts = {kind: [row for row in rows if row["kind"] == kind] for kind in KINDS}
-    return Tally(
+    return OutcomeCounts(
         sum(row["rows"] for row in counts["delivery"]),
         sum(row["events"] for row in counts["late"]),
         sum(row["events"] + row["nameless"] for row in counts["dead"]),
@@ -57,7 +57,7 @@ def tally(outcomes: DataFrame, *, by_name: bool = True) -> Tally:
 
 
 @dataclass(frozen=True)
-class Outcomes:
+class OutcomeObjects:
     """The outcomes of a batch as objects."""
 
     deliveries: Sequence[Delivery]
@@ -65,25 +65,25 @@ class Outcomes:
     dead: Sequence[DeadLetter]
 
 
-def read_outcomes(table: pa.Table) -> Outcomes:
-    """Read rows of OUTCOMES; late events by their ids."""
+def read_outcomes(table: pa.Table) -> OutcomeObjects:
+    """Return rows of OUTCOMES as objects, late events by their ids."""
     kinds: dict[str, list[Row]] = {"delivery": [], "late": [], "dead": [], "account": []}
     for row in table.to_pylist():
         kinds[row["kind"]].append(row)
-    return Outcomes(
+    return OutcomeObjects(
         [_delivery(row) for row in kinds["delivery"]],
         {row["event"]: _letter(row) for row in kinds["late"]},
-        letters(kinds["dead"]),
+        unique_letters(kinds["dead"]),
     )
 
 
-def letters(rows: Iterable[Row]) -> list[DeadLetter]:
-    """Give the letters of late or dead outcomes; those of one event and reason are one."""
-    found: dict[Any, DeadLetter] = {}
+def unique_letters(rows: Iterable[Row]) -> list[DeadLetter]:
+    """Return the letters of late or dead outcomes, those of the same event and reason once."""
+    unique: dict[Any, DeadLetter] = {}
     for number, row in enumerate(rows):
         key = number if row["event"] is None else (row["event"], row["reason"])
-        found.setdefault(key, _letter(row))
-    return list(found.values())
+        unique.setdefault(key, _letter(row))
+    return list(unique.values())
 
 
 def _letter(row: Row) -> DeadLetter:

@@ -1,4 +1,4 @@
-"""Where outcomes go: one folder for each kind and batch, written anew when a batch is replayed."""
+"""Parquet sink: one folder per kind and batch, which a replayed batch overwrites."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -18,16 +18,16 @@ FOLDERS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "dead": ("dead_letters", {"record": "record", "reason": "reason"}),
 }
 
-Written = Callable[[int, DataFrame], None]
+OnWritten = Callable[[int, DataFrame], None]
 
 
 def parquet_sink(
-    directory: str | Path, written: Written | None = None
+    directory: str | Path, written: OnWritten | None = None
 ) -> Callable[[DataFrame, int], None]:
-    """Give a `foreachBatch` function that writes Parquet to `directory`, a path or a URL of Hadoop.
+    """Return a `foreachBatch` function that writes Parquet to `directory`, a path or Hadoop URL.
 
-    Spark replays a batch with the input that it logged for it, so writing `batch=N` anew makes
-    the whole idempotent. `written` is told of each batch after it is on disk.
+    Spark replays a batch with the input that it logged for it, so overwriting `batch=N` makes the
+    sink idempotent. `written` is called with each batch after it is on disk.
     """
 
     def write(batch: DataFrame, number: int) -> None:
@@ -47,11 +47,11 @@ def _write(batch: DataFrame, directory: str, number: int) -> None:
     for kind, (folder, columns) in FOLDERS.items():
         chosen = [f.col(name).alias(alias) for name, alias in columns.items()]
         rows = batch.where(f.col("kind") == kind).select(*chosen)
-        rows.coalesce(1).write.mode("overwrite").parquet(place(directory, folder, number))
+        rows.coalesce(1).write.mode("overwrite").parquet(batch_path(directory, folder, number))
 
 
-def place(directory: str, folder: str, number: int) -> str:
-    """Give where a batch of a kind is; the scheme of a URL stays as it is.
+def batch_path(directory: str, folder: str, number: int) -> str:
+    """Return the path of a batch of a kind; the scheme of a URL is kept.
 
     >>> place("s3a://bucket/films/", "late", 7)
     's3a://bucket/films/late/batch=00000007'

@@ -1,4 +1,4 @@
-"""Deliveries into whatever Spark can write to."""
+"""Sink that writes deliveries by any format of Spark."""
 
 from collections.abc import Callable, Mapping
 
@@ -7,19 +7,22 @@ from pyspark.sql import functions as f
 
 from tidings.formats.arrow import DELIVERIES
 from tidings.formats.redaction import hider_of
-from tidings.spark.ops.error_messages import TROUBLES, SparkTrouble, said
-from tidings.spark.sinks.parquet import Written
+from tidings.spark.ops.error_messages import SPARK_ERRORS, SparkError, describe_error
+from tidings.spark.sinks.parquet import OnWritten
 
 _TABLE = "deliveries"
 
 
 def format_sink(
-    form: str, options: Mapping[str, str], select: str | None = None, written: Written | None = None
+    form: str,
+    options: Mapping[str, str],
+    select: str | None = None,
+    written: OnWritten | None = None,
 ) -> Callable[[DataFrame, int], None]:
-    """Give a `foreachBatch` function that appends deliveries by a format of Spark and its options.
+    """Return a `foreachBatch` function that appends deliveries by a format of Spark.
 
-    `select` is a query over the table `deliveries` that gives the rows to write. A batch that is
-    replayed after a crash is written again, unless the sink knows better: exactly once is up to it.
+    `select` is a query over the table `deliveries` that selects the rows to write. A batch that is
+    replayed after a crash is written again unless the format prevents it.
     """
 
     def write(batch: DataFrame, number: int) -> None:
@@ -41,9 +44,9 @@ def format_sink(
 def _save(rows: DataFrame, form: str, options: Mapping[str, str]) -> None:
     try:
         rows.write.format(form).options(**options).mode("append").save()
-    except TROUBLES as error:
-        words = said(error)
+    except SPARK_ERRORS as error:
+        reason = describe_error(error)
     else:
         return
-    # Raised here, it has no context: Spark's error may show options.
-    raise SparkTrouble(f"[sink] format = {form!r}: {hider_of(options)(words)}")
+    # Raised outside the handler so that it has no context: Spark's error may show options.
+    raise SparkError(f"[sink] format = {form!r}: {hider_of(options)(reason)}")

@@ -1,4 +1,4 @@
-"""Outcomes into a notification store: each batch in one transaction, and once."""
+"""Sink that writes outcomes to a notification store: each batch once, in one transaction."""
 
 import logging
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from pyspark.sql import DataFrame
 
 from tidings.errors import TidingsError
 from tidings.formats.arrow import DELIVERIES
-from tidings.spark.sinks.count_outcomes import letters
+from tidings.spark.sinks.count_outcomes import unique_letters
 from tidings.store import AppendResult, Store, open_store
 from tidings.store.protocol import MAX_ID_BYTES
 
 PATIENCE_S: Final = 300.0
 _CHECKPOINT: Final = "sql.streaming.queryId"
 _RUN: Final = "spark.jobGroup.id"
-"""Where Spark keeps the id of the checkpoint, and that of the run of its query."""
+"""Properties in which Spark keeps the ids of the checkpoint and of the run of a query."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -30,13 +30,13 @@ def store_sink(
     *,
     patience_s: float = PATIENCE_S,
 ) -> Callable[[DataFrame, int], None]:
-    """Give a `foreachBatch` function that writes OUTCOMES to the store at `url`.
+    """Return a `foreachBatch` function that writes OUTCOMES to the store at `url`.
 
-    All of a batch, and that it is written, goes in one transaction, and of a batch that is there
-    only what is new is added. Batches are told apart by `query` and the checkpoint, so that those
-    of a new checkpoint are not taken for the old ones. A store that is busy or away is waited for
-    up to `patience_s`; then the batch fails, and a restart does it again. `written` is told of each
-    batch after it. About 10 us a delivery, all of it in the driver.
+    A batch and the fact that it is written go in one transaction; if the batch exists already, only
+    new rows are added. Batches are identified by `query` and the checkpoint, so those of a new
+    checkpoint are not mistaken for old ones. It waits up to `patience_s` for a store that is busy
+    or unreachable; then the batch fails, and a restart runs it again. `written` is called after
+    each batch. It takes about 10 us per delivery, all of it in the driver.
     """
 
     def write(batch: DataFrame, number: int) -> None:
@@ -54,9 +54,9 @@ def store_sink(
 
 
 def _write(url: str, query: str, batch: DataFrame, number: int, patience_s: float) -> None:
-    """Run the batch, also one that is there already: that is what brings the state on."""
-    told = _context(batch).getLocalProperty
-    checkpoint, run = told(_CHECKPOINT), told(_RUN) or "again"
+    """Run the batch even if it is stored already, because that advances the state."""
+    read_property = _context(batch).getLocalProperty
+    checkpoint, run = read_property(_CHECKPOINT), read_property(_RUN) or "again"
     outcomes = batch.toArrow()
     name = f"{query}/{checkpoint}" if checkpoint else query
     with open_store(url, patience_s=patience_s) as store:
@@ -64,47 +64,47 @@ def _write(url: str, query: str, batch: DataFrame, number: int, patience_s: floa
 
 
 def _context(batch: DataFrame) -> SparkContext:
-    """Give what tells the checkpoint and the run that a batch is of."""
+    """Return the Spark context, which knows the checkpoint and the run of a batch."""
     try:
         return batch.sparkSession.sparkContext
     except PySparkAttributeError:
         raise TidingsError(
-            "store_sink does not work through Spark Connect, which does not tell the checkpoint of "
-            "a batch; write with parquet_sink, or run the stream in a classic session"
+            "store_sink does not work through Spark Connect, which does not report the checkpoint "
+            "of a batch; write with parquet_sink, or run the stream in a classic session"
         ) from None
 
 
 def append_outcomes(
     store: Store, query: str, batch: int, outcomes: pa.Table, run: str = "again"
 ) -> AppendResult:
-    """Append a table of OUTCOMES to a store; each subscriber's deliveries in their order.
+    """Append a table of OUTCOMES to a store, each subscriber's deliveries in their order.
 
-    An event that is late, or refused with its id, in several buckets is one letter. A batch whose
-    name is there may hold something else this time, after an older copy of its checkpoint was
-    put in place: what the store does not have is added, under the name of the `run`.
+    An event that is late, or refused with its id, in several buckets is one letter. A batch that is
+    stored already may have other contents this time, after an older copy of its checkpoint was
+    restored: rows that the store does not have are added under the name of the `run`.
     """
     deliveries = _of_kind(outcomes, "delivery").select(DELIVERIES.names)
     deliveries = deliveries.sort_by([("subscriber", "ascending"), ("sequence", "ascending")])
-    late, dead = (letters(_of_kind(outcomes, kind).to_pylist()) for kind in ("late", "dead"))
-    found = store.notifications.append_columns(query, batch, deliveries, late=late, dead=dead)
-    if not found.skipped:
-        return found
+    late, dead = (unique_letters(_of_kind(outcomes, kind).to_pylist()) for kind in ("late", "dead"))
+    appended = store.notifications.append_columns(query, batch, deliveries, late=late, dead=dead)
+    if not appended.skipped:
+        return appended
     now = (deliveries.num_rows, len(late), len(dead))
-    before = (found.delivered + found.repeated, found.late, found.dead)
-    # A delivery that the store cannot hold is among the dead there.
-    same = sum(now) == sum(before) and len(late) == found.late
+    before = (appended.delivered + appended.repeated, appended.late, appended.dead)
+    # A delivery that the store cannot hold is a dead letter there.
+    same = sum(now) == sum(before) and len(late) == appended.late
     again, others = (
         (_holdable(deliveries), {}) if same else (deliveries, {"late": late, "dead": dead})
     )
     more = store.notifications.append_columns(f"{query}/{run}", batch, again, **others)
     if not same or more.delivered:
         _LOG.warning(
-            "batch %d of %s is written already, with %d deliveries, %d late and %d dead; this time "
-            "there were %d, %d and %d, and %d deliveries were added. Were subscriptions changed "
-            "between the runs, or files of the checkpoint?",
+            "batch %d of %s is already stored, with %d deliveries, %d late and %d dead; this time "
+            "there were %d, %d and %d, and %d deliveries were added. Did subscriptions or files "
+            "of the checkpoint change between the runs?",
             *(batch, query, *before, *now, more.delivered),
         )
-    return found
+    return appended
 
 
 def _holdable(deliveries: pa.Table) -> pa.Table:

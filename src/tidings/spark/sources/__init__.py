@@ -1,1 +1,1 @@
-"""Sources that Spark does not bring along: Kafka without jars, and tables that only grow."""
+"""Sources that Spark lacks: Kafka without jars, and append-only SQL tables."""

@@ -1,6 +1,7 @@
 """`tidings-kafka`: Kafka as Spark's own source reads it, without jars.
 
-Offsets live in the checkpoint of the query. Spark takes this class and its readers to its workers.
+Offsets are kept in the checkpoint of the query. Spark pickles this class and its readers for its
+workers.
 """
 
 import logging
@@ -35,13 +36,13 @@ from pyspark.sql.types import (
 from tidings.errors import SourceError
 from tidings.formats.event_source import KAFKA
 from tidings.spark.sources.kafka_offsets import (
-    Form,
+    OffsetForm,
     Offsets,
     Span,
     advance,
+    data_loss,
+    describe_losses,
     from_form,
-    losses,
-    lost,
     spans,
     to_form,
 )
@@ -62,7 +63,7 @@ class KafkaSource(DataSource):
         return KAFKA
 
     def schema(self) -> StructType:
-        """Give the columns, which are those of Spark's own source; all options are checked."""
+        """Return the columns, which are those of Spark's own source, after checking all options."""
         _client()
         return _columns(read_options(self.options))
 
@@ -76,80 +77,82 @@ class KafkaSource(DataSource):
 class KafkaReader(DataSourceReader):
     """A batch: from `startingOffsets`, all by default, to `endingOffsets`."""
 
-    def __init__(self, wanted: KafkaOptions) -> None:
-        if wanted.starting == LATEST or wanted.ending == EARLIEST:
+    def __init__(self, options: KafkaOptions) -> None:
+        if options.starting == LATEST or options.ending == EARLIEST:
             raise SourceError(f"{KAFKA}: a batch cannot start at the latest or end at the earliest")
-        if wanted.limit is not None:
+        if options.limit is not None:
             raise SourceError(f"{KAFKA}: maxOffsetsPerTrigger is for streams; this is a batch")
-        self._wanted = wanted
+        self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        broker = _client()(self._wanted)
+        broker = _client()(self._options)
         return [*spans(broker.starting(EARLIEST), broker.ending())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(self._wanted, partition)
+        return _read(self._options, partition)
 
 
 class KafkaStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream: each batch takes `maxOffsetsPerTrigger` records of all partitions at most."""
 
-    def __init__(self, wanted: KafkaOptions) -> None:
-        if wanted.ending is not None:
+    def __init__(self, options: KafkaOptions) -> None:
+        if options.ending is not None:
             raise SourceError(f"{KAFKA}: endingOffsets is for batches; a stream has no end")
-        self._wanted = wanted
+        self._options = options
         self._until: Offsets | None = None
         self._latest: Offsets | None = None
 
     @cached_property
     def _broker(self) -> "Broker":
-        return _client()(self._wanted)
+        return _client()(self._options)
 
-    def initialOffset(self) -> Form:
+    def initialOffset(self) -> OffsetForm:
         return to_form(self._broker.starting(LATEST))
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadAllAvailable() if self._wanted.limit is None else ReadMaxRows(self._wanted.limit)
+        return (
+            ReadAllAvailable() if self._options.limit is None else ReadMaxRows(self._options.limit)
+        )
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._until = self._broker.latest()
 
-    def latestOffset(self, start: Form, limit: ReadLimit) -> Form:
+    def latestOffset(self, start: OffsetForm, limit: ReadLimit) -> OffsetForm:
         self._latest = self._broker.latest() if self._until is None else self._until
         begin = from_form(start)
-        for words in losses(begin, self._latest):
-            self._lose(words)
+        for loss in describe_losses(begin, self._latest):
+            self._report_loss(loss)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return to_form(advance(begin, self._latest, most))
 
-    def reportLatestOffset(self) -> Form | None:
+    def reportLatestOffset(self) -> OffsetForm | None:
         return None if self._latest is None else to_form(self._latest)
 
-    def partitions(self, start: Form, end: Form) -> list[InputPartition]:
+    def partitions(self, start: OffsetForm, end: OffsetForm) -> list[InputPartition]:
         return [*spans(from_form(start), from_form(end))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(self._wanted, partition)
+        return _read(self._options, partition)
 
-    def _lose(self, words: str) -> None:
-        if self._wanted.fail_on_data_loss:
-            raise lost(words)
-        _LOG.warning("%s; what is there now is read", words)
+    def _report_loss(self, loss: str) -> None:
+        if self._options.fail_on_data_loss:
+            raise data_loss(loss)
+        _LOG.warning("%s; the remaining records are read", loss)
 
 
 def _client() -> "type[Broker]":
-    """Give what speaks to Kafka, loaded where it is asked for."""
+    """Import the Kafka client, which is an optional dependency."""
     try:
         from tidings.spark.sources.kafka_client import Broker
     except ImportError as error:
         raise SourceError(
-            f"{KAFKA} needs confluent-kafka ({error}); install it, also where workers run, with: "
+            f"{KAFKA} needs confluent-kafka ({error}); install it here and on the workers with: "
             "pip install 'tidings[kafka]'"
         ) from None
     return Broker
 
 
-def _columns(wanted: KafkaOptions) -> StructType:
+def _columns(options: KafkaOptions) -> StructType:
     columns = (
         StructType()
         .add("key", BinaryType())
@@ -160,19 +163,19 @@ def _columns(wanted: KafkaOptions) -> StructType:
         .add("timestamp", TimestampType())
         .add("timestampType", IntegerType())
     )
-    return columns.add("headers", ArrayType(_HEADER)) if wanted.headers else columns
+    return columns.add("headers", ArrayType(_HEADER)) if options.headers else columns
 
 
-def _checked(wanted: KafkaOptions, schema: StructType) -> KafkaOptions:
-    if schema.names != _columns(wanted).names:
-        listed = ", ".join(_columns(wanted).names)
-        raise SourceError(f"{KAFKA} has columns of its own, and no schema can be given: {listed}")
-    return wanted
+def _checked(options: KafkaOptions, schema: StructType) -> KafkaOptions:
+    names = _columns(options).names
+    if schema.names != names:
+        raise SourceError(f"{KAFKA} has fixed columns and takes no schema: {', '.join(names)}")
+    return options
 
 
-def _read(wanted: KafkaOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Read a span; an empty batch has none."""
+def _read(options: KafkaOptions, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """Read a span; the partition of an empty batch is none."""
     if not isinstance(partition, Span):
         return iter(())
-    schema = to_arrow_schema(_columns(wanted), timezone="UTC")
-    return _client().read(wanted, partition, schema)
+    schema = to_arrow_schema(_columns(options), timezone="UTC")
+    return _client().read(options, partition, schema)

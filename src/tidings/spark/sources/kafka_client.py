@@ -1,4 +1,4 @@
-"""Kafka itself: which partitions there are, how far they go, and their records as Arrow batches.
+"""Kafka client: the partitions of topics, their offsets, and their records as Arrow batches.
 
 The only import of confluent_kafka. Nothing is ever committed to a consumer group.
 """
@@ -24,171 +24,186 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from tidings.errors import SourceError
 from tidings.formats.event_source import KAFKA
 from tidings.formats.redaction import Hide, shown_safely
-from tidings.spark.sources.kafka_offsets import Offsets, Partition, Span, lost
-from tidings.spark.sources.kafka_options import EARLIEST, LATEST, PLACES, KafkaOptions
+from tidings.spark.sources.kafka_offsets import Offsets, Partition, Span, data_loss
+from tidings.spark.sources.kafka_options import EARLIEST, LATEST, SYMBOLIC_OFFSETS, KafkaOptions
 
 _LOG: Final = logging.getLogger(__name__)
 _SPECS: Final[dict[str, Callable[[], OffsetSpec]]] = {
     EARLIEST: OffsetSpec.earliest,
     LATEST: OffsetSpec.latest,
 }
-# Spark's source reads what is not committed, unless it is told otherwise.
+# As in Spark's source, uncommitted records are read by default.
 _ISOLATION: Final = "isolation.level"
 _LEVELS: Final = {
     "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
     "read_committed": IsolationLevel.READ_COMMITTED,
 }
 _DEFAULTS: Final = {_ISOLATION: "read_uncommitted"}
-_MOST: Final = 10_000
-_LOOK_EVERY_S: Final = 0.2
+_MAX_MESSAGES: Final = 10_000
+_POLL_S: Final = 0.2
 _GONE: Final = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)  # noqa: SLF001
 _NO_TOPIC: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
 _END: Final = KafkaError._PARTITION_EOF  # noqa: SLF001
 
 
 @dataclass
-class Trouble:
-    """The last thing that the client complained of, which it may still get over."""
+class LastError:
+    """The last error that the client reported, from which it may still recover."""
 
     hide: Hide = str
-    words: str = "it said nothing"
+    text: str = "no error was reported"
 
     def __call__(self, error: KafkaError) -> None:
-        """Keep it."""
-        self.words = self.hide(error.str())
+        """Record an error."""
+        self.text = self.hide(error.str())
 
 
 class Broker:
-    """The brokers as a driver asks them. One that is away is waited for, up to the patience."""
+    """The brokers as the driver queries them; it waits for one that is away up to a timeout."""
 
-    def __init__(self, wanted: KafkaOptions) -> None:
-        self._wanted = wanted
-        self._trouble = Trouble(wanted.hide)
-        self._level = _level(wanted)
-        client = {**_DEFAULTS, **wanted.client, "error_cb": self._trouble}
-        self._client = _made(AdminClient, client, wanted.hide)
+    def __init__(self, options: KafkaOptions) -> None:
+        self._options = options
+        self._last_error = LastError(options.hide)
+        self._level = _level(options)
+        client = {**_DEFAULTS, **options.client, "error_cb": self._last_error}
+        self._client = _create(AdminClient, client, options.hide)
 
     def partitions(self) -> list[Partition]:
-        """Give the chosen partitions that there are."""
-        return self._wanted.choice.of(self._all())
+        """Return the chosen partitions that exist."""
+        return self._options.choice.select(self._all())
 
     def starting(self, default: str) -> Offsets:
-        """Give where a query begins that has no checkpoint yet."""
-        return self._resolved(self._wanted.starting or default, "startingOffsets")
+        """Return where a query without a checkpoint starts."""
+        return self._resolve(self._options.starting or default, "startingOffsets")
 
     def ending(self) -> Offsets:
-        """Give where a batch ends."""
-        return self._resolved(self._wanted.ending or LATEST, "endingOffsets")
+        """Return where a batch ends."""
+        return self._resolve(self._options.ending or LATEST, "endingOffsets")
 
     def latest(self) -> Offsets:
-        """Give the ends of the chosen partitions as they are now."""
+        """Return the present ends of the chosen partitions."""
         return self._offsets(dict.fromkeys(self.partitions(), LATEST))
 
     @staticmethod
-    def read(wanted: KafkaOptions, span: Span, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Read the records of a span, in their order, on a worker.
+    def read(options: KafkaOptions, span: Span, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the records of a span in order, on a worker.
 
-        Offsets that Kafka has no record at, in compacted topics and between transactions, are
-        passed.
+        Offsets without a record, in compacted topics and between transactions, are skipped.
         """
-        trouble = Trouble(wanted.hide)
-        settings = _settings(wanted) | {"error_cb": trouble}
-        consumer = _made(Consumer, settings, wanted.hide)
+        last_error = LastError(options.hide)
+        settings = _settings(options) | {"error_cb": last_error}
+        consumer = _create(Consumer, settings, options.hide)
         try:
             consumer.assign([TopicPartition(span.topic, span.partition, span.start)])
-            for messages in _polled(consumer, Reading(wanted, span, span.start), trouble):
+            for messages in _poll(consumer, SpanProgress(options, span, span.start), last_error):
                 yield _batch(messages, schema)
         finally:
             consumer.close()
 
     def _all(self) -> list[Partition]:
-        """Give all partitions; a chosen topic that is not told of for now is waited for.
+        """Return all partitions; wait for a chosen topic whose metadata is unavailable for now.
 
-        Without its partitions it would seem to be gone, and then to be new.
+        Without its partitions it would seem to be deleted, and later to be new.
         """
-        until = time.monotonic() + self._wanted.patience_s
-        while (found := self._told())[1] and time.monotonic() < until:
-            time.sleep(_LOOK_EVERY_S)
-        partitions, errors = found
+        until = time.monotonic() + self._options.patience_s
+        while (metadata := self._metadata())[1] and time.monotonic() < until:
+            time.sleep(_POLL_S)
+        partitions, errors = metadata
         for topic, error in errors.items():
             raise SourceError(
-                f"{KAFKA}: {self._wanted.servers} does not tell of topic {topic!r}: "
-                f"{self._wanted.hide(error.str())}; "
-                f"it was waited for up to {self._wanted.patience_s:g} s"
+                f"{KAFKA}: {self._options.servers} has no metadata of topic {topic!r}: "
+                f"{self._options.hide(error.str())}; "
+                f"gave up after {self._options.patience_s:g} s"
             )
         return partitions
 
-    def _told(self) -> tuple[list[Partition], dict[str, KafkaError]]:
-        """Give the partitions that are told of now, and what is wrong with chosen topics."""
+    def _metadata(self) -> tuple[list[Partition], dict[str, KafkaError]]:
+        """Return the partitions that brokers report now, and the errors of chosen topics."""
         try:
-            topics = self._client.list_topics(timeout=self._wanted.patience_s).topics
+            topics = self._client.list_topics(timeout=self._options.patience_s).topics
         except KafkaException as error:
-            raise self._away(error) from None
+            raise self._no_answer(error) from None
         errors = {
-            topic: of.error
-            for topic, of in topics.items()
-            if of.error is not None and of.error.code() not in _NO_TOPIC
+            topic: metadata.error
+            for topic, metadata in topics.items()
+            if metadata.error is not None and metadata.error.code() not in _NO_TOPIC
         }
-        chosen = {name: each for name, each in errors.items() if self._wanted.choice.names(name)}
-        return [(topic, each) for topic, of in topics.items() for each in of.partitions], chosen
+        chosen = {
+            topic: error
+            for topic, error in errors.items()
+            if self._options.choice.may_include(topic)
+        }
+        partitions = [
+            (topic, number) for topic, metadata in topics.items() for number in metadata.partitions
+        ]
+        return partitions, chosen
 
-    def _resolved(self, place: str | Offsets, option: str) -> Offsets:
-        there = self._all()
-        if missing := self._wanted.choice.missing(there):
-            raise SourceError(f"{KAFKA}: there is no {missing} at {self._wanted.servers}")
-        partitions = self._wanted.choice.of(there)
-        if isinstance(place, str):
-            return self._offsets(dict.fromkeys(partitions, place))
-        if set(place) != set(partitions):
-            named = min(set(place) ^ set(partitions))
-            rule = "names what is not read" if named in place else "must name every partition, also"
-            raise SourceError(f"{KAFKA}: {option} {rule}: {named[0]}-{named[1]}")
-        asked = {each: PLACES[at] for each, at in place.items() if at in PLACES}
-        return {**place, **self._offsets(asked)}
+    def _resolve(self, position: str | Offsets, option: str) -> Offsets:
+        existing = self._all()
+        if missing := self._options.choice.missing(existing):
+            raise SourceError(f"{KAFKA}: there is no {missing} at {self._options.servers}")
+        partitions = self._options.choice.select(existing)
+        if isinstance(position, str):
+            return self._offsets(dict.fromkeys(partitions, position))
+        if set(position) != set(partitions):
+            topic, number = min(set(position) ^ set(partitions))
+            known = (topic, number) in position
+            rule = "names a partition that is not read" if known else "lacks a partition"
+            raise SourceError(f"{KAFKA}: {option} {rule}: {topic}-{number}")
+        symbolic = {
+            partition: SYMBOLIC_OFFSETS[offset]
+            for partition, offset in position.items()
+            if offset in SYMBOLIC_OFFSETS
+        }
+        return {**position, **self._offsets(symbolic)}
 
-    def _offsets(self, places: Mapping[Partition, str]) -> dict[Partition, int]:
-        if not places:
+    def _offsets(self, positions: Mapping[Partition, str]) -> dict[Partition, int]:
+        if not positions:
             return {}
-        asked = {TopicPartition(*each): _SPECS[at]() for each, at in places.items()}
-        told = self._client.list_offsets(
-            asked, isolation_level=self._level, request_timeout=self._wanted.patience_s
+        specs = {TopicPartition(*name): _SPECS[position]() for name, position in positions.items()}
+        futures = self._client.list_offsets(
+            specs, isolation_level=self._level, request_timeout=self._options.patience_s
         )
         try:
-            return {(of.topic, of.partition): each.result().offset for of, each in told.items()}
+            return {
+                (partition.topic, partition.partition): future.result().offset
+                for partition, future in futures.items()
+            }
         except KafkaException as error:
-            raise self._away(error) from None
+            raise self._no_answer(error) from None
 
-    def _away(self, error: KafkaException) -> SourceError:
+    def _no_answer(self, error: KafkaException) -> SourceError:
         self._client.poll(0)
+        reason = self._options.hide(_message(error))
         return SourceError(
-            f"{KAFKA}: no answer from {self._wanted.servers}: {self._wanted.hide(_said(error))} "
-            f"({self._trouble.words}); it was waited for up to {self._wanted.patience_s:g} s"
+            f"{KAFKA}: no answer from {self._options.servers}: {reason} "
+            f"({self._last_error.text}); gave up after {self._options.patience_s:g} s"
         )
 
 
-def _settings(wanted: KafkaOptions) -> dict[str, Any]:
+def _settings(options: KafkaOptions) -> dict[str, Any]:
     return {
         **_DEFAULTS,
-        "group.id": f"{wanted.group}-{uuid4()}",
-        **wanted.client,
-        "auto.offset.reset": "error" if wanted.fail_on_data_loss else EARLIEST,
+        "group.id": f"{options.group}-{uuid4()}",
+        **options.client,
+        "auto.offset.reset": "error" if options.fail_on_data_loss else EARLIEST,
         "enable.auto.commit": False,
         "enable.partition.eof": True,
     }
 
 
 @dataclass
-class Reading:
-    """How far a span has been read, for how long nothing has come, and where its partition ends."""
+class SpanProgress:
+    """How far a span is read, how long it has been silent, and where its partition ends."""
 
-    wanted: KafkaOptions
+    options: KafkaOptions
     span: Span
     position: int
     silent_s: float = 0.0
     ends: int | None = None
 
     def take(self, message: Message) -> bool:
-        """Note a message; tell whether it is a record of the span."""
+        """Take a message into account; return whether it is a record of the span."""
         error, offset = message.error(), message.offset()
         if error is not None and error.code() != _END:
             raise self._refused(error)
@@ -199,39 +214,43 @@ class Reading:
         self.position = offset if error is not None else offset + 1
         return error is None and offset < self.span.end
 
-    def wait(self, seconds: float, trouble: Trouble) -> None:
-        """Note that nothing came for so long; once that is too long, tell it.
+    def add_silence(self, seconds: float, last_error: LastError) -> None:
+        """Add a time without messages; fail once it is too long.
 
-        Records that are gone are passed over, if that is allowed; brokers that are away are not.
+        Lost records are skipped if that is allowed; unreachable brokers are not.
         """
         self.silent_s += seconds
-        if self.silent_s < self.wanted.patience_s:
+        if self.silent_s < self.options.patience_s:
             return
-        words = (
-            f"partition {self.span.name} has given nothing from offset {self.position} on for "
-            f"{self.wanted.patience_s:g} s, and records up to {self.span.end} were there"
+        reason = (
+            f"partition {self.span.name} returned nothing from offset {self.position} on for "
+            f"{self.options.patience_s:g} s, although it had records up to {self.span.end}"
         )
-        if self.wanted.fail_on_data_loss or self.ends is None:
-            raise SourceError(f"{KAFKA}: {words}; {trouble.words}")
-        _LOG.warning("%s; they are passed over", words)
+        if self.options.fail_on_data_loss or self.ends is None:
+            raise SourceError(f"{KAFKA}: {reason}; {last_error.text}")
+        _LOG.warning("%s; they are skipped", reason)
         self.position = self.span.end
 
     def _refused(self, error: KafkaError) -> SourceError:
         if error.code() not in _GONE:
-            said = self.wanted.hide(error.str())
-            return SourceError(f"{KAFKA}: partition {self.span.name}: {said}")
-        return lost(f"partition {self.span.name} no longer has offset {self.position}")
+            text = self.options.hide(error.str())
+            return SourceError(f"{KAFKA}: partition {self.span.name}: {text}")
+        return data_loss(f"partition {self.span.name} no longer has offset {self.position}")
 
 
-def _polled(consumer: Consumer, reading: Reading, trouble: Trouble) -> Iterator[list[Message]]:
-    while (before := reading.position) < reading.span.end:
+def _poll(
+    consumer: Consumer, progress: SpanProgress, last_error: LastError
+) -> Iterator[list[Message]]:
+    while (before := progress.position) < progress.span.end:
         began = time.monotonic()
-        told = consumer.consume(min(_MOST, reading.span.end - before), timeout=_LOOK_EVERY_S)
-        messages = [each for each in told if reading.take(each)]
-        if reading.position > before:
-            reading.silent_s = 0.0
+        size = min(_MAX_MESSAGES, progress.span.end - before)
+        messages = [
+            message for message in consumer.consume(size, timeout=_POLL_S) if progress.take(message)
+        ]
+        if progress.position > before:
+            progress.silent_s = 0.0
         else:
-            reading.wait(time.monotonic() - began, trouble)
+            progress.add_silence(time.monotonic() - began, last_error)
         if messages:
             yield messages
 
@@ -239,7 +258,7 @@ def _polled(consumer: Consumer, reading: Reading, trouble: Trouble) -> Iterator[
 def _batch(messages: Iterable[Message], schema: pa.Schema) -> pa.RecordBatch:
     columns = zip(*map(_row, messages), strict=True)
     arrays = [
-        pa.array(list(cells), each.type) for cells, each in zip(columns, schema, strict=False)
+        pa.array(list(cells), field.type) for cells, field in zip(columns, schema, strict=False)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -255,29 +274,30 @@ def _row(message: Message) -> tuple[Any, ...]:
         message.offset(),
         milliseconds * 1000 if kind else None,
         kind - 1,
-        [{"key": name, "value": each} for name, each in headers],
+        [{"key": name, "value": value} for name, value in headers],
     )
 
 
-def _level(wanted: KafkaOptions) -> IsolationLevel:
-    name = {**_DEFAULTS, **wanted.client}[_ISOLATION]
+def _level(options: KafkaOptions) -> IsolationLevel:
+    name = {**_DEFAULTS, **options.client}[_ISOLATION]
     if name not in _LEVELS:
         raise SourceError(
-            f"{KAFKA}: kafka.{_ISOLATION} is one of {', '.join(_LEVELS)}, not {shown_safely(name)}"
+            f"{KAFKA}: kafka.{_ISOLATION} must be one of {', '.join(_LEVELS)}, "
+            f"not {shown_safely(name)}"
         )
     return _LEVELS[name]
 
 
-def _made(kind: Any, settings: dict[str, Any], hide: Hide) -> Any:
-    """Make a client; its log goes to Python's, where nobody reads it unless asked to."""
+def _create(kind: Any, settings: dict[str, Any], hide: Hide) -> Any:
+    """Return a new client, which logs through Python's logging."""
     try:
         return kind(settings, logger=_LOG)
     except (KafkaException, TypeError, ValueError) as error:
-        said = _said(error) if isinstance(error, KafkaException) else "a value is of no use"
-        refused = SourceError(f"{KAFKA}: options kafka.*: {hide(said)}")
-    # Raised here, it has no context: the client's error may show values of the options.
-    raise refused
+        text = _message(error) if isinstance(error, KafkaException) else "a value is invalid"
+        failure = SourceError(f"{KAFKA}: options kafka.*: {hide(text)}")
+    # Raised outside the handler so that it has no context: the client's error may show options.
+    raise failure
 
 
-def _said(error: KafkaException) -> str:
+def _message(error: KafkaException) -> str:
     return str(error.args[0].str())

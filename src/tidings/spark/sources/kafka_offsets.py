@@ -1,7 +1,7 @@
-"""How far a batch reads each partition: offsets as checkpoints hold them, and the plan of a batch.
+"""Kafka offsets as checkpoints hold them, and the range of each partition that a batch reads.
 
-An offset is that of the next record to read. A partition that a checkpoint does not know is new,
-and begins at 0.
+An offset is that of the next record to read. A partition that is not in the checkpoint is new and
+starts at 0.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from tidings.formats.event_source import KAFKA
 
 Partition = tuple[str, int]
 Offsets = Mapping[Partition, int]
-Form = dict[str, dict[str, int]]
+OffsetForm = dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True)
@@ -28,24 +28,24 @@ class Span(InputPartition):
 
     @property
     def name(self) -> str:
-        """Name the partition in a line."""
+        """Name of the partition in messages."""
         return f"{self.topic}-{self.partition}"
 
 
-def to_form(offsets: Offsets) -> Form:
-    """Give the JSON form, which is that of Spark's own source.
+def to_form(offsets: Offsets) -> OffsetForm:
+    """Return the JSON form, which is that of Spark's own source.
 
     >>> to_form({("films", 0): 7, ("films", 1): 9})
     {'films': {'0': 7, '1': 9}}
     """
-    form: Form = {}
+    form: OffsetForm = {}
     for (topic, partition), offset in sorted(offsets.items()):
         form.setdefault(topic, {})[str(partition)] = offset
     return form
 
 
-def from_form(form: Form) -> dict[Partition, int]:
-    """Read the JSON form."""
+def from_form(form: OffsetForm) -> dict[Partition, int]:
+    """Return the offsets of a JSON form."""
     return {
         (topic, int(partition)): offset
         for topic, each in form.items()
@@ -54,21 +54,22 @@ def from_form(form: Form) -> dict[Partition, int]:
 
 
 def advance(start: Offsets, latest: Offsets, limit: int | None) -> dict[Partition, int]:
-    """Give where a batch from `start` ends that takes `limit` records at most, of all that exist.
+    """Return where a batch of at most `limit` records from `start` ends.
 
-    Partitions that are gone are left out.
+    Partitions that no longer exist are left out.
     """
     partitions = sorted(latest)
-    begins = [_begin(start, each, latest[each]) for each in partitions]
-    sizes = [latest[each] - begin for each, begin in zip(partitions, begins, strict=True)]
-    taken = shares(sizes, limit)
+    begins = [_begin(start, partition, latest[partition]) for partition in partitions]
+    backlogs = [latest[name] - begin for name, begin in zip(partitions, begins, strict=True)]
+    sizes = shares(backlogs, limit)
     return {
-        each: begin + share for each, begin, share in zip(partitions, begins, taken, strict=True)
+        partition: begin + size
+        for partition, begin, size in zip(partitions, begins, sizes, strict=True)
     }
 
 
 def spans(start: Offsets, end: Offsets) -> list[Span]:
-    """Give what lies between two offsets, by partition."""
+    """Return the spans between two offsets, by partition."""
     return [
         Span(*each, _begin(start, each, end[each]), end[each])
         for each in sorted(end)
@@ -77,17 +78,16 @@ def spans(start: Offsets, end: Offsets) -> list[Span]:
 
 
 def _begin(start: Offsets, partition: Partition, end: int) -> int:
-    """Give where reading begins: at 0 in a partition that is new, or that was made anew."""
+    """Return where reading starts: at 0 in a partition that is new or was created again."""
     begin = start.get(partition, 0)
     return begin if begin <= end else 0
 
 
 def shares(sizes: Sequence[int], limit: int | None) -> list[int]:
-    """Split a limit over backlogs: all of it is used, and nobody gets more than it has.
+    """Split a limit over backlogs: all of it is used, and no share exceeds its backlog.
 
-    Each gets one where that is possible, the largest first, and of the rest its proportion: so
-    partitions that hold the same hours advance through them side by side, and none waits for all
-    others.
+    Each backlog gets one if possible, the largest first, and then its proportion of the rest. So
+    partitions that cover the same hours advance side by side, and none waits for all others.
 
     >>> shares([1, 300, 100], limit=41)
     [1, 29, 11]
@@ -95,7 +95,9 @@ def shares(sizes: Sequence[int], limit: int | None) -> list[int]:
     total = sum(sizes)
     if limit is None or total <= limit:
         return list(sizes)
-    filled = sorted((place for place, size in enumerate(sizes) if size), key=lambda at: -sizes[at])
+    filled = sorted(
+        (place for place, size in enumerate(sizes) if size), key=lambda place: -sizes[place]
+    )
     first = set(filled[:limit])
     ones = [int(place in first) for place in range(len(sizes))]
     rests = [size - one for size, one in zip(sizes, ones, strict=True)]
@@ -112,22 +114,22 @@ def _proportions(sizes: Sequence[int], limit: int) -> Iterator[int]:
         before = after
 
 
-def losses(start: Offsets, latest: Offsets) -> Iterator[str]:
-    """Tell what was read before and cannot be gone on with."""
+def describe_losses(start: Offsets, latest: Offsets) -> Iterator[str]:
+    """Yield a description of each partition that cannot be continued."""
     for (topic, partition), offset in sorted(start.items()):
         end = latest.get((topic, partition))
         if end is None:
-            yield f"partition {topic}-{partition}, read up to offset {offset}, is gone"
+            yield f"partition {topic}-{partition}, read up to offset {offset}, no longer exists"
         elif end < offset:
             yield (
                 f"partition {topic}-{partition} was read up to offset {offset} and now ends at "
-                f"{end}: it was made anew or cut"
+                f"{end}: it was created again or truncated"
             )
 
 
-def lost(words: str) -> SourceError:
-    """Give the error of a loss, with what can be done."""
+def data_loss(reason: str) -> SourceError:
+    """Return the error for a loss, with the way out."""
     return SourceError(
-        f"{KAFKA}: {words}; records may be lost. To go on with what is there, set failOnDataLoss "
+        f"{KAFKA}: {reason}; records may be lost. To continue with the rest, set failOnDataLoss "
         "to false"
     )

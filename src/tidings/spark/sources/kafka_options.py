@@ -1,4 +1,4 @@
-"""The options of `tidings-kafka`: names and meanings are those of Spark's own source `kafka`."""
+"""Options of `tidings-kafka`, with the names and meanings of Spark's own source `kafka`."""
 
 import json
 import re
@@ -10,11 +10,18 @@ from tidings.errors import SourceError, shown
 from tidings.formats.event_source import KAFKA
 from tidings.formats.redaction import Hide, hider_of
 from tidings.spark.sources.kafka_offsets import Offsets, Partition, from_form
-from tidings.spark.sources.options import Given, check_known, flag, lowered, needed, whole
+from tidings.spark.sources.options import (
+    OptionTexts,
+    check_names,
+    lower_names,
+    read_flag,
+    read_integer,
+    read_required,
+)
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
-PLACES: Final = {-2: EARLIEST, -1: LATEST}
+SYMBOLIC_OFFSETS: Final = {-2: EARLIEST, -1: LATEST}
 _CLIENT: Final = "kafka."
 _CHOICES: Final = ("subscribe", "subscribePattern", "assign")
 _KNOWN: Final = (
@@ -27,7 +34,7 @@ _KNOWN: Final = (
     "groupIdPrefix",
     "kafkaConsumer.pollTimeoutMs",
 )
-# What a query of Spark has to say itself: its checkpoint holds the offsets, nobody else does.
+# Settings that users must not change: the offsets are in the checkpoint of the query only.
 _OURS: Final = (
     "auto.offset.reset",
     "enable.auto.commit",
@@ -43,32 +50,32 @@ _PATIENCE_MS: Final = 120_000
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Which partitions are read: all of some topics, of those with a name like this, or listed."""
+class PartitionChoice:
+    """The partitions to read: those of some topics, of topics that match a pattern, or listed."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     partitions: tuple[Partition, ...] = ()
 
-    def of(self, found: Iterable[Partition]) -> list[Partition]:
-        """Give those of all partitions that are chosen."""
-        return sorted(each for each in found if self._has(each))
+    def select(self, partitions: Iterable[Partition]) -> list[Partition]:
+        """Return the chosen partitions."""
+        return sorted(partition for partition in partitions if self._includes(partition))
 
-    def missing(self, found: Iterable[Partition]) -> str | None:
-        """Name something that is chosen and not there."""
-        there = set(found)
-        topics = {topic for topic, _ in there}
-        gone = [f"topic {each!r}" for each in self.topics if each not in topics]
-        gone += [
-            f"partition {topic}-{n}" for topic, n in self.partitions if (topic, n) not in there
+    def missing(self, partitions: Iterable[Partition]) -> str | None:
+        """Return the name of a chosen topic or partition that does not exist, or None."""
+        existing = set(partitions)
+        topics = {topic for topic, _ in existing}
+        missing = [f"topic {topic!r}" for topic in self.topics if topic not in topics]
+        missing += [
+            f"partition {topic}-{n}" for topic, n in self.partitions if (topic, n) not in existing
         ]
-        return gone[0] if gone else None
+        return missing[0] if missing else None
 
-    def names(self, topic: str) -> bool:
-        """Tell whether something of a topic may be chosen."""
-        return self._has((topic, 0)) or topic in {each for each, _ in self.partitions}
+    def may_include(self, topic: str) -> bool:
+        """Return whether some partition of a topic may be chosen."""
+        return self._includes((topic, 0)) or topic in {name for name, _ in self.partitions}
 
-    def _has(self, partition: Partition) -> bool:
+    def _includes(self, partition: Partition) -> bool:
         if self.pattern is not None:
             return re.fullmatch(self.pattern, partition[0]) is not None
         return partition[0] in self.topics or partition in self.partitions
@@ -76,9 +83,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class KafkaOptions:
-    """What to read, from where to where, and how."""
+    """The partitions to read, the offsets to start and end at, and how to read."""
 
-    choice: Choice
+    choice: PartitionChoice
     client: Mapping[str, str] = field(repr=False)
     starting: str | Offsets | None = None
     ending: str | Offsets | None = None
@@ -90,69 +97,72 @@ class KafkaOptions:
 
     @property
     def servers(self) -> str:
-        """Where the brokers are."""
+        """The addresses of the brokers."""
         return self.client[_SERVERS]
 
     @property
     def hide(self) -> Hide:
-        """Return a function that hides the secrets among the options in a text."""
+        """Function that hides the secrets among the options in a text."""
         return hider_of(self.client)
 
 
-def read_options(given: Given) -> KafkaOptions:
-    """Read the options; what starts with `kafka.` is for the client, the rest is checked here."""
-    small = lowered(given)
+def read_options(texts: OptionTexts) -> KafkaOptions:
+    """Return the options; those that start with `kafka.` are for the client, others are checked."""
+    small = lower_names(texts)
     servers = f"{_CLIENT}{_SERVERS}"
-    needed(KAFKA, small, servers, f"{servers} = 'localhost:9092'")
+    read_required(KAFKA, small, servers, f"{servers} = 'localhost:9092'")
     client = {
-        name.removeprefix(_CLIENT): each for name, each in small.items() if name.startswith(_CLIENT)
+        name.removeprefix(_CLIENT): text for name, text in small.items() if name.startswith(_CLIENT)
     }
-    rest = {name: each for name, each in given.items() if not name.lower().startswith(_CLIENT)}
-    check_known(KAFKA, rest, _KNOWN)
+    rest = {name: text for name, text in texts.items() if not name.lower().startswith(_CLIENT)}
+    check_names(KAFKA, rest, _KNOWN)
     if not _BROKERS.fullmatch(client[_SERVERS]):
-        # What stands there instead may be an address with a password, and is not shown.
-        raise SourceError(f"{KAFKA}: {servers} lists brokers such as 'node1:9092,node2:9092'")
+        # The text may be an address with a password, so it is not shown.
+        raise SourceError(f"{KAFKA}: {servers} must list brokers such as 'node1:9092,node2:9092'")
     for name in _OURS:
         if name in client:
             raise SourceError(
-                f"{KAFKA}: kafka.{name} cannot be set: where reading begins is said by "
-                "startingOffsets, then by the checkpoint"
+                f"{KAFKA}: kafka.{name} cannot be set: reading starts at startingOffsets, "
+                "and later at the offsets in the checkpoint"
             )
-    patience_ms = whole(small, "kafkaConsumer.pollTimeoutMs")
+    patience_ms = read_integer(small, "kafkaConsumer.pollTimeoutMs")
     return KafkaOptions(
         choice=_choice(small),
         client=client,
-        starting=_place(small, "startingOffsets"),
-        ending=_place(small, "endingOffsets"),
-        limit=whole(small, "maxOffsetsPerTrigger"),
-        fail_on_data_loss=flag(small, "failOnDataLoss", default=True),
-        headers=flag(small, "includeHeaders", default=False),
+        starting=_offsets(small, "startingOffsets"),
+        ending=_offsets(small, "endingOffsets"),
+        limit=read_integer(small, "maxOffsetsPerTrigger"),
+        fail_on_data_loss=read_flag(small, "failOnDataLoss", default=True),
+        headers=read_flag(small, "includeHeaders", default=False),
         group=small.get("groupidprefix", KAFKA),
         patience_s=(patience_ms or _PATIENCE_MS) / 1000,
     )
 
 
-def _choice(given: Given) -> Choice:
-    chosen = [name for name in _CHOICES if name.lower() in given]
+def _choice(texts: OptionTexts) -> PartitionChoice:
+    chosen = [name for name in _CHOICES if name.lower() in texts]
     if len(chosen) != 1:
-        raise SourceError(f"{KAFKA}: give one of {', '.join(_CHOICES)}, not {len(chosen)} of them")
-    text = given[chosen[0].lower()]
+        raise SourceError(f"{KAFKA}: set exactly one of {', '.join(_CHOICES)}, not {len(chosen)}")
+    text = texts[chosen[0].lower()]
     if chosen[0] == "assign":
-        return Choice(partitions=_listed(text))
+        return PartitionChoice(partitions=_listed(text))
     if chosen[0] == "subscribePattern":
-        return Choice(pattern=_pattern(text))
-    topics = tuple(each.strip() for each in text.split(",") if each.strip())
+        return PartitionChoice(pattern=_pattern(text))
+    topics = tuple(topic.strip() for topic in text.split(",") if topic.strip())
     if not topics:
-        raise SourceError(f"{KAFKA}: subscribe names topics, parted by commas, not {shown(text)}")
-    return Choice(topics)
+        raise SourceError(
+            f"{KAFKA}: subscribe must list topics separated by commas, not {shown(text)}"
+        )
+    return PartitionChoice(topics)
 
 
 def _pattern(text: str) -> str:
     try:
         re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
-        given = shown(text)
-        raise SourceError(f"{KAFKA}: subscribePattern {given} is no pattern: {error}") from None
+        raise SourceError(
+            f"{KAFKA}: subscribePattern {shown(text)} is not a regular expression: {error}"
+        ) from None
     return text
 
 
@@ -162,20 +172,20 @@ def _listed(text: str) -> tuple[Partition, ...]:
         return tuple((topic, int(each)) for topic, ids in form.items() for each in ids)
     except (TypeError, ValueError, OverflowError):
         raise SourceError(
-            f'{KAFKA}: assign lists partitions by topic, such as {{"films":[0,1]}}, not '
+            f'{KAFKA}: assign must list partitions by topic, such as {{"films":[0,1]}}, not '
             f"{shown(text)}"
         ) from None
 
 
-def _place(given: Given, name: str) -> str | Offsets | None:
-    text = given.get(name.lower())
+def _offsets(texts: OptionTexts, name: str) -> str | Offsets | None:
+    text = texts.get(name.lower())
     if text is None or text.lower() in (EARLIEST, LATEST):
         return text and text.lower()
     form = _json(name, text)
     if not all(isinstance(each, dict) and _are_offsets(each) for each in form.values()):
         raise SourceError(
-            f"{KAFKA}: {name} is {EARLIEST!r}, {LATEST!r} or offsets by topic and partition, such "
-            f'as {{"films":{{"0":23,"1":-2}}}} where -2 is earliest and -1 latest, not '
+            f"{KAFKA}: {name} must be {EARLIEST!r}, {LATEST!r} or offsets by topic and partition, "
+            f'such as {{"films":{{"0":23,"1":-2}}}} where -2 is earliest and -1 latest, not '
             f"{shown(text)}"
         )
     return from_form(form)
@@ -193,5 +203,5 @@ def _json(name: str, text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         form = None
     if not isinstance(form, dict):
-        raise SourceError(f"{KAFKA}: {name} is a JSON object by topic, not {shown(text)}")
+        raise SourceError(f"{KAFKA}: {name} must be a JSON object by topic, not {shown(text)}")
     return form

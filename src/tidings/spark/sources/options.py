@@ -1,6 +1,6 @@
-"""Options of a source, read strictly: what is unknown or wrong names the option and the rule.
+"""Options of a source, read strictly: errors name the option and the rule.
 
-Spark takes names of any case, and hands them over in small letters.
+Spark accepts names in any case and passes them in lower case.
 """
 
 from collections.abc import Collection, Mapping
@@ -9,51 +9,51 @@ from typing import Final
 from tidings.errors import SourceError, shown
 from tidings.model import validate
 
-Given = Mapping[str, str]
+OptionTexts = Mapping[str, str]
 _FLAGS: Final = {"true": True, "false": False}
 
 
-def lowered(given: Given) -> dict[str, str]:
-    """Give options with small names, as the functions here take them."""
-    return {name.lower(): each for name, each in given.items()}
+def lower_names(texts: OptionTexts) -> dict[str, str]:
+    """Return options by lower-case names, as the functions below take them."""
+    return {name.lower(): text for name, text in texts.items()}
 
 
-def check_known(source: str, given: Given, known: Collection[str]) -> None:
-    """Refuse options that a source does not have."""
+def check_names(source: str, texts: OptionTexts, known: Collection[str]) -> None:
+    """Refuse options with unknown names."""
     possible = {name.lower() for name in known}
-    for name in given:
+    for name in texts:
         if name.lower() not in possible:
             listed = ", ".join(sorted(known))
-            raise SourceError(f"{source}: unknown option {name!r}; possible are {listed}")
+            raise SourceError(f"{source}: unknown option {name!r}; expected one of: {listed}")
 
 
-def whole(given: Given, name: str, low: int = 1) -> int | None:
-    """Read a whole number; None where it is not given."""
-    text = given.get(name.lower())
+def read_integer(texts: OptionTexts, name: str, low: int = 1) -> int | None:
+    """Return an integer option, or None if it is not set."""
+    text = texts.get(name.lower())
     if text is None:
         return None
     try:
         return validate.count(name, int(text), SourceError, low=low)
     except ValueError:
         raise SourceError(
-            f"{name} is a whole number of at least {low:,}, not {shown(text)}"
+            f"{name} must be a whole number of at least {low:,}, not {shown(text)}"
         ) from None
 
 
-def flag(given: Given, name: str, *, default: bool) -> bool:
-    """Read true or false."""
-    text = given.get(name.lower())
+def read_flag(texts: OptionTexts, name: str, *, default: bool) -> bool:
+    """Return an option that is true or false."""
+    text = texts.get(name.lower())
     if text is None:
         return default
     validate.choice(name, text.lower(), _FLAGS, SourceError)
     return _FLAGS[text.lower()]
 
 
-def needed(source: str, given: Given, name: str, example: str) -> str:
-    """Read a text that must be there."""
-    if name.lower() not in given:
+def read_required(source: str, texts: OptionTexts, name: str, example: str) -> str:
+    """Return a required option."""
+    if name.lower() not in texts:
         raise SourceError(f"{source}: option {name!r} is missing, such as {example}")
-    value = given[name.lower()]
+    value = texts[name.lower()]
     if not value:
-        raise SourceError(f"{source}: option {name!r} is empty, and is needed, such as {example}")
+        raise SourceError(f"{source}: option {name!r} is empty; give one such as {example}")
     return value

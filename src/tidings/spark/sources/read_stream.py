@@ -1,4 +1,4 @@
-"""Sources as streams of publications: files, and whatever Spark can read."""
+"""Streams of publications from files and from any source that Spark can read."""
 
 import json
 import re
@@ -19,27 +19,27 @@ from tidings.formats.event_source import Source, SparkSource, read_file
 from tidings.formats.redaction import hider_of
 from tidings.model.dead_letter import BadRecord
 from tidings.model.limits import TRUSTED, Limits
-from tidings.spark.ops.error_messages import TROUBLES, said
+from tidings.spark.ops.error_messages import SPARK_ERRORS, describe_error
 from tidings.spark.ops.progress import watch_events
 
 _TABLE: Final = "source"
 _FILES: Final = "path string, modificationTime timestamp, length long, content binary"
 _LINES: Final = pa.schema({"value": pa.string(), "reason": pa.string()})
-# Otherwise Spark passes over files that are a week older than the newest one, without a word.
+# By default Spark silently skips files that are a week older than the newest one.
 _ANY_AGE: Final = "36500d"
 
 
 def read_stream(
     spark: SparkSession, source: Source | SparkSource, *, limits: Limits = TRUSTED
 ) -> DataFrame:
-    """Give the events of a source, also those that come later, as a streaming DataFrame."""
+    """Return the present and future events of a source as a streaming DataFrame."""
     if isinstance(source, SparkSource):
         return watch_events(_read_spark(spark, source))
     return watch_events(_read_files(spark, source, limits))
 
 
 def _read_spark(spark: SparkSession, source: SparkSource) -> DataFrame:
-    """Load what a format and options name, and make publications of it."""
+    """Load rows by a format and its options, and select publications from them."""
     try:
         reader = spark.readStream.format(source.format).options(**source.options)
         rows = (reader.schema(source.schema) if source.schema else reader).load()
@@ -49,18 +49,18 @@ def _read_spark(spark: SparkSession, source: SparkSource) -> DataFrame:
         if source.columns:
             return rows.select(*(f.expr(each).alias(name) for name, each in source.columns.items()))
         return rows
-    except TROUBLES as error:
-        words, hide = said(error), hider_of(source.options)
-    # Raised here, it has no context: Spark's error may show options.
-    raise TidingsError(f"[source] format = {source.format!r}: {hide(words)}")
+    except SPARK_ERRORS as error:
+        reason, hide = describe_error(error), hider_of(source.options)
+    # Raised outside the handler so that it has no context: Spark's error may show options.
+    raise TidingsError(f"[source] format = {source.format!r}: {hide(reason)}")
 
 
 def _read_files(spark: SparkSession, source: Source, limits: Limits) -> DataFrame:
-    """Give the events of files.
+    """Return the events of files.
 
-    Spark takes files in order of their age; files of the very same age come in no order. JSON
-    Lines and Parquet are read by Spark; a file of another format by one worker, as the local
-    engine has it, and so is Parquet of which bad files are dead letters.
+    Spark takes files by age; the order of files of the same age is unspecified. JSON Lines and
+    Parquet are read by Spark. A file of another format is read by one worker with the reader of the
+    local engine, and so is Parquet if unreadable files are to be dead letters.
     """
     reader = spark.readStream.option("maxFilesPerTrigger", source.files_per_batch)
     reader = reader.option("maxFileAge", _ANY_AGE)
@@ -69,24 +69,24 @@ def _read_files(spark: SparkSession, source: Source, limits: Limits) -> DataFram
         return reader.text(files).where(f.trim("value") != "")
     if source.suffix == ".parquet" and source.unreadable == "stop":
         return reader.schema(_schema(spark, source)).parquet(files)
-    found = reader.format("binaryFile").schema(_FILES).load(files).select("path")
+    paths = reader.format("binaryFile").schema(_FILES).load(files).select("path")
     read = partial(read_files, source.suffix, limits=limits)
-    return found.mapInArrow(read, from_arrow_schema(_LINES))
+    return paths.mapInArrow(read, from_arrow_schema(_LINES))
 
 
 def _schema(spark: SparkSession, source: Source) -> StructType:
-    """Give the schema of the first file that has one."""
+    """Return the schema of the first readable file."""
     files = source.files()
     for file in files:
         try:
             return spark.read.parquet(_escaped(file)).schema
-        except TROUBLES as error:
-            trouble = error
-    raise TidingsError(f"none of {len(files)} Parquet files can be read: {said(trouble)}")
+        except SPARK_ERRORS as error:
+            failure = error
+    raise TidingsError(f"none of {len(files)} Parquet files can be read: {describe_error(failure)}")
 
 
 def _glob(source: Source) -> str:
-    """Give the pattern of a source as Hadoop has it, to which { } mean something as well."""
+    """Return the pattern of a source for Hadoop, where { } are special characters as well."""
     pattern = re.sub(r"([\\{}])", r"\\\1", source.pattern)
     return f"{_escaped(source.folder)}/{pattern}"
 
@@ -98,7 +98,7 @@ def _escaped(path: Path) -> str:
 def read_files(
     suffix: str, batches: Iterable[pa.RecordBatch], *, limits: Limits = TRUSTED
 ) -> Iterator[pa.RecordBatch]:
-    """Read whole files: an event a line, or a bad record with the reason."""
+    """Yield the records of whole files, one per line: events, or bad records with the reason."""
     for batch in batches:
         for uri in batch.column("path").to_pylist():
             records = read_file(unquote(urlsplit(uri).path), suffix, limits=limits)
@@ -109,7 +109,7 @@ def read_files(
 def _line(record: Any) -> dict[str, str]:
     if isinstance(record, BadRecord):
         bad = record.to_dict()
-        # Half a surrogate pair, in the id of a bad record perhaps, is no text to Arrow.
+        # Arrow refuses text with a lone surrogate, which the id of a bad record may contain.
         reason = bad["reason"].encode(errors="backslashreplace").decode()
         return {"value": json.dumps(bad["record"]), "reason": reason}
     return {"value": json.dumps(record.to_dict())}

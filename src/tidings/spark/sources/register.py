@@ -1,4 +1,4 @@
-"""Makes our sources known to a session, by the names that `format` takes."""
+"""Registration of our sources with a session, under the names that `format` takes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +14,9 @@ SOURCES: Final = {KAFKA: KafkaSource, TABLE: TableSource}
 
 
 def register_sources(spark: SparkSession) -> None:
-    """Let a session read the formats `tidings-kafka` and `tidings-table`, in batches and streams.
+    """Register the formats `tidings-kafka` and `tidings-table` with a session.
 
-    A session of `tidings.spark.session` knows them already.
+    A session of `tidings.spark.session` has them already.
     """
     with _active(spark):
         for source in SOURCES.values():
@@ -25,7 +25,7 @@ def register_sources(spark: SparkSession) -> None:
 
 @contextmanager
 def _active(spark: SparkSession) -> Iterator[None]:
-    """Make a classic session the active one: Spark looks there for names that are taken."""
+    """Make a classic session the active one: Spark looks there for names in use."""
     java: Any = getattr(spark, "_jvm", None)
     if java is None:
         yield

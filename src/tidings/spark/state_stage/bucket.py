@@ -1,7 +1,7 @@
-"""The feeds of a bucket of subscribers: the state stage, without Spark.
+"""Feeds of a bucket of subscribers: the state stage without Spark.
 
-A bucket takes all matches of a micro-batch at once, in columns, and keeps everything in one blob,
-since state by subscriber costs many times more. What it delivers depends on the sequence of
+A bucket takes all matches of a micro-batch at once, in columns, and packs its whole state into one
+blob, because state per subscriber costs many times more. Its deliveries depend on the sequence of
 publications only, never on where a batch ends.
 """
 
@@ -21,287 +21,284 @@ from tidings.feed.policy_key import needs_attributes
 from tidings.formats.binary import Frame, check, reading
 from tidings.index_files.subscriber_bundle import fingerprint
 from tidings.policy import Policy, Subscriber
-from tidings.spark.match_stage.match_batch import Parcel
-from tidings.spark.match_stage.match_batch_ops import (
-    empty,
-    in_order,
-    merge,
-    of_matches,
-    of_subscribers,
-    repeats,
-    select,
-    without_events,
-)
+from tidings.spark.match_stage.match_batch import MatchBatch
 from tidings.spark.state_stage import outcomes
-from tidings.spark.state_stage.clock_marks import Tick, Ticks
-from tidings.spark.state_stage.id_memory import Seen, hashed
-from tidings.spark.state_stage.policies import Roster, roster
-from tidings.spark.state_stage.progress_mark import Pulse
+from tidings.spark.state_stage.id_memory import IdMemory, hash_ids
+from tidings.spark.state_stage.policies import Policies
+from tidings.spark.state_stage.watermark import BucketClock, PendingTicks, Tick
 from tidings.window import Moment, snapshot_fields
 
 FRAME: Final = Frame(b"tidings-bucket", 3, "the state of a bucket")
 _VERSIONS: Final = 1 << 128
-"""Versions of rosters are below: a mark of 64 bits, and the version of a source."""
+"""Versions of policies are below: a fingerprint of 64 bits, and the version of a source."""
 WEEK_US: Final = 7 * 86_400_000_000
 
 
-class Terms(NamedTuple):
-    """What holds for all buckets: how late events may come, how long ids are remembered."""
+class BucketSettings(NamedTuple):
+    """Settings of all buckets: allowed lateness, how long ids are remembered, number of buckets."""
 
     lateness_us: int = 0
     remember_us: int = WEEK_US
     buckets: int = 1
 
 
-class Aside(NamedTuple):
-    """A subscriber who gets nothing more, since its own policy failed: which policy, and why."""
+class SetAside(NamedTuple):
+    """A subscriber that gets nothing more because its policy failed.
+
+    `policy` is the fingerprint of that policy: another policy ends it.
+    """
 
     policy: int
     reason: str
 
 
 class Bucket:
-    """The feeds of some subscribers, opened when they get their first match.
+    """The feeds of some subscribers, each opened with its first match.
 
-    Who is in `aside` gets no matches until its policy is another one.
+    Subscribers in `aside` get no matches until their policies change.
     """
 
-    def __init__(
-        self, people: Roster | Mapping[str, Subscriber], terms: Terms | None = None
-    ) -> None:
-        self._roster, self._terms = roster(people), terms or Terms()
+    def __init__(self, policies: Policies, settings: BucketSettings | None = None) -> None:
+        self._policies, self._settings = policies, settings or BucketSettings()
         self.feeds = TableFeeds()
-        self.seen = Seen(self._terms.remember_us)
-        self.waiting = empty()
+        self.ids = IdMemory(self._settings.remember_us)
+        self.waiting = MatchBatch.empty()
         self.watermark_us: int | None = None
-        self.ticks = Ticks()
-        self.aside: dict[str, Aside] = {}
+        self.ticks = PendingTicks()
+        self.aside: dict[str, SetAside] = {}
 
     def run(
-        self, parcels: Sequence[Parcel], ticks: Sequence[Tick], letters: Sequence[str | bytes] = ()
+        self,
+        batches: Sequence[MatchBatch],
+        ticks: Sequence[Tick],
+        letters: Sequence[str | bytes] = (),
     ) -> pa.Table:
-        """Take all of one micro-batch, in whatever order; give its outcomes.
+        """Take all of one micro-batch, in any order, and return its outcomes.
 
-        These are deliveries, dead records, and an account of each subscriber's matches.
+        These are deliveries, dead letters, and an account of each subscriber's matches.
         """
-        new = merge(parcels)
-        new, refused = self._checked(select(new, in_order(new)))
+        new = MatchBatch.merged(batches)
+        new, rejected = self._without_repeats_and_late(new.select(new.publication_order()))
         self.ticks.add(ticks)
-        self._come_to([*new.us[-1:].tolist(), *(tick.us for tick in ticks)])
-        taken = self._present(self._released(new))
-        found = [outcomes.dead(letters), *refused, *self._offered(taken)]
-        found.append(
-            outcomes.accounts(taken.subscribers, taken.matches.subscribers, taken.matches.ranks)
-        )
+        self._advance_watermark([*new.us[-1:].tolist(), *(tick.us for tick in ticks)])
+        released = self._with_feeds(self._release(new))
+        tables = [outcomes.dead_letters(letters), *rejected, *self._offer(released)]
+        matches = released.matches
+        tables.append(outcomes.accounts(released.subscribers, matches.subscribers, matches.ranks))
         if failed := dict(self.feeds.set_aside):
-            found.append(self.set_aside(failed))
+            tables.append(self.set_aside(failed))
         if self.watermark_us is not None:
-            self.seen.forget(self.watermark_us)
-        return pa.concat_tables(found)
+            self.ids.forget(self.watermark_us)
+        return pa.concat_tables(tables)
 
-    def _checked(self, parcel: Parcel) -> tuple[Parcel, list[pa.Table]]:
-        """Split off events that came before; leave out those that come too late (`late.py`)."""
-        hashes, here = hashed(parcel.events), self.feeds.tables.events
-        again = self.seen.known(hashes) | repeats(parcel)
-        again |= np.fromiter((each in here for each in parcel.events), np.bool_, len(again))
-        new, refused = parcel, list[pa.Table]()
-        if again.any():
-            refused.append(outcomes.repeated(select(parcel, again.nonzero()[0])))
-            new = select(parcel, (~again).nonzero()[0])
-        self.seen.add(hashes[~again], new.us)
-        old = new.us < (self.watermark_us if self.watermark_us is not None else -FAR)
-        return (select(new, (~old).nonzero()[0]) if old.any() else new), refused
+    def _without_repeats_and_late(self, batch: MatchBatch) -> tuple[MatchBatch, list[pa.Table]]:
+        """Leave out repeated events, which are dead letters, and late ones (`late_events`)."""
+        hashes, held = hash_ids(batch.events), self.feeds.tables.events
+        repeated = self.ids.contains(hashes) | batch.repeats()
+        repeated |= np.fromiter((id in held for id in batch.events), np.bool_, len(repeated))
+        new, rejected = batch, list[pa.Table]()
+        if repeated.any():
+            rejected.append(outcomes.duplicates(batch.select(repeated.nonzero()[0])))
+            new = batch.select((~repeated).nonzero()[0])
+        self.ids.add(hashes[~repeated], new.us)
+        late = new.us < (self.watermark_us if self.watermark_us is not None else -FAR)
+        return (new.select((~late).nonzero()[0]) if late.any() else new), rejected
 
-    def _come_to(self, times: Sequence[int]) -> None:
-        marks = [us - self._terms.lateness_us for us in times]
+    def _advance_watermark(self, times: Sequence[int]) -> None:
+        marks = [us - self._settings.lateness_us for us in times]
         if self.watermark_us is not None:
             marks.append(self.watermark_us)
         self.watermark_us = max(marks, default=None)
 
-    def _released(self, new: Parcel) -> Parcel:
-        """Give what the watermark has reached, in order of publication; the rest waits."""
-        both = merge([self.waiting, new]) if self.waiting.events else new
-        order = in_order(both) if self.waiting.events else np.arange(len(both.us))
+    def _release(self, new: MatchBatch) -> MatchBatch:
+        """Return the matches that the watermark has reached, in order; the others wait."""
+        both = MatchBatch.merged([self.waiting, new]) if self.waiting.events else new
+        order = both.publication_order() if self.waiting.events else np.arange(len(both.us))
         reached = both.us[order] <= (self.watermark_us or 0)
         if reached.all() and both is new:
             return new
-        self.waiting = select(both, order[~reached])
-        return select(both, order[reached])
+        self.waiting = both.select(order[~reached])
+        return both.select(order[reached])
 
-    def _present(self, parcel: Parcel) -> Parcel:
-        """Enrol who gets a first match; leave out the matches of those who are gone."""
-        unknown = [name for name in parcel.subscribers if name not in self.feeds]
-        found = {name: self.policy(name) for name in unknown}
-        enrol(self.feeds, {name: policy for name, policy in found.items() if policy is not None})
-        if None not in found.values():
-            return parcel
-        there = [name in self.feeds for name in parcel.subscribers]
-        return of_subscribers(parcel, np.array(there, np.bool_))
+    def _with_feeds(self, batch: MatchBatch) -> MatchBatch:
+        """Open feeds for first matches; leave out the matches of subscribers without a policy."""
+        unknown = [name for name in batch.subscribers if name not in self.feeds]
+        policies = {name: self.policy(name) for name in unknown}
+        enrol(self.feeds, {name: policy for name, policy in policies.items() if policy is not None})
+        if None not in policies.values():
+            return batch
+        enrolled = [name in self.feeds for name in batch.subscribers]
+        return batch.of_subscribers(np.array(enrolled, np.bool_))
 
     def policy(self, name: str) -> Policy | None:
         """Return the policy of a subscriber; None if it is gone, or set aside with this policy."""
-        policy = self._roster.policy(name)
+        policy = self._policies.policy(name)
         if policy is None or name not in self.aside:
             return policy
-        if self.aside[name].policy == _mark(name, policy):
+        if self.aside[name].policy == _fingerprint(name, policy):
             return None
         del self.aside[name]
         return policy
 
     def set_aside(self, reasons: Mapping[str, str]) -> pa.Table:
-        """Close the feeds of subscribers whose policies failed; return a letter for each."""
+        """Close the feeds of subscribers whose policies failed; return a dead letter for each."""
         for name, reason in reasons.items():
             if name in self.feeds:
                 self.feeds.drop(name)
-            if policy := self._roster.policy(name):
-                self.aside[name] = Aside(_mark(name, policy), reason)
-        there = [name not in reasons for name in self.waiting.subscribers]
-        if not all(there):
-            self.waiting = of_subscribers(self.waiting, np.array(there, np.bool_))
+            if policy := self._policies.policy(name):
+                self.aside[name] = SetAside(_fingerprint(name, policy), reason)
+        remaining = [name not in reasons for name in self.waiting.subscribers]
+        if not all(remaining):
+            self.waiting = self.waiting.of_subscribers(np.array(remaining, np.bool_))
         return outcomes.set_aside(reasons)
 
     def keep_only(self, names: AbstractSet[str]) -> None:
-        """Forget everybody else, for a trial."""
-        for name in [each for each in self.feeds.tables.subscribers.names if each not in names]:
+        """Drop all other subscribers, for a trial."""
+        others = [name for name in self.feeds.tables.subscribers.names if name not in names]
+        for name in others:
             if name in self.feeds:
                 self.feeds.drop(name)
-        there = np.array([name in names for name in self.waiting.subscribers], np.bool_)
-        self.waiting = of_subscribers(self.waiting, there)
+        kept = np.array([name in names for name in self.waiting.subscribers], np.bool_)
+        self.waiting = self.waiting.of_subscribers(kept)
 
     def drop_events(self, events: AbstractSet[str]) -> None:
-        """Forget events that wait."""
-        self.waiting = without_events(self.waiting, events)
+        """Drop waiting events."""
+        self.waiting = self.waiting.without_events(events)
 
-    def _offered(self, parcel: Parcel) -> list[pa.Table]:
-        """Take matches in order through the feeds, and let time pass; give deliveries."""
-        feeds, found = self.feeds, list[pa.Table]()
-        numbers = self.ticks.numbers(parcel.us, parcel.sequence)
-        if len(parcel.events):
-            found.append(
-                outcomes.delivered(
-                    feeds.offer_matches(*self._renumbered(parcel, numbers)), feeds.tables
-                )
-            )
+    def _offer(self, batch: MatchBatch) -> list[pa.Table]:
+        """Offer matches to the feeds in order, advance time, and return the deliveries."""
+        feeds, tables = self.feeds, list[pa.Table]()
+        sequence = self.ticks.sequence_at(batch.us, batch.sequence)
+        if len(batch.events):
+            delivered = feeds.offer_matches(*self._renumbered(batch, sequence))
+            tables.append(outcomes.deliveries(delivered, feeds.tables))
         if self.watermark_us is not None:
-            self.ticks.pass_until(self.watermark_us, int(numbers[-1]) if len(numbers) else 0)
+            self.ticks.pass_until(self.watermark_us, int(sequence[-1]) if len(sequence) else 0)
             now = Moment(self.watermark_us, self.ticks.sequence)
-            found.append(outcomes.delivered(feeds.advance_columns(now), feeds.tables))
-        return found
+            tables.append(outcomes.deliveries(feeds.advance_columns(now), feeds.tables))
+        return tables
 
-    def _renumbered(self, parcel: Parcel, sequences: Int64s) -> OfferedEvents:
+    def _renumbered(self, batch: MatchBatch, sequences: Int64s) -> OfferedEvents:
         """Return the matches in the numbering of the feeds."""
-        feeds, matches = self.feeds, parcel.matches
-        slots = feeds.slots(parcel.events, parcel.us, parcel.sequence)
-        for slot, form in zip(slots.tolist(), parcel.forms, strict=True):
+        feeds, matches = self.feeds, batch.matches
+        slots = feeds.slots(batch.events, batch.us, batch.sequence)
+        for slot, form in zip(slots.tolist(), batch.forms, strict=True):
             if form:
                 feeds.tables.events.describe(slot, form)
-        people = np.array([feeds.number(name) for name in parcel.subscribers], np.int32)
-        subscriptions = feeds.tables.matched.number_many(parcel.subscriptions)
+        subscribers = np.array([feeds.number(name) for name in batch.subscribers], np.int32)
+        subscriptions = feeds.tables.matched.number_many(batch.subscriptions)
         matches = matches._replace(
-            subscribers=people[matches.subscribers], matched=subscriptions[matches.matched]
+            subscribers=subscribers[matches.subscribers], matched=subscriptions[matches.matched]
         )
         return OfferedEvents(matches, slots, sequences)
 
     @property
-    def pulse(self) -> Pulse:
-        """How far the bucket has come, and what is due next."""
-        now = Pulse(self.watermark_us, self.ticks.sequence, tuple(self.ticks.held))
-        return now.next_due(self.feeds.next_deadlines(), self.waiting.us[:1].tolist())
+    def clock(self) -> BucketClock:
+        """Watermark, pending ticks and next deadline."""
+        clock = BucketClock(self.watermark_us, self.ticks.sequence, tuple(self.ticks.ticks))
+        return clock.with_deadline(self.feeds.next_deadlines(), self.waiting.us[:1].tolist())
 
     def pack(self) -> bytes:
-        """Give the whole state as bytes, but for the pulse."""
-        header: dict[str, Any] = {"buckets": self._terms.buckets, "roster": self._roster.version}
+        """Return the whole state except the clock as bytes."""
+        header: dict[str, Any] = {
+            "buckets": self._settings.buckets,
+            "roster": self._policies.version,
+        }
         if self.aside:
             header["aside"] = dict(sorted(self.aside.items()))
-        return packed(header, self.feeds, self.waiting, self.seen.columns())
+        return pack_state(header, self.feeds, self.waiting, self.ids.columns())
 
-    def unpack(self, blob: bytes, pulse: Pulse) -> None:
-        """Go on from packed bytes; those of another version or number of buckets are refused."""
-        header, columns = opened(blob)
-        if header["buckets"] != self._terms.buckets:
+    def unpack(self, blob: bytes, clock: BucketClock) -> None:
+        """Restore packed bytes; those of another format or number of buckets are refused."""
+        header, columns = unpack_state(blob)
+        if header["buckets"] != self._settings.buckets:
             raise StateError(
-                f"the checkpoint was begun with {header['buckets']} buckets, and this is "
-                f"{self._terms.buckets}; take it over with tidings.spark.rebucket"
+                f"the checkpoint has {header['buckets']} buckets, but the option buckets is "
+                f"{self._settings.buckets}; convert it with tidings.spark.rebucket"
             )
-        self.feeds.restore_many([columns["feeds"]], self._roster.policy)
-        self.waiting = Parcel.unpack(columns["waiting"])
-        self.seen.restore(columns)
-        self.aside = {name: Aside(*each) for name, each in header.get("aside", {}).items()}
-        self.watermark_us = pulse.watermark_us
-        self.ticks = Ticks(pulse.ticks, pulse.sequence)
-        if header["roster"] != self._roster.version:
-            self._renew(header["roster"])
+        self.feeds.restore_many([columns["feeds"]], self._policies.policy)
+        self.waiting = MatchBatch.unpack(columns["waiting"])
+        self.ids.restore(columns)
+        self.aside = {name: SetAside(*pair) for name, pair in header.get("aside", {}).items()}
+        self.watermark_us = clock.watermark_us
+        self.ticks = PendingTicks(clock.ticks, clock.sequence)
+        if header["roster"] != self._policies.version:
+            self._apply_policy_changes(header["roster"])
 
-    def _renew(self, since: int | None) -> None:
-        """Drop who is gone; who has another policy begins anew, with an empty window.
+    def _apply_policy_changes(self, since: int | None) -> None:
+        """Drop removed subscribers; give those with another policy a new, empty window.
 
-        It costs those who changed since that version, or everybody where that is not known.
+        It costs the subscribers that changed since that version, or all if these are unknown. Their
+        order is that of enrolment, so that numbers do not depend on the order of a set.
         """
-        changed = None if since is None else self._roster.changed_since(since)
-        people = self.feeds.tables.subscribers
-        known = {*people.names} if changed is None else changed
-        numbers = np.array([people.number(name) for name in known if name in people], np.int64)
-        for number in numbers[np.argsort(people.order[numbers])].tolist():
-            name = people.names[number]
-            policy = self._roster.policy(name)
+        changed = None if since is None else self._policies.changed_since(since)
+        enrolled = self.feeds.tables.subscribers
+        affected = {*enrolled.names} if changed is None else changed
+        numbers = np.array(
+            [enrolled.number(name) for name in affected if name in enrolled], np.int64
+        )
+        for number in numbers[np.argsort(enrolled.order[numbers])].tolist():
+            name = enrolled.names[number]
+            policy = self._policies.policy(name)
             if policy is None:
                 self.feeds.drop(name)
-            elif self.feeds.cohort(policy) != people.cohort[number]:
+            elif self.feeds.cohort(policy) != enrolled.cohort[number]:
                 self.feeds.enrol(Subscriber(name, policy))
         self.waiting = self._comparable(self.waiting, changed)
         self.aside = {
-            name: each for name, each in self.aside.items() if self._roster.policy(name) is not None
+            name: aside
+            for name, aside in self.aside.items()
+            if self._policies.policy(name) is not None
         }
 
-    def _comparable(self, parcel: Parcel, changed: AbstractSet[str] | None) -> Parcel:
-        """Leave out, for those who compare events now, matches that came when they did not.
+    def _comparable(self, batch: MatchBatch, changed: AbstractSet[str] | None) -> MatchBatch:
+        """Leave out waiting matches that a changed policy would need attributes for.
 
-        Of such events nobody has kept more than their ids.
+        Events arrive with only their ids if no policy of the bucket compared events then.
         """
-        bare = np.array([not form for form in parcel.forms], np.bool_)
-        compare = np.array([self._compares(each, changed) for each in parcel.subscribers], np.bool_)
+        bare = np.array([not form for form in batch.forms], np.bool_)
+        compare = np.array([self._compares(name, changed) for name in batch.subscribers], np.bool_)
         if not compare.any():
-            return parcel
-        matches = parcel.matches
-        lacking = bare[matches.events] & compare[matches.subscribers]
-        return of_matches(parcel, ~lacking) if lacking.any() else parcel
+            return batch
+        lacking = bare[batch.matches.events] & compare[batch.matches.subscribers]
+        return batch.of_matches(~lacking) if lacking.any() else batch
 
     def _compares(self, name: str, changed: AbstractSet[str] | None) -> bool:
-        """Tell whether somebody who changed compares events with each other."""
-        policy = self._roster.policy(name) if changed is None or name in changed else None
+        """Return whether a subscriber that may have changed compares events with each other."""
+        policy = self._policies.policy(name) if changed is None or name in changed else None
         return policy is not None and needs_attributes(policy)
 
 
-def packed(
-    header: Mapping[str, Any], feeds: TableFeeds, waiting: Parcel, seen: Mapping[str, Any]
+def pack_state(
+    header: Mapping[str, Any], feeds: TableFeeds, waiting: MatchBatch, ids: Mapping[str, Any]
 ) -> bytes:
-    """Give the state of a bucket as bytes."""
-    return FRAME.pack(header, {"feeds": feeds.snapshot(), "waiting": waiting.pack(), **seen})
+    """Return the state of a bucket as bytes."""
+    return FRAME.pack(header, {"feeds": feeds.snapshot(), "waiting": waiting.pack(), **ids})
 
 
-def opened(blob: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the header and the columns of the state of a bucket."""
+def unpack_state(blob: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the header and the columns of a packed bucket."""
     header, columns = FRAME.unpack(blob)
     with reading(FRAME.name):
         snapshot_fields.whole(header, "buckets")
         snapshot_fields.whole(header, "roster", 0, _VERSIONS, missing=True)
-        for name, each in header.get("aside", {}).items():
-            fine = len(each) == len(Aside._fields) and all(map(isinstance, each, (int, str)))
-            check(fine, FRAME.name, f"why {shown(name)} is set aside is no mark and reason")
+        for name, pair in header.get("aside", {}).items():
+            fits = len(pair) == len(SetAside._fields) and all(map(isinstance, pair, (int, str)))
+            check(fits, FRAME.name, f"the entry of {shown(name)} is not a fingerprint and a reason")
         for name in ("feeds", "waiting"):
-            check(isinstance(columns[name], bytes), FRAME.name, f"column {name} holds no bytes")
+            check(isinstance(columns[name], bytes), FRAME.name, f"column {name} is not bytes")
         for name in ("low", "high", "us"):
             check(name in columns, FRAME.name, f"column {name} is missing")
     return header, columns
 
 
-def _mark(name: str, policy: Policy) -> int:
+def _fingerprint(name: str, policy: Policy) -> int:
     return fingerprint([Subscriber(name, policy)])
 
 
-def enrol(feeds: TableFeeds, people: Mapping[str, Policy]) -> None:
-    """Open the feeds of new subscribers."""
-    policies = {id(policy): policy for policy in people.values()}
-    places = {each: place for place, each in enumerate(policies)}
-    seats = np.array([places[id(policy)] for policy in people.values()], np.int32)
-    feeds.enrol_many(list(people), list(policies.values()), seats)
+def enrol(feeds: TableFeeds, policies: Mapping[str, Policy]) -> None:
+    """Open the feeds of new subscribers; equal policies are passed once."""
+    distinct = {id(policy): policy for policy in policies.values()}
+    numbers = {key: number for number, key in enumerate(distinct)}
+    policy_numbers = np.array([numbers[id(policy)] for policy in policies.values()], np.int32)
+    feeds.enrol_many(list(policies), list(distinct.values()), policy_numbers)

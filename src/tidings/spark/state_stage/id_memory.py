@@ -1,44 +1,43 @@
-"""Which events have come already: hashes of ids with their times, for a bounded while."""
+"""Memory of event ids that were seen: hashes with their times, for a bounded period."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from tidings.compiled.array_types import Int64s, UInt64s
+from tidings.compiled.array_types import Bools, Int64s, UInt64s
 from tidings.formats.binary import check
 
-_NAME: Final = "the list of ids that a bucket has seen"
-MOST: Final = 1 << 15
-"""How many ids are remembered at most, besides those that are not before the watermark."""
+_NAME: Final = "the memory of event ids of a bucket"
+CAPACITY: Final = 1 << 15
+"""Most ids that are remembered behind the watermark."""
 
 
-class Seen:
-    """Ids as 128-bit hashes in order, and times: 24 bytes an id.
+class IdMemory:
+    """Ids as 128-bit hashes sorted by their low half, with times: 24 bytes an id.
 
-    Among 2^15 of them, a new id is taken for an old one with a chance of 2^-113.
+    Among 2^15 of them, a new id is taken for an old one with a probability of 2^-113.
     """
 
-    def __init__(self, remember_us: int, most: int = MOST) -> None:
-        self._remember_us, self._most = remember_us, most
+    def __init__(self, remember_us: int, capacity: int = CAPACITY) -> None:
+        self._remember_us, self._capacity = remember_us, capacity
         self.low, self.high = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
         self.us = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
         return len(self.us)
 
-    def known(self, hashes: UInt64s) -> npt.NDArray[np.bool_]:
-        """Tell which ids have come already; O(log n) each."""
+    def contains(self, hashes: UInt64s) -> Bools:
+        """Return which ids were seen; O(log n) each."""
         if not len(self):
             return np.zeros(len(hashes), np.bool_)
-        places = np.minimum(np.searchsorted(self.low, hashes[:, 0]), len(self) - 1)
-        same = (self.low[places] == hashes[:, 0]) & (self.high[places] == hashes[:, 1])
+        positions = np.minimum(np.searchsorted(self.low, hashes[:, 0]), len(self) - 1)
+        same = (self.low[positions] == hashes[:, 0]) & (self.high[positions] == hashes[:, 1])
         return np.asarray(same)
 
     def add(self, hashes: UInt64s, us: Int64s) -> None:
-        """Remember new ids, each once."""
+        """Add new ids, each once."""
         low = np.concatenate([self.low, hashes[:, 0]])
         order = np.argsort(low, kind="stable")
         self.low = low[order]
@@ -46,33 +45,34 @@ class Seen:
         self.us = np.concatenate([self.us, us])[order]
 
     def forget(self, watermark_us: int) -> None:
-        """Forget what is too old, and the oldest where there are too many.
+        """Drop ids that are too old, and the oldest of those above the capacity.
 
-        What is not before the watermark may still come again in time, and stays.
+        Ids at or after the watermark stay: their events could still be repeated in time.
         """
-        kept = self.us >= watermark_us - self._remember_us
-        old = self.us[kept & (self.us < watermark_us)]
-        if len(old) > self._most:
-            first = np.partition(old, len(old) - self._most)[len(old) - self._most]
-            kept &= self.us >= first
-        if not kept.all():
-            self.low, self.high, self.us = self.low[kept], self.high[kept], self.us[kept]
+        remembered = self.us >= watermark_us - self._remember_us
+        behind = self.us[remembered & (self.us < watermark_us)]
+        excess = len(behind) - self._capacity
+        if excess > 0:
+            remembered &= self.us >= np.partition(behind, excess)[excess]
+        if not remembered.all():
+            self.low, self.high = self.low[remembered], self.high[remembered]
+            self.us = self.us[remembered]
 
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Give the state as columns."""
+    def columns(self) -> dict[str, Any]:
+        """Return the state as columns."""
         return {"low": self.low, "high": self.high, "us": self.us}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from columns."""
+        """Restore the state from columns."""
         low, high, us = (state[name] for name in ("low", "high", "us"))
         for column, kind in ((low, np.uint64), (high, np.uint64), (us, np.int64)):
             fits = isinstance(column, np.ndarray) and column.dtype == kind
             check(fits and column.shape == (len(low),), _NAME, "a column is missing")
-        check((low[1:] >= low[:-1]).all(), _NAME, "they are not in order")
+        check((low[1:] >= low[:-1]).all(), _NAME, "the ids are not sorted")
         self.low, self.high, self.us = low.copy(), high.copy(), us.copy()
 
 
-def hashed(ids: Sequence[str]) -> UInt64s:
-    """Give the hashes of ids, the same in every process."""
-    digests = b"".join([blake2b(each.encode(), digest_size=16).digest() for each in ids])
+def hash_ids(ids: Sequence[str]) -> UInt64s:
+    """Return 128-bit hashes of ids in two columns, the same in every process."""
+    digests = b"".join([blake2b(id.encode(), digest_size=16).digest() for id in ids])
     return np.frombuffer(digests, "<u8").reshape(-1, 2).astype(np.uint64)

@@ -1,11 +1,12 @@
-"""One event or subscriber never stops a bucket: what fails is found by trials and left out.
+"""Isolation of failures in a bucket: an event or subscriber that fails never stops the others.
 
 The state of a bucket is packed between batches, so a run that fails has changed nothing that is
-kept: trials begin from the packed state, as often as it takes. Where nothing fails, there are none.
-Trials depend on the state and on the micro-batch only, so a replayed batch finds the same culprits.
-Feeds set a subscriber aside themselves where its policy fails for a match or as time passes
-(`TableFeeds.set_aside`). Trials find events that cannot be compared, and policies for which no feed
-can be opened.
+kept: trials start from the packed state, as often as needed. If nothing fails, there are none.
+Trials depend on the state and the micro-batch only, so a replayed batch finds the same culprits.
+
+Feeds set a subscriber aside themselves if its policy fails for a match or as time passes
+(`TableFeeds.set_aside`). Trials find the rest: events that cannot be compared, and policies for
+which no feed can be opened.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,87 +18,86 @@ import pyarrow as pa
 
 from tidings.feed.policy_key import unregistered
 from tidings.model.dead_letter import Failure
-from tidings.policy import Policy, Subscriber
+from tidings.policy import Subscriber
 from tidings.rank.matches import Matches
-from tidings.spark.match_stage.isolation import tried
-from tidings.spark.match_stage.match_batch import Parcel
-from tidings.spark.match_stage.match_batch_ops import merge, of_subscribers, select, without_events
-from tidings.spark.state_stage import outcomes as outcome
-from tidings.spark.state_stage.bucket import Bucket, Terms
-from tidings.spark.state_stage.clock_marks import Tick
-from tidings.spark.state_stage.late_events import Batch
-from tidings.spark.state_stage.policies import Roster
-from tidings.spark.state_stage.progress_mark import Pulse
+from tidings.spark.bisect_failures import Culprit, attempt, bisect
+from tidings.spark.match_stage.match_batch import MatchBatch
+from tidings.spark.state_stage import outcomes
+from tidings.spark.state_stage.bucket import Bucket, BucketSettings
+from tidings.spark.state_stage.late_events import ArrivedRows
+from tidings.spark.state_stage.policies import ListedPolicies, Policies
+from tidings.spark.state_stage.watermark import BucketClock, Tick
 
 Reasons = dict[str, str]
-Failing = Callable[[Sequence[Any]], Failure | None]
 
 PROBE: Final = "tidings-probe"
 
 
-class Sent(NamedTuple):
-    """What a bucket is sent in a micro-batch; each parcel is a tick as well.
+class BucketInput(NamedTuple):
+    """Everything that a bucket receives in a micro-batch; each match batch is a tick as well.
 
-    `batches` are rows for the late table.
+    `arrived` are rows for the late table.
     """
 
-    parcels: list[Parcel]
+    matches: list[MatchBatch]
     ticks: list[Tick]
     letters: list[bytes]
-    batches: list[Batch]
+    arrived: list[ArrivedRows]
 
 
-class Opening(NamedTuple):
-    """How a bucket is opened: anew, or from its packed state."""
+class BucketState(NamedTuple):
+    """Packed state of a bucket, and all that is needed to open it."""
 
-    people: Roster
-    terms: Terms
+    policies: Policies
+    settings: BucketSettings
     blob: bytes | None
-    pulse: Pulse
+    clock: BucketClock
 
-    def bucket(self) -> Bucket:
-        """Open the bucket; each one is a copy of its own."""
-        bucket = Bucket(self.people, self.terms)
+    def open(self) -> Bucket:
+        """Return a new bucket with this state."""
+        bucket = Bucket(self.policies, self.settings)
         if self.blob is not None:
-            bucket.unpack(self.blob, self.pulse)
+            bucket.unpack(self.blob, self.clock)
         return bucket
 
 
-class Ran(NamedTuple):
-    """A bucket after a micro-batch, and what came of it."""
+class BucketRun(NamedTuple):
+    """A bucket after a micro-batch, and its outcomes."""
 
     bucket: Bucket
     outcomes: pa.Table
 
 
-def run_isolated(opening: Opening, sent: Sent) -> Ran:
-    """Run a micro-batch without the events and subscribers for which it fails; name them.
+def run_isolated(state: BucketState, inputs: BucketInput) -> BucketRun:
+    """Run a micro-batch, leaving out the events and subscribers for which it fails.
 
     1. A subscriber is set aside if its policy fails even for a plain event in an empty window.
     2. An event is left out if built-in policies fail for it alone, in empty windows.
     3. A subscriber is set aside if the batch fails for it alone.
 
-    Who is set aside gets nothing of this batch nor of later ones, until its policy changes.
+    A subscriber that is set aside gets nothing of this batch nor of later ones until its policy
+    changes. Each culprit is a dead letter.
     """
-    bucket = opening.bucket()
-    found = tried(bucket.run, sent.parcels, sent.ticks, sent.letters)
-    if not isinstance(found, Failure):
-        return Ran(bucket, found)
-    trials = Trials(opening, sent)
-    if trials.fails(frozenset()):
-        raise found.error  # not even an empty bucket can take the batch
+    bucket = state.open()
+    result = attempt(bucket.run, inputs.matches, inputs.ticks, inputs.letters)
+    if not isinstance(result, Failure):
+        return BucketRun(bucket, result)
+    trials = Trials(state, inputs)
+    if isinstance(attempt(trials.run_for, frozenset()), Failure):
+        raise result.error  # not even a bucket without subscribers can take the batch
     culprits = trials.culprits()
-    bucket = opening.bucket()
+    bucket = state.open()
     letters = [bucket.set_aside(culprits.subscribers)]
     if culprits.events:
-        letters.append(outcome.unusable(trials.matches, culprits.events))
+        letters.append(outcomes.unusable_events(trials.matches, culprits.events))
         bucket.drop_events(culprits.events.keys())
-    kept = [without_events(each, culprits.events.keys()) for each in sent.parcels]
-    return Ran(bucket, pa.concat_tables([bucket.run(kept, sent.ticks, sent.letters), *letters]))
+    usable = [batch.without_events(culprits.events.keys()) for batch in inputs.matches]
+    table = bucket.run(usable, inputs.ticks, inputs.letters)
+    return BucketRun(bucket, pa.concat_tables([table, *letters]))
 
 
 class Culprits(NamedTuple):
-    """Who and what a batch fails for, and why."""
+    """Subscribers and events for which a batch fails, with the reasons."""
 
     subscribers: Reasons
     events: Reasons
@@ -106,11 +106,11 @@ class Culprits(NamedTuple):
 class Trials:
     """Runs of parts of a micro-batch, on copies of a bucket."""
 
-    def __init__(self, opening: Opening, sent: Sent) -> None:
-        self._opening, self._sent = opening, sent
-        bucket = opening.bucket()
+    def __init__(self, state: BucketState, inputs: BucketInput) -> None:
+        self._state, self._inputs = state, inputs
+        bucket = state.open()
         self._enrolled = [*bucket.feeds.tables.subscribers.names]
-        self.matches = merge([bucket.waiting, *sent.parcels])
+        self.matches = MatchBatch.merged([bucket.waiting, *inputs.matches])
         self._policies = {
             name: policy
             for name in self.matches.subscribers
@@ -118,78 +118,65 @@ class Trials:
         }
 
     def culprits(self) -> Culprits:
-        """Find the culprits, each kind without those of the kinds before."""
-        aside = self._unusable_policies()
-        fine = [name for name in self._policies if name not in aside]
-        plain = self._only([name for name in fine if _built_in(self._policies[name])])
-        events = _halved(lambda some: self._fails_alone(plain, some), range(len(plain.events)))
-        dead = {plain.events[place]: reason for place, reason in events.items()}
-        others = sorted({*self._enrolled, *fine} - aside.keys())
-        aside |= _halved(lambda some: self.fails(frozenset(some), dead.keys()), others)
-        return Culprits(aside, dead)
+        """Find the culprits in the order of `run_isolated`, each kind without those before."""
+        subscribers = self._unusable_policies()
+        usable = [name for name in self._policies if name not in subscribers]
+        built_in = self._of([name for name in usable if not unregistered(self._policies[name])])
+        found = _culprits(
+            lambda positions: self._run_alone(built_in, positions), range(len(built_in.events))
+        )
+        events = {built_in.events[position]: reason for position, reason in found.items()}
+        others = sorted({*self._enrolled, *usable} - subscribers.keys())
+        subscribers |= _culprits(
+            lambda names: self.run_for(frozenset(names), events.keys()), others
+        )
+        return Culprits(subscribers, events)
 
-    def fails(
-        self, names: AbstractSet[str], without: AbstractSet[str] = frozenset()
-    ) -> Failure | None:
-        """Run the batch for some subscribers only; return how it fails."""
-        bucket = self._opening.bucket()
+    def run_for(self, names: AbstractSet[str], without: AbstractSet[str] = frozenset()) -> pa.Table:
+        """Run the batch for some subscribers only, without some events."""
+        bucket = self._state.open()
         bucket.keep_only(names)
         bucket.drop_events(without)
-        parcels = [
-            of_subscribers(each, np.array([name in names for name in each.subscribers], np.bool_))
-            for each in (without_events(each, without) for each in self._sent.parcels)
+        batches = [
+            batch.of_subscribers(np.array([name in names for name in batch.subscribers], np.bool_))
+            for batch in (each.without_events(without) for each in self._inputs.matches)
         ]
-        return _failure(bucket, parcels, self._sent.ticks)
+        return bucket.run(batches, self._inputs.ticks)
 
     def _unusable_policies(self) -> Reasons:
-        """Return who has a policy that fails for whatever event."""
+        """Return the subscribers whose policies fail for any event; each policy is tried once."""
         reasons: dict[int, str | None] = {}
         for name, policy in self._policies.items():
             if id(policy) not in reasons:
-                bucket = Bucket({name: Subscriber(name, policy)})
-                failure = _failure(bucket, [_probe(name)], [Tick(0, 0)])
-                reasons[id(policy)] = failure.reason if failure else None
-        found = {name: reasons[id(policy)] for name, policy in self._policies.items()}
-        return {name: reason for name, reason in found.items() if reason is not None}
+                bucket = Bucket(ListedPolicies.of({name: Subscriber(name, policy)}))
+                result = attempt(bucket.run, [_probe(name)], [Tick(0, 0)])
+                reasons[id(policy)] = result.reason if isinstance(result, Failure) else None
+        by_name = {name: reasons[id(policy)] for name, policy in self._policies.items()}
+        return {name: reason for name, reason in by_name.items() if reason is not None}
 
-    def _only(self, names: Iterable[str]) -> Parcel:
+    def _of(self, names: Iterable[str]) -> MatchBatch:
         wanted = {*names}
-        there = [name in wanted for name in self.matches.subscribers]
-        return of_subscribers(self.matches, np.array(there, np.bool_))
+        kept = [name in wanted for name in self.matches.subscribers]
+        return self.matches.of_subscribers(np.array(kept, np.bool_))
 
-    def _fails_alone(self, matches: Parcel, places: Sequence[int]) -> Failure | None:
+    def _run_alone(self, batch: MatchBatch, positions: Sequence[int]) -> pa.Table:
         """Run some events through empty windows, all at once."""
-        some = select(matches, np.array(places, np.int64))
-        bucket = Bucket(self._opening.people, self._opening.terms._replace(lateness_us=0))
-        ticks = [Tick(int(us), 0) for us in some.us.tolist()]
-        return _failure(bucket, [some], ticks)
+        events = batch.select(np.array(positions, np.int64))
+        settings = self._state.settings._replace(lateness_us=0)
+        ticks = [Tick(int(us), 0) for us in events.us.tolist()]
+        return Bucket(self._state.policies, settings).run([events], ticks)
 
 
-def _failure(bucket: Bucket, parcels: Sequence[Parcel], ticks: Sequence[Tick]) -> Failure | None:
-    found = tried(bucket.run, parcels, ticks)
-    return found if isinstance(found, Failure) else None
+def _culprits(run: Callable[[Sequence[Any]], object], items: Sequence[Any]) -> dict[Any, str]:
+    """Return the items for which `run` fails even alone, with the reasons."""
+    results = bisect(run, items)
+    return {each.item: each.reason for each in results if isinstance(each, Culprit)}
 
 
-def _halved(failing: Failing, members: Sequence[Any]) -> dict[Any, str]:
-    """Return those members for which something fails even if they are alone, and why."""
-    failure = failing(members)
-    if failure is None:
-        return {}
-    if len(members) == 1:
-        return {members[0]: failure.reason}
-    middle = len(members) // 2
-    return _halved(failing, members[:middle]) | _halved(failing, members[middle:])
-
-
-def _built_in(policy: Policy) -> bool:
-    """Tell whether all that chooses events is ours; a part of the user is its own risk."""
-    return not unregistered(policy)
-
-
-def _probe(name: str) -> Parcel:
+def _probe(name: str) -> MatchBatch:
     """Return a match of an event without attributes."""
     one, zero = np.array([0, 1]), np.zeros(1, np.int32)
-    return Parcel(
+    return MatchBatch(
         [PROBE],
         np.zeros(1, np.int64),
         np.zeros(1, np.int64),

@@ -1,7 +1,7 @@
-"""Events that come too late: rows as they came, which one bucket holds beside the watermark.
+"""Late events: rows that one bucket receives as they arrived and compares with its watermark.
 
-All buckets are told of all times, so each knows how far the stream has come, and any of them can
-tell which rows of a batch are before that. Rows are Arrow, compressed, and none is read unless the
+Every bucket gets the ticks of the whole stream, so each has the same watermark and any of them can
+decide which rows of a batch are late. The rows travel as compressed Arrow and are only read if the
 oldest of them is late.
 """
 
@@ -15,40 +15,42 @@ from tidings.formats.binary import reading
 from tidings.model.records import Event
 from tidings.spark.state_stage import outcomes
 
-_WRITTEN: Final = pa.ipc.IpcWriteOptions(compression="zstd")
+_COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
-class Batch(NamedTuple):
-    """Rows as they came, and the time of the oldest of them."""
+class ArrivedRows(NamedTuple):
+    """Packed rows as they arrived, and the time of the oldest event among them."""
 
     oldest_us: int
     body: bytes
 
 
 def pack_rows(rows: pa.RecordBatch) -> bytes:
-    """Write rows down."""
+    """Return rows as compressed Arrow."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema, options=_WRITTEN) as stream:
+    with pa.ipc.new_stream(sink, rows.schema, options=_COMPRESSED) as stream:
         stream.write_batch(rows)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
 
 
-def _unpacked(body: bytes) -> list[pa.RecordBatch]:
-    """Return rows that were written down; they are validated in full before anything reads them."""
+def _unpack_rows(body: bytes) -> list[pa.RecordBatch]:
+    """Return packed rows, validated in full before anything reads them."""
     with reading("a batch of rows for the late table"):
-        found = list(pa.ipc.open_stream(body))
-        for rows in found:
-            rows.validate(full=True)
-        return found
+        batches = list(pa.ipc.open_stream(body))
+        for batch in batches:
+            batch.validate(full=True)
+        return batches
 
 
-def late_rows(batches: Iterable[Batch], watermark_us: int | None, read: ReadEvents) -> pa.Table:
-    """Give, as outcomes, the events that are before the watermark."""
+def late_rows(
+    arrived: Iterable[ArrivedRows], watermark_us: int | None, read: ReadEvents
+) -> pa.Table:
+    """Return the events before the watermark as outcomes."""
     late = list[Event]()
-    for oldest_us, body in batches:
+    for oldest_us, body in arrived:
         if watermark_us is not None and oldest_us < watermark_us:
-            for rows in _unpacked(body):
-                every = (each for each in read(rows) if isinstance(each, Event))
-                late += [each for each in every if each.published_us < watermark_us]
+            for rows in _unpack_rows(body):
+                events = (event for event in read(rows) if isinstance(event, Event))
+                late += [event for event in events if event.published_us < watermark_us]
     return outcomes.late(late, watermark_us or 0)

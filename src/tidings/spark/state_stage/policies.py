@@ -1,47 +1,108 @@
-"""Who has which policy, as the state stage asks: by name, and in which version."""
+"""Policies of subscribers by name, as the state stage looks them up.
 
+`FolderPolicies` reads them from index files, `ListedPolicies` holds them in a dict. The dict may
+hold functions of the user, which no file of ours can store: it travels the way Spark sends such
+functions to its workers, pickled by Spark's own pickler.
+"""
+
+import zlib
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from typing import Any, Final, Protocol
+
+from pyspark import cloudpickle
 
 from tidings.index_files.subscriber_bundle import fingerprint
 from tidings.policy import Policy, Subscriber
 
+_CACHED: Final = 16
+"""Number of pickled objects that a process keeps unpickled."""
 
-class Roster(Protocol):
-    """The policies of all subscribers, at one version of them."""
+
+class Policies(Protocol):
+    """The policies of all subscribers at one version."""
 
     @property
     def version(self) -> int:
-        """What changes whenever some policy may have."""
+        """Number that changes whenever some policy may have changed."""
 
     def policy(self, name: str) -> Policy | None:
-        """Give the policy of a subscriber; none if it is gone."""
+        """Return the policy of a subscriber, or None if there is no such subscriber."""
 
     def changed_since(self, version: int) -> AbstractSet[str] | None:
-        """Give who may have another policy than at a version; None: whoever."""
+        """Return the subscribers whose policies may have changed since, or None for all."""
+
+
+class PolicySource(Protocol):
+    """Resolves the policies that hold for the micro-batch of the running task."""
+
+    def policies(self) -> Policies:
+        """Return the policies of this task's batch."""
 
 
 @dataclass(frozen=True)
-class Listed:
-    """Subscribers in a dict, as a roster."""
+class Pickled:
+    """An object pickled by Spark's pickler and compressed; equal bytes have equal keys."""
 
-    subscribers: Mapping[str, Subscriber]
+    key: bytes
+    data: bytes = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, value: object) -> "Pickled":
+        """Pickle an object, including the functions that it holds."""
+        data = zlib.compress(cloudpickle.dumps(value), level=1)  # type: ignore[no-untyped-call]
+        return cls(blake2b(data, digest_size=16).digest(), data)
+
+    def value(self) -> Any:
+        """Return the object, which is unpickled once per process, not once per task."""
+        return _unpickled(self)
+
+
+@lru_cache(_CACHED)
+def _unpickled(pickled: Pickled) -> Any:
+    return cloudpickle.loads(zlib.decompress(pickled.data))
+
+
+@dataclass(frozen=True)
+class ListedPolicies:
+    """Policies in a dict; their version is a fingerprint of them all.
+
+    >>> ListedPolicies.of({"ann": Subscriber("ann", Policy(k=3))}).policy("ann").k
+    3
+    """
+
+    by_name: Mapping[str, Policy] = field(hash=False)
     version: int
 
+    @classmethod
+    def of(cls, subscribers: Mapping[str, Subscriber]) -> "ListedPolicies":
+        """Return the policies of subscribers."""
+        version = fingerprint(subscriber for _, subscriber in sorted(subscribers.items()))
+        return cls({name: each.policy for name, each in subscribers.items()}, version)
+
+    def policies(self) -> "ListedPolicies":
+        """Return itself: the policies are the same for every batch."""
+        return self
+
     def policy(self, name: str) -> Policy | None:
-        """Give the policy of a subscriber; none if it is not there."""
-        found = self.subscribers.get(name)
-        return found.policy if found else None
+        """Return the policy of a subscriber, or None if there is no such subscriber."""
+        return self.by_name.get(name)
 
-    def changed_since(self, version: int) -> None:
-        """Say that anybody may have changed."""
-        return
+    def changed_since(self, version: int) -> AbstractSet[str] | None:
+        """Return None: nothing is known about earlier versions."""
+        return None
+
+    @cached_property
+    def pickled(self) -> Pickled:
+        """The dict as it is sent to workers."""
+        return Pickled.of(self.by_name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _listed, (self.pickled, self.version)
 
 
-def roster(given: Roster | Mapping[str, Subscriber]) -> Roster:
-    """Give a roster as it is, and one for a dict, with a version that its policies decide."""
-    if not isinstance(given, Mapping):
-        return given
-    return Listed(given, fingerprint(each for _, each in sorted(given.items())))
+def _listed(pickled: Pickled, version: int) -> ListedPolicies:
+    return ListedPolicies(pickled.value(), version)

@@ -1,42 +1,88 @@
-"""The stateful operator: a blob and a pulse for each bucket in Spark's state store."""
+"""The stateful operator: the state and the clock of each bucket in Spark's state store.
 
-from collections.abc import Iterator, Mapping
+Time reaches the buckets as ticks. The match stage sends them with its matches; `with_ticks` adds
+those of a clock, so that periods end where nothing is published, or those that end a batch.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pandas as pd
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from tidings.errors import StateError, prefix_errors
+from tidings.errors import InvalidPolicy, StateError, prefix_errors
 from tidings.formats.arrow import ReadEvents, read_events
-from tidings.policy import Subscriber
-from tidings.spark.match_stage.match_batch import Parcel
+from tidings.model.values import SECOND_US, parse_duration_us, parse_time_us
+from tidings.spark.match_stage.match_batch import MatchBatch
+from tidings.spark.match_stage.matcher_source import MicroBatch, batch_of_task
+from tidings.spark.match_stage.stage import BUCKET_ROWS, tick_row
 from tidings.spark.state_stage import outcomes
-from tidings.spark.state_stage.bucket import Terms
-from tidings.spark.state_stage.clock_marks import Tick
-from tidings.spark.state_stage.isolation import Opening, Sent, run_isolated
-from tidings.spark.state_stage.late_events import Batch, late_rows
-from tidings.spark.state_stage.policies import Roster, roster
-from tidings.spark.state_stage.progress_mark import Pulse
+from tidings.spark.state_stage.bucket import BucketSettings
+from tidings.spark.state_stage.isolation import BucketInput, BucketState, run_isolated
+from tidings.spark.state_stage.late_events import ArrivedRows, late_rows
+from tidings.spark.state_stage.policies import Policies, PolicySource
+from tidings.spark.state_stage.watermark import BucketClock, Tick
 
 OUTCOMES: Final = from_arrow_schema(outcomes.OUTCOMES)
 
 
+def with_ticks(rows: DataFrame, buckets: int, until: object, clock: object) -> DataFrame:
+    """Add the ticks of a clock to the rows of a stream, or those that end a batch."""
+    if until is not None:
+        if rows.isStreaming:
+            raise InvalidPolicy("until is for batches; in a stream, time or a clock closes periods")
+        return rows.unionByName(last_ticks(rows.sparkSession, buckets, parse_time_us(until)))
+    if clock is None:
+        return rows
+    if not rows.isStreaming:
+        raise InvalidPolicy("clock is for streams; a batch takes until")
+    return rows.unionByName(clock_ticks(rows.sparkSession, buckets, parse_duration_us(clock)))
+
+
+def last_ticks(spark: SparkSession, buckets: int, until_us: int) -> DataFrame:
+    """Return a tick for every bucket at the time `until_us`."""
+    rows = [tick_row(bucket, until_us, 0) for bucket in range(buckets)]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, BUCKET_ROWS))
+
+
+def clock_ticks(spark: SparkSession, buckets: int, every_us: int) -> DataFrame:
+    """Return a stream of ticks for every bucket at regular intervals.
+
+    They come from Spark's `rate` source. The checkpoint holds when it began and how far each batch
+    went, so a replayed batch has the very same ticks.
+    """
+    if every_us < SECOND_US or every_us % SECOND_US:
+        raise InvalidPolicy(f"clock must be a whole number of seconds, not {every_us / 1e6:g} s")
+    seconds = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+    due = seconds.where(f.col("value") % (every_us // SECOND_US) == 0)
+    return due.select(
+        f.explode(f.sequence(f.lit(0), f.lit(buckets - 1))).alias("bucket"),
+        f.lit("tick").alias("kind"),
+        f.unix_micros("timestamp").alias("published_us"),
+        f.lit(0).cast("long").alias("sequence"),
+        f.lit(None).cast("binary").alias("body"),
+    )
+
+
 def run_buckets(
-    flow: DataFrame,
-    people: Roster | Mapping[str, Subscriber],
-    terms: Terms,
+    rows: DataFrame,
+    policies: PolicySource,
+    settings: BucketSettings,
     state: DataFrame | None = None,
     read: ReadEvents = read_events,
 ) -> DataFrame:
-    """Run the buckets of a flow, batch and streaming alike, from a first state if there is one.
+    """Run the buckets over rows of BUCKET_ROWS, batch and streaming alike.
 
-    `read` reads the rows that the flow has for the late table.
+    `state` is the first state of a query with a new checkpoint. `read` reads the rows for the late
+    table.
     """
-    return flow.groupBy("bucket").transformWithStateInPandas(
-        BucketProcessor(roster(people), terms, read),
+    return rows.groupBy("bucket").transformWithStateInPandas(
+        BucketProcessor(policies, settings, read),
         outputStructType=OUTCOMES,
         outputMode="Append",
         timeMode="None",
@@ -46,16 +92,19 @@ def run_buckets(
 
 @dataclass
 class BucketProcessor(StatefulProcessor):
-    """Loads a bucket, runs the rows of a batch, and puts it back."""
+    """Loads a bucket, runs the rows of a batch, and stores it again."""
 
-    people: Roster
-    terms: Terms
+    source: PolicySource
+    settings: BucketSettings
     read: ReadEvents
 
+    _policies: Policies | None = None
+    _batch: MicroBatch | None = None
+
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the state."""
+        """Name the state; the names are those in checkpoints."""
         self._blob = handle.getValueState("bucket", "blob binary")
-        self._pulse = handle.getValueState("pulse", "pulse binary")
+        self._clock = handle.getValueState("pulse", "pulse binary")
 
     def handleInputRows(  # noqa: N802
         self,
@@ -64,25 +113,35 @@ class BucketProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Run one bucket over its rows of this batch."""
-        with prefix_errors(f"bucket {key[0]}: ", StateError, StateError):
-            sent = read_rows(rows)
-            known = self._pulse.get()
-            pulse = Pulse.unpack(bytes(known[0])) if known else Pulse()
-            late = late_rows(sent.batches, pulse.watermark_us, self.read)
+        label = f"bucket {key[0]}: "
+        with prefix_errors(label, StateError, StateError):
+            inputs = read_rows(rows)
+            stored = self._clock.get()
+            clock = BucketClock.unpack(bytes(stored[0])) if stored else BucketClock()
+            late = late_rows(inputs.arrived, clock.watermark_us, self.read)
         if late.num_rows:
             yield late.to_pandas(integer_object_nulls=True)
-        busy = sent.parcels or sent.letters
-        rested = None if busy else pulse.after(sent.ticks, self.terms.lateness_us)
-        if rested is not None:
-            self._pulse.update((rested.pack(),))
-            return
-        state = self._blob.get()
-        blob = bytes(state[0]) if state else None
-        with prefix_errors(f"bucket {key[0]}: ", StateError, StateError):
-            bucket, found = run_isolated(Opening(self.people, self.terms, blob, pulse), sent)
+        if not (inputs.matches or inputs.letters):
+            moved = clock.after(inputs.ticks, self.settings.lateness_us)
+            if moved is not None:  # nothing is due: the state need not be loaded
+                self._clock.update((moved.pack(),))
+                return
+        stored = self._blob.get()
+        state = BucketState(
+            self.policies_of_batch(), self.settings, bytes(stored[0]) if stored else None, clock
+        )
+        with prefix_errors(label, StateError, StateError):
+            bucket, table = run_isolated(state, inputs)
         self._blob.update((bucket.pack(),))
-        self._pulse.update((bucket.pulse.pack(),))
-        yield found.to_pandas(integer_object_nulls=True)
+        self._clock.update((bucket.clock.pack(),))
+        yield table.to_pandas(integer_object_nulls=True)
+
+    def policies_of_batch(self) -> Policies:
+        """Return the policies of this task's batch, resolved once for all buckets of the task."""
+        batch = batch_of_task()
+        if self._policies is None or batch != self._batch:
+            self._policies, self._batch = self.source.policies(), batch
+        return self._policies
 
     def handleInitialState(  # noqa: N802
         self,
@@ -90,26 +149,26 @@ class BucketProcessor(StatefulProcessor):
         initialState: Any,  # noqa: N803
         timerValues: Any,  # noqa: N803
     ) -> None:
-        """Begin with the blob that another query has left."""
+        """Start with the state that `rebucket` has read from another checkpoint."""
         self._blob.update((bytes(initialState["blob"].iloc[0]),))
-        self._pulse.update((bytes(initialState["pulse"].iloc[0]),))
+        self._clock.update((bytes(initialState["pulse"].iloc[0]),))
 
     def close(self) -> None:
-        """Hold nothing open."""
+        """Do nothing: no resource is held open."""
 
 
-def read_rows(frames: Iterator[pd.DataFrame]) -> Sent:
-    """Read rows of FLOW; each parcel is a tick as well."""
-    sent = Sent([], [], [], [])
+def read_rows(frames: Iterator[pd.DataFrame]) -> BucketInput:
+    """Return the contents of rows of BUCKET_ROWS; each match batch is a tick as well."""
+    inputs = BucketInput([], [], [], [])
     for frame in frames:
         columns = (frame[name] for name in ("kind", "published_us", "sequence", "body"))
-        for kind, us, number, body in zip(*columns, strict=True):
+        for kind, us, sequence, body in zip(*columns, strict=True):
             if kind == "dead":
-                sent.letters.append(body)
+                inputs.letters.append(body)
             elif kind == "rows":
-                sent.batches.append(Batch(int(us), bytes(body)))
+                inputs.arrived.append(ArrivedRows(int(us), bytes(body)))
             else:
-                sent.ticks.append(Tick(int(us), max(0, int(number))))
-            if kind == "parcel":
-                sent.parcels.append(Parcel.unpack(bytes(body)))
-    return sent
+                inputs.ticks.append(Tick(int(us), max(0, int(sequence))))
+            if kind == "matches":
+                inputs.matches.append(MatchBatch.unpack(bytes(body)))
+    return inputs

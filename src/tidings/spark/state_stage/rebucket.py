@@ -1,4 +1,4 @@
-"""The state of a stopped query for another number of buckets, as the first state of a new query."""
+"""Conversion of a stopped query's state to another number of buckets, for a new query."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -12,111 +12,111 @@ from pyspark.sql import DataFrame, SparkSession
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels.layout import FAR
 from tidings.model import validate
-from tidings.spark.match_stage.match_batch import Parcel
-from tidings.spark.match_stage.match_batch_ops import joined, merge, of_subscribers
+from tidings.spark.match_stage.match_batch import MatchBatch
 from tidings.spark.match_stage.stage import bucket_of
-from tidings.spark.state_stage.bucket import opened, packed
-from tidings.spark.state_stage.clock_marks import Ticks
-from tidings.spark.state_stage.id_memory import Seen
-from tidings.spark.state_stage.progress_mark import Pulse
+from tidings.spark.state_stage.bucket import pack_state, unpack_state
+from tidings.spark.state_stage.id_memory import IdMemory
+from tidings.spark.state_stage.watermark import BucketClock, PendingTicks
 
 STATE: Final = "bucket int, blob binary, pulse binary"
 
 
 def rebucket(spark: SparkSession, checkpoint: str | Path, buckets: int) -> DataFrame:
-    """Read the state in a stopped query's checkpoint; give it for so many buckets.
+    """Return the state in a stopped query's checkpoint, split into `buckets` buckets.
 
-    It is the option `state` of a query with as many buckets and a new checkpoint. All of it goes
-    through one worker, once.
+    Pass it as the option `state` to a query with as many buckets and a new checkpoint. All of it
+    goes through one worker, once.
     """
-    blobs, pulses = (
+    blobs, clocks = (
         spark.read.format("statestore").option("stateVarName", name).load(str(checkpoint))
         for name in ("bucket", "pulse")
     )
-    both = blobs.selectExpr("key", "value.blob as blob").join(
-        pulses.selectExpr("key", "value.pulse as pulse"), "key"
+    states = blobs.selectExpr("key", "value.blob as blob").join(
+        clocks.selectExpr("key", "value.pulse as pulse"), "key"
     )
     count = validate.count("buckets", buckets)
-    return both.coalesce(1).mapInPandas(partial(_frames, count), STATE)
+    return states.coalesce(1).mapInPandas(partial(_convert, count), STATE)
 
 
-def _frames(buckets: int, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    pairs = [
-        (bytes(blob), Pulse.unpack(bytes(pulse)))
+def _convert(buckets: int, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    states = [
+        (bytes(blob), BucketClock.unpack(bytes(clock)))
         for frame in frames
-        for blob, pulse in zip(frame["blob"], frame["pulse"], strict=True)
+        for blob, clock in zip(frame["blob"], frame["pulse"], strict=True)
     ]
-    blobs, pulse = rebucketed(pairs, buckets)
-    yield pd.DataFrame({"bucket": list(blobs), "blob": list(blobs.values()), "pulse": pulse.pack()})
+    blobs, clock = rebucketed(states, buckets)
+    yield pd.DataFrame({"bucket": list(blobs), "blob": list(blobs.values()), "pulse": clock.pack()})
 
 
-class Old(NamedTuple):
-    """What a blob holds."""
+class OpenedState(NamedTuple):
+    """The contents of a packed bucket."""
 
     header: dict[str, Any]
     feeds: TableFeeds
-    waiting: Parcel
-    columns: Mapping[str, Any]
+    waiting: MatchBatch
+    ids: Mapping[str, Any]
 
 
 def rebucketed(
-    states: Sequence[tuple[bytes, Pulse]], buckets: int
-) -> tuple[dict[int, bytes], Pulse]:
-    """Give the blobs of so many buckets, and the pulse of each, from those of all old ones."""
-    olds = [_opened(blob) for blob, _ in states]
-    pulse = _pulse([each for _, each in states])
-    if not olds:
-        return {}, pulse
-    versions = {old.header["roster"] for old in olds}
+    states: Sequence[tuple[bytes, BucketClock]], buckets: int
+) -> tuple[dict[int, bytes], BucketClock]:
+    """Return the packed states of the new buckets, and the clock of each, from all old ones."""
+    opened = [_open(blob) for blob, _ in states]
+    clock = _latest_clock([clock for _, clock in states])
+    if not opened:
+        return {}, clock
+    versions = {old.header["roster"] for old in opened}
     version = versions.pop() if len(versions) == 1 else None
     header: dict[str, Any] = {"buckets": buckets, "roster": version}
-    if aside := {name: each for old in olds for name, each in old.header.get("aside", {}).items()}:
+    aside = {name: pair for old in opened for name, pair in old.header.get("aside", {}).items()}
+    if aside:
         header["aside"] = aside
-    feeds, waiting = _parted(olds, buckets), merge([old.waiting for old in olds])
+    snapshots = _split_feeds(opened, buckets)
+    waiting = MatchBatch.merged([old.waiting for old in opened])
     homes = np.array([bucket_of(name, buckets) for name in waiting.subscribers], np.int64)
-    seen, found = _seen(olds), dict[int, bytes]()
-    for number in range(buckets):
-        made = TableFeeds()
-        made.restore_many(feeds[number])
-        mine = joined(of_subscribers(waiting, homes == number))
-        found[number] = packed(header, made, mine, seen)
-    return found, pulse
+    ids, blobs = _all_ids(opened), dict[int, bytes]()
+    for bucket in range(buckets):
+        feeds = TableFeeds()
+        feeds.restore_many(snapshots[bucket])
+        own = waiting.of_subscribers(homes == bucket).joined()
+        blobs[bucket] = pack_state(header, feeds, own, ids)
+    return blobs, clock
 
 
-def _opened(blob: bytes) -> Old:
-    header, columns = opened(blob)
-    feeds, seen = TableFeeds(), Seen(0)
+def _open(blob: bytes) -> OpenedState:
+    header, columns = unpack_state(blob)
+    feeds, ids = TableFeeds(), IdMemory(0)
     feeds.restore_many([columns["feeds"]])
-    seen.restore(columns)
-    return Old(header, feeds, Parcel.unpack(columns["waiting"]), seen.columns())
+    ids.restore(columns)
+    return OpenedState(header, feeds, MatchBatch.unpack(columns["waiting"]), ids.columns())
 
 
-def _parted(olds: Sequence[Old], buckets: int) -> list[list[bytes]]:
-    """Give for each new bucket the feeds that it has of old ones; each name is looked at once."""
-    found: list[list[bytes]] = [[] for _ in range(buckets)]
-    for old in olds:
+def _split_feeds(opened: Sequence[OpenedState], buckets: int) -> list[list[bytes]]:
+    """Return, for each new bucket, snapshots of the feeds that move to it from old buckets."""
+    snapshots: list[list[bytes]] = [[] for _ in range(buckets)]
+    for old in opened:
         homes: dict[int, list[str]] = {}
         for name in old.feeds.tables.subscribers.names:
             homes.setdefault(bucket_of(name, buckets), []).append(name)
         for home, names in homes.items():
-            found[home].append(old.feeds.snapshot_of(names))
-    return found
+            snapshots[home].append(old.feeds.snapshot_of(names))
+    return snapshots
 
 
-def _pulse(pulses: Sequence[Pulse]) -> Pulse:
-    """Take what is farthest: every bucket has heard of it, or would have with its next batch.
+def _latest_clock(clocks: Sequence[BucketClock]) -> BucketClock:
+    """Return the most advanced clock: each bucket has reached it, or would with its next batch.
 
-    Something is due at once, so that the first ticks are not passed over.
+    It is due at once, so that the first ticks load the state.
     """
-    marks = [each.watermark_us for each in pulses if each.watermark_us is not None]
-    ticks = Ticks([tick for each in pulses for tick in each.ticks])
-    sequence = max((each.sequence for each in pulses), default=0)
-    return Pulse(max(marks, default=None), sequence, tuple(ticks.held), -FAR)
+    marks = [clock.watermark_us for clock in clocks if clock.watermark_us is not None]
+    pending = PendingTicks([tick for clock in clocks for tick in clock.ticks])
+    sequence = max((clock.sequence for clock in clocks), default=0)
+    return BucketClock(max(marks, default=None), sequence, tuple(pending.ticks), -FAR)
 
 
-def _seen(olds: Sequence[Old]) -> dict[str, Any]:
-    """Give all ids that some bucket knows, once each."""
+def _all_ids(opened: Sequence[OpenedState]) -> dict[str, Any]:
+    """Return all ids that some bucket remembers, once each."""
     names = ("low", "high", "us")
-    whole = {name: np.concatenate([old.columns[name] for old in olds]) for name in names}
-    _, first = np.unique(whole["low"], return_index=True)
-    return {name: each[first] for name, each in whole.items()}
+    columns = {name: np.concatenate([old.ids[name] for old in opened]) for name in names}
+    _, first = np.unique(columns["low"], return_index=True)
+    return {name: column[first] for name, column in columns.items()}

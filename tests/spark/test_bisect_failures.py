@@ -1,4 +1,4 @@
-"""One record, one scorer: what fails is found and named, and everything else is sent."""
+"""Bisection of failures in the match stage: culprits are named, and everything else is sent."""
 
 import itertools
 import json
@@ -27,11 +27,12 @@ from tidings.rank.matcher import Matcher
 from tidings.score.exact import Exact
 from tidings.score.preference import Preference
 from tidings.score.relaxed import Relaxed
-from tidings.spark.match_stage.bucketize import addressed
-from tidings.spark.match_stage.isolation import STOPS, Culprit, Done, isolated
-from tidings.spark.match_stage.matcher_source import Objects
-from tidings.spark.match_stage.results import Targets, match_batches
-from tidings.spark.match_stage.stage import NOW, Flow, ReadLines
+from tidings.spark.bisect_failures import FATAL, Culprit, Finished, bisect
+from tidings.spark.match_stage.bucketize import match_by_bucket
+from tidings.spark.match_stage.matcher_source import PickledSource
+from tidings.spark.match_stage.results import TargetStage, match_batches
+from tidings.spark.match_stage.stage import NOW, MatchStage
+from tidings.spark.publications import ReadLines
 
 EVENTS = [Event(f"e{at:02}", {"n": at}, at) for at in range(20)]
 POISON = {"e03", "e04", "e11", "e19"}
@@ -44,19 +45,19 @@ def ids(events: Sequence[Event]) -> list[str]:
     return [each.id for each in events]
 
 
-def test_culprits_are_found_and_the_others_are_done():
-    found = list(isolated(ids, EVENTS))
-    culprits = [each for each in found if isinstance(each, Culprit)]
-    assert [(each.event.id, each.reason) for each in culprits] == [
+def test_culprits_are_found_and_the_others_are_finished():
+    results = list(bisect(ids, EVENTS))
+    culprits = [each for each in results if isinstance(each, Culprit)]
+    assert [(each.item.id, each.reason) for each in culprits] == [
         (name, f"TypeError: odd {name}") for name in sorted(POISON)
     ]
-    done = [name for each in found if isinstance(each, Done) for name in each.made]
-    assert done == [each.id for each in EVENTS if each.id not in POISON]
+    finished = [id for each in results if isinstance(each, Finished) for id in each.result]
+    assert finished == [each.id for each in EVENTS if each.id not in POISON]
 
 
-def test_what_works_is_one_call():
+def test_a_computation_that_works_is_one_call():
     calls: list[Any] = []
-    assert list(isolated(calls.append, EVENTS)) == [Done(EVENTS, None)]
+    assert list(bisect(calls.append, EVENTS)) == [Finished(EVENTS, None)]
     assert calls == [EVENTS]
 
 
@@ -64,33 +65,33 @@ def test_what_works_is_one_call():
 def test_any_split_finds_the_same_culprits(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), 20]
     parts = [EVENTS[a:b] for a, b in itertools.pairwise(edges)]
-    found = [each for part in parts for each in isolated(ids, part)]
-    assert {each for each in found if isinstance(each, Culprit)} == {
-        each for each in isolated(ids, EVENTS) if isinstance(each, Culprit)
+    results = [each for part in parts for each in bisect(ids, part)]
+    assert {each for each in results if isinstance(each, Culprit)} == {
+        each for each in bisect(ids, EVENTS) if isinstance(each, Culprit)
     }
 
 
-@pytest.mark.parametrize("kind", STOPS)
-def test_what_is_no_record_stops_the_batch(kind: type[Exception]) -> None:
-    def work(_: object) -> None:
+@pytest.mark.parametrize("kind", FATAL)
+def test_a_fatal_error_stops_the_batch(kind: type[Exception]) -> None:
+    def compute(_: object) -> None:
         raise kind("gone")
 
     with pytest.raises(kind):
-        list(isolated(work, EVENTS))
+        list(bisect(compute, EVENTS))
     assert issubclass(FileNotFoundError, OSError)
-    assert {Damaged, StoreError, MemoryError} <= {*STOPS}
+    assert {Damaged, StoreError, MemoryError} <= {*FATAL}
 
 
-def test_what_fails_without_events_is_no_fault_of_theirs():
-    def work(events: Sequence[Event]) -> None:
+def test_a_failure_without_items_is_not_blamed_on_them():
+    def compute(events: Sequence[Event]) -> None:
         raise KeyError(f"a broken index, {len(events)}")
 
     with pytest.raises(KeyError, match="a broken index, 20"):
-        list(isolated(work, EVENTS))
+        list(bisect(compute, EVENTS))
 
 
 def broken(batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
-    """Read events, of which some hold what nobody foresaw."""
+    """Read events, some of them with values of an unknown type."""
     for each in read_valid_events(batch):
         if isinstance(each, Event) and each.id in POISON:
             yield Event.known(each.id, {"n": object()}, each.published_us, None)
@@ -98,62 +99,64 @@ def broken(batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
             yield each
 
 
-PEOPLE = bundle_subscribers(
+MEMBERS = bundle_subscribers(
     [Subscriber("ann"), Subscriber("bob", Policy(scorer=Relaxed()))],
     [Subscription("a", "ann", "n >= 0"), Subscription("b", "bob", "n < 100")],
 )
 
 
 def test_an_event_that_cannot_be_matched_is_a_dead_letter():
-    flow = Flow(Objects(PEOPLE), broken, 2, streams=True)
-    rows = sent(flow, batches(EVENTS, size=7))
-    found = {each[0] for each in matches(rows)}
-    assert found == {each.id for each in EVENTS} - POISON
+    stage = MatchStage(PickledSource.of(MEMBERS), broken, 2, streams=True)
+    rows = sent(stage, batches(EVENTS, size=7))
+    matched = {each[0] for each in matches(rows)}
+    assert matched == {each.id for each in EVENTS} - POISON
     dead = [json.loads(row["body"]) for row in rows if row["kind"] == "dead"]
     assert sorted(each["event"] for each in dead) == sorted(POISON)
     assert all(each["reason"].startswith("the event cannot be matched: ") for each in dead)
-    ticks = [row["published_us"] for row in rows if row["kind"] in ("parcel", "tick")]
-    assert max(ticks) == 18_000_000  # the last one, e19, is dead and moves no watermark
+    ticks = [row["published_us"] for row in rows if row["kind"] in ("matches", "tick")]
+    assert max(ticks) == 18_000_000  # the last one, e19, is a dead letter and moves no watermark
 
 
-def test_matches_and_targets_pass_over_what_cannot_be_matched():
-    found = [
+def test_matches_and_targets_skip_events_that_cannot_be_matched():
+    matched = [
         each["event"]
-        for batch in match_batches(Objects(PEOPLE), broken, batches(EVENTS))
+        for batch in match_batches(PickledSource.of(MEMBERS), broken, batches(EVENTS))
         for each in batch.to_pylist()
     ]
-    assert {*found} == {each.id for each in EVENTS} - POISON
-    targets = Targets(Objects(PEOPLE), broken, 1, Exact())
+    assert {*matched} == {each.id for each in EVENTS} - POISON
+    targets = TargetStage(PickledSource.of(MEMBERS), broken, 1, Exact())
     best = [row["event"] for b in targets.batches(batches(EVENTS)) for row in b.to_pylist()]
     assert best == [each.id for each in EVENTS if each.id not in POISON]
 
 
-def odd_on_seven(weights: Sequence[float]) -> float:
+def fails_for_two(weights: Sequence[float]) -> float:
     if len(weights) == 2:
         raise ZeroDivisionError("odd weights")
     return sum(weights)
 
 
-def endless(_: Sequence[float]) -> float:
+def infinite(_: Sequence[float]) -> float:
     return float("inf")
 
 
 def with_poison() -> list[Any]:
-    poison = Subscriber("pat", Policy(scorer=Relaxed(odd_on_seven)))
-    endless_one = Subscriber("quin", Policy(scorer=Relaxed(endless)))
-    wanted = [
+    poison = Subscriber("pat", Policy(scorer=Relaxed(fails_for_two)))
+    infinite_rank = Subscriber("quin", Policy(scorer=Relaxed(infinite)))
+    owned = [
         Subscription("p", "pat", any=[("n = 7", 1.0), ("n >= 5", 1.0)]),
         Subscription("q", "quin", "n = 3"),
     ]
-    return [*PEOPLE, *bundle_subscribers([poison, endless_one], wanted)]
+    return [*MEMBERS, *bundle_subscribers([poison, infinite_rank], owned)]
 
 
-def test_a_scorer_that_fails_costs_its_owner_that_event_and_nobody_else():
-    rows = sent(Flow(Objects(with_poison()), read_valid_events, 2), batches(EVENTS, size=6))
-    found = [(name, event) for event, name, *_ in matches(rows)]
+def test_a_scorer_that_fails_costs_only_its_owner_that_event():
+    rows = sent(
+        MatchStage(PickledSource.of(with_poison()), read_valid_events, 2), batches(EVENTS, size=6)
+    )
+    pairs = [(name, event) for event, name, *_ in matches(rows)]
     for name in ("ann", "bob"):
-        assert sorted(event for who, event in found if who == name) == [e.id for e in EVENTS]
-    assert sorted(event for who, event in found if who == "pat") == [
+        assert sorted(event for owner, event in pairs if owner == name) == [e.id for e in EVENTS]
+    assert sorted(event for owner, event in pairs if owner == "pat") == [
         each.id for each in EVENTS if each.attributes["n"] >= 5 and each.id != "e07"
     ]
     dead = [json.loads(row["body"]) for row in rows if row["kind"] == "dead"]
@@ -170,23 +173,23 @@ def test_a_scorer_that_fails_costs_its_owner_that_event_and_nobody_else():
     assert {each["record"]["subscriber"] for each in dead} == {"pat", "quin"}
 
 
-def test_a_scorer_that_cannot_be_prepared_fails_for_what_its_owner_matches_only():
+def test_a_scorer_that_cannot_be_prepared_fails_only_for_its_owners_matches():
     class Unready(Relaxed):
         def prepare(self, owned: Any, prefers: Any) -> Any:
             raise LookupError("not ready")
 
     one = bundle_subscribers(
-        [Subscriber("una", Policy(scorer=Unready(endless)))], [Subscription("u", "una", "n = 5")]
+        [Subscriber("una", Policy(scorer=Unready(infinite)))], [Subscription("u", "una", "n = 5")]
     )
-    made = addressed(Objects([*PEOPLE, *one]).serve(0), EVENTS, 1)
-    assert [(each.event.id, each.subscriber, each.reason) for each in made.lost] == [
+    matched = match_by_bucket(PickledSource.of([*MEMBERS, *one]).matcher(0), EVENTS, 1)
+    assert [(each.event.id, each.subscriber, each.reason) for each in matched.unranked] == [
         ("e05", "una", "LookupError: not ready")
     ]
-    assert made.matches == 40
+    assert matched.matches == 40
 
 
 def clocked(events: Sequence[Event], now_s: int) -> list[pa.RecordBatch]:
-    """Give batches with the time of the micro-batch."""
+    """Return batches with the time of the micro-batch."""
     return [
         each.append_column(NOW, pa.array([now_s * 1_000_000] * each.num_rows, pa.int64()))
         for each in batches(list(events), size=8)
@@ -196,8 +199,10 @@ def clocked(events: Sequence[Event], now_s: int) -> list[pa.RecordBatch]:
 def test_an_event_far_ahead_of_the_clock_is_a_dead_letter_and_moves_no_watermark():
     far = Event("far", {"n": 1}, "9999-12-31T23:59:59Z")
     events = [*EVENTS, far]
-    flow = Flow(Objects(PEOPLE), read_valid_events, 2, streams=True, future_us=5_000_000)
-    rows = sent(flow, clocked(events, now_s=10))
+    stage = MatchStage(
+        PickledSource.of(MEMBERS), read_valid_events, 2, streams=True, future_us=5_000_000
+    )
+    rows = sent(stage, clocked(events, now_s=10))
     assert {each[0] for each in matches(rows)} == {f"e{at:02}" for at in range(16)}
     dead = [json.loads(row["body"]) for row in rows if row["kind"] == "dead"]
     assert sorted(each["record"]["id"] for each in dead) == ["e16", "e17", "e18", "e19", "far"]
@@ -205,24 +210,26 @@ def test_an_event_far_ahead_of_the_clock_is_a_dead_letter_and_moves_no_watermark
         "published_at 9999-12-31T23:59:59Z is more than 5 s ahead of the clock, which says "
         "1970-01-01T00:00:10Z; the option `future` sets how much"
     ) in [each["reason"] for each in dead]
-    ticks = [row["published_us"] for row in rows if row["kind"] in ("parcel", "tick")]
+    ticks = [row["published_us"] for row in rows if row["kind"] in ("matches", "tick")]
     assert max(ticks) == 15_000_000
-    again = sent(flow, clocked(events, now_s=10))
+    again = sent(stage, clocked(events, now_s=10))
     assert [row["body"] for row in again if row["kind"] == "dead"] == [
         row["body"] for row in rows if row["kind"] == "dead"
     ]
-    later = sent(flow, clocked(EVENTS, now_s=15))
+    later = sent(stage, clocked(EVENTS, now_s=15))
     assert not [row for row in later if row["kind"] == "dead"]
 
 
 def test_without_a_clock_nothing_is_ahead():
     events = [Event("far", {"n": 1}, "9999-12-31T23:59:59Z")]
-    for flow in (
-        Flow(Objects(PEOPLE), read_valid_events, 1, future_us=1),
-        Flow(Objects(PEOPLE), read_valid_events, 1),
+    for stage in (
+        MatchStage(PickledSource.of(MEMBERS), read_valid_events, 1, future_us=1),
+        MatchStage(PickledSource.of(MEMBERS), read_valid_events, 1),
     ):
-        assert matches(sent(flow, batches(events)))
-    assert matches(sent(Flow(Objects(PEOPLE), read_valid_events, 1), clocked(events, 0)))
+        assert matches(sent(stage, batches(events)))
+    assert matches(
+        sent(MatchStage(PickledSource.of(MEMBERS), read_valid_events, 1), clocked(events, 0))
+    )
 
 
 def lines(*values: bytes | None, reasons: Sequence[str | None] = ()) -> pa.RecordBatch:
@@ -235,7 +242,7 @@ def lines(*values: bytes | None, reasons: Sequence[str | None] = ()) -> pa.Recor
 GOOD = b'{"id": "e1", "published_at": 0, "attributes": {"n": 1}}'
 
 
-def test_lines_that_are_no_text_are_bad_records_beside_the_others():
+def test_lines_that_cannot_be_read_are_bad_records():
     batch = lines(GOOD, b'{"id": "\xff"}', None, b"", b"[" * 100_000, b"1" * 5_000, b'"\\ud800"')
     good, *bad = ReadLines()(batch)
     assert good == read_event_line(GOOD.decode(), 1)
@@ -248,12 +255,12 @@ def test_lines_that_are_no_text_are_bad_records_beside_the_others():
 
 def test_the_range_of_two_times_is_read_or_refused():
     assert isinstance(next(ReadLines()(lines(RANGE.encode()))), Event | BadRecord)
-    flow = Flow(Objects(PEOPLE), ReadLines(), 1, streams=True)
-    rows = sent(flow, [lines(RANGE.encode(), GOOD)])
+    stage = MatchStage(PickledSource.of(MEMBERS), ReadLines(), 1, streams=True)
+    rows = sent(stage, [lines(RANGE.encode(), GOOD)])
     assert [each[0] for each in matches(rows)] == ["e1", "e1"]
 
 
-def test_reasons_that_came_with_lines_are_kept():
+def test_reasons_of_another_reader_are_kept():
     batch = lines(b'{"id": 1}', b"no json", None, GOOD, reasons=["one", "two", "three", None])
     *bad, good = ReadLines()(batch)
     assert [(each.record, each.reason) for each in bad if isinstance(each, BadRecord)] == [
@@ -272,7 +279,7 @@ def test_lines_above_the_limits_are_bad_records():
     assert isinstance(good, Event)
 
 
-def test_limits_decide_what_a_line_may_hold():
+def test_limits_bound_the_attributes_of_a_line():
     many = json.dumps({"id": "e", "published_at": 0, "attributes": dict.fromkeys("abc", 1)})
     bad, good = ReadLines(Limits(attributes=2))(lines(many.encode(), GOOD))
     assert isinstance(bad, BadRecord)
@@ -280,7 +287,7 @@ def test_limits_decide_what_a_line_may_hold():
     assert isinstance(good, Event)
 
 
-def test_matchers_of_the_engine_set_their_owners_aside():
+def test_the_matcher_of_an_engine_sets_owners_aside():
     matcher = Matcher(index="access")
     for member in with_poison():
         assert member.subscriber
@@ -291,13 +298,12 @@ def test_matchers_of_the_engine_set_their_owners_aside():
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_an_owner_that_cannot_be_laid_is_ranked_by_its_own_scorer(
+def test_a_subscriber_that_cannot_be_compiled_is_ranked_by_its_own_scorer(
     sealed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That neither stops the batch nor costs anybody a match without a letter."""
-    wanted = [Subscription(f"s{name}", name, "n >= 3", prefrank=0.5) for name in ("ann", "bob")]
-    given = bundle_subscribers([Subscriber("ann"), Subscriber("bob")], wanted)
-    expected = ranks(served_of(given, sealed=sealed))
+    owned = [Subscription(f"s{name}", name, "n >= 3", prefrank=0.5) for name in ("ann", "bob")]
+    bundles = bundle_subscribers([Subscriber("ann"), Subscriber("bob")], owned)
+    expected = ranks(matcher_of(bundles, sealed=sealed))
     worths = Preference.weighted_prefranks
 
     def failing(self: Preference, subscriptions: Any, prefers: Any) -> list[float]:
@@ -309,34 +315,35 @@ def test_an_owner_that_cannot_be_laid_is_ranked_by_its_own_scorer(
         raise LookupError("no such cover")
 
     monkeypatch.setattr(Preference, "weighted_prefranks", failing)
-    assert ranks(served_of(given, sealed=sealed)) == expected
+    assert ranks(matcher_of(bundles, sealed=sealed)) == expected
     monkeypatch.setattr(Preference, "prepare", unprepared)
-    served = served_of(given, sealed=sealed)
+    matcher = matcher_of(bundles, sealed=sealed)
     for _ in range(2):  # a second batch names them as well
-        found = addressed(served, EVENTS, 1)
-        assert {(each.subscriber, each.reason) for each in found.lost} == {
+        matched = match_by_bucket(matcher, EVENTS, 1)
+        assert {(each.subscriber, each.reason) for each in matched.unranked} == {
             ("bob", "LookupError: no such cover")
         }
-        assert [each.event for each in found.lost] == EVENTS[3:]
-    assert ranks(served) == {key: rank for key, rank in expected.items() if key[0] == "ann"}
+        assert [each.event for each in matched.unranked] == EVENTS[3:]
+    assert ranks(matcher) == {key: rank for key, rank in expected.items() if key[0] == "ann"}
 
 
-def served_of(given: Sequence[SubscriberBundle], *, sealed: bool) -> OverlayMatcher:
-    return OverlayMatcher(build_base(given)) if sealed else OverlayMatcher(build_base([]), given)
+def matcher_of(bundles: Sequence[SubscriberBundle], *, sealed: bool) -> OverlayMatcher:
+    return (
+        OverlayMatcher(build_base(bundles)) if sealed else OverlayMatcher(build_base([]), bundles)
+    )
 
 
-def ranks(served: OverlayMatcher) -> dict[tuple[str, str], float]:
-    parcel = addressed(served, EVENTS, 1).parcels[0]
-    events = [parcel.events[at] for at in range(len(parcel.events))]
-    matches = parcel.matches
-    names = [str(each) for each in parcel.subscribers]
+def ranks(matcher: OverlayMatcher) -> dict[tuple[str, str], float]:
+    batch = match_by_bucket(matcher, EVENTS, 1).batches[0]
+    matches = batch.matches
+    names = [str(name) for name in batch.subscribers]
     columns = (matches.events, matches.subscribers, matches.ranks)
     rows = zip(*(column.tolist() for column in columns), strict=True)
-    return {(names[owner], events[event]): rank for event, owner, rank in rows}
+    return {(names[owner], batch.events[event]): rank for event, owner, rank in rows}
 
 
 def derived_scorer() -> Any:
-    """Return a scorer that looks like a built-in one, and gives other ranks."""
+    """Return a scorer that derives from a built-in one but ranks otherwise."""
 
     @dataclass(frozen=True)
     class Halved(Exact):
@@ -350,20 +357,19 @@ def derived_scorer() -> Any:
     return Halved()
 
 
-def test_a_scorer_derived_from_a_built_in_one_is_never_taken_for_it() -> None:
-    wanted = [Subscription(f"s{name}", name, "n >= 3", score=0.5) for name in ("ann", "bob")]
-    people = [
+def test_a_scorer_derived_from_a_built_in_one_is_not_mistaken_for_it() -> None:
+    owned = [Subscription(f"s{name}", name, "n >= 3", score=0.5) for name in ("ann", "bob")]
+    subscribers = [
         Subscriber("ann", Policy(scorer=Exact())),
         Subscriber("bob", Policy(scorer=derived_scorer())),
     ]
-    given = bundle_subscribers(people, wanted)
+    bundles = bundle_subscribers(subscribers, owned)
     with pytest.raises(
-        InvalidPolicy,
-        match=r"subscriber bob cannot be written to an index file: .*Halved.* registered",
+        InvalidPolicy, match=r"subscriber bob cannot be sealed: .*Halved.* registered"
     ):
-        build_base(given)
-    found = ranks(served_of(given, sealed=False))
-    assert {name: found[name, "e07"] for name in ("ann", "bob")} == {"ann": 0.5, "bob": 0.25}
-    matcher = Matcher(people, wanted, index="access")
+        build_base(bundles)
+    by_pair = ranks(matcher_of(bundles, sealed=False))
+    assert {name: by_pair[name, "e07"] for name in ("ann", "bob")} == {"ann": 0.5, "bob": 0.25}
+    matcher = Matcher(subscribers, owned, index="access")
     assert matcher.top(EVENTS[7], 1, derived_scorer()) == [("sann", 0.25)]
     assert not ranked_by_index(derived_scorer())

@@ -8,8 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import tidings.spark as ts
 from tidings import Subscription
-from tidings.spark.ops.checkpoint_repair import clear_unborn
-from tidings.spark.ops.query_control import Gate, follow, start
+from tidings.spark.ops.query_control import SinkGate, follow, remove_leftovers, start
 
 LEFT = (".0.a4d6834e.tmp", "..0.a4d6834e.tmp.crc")
 
@@ -24,21 +23,21 @@ def killed(place: Path, *logged: str) -> Path:
 
 def test_what_a_kill_left_before_the_first_batch_is_removed(tmp_path: Path) -> None:
     place = killed(tmp_path / "a folder")
-    assert clear_unborn(place.as_uri()) == sorted(LEFT)
-    assert clear_unborn(place) == []
+    assert remove_leftovers(place.as_uri()) == sorted(LEFT)
+    assert remove_leftovers(place) == []
     assert not any((place / "offsets").iterdir())
 
 
 @pytest.mark.parametrize("logged", [("0",), ("7", ".7.crc")])
 def test_a_checkpoint_that_has_begun_is_left_as_it_is(tmp_path: Path, logged: tuple[str]) -> None:
     place = killed(tmp_path, *logged)
-    assert clear_unborn(place) == []
+    assert remove_leftovers(place) == []
     assert len(list((place / "offsets").iterdir())) == 2 + len(logged)
 
 
 def test_a_checkpoint_that_is_not_there_or_elsewhere_is_no_trouble(tmp_path: Path) -> None:
-    assert clear_unborn(tmp_path / "none") == []
-    assert clear_unborn("hdfs://host/checkpoint") == []
+    assert remove_leftovers(tmp_path / "none") == []
+    assert remove_leftovers("hdfs://host/checkpoint") == []
 
 
 @pytest.mark.spark
@@ -59,6 +58,6 @@ def test_a_query_that_was_killed_before_its_first_batch_begins_anew(
     def write(batch: DataFrame, number: int) -> None:
         seen.extend(row.event for row in batch.where("kind = 'delivery'").collect())
 
-    running = start(found.writeStream, Gate(write), str(killed(tmp_path / "check")))
+    running = start(found.writeStream, SinkGate(write), str(killed(tmp_path / "check")))
     list(follow(running))
     assert seen == ["e1"]
