@@ -26,7 +26,7 @@ LOOPBACK = {
 
 @contextmanager
 def swept() -> Iterator[None]:
-    """Remove what workers of a local cluster leave behind, which is where Spark is installed."""
+    """Remove the files that workers of a local cluster leave where Spark is installed."""
     work = HOME / "work"
     before = set(work.iterdir()) if work.exists() else None
     try:
@@ -41,7 +41,7 @@ def swept() -> Iterator[None]:
 
 @contextmanager
 def standalone(folder: Path) -> Iterator[tuple[str, list[int]]]:
-    """Run a cluster for a while; give its address, and its workers."""
+    """Run a cluster; yield its address and its workers."""
     folder.mkdir()
     started = [_start(folder, "master", "Master", "--port", "0", "--webui-port", "0")]
     try:
@@ -77,7 +77,7 @@ def _start(folder: Path, name: str, kind: str, *options: str) -> subprocess.Pope
 
 
 def _told(log: Path, words: str) -> str:
-    """Wait until a log says something, and give it."""
+    """Wait until a log contains a text, and return it."""
     deadline = time.monotonic() + PATIENCE_S
     while not (found := re.search(words, log.read_text())):
         assert time.monotonic() < deadline, log.read_text()

@@ -1,4 +1,4 @@
-"""A pipeline as a process of its own, for tests to kill: files -> outcomes -> stores.
+"""Pipeline in a separate process, for tests to kill: files -> outcomes -> stores.
 
 driver.py FOLDER RUN SESSION
 
@@ -32,17 +32,17 @@ from tidings.store.notifications import Notifications
 FOR_EVER_S = 3600
 BATCH = "streaming.sql.batchId"
 SINKS = ("first", "second")
-"""How the stores of a plan are called, in the order in which a batch is written to them."""
+"""Names of the stores of a plan, in the order in which a batch is written to them."""
 
 
 def halt(run: Path) -> None:
-    """Say that the point is reached, and wait for the end."""
+    """Report that the point is reached, and wait to be killed."""
     (run / "reached").touch()
     time.sleep(FOR_EVER_S)
 
 
 def hold(run: Path, batch: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Stop in the first partition of a batch with its outcomes known and its state not kept."""
+    """Stop in the first partition of a batch, after its outcomes but before its state is stored."""
     yield from batches
     context = TaskContext.get()
     if context and (context.partitionId(), context.getLocalProperty(BATCH)) == (0, str(batch)):
@@ -50,7 +50,7 @@ def hold(run: Path, batch: int, batches: Iterator[pa.RecordBatch]) -> Iterator[p
 
 
 Here = tuple[Path, str, int]
-"""The folder of a run, and the sink and the batch in which it is to stop."""
+"""Folder of a run, and the sink and batch in which it stops."""
 
 
 def before(here: Here, work: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,7 +80,7 @@ def after(here: Here, work: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def arm(run: Path, point: str | None, batch: int) -> None:
-    """Wrap the function at whose begin or end the process is to be killed."""
+    """Wrap the function before or after which the process is to be killed."""
     first, second = ((run, sink, batch) for sink in SINKS)
     append = Notifications.append_columns
     if point == "before the first transaction":
@@ -118,7 +118,7 @@ def write(plan: dict[str, Any], batch: DataFrame, number: int) -> None:
 
 
 def start(spark: SparkSession, folder: Path, plan: dict[str, Any], run: Path) -> StreamingQuery:
-    """Start the query of a folder; it takes all that is there, and ends."""
+    """Start the query of a folder, which processes all input and ends."""
     found = pipeline(spark, folder, plan, run)
     writer = found.writeStream.foreachBatch(partial(write, plan)).trigger(availableNow=True)
     remove_leftovers(folder / "checkpoint")
@@ -126,13 +126,13 @@ def start(spark: SparkSession, folder: Path, plan: dict[str, Any], run: Path) ->
 
 
 def warm(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Let a worker load what it will need, and be there for the next task."""
+    """Warm up a worker for the next task."""
     import_module("tidings.spark.state_stage.processor")
     yield from batches
 
 
 def planned(run: Path) -> dict[str, Any]:
-    """Wait for the plan; end with the process that has started this one."""
+    """Wait for the plan; end with the parent process."""
     parent = os.getppid()
     while not (run / "plan.json").exists():
         if os.getppid() != parent:

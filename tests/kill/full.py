@@ -1,4 +1,4 @@
-"""A pipeline whose folders fill up, one after the other, in a mount namespace of its own.
+"""Pipeline whose folders fill up, one after the other, in a private mount namespace.
 
 full.py FOLDER PLAN
 
@@ -20,9 +20,9 @@ from tidings.spark.ops.error_messages import SPARK_ERRORS, describe_error
 PLACES = ("index", "local", "checkpoint", "store", "parquet")
 SIZE = "100m"
 LEFT = 40_000
-"""So many bytes are left in a folder that is full: enough to begin, not to end."""
+"""Bytes left in a full folder: enough to start, not to finish."""
 LEFT_FOR_INDEX = 4_000
-"""The same for index files, which take little room."""
+"""The same for index files, which are small."""
 
 
 def mount(folder: Path) -> None:
@@ -39,7 +39,7 @@ def main(folder: Path, plan: dict[str, object]) -> None:
     plan["stores"] = [str(store)]
 
     def run(sink: str) -> None:
-        """Run the stream into its store; that into Parquet has a checkpoint of its own."""
+        """Run the stream into its store; the one into Parquet has a separate checkpoint."""
         if sink == "parquet":
             found = driver.pipeline(spark, folder, plan, folder)
             writer = found.writeStream.foreachBatch(parquet_sink(folder / "parquet" / "out"))

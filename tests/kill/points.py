@@ -1,4 +1,4 @@
-"""The points of a batch at which a pipeline is killed, in their order, and how each is found.
+"""Points of a batch at which a pipeline is killed, in order, and how each is detected.
 
 The driver stops by itself at those within Python. The others are Spark's own: the files of the
 checkpoint tell them, and files that are frozen by the kill tell whether it came in time.
@@ -14,7 +14,7 @@ Seen = Callable[[Pipeline, int], bool]
 
 
 def ahead(pipeline: Pipeline) -> int:
-    """Give how many batches of files the source has noted and the offsets have not."""
+    """Return the number of batches that the source has logged but the offsets have not."""
     return last(pipeline.checkpoint / "sources" / "0") - last(pipeline.checkpoint / "offsets")
 
 
@@ -24,7 +24,7 @@ def offsets_logged(pipeline: Pipeline, batch: int) -> bool:
 
 
 def state_kept(pipeline: Pipeline, batch: int) -> bool:
-    """Tell whether all partitions have the state that a batch leaves, and it is not committed."""
+    """Return whether all partitions have the state of a batch that is not committed yet."""
     folders = [pipeline.checkpoint / "state" / "0" / part for part in "01"]
     kept = all(folder.exists() and last(folder) == batch + 1 for folder in folders)
     return kept and offsets_logged(pipeline, batch)
@@ -54,14 +54,14 @@ POINTS = (
 
 
 def kill_at(pipeline: Pipeline, point: str, later: int) -> bool:
-    """Kill a pipeline at a point of a batch, the next one or some later; tell if that was hit."""
+    """Kill a pipeline at a point of the next or a later batch; return whether it was hit."""
     batch = pipeline.committed() + 1 + later
     behind = ahead(pipeline)
     run = pipeline.start(point=point, batch=batch)
     pipeline.prepare()
 
     def missed() -> bool:
-        # On a busy machine the watcher may look too late; then the next try takes a later batch.
+        # On a busy machine the watcher may be too late; then a later batch is tried.
         return pipeline.committed() > batch
 
     if point in WATCHED:
@@ -78,7 +78,7 @@ def _kill_when(
     pause_s: float = PAUSE_S,
     missed: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Kill when something is true, or was missed; tell whether it is true once nothing moves."""
+    """Kill once a condition holds or was missed; return whether it holds afterwards."""
     try:
         run.until(lambda: bool(run.java()), 0.1)
         java = run.java()

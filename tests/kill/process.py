@@ -1,4 +1,4 @@
-"""Pipelines as processes: started, watched, and killed with all that they have started."""
+"""Pipelines as processes that are started, watched, and killed with all their children."""
 
 import json
 import os
@@ -21,7 +21,7 @@ PATIENCE_S = 600
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A folder with a stream in it, and the stores that its deliveries go to.
+    """A folder with a stream, and the stores of its deliveries.
 
     `session` says on which Spark it runs. Spares are processes with a session that wait.
     """
@@ -44,11 +44,11 @@ class Pipeline:
         return run
 
     def prepare(self) -> None:
-        """Let the next process get ready, while another still runs."""
+        """Start the next process in advance, while another still runs."""
         self.spares.append(self._process())
 
     def _process(self) -> "Run":
-        """Start a process in a session of processes of its own."""
+        """Start a process in a new session."""
         place = Path(mkdtemp(prefix="run-", dir=self.folder))
         command = [sys.executable, str(DRIVER), str(self.folder), str(place)]
         environment = environ(self.folder.parent / "pycache")
@@ -62,34 +62,34 @@ class Pipeline:
         return Run(place, process)
 
     def committed(self) -> int:
-        """Give the number of the last batch that Spark has committed; -1 before the first."""
+        """Return the number of the last batch that Spark has committed; -1 before the first."""
         return last(self.checkpoint / "commits")
 
     def finish(self) -> None:
-        """Run it to its end."""
+        """Run the pipeline to its end."""
         run = self.start()
         assert run.wait() == 0, run.said()
 
     def close(self) -> None:
-        """End the spares."""
+        """End the spare processes."""
         while self.spares:
             self.spares.pop().kill()
 
 
 def plan(stores: Sequence[str]) -> dict[str, Any]:
-    """Give what a run does unless it is told otherwise."""
+    """Return the default plan of a run."""
     return {"stores": list(stores), "lateness": LATENESS, "files": 2, "patience_s": 60}
 
 
 @dataclass(frozen=True)
 class Run:
-    """A pipeline that runs, or is ready to; its place is a folder with what it says."""
+    """A running or spare pipeline, and the folder with its messages."""
 
     place: Path
     process: subprocess.Popen[bytes]
 
     def wait(self) -> int:
-        """Wait for its end; give its status."""
+        """Wait for its end; return its exit status."""
         try:
             return self.process.wait(PATIENCE_S)
         finally:
@@ -99,11 +99,11 @@ class Run:
         return (self.place / "said").read_text()
 
     def has(self, sign: str) -> bool:
-        """Tell whether it has `started`, or `reached` its point."""
+        """Return whether it has `started`, or `reached` its point."""
         return (self.place / sign).exists()
 
     def until(self, true: Callable[[], bool], pause_s: float = 0.0) -> bool:
-        """Wait until something is true; tell whether it came to that before the process ended."""
+        """Wait for a condition; return whether it held before the process ended."""
         deadline = time.monotonic() + PATIENCE_S
         while not true():
             if self.process.poll() is not None:
@@ -113,11 +113,11 @@ class Run:
         return True
 
     def java(self) -> list[int]:
-        """Give the processes of Java that it has started."""
+        """Return its Java processes."""
         return processes(self.process.pid, "org.apache.spark.deploy.SparkSubmit")
 
     def kill(self) -> None:
-        """Kill the process, its Java, and the workers of both, all at once and without a word."""
+        """Kill the process, its Java, and their workers, all at once."""
         kill(processes(self.process.pid))
         self.process.wait(30)
         deadline = time.monotonic() + 30
@@ -127,7 +127,7 @@ class Run:
 
 
 def last(folder: Path) -> int:
-    """Give the largest number of a file in a log, also of `9.compact`; -1 where there is none."""
+    """Return the largest number of a file in a log, including `9.compact`; -1 if there is none."""
     try:
         names = os.listdir(folder)  # noqa: PTH208  # some moments are short
     except FileNotFoundError:
@@ -137,13 +137,13 @@ def last(folder: Path) -> int:
 
 
 def environ(cache: Path) -> dict[str, str]:
-    """Give variables with which Python compiles modules once for all that is started."""
+    """Return an environment in which all processes share compiled modules."""
     found = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**found, "PYTHONPYCACHEPREFIX": str(cache)}
 
 
 def processes(session: int, words: str = "") -> list[int]:
-    """Give the processes of a session that live and whose command has these words in it."""
+    """Return the live processes of a session whose commands contain some words."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -1,4 +1,4 @@
-"""The stream that is disturbed: in order only roughly, with poison in it; and what comes of it."""
+"""The disturbed stream, disordered and with poison records, and its expected outcomes."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from tidings.testing import workload
 
 LATENESS = "120s"
 PER_FILE = 5
-# Events are shuffled within so many; each comes at most 30 s after the one before it.
+# Events are shuffled within this distance; each is at most 30 s after the one before it.
 SHUFFLED = 4
 POISON = [
     "{no json",
@@ -30,7 +30,7 @@ ANCIENT = Event("ancient", {"genre": "drama", "year": 2003, "good": True}, 0, se
 
 @dataclass(frozen=True)
 class Expected:
-    """What an engine that nothing disturbs delivers, and what it refuses."""
+    """Deliveries and dead letters of an undisturbed engine."""
 
     people: list[Subscriber]
     deliveries: list[Delivery]
@@ -38,7 +38,7 @@ class Expected:
     dead: int
 
     def check(self, store: Store) -> None:
-        """Check that a store holds just that: no gap, nothing twice, nothing lost."""
+        """Check that a store holds exactly these: no gap, no duplicate, no loss."""
         self.check_deliveries(store)
         late = [each.record["id"] for each in store.letters.page("late", limit=1000)]
         assert late == self.late
@@ -52,13 +52,13 @@ class Expected:
 
 
 def count(store: Store) -> int:
-    """Give how many deliveries there are, of whatever subscriber."""
+    """Return the number of deliveries of all subscribers."""
     rows = store.database.read(lambda session: session.rows("SELECT count(*) FROM deliveries"))
     return int(rows[0][0])
 
 
 def lay(folder: Path, files: int, seed: int = 7) -> Expected:
-    """Write a stream as files, with its subscriptions; tell what comes of it."""
+    """Write a stream as files with its subscriptions; return the expected outcomes."""
     films, chance = workload(seed, events=files * PER_FILE, subscribers=12), Random(seed)
     write_subscribers(films.subscribers, folder / "subscribers.jsonl")
     write_subscriptions(films.subscriptions, folder / "subscriptions.jsonl")
@@ -84,7 +84,7 @@ def lay(folder: Path, files: int, seed: int = 7) -> Expected:
 
 
 def write(folder: Path, number: int, lines: list[str]) -> None:
-    """Write a file whose age says its place; it is there whole, or not."""
+    """Write a file atomically, with an age that gives its order."""
     path = folder / "in" / f"{number:04d}.jsonl"
     new = folder / f"{number:04d}.new"
     new.write_text("".join(line + "\n" for line in lines))
@@ -93,7 +93,7 @@ def write(folder: Path, number: int, lines: list[str]) -> None:
 
 
 def shuffled(events: list[Event], chance: Random) -> list[Event]:
-    """Bring events out of order, as far as the lateness allows."""
+    """Shuffle events as far as the lateness allows."""
     found = []
     for start in range(0, len(events), SHUFFLED):
         part = events[start : start + SHUFFLED]

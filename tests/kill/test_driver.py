@@ -1,4 +1,4 @@
-"""A pipeline whose driver is killed leaves in the store what an undisturbed engine delivers."""
+"""A pipeline whose driver is killed stores exactly the deliveries of an undisturbed engine."""
 
 import os
 import time
@@ -16,19 +16,19 @@ from tidings.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill]
 KILLS = int(os.environ.get("TIDINGS_KILLS", "0"))
-"""How many random kills a long run has; a short run has two."""
+"""Number of random kills in a long run; a short run has two."""
 TRIES = 5
 
 
 @pytest.fixture
 def pipeline(tmp_path: Path, postgres_address: str) -> Iterator[Pipeline]:
-    """Give a pipeline that writes each batch to SQLite, and then to PostgreSQL."""
+    """Return a pipeline that writes each batch to SQLite, and then to PostgreSQL."""
     with closing(Pipeline(tmp_path, [str(tmp_path / "s.db"), postgres_address])) as made:
         yield made
 
 
 def counts(pipeline: Pipeline) -> list[int]:
-    """Give how many deliveries each store has."""
+    """Return the number of deliveries in each store."""
     found = []
     for address in pipeline.stores:
         with open_store(address) as store:
@@ -45,7 +45,7 @@ def check(pipeline: Pipeline, expected: Expected) -> None:
 def test_kills_at_every_named_point(pipeline: Pipeline) -> None:
     expected = lay(pipeline.folder, files=4 + 4 * len(POINTS))
     for number, point in enumerate(POINTS):
-        # Between two of its files, Spark takes some milliseconds: at times it slips through.
+        # Spark takes only milliseconds between two of its files, so the point may be missed.
         tries = (kill_at(pipeline, point, number % 2) for _ in range(TRIES))
         assert any(tries), f"never killed {point}"
         if point == "between the transactions":
@@ -56,7 +56,7 @@ def test_kills_at_every_named_point(pipeline: Pipeline) -> None:
 
 
 def test_kills_at_random(pipeline: Pipeline) -> None:
-    """Kill at any moment after the start of the query: in its first batch, or in one of the next.
+    """Kill at any time after the start of the query: in its first batch, or in a later one.
 
     On a machine of whatever speed, batches are done between the kills.
     """
@@ -78,7 +78,7 @@ def test_kills_at_random(pipeline: Pipeline) -> None:
 
 
 def wait_for(run: Run, pipeline: Pipeline, batch: int) -> None:
-    """Wait until a pipeline runs, and has done a batch or all there is."""
+    """Wait until a pipeline has finished a batch, or all of them."""
     assert run.until(lambda: run.has("started"), 0.01), run.said()
     done = run.until(lambda: pipeline.committed() >= batch, 0.01)
     assert done or run.process.returncode == 0, run.said()

@@ -1,4 +1,4 @@
-"""Executors that are killed, one after the other, change nothing in what is delivered."""
+"""Deliveries stay the same if executors are killed one after the other."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,14 +17,14 @@ LOCAL = "local-cluster[2,1,1024]"
 
 
 def executors(sessions: Iterable[int]) -> list[int]:
-    """Give the executors among the processes of some sessions."""
+    """Return the executors among the processes of some sessions."""
     return [each for one in sessions for each in processes(one, "CoarseGrainedExecutorBackend")]
 
 
 def kill_executors(
     pipeline: Pipeline, run: Run, sessions: Iterable[int], batches: Iterable[int]
 ) -> None:
-    """Kill an executor after each of some batches, at some moment of the next."""
+    """Kill an executor at a random time after each of some batches."""
     chance = Random(5)
     for batch in batches:
         assert run.until(lambda number=batch: pipeline.committed() >= number, 0.01), run.said()  # type: ignore[misc]

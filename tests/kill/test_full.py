@@ -1,4 +1,4 @@
-"""Disks that are full: the query stops and says which folder it is, and goes on with room."""
+"""A query stops on a full disk, names the folder, and resumes once there is space."""
 
 import json
 import shutil
@@ -19,12 +19,12 @@ OWN_MOUNTS = ["unshare", "--map-root-user", "--mount"]
 
 
 def mounts(folder: Path) -> bool:
-    """Tell whether this system lets a process mount a folder that only it sees."""
+    """Return whether this system lets a process mount a private folder."""
     command = [*OWN_MOUNTS, "mount", "-t", "tmpfs", "tmpfs", str(folder)]
     return bool(shutil.which("unshare")) and not subprocess.run(command, check=False).returncode
 
 
-def test_a_folder_without_room_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_full_folder_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
     if not mounts(tmp_path):
         pytest.skip("this system lets no process have mounts of its own")
     expected = lay(tmp_path, files=12)

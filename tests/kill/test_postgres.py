@@ -1,4 +1,4 @@
-"""A PostgreSQL that is killed under a running pipeline: it is waited for, and nothing is lost."""
+"""A pipeline waits for a PostgreSQL that is killed while it runs, and loses nothing."""
 
 import time
 from collections.abc import Iterator
@@ -22,14 +22,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.kill]
 
 @pytest.fixture
 def database(postgres: Any, postgres_address: str) -> Iterator[Any]:
-    """Give a server that a test may kill; it runs again afterwards."""
+    """Yield a server that a test may kill; it is restarted afterwards."""
     assert postgres_address == postgres.get_uri()
     yield postgres
     server.start(postgres)
 
 
 def kill_database(database: Any, pipeline: Pipeline, query: StreamingQuery) -> None:
-    """Kill the server, with all its processes, in the second batch from now."""
+    """Kill the server with all its processes in the second batch from now."""
     batch = pipeline.committed() + 2
     while pipeline.committed() < batch:
         assert query.isActive
@@ -39,7 +39,7 @@ def kill_database(database: Any, pipeline: Pipeline, query: StreamingQuery) -> N
     first.wait(30)
 
 
-def test_a_killed_database_is_waited_for_and_then_told(
+def test_a_killed_database_is_awaited_and_then_reported(
     spark: SparkSession, tmp_path: Path, database: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     expected = lay(tmp_path, files=20)

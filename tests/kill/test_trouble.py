@@ -1,4 +1,4 @@
-"""A store without room or locked, a damaged checkpoint: told clearly, and nothing is lost.
+"""Full or locked stores and damaged checkpoints: clear errors, and nothing is lost.
 
 Nothing is killed here, so all of it runs in the one Spark of the tests.
 """
@@ -29,13 +29,13 @@ def pipeline(tmp_path: Path) -> Pipeline:
 
 
 def run(spark: SparkSession, pipeline: Pipeline, **given: Any) -> None:
-    """Run a pipeline to its end in this process; what stops it is raised."""
+    """Run a pipeline to its end in this process; its errors are raised."""
     told = {**plan(pipeline.stores), "files": 4, **given}
     start(spark, pipeline.folder, told, pipeline.folder).awaitTermination()
 
 
 def refused(spark: SparkSession, pipeline: Pipeline, **given: Any) -> str:
-    """Run a pipeline that must fail and write nothing more; give what is said of it."""
+    """Run a pipeline that must fail and write nothing more; return its error message."""
     before = written(pipeline)
     with pytest.raises(SPARK_ERRORS) as caught:
         run(spark, pipeline, **given)
@@ -48,7 +48,7 @@ def written(pipeline: Pipeline) -> int:
         return count(store)
 
 
-def test_a_store_that_is_full_or_locked_is_told_and_a_restart_goes_on(
+def test_a_full_or_locked_store_is_reported_and_a_restart_resumes(
     spark: SparkSession, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = lay(pipeline.folder, files=8)
@@ -76,7 +76,7 @@ def flipped(path: Path) -> None:
 
 
 def flipped_unseen(path: Path) -> None:
-    """Flip a bit where no checksum lies beside the file, as on other file systems."""
+    """Flip a bit in a file without a checksum file, as on other file systems."""
     flipped(path)
     _checksum(path).unlink()
 
@@ -119,7 +119,7 @@ DAMAGES: list[tuple[str, Damage]] = [
 
 @contextmanager
 def damaged(checkpoint: Path, pattern: str, damage: Damage) -> Iterator[None]:
-    """Damage the newest file of a kind for a while."""
+    """Damage the newest file of a kind within a context."""
     path = max(checkpoint.glob(pattern), key=lambda each: (each.stat().st_mtime, each.name))
     files = [each for each in (path, _checksum(path)) if each.exists()]
     kept = [(each, each.read_bytes()) for each in files]
@@ -130,7 +130,7 @@ def damaged(checkpoint: Path, pattern: str, damage: Damage) -> Iterator[None]:
 
 
 def held_back(folder: Path, first: int) -> list[Path]:
-    """Move the files of a stream from some number on to another place, for a time."""
+    """Move the later files of a stream to another folder within a context."""
     later = folder / "later"
     later.mkdir(exist_ok=True)
     files = sorted((folder / "in").iterdir())[first:]
@@ -142,10 +142,10 @@ def release(files: list[Path]) -> None:
         file.rename(file.parent.parent / "in" / file.name)
 
 
-def test_a_damaged_checkpoint_is_told_and_copies_old_ones_too_go_on(
+def test_a_damaged_checkpoint_is_reported_and_copies_of_it_resume(
     spark: SparkSession, pipeline: Pipeline
 ) -> None:
-    """Damage, then the ways out: the file as it was, an older copy, and a new checkpoint."""
+    """After damage, restore the file, an older copy, or start with a new checkpoint."""
     expected = lay(pipeline.folder, files=24)
     last_part, middle = held_back(pipeline.folder, 16), held_back(pipeline.folder, 8)
     run(spark, pipeline)
@@ -166,7 +166,7 @@ def test_a_damaged_checkpoint_is_told_and_copies_old_ones_too_go_on(
     shutil.rmtree(pipeline.checkpoint)
     copy.rename(pipeline.checkpoint)
     release(last_part)
-    # The next two batches have names that the store knows, and hold something else.
+    # The next two batches have numbers that are stored already, but other contents.
     run(spark, pipeline, files=6)
     for begin_anew in (False, True):
         if begin_anew:

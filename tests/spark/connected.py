@@ -1,4 +1,4 @@
-"""A server of Spark Connect, or a client of it, run as programs of their own by test_connect.py.
+"""Server and client of Spark Connect, run as separate programs by test_connect.py.
 
 The client prints a line of JSON for each function: its name, and what came of it.
 """
@@ -19,13 +19,13 @@ from tidings.testing import Workload, workload
 
 BUSY = "Python worker failed to connect back"
 TRIES = 8
-"""Spark gives a Python of `foreachBatch` ten seconds to start; a busy machine may need longer."""
+"""Spark gives the Python of `foreachBatch` ten seconds to start; a busy machine may need longer."""
 
 WORK = workload(seed=41, events=40, subscribers=14)
 
 
 def serve(port: int) -> None:
-    """Be a server with the settings of `ts.session`, until the input ends."""
+    """Run a server with the settings of `ts.session` until the input ends."""
     ts.session(
         cores=2,
         settings={
@@ -51,7 +51,7 @@ def say(name: str, work: Callable[[], Any]) -> None:
 
 
 def streamed(spark: SparkSession, work: Workload, folder: Path) -> dict[str, Any]:
-    """Run streams into files, into our sinks, and on from a checkpoint with other buckets."""
+    """Run streams into files and our sinks, and from a checkpoint with other buckets."""
     lines = folder / "in"
     lines.mkdir()
     forms = [json.dumps(event.to_dict()) for event in work.events]
@@ -98,7 +98,7 @@ def pairs(deliveries: Any) -> list[list[str]]:
 
 
 def ask(port: int, folder: Path) -> None:
-    """Be a client: try everything."""
+    """Run a client that calls every function."""
     builder: Any = SparkSession.builder
     spark, work = builder.remote(f"sc://127.0.0.1:{port}").getOrCreate(), WORK
     say("session", lambda: type(spark).__module__)

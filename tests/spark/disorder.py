@@ -1,4 +1,4 @@
-"""Random subscribers and streams: every part of every policy, disorder, repeats, bad records."""
+"""Random subscribers and streams: all parts of policies, disorder, repeats, bad records."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -67,7 +67,7 @@ WEIGHTED = (
 
 
 def any_policy(chance: Random, counting: bool) -> Policy:
-    """Give a policy of any parts; without `counting`, none that counts all publications."""
+    """Return a random policy; without `counting`, none that counts published events."""
     return Policy(
         k=chance.randint(1, 4),
         scorer=chance.choice(SCORERS),
@@ -124,7 +124,7 @@ def any_subscription(chance: Random, owner: str, number: int) -> Subscription:
 
 @dataclass
 class Stream:
-    """Events as they arrive, in pieces: what is late stands at the beginning of a piece."""
+    """Events in pieces as they arrive; late ones are at the beginning of a piece."""
 
     pieces: list[list[Form]] = field(default_factory=lambda: [[]])
     bad: int = 0
@@ -136,7 +136,7 @@ class Stream:
 
 
 def any_stream(chance: Random, lateness: int, numbered: bool, repeats: bool) -> Stream:
-    """Give a stream whose disorder stays within the lateness, but for what is meant to be late."""
+    """Return a stream whose disorder is within the lateness, except for intended late events."""
     made, published = Stream(), list[Form]()
     for form in _arriving(chance, _events(chance, numbered), lateness):
         if published and chance.random() < 0.04:
@@ -168,7 +168,7 @@ def _events(chance: Random, numbered: bool) -> Iterator[Form]:
 
 
 def _arriving(chance: Random, forms: Iterator[Form], lateness: int) -> list[Form]:
-    """Delay events by no more than the lateness; those of one time alike, in their order."""
+    """Delay events by at most the lateness; those of the same time alike, in their order."""
     delays: dict[float, float] = {}
 
     def due(form: Form) -> tuple[float, float, int, str]:
@@ -180,7 +180,7 @@ def _arriving(chance: Random, forms: Iterator[Form], lateness: int) -> list[Form
 
 
 def split(chance: Random, items: Sequence[T], most: int) -> Iterator[Sequence[T]]:
-    """Cut into pieces of up to so many."""
+    """Split a list into pieces of random sizes up to a maximum."""
     while items:
         size = chance.randint(1, most)
         yield items[:size]
@@ -188,7 +188,7 @@ def split(chance: Random, items: Sequence[T], most: int) -> Iterator[Sequence[T]
 
 
 def as_rows(forms: Sequence[Form], numbered: bool) -> pa.RecordBatch:
-    """Give forms as columns; one attribute comes from a map."""
+    """Return JSON forms as columns; one attribute is in a map."""
     rows = []
     for form in forms:
         values = dict(form.get("attributes", {}))

@@ -1,4 +1,4 @@
-"""Pipelines over a folder of files, and `tidings run` as a process of its own."""
+"""Pipelines over a folder of files, and `tidings run` as a separate process."""
 
 import json
 import subprocess
@@ -29,7 +29,7 @@ master = "local[2]"
 
 
 def pipeline(folder: Path, files: int, events: int = 20) -> Path:
-    """Write a config, subscriptions of five people, and files of events; give the config."""
+    """Write a config, subscriptions of five subscribers, and files of events; return the config."""
     wishes = [
         {"id": f"s{number}", "subscriber": f"p{number % 5}", "where": f"n >= {number * 5}"}
         for number in range(20)
@@ -44,7 +44,7 @@ def pipeline(folder: Path, files: int, events: int = 20) -> Path:
 
 
 def write_file(folder: Path, number: int, events: int = 20) -> None:
-    """Write one file of events, whole as soon as it can be seen."""
+    """Write one file of events atomically."""
     forms = [
         {"id": f"e{at}", "published_at": at, "attributes": {"n": at * 37 % 100}}
         for at in range(number * events, (number + 1) * events)
@@ -64,14 +64,14 @@ def read_lines(folder: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def by_sequence(folder: Path) -> list[dict[str, Any]]:
-    """Give all deliveries in order of subscriber and sequence."""
+    """Return all deliveries in order of subscriber and sequence."""
     found = read_lines(folder, "deliveries")
     return sorted(found, key=lambda form: (form["subscriber"], form["sequence"]))
 
 
 @contextmanager
 def tidings_run(config: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    """Start `tidings run`; whatever happens, it does not outlive the test."""
+    """Start `tidings run`, which is killed at the end of the test."""
     line = [sys.executable, "-m", "tidings.app.cli", "run", str(config), *options]
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -82,7 +82,7 @@ def tidings_run(config: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def logged(process: subprocess.Popen[str], batches: int) -> list[dict[str, Any]]:
-    """Read the log up to so many batches."""
+    """Read the log up to a number of batches."""
     assert process.stderr is not None
     found: list[dict[str, Any]] = []
     end = time.monotonic() + PATIENCE_S

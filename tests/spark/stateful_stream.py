@@ -1,4 +1,4 @@
-"""A small stateful stream, run as a program of its own by test_session.py.
+"""A small stateful stream, run as a separate program by test_session.py.
 
 It prints the home of its Java, how many rows each key has had, batch by batch, and at last what a
 worker that fails has raised.

@@ -1,4 +1,4 @@
-"""The Spark path as a user has it: DataFrames in, DataFrames out, batch and streaming."""
+"""The functions of `tidings.spark` on DataFrames, batch and streaming."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def read(out: Path, kind: str) -> pa.Table:
     return pyarrow.dataset.dataset(out / kind, partitioning=None).to_table()
 
 
-def test_a_batch_delivers_what_the_engine_delivers(
+def test_a_batch_delivers_as_the_engine_does(
     spark: SparkSession, work: Workload, expected: list[dict[str, Any]]
 ) -> None:
     publications = frame(spark, events_to_table(work.events))
@@ -84,7 +84,7 @@ def test_a_batch_delivers_what_the_engine_delivers(
     assert as_forms(deliveries.toArrow()) == expected
 
 
-def test_a_stream_delivers_what_the_engine_delivers_and_goes_on_after_a_stop(
+def test_a_stream_delivers_as_the_engine_does_and_resumes_after_a_stop(
     spark: SparkSession, work: Workload, expected: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     source, later = tmp_path / "in", tmp_path / "later"
@@ -99,7 +99,7 @@ def test_a_stream_delivers_what_the_engine_delivers_and_goes_on_after_a_stop(
     assert as_forms(read(tmp_path / "out", "deliveries")) == expected
 
 
-def test_a_batch_that_is_written_again_changes_nothing(
+def test_writing_a_batch_again_changes_nothing(
     spark: SparkSession, work: Workload, expected: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     publications = frame(spark, events_to_table(work.events))
@@ -110,7 +110,7 @@ def test_a_batch_that_is_written_again_changes_nothing(
     assert as_forms(read(tmp_path, "deliveries")) == expected
 
 
-def test_matches_are_those_of_the_matcher(spark: SparkSession, work: Workload) -> None:
+def test_matches_equal_those_of_the_matcher(spark: SparkSession, work: Workload) -> None:
     publications = frame(spark, events_to_table(work.events))
     found = ts.match(publications, work.subscriptions, work.subscribers).toArrow()
     matcher = Matcher(work.subscribers, work.subscriptions)
@@ -120,7 +120,9 @@ def test_matches_are_those_of_the_matcher(spark: SparkSession, work: Workload) -
 
 
 @pytest.mark.parametrize("scorer", ["exact", "relaxed", "preference", "graph"])
-def test_targets_are_those_of_the_engine(spark: SparkSession, work: Workload, scorer: str) -> None:
+def test_targets_equal_those_of_the_engine(
+    spark: SparkSession, work: Workload, scorer: str
+) -> None:
     events = frame(spark, events_to_table(work.events[:20]))
     subscriptions = frame(spark, subscriptions_to_table(work.subscriptions))
     rows = ts.target(events, subscriptions, k=3, scorer=scorer).orderBy("event", "position")
@@ -134,7 +136,7 @@ def test_targets_are_those_of_the_engine(spark: SparkSession, work: Workload, sc
     ]
 
 
-def test_targets_know_what_subscribers_prefer(spark: SparkSession) -> None:
+def test_targets_use_preferences_of_subscribers(spark: SparkSession) -> None:
     events = spark.sql("select 'e' id, timestamp_seconds(5) published_at, 1 x")
     wanted = [Subscription("s1", "a", where="x = 1"), Subscription("s2", "a", where="x >= 0")]
     person = Subscriber("a", Policy(), prefers=(("s2", "s1"),))
@@ -158,9 +160,7 @@ def test_until_closes_the_last_period_of_a_batch(spark: SparkSession) -> None:
     assert [(row.event, row.matched) for row in closed] == [("e1", ["s"])]
 
 
-def test_bad_lines_are_dead_letters_that_can_be_looked_at(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_bad_lines_are_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
     lines = tmp_path / "in"
     lines.mkdir()
     good = '{"id": "e1", "published_at": 0, "attributes": {"genre": "drama"}}'
@@ -175,7 +175,7 @@ def test_bad_lines_are_dead_letters_that_can_be_looked_at(
     ]
 
 
-def test_rows_that_match_and_target_pass_over_are_dead_letters(spark: SparkSession) -> None:
+def test_rows_that_match_and_target_skip_are_dead_letters(spark: SparkSession) -> None:
     rows = spark.sql(
         "select if(id = 3, null, concat('e', id)) id, timestamp_seconds(id) published_at, "
         "if(id = 4, double('nan'), id) x from range(6)"
@@ -187,7 +187,7 @@ def test_rows_that_match_and_target_pass_over_are_dead_letters(spark: SparkSessi
     assert any("id" in reason for reason in letters)
 
 
-def test_what_cannot_be_publications_is_refused_by_name(spark: SparkSession) -> None:
+def test_wrong_columns_of_publications_are_named(spark: SparkSession) -> None:
     wanted = [Subscription("s", "a", where="x = 1")]
     with pytest.raises(TidingsError, match="published_at"):
         ts.feed(spark.sql("select 'e' id, 1 x"), wanted)
@@ -200,7 +200,7 @@ def test_what_cannot_be_publications_is_refused_by_name(spark: SparkSession) -> 
         ts.feed(spark.sql("select 'e' id, now() published_at, 1 x"), wanted, latenes="1s")
 
 
-def test_who_counts_in_a_store_that_is_followed_is_only_warned_of(
+def test_a_counting_subscriber_of_a_followed_store_only_warns(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     stream = spark.readStream.schema("id string, published_at timestamp, x int")

@@ -1,4 +1,4 @@
-"""Through Spark Connect, with a server and a client in processes of their own."""
+"""Spark Connect, with a server and a client in separate processes."""
 
 import json
 import socket
@@ -23,7 +23,7 @@ PATIENCE_S = 600
 
 @contextmanager
 def server(port: int) -> Iterator[None]:
-    """Run a server; it ends with its input."""
+    """Run a server, which ends with its input."""
     line = [sys.executable, str(PROGRAM), str(port)]
     with subprocess.Popen(
         line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -44,7 +44,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What came of each function, in a client."""
+    """Return the results of each function in a client."""
     port = free_port()
     with server(port):
         done = subprocess.run(
@@ -78,7 +78,7 @@ def test_matches_and_targets_are_found(said: dict[str, Any]) -> None:
     assert said["target"] == sum(bool(matcher.matches(event)) for event in WORK.events)
 
 
-def test_batches_deliver_what_the_engine_delivers(
+def test_batches_deliver_as_the_engine_does(
     said: dict[str, Any], delivered: list[list[str]]
 ) -> None:
     assert said["feed"] == delivered
@@ -86,14 +86,14 @@ def test_batches_deliver_what_the_engine_delivers(
 
 
 @pytest.mark.parametrize("sink", ["stream", "parquet_sink"])
-def test_streams_deliver_what_the_engine_delivers(
+def test_streams_deliver_as_the_engine_does(
     said: dict[str, Any], delivered: list[list[str]], sink: str
 ) -> None:
     assert said[sink] == delivered
 
 
 @pytest.mark.parametrize("way", ["maxdivrel-lsh", "divrank", "approximately"])
-def test_candidates_are_chosen_from(said: dict[str, Any], way: str) -> None:
+def test_candidates_are_diversified(said: dict[str, Any], way: str) -> None:
     assert said[way] == 3
 
 
@@ -101,5 +101,5 @@ def test_the_state_of_a_checkpoint_is_read(said: dict[str, Any]) -> None:
     assert said["rebucket"] == 4
 
 
-def test_the_sink_into_a_store_says_what_to_use_instead(said: dict[str, Any]) -> None:
+def test_the_store_sink_is_refused_with_an_alternative(said: dict[str, Any]) -> None:
     assert "store_sink does not work through Spark Connect" in said["store_sink"]

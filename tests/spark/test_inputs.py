@@ -1,4 +1,4 @@
-"""What a user may hand over: columns of any name, subscriptions and policies of any form."""
+"""Inputs of users: columns of any name, subscriptions and policies in any form."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def test_columns_of_any_name_and_kind_are_attributes(odd: DataFrame, where: str)
     assert found(odd, where) == CONDITIONS[where]
 
 
-def test_names_with_dots_reach_targets_feeds_figures_and_choices(odd: DataFrame) -> None:
+def test_names_with_dots_work_in_every_function(odd: DataFrame) -> None:
     wanted = [Subscription("s", "u", where="a.b = 'v' and m.x < 3", prefrank=0.5)]
     assert ts.target(odd, wanted).count() == 3
     deliveries = ts.feed(odd, wanted)
@@ -122,7 +122,7 @@ def delivered(odd: DataFrame, wanted: Any, people: Any) -> int:
     return ts.feed(odd, wanted, people).count()
 
 
-def test_policies_may_be_one_for_all_a_dict_objects_forms_a_file_or_a_frame(
+def test_policies_may_be_one_a_dict_objects_forms_a_file_or_a_frame(
     spark: SparkSession, odd: DataFrame, tmp_path: Path
 ) -> None:
     form, path = TWO.to_dict(), tmp_path / "people.jsonl"
@@ -182,7 +182,7 @@ def test_weighted_predicates_of_other_fields_are_refused(
         ts.target(odd, frame, scorer="relaxed")
 
 
-def test_a_batch_does_not_wait_for_what_may_come_late(odd: DataFrame) -> None:
+def test_a_batch_does_not_wait_for_late_events(odd: DataFrame) -> None:
     periods = Policy(k=1, window={"name": "periodic", "length": "4s"})
     for people, many in ((Policy(), 5), (periods, 2)):
         assert ts.feed(odd, [FORM], people, lateness="1h").count() == many
@@ -206,7 +206,7 @@ def test_a_session_without_rocksdb_is_refused_before_a_stream_starts(
     assert ts.feed(stream, [FORM]).isStreaming
 
 
-def test_idle_tasks_are_warned_of(spark: SparkSession, odd: DataFrame) -> None:
+def test_idle_tasks_cause_a_warning(spark: SparkSession, odd: DataFrame) -> None:
     before = str(spark.conf.get("spark.sql.shuffle.partitions"))
     spark.conf.set("spark.sql.shuffle.partitions", "200")
     try:
@@ -218,7 +218,7 @@ def test_idle_tasks_are_warned_of(spark: SparkSession, odd: DataFrame) -> None:
 
 
 @pytest.mark.usefixtures("unfollowed")
-def test_a_stream_over_a_store_is_warned_of_where_it_is_made(
+def test_the_warning_about_temporary_pins_names_the_caller(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     stream = spark.readStream.format("rate").load().selectExpr("value", "timestamp published_at")
@@ -228,7 +228,7 @@ def test_a_stream_over_a_store_is_warned_of_where_it_is_made(
         assert told[0].filename == __file__
 
 
-def test_functions_of_many_subscribers_go_to_the_workers(odd: DataFrame) -> None:
+def test_functions_of_many_subscribers_reach_the_workers(odd: DataFrame) -> None:
     doubled = Policy(k=1, scorer=Relaxed(aggregate=lambda weights: 2 * sum(weights)))
     people = {f"a subscriber with a long name, number {n}": doubled for n in range(30_000)}
     wanted = [Subscription("s", next(iter(people)), where="flag")]
@@ -236,9 +236,7 @@ def test_functions_of_many_subscribers_go_to_the_workers(odd: DataFrame) -> None
     assert [row["rank"] for row in rows] == [2.0] * 5
 
 
-def test_a_batch_over_a_folder_ends_with_the_version_it_began_with(
-    odd: DataFrame, tmp_path: Path
-) -> None:
+def test_a_batch_over_a_folder_keeps_its_version(odd: DataFrame, tmp_path: Path) -> None:
     with (
         open_store(tmp_path / "store.db") as store,
         Publisher(tmp_path / "index", store.history, min_changed=1) as publisher,
@@ -260,7 +258,7 @@ TYPED = (
 
 
 @pytest.mark.parametrize("kind", ["json", "parquet", "csv"])
-def test_streams_of_files_with_a_schema_deliver_what_a_batch_does(
+def test_streams_of_files_with_a_schema_deliver_as_a_batch_does(
     spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:
     rows = spark.sql(

@@ -1,4 +1,4 @@
-"""Pipelines from any source into any sink: rows become publications, and nothing is lost."""
+"""Pipelines from any source into any sink."""
 
 import json
 import os
@@ -37,7 +37,7 @@ WISHES = [{"id": "s1", "subscriber": "ann", "where": "n >= 3"}]
 
 @pytest.fixture
 def pipeline(tmp_path):
-    """Write a config with one subscription, and give what runs it."""
+    """Return a function that writes and runs a config with one subscription."""
     write_lines(tmp_path / "wishes.jsonl", WISHES)
 
     def run(source, sink='path = "out"\nformat = "jsonl"', rest="", engine=run_spark):
@@ -53,7 +53,7 @@ def delivered(folder):
     return [each["event"] for each in by_sequence(folder / "out")]
 
 
-def test_the_example_goes_from_a_store_into_a_store_as_in_one_process(tmp_path):
+def test_the_example_from_store_to_store_delivers_as_in_one_process(tmp_path):
     shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("*.db*", "out"))
     place = tmp_path / "examples" / "store"
     runpy.run_path(str(place / "fill.py"))
@@ -74,8 +74,8 @@ def test_the_example_goes_from_a_store_into_a_store_as_in_one_process(tmp_path):
     assert json.loads(line)["events"] == 30
 
 
-def test_a_run_follows_its_store_while_it_runs_and_stops_in_order(tmp_path):
-    """A subscription that comes between two batches counts from the next one on."""
+def test_a_run_follows_its_store_and_stops_gracefully(tmp_path):
+    """A subscription added between two batches counts from the next one on."""
     (tmp_path / "in").mkdir()
     (tmp_path / "run.toml").write_text(
         '[source]\npath = "in/*.jsonl"\n[subscriptions]\nstore = "sqlite:///people.db"\n'
@@ -114,7 +114,7 @@ def notifications(path):
 
 
 def test_columns_make_publications_of_any_rows(pipeline, tmp_path):
-    """Rows of the rate source: each batch a second, of ten rows, with numbers from 0."""
+    """Rows of the rate source: ten rows per batch, numbered from 0."""
     source = """format = "rate-micro-batch"
 options = { rowsPerBatch = 10, startTimestamp = 1000, advanceMillisPerBatch = 1000 }
 columns = { id = "concat('e', value)", published_at = "timestamp", n = "value" }"""
@@ -128,7 +128,7 @@ columns = { id = "concat('e', value)", published_at = "timestamp", n = "value" }
 
 
 def first_batches(number):
-    """Run so many batches on Spark, then stop in order."""
+    """Run some batches on Spark, then stop gracefully."""
 
     def engine(plan):
         running = run_spark(plan)
@@ -149,7 +149,7 @@ options = { path = "in", sep = ";" }"""
 
 
 def numbers():
-    """Make a source of events as JSON text, one of which is none; it travels to workers whole."""
+    """Return a source of JSON text with one bad line; it is pickled by value."""
 
     class Reader(SimpleDataSourceStreamReader):
         def __init__(self, upto):
@@ -200,9 +200,7 @@ def test_a_python_data_source_is_a_source_and_a_bad_line_a_dead_letter(spark, pi
         ('format = "rate"', "published_at|id"),
     ],
 )
-def test_a_source_that_cannot_be_is_refused_before_anything_is_made(
-    pipeline, tmp_path, source, reason
-):
+def test_a_wrong_source_is_refused_before_anything_is_created(pipeline, tmp_path, source, reason):
     with pytest.raises(TidingsError, match=reason):
         pipeline(source)
     assert not (tmp_path / "out/checkpoint").exists()
@@ -219,7 +217,7 @@ def event(at, **attributes):
     return {"id": f"e{at}", "published_at": at, "attributes": attributes}
 
 
-def test_any_format_of_spark_is_a_sink_and_the_folder_keeps_the_letters(pipeline, spark, tmp_path):
+def test_any_format_of_spark_is_a_sink_and_the_folder_keeps_dead_letters(pipeline, spark, tmp_path):
     events(tmp_path, "a.jsonl", [event(60, n=3), event(61, n=9), {"id": "bad"}])
     events(tmp_path, "b.jsonl", [event(1, n=9)])
     sink = """path = "out"
@@ -280,7 +278,7 @@ def test_a_parquet_file_that_cannot_be_read_is_named_and_the_stream_goes_on_with
     assert delivered(tmp_path) == ["a", "c"]
 
 
-def test_a_parquet_file_that_is_put_right_in_its_place_is_gone_on_with(pipeline, tmp_path):
+def test_a_stream_resumes_after_a_parquet_file_is_repaired(pipeline, tmp_path):
     for name, n in (("a", 5), ("b", 7), ("c", 9)):
         films(tmp_path / f"in/{name}.parquet", n=[n])
     drift(tmp_path / "in/b.parquet")
@@ -303,7 +301,7 @@ def test_more_columns_than_the_first_parquet_file_has_are_seen_file_by_file_only
 
 
 def test_json_events_may_change_their_attributes_in_mid_stream(pipeline, tmp_path):
-    """Each event is what it says; an attribute of another family matches nothing."""
+    """Each event has its own types; an attribute of another family matches nothing."""
     events(tmp_path, "a.jsonl", [event(1, n=3)])
     events(tmp_path, "b.jsonl", [event(2, n="nine"), event(3, n=[1, 4]), event(4, m=9)])
     events(tmp_path, "c.jsonl", [event(5, n={"a": 1}), event(6, n=3.5, new="x"), event(7, n=True)])
@@ -314,7 +312,7 @@ def test_json_events_may_change_their_attributes_in_mid_stream(pipeline, tmp_pat
     assert letter["record"]["id"] == "e5"
 
 
-def test_a_listener_of_the_session_hears_of_every_batch(spark, pipeline, tmp_path):
+def test_a_listener_of_the_session_gets_every_batch(spark, pipeline, tmp_path):
     events(tmp_path, "a.jsonl", [event(60, n=3), event(61, n=9)])
     events(tmp_path, "b.jsonl", [event(62, n=9)])
     told: list[Report] = []
@@ -333,7 +331,7 @@ def test_a_listener_of_the_session_hears_of_every_batch(spark, pipeline, tmp_pat
     assert told[-1].query == json.loads((tmp_path / "out/tidings.json").read_text())["query"]
 
 
-def test_without_one_parquet_file_that_can_be_read_nothing_is_started(pipeline, tmp_path):
+def test_without_a_readable_parquet_file_nothing_is_started(pipeline, tmp_path):
     films(tmp_path / "in/a.parquet", n=[5])
     corrupt(tmp_path / "in/a.parquet")
     with pytest.raises(TidingsError, match="none of 1 Parquet files can be read: "):

@@ -1,4 +1,4 @@
-"""A run of a config on Spark: the same deliveries as in one process, and a restart goes on."""
+"""Runs of a config on Spark: the same deliveries as in one process, also after a restart."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def without(account, *names):
     return {name: each for name, each in account.to_dict().items() if name not in names}
 
 
-def test_the_example_delivers_what_the_local_engine_delivers(tmp_path):
+def test_the_example_delivers_as_the_local_engine_does(tmp_path):
     config = load_config(EXAMPLE)
     spark = run(run_spark, replace(config, sink=SinkConfig(tmp_path / "spark")))
     local = run(run_local, replace(config, engine="local", sink=SinkConfig(tmp_path / "local")))
@@ -80,7 +80,7 @@ def write(folder, name, *rows):
     os.utime(path, (ord(name), ord(name)))
 
 
-def test_a_restart_goes_on_with_the_new_files(folder):
+def test_a_restart_continues_with_the_new_files(folder):
     config = load_config(folder / "run.toml")
     first = run(run_spark, config)
     assert (first.events, first.delivered, first.dead) == (3, {"ann": 1}, 2)
@@ -125,7 +125,7 @@ def test_every_format_is_read_as_a_stream(spark, tmp_path, suffix):
     assert len(rows) == 30
 
 
-def test_empty_lines_are_no_events(spark, tmp_path):
+def test_empty_lines_are_skipped(spark, tmp_path):
     (tmp_path / "a.jsonl").write_text("\n\n{}\n  \n")
     publications = read_stream(spark, find_source(tmp_path, "*.jsonl"))
     rows = []
@@ -135,7 +135,7 @@ def test_empty_lines_are_no_events(spark, tmp_path):
     assert len(rows) == 1
 
 
-def test_a_stream_that_breaks_says_why(spark, tmp_path):
+def test_a_stream_that_fails_reports_the_reason(spark, tmp_path):
     (tmp_path / "a.jsonl").write_text("{}\n")
     publications = read_stream(spark, find_source(tmp_path, "*.jsonl"))
 
@@ -170,8 +170,8 @@ conjunction_predicates = 2
 """
 
 
-def test_poison_in_a_store_and_in_files_stops_nobody_else(tmp_path):
-    """Each of the two files is a batch, so that the second goes on from the state of the first."""
+def test_poison_in_a_store_and_in_files_does_not_stop_others(tmp_path):
+    """Each of the two files is a batch; the second continues from the state of the first."""
     with open_store(f"sqlite:///{tmp_path}/catalogue.db") as store:
         store.catalogue.put(Subscriber("ann", Policy(k=2, window=Sliding(4))))
         store.catalogue.put(Subscription("fine", "ann", "n >= 0", prefrank=0.5))

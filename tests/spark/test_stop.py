@@ -1,4 +1,4 @@
-"""Runs as processes of their own: stopped in order and at once, and started again."""
+"""Runs in separate processes: stopped gracefully and at once, and started again."""
 
 import json
 import os
@@ -27,8 +27,8 @@ def run_in_one_process(config, path):
     return list(run_local(make_plan(local)))
 
 
-def test_a_run_stops_between_batches_and_the_next_goes_on(tmp_path):
-    """Ctrl-C in a batch; twice, in the middle of one; SIGTERM when there is nothing to do."""
+def test_a_run_stops_between_batches_and_the_next_resumes(tmp_path):
+    """Ctrl-C in a batch; twice, in the middle of one; SIGTERM when idle."""
     config = pipeline(tmp_path, files=12)
     with tidings_run(config, "--log", "json", "--json") as first:
         logged(first, 1)
@@ -68,7 +68,7 @@ def test_a_run_stops_between_batches_and_the_next_goes_on(tmp_path):
     assert len(found) == sum(batch.deliveries for batch in batches) > 100
 
 
-def test_what_spark_submit_is_told_wins_over_the_config(tmp_path):
+def test_settings_of_spark_submit_take_precedence(tmp_path):
     config = pipeline(tmp_path, files=2)
     text = config.read_text().replace('trigger = "200ms"\n', "")
     config.write_text(text + "[spark]\nsql.shuffle.partitions = 5\nsql.session.timeZone = 'CET'\n")

@@ -1,4 +1,4 @@
-"""Streams match with the versions of a folder: new ones reach the next batch, old ones a replay."""
+"""Versions of a folder in streams: a new one reaches the next batch, a replay has its old one."""
 
 import os
 from pathlib import Path
@@ -38,7 +38,7 @@ def found(frame: DataFrame, *names: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("parts", [1, 3])
-def test_matches_are_those_of_the_plain_matcher_in_any_parts(publications, parts):
+def test_matches_equal_those_of_the_plain_matcher_in_any_parts(publications, parts):
     frame = ts.match(publications, WORK.subscriptions, WORK.subscribers, parts=parts)
     rows = [
         (*row[:-1], tuple(row[-1]))
@@ -52,7 +52,7 @@ def test_matches_are_those_of_the_plain_matcher_in_any_parts(publications, parts
 
 
 @pytest.mark.parametrize(("parts", "scorer"), [(1, Exact()), (3, Exact()), (3, Preference())])
-def test_targets_are_those_of_the_plain_matcher_in_any_parts(publications, parts, scorer):
+def test_targets_equal_those_of_the_plain_matcher_in_any_parts(publications, parts, scorer):
     people = [Subscriber(each.id) for each in WORK.subscribers]
     scan = Matcher(people, WORK.subscriptions, index="scan")
     frame = ts.target(publications, WORK.subscriptions, k=3, scorer=scorer, parts=parts)
@@ -72,7 +72,7 @@ class Streamed:
         (place / "in").mkdir()
 
     def run(self, write: Any = None) -> None:
-        """Take the files that are new."""
+        """Process the new files."""
 
         def note(batch: DataFrame, number: int) -> None:
             self.batches[number] = found(batch, "event", "subscriber")
@@ -125,7 +125,7 @@ def test_a_change_reaches_the_next_batch_and_no_replay(spark, tmp_path):
 
 
 @pytest.mark.usefixtures("unfollowed")
-def test_a_stream_over_a_store_sees_after_a_restart_what_it_saw(spark, tmp_path):
+def test_a_restarted_stream_over_a_store_sees_the_same_versions(spark, tmp_path):
     spark.conf.set("spark.tidings.index", str(tmp_path / "index"))
     try:
         with open_store(tmp_path / "store.db") as store:
@@ -151,8 +151,8 @@ def test_a_stream_over_a_store_sees_after_a_restart_what_it_saw(spark, tmp_path)
 
 
 @pytest.mark.parametrize("damage", [os.unlink, lambda path: os.truncate(path, 100)])
-def test_a_damaged_index_file_stops_a_running_query_and_is_made_anew(spark, tmp_path, damage):
-    """The query names the file; with a publisher that starts again it goes on where it was."""
+def test_a_damaged_index_file_stops_a_running_query_and_is_rebuilt(spark, tmp_path, damage):
+    """The query names the file; it resumes once a publisher is restarted."""
     with open_store(tmp_path / "store.db") as store:
 
         def wants(publisher: Publisher, name: str) -> None:
@@ -173,7 +173,7 @@ def test_a_damaged_index_file_stops_a_running_query_and_is_made_anew(spark, tmp_
                 stream.run(change_and_damage)
         assert stream.batches == {0: [("e1", "ann")]}
         assert f"{tmp_path}/index/00000002-0-change.sealed " in describe_error(caught.value)
-        assert "start again: whoever publishes it makes it anew" in describe_error(caught.value)
+        assert "restart its publisher, which builds it again" in describe_error(caught.value)
         with Publisher(tmp_path / "index", store.history) as publisher:
             publisher.publish()
             stream.run()
@@ -192,7 +192,7 @@ def test_targets_of_several_parts_are_for_batches(spark, tmp_path):
         ts.target(lines, folder, scorer="preference")
 
 
-def test_a_store_is_matched_as_it_is_now(spark, publications, tmp_path):
+def test_a_store_is_matched_at_its_present_version(spark, publications, tmp_path):
     with open_store(tmp_path / "store.db") as store:
         store.catalogue.put(*WORK.subscribers, *WORK.subscriptions)
         expected = ts.match(publications, WORK.subscriptions, WORK.subscribers)

@@ -1,4 +1,4 @@
-"""What stopped a query, in a sentence."""
+"""Errors of Spark in one sentence."""
 
 import shutil
 from types import SimpleNamespace
@@ -110,12 +110,12 @@ def lost(why: str, path: str = " /data/check") -> str:
         (RuntimeError(), "RuntimeError()"),
     ],
 )
-def test_the_line_that_says_it_is_found(error, sentence):
+def test_the_line_with_the_cause_is_found(error, sentence):
     assert describe_error(error) == sentence
 
 
-def test_a_folder_without_room_is_named(tmp_path, monkeypatch):
-    """It is the checkpoint, or another that the error names; there may be no folder yet."""
+def test_a_full_folder_is_named(tmp_path, monkeypatch):
+    """It is the checkpoint, or another folder in the error, which need not exist yet."""
     (tmp_path / "small").mkdir()
     monkeypatch.setattr(
         shutil,
@@ -130,7 +130,7 @@ def test_a_folder_without_room_is_named(tmp_path, monkeypatch):
     assert describe_error(RuntimeError(FULL + PLAN)).startswith(f"{elsewhere}{rest}")
 
 
-def test_a_sink_without_room_is_named(tmp_path, monkeypatch):
+def test_a_full_sink_is_named(tmp_path, monkeypatch):
     sink = tmp_path / "sink"
     with pytest.raises(PySparkException, match="No space"), writing_to(sink):
         raise PySparkException(FULL)
@@ -141,7 +141,7 @@ def test_a_sink_without_room_is_named(tmp_path, monkeypatch):
         raise PySparkException("other")
 
 
-def test_what_spark_cannot_do_is_raised_in_a_sentence():
+def test_spark_errors_are_raised_in_one_sentence():
     with pytest.raises(SparkError, match=r"^Syntax error$"), reporting_errors():
         raise PySparkException("[PARSE_SYNTAX_ERROR] Syntax error\nmore")
     with pytest.raises(ValueError, match="ours"), reporting_errors():

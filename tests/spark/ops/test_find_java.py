@@ -7,7 +7,7 @@ from tidings.spark.ops import find_java as java
 
 
 def fake_java(home: Path, version: str) -> Path:
-    """Make a home whose bin/java prints a version as Java does, on standard error."""
+    """Create a home whose bin/java prints a version as Java does, on standard error."""
     command = home / "bin" / "java"
     command.parent.mkdir(parents=True)
     command.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")
@@ -45,7 +45,7 @@ def test_java_home_comes_before_path(monkeypatch, tmp_path):
     assert java.find_java() == (at_home, 21)
 
 
-def test_a_java_that_is_too_old_is_passed_over(monkeypatch, tmp_path):
+def test_a_java_that_is_too_old_is_skipped(monkeypatch, tmp_path):
     fake_java(tmp_path / "home", "11.0.2")
     on_path = fake_java(tmp_path / "path", "17.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))

@@ -19,7 +19,7 @@ def _cache(monkeypatch, tmp_path):
 
 @pytest.fixture
 def echo(tmp_path: Path) -> Path:
-    """Make a command that prints its arguments, one a line, in a path that needs quoting."""
+    """Create a command that prints its arguments, one per line, in a path that needs quoting."""
     command = tmp_path / "it's here" / "java"
     command.parent.mkdir()
     command.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')

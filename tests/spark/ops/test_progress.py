@@ -1,4 +1,4 @@
-"""What Spark reports of a batch, read and handed on as metrics; no session is needed."""
+"""Reports of Spark as progress and metrics, without a session."""
 
 import json
 from types import SimpleNamespace
@@ -82,7 +82,7 @@ PYTHON = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchS
         ("3", "5", None),
     ],
 )
-def test_the_offsets_of_a_source_in_python_tell_what_is_unread(
+def test_unread_input_of_a_python_source_is_computed_from_offsets(
     end: Any, latest: Any, unread: int | None
 ) -> None:
     source = {"description": PYTHON, "endOffset": end, "latestOffset": latest}
@@ -116,8 +116,8 @@ def test_a_report_is_read_with_lag_speed_state_and_unread_input() -> None:
     assert found.to_dict()["done_at"] == "1970-01-01T00:00:04Z"
 
 
-def test_what_nobody_watches_is_no_batch_of_ours() -> None:
-    """So Spark reports an idle trigger, too."""
+def test_a_query_that_is_not_watched_has_no_progress() -> None:
+    """Spark reports an idle trigger in the same way."""
     assert read_progress(report(observed={})) is None
 
 
@@ -133,7 +133,7 @@ def tell(listener: Reporter, *reports: StreamingQueryProgress) -> None:
         listener.onQueryProgress(event)
 
 
-def test_a_listener_sums_up_each_query_and_tells_every_export(tmp_path) -> None:
+def test_a_listener_keeps_totals_and_calls_every_export(tmp_path) -> None:
     told: list[Any] = []
     listener = Reporter(told.append, json_file(tmp_path / "m.jsonl"))
     tell(listener, report(0), report(0, name=None), report(1), report(2, observed={}))
@@ -165,7 +165,7 @@ def test_the_file_for_prometheus_has_each_metric_once_and_a_sample_for_each_quer
     assert all(kind == ("counter" if name.endswith("_total") else "gauge") for name, kind in kinds)
 
 
-def test_a_lag_that_nobody_knows_is_no_sample() -> None:
+def test_an_unknown_lag_is_left_out() -> None:
     told: list[Any] = []
     tell(Reporter(told.append), report(observed=NO_TIME))
     assert "tidings_lag_seconds{" not in prometheus_text({"films": told[0]})
@@ -173,7 +173,7 @@ def test_a_lag_that_nobody_knows_is_no_sample() -> None:
 
 
 @pytest.mark.parametrize("name", ["films", None])
-def test_a_query_that_is_started_again_counts_from_nothing(name: str | None) -> None:
+def test_a_restarted_query_counts_from_zero(name: str | None) -> None:
     told: list[Any] = []
     listener = Reporter(told.append)
     started: Any = SimpleNamespace(name=name, id=report().id)
@@ -185,7 +185,7 @@ def test_a_query_that_is_started_again_counts_from_nothing(name: str | None) -> 
 
 
 @pytest.mark.parametrize("name", ["onQueryIdle", "onQueryTerminated"])
-def test_other_news_change_nothing(name: str) -> None:
+def test_other_events_of_a_listener_change_nothing(name: str) -> None:
     told: list[Any] = []
     getattr(Reporter(told.append), name)(SimpleNamespace())
     assert told == []

@@ -1,4 +1,4 @@
-"""A checkpoint whose first batch was never logged can be begun."""
+"""A checkpoint whose first batch was never logged can be used."""
 
 from pathlib import Path
 
@@ -14,14 +14,14 @@ LEFT = (".0.a4d6834e.tmp", "..0.a4d6834e.tmp.crc")
 
 
 def killed(place: Path, *logged: str) -> Path:
-    """Make the checkpoint of a query that was killed while it logged a batch."""
+    """Create the checkpoint of a query that was killed while it logged a batch."""
     (place / "offsets").mkdir(parents=True)
     for name in (*LEFT, *logged):
         (place / "offsets" / name).write_text("v1")
     return place
 
 
-def test_what_a_kill_left_before_the_first_batch_is_removed(tmp_path: Path) -> None:
+def test_leftovers_from_before_the_first_batch_are_removed(tmp_path: Path) -> None:
     place = killed(tmp_path / "a folder")
     assert remove_leftovers(place.as_uri()) == sorted(LEFT)
     assert remove_leftovers(place) == []
@@ -29,19 +29,19 @@ def test_what_a_kill_left_before_the_first_batch_is_removed(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("logged", [("0",), ("7", ".7.crc")])
-def test_a_checkpoint_that_has_begun_is_left_as_it_is(tmp_path: Path, logged: tuple[str]) -> None:
+def test_a_checkpoint_with_batches_is_left_alone(tmp_path: Path, logged: tuple[str]) -> None:
     place = killed(tmp_path, *logged)
     assert remove_leftovers(place) == []
     assert len(list((place / "offsets").iterdir())) == 2 + len(logged)
 
 
-def test_a_checkpoint_that_is_not_there_or_elsewhere_is_no_trouble(tmp_path: Path) -> None:
+def test_a_missing_or_remote_checkpoint_is_ignored(tmp_path: Path) -> None:
     assert remove_leftovers(tmp_path / "none") == []
     assert remove_leftovers("hdfs://host/checkpoint") == []
 
 
 @pytest.mark.spark
-def test_a_query_that_was_killed_before_its_first_batch_begins_anew(
+def test_a_query_killed_before_its_first_batch_starts_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     (tmp_path / "in").mkdir()

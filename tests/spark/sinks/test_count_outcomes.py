@@ -1,4 +1,4 @@
-"""The outcomes of a batch: counted by Spark, and read as objects."""
+"""Outcomes of a batch, counted by Spark and read as objects."""
 
 import pyarrow as pa
 import pytest
@@ -10,7 +10,7 @@ from tidings.spark.sinks.count_outcomes import OutcomeCounts, count_outcomes, re
 from tidings.spark.state_stage.processor import OUTCOMES
 
 
-def test_rows_become_objects_and_what_many_buckets_refuse_is_one():
+def test_rows_become_objects_and_repeated_letters_one():
     found = read_outcomes(pa.Table.from_pylist(ROWS))
     assert [(each.subscriber, each.event, each.sequence) for each in found.deliveries] == [
         ("ann", "e1", 1),
@@ -32,7 +32,7 @@ def test_rows_become_objects_and_what_many_buckets_refuse_is_one():
 
 
 @pytest.mark.spark
-def test_counts_are_those_of_the_objects_with_names_or_without(spark):
+def test_counts_agree_with_the_objects(spark):
     outcomes = spark.createDataFrame([tuple(row.values()) for row in ROWS], OUTCOMES)
     accounts = [row for row in ROWS if row["kind"] == "account"]
     sums = {

@@ -1,4 +1,4 @@
-"""Outcomes in a store: every kind in its place, each batch once, also from a new checkpoint."""
+"""Outcomes in a store: each batch once, also from a new checkpoint."""
 
 import json
 import shutil
@@ -43,7 +43,7 @@ def table(*rows: dict[str, Any]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), OUTCOMES)
 
 
-def test_a_subscribers_deliveries_come_in_their_order_from_whatever_partition(
+def test_deliveries_of_a_subscriber_are_in_order_for_any_partition(
     address: str,
 ) -> None:
     found = table(delivery("a", "e3", 3), delivery("b", "e1", 1), delivery("a", "e1", 1))
@@ -67,7 +67,7 @@ def test_an_event_that_several_buckets_refuse_is_one_letter(tmp_path: Path) -> N
         assert reasons == ["published before", "no JSON", "no JSON"]
 
 
-def test_a_batch_that_is_there_stays_and_what_is_new_is_added_and_told(
+def test_a_stored_batch_stays_and_new_rows_are_added_with_a_warning(
     address: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = table(delivery("a", "e1", 1), letter("late", "e0"))
@@ -86,7 +86,7 @@ def test_a_batch_that_is_there_stays_and_what_is_new_is_added_and_told(
     assert "there were 2, 0 and 1, and 1 deliveries were added" in record.getMessage()
 
 
-def test_a_delivery_that_the_store_cannot_hold_does_not_bring_letters_again(
+def test_a_delivery_that_the_store_cannot_hold_does_not_repeat_letters(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     found = table(delivery("a", "e" * 1001, 1), letter("late", "e1"), letter("dead", None))
@@ -97,7 +97,7 @@ def test_a_delivery_that_the_store_cannot_hold_does_not_bring_letters_again(
     assert not caplog.records
 
 
-def test_another_batch_of_the_same_size_under_a_name_that_is_there_is_not_lost(
+def test_another_batch_of_the_same_size_under_a_stored_number_is_not_lost(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with open_store(tmp_path / "s.db") as store:
@@ -108,7 +108,7 @@ def test_another_batch_of_the_same_size_under_a_name_that_is_there_is_not_lost(
 
 
 @pytest.mark.spark
-def test_a_stream_from_the_start_again_leaves_each_delivery_once(
+def test_a_stream_run_again_from_the_start_stores_each_delivery_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     films, told = workload(4), list[int]()
@@ -133,7 +133,7 @@ def test_a_stream_from_the_start_again_leaves_each_delivery_once(
 
 
 def expect(store: Store, films: Workload) -> None:
-    """Check that a store holds what the engine delivers."""
+    """Check that a store holds the deliveries of the engine."""
     engine = Engine()
     for person in films.subscribers:
         engine.subscribe(person)

@@ -1,17 +1,17 @@
-"""A broker of Kafka for tests: librdkafka's own, in this process; it ends with its producer."""
+"""Kafka broker for tests: librdkafka's mock in this process, which ends with its producer."""
 
 from collections.abc import Iterable
 
 from confluent_kafka import Producer
 
 PARTITIONS = 4
-"""How many a topic has, made by its first record."""
+"""Partitions of a topic, which its first record creates."""
 RETAINED = 5_000_000
-"""About as many bytes of a partition are kept."""
+"""Approximate number of bytes that a partition retains."""
 
 
 class Brokers:
-    """One broker, and what writes to it. Its topics are made as they are written to."""
+    """A broker and its producer; topics are created by their first records."""
 
     def __init__(self) -> None:
         settings = {
@@ -25,7 +25,7 @@ class Brokers:
         self.address = ",".join(f"{each.host}:{each.port}" for each in brokers)
 
     def send(self, topic: str, values: Iterable[str | None], partition: int | None = None) -> None:
-        """Write records, one after the other to all partitions in turn, or to one."""
+        """Write records to all partitions in turn, or to one."""
         for number, value in enumerate(values):
             place = number % PARTITIONS if partition is None else partition
             told = None if value is None else value.encode()
@@ -33,6 +33,6 @@ class Brokers:
         assert self._producer.flush(30) == 0
 
     def overflow(self, topic: str, partition: int) -> None:
-        """Write until the first records are gone."""
+        """Write until the first records are deleted."""
         for _ in range(RETAINED // 500_000 + 10):
             self.send(topic, ["x" * 500_000], partition)

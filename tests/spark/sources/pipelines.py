@@ -1,4 +1,4 @@
-"""Configs over our sources, run as `tidings run` does it."""
+"""Configs over our sources, run as `tidings run` runs them."""
 
 import json
 from pathlib import Path
@@ -57,12 +57,12 @@ def run(config: Path, *, fresh: bool = False) -> RunSummary:
 
 
 def check(folder: Path, expected: Expected) -> None:
-    """Check that the store of a config holds what an engine delivers, once each."""
+    """Check that the store of a config holds each delivery of an engine once."""
     with open_store(folder / "news.db") as store:
         expected.check(store)
 
 
 def lines(folder: Path) -> list[str]:
-    """Give the lines of a stream that is laid in a folder, in order."""
+    """Return the lines of the stream in a folder, in order."""
     files = sorted((folder / "in").glob("*.jsonl"))
     return [line for file in files for line in file.read_text().split("\n")[:-1]]

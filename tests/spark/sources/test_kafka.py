@@ -1,4 +1,4 @@
-"""`tidings run` from a broker: what the engine delivers, through restarts, limits and poison."""
+"""`tidings run` from a broker, with restarts, limits and poison, against the engine."""
 
 import json
 from dataclasses import replace
@@ -27,8 +27,10 @@ def brokers() -> Brokers:
     return Brokers()
 
 
-def test_a_restart_goes_on_and_all_is_delivered_once(tmp_path: Path, brokers: Brokers) -> None:
-    """Poison and an event that is late are in the stream, and a record without a value."""
+def test_a_restart_resumes_and_everything_is_delivered_once(
+    tmp_path: Path, brokers: Brokers
+) -> None:
+    """The stream has poison, a late event, and a record without a value."""
     expected = lay(tmp_path, files=12)
     all_lines = lines(tmp_path)
     config = kafka(tmp_path, brokers.address, maxOffsetsPerTrigger=20)
@@ -44,7 +46,7 @@ def test_a_restart_goes_on_and_all_is_delivered_once(tmp_path: Path, brokers: Br
 
 
 def test_all_partitions_are_read_side_by_side(tmp_path: Path, brokers: Brokers) -> None:
-    """Events of one stream lie in four partitions; no batch is above the limit."""
+    """Events of one stream are in four partitions; no batch exceeds the limit."""
     films = workload(5, events=200, subscribers=12)
     write_subscribers(films.subscribers, tmp_path / "subscribers.jsonl")
     write_subscriptions(films.subscriptions, tmp_path / "subscriptions.jsonl")
@@ -65,7 +67,7 @@ def test_all_partitions_are_read_side_by_side(tmp_path: Path, brokers: Brokers) 
     check(tmp_path, Expected(films.subscribers, deliveries, late=[], dead=0))
 
 
-def test_records_that_are_gone_stop_the_run_with_a_reason(tmp_path: Path, brokers: Brokers) -> None:
+def test_lost_records_stop_the_run_with_a_reason(tmp_path: Path, brokers: Brokers) -> None:
     lay(tmp_path, files=4)
     brokers.send("films", lines(tmp_path)[:2], partition=0)
     config = kafka(tmp_path, brokers.address)
@@ -81,7 +83,7 @@ def test_records_that_are_gone_stop_the_run_with_a_reason(tmp_path: Path, broker
     assert going_on.events == going_on.dead > 5
 
 
-def test_a_wrong_option_is_an_error_before_anything_is_made(tmp_path: Path) -> None:
+def test_a_wrong_option_is_an_error_before_anything_is_created(tmp_path: Path) -> None:
     lay(tmp_path, files=4)
     plan = read_plan(load_config(kafka(tmp_path, "127.0.0.1:1", minPartitions=3)))
     with pytest.raises(TidingsError) as error:
@@ -92,7 +94,7 @@ def test_a_wrong_option_is_an_error_before_anything_is_made(tmp_path: Path) -> N
     assert not (tmp_path / "out").exists()
 
 
-def test_a_session_of_ones_own_reads_batches(spark: SparkSession, brokers: Brokers) -> None:
+def test_a_session_of_the_user_reads_batches(spark: SparkSession, brokers: Brokers) -> None:
     brokers.send("films", map(str, range(30)))
     own = spark.newSession()
     register_sources(own)

@@ -1,4 +1,4 @@
-"""Records of a real broker, and a stream driven as Spark does it, but without Spark."""
+"""Records of a broker, and a stream driven as Spark drives it, without Spark."""
 
 import json
 import sys
@@ -26,7 +26,7 @@ def brokers() -> Brokers:
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
-    """Give a topic for each test."""
+    """Return a new topic for each test."""
     return str(abs(hash(request.node.name)))
 
 
@@ -70,7 +70,7 @@ def test_a_record_has_the_columns_of_spark(brokers: Brokers, topic: str) -> None
     assert (second["value"], second["offset"]) == (None, 1)
 
 
-def test_headers_come_when_they_are_asked_for(brokers: Brokers, topic: str) -> None:
+def test_headers_are_optional(brokers: Brokers, topic: str) -> None:
     brokers._producer.produce(topic, b"a", headers=[("x", b"1"), ("y", None)])
     brokers.send(topic, ["b"])
     reader = batch(brokers, topic, includeHeaders="true")
@@ -79,7 +79,7 @@ def test_headers_come_when_they_are_asked_for(brokers: Brokers, topic: str) -> N
     assert found == {b"a": expected, b"b": []}
 
 
-def test_a_batch_ends_where_it_is_told(brokers: Brokers, topic: str) -> None:
+def test_a_batch_ends_at_the_given_offsets(brokers: Brokers, topic: str) -> None:
     brokers.send(topic, "abcdef", partition=1)
     none = {"0": 0, "2": 0, "3": 0}
     start, end = ({topic: {**none, "1": each}} for each in (2, 5))
@@ -97,7 +97,7 @@ def test_a_batch_of_nothing_reads_nothing(brokers: Brokers, topic: str) -> None:
     assert list(reader.read(InputPartition(None))) == []
 
 
-def test_a_stream_begins_at_the_latest_unless_it_is_told(brokers: Brokers, topic: str) -> None:
+def test_a_stream_starts_at_the_latest_by_default(brokers: Brokers, topic: str) -> None:
     brokers.send(topic, "abcde", partition=0)
     others = {"1": 0, "2": 0, "3": 0}
     assert stream(brokers, topic).initialOffset() == {topic: {"0": 5, **others}}
@@ -124,7 +124,7 @@ def test_batches_keep_to_the_limit_and_take_all(brokers: Brokers, topic: str) ->
     assert sorted(seen, key=int) == [str(each) for each in range(50)]
 
 
-def test_available_now_stops_at_what_was_there(brokers: Brokers, topic: str) -> None:
+def test_available_now_stops_at_the_end_when_it_started(brokers: Brokers, topic: str) -> None:
     brokers.send(topic, "abc")
     reader = stream(brokers, topic, startingOffsets="earliest")
     start = reader.initialOffset()
@@ -135,7 +135,7 @@ def test_available_now_stops_at_what_was_there(brokers: Brokers, topic: str) -> 
     assert reader.latestOffset(end, ALL) == end
 
 
-def test_what_is_new_is_read_from_its_beginning(brokers: Brokers, topic: str) -> None:
+def test_a_new_topic_or_partition_is_read_from_its_beginning(brokers: Brokers, topic: str) -> None:
     brokers.send(f"{topic}-1", "ab")
     given = {"subscribePattern": f"{topic}-.*", "kafka.bootstrap.servers": brokers.address}
     made = KafkaSource(given)
@@ -146,9 +146,7 @@ def test_what_is_new_is_read_from_its_beginning(brokers: Brokers, topic: str) ->
     assert values(reader, start, reader.latestOffset(start, ALL)) == ["c", "d", "e"]
 
 
-def test_records_that_are_gone_stop_the_stream_unless_that_is_allowed(
-    brokers: Brokers, topic: str
-) -> None:
+def test_lost_records_stop_the_stream_unless_allowed(brokers: Brokers, topic: str) -> None:
     brokers.send(topic, "abc", partition=0)
     reader = stream(brokers, topic, startingOffsets="earliest")
     start = reader.initialOffset()
@@ -163,7 +161,7 @@ def test_records_that_are_gone_stop_the_stream_unless_that_is_allowed(
     assert found[-1]["offset"] + 1 == end[topic]["0"]
 
 
-def test_a_partition_that_is_gone_or_shorter_is_a_loss(brokers: Brokers, topic: str) -> None:
+def test_a_missing_or_truncated_partition_is_a_loss(brokers: Brokers, topic: str) -> None:
     brokers.send(topic, "abc", partition=0)
     start = {topic: {"0": 9, "1": 0, "2": 0, "3": 0}, "gone": {"0": 4}}
     reader = stream(brokers, topic)
@@ -178,7 +176,7 @@ def test_a_partition_that_is_gone_or_shorter_is_a_loss(brokers: Brokers, topic: 
 
 
 class Passing:
-    """A client whose brokers do not tell of a topic for some calls."""
+    """A client whose brokers have no metadata of a topic for some calls."""
 
     def __init__(self, client: Any, topic: str, error: int, calls: int) -> None:
         self._client, self._topic, self._error, self.calls = client, topic, error, calls
@@ -196,9 +194,7 @@ class Passing:
 
 
 @pytest.mark.parametrize("choice", ["subscribe", "subscribePattern", "assign"])
-def test_a_topic_that_is_not_told_of_for_now_is_waited_for(
-    brokers: Brokers, topic: str, choice: str
-) -> None:
+def test_a_topic_without_metadata_is_awaited(brokers: Brokers, topic: str, choice: str) -> None:
     brokers.send(topic, "abc", partition=0)
     brokers.send(f"x{topic}", "d")
     chosen = {choice: json.dumps({topic: [0, 1, 2, 3]}) if choice == "assign" else topic}
@@ -215,7 +211,7 @@ def test_a_topic_that_is_not_told_of_for_now_is_waited_for(
         assert reader._broker._client.calls == calls
 
 
-def test_a_topic_that_is_never_told_of_is_named(brokers: Brokers, topic: str) -> None:
+def test_a_topic_that_never_has_metadata_is_named(brokers: Brokers, topic: str) -> None:
     brokers.send(topic, "abc", partition=0)
     more = {"kafkaConsumer.pollTimeoutMs": "500", "failOnDataLoss": "false"}
     reader = stream(brokers, topic, **more)
@@ -230,7 +226,7 @@ def test_a_topic_that_is_never_told_of_is_named(brokers: Brokers, topic: str) ->
     assert reader.latestOffset({topic: {"0": 2}}, ALL) == {}
 
 
-def test_offsets_beyond_the_end_are_waited_for_and_then_named(brokers: Brokers, topic: str) -> None:
+def test_offsets_beyond_the_end_are_awaited_and_then_named(brokers: Brokers, topic: str) -> None:
     brokers.send(topic, "abc", partition=0)
     start, end = {topic: {"0": 1}}, {topic: {"0": 5}}
     quick = {"kafkaConsumer.pollTimeoutMs": "500"}
@@ -241,7 +237,7 @@ def test_offsets_beyond_the_end_are_waited_for_and_then_named(brokers: Brokers, 
     assert values(lax, start, end) == ["b", "c"]
 
 
-def test_brokers_that_go_away_are_no_loss_that_is_passed_over() -> None:
+def test_unreachable_brokers_are_not_skipped_as_a_loss() -> None:
     going, topic = Brokers(), "films"
     going.send(topic, "abc", partition=0)
     given = {"failOnDataLoss": "false", "kafkaConsumer.pollTimeoutMs": "500"}
@@ -273,7 +269,7 @@ def test_a_slow_reader_is_not_taken_for_a_silent_broker(
         ({"kafka.no.such": "x"}, 'options kafka.*: No such configuration property: "no.such"'),
     ],
 )
-def test_a_start_that_cannot_be_says_why(
+def test_a_wrong_start_is_refused_with_the_reason(
     brokers: Brokers, topic: str, more: dict[str, str], reason: str
 ) -> None:
     brokers.send(topic, "a")
@@ -282,7 +278,7 @@ def test_a_start_that_cannot_be_says_why(
     assert reason in str(error.value)
 
 
-def test_offsets_of_what_is_not_read_are_refused(brokers: Brokers, topic: str) -> None:
+def test_offsets_of_partitions_that_are_not_read_are_refused(brokers: Brokers, topic: str) -> None:
     brokers.send(topic, "a")
     told = json.dumps({topic: {str(each): 0 for each in range(5)}})
     with pytest.raises(
@@ -291,14 +287,14 @@ def test_offsets_of_what_is_not_read_are_refused(brokers: Brokers, topic: str) -
         stream(brokers, topic, startingOffsets=told).initialOffset()
 
 
-def test_brokers_that_are_away_are_named_after_a_while() -> None:
+def test_unreachable_brokers_are_named_after_a_timeout() -> None:
     given = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "a"}
     made = KafkaSource({**given, "kafkaConsumer.pollTimeoutMs": "300"})
     with pytest.raises(SourceError, match=r"no answer from 127.0.0.1:1: .*refused.* after 0.3 s"):
         made.streamReader(made.schema()).initialOffset()
 
 
-def test_options_of_batches_and_streams_are_told_apart(brokers: Brokers) -> None:
+def test_options_of_batches_and_streams_are_distinguished(brokers: Brokers) -> None:
     with pytest.raises(SourceError, match="endingOffsets is for batches"):
         stream(brokers, "a", endingOffsets="latest")
     with pytest.raises(SourceError, match="a batch cannot start at the latest"):

@@ -1,4 +1,4 @@
-"""`tidings run` from a broker, killed in mid-stream with all its processes: nothing lost or twice.
+"""`tidings run` from a broker, killed in mid-stream: nothing is lost or repeated.
 
 The broker lives on in the process of the test.
 """

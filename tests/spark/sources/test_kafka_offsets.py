@@ -1,4 +1,4 @@
-"""Plans of batches: all is taken once, in order, and never more than the limit."""
+"""Plans of batches: every record once, in order, and never more than the limit."""
 
 import json
 
@@ -20,7 +20,7 @@ LIMITS = st.integers(1, 9)
 
 
 @given(st.lists(st.integers(0, 20), max_size=7), LIMITS)
-def test_a_limit_is_used_up_and_kept(sizes: list[int], limit: int) -> None:
+def test_a_limit_is_used_up_and_not_exceeded(sizes: list[int], limit: int) -> None:
     found = shares(sizes, limit)
     assert sum(found) == min(limit, sum(sizes))
     assert all(0 <= share <= size for share, size in zip(found, sizes, strict=True))
@@ -56,7 +56,7 @@ def test_batches_take_every_record_once_and_in_order(
 
 
 @given(OFFSETS)
-def test_the_form_is_json_and_comes_back(offsets: dict[tuple[str, int], int]) -> None:
+def test_the_json_form_is_read_back(offsets: dict[tuple[str, int], int]) -> None:
     assert from_form(json.loads(json.dumps(to_form(offsets)))) == offsets
 
 
@@ -71,7 +71,7 @@ def test_a_partition_that_is_new_or_created_again_starts_at_0() -> None:
     ]
 
 
-def test_what_is_gone_or_shorter_is_a_loss() -> None:
+def test_missing_and_truncated_partitions_are_losses() -> None:
     start = {("a", 0): 50, ("a", 1): 7, ("b", 0): 3}
     assert list(describe_losses(start, {("a", 0): 8, ("a", 1): 7, ("c", 0): 1})) == [
         (

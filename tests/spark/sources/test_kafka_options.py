@@ -1,4 +1,4 @@
-"""The options of `tidings-kafka`: what is read, and what is refused with its name and rule."""
+"""Options of `tidings-kafka`, valid and refused."""
 
 import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
@@ -16,7 +16,7 @@ def test_servers_and_topics_suffice():
     )
 
 
-def test_all_options_are_read_whatever_the_case_of_their_names():
+def test_all_options_are_read_with_names_in_any_case():
     given = {
         **SERVERS,
         "kafka.Security.Protocol": "SSL",

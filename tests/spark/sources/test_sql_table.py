@@ -1,4 +1,4 @@
-"""`tidings-table`: driven as Spark does it, and in `tidings run` beside the engine."""
+"""`tidings-table` driven as Spark drives it, and in `tidings run` against the engine."""
 
 import json
 import runpy
@@ -40,7 +40,7 @@ class Stream(Protocol):
 
 @pytest.fixture
 def stream() -> Iterator[Stream]:
-    """Give what makes streams, which stop at the end of the test."""
+    """Return a function that opens streams, which stop at the end of the test."""
     with ExitStack() as stack:
 
         def make_one(address: str, **more: str) -> Any:
@@ -60,7 +60,7 @@ def names(reader: Any, start: Any, end: Any) -> str:
     return "".join(row["name"] for row in rows(reader, reader.partitions(start, end)))
 
 
-def test_a_batch_is_all_that_is_there(address: str) -> None:
+def test_a_batch_has_all_rows(address: str) -> None:
     add(make(address), *"abc")
     made = TableSource(options(address))
     reader = made.reader(made.schema())
@@ -98,7 +98,7 @@ def test_batches_keep_to_the_limit_and_take_all(
     assert names(reader, at, reader.latestOffset(at, ALL)) == "i"
 
 
-def test_a_stream_begins_with_the_first_row_or_after_a_key(stream: Stream, address: str) -> None:
+def test_a_stream_starts_with_the_first_row_or_after_a_key(stream: Stream, address: str) -> None:
     assert stream(make(address)).initialOffset() == {"key": 0}
     with closed(address) as connection:
         connection.execute("INSERT INTO outbox (id, name) VALUES (-5, 'a'), (3, 'b')")
@@ -109,7 +109,7 @@ def test_a_stream_begins_with_the_first_row_or_after_a_key(stream: Stream, addre
     assert stream(address, startingAfter="-5").initialOffset() == {"key": -5}
 
 
-def test_available_now_stops_at_what_was_there(stream: Stream, address: str) -> None:
+def test_available_now_stops_at_the_end_when_it_started(stream: Stream, address: str) -> None:
     add(make(address), *"ab")
     reader = stream(address)
     reader.prepareForTriggerAvailableNow()
@@ -140,7 +140,7 @@ def test_rows_of_a_transaction_that_is_open_hold_later_ones_back(
     assert names(reader, at, reader.latestOffset(at, ALL)) == "bc"
 
 
-def test_keys_that_are_used_again_are_noticed(stream: Stream, tmp_path: Path) -> None:
+def test_reused_keys_are_detected(stream: Stream, tmp_path: Path) -> None:
     address = make(
         str(tmp_path / "a.db"), "CREATE TABLE outbox (id INTEGER PRIMARY KEY, name TEXT)"
     )
@@ -169,10 +169,10 @@ def test_rows_that_were_read_may_be_deleted_from_the_oldest_on(
     assert names(reader, {"key": 3}, reader.latestOffset({"key": 3}, ALL)) == "d"
 
 
-def test_rows_deleted_at_the_end_are_not_taken_for_keys_that_were_used_again(
+def test_rows_deleted_at_the_end_are_reported_as_a_possible_cause(
     stream: Stream, address: str
 ) -> None:
-    """The two cannot be told apart, and the error says both; a larger key mends it."""
+    """The error names both causes, which cannot be distinguished; a larger key resolves it."""
     add(make(address), *"abc")
     reader = stream(address)
     with closed(address) as connection:
@@ -193,7 +193,7 @@ def test_a_stream_that_was_never_used_opens_nothing(
     reader.stop()
 
 
-def test_a_schema_that_is_given_chooses_columns_and_types(address: str) -> None:
+def test_a_schema_selects_columns_and_types(address: str) -> None:
     with closed(make(address)) as connection:
         connection.execute("INSERT INTO outbox (name, score, good) VALUES ('7', 2.5, true)")
         connection.commit()
@@ -238,7 +238,7 @@ def test_a_cell_that_does_not_fit_is_named(
         (options("a", startingAfter="x"), "startingAfter is a whole number of at least -9,223,"),
     ],
 )
-def test_a_mistake_is_named_with_its_rule(given: dict[str, str], reason: str) -> None:
+def test_an_error_names_the_option_and_the_rule(given: dict[str, str], reason: str) -> None:
     with pytest.raises(SourceError) as error:
         TableSource(given).schema()
     assert reason in str(error.value)
@@ -249,7 +249,7 @@ def test_passwords_are_not_shown() -> None:
     assert "secret" not in str(source.read_options(given))
 
 
-def test_what_is_for_streams_is_refused_in_a_batch(address: str) -> None:
+def test_options_of_streams_are_refused_in_a_batch(address: str) -> None:
     made = TableSource(options(make(address), maxRowsPerTrigger="3"))
     with pytest.raises(SourceError, match="maxRowsPerTrigger is for streams"):
         made.reader(made.schema())
@@ -259,7 +259,7 @@ def test_what_is_for_streams_is_refused_in_a_batch(address: str) -> None:
 
 @pytest.fixture
 def shop(address: str) -> str:
-    """Give the address of an outbox for forms of events."""
+    """Return the address of an outbox for JSON forms of events."""
     kind = "bigserial" if address.startswith("postgresql") else "INTEGER"
     make(address, f"CREATE TABLE outbox (id {kind} PRIMARY KEY, form text)")
     return address if address.startswith("postgresql") else f"sqlite:///{Path(address).name}"
@@ -277,7 +277,7 @@ def fill(folder: Path, url: str, forms: list[str | None]) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_a_restart_goes_on_and_all_is_delivered_once(tmp_path: Path, shop: str) -> None:
+def test_a_restart_resumes_and_everything_is_delivered_once(tmp_path: Path, shop: str) -> None:
     expected = lay(tmp_path, files=12)
     all_lines = lines(tmp_path)
     config = table(tmp_path, shop, maxRowsPerTrigger=20)
@@ -294,7 +294,7 @@ def test_a_restart_goes_on_and_all_is_delivered_once(tmp_path: Path, shop: str) 
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_the_example_delivers_what_the_films_as_a_file_deliver(
+def test_the_example_delivers_as_from_a_file(
     tmp_path: Path,
 ) -> None:
     shutil.copytree(EXAMPLES, tmp_path / "examples")
