@@ -61,13 +61,16 @@ def test_a_bare_name_stands_for_the_defaults() -> None:
     [
         ({"k": 0}, "k is a whole number of at least 1, not 0"),
         ({"k": True}, "at least 1, not True"),
-        ({"window": "tumbling"}, "'tumbling' is no window; there are continuous, periodic"),
+        (
+            {"window": "tumbling"},
+            "unknown window 'tumbling'; expected one of: continuous",
+        ),
         ({"window": {"name": "sliding"}}, "window sliding needs 'length'"),
         ({"window": {"length": 4}}, "a window is a name or a form with a name"),
         ({"diversify": {"name": "divrank", "sigma": 2}}, "sigma is between 0 and 1, not 2"),
         ({"scorer": 5}, "a scorer is a name or a form with a name, not 5"),
         ({"scorer": Sliding(4)}, "a scorer is a name"),
-        ({"decay": {"name": "none", "rate": 1}}, "no parameter 'rate'"),
+        ({"decay": {"name": "none", "rate": 1}}, "unknown parameter 'rate'"),
     ],
 )
 def test_a_bad_policy_is_refused(form: dict[str, Any], message: str) -> None:
@@ -76,7 +79,7 @@ def test_a_bad_policy_is_refused(form: dict[str, Any], message: str) -> None:
 
 
 def test_a_function_has_no_written_form() -> None:
-    with pytest.raises(InvalidPolicy, match="no written form"):
+    with pytest.raises(InvalidPolicy, match="no JSON form"):
         Policy(scorer=Relaxed(aggregate=max)).to_dict()
 
 
@@ -96,10 +99,10 @@ def test_a_cycle_of_preferences_is_refused_and_named() -> None:
     ("given_as", "message"),
     [
         ({"id": ""}, "non-empty string, not ''"),
-        ({"id": "x", "policy": "sliding"}, "'sliding' is no policy"),
-        ({"id": "x", "prefers": [("a",)]}, "is no preference"),
-        ({"id": "x", "prefers": [("a", 1)]}, "is no preference"),
-        ({"id": "x", "prefers": ["ab"]}, "is no preference"),
+        ({"id": "x", "policy": "sliding"}, "expected a policy, not 'sliding'"),
+        ({"id": "x", "prefers": [("a",)]}, "is not a preference"),
+        ({"id": "x", "prefers": [("a", 1)]}, "is not a preference"),
+        ({"id": "x", "prefers": ["ab"]}, "is not a preference"),
     ],
 )
 def test_a_bad_subscriber_is_refused(given_as: dict[str, Any], message: str) -> None:

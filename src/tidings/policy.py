@@ -22,18 +22,18 @@ from tidings.window.continuous import Continuous
 from tidings.window.length import Length
 
 _BY_ORDER: Final = frozenset({NoDiversity, Disc, MaxDivRelLsh})
-"""Diversifiers for which only the order of ranks counts, which no decay changes."""
+"""Diversifiers that depend only on the order of ranks, which no decay changes."""
 
 
 def is_steady(decay: Any, diversify: Any) -> bool:
-    """Tell whether the same events give the same choice, however much time passes."""
+    """Return whether the same events always give the same choice, however much time passes."""
     return type(decay) is NoDecay or type(diversify) in _BY_ORDER
 
 
 def check_window(window: Any, limits: Limits, *, steady: bool = True) -> None:
-    """Refuse a window that is longer, or that is chosen from more often, than the limits allow.
+    """Refuse a window that is longer than the limits allow, or has too many steps.
 
-    A steady choice is made anew only where the events change, whatever the number of steps.
+    A steady choice is repeated only when the events change, whatever the number of steps.
     """
     for name in ("length", "expires", "step"):
         size = getattr(window, name, None)
@@ -75,7 +75,7 @@ def within_limits(diversify: Any, k: int, window: Any, limits: Limits) -> Any:
         limits.check("lsh_cells", tables * rows, "tables times rows", InvalidPolicy)
     if not isinstance(diversify, Optimal):
         return diversify
-    if window.name != "history":  # which swaps single events, and never chooses sets
+    if window.name != "history":  # it swaps single events and never chooses whole sets
         _check_optimal(k, most_held(window, k), limits)
     return diversify.bounded(limits.optimal_sets)
 
@@ -93,20 +93,21 @@ def _check_optimal(k: int, most: int | None, limits: Limits) -> None:
 
 
 def most_held(window: Any, k: int) -> int | None:
-    """Return how many events a choice of this window may look at; None if nothing bounds them."""
+    """Return the most events that a choice of this window considers; None if unbounded."""
     size = getattr(window, "expires" if window.name == "continuous" else "length", None)
     if not isinstance(size, Length) or size.count is None:
         return None
     if window.name == "periodic" and window.wait:
-        return size.count + k  # a period with fewer than k passes its events on to the next
+        return size.count + k  # a period with fewer than k events carries them over
     return size.count
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What a subscriber gets, and when. Each part may be given as itself, its name or its form.
+    """The rules by which a subscriber gets events: a scorer, decay, window, diversifier and k.
 
-    A policy that asks for more than the `limits` allow is refused; they are not kept.
+    Each part may be an object, a name or a form. A policy above the `limits` is refused; the limits
+    are not stored.
 
     >>> Policy(k=2, window={"name": "sliding", "length": 4}).to_dict()
     {'k': 2, 'window': {'name': 'sliding', 'length': 4}}
@@ -123,20 +124,20 @@ class Policy:
     def __post_init__(self, limits: Limits) -> None:
         check_limits(limits, InvalidPolicy)
         limits.check("k", validate.count("k", self.k), "k", InvalidPolicy)
-        read: dict[str, Any] = {
+        parts: dict[str, Any] = {
             "scorer": named_parts.read(SCORERS, "scorer", self.scorer),
             "decay": named_parts.read(DECAYS, "decay", self.decay),
             "window": named_parts.read(WINDOWS, "window", self.window),
             "diversify": named_parts.read(DIVERSIFIERS, "diversifier", self.diversify),
         }
-        steady = is_steady(read["decay"], read["diversify"])
-        check_window(read["window"], limits, steady=steady)
-        read["diversify"] = within_limits(read["diversify"], self.k, read["window"], limits)
-        for name, part in read.items():
+        steady = is_steady(parts["decay"], parts["diversify"])
+        check_window(parts["window"], limits, steady=steady)
+        parts["diversify"] = within_limits(parts["diversify"], self.k, parts["window"], limits)
+        for name, part in parts.items():
             object.__setattr__(self, name, part)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form: k, and the parts that are not at their defaults."""
+        """Return the JSON form: k, and the parts that differ from their defaults."""
         names = ("scorer", "decay", "window", "diversify")
         changed = {name: getattr(self, name) for name in names}
         default = {name: getattr(Policy, name) for name in names}
@@ -147,10 +148,10 @@ class Policy:
 
 @dataclass(frozen=True)
 class Subscriber:
-    """Somebody with a policy, and with preferences between subscriptions (PREF Def. 2).
+    """A receiver of events: a policy, and preferences between subscriptions (PREF Def. 2).
 
-    `prefers` holds pairs (s_i, s_j): s_i over s_j. A cycle is refused, and named. More preferences
-    than the `limits` allow are refused; they are not kept.
+    `prefers` holds pairs (s_i, s_j): s_i is preferred to s_j. A cycle is refused, and named. More
+    preferences than the `limits` allow are refused; the limits are not stored.
     """
 
     id: str
@@ -164,16 +165,18 @@ class Subscriber:
         name = validate.name("a subscriber's id", self.id, InvalidSubscription)
         object.__setattr__(self, "id", name)
         if not isinstance(self.policy, Policy):
-            raise InvalidSubscription(f"subscriber {name}: {shown(self.policy)} is no policy")
+            raise InvalidSubscription(
+                f"subscriber {name}: expected a policy, not {shown(self.policy)}"
+            )
         pairs = _pairs(name, self.prefers, limits)
         object.__setattr__(self, "prefers", pairs)
         try:
-            winnow({each for pair in pairs for each in pair}, pairs)
+            winnow({subscription for pair in pairs for subscription in pair}, pairs)
         except TidingsError as error:
             raise InvalidSubscription(f"subscriber {name}: {error}") from None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form."""
+        """Return the JSON form."""
         form: dict[str, Any] = {"id": self.id, "policy": self.policy.to_dict()}
         return form | ({"prefers": [list(pair) for pair in self.prefers]} if self.prefers else {})
 
@@ -195,8 +198,8 @@ def _pair(subscriber: str, pair: Any) -> tuple[str, str]:
         better, worse = pair
         if isinstance(better, str) and isinstance(worse, str):
             what = f"subscriber {subscriber}: the id of a preferred subscription"
-            names = [validate.name(what, each, InvalidSubscription) for each in (better, worse)]
-            return (names[0], names[1])
+            kind = InvalidSubscription
+            return validate.name(what, better, kind), validate.name(what, worse, kind)
     raise InvalidSubscription(
-        f"subscriber {subscriber}: {shown(pair)} is no preference; write [better, worse]"
+        f"subscriber {subscriber}: {shown(pair)} is not a preference; write [better, worse]"
     )

@@ -272,6 +272,6 @@ def test_bad_parameters_are_refused_by_name_and_value(
 
 @every_name
 def test_unknown_parameters_are_refused_and_the_known_ones_listed(name: str) -> None:
-    with pytest.raises(InvalidPolicy, match="no parameter 'colour'") as refusal:
+    with pytest.raises(InvalidPolicy, match="unknown parameter 'colour'") as refusal:
         make(name, colour="red")
     assert all(parameter in str(refusal.value) for parameter in parameters(name))

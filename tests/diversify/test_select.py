@@ -72,7 +72,7 @@ def test_bad_ranks_and_k_are_refused(ranks: list[Any], k: Any, why: str) -> None
 @pytest.mark.parametrize(
     ("diversify", "why"),
     [
-        ("nome", "'nome' is no diversifier; there are none, divrank, optimal"),
+        ("nome", "unknown diversifier 'nome'; expected one of: none, divrank, optimal"),
         ({"name": "divrank", "sigma": 2}, "diversifier divrank: sigma is between 0 and 1, not 2"),
         ({"sigma": 0.5}, "a diversifier is a name or a form with a name"),
     ],

@@ -100,7 +100,7 @@ def test_to_target_publishes_nothing() -> None:
     ("arguments", "message"),
     [
         ({"k": 0}, "k is a whole number of at least 1, not 0"),
-        ({"scorer": "best"}, "'best' is no scorer"),
+        ({"scorer": "best"}, "unknown scorer 'best'"),
         ({"event": {"id": "e", "published_at": 0}}, "field 'attributes' is missing"),
     ],
 )

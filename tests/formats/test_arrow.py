@@ -294,9 +294,9 @@ def test_one_bad_row_does_not_stop_the_others():
     assert [item.position for item in bad] == [2, 3, 4, 5, 6]
     assert bad[0].reason == "the row: id is missing"
     assert bad[1].reason == "e3: published_at is missing"
-    assert bad[2].reason.startswith("event e4: published_at: 'soon' is no time")
+    assert bad[2].reason.startswith("event e4: published_at: 'soon' is not a time")
     assert bad[3].reason == "event e5: attribute year: inf is not a finite number"
-    assert bad[4].reason == "event e6: attribute genre: null is no value; leave the attribute out"
+    assert bad[4].reason == "event e6: attribute genre: null is not a value; omit the attribute"
     assert bad[3].record == {
         "id": "e5",
         "published_at": "1970-01-01",

@@ -219,7 +219,7 @@ def test_bad_rows_of_csv_keep_their_number_and_do_not_hide_the_others(tmp_path):
     assert [event.id for event in found if isinstance(event, Event)] == ["e1", "e4", "e8"]
     bad = {item.position: item for item in found if isinstance(item, BadRecord)}
     assert sorted(bad) == [2, 3, 5, 6, 7]
-    assert bad[2].reason.startswith("event e2: published_at: 'soon' is no time")
+    assert bad[2].reason.startswith("event e2: published_at: 'soon' is not a time")
     assert bad[3].reason == "the row has 4 cells, the header 3"
     assert bad[3].record == {"text": "e3,0,1,2"}
     assert bad[5].reason == "the row: id is missing"

@@ -86,7 +86,7 @@ SUBSCRIPTION = {"id": "s1", "subscriber": "bob"}
         ({"id": "e1", "published_at": 0}, "event e1: field 'attributes' is missing"),
         ({"published_at": 0, "attributes": {}}, "event: field 'id' is missing"),
         (EVENT | {"rank": 1}, "event e1: unknown field 'rank'; possible are 'id', 'published_at'"),
-        (EVENT | {"published_at": "soon"}, "event e1: published_at: 'soon' is no time"),
+        (EVENT | {"published_at": "soon"}, "event e1: published_at: 'soon' is not a time"),
         (EVENT | {"published_at": None}, "event e1: published_at: null"),
         (EVENT | {"attributes": ["drama"]}, "event e1: attributes are a mapping"),
         (EVENT | {"attributes": {"year": None}}, "event e1: attribute year: null"),
@@ -148,7 +148,7 @@ def test_a_subscriber_reads_back_as_it_was_written():
         ({"policy": "sliding"}, "subscriber bob: policy: the form is an object"),
         ({"policy": ""}, "subscriber bob: policy: the form is an object"),
         ({"prefers": 5}, r"subscriber bob: `prefers` is a list of \[better, worse\] pairs"),
-        ({"prefers": ["s1"]}, "subscriber bob: 's1' is no preference"),
+        ({"prefers": ["s1"]}, "subscriber bob: 's1' is not a preference"),
     ],
 )
 def test_a_wrong_subscriber_is_refused_by_name(form, message):

@@ -112,7 +112,7 @@ def test_any_form_is_read_and_written_back_or_refused() -> None:
         assert hash(found) == hash(found)
         try:
             written = json.loads(json.dumps(found.to_dict()))
-        except TidingsError:  # a function has no written form
+        except TidingsError:  # a function has no JSON form
             continue
         assert reader(written) == found, seed
     assert max(len(each.encode()) for each in refusals) <= MESSAGE_BYTES

@@ -64,7 +64,7 @@ def test_a_bad_range_is_refused(form: object, why: str) -> None:
 
 
 def test_a_condition_has_no_ranges() -> None:
-    with pytest.raises(TidingsError, match="is for events; a condition has between"):
+    with pytest.raises(TidingsError, match="is for events; write `between`"):
         predicate("x", "=", Range(1, 2))
 
 

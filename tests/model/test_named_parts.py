@@ -108,8 +108,8 @@ def test_a_function_has_no_written_form() -> None:
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
-        ("plane", "'plane' is no stage; there are plain, mixed"),
-        ({"name": "plane"}, "'plane' is no stage"),
+        ("plane", "unknown stage 'plane'; expected one of: plain, mixed"),
+        ({"name": "plane"}, "unknown stage 'plane'"),
         (None, "a stage is a name or a form with a name, not None"),
         (3, "a stage is a name or a form with a name, not 3"),
         ({}, "a stage is a name or a form with a name, not {}"),
@@ -118,13 +118,16 @@ def test_a_function_has_no_written_form() -> None:
         (Written("plain"), "a stage is a name or a form with a name"),
         ("mixed", "stage mixed needs 'length'"),
         ({"name": "mixed", "lambda": 1}, "stage mixed needs 'length'"),
-        ({"name": "plain", "length": 3}, "stage plain: no parameter 'length'; it has: none"),
+        (
+            {"name": "plain", "length": 3},
+            "unknown parameter 'length'; expected one of: none",
+        ),
         (
             {"name": "mixed", "length": 3, "size": 4},
-            "stage mixed: no parameter 'size'; it has: length, lambda, weights, inner",
+            "mixed: unknown parameter 'size'; expected one of: length, lambda, weights, inner",
         ),
-        ({"name": "mixed", "length": 3, "lambda_": 1}, "no parameter 'lambda_'"),
-        ({"name": "mixed", "length": 3, "seen": 1}, "no parameter 'seen'"),
+        ({"name": "mixed", "length": 3, "lambda_": 1}, "unknown parameter 'lambda_'"),
+        ({"name": "mixed", "length": 3, "seen": 1}, "unknown parameter 'seen'"),
         ({"name": "mixed", "length": 13}, "stage mixed: length is not 13"),
     ],
 )

@@ -76,11 +76,11 @@ def test_a_time_is_not_the_number_of_its_seconds() -> None:
         (10**400, "is not a finite number"),
         (Decimal("sNaN"), "sNaN is not a finite number"),
         (Decimal("1e400"), "is not a finite number"),
-        (None, "null is no value; leave the attribute out"),
-        (np.datetime64("NaT"), "null is no value"),
+        (None, "null is not a value; omit the attribute"),
+        (np.datetime64("NaT"), "null is not a value"),
         (b"x", "b'x' is a bytes; a value is a number, string, boolean or time"),
         (1j, "1j is a complex"),
-        ("\ud800", "holds half a surrogate pair, which UTF-8 cannot hold"),
+        ("\ud800", "has a lone surrogate, which UTF-8 cannot encode"),
         (timedelta(1), "is a timedelta"),
         (np.timedelta64(1, "ns"), "is a timedelta"),
         ({"when": 1}, "{'when': 1} is a dict"),
@@ -94,7 +94,7 @@ def test_a_refusal_names_the_value_and_the_rule(value: object, why: str) -> None
         scalar(value)
 
 
-@pytest.mark.parametrize(("null", "why"), [("NaT", "NaT is no time"), ("NA", "<NA> is a NAType")])
+@pytest.mark.parametrize(("null", "why"), [("NaT", "NaT is not a"), ("NA", "<NA> is a NAType")])
 def test_the_nulls_of_pandas_are_refused(null: str, why: str) -> None:
     with pytest.raises(InvalidValue, match=why):
         scalar(getattr(pytest.importorskip("pandas"), null))
@@ -168,11 +168,11 @@ def test_times_are_rfc_3339_datetimes_or_epoch_seconds(written: object, us: int)
 @pytest.mark.parametrize(
     ("written", "why"),
     [
-        (1_700_000_000_000, r"1700000000000 is outside .*give epoch \*seconds\*"),
-        (-1e12, r"outside .*give epoch \*seconds\*"),
-        ("yesterday", "'yesterday' is no time; write RFC 3339"),
-        (True, "True is no time"),
-        (None, "null is no time; write RFC 3339, or epoch seconds as a number"),
+        (1_700_000_000_000, r"1700000000000 is outside .*use epoch \*seconds\*"),
+        (-1e12, r"outside .*use epoch \*seconds\*"),
+        ("yesterday", "'yesterday' is not a time; write RFC 3339"),
+        (True, "True is not a time"),
+        (None, "null is not a time; write RFC 3339, or epoch seconds as a number"),
         (math.nan, "nan is not a finite number"),
         ("9999-12-31T23:59:59-05:00", "the years 1 to 9999"),
     ],
@@ -212,7 +212,7 @@ def test_durations_are_short_or_iso_8601(written: object, seconds: float) -> Non
     "written", ["", "5", 5, "m", "-5m", "1h 30m", "1y", "P1Y", "P", "PT", None, "9" * 400 + "s"]
 )
 def test_other_durations_are_refused(written: object) -> None:
-    with pytest.raises(InvalidValue, match="is no duration; write 30m"):
+    with pytest.raises(InvalidValue, match="is not a duration; write 30m"):
         parse_duration_us(written)
 
 

@@ -154,10 +154,10 @@ def test_a_landmark_is_a_time(landmark: Any) -> None:
         ("exponential", {"rate": 0}, "rate is above 0, not 0"),
         ("exponential", {"rate": -1}, "rate is at least 0, not -1"),
         ("exponential", {"rate": math.inf}, "rate is a finite number, not inf"),
-        ("exponential", {"rate": 1, "landmark": None}, "landmark: null is no time"),
+        ("exponential", {"rate": 1, "landmark": None}, "landmark: null is not a time"),
         ("polynomial", {"exponent": 0}, "exponent is above 0, not 0"),
         ("polynomial", {"exponent": "two"}, "exponent is a finite number, not 'two'"),
-        ("logarithmic", {"landmark": "soon"}, "landmark: 'soon' is no time"),
+        ("logarithmic", {"landmark": "soon"}, "landmark: 'soon' is not a time"),
     ],
 )
 def test_invalid_parameters_are_refused(name: str, arguments: dict[str, Any], why: str) -> None:

@@ -1,8 +1,8 @@
-"""Limits: how much one record, condition or policy may ask of the machine that everybody shares.
+"""Limits on the resources that one record, condition or policy may use.
 
-A limit is checked where the thing is made or read, so whatever exists is within it. `Limits()` is
-the preset for trusted callers and refuses only what would take the memory or never end;
-`Limits.public()` is the preset for requests of strangers.
+Limits are checked where an object is created or read, so every existing object is within them.
+`Limits()` is the preset for trusted callers, and refuses only what would exhaust the memory or not
+terminate; `Limits.public()` is the preset for untrusted requests.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ UNLIMITED: Final = maxsize
 _SCALAR_BYTES: Final = 8
 _INT32: Final = 2**31 - 1
 _CEILINGS: Final = {
-    # Readers of nested values recurse; 256 levels fit into any stack that Python gives a thread.
+    # Readers of nested values recurse; 256 levels fit into the stack of any thread.
     "nesting": 256,
     # Kernels index windows with 32 bits.
     "k": _INT32,
@@ -31,7 +31,7 @@ _CEILINGS: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """One upper bound per resource; every refusal names the limit that it ran into.
+    """One upper bound per resource; every refusal names the limit.
 
     >>> Limits(k=100).check("k", 500, "k")
     Traceback (most recent call last):
@@ -51,11 +51,11 @@ class Limits:
     condition_bytes: int = 1_000_000
     """Bytes of the text of one condition, as written and in disjunctive normal form."""
     predicates: int = 10_000
-    """Different predicates of one condition; its normal form may have 4 times as many."""
+    """Distinct predicates of one condition; its normal form may repeat them up to 4 times."""
     conjunction_predicates: int = 10_000
-    """Predicates of one conjunction of it."""
+    """Predicates of one conjunction."""
     conjunctions: int = 1_024
-    """Conjunctions of it."""
+    """Conjunctions of one condition."""
     in_values: int = 100_000
     """Members of one `in (...)`."""
     any_predicates: int = 10_000
@@ -63,42 +63,42 @@ class Limits:
     prefers: int = 100_000
     """Preferences of one subscriber."""
     k: int = 10_000_000
-    """Events that a policy may choose at once."""
+    """The largest k of a policy."""
     window_events: int = 10_000_000
-    """Length or step of a window that counts events."""
+    """Length or step of a window in events."""
     window_us: int = 100 * 366 * DAY_US
     """Length or step of a window of time, in microseconds: 100 years."""
     window_steps: int = 1_000_000
-    """How many times the step of a jumping window fits into its length."""
+    """Length / step of a jumping window."""
     decayed_steps: int = 1_000
-    """The same for steps of time with a decay and a diversifier by distance: each may differ."""
+    """The same with a decay and a distance-based diversifier, which choose again at each step."""
     period_us: int = 1
     """The shortest period or step of time, in microseconds."""
     lsh_cells: int = 100_000
     """Tables times rows of `maxdivrel-lsh`."""
     optimal_sets: int = 10_000_000
-    """Sets of k that `optimal` may compare for one choice."""
+    """Sets of k events that `optimal` may compare for one choice."""
     optimal_events: int = UNLIMITED
     """Events that `optimal` may choose from."""
     kept_letters: int = 10_000
-    """Late events, and dead letters, that an engine keeps; it counts all of them."""
+    """Late events, and dead letters, that an engine keeps (it counts all of them)."""
 
     @validate.guarded_by(TidingsError)
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value, most = getattr(self, each.name), _CEILINGS.get(each.name, UNLIMITED)
+        for limit in fields(self):
+            value, most = getattr(self, limit.name), _CEILINGS.get(limit.name, UNLIMITED)
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
                 bound = "at least 1" if most == UNLIMITED else f"between 1 and {most:,}"
-                raise TidingsError(f"the limit {each.name} must be {bound}, not {shown(value)}")
+                raise TidingsError(f"the limit {limit.name} must be {bound}, not {shown(value)}")
 
     @classmethod
     def trusted(cls) -> Self:
-        """Return the default preset: for callers in process, for files and for Spark."""
+        """Return the default preset, for callers in process, files and Spark."""
         return cls()
 
     @classmethod
     def public(cls) -> Self:
-        """Return the preset for records, conditions and policies that strangers send."""
+        """Return the preset for untrusted records, conditions and policies."""
         return cls(
             record_bytes=256_000,
             string_bytes=8_000,
@@ -134,7 +134,7 @@ class Limits:
     def check_record(
         self, record: object, what: str, error: type[TidingsError] = InvalidForm
     ) -> None:
-        """Refuse a record that is too large or nests too deeply. O(its size), without recursion."""
+        """Refuse a record that is too large or nests too deeply, in O(size) without recursion."""
         try:
             self._check_size(record, what, error)
         except TidingsError:
@@ -143,27 +143,27 @@ class Limits:
             raise error(f"{what} cannot be read: {described(failure)}") from None
 
     def _check_size(self, record: object, what: str, error: type[TidingsError]) -> None:
-        size, waiting = 0, [(record, 1)]
-        while waiting:
-            value, depth = waiting.pop()
+        size, pending = 0, [(record, 1)]
+        while pending:
+            value, depth = pending.pop()
             if isinstance(value, str | bytes):
                 size += self._string_size(value, what, error)
             elif isinstance(value, Mapping):
                 self.check("nesting", depth, f"{what}: its nesting", error)
                 # One entry more than can fit is enough: `items()` of a foreign class may never end.
                 entries = list(islice(value.items(), self.record_bytes // _SCALAR_BYTES + 1))
-                waiting += ((inner, depth + 1) for _, inner in entries)
+                pending += ((inner, depth + 1) for _, inner in entries)
                 size += sum(len(str(name)) + _SCALAR_BYTES for name, _ in entries)
             elif isinstance(value, list | tuple | set | frozenset):
                 self.check("nesting", depth, f"{what}: its nesting", error)
                 self.check("list_values", len(value), f"{what}: the size of a list", error)
-                waiting += ((inner, depth + 1) for inner in value)
+                pending += ((inner, depth + 1) for inner in value)
             else:
                 size += _SCALAR_BYTES
             self.check("record_bytes", size, f"{what}: its size in bytes", error)
 
     def _string_size(self, text: Any, what: str, error: type[TidingsError]) -> int:
-        # Encoding is needed only where the text might be too long: UTF-8 takes up to 4 bytes.
+        # Encode only if the text might be too long: UTF-8 takes up to 4 bytes per character.
         size = len(text)
         if size * 4 > self.string_bytes and isinstance(text, str):
             size = len(text.encode(errors="replace"))
@@ -175,7 +175,7 @@ TRUSTED: Final = Limits.trusted()
 
 
 def check_limits(value: object, error: type[TidingsError] = TidingsError) -> Limits:
-    """Return limits as they are; refuse anything else."""
+    """Return a `Limits` unchanged; refuse anything else."""
     if not validate.is_a(value, Limits):
         raise error(f"limits must be a tidings.Limits, not {shown(value)}")
     return value  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Parts of a policy as text: a registered frozen dataclass <-> its name and parameters.
+"""JSON forms of the parts of a policy: a registered dataclass <-> its name and parameters.
 
 `{"name": "divrank", "sigma": 0.5}` is `DivRank(sigma=0.5)`; `"none"` is `NoDiversity()`.
 """
@@ -18,22 +18,22 @@ _CLASS: Final = "class"
 
 
 def registry(kinds: dict[str, type[P]]) -> dict[str, type[P]]:
-    """Return the classes of a kind of part by name; those that are in it later count as well."""
+    """Register the classes of a kind of part by name, including those added later."""
     _REGISTRIES.append(kinds)
     return kinds
 
 
 def is_registered(part: object) -> bool:
-    """Tell whether a part is of a registered class itself, and not of one derived from it."""
+    """Return whether the class of a part itself, and not only a base class, is registered."""
     name = getattr(part, "name", None)
-    return any(each.get(name) is type(part) for each in _REGISTRIES if isinstance(name, str))
+    return any(kinds.get(name) is type(part) for kinds in _REGISTRIES if isinstance(name, str))
 
 
 @validate.guarded_by(InvalidPolicy)
 def read(registry: Mapping[str, type[P]], what: str, spec: object) -> P:
-    """Give the part that `spec` stands for: a part itself, a bare name, or a form.
+    """Return the part that `spec` describes: a part itself, a bare name, or a form.
 
-    An unknown name or parameter is refused with the ones that there are.
+    The error for an unknown name or parameter lists the known ones.
     """
     for kind in registry.values():
         if isinstance(spec, kind):
@@ -45,12 +45,12 @@ def read(registry: Mapping[str, type[P]], what: str, spec: object) -> P:
         raise InvalidPolicy(f"{rule}, not {shown(spec)}")
     name = validate.plain_text(name)
     if name not in registry:
-        raise InvalidPolicy(f"{shown(name)} is no {what}; there are {', '.join(registry)}")
+        raise InvalidPolicy(f"unknown {what} {shown(name)}; expected one of: {', '.join(registry)}")
     return _make(registry[name], what, form | {"name": name})
 
 
 def _make(kind: type[P], what: str, form: Mapping[str, Any]) -> P:
-    known = {_outside(each): each for each in _parameters(kind)}
+    known = {_public_name(parameter): parameter for parameter in _parameters(kind)}
     if _CLASS in form and _CLASS not in known:
         raise InvalidPolicy(
             f"{what} {form['name']}: only the policy itself has the class {shown(form[_CLASS])}, "
@@ -60,19 +60,20 @@ def _make(kind: type[P], what: str, form: Mapping[str, Any]) -> P:
         if name != "name" and name not in known:
             allowed = ", ".join(known) or "none"
             raise InvalidPolicy(
-                f"{what} {form['name']}: no parameter {shown(name)}; it has: {allowed}"
+                f"{what} {form['name']}: unknown parameter {shown(name)}; "
+                f"expected one of: {allowed}"
             )
-    for name, each in known.items():
-        if _required(each) and name not in form:
+    for name, parameter in known.items():
+        if _required(parameter) and name not in form:
             raise InvalidPolicy(f"{what} {form['name']} needs {name!r}")
-    values = {each.name: form[name] for name, each in known.items() if name in form}
+    values = {parameter.name: form[name] for name, parameter in known.items() if name in form}
     try:
-        made = kind(**values)
-        hash(made)
-        return made
+        part = kind(**values)
+        hash(part)
+        return part
     except TidingsError as error:
         raise InvalidPolicy(f"{what} {form['name']}: {error}") from None
-    except Exception as error:  # noqa: BLE001 - a part that does not foresee such a value
+    except Exception as error:  # noqa: BLE001 - a part may not check its parameters
         listed = ", ".join(f"{name} = {shown(value)}" for name, value in form.items())
         raise InvalidPolicy(
             f"{what} {form['name']}: {listed} cannot be its parameters ({shown(error)})"
@@ -80,49 +81,53 @@ def _make(kind: type[P], what: str, form: Mapping[str, Any]) -> P:
 
 
 def form(part: Any, *, classes: bool = False) -> str | dict[str, Any]:
-    """Return the form of a part: its bare name where all parameters are at their defaults.
+    """Return the form of a part: its bare name if all parameters have their defaults.
 
-    A part of a class that is not registered, such as one derived from a built-in class, has no
-    written form. With `classes`, it has one that names its class, which `read` refuses.
+    A part of an unregistered class, such as a subclass of a built-in part, has no JSON form. With
+    `classes`, it gets one that names its class, which `read` refuses.
     """
-    values = {each: getattr(part, each.name) for each in _parameters(type(part))}
+    values = {parameter: getattr(part, parameter.name) for parameter in _parameters(type(part))}
     changed = {
-        _outside(each): _plain(v, classes) for each, v in values.items() if v != _default(each)
+        _public_name(parameter): _plain(value, classes)
+        for parameter, value in values.items()
+        if value != _default(parameter)
     }
     if not is_registered(part):
         kind = f"{type(part).__module__}.{type(part).__qualname__}"
         if not classes:
-            raise InvalidPolicy(f"{shown(kind)} is not registered, so it has no written form")
+            raise InvalidPolicy(f"{shown(kind)} is not registered, so it has no JSON form")
         changed[_CLASS] = kind
     return {"name": part.name, **changed} if changed else str(part.name)
 
 
 def _plain(value: Any, classes: bool) -> Any:
     if callable(value):
-        raise InvalidPolicy(f"{shown(value)} is a function, which has no written form")
+        raise InvalidPolicy(f"{shown(value)} is a function, which has no JSON form")
     if hasattr(value, "to_form"):
         return value.to_form()
     if is_dataclass(value):
         return form(value, classes=classes)
     if isinstance(value, Mapping):
-        return {name: _plain(each, classes) for name, each in value.items()}
+        return {name: _plain(inner, classes) for name, inner in value.items()}
     if isinstance(value, Real) and not isinstance(value, int | float):
-        return float(value)  # a fraction or a number of numpy, which JSON does not know
+        return float(value)  # a Fraction or a numpy number, which JSON cannot hold
     return value
 
 
 def _parameters(kind: type) -> list[Field[Any]]:
-    return [each for each in fields(kind) if each.init]
+    return [parameter for parameter in fields(kind) if parameter.init]
 
 
-def _outside(each: Field[Any]) -> str:
-    """Give the parameter's name outside Python, where `lambda` needs no underscore."""
-    return each.name.rstrip("_")
+def _public_name(parameter: Field[Any]) -> str:
+    """Return the name of a parameter in JSON, where `lambda` needs no underscore."""
+    return parameter.name.rstrip("_")
 
 
-def _required(each: Field[Any]) -> bool:
-    return each.default is MISSING and each.default_factory is MISSING
+def _required(parameter: Field[Any]) -> bool:
+    return parameter.default is MISSING and parameter.default_factory is MISSING
 
 
-def _default(each: Field[Any]) -> Any:
-    return each.default_factory() if each.default_factory is not MISSING else each.default
+def _default(parameter: Field[Any]) -> Any:
+    if parameter.default_factory is not MISSING:
+        return parameter.default_factory()
+    return parameter.default

@@ -1,4 +1,4 @@
-"""Events, subscriptions, matches and deliveries: frozen, and valid if they exist."""
+"""Events, subscriptions, matches and deliveries: frozen, and validated when they are created."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -32,16 +32,17 @@ State = Literal["active", "inactive", "dead"]
 _MOST: Final = 1e100
 STATES: Final = ("active", "inactive", "dead")
 LAST_SEQUENCE: Final = (1 << 61) - 1
-"""The largest number of a publication; windows add their lengths to it, all in 64 bits."""
+"""The largest sequence number; windows add their lengths to it in 64 bits."""
 
 
 @dataclass(frozen=True)
 class Event:
     """A publication: an id, a publication time and named attributes (PREF 2).
 
-    `published_at` may be epoch seconds, a datetime or RFC 3339; `published_us` is what everything
-    orders by. `sequence` is the number of the publication, for windows that count all of them.
-    `probabilities` say how sure attributes are; they weigh what those contribute to `relaxed`.
+    `published_at` may be epoch seconds, a datetime or RFC 3339; everything is ordered by
+    `published_us`. `sequence` is the number of the event in the stream, for windows that count
+    published events. `probabilities` are those of uncertain attributes, and weigh their
+    contributions to `relaxed`.
 
     >>> Event("e1", {"genre": ["drama", "comedy"], "year": 2003}, published_at=0).published_us
     0
@@ -63,24 +64,24 @@ class Event:
             _set(self, sequence=number)
         us = self._read("published_at", lambda: parse_time_us(self.published_at))
         label = f"event {self.id}: attributes are a mapping of names to values"
-        given = validate.mapping(label, self.attributes, InvalidEvent)
-        values = dict(self._value(name, value) for name, value in given.items())
+        raw = validate.mapping(label, self.attributes, InvalidEvent)
+        values = dict(self._value(name, value) for name, value in raw.items())
         _set(self, attributes=values, published_us=us, published_at=_seconds(self.published_at, us))
         if type(self.probabilities) is not dict or self.probabilities:
             _set(self, probabilities=self._read_probabilities())
 
     @cached_property
     def tokens(self) -> TokenMap:
-        """The values of each attribute as they are compared."""
+        """The values of each attribute in comparable form."""
         return {name: tokens(value) for name, value in self.attributes.items()}
 
     @classmethod
     def known(
         cls, name: str, attributes: dict[str, Any], published_us: int, sequence: int | None
     ) -> "Event":
-        """Make an event of which everything is known to be right, and as it would be kept."""
-        made = object.__new__(cls)
-        made.__dict__.update(
+        """Return an event of fields that are known to be valid, without checking them."""
+        event = object.__new__(cls)
+        event.__dict__.update(
             id=name,
             attributes=attributes,
             published_at=published_us / SECOND_US,
@@ -88,24 +89,24 @@ class Event:
             probabilities={},
             published_us=published_us,
         )
-        return made
+        return event
 
     def _read_probabilities(self) -> dict[str, float]:
         label = f"event {self.id}: probabilities are a mapping of attributes to numbers"
-        found = dict[str, float]()
-        for given, value in validate.mapping(label, self.probabilities, InvalidEvent).items():
-            name = validate.name(f"event {self.id}: an attribute's name", given, InvalidEvent)
+        probabilities = dict[str, float]()
+        for raw_name, value in validate.mapping(label, self.probabilities, InvalidEvent).items():
+            name = validate.name(f"event {self.id}: an attribute's name", raw_name, InvalidEvent)
             if name not in self.attributes:
                 raise InvalidEvent(
-                    f"event {self.id}: there is no attribute {shown(name)} to be sure of"
+                    f"event {self.id}: there is no attribute {shown(name)} for a probability"
                 )
             label = f"event {self.id}: the probability of {name}"
             number = validate.number(label, value, InvalidEvent, high=1)
-            found[name] = value if type(value) is int else number
-        return found
+            probabilities[name] = value if type(value) is int else number
+        return probabilities
 
-    def _value(self, given: object, value: object) -> tuple[str, Value]:
-        name = validate.name(f"event {self.id}: an attribute's name", given, InvalidEvent)
+    def _value(self, raw_name: object, value: object) -> tuple[str, Value]:
+        name = validate.name(f"event {self.id}: an attribute's name", raw_name, InvalidEvent)
         return name, self._read(f"attribute {name}", lambda: attribute_value(value))
 
     def _read(self, what: str, read: Callable[[], T]) -> T:
@@ -115,7 +116,7 @@ class Event:
             raise InvalidEvent(f"event {self.id}: {what}: {error}") from None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form."""
+        """Return the JSON form."""
         form: dict[str, Any] = {
             "id": self.id,
             "published_at": format_time(self.published_us),
@@ -126,7 +127,7 @@ class Event:
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> "Event":
-        """Make the event of a JSON form whose fields are known to be right."""
+        """Return the event of a JSON form whose fields were checked."""
         return cls(
             form["id"],
             form["attributes"],
@@ -136,23 +137,23 @@ class Event:
         )
 
     def numbered(self, sequence: int) -> "Event":
-        """Give the same event with a sequence number."""
+        """Return a copy of the event with a sequence number."""
         twin = copy(self)
         _set(twin, sequence=sequence)
         return twin
 
 
-def _seconds(given: object, us: int) -> float:
-    """Return a publication time as it is kept: a number as it was given, all else in seconds."""
-    if type(given) is int or type(given) is float:
-        return given
-    if isinstance(given, int) and not isinstance(given, bool):
-        return int.__int__(given)
-    return float.__float__(given) if isinstance(given, float) else us / SECOND_US
+def _seconds(time: object, us: int) -> float:
+    """Return a publication time in epoch seconds; numbers are kept as they are."""
+    if type(time) is int or type(time) is float:
+        return time
+    if isinstance(time, int) and not isinstance(time, bool):
+        return int.__int__(time)
+    return float.__float__(time) if isinstance(time, float) else us / SECOND_US
 
 
 def newest_first(event: Event) -> tuple[int, str]:
-    """Give the order of ties between events: newer publication time, then smaller id."""
+    """Return the sort key of ties between events: newer publication time, then smaller id."""
     return (-event.published_us, event.id)
 
 
@@ -169,20 +170,20 @@ class Weighted:
         _set(self, weight=_scaled("the weight", self.weight, 1 / _MOST))
         validate.choice("the state", self.state, STATES, InvalidSubscription)
         if not isinstance(self.predicate, Predicate):
-            raise InvalidSubscription(f"{shown(self.predicate)} is no predicate")
+            raise InvalidSubscription(f"expected a predicate, not {shown(self.predicate)}")
 
     def to_dict(self) -> list[Any]:
-        """Give the JSON form: `[condition, weight]`, and the state where it is not active."""
+        """Return the JSON form: `[condition, weight]`, and the state unless it is active."""
         form: list[Any] = [render_predicate(self.predicate), self.weight]
         return form if self.state == "active" else [*form, self.state]
 
 
 @dataclass(frozen=True)
 class Subscription:
-    """A standing interest: a condition (`where`), or weighted predicates (`any`).
+    """A standing query: a condition (`where`), or weighted predicates (`any`).
 
-    `prefrank` serves the preference scorer (PREF Def. 3), `score` the exact one (RPS). What is
-    larger than the `limits` allow is refused; they are not kept.
+    `prefrank` is for the preference scorer (PREF Def. 3), `score` for the exact scorer (RPS). A
+    subscription above the `limits` is refused; the limits are not stored.
 
     >>> Subscription("s1", "addison", where="genre = 'drama'", prefrank=0.8).to_dict()["where"]
     "genre = 'drama'"
@@ -225,7 +226,7 @@ class Subscription:
 
     @cached_property
     def groups(self) -> tuple[tuple[Weighted, ...], ...]:
-        """The weighted predicates: a group for each conjunction; those of `any` are one group.
+        """The weighted predicates: one group per conjunction; those of `any` are one group.
 
         A plain condition counts each of its predicates with weight 1.
         """
@@ -242,53 +243,53 @@ class Subscription:
         )
 
     def matches(self, event: Event) -> bool:
-        """Tell whether this covers the event (PREF Def. 1): a whole conjunction holds."""
+        """Return whether this covers the event (PREF Def. 1): a whole conjunction holds."""
         return any(
             bool(conj) and all(part.holds(event.tokens) for part in conj)
             for conj in self.conjunctions
         )
 
     def touches(self, event: Event) -> bool:
-        """Tell whether at least one predicate holds (RPS, relaxed matching)."""
+        """Return whether at least one predicate holds (RPS, relaxed matching)."""
         return any(part.holds(event.tokens) for conj in self.conjunctions for part in conj)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form."""
+        """Return the JSON form."""
         form: dict[str, Any] = {"id": self.id, "subscriber": self.subscriber}
         if isinstance(self.where, Condition):
             form["where"] = render(self.where)
         else:
             form["any"] = [part.to_dict() for part in self.groups[0]]
-        given = {"prefrank": self.prefrank, "score": self.score}
-        return form | {name: value for name, value in given.items() if value is not None}
+        optional = {"prefrank": self.prefrank, "score": self.score}
+        return form | {name: value for name, value in optional.items() if value is not None}
 
 
-def _entries(given: Any, limits: Limits) -> Sequence[Any]:
-    entries: Sequence[Any] | None = validate.listed(given, limits.any_predicates)
+def _entries(value: Any, limits: Limits) -> Sequence[Any]:
+    entries: Sequence[Any] | None = validate.listed(value, limits.any_predicates)
     if entries is None:
-        raise InvalidSubscription(f"`any` is a list of [condition, weight], not {shown(given)}")
+        raise InvalidSubscription(f"`any` is a list of [condition, weight], not {shown(value)}")
     what = "the number of predicates of `any`"
     limits.check("any_predicates", len(entries), what, InvalidSubscription)
     return entries
 
 
 def _scaled(what: str, value: object, least: float = 0.0) -> float:
-    """Check a score or weight, within bounds that let no sum, mean or ratio of them overflow."""
-    found = validate.number(what, value, InvalidSubscription)
-    if found and not least <= found <= _MOST:
-        limits = f"0 or between {least:g} and {_MOST:g}" if least else f"at most {_MOST:g}"
-        raise InvalidSubscription(f"{what} is {limits}, not {shown(value)}")
-    return found
+    """Check a score or weight; its bounds keep sums, means and ratios finite."""
+    number = validate.number(what, value, InvalidSubscription)
+    if number and not least <= number <= _MOST:
+        bounds = f"0 or between {least:g} and {_MOST:g}" if least else f"at most {_MOST:g}"
+        raise InvalidSubscription(f"{what} is {bounds}, not {shown(value)}")
+    return number
 
 
-def _weighted(given: Any, limits: Limits) -> Weighted:
+def _weighted(value: Any, limits: Limits) -> Weighted:
     """Read `[condition, weight]` or `[condition, weight, state]`."""
-    if isinstance(given, Weighted):
-        return given
-    entry = validate.listed(given, 3)
+    if isinstance(value, Weighted):
+        return value
+    entry = validate.listed(value, 3)
     if entry is None or len(entry) not in (2, 3):
-        what = shown(given)
-        raise InvalidSubscription(f"{what} is no weighted predicate; write [condition, weight]")
+        what = shown(value)
+        raise InvalidSubscription(f"{what} is not a weighted predicate; write [condition, weight]")
     text, weight, state = (*entry, "active")[:3]
     part = parse_predicate(text, limits)
     try:
@@ -299,7 +300,7 @@ def _weighted(given: Any, limits: Limits) -> Weighted:
 
 @dataclass(frozen=True)
 class Match:
-    """An event that a subscriber may want: its score, and the subscriptions that matched."""
+    """An event that matches a subscriber: its score, and the subscriptions that matched."""
 
     subscriber: str
     event: Event
@@ -307,7 +308,7 @@ class Match:
     matched: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form, with the whole event."""
+        """Return the JSON form, with the whole event."""
         return {
             "subscriber": self.subscriber,
             "event": self.event.to_dict(),
@@ -317,14 +318,14 @@ class Match:
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> "Match":
-        """Make the match of a JSON form."""
+        """Return the match of a JSON form."""
         event = Event.from_dict(form["event"])
         return cls(form["subscriber"], event, form["score"], tuple(form["matched"]))
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """An event delivered to a subscriber: its rank and position in the window that it won in."""
+    """An event delivered to a subscriber, with its rank and position in the window."""
 
     subscriber: str
     event: str
@@ -341,7 +342,7 @@ class Delivery:
         return format_time(self.delivered_us)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the JSON form."""
+        """Return the JSON form."""
         return {
             "subscriber": self.subscriber,
             "event": self.event,
@@ -355,6 +356,6 @@ class Delivery:
 
 
 def _set(frozen: object, **fields: Any) -> None:
-    """Set fields of a frozen object while it is made."""
+    """Set fields of a frozen object during its construction."""
     for name, value in fields.items():
         object.__setattr__(frozen, name, value)

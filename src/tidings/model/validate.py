@@ -1,4 +1,4 @@
-"""Checks on what users give: each returns the value or says the value and the rule."""
+"""Validators: each returns the value, or raises an error that names the value and the rule."""
 
 import math
 import stat
@@ -61,7 +61,7 @@ def name(what: str, value: object, kind: Kind) -> str:
 
 
 def plain_text(text: str) -> str:
-    """Return a string of a subclass, whose methods may do anything, as a plain one."""
+    """Return a string of a subclass, whose methods may do anything, as a plain `str`."""
     return text if type(text) is str else str.__str__(text)
 
 
@@ -96,7 +96,7 @@ def listed(value: object, most: int, kind: type[Collection[Any]] = Sequence) -> 
 
 
 def encodable(text: str) -> bool:
-    """Tell whether UTF-8, and so any file, can hold a string; not with half a surrogate pair."""
+    """Return whether a string can be encoded as UTF-8, which lone surrogates cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -108,17 +108,17 @@ def number(
     what: str, value: object, kind: Kind = InvalidPolicy, *, low: float = 0, high: float = math.inf
 ) -> float:
     """Check a finite number between `low` and `high`, both allowed."""
-    found = _float(value)
-    if not math.isfinite(found):
+    real = _float(value)
+    if not math.isfinite(real):
         raise kind(f"{what} is a finite number, not {shown(value)}")
-    if not low <= found <= high:
-        limit = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
-        raise kind(f"{what} is {limit}, not {shown(value)}")
-    return found
+    if not low <= real <= high:
+        rule = f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
+        raise kind(f"{what} is {rule}, not {shown(value)}")
+    return real
 
 
 def _float(value: object) -> float:
-    """Give a real number as a float; NaN for anything else, infinity where it is too large."""
+    """Return a real number as a float, infinity if it is too large, and NaN for anything else."""
     if type(value) is float:
         return value
     try:
@@ -131,10 +131,10 @@ def _float(value: object) -> float:
 
 def positive(what: str, value: object, kind: Kind = InvalidPolicy) -> float:
     """Check a finite number above 0."""
-    found = number(what, value, kind)
-    if found == 0:
+    real = number(what, value, kind)
+    if real == 0:
         raise kind(f"{what} is above 0, not {shown(value)}")
-    return found
+    return real
 
 
 def count(
@@ -145,25 +145,25 @@ def count(
     low: int = 1,
     high: int | None = None,
 ) -> int:
-    """Check a whole number of at least `low`, and of at most `high` if that is given."""
+    """Check an integer of at least `low`, and of at most `high` if given."""
     if is_a(value, bool) or not is_a(value, int):
         raise kind(f"{what} is a whole number of at least {low}, not {shown(value)}")
-    found = int.__int__(value)  # type: ignore[arg-type]
-    if found < low:
-        raise kind(f"{what} is a whole number of at least {low}, not {shown(found)}")
-    if high is not None and found > high:
-        raise kind(f"{what} is at most {high}, not {shown(found)}")
-    return found
+    whole = int.__int__(value)  # type: ignore[arg-type]
+    if whole < low:
+        raise kind(f"{what} is a whole number of at least {low}, not {shown(whole)}")
+    if high is not None and whole > high:
+        raise kind(f"{what} is at most {high}, not {shown(whole)}")
+    return whole
 
 
 def flag(what: str, value: object, kind: Kind = InvalidPolicy) -> None:
-    """Check true or false, which no string, number or null stands for."""
+    """Check a boolean; strings, numbers and null do not count as one."""
     if not is_a(value, bool):
         raise kind(f"{what} is true or false, not {shown(value)}")
 
 
 def choice(what: str, value: object, allowed: Collection[str], kind: Kind = InvalidPolicy) -> str:
-    """Check one of a few words."""
+    """Check one of a few strings."""
     word = plain_text(value) if is_a(value, str) else None  # type: ignore[arg-type]
     if word is None or word not in allowed:
         listed = ", ".join(map(repr, allowed))
@@ -172,9 +172,9 @@ def choice(what: str, value: object, allowed: Collection[str], kind: Kind = Inva
 
 
 def regular_file(path: Path) -> Path:
-    """Return the path of a file or a folder; refuse pipes and devices, which may never end.
+    """Return the path of a file or a directory; refuse pipes and devices, which may never end.
 
-    What cannot be looked at raises an OSError, as opening it would.
+    Raises an OSError if there is no such file.
     """
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):

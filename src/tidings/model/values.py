@@ -1,4 +1,4 @@
-"""Values: the four families an attribute may have, and the times and durations around them.
+"""Values: the four families of attribute values, and times and durations.
 
 A value is compared as a pair `(family, key)` (semantics §2). Numbers and times have float64 keys,
 so integers and floats compare with each other; strings compare by code point.
@@ -28,19 +28,19 @@ Token = tuple[Family, Key]
 
 SECOND_US: Final = 1_000_000
 PRINTED_BYTES: Final = 16_000_000
-"""About as much of one value is printed in a dead letter; a larger one is shown in short."""
+"""About the most bytes of one value in a dead letter; a larger one is abbreviated."""
 PRINTED_LEVELS: Final = 100
-"""Levels of a value that are printed, which writers and readers of JSON take on any stack."""
+"""The most levels of a value in a dead letter, so that JSON libraries do not overflow the stack."""
 _PRINTED_BITS: Final = 14_000
 _SCALAR_BYTES: Final = 8
 _TAGGED_FIELDS: Final = 2
 """A range has the most fields of all tagged values; `items()` of a foreign class may never end."""
 _CONTAINER_BYTES: Final = 56
-"""What a list takes in memory: lists that hold each other grow beyond all bounds soon."""
+"""The cost of a list: without it, lists that contain each other would grow without bound."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST: Final = -62_135_596_800
 LATEST: Final = 253_402_300_799
-"""Within these seconds are the years 1 to 9999."""
+"""The years 1 to 9999 lie between these epoch seconds."""
 EARLIEST_US: Final = EARLIEST * SECOND_US
 LATEST_US: Final = LATEST * SECOND_US + 999_999
 
@@ -61,16 +61,16 @@ _UNIT_US: Final = {
 
 
 def rounded(x: float) -> float:
-    """Round a computed value to 12 decimals, so that the order of additions cannot decide."""
+    """Round to 12 decimals, so that ties do not depend on the order of additions."""
     return round(x, 12)
 
 
 @dataclass(frozen=True)
 class Range:
-    """A number or time of which only [low, high] is known (RPS, future work).
+    """A number or time that is only known to lie within [low, high] (RPS, future work).
 
-    With mode "overlaps" a predicate holds if some value of the range satisfies it, with "contained"
-    if every value does.
+    With mode "overlaps" a predicate holds if some value of the range satisfies it; with
+    "contained", if every value does.
     """
 
     low: Any
@@ -88,18 +88,18 @@ class Range:
             raise InvalidValue(f"a range goes from a number or time to another, not between {what}")
         if low > high:
             raise InvalidValue(f"the range's low {bounds[0]} is above its high {bounds[1]}")
-        given: object = self.mode
-        mode = plain_text(given) if isinstance(given, str) else None
+        raw_mode: object = self.mode
+        mode = plain_text(raw_mode) if isinstance(raw_mode, str) else None
         if mode not in ("overlaps", "contained"):
             what = shown(self.mode)
             raise InvalidValue(f"a range's mode is 'overlaps' or 'contained', not {what}")
-        # The bounds are kept as scalars, which can be hashed, compared and written in JSON.
-        kept = {"low": bounds[0], "high": bounds[1], "mode": mode, "family": family}
-        for name, value in (kept | {"span": (low, high)}).items():
+        # The bounds are stored as scalars, which can be hashed, compared and written as JSON.
+        fields = {"low": bounds[0], "high": bounds[1], "mode": mode, "family": family}
+        for name, value in (fields | {"span": (low, high)}).items():
             object.__setattr__(self, name, value)
 
     def satisfies(self, operator: str, operand: Any) -> bool:
-        """Tell whether some, or every, value satisfies `between`, `in` or `!=`."""
+        """Return whether some value, or every value, satisfies `between`, `in` or `!=`."""
         low, high = self.span
         every = self.mode == "contained"
         if operator == "between":
@@ -111,13 +111,13 @@ class Range:
         return not low <= operand <= high if every else not low == high == operand
 
     def to_form(self) -> dict[str, Any]:
-        """Give the JSON form."""
+        """Return the JSON form."""
         form = {"range": [plain(self.low), plain(self.high)]}
         return form if self.mode == "overlaps" else form | {"mode": self.mode}
 
 
 def scalar(value: object) -> Scalar:
-    """Give `value` as one of the four families, or refuse it by name.
+    """Return a value of one of the four families; refuse anything else.
 
     >>> scalar(3), scalar("drama"), scalar(True)
     (3, 'drama', True)
@@ -135,8 +135,9 @@ def scalar(value: object) -> Scalar:
     except TidingsError:
         raise
     except Exception as error:  # noqa: BLE001 - the methods of a foreign class
-        why = f"it fails with {shown(error)}"
-        raise InvalidValue(f"{shown(value)} cannot be read as a value: {why}") from None
+        raise InvalidValue(
+            f"{shown(value)} cannot be read as a value: it fails with {shown(error)}"
+        ) from None
 
 
 def _converted(value: object) -> Scalar:
@@ -163,12 +164,12 @@ def _converted(value: object) -> Scalar:
 
 def _text(text: str) -> str:
     if not encodable(text):
-        raise InvalidValue(f"{shown(text)} holds half a surrogate pair, which UTF-8 cannot hold")
+        raise InvalidValue(f"{shown(text)} has a lone surrogate, which UTF-8 cannot encode")
     return text
 
 
 def _bound(value: object) -> Scalar:
-    """Read a bound of a range, which is no range itself, in whatever form."""
+    """Read a bound of a range, which must not be a range itself."""
     if isinstance(value, Range) or (isinstance(value, Mapping) and "range" in value):
         raise InvalidValue(f"a range goes from a number or time to another, not {shown(value)}")
     return scalar(value)
@@ -190,18 +191,18 @@ def _tagged(form: Mapping[str, Any]) -> Scalar:
 
 def _no_value(value: object) -> InvalidValue:
     if value is None:
-        return InvalidValue("null is no value; leave the attribute out")
+        return InvalidValue("null is not a value; omit the attribute")
     kind = type(value).__name__
     return InvalidValue(f"{shown(value)} is a {kind}; a value is a number, string, boolean or time")
 
 
 def _unboxed(value: np.generic) -> object:
-    """Give a numpy scalar as Python has it; a time of any unit is a datetime, not a count."""
+    """Return a numpy scalar as a Python object; times of any unit become datetimes."""
     if isinstance(value, np.datetime64 | np.timedelta64):
-        found = value.astype(f"{value.dtype.kind}8[us]").item()
-        if isinstance(found, int):
+        time = value.astype(f"{value.dtype.kind}8[us]").item()
+        if isinstance(time, int):
             raise InvalidValue(f"{value} is outside the years 1 to 9999")
-        return found
+        return time
     return value.item()
 
 
@@ -209,7 +210,7 @@ def _utc(when: datetime) -> datetime:
     try:
         return moment(time_us(when if when.tzinfo else when.replace(tzinfo=UTC)))
     except (OverflowError, ValueError):  # ValueError: pandas' NaT is a datetime
-        raise InvalidValue(f"{when} is no time within the years 1 to 9999") from None
+        raise InvalidValue(f"{when} is not a time within the years 1 to 9999") from None
 
 
 def _shown_number(value: object) -> str:
@@ -229,20 +230,21 @@ def _finite(value: Real | Decimal) -> int | float:
 
 
 def attribute_value(value: object) -> Value:
-    """Give a scalar or a list of scalars as a value; a list stands for its elements."""
+    """Return a scalar, or the tuple of the elements of a list."""
     kind = type(value)
     if kind is str or kind is int or kind is float:
         return scalar(value)
     try:
         elements = _elements(value)
     except Exception as error:  # noqa: BLE001 - the methods of a foreign class
-        why = f"it fails with {shown(error)}"
-        raise InvalidValue(f"{shown(value)} cannot be read as a list: {why}") from None
+        raise InvalidValue(
+            f"{shown(value)} cannot be read as a list: it fails with {shown(error)}"
+        ) from None
     return scalar(value) if elements is None else tuple(map(scalar, elements))
 
 
 def _elements(value: object) -> list[object] | None:
-    """Return the elements of a list, an array or a set; None if it is none of these."""
+    """Return the elements of a list, tuple, array or set; None for anything else."""
     if isinstance(value, np.ndarray):
         return list(value) if value.ndim else None
     if isinstance(value, set | frozenset):
@@ -251,7 +253,7 @@ def _elements(value: object) -> list[object] | None:
 
 
 def token(value: Scalar) -> Token:
-    """Give the comparable form of a scalar: its family and a key within that family."""
+    """Return the comparable form of a scalar: its family and a key within the family."""
     if isinstance(value, Range):
         return (value.family, value)
     if isinstance(value, bool):
@@ -260,16 +262,16 @@ def token(value: Scalar) -> Token:
         return ("string", value)
     if isinstance(value, datetime):
         return ("time", time_us(value) / SECOND_US)
-    return ("number", float(value) + 0.0)  # -0.0 is 0.0, also where keys are printed
+    return ("number", float(value) + 0.0)  # turns -0.0 into 0.0, which also prints as 0
 
 
 def tokens(value: Value) -> frozenset[Token]:
-    """Give the tokens of a value; two values are equal if these are equal as sets."""
+    """Return the tokens of a value; values are equal if their tokens are equal as sets."""
     return frozenset(map(token, value if isinstance(value, tuple) else (value,)))
 
 
 def plain(value: Value) -> Any:
-    """Give `value` as JSON has it; a time becomes `{"time": RFC 3339}`."""
+    """Return the JSON form of a value; a time becomes `{"time": RFC 3339}`."""
     if isinstance(value, tuple):
         return [plain(element) for element in value]
     if isinstance(value, datetime):
@@ -277,8 +279,8 @@ def plain(value: Value) -> Any:
     return value.to_form() if isinstance(value, Range) else value
 
 
-class _Place(NamedTuple):
-    """A value that is still to be printed, and where its form goes."""
+class _Pending(NamedTuple):
+    """A value that is still to be printed, and the container and key of its form."""
 
     value: Any
     into: Any
@@ -287,31 +289,31 @@ class _Place(NamedTuple):
 
 
 def printable(value: object) -> Any:
-    """Return anything as JSON: what has a form as its form, what JSON cannot hold as text.
+    """Return any value as JSON: by its `to_dict`, or as text if JSON cannot hold it.
 
-    Whatever it is given, it ends, does not fail, and the form is bounded: what nests deeper than
-    `PRINTED_LEVELS`, as loops do, is left out, and a value of more than `PRINTED_BYTES` is shown
-    in short.
+    It terminates and does not fail, whatever the value, and the form is bounded: levels below
+    `PRINTED_LEVELS`, as in cycles, are left out, and a value of more than `PRINTED_BYTES` is
+    abbreviated.
     """
-    found: list[Any] = [None]
-    size, waiting = 0, [_Place(value, found, 0, 0)]
-    while waiting:
-        place = waiting.pop()
+    root: list[Any] = [None]
+    size, stack = 0, [_Pending(value, root, 0, 0)]
+    while stack:
+        pending = stack.pop()
         try:
-            form, cost, inner = _printed(place, PRINTED_BYTES - size)
+            form, cost, inner = _printed(pending, PRINTED_BYTES - size)
         except Exception:  # noqa: BLE001 - the methods of a foreign class
-            form, cost, inner = clipped(shown(place.value)), 0, []
-        place.into[place.key] = form
-        waiting += inner
+            form, cost, inner = clipped(shown(pending.value)), 0, []
+        pending.into[pending.key] = form
+        stack += inner
         size += cost
         if size > PRINTED_BYTES:
             return clipped(shown(value))
-    return found[0]
+    return root[0]
 
 
-def _printed(place: _Place, most: int) -> tuple[Any, int, list[_Place]]:
-    """Return the form of one value without what it holds, its size, and what it holds."""
-    value, depth = place.value, place.depth + 1
+def _printed(pending: _Pending, most: int) -> tuple[Any, int, list[_Pending]]:
+    """Return the form of one value without its contents, its size, and its contents."""
+    value, depth = pending.value, pending.depth + 1
     if isinstance(value, str):
         text = _utf8(plain_text(value))
         return text, len(text), []
@@ -321,19 +323,19 @@ def _printed(place: _Place, most: int) -> tuple[Any, int, list[_Place]]:
         return "...", _SCALAR_BYTES, []
     if hasattr(value, "to_dict"):
         try:
-            return None, 0, [_Place(value.to_dict(), place.into, place.key, depth)]
-        except TidingsError:  # a policy that holds a function has no written form
+            return None, 0, [_Pending(value.to_dict(), pending.into, pending.key, depth)]
+        except TidingsError:  # a policy with a function has no JSON form
             return clipped(_utf8(repr(value))), _SCALAR_BYTES, []
-    # One more than fits is enough to see that the value is too large, however much it holds.
+    # One entry more than fits is enough to see that the value is too large.
     room = max(most, 0) // _SCALAR_BYTES + 1
     if isinstance(value, Mapping):
         form = {_name(name): inner for name, inner in islice(value.items(), room)}
         size = _CONTAINER_BYTES + sum(len(name) + _SCALAR_BYTES for name in form)
-        return form, size, [_Place(inner, form, name, depth) for name, inner in form.items()]
+        return form, size, [_Pending(inner, form, name, depth) for name, inner in form.items()]
     if isinstance(value, list | tuple):
-        held = list(islice(value, room))
-        places = [_Place(inner, held, at, depth) for at, inner in enumerate(held)]
-        return held, _CONTAINER_BYTES + len(held) * _SCALAR_BYTES, places
+        items = list(islice(value, room))
+        inner = [_Pending(item, items, index, depth) for index, item in enumerate(items)]
+        return items, _CONTAINER_BYTES + len(items) * _SCALAR_BYTES, inner
     return _other(value), _SCALAR_BYTES, []
 
 
@@ -355,17 +357,17 @@ def _name(value: object) -> str:
 
 
 def _utf8(text: str) -> str:
-    """Return a text with half surrogate pairs, which no file or database takes, escaped."""
+    """Return a text with lone surrogates, which no file or database accepts, escaped."""
     return text if encodable(text) else text.encode(errors="backslashreplace").decode()
 
 
 def time_us(when: datetime) -> int:
-    """Give an aware datetime as whole microseconds since the epoch."""
+    """Return an aware datetime as whole microseconds since the epoch."""
     return (when - _EPOCH) // timedelta(microseconds=1)
 
 
 def moment(us: int) -> datetime:
-    """Give microseconds since the epoch as a datetime."""
+    """Return microseconds since the epoch as a datetime."""
     return _EPOCH + timedelta(microseconds=us)
 
 
@@ -376,33 +378,33 @@ def parse_time_us(value: object) -> int:
     (1000000, 1000000, 86400000000)
     """
     if value is None:
-        raise InvalidValue("null is no time; write RFC 3339, or epoch seconds as a number")
+        raise InvalidValue("null is not a time; write RFC 3339, or epoch seconds as a number")
     if is_a(value, str):
         text = plain_text(value)  # type: ignore[arg-type]
         try:
             value = datetime.fromisoformat(text)
         except ValueError:
             raise InvalidValue(
-                f"{shown(text)} is no time; write RFC 3339 (2026-11-15T20:05:00Z), or epoch "
+                f"{shown(text)} is not a time; write RFC 3339 (2026-11-15T20:05:00Z), or epoch "
                 "seconds as a number"
             ) from None
-    found = scalar(value)
-    if isinstance(found, datetime):
-        return time_us(found)
-    if isinstance(found, bool | str | Range):
+    time = scalar(value)
+    if isinstance(time, datetime):
+        return time_us(time)
+    if isinstance(time, bool | str | Range):
         raise InvalidValue(
-            f"{shown(value)} is no time; write RFC 3339, or epoch seconds as a number"
+            f"{shown(value)} is not a time; write RFC 3339, or epoch seconds as a number"
         )
-    if not EARLIEST <= found <= LATEST:
-        raise InvalidValue(f"{shown(value)} is outside the years 1 to 9999; give epoch *seconds*")
-    return round(found * SECOND_US)
+    if not EARLIEST <= time <= LATEST:
+        raise InvalidValue(f"{shown(value)} is outside the years 1 to 9999; use epoch *seconds*")
+    return round(time * SECOND_US)
 
 
 @lru_cache(4096)
 def format_time(us: int) -> str:
-    """Print microseconds since the epoch as RFC 3339.
+    """Format microseconds since the epoch as RFC 3339.
 
-    A period may begin before the year 1 or end after 9999, which are the ends that are printed.
+    Times outside the years 1 to 9999, such as ends of periods, are clamped.
 
     >>> format_time(1_500_000)
     '1970-01-01T00:00:01.500000Z'
@@ -411,7 +413,7 @@ def format_time(us: int) -> str:
 
 
 def key_us(key: float) -> int:
-    """Give the microseconds of a time's key, exactly; the last key of 9999 would be a year more."""
+    """Return the exact microseconds of a time's key, clamped to the year 9999."""
     whole = math.floor(key)
     us = whole * SECOND_US + round((key - whole) * SECOND_US)
     return min(us, LATEST_US)
@@ -434,7 +436,9 @@ def parse_duration_us(value: object) -> int:
         iso = _ISO_DURATION.fullmatch(text)
         if iso and any(iso.groups()):
             return _iso_us(group or "0" for group in iso.groups())
-    raise InvalidValue(f"{shown(value)} is no duration; write 30m, 1h30m, 2d or ISO 8601 (PT30M)")
+    raise InvalidValue(
+        f"{shown(value)} is not a duration; write 30m, 1h30m, 2d or ISO 8601 (PT30M)"
+    )
 
 
 def _iso_us(numbers: Iterable[str]) -> int:
@@ -443,7 +447,7 @@ def _iso_us(numbers: Iterable[str]) -> int:
 
 
 def format_duration(us: int) -> str:
-    """Print a duration in the largest units that fit.
+    """Format a duration in the largest units that fit.
 
     >>> format_duration(5_400_000_000)
     '1h30m'

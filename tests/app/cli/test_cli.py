@@ -71,7 +71,7 @@ def test_help_teaches_with_an_example(name):
         (["match", "-", "-"], "only one file can be standard input"),
         (
             ["match", SUBSCRIPTIONS, EVENTS, "--scorer", "fame"],
-            "'fame' is no scorer; there are pref",
+            "unknown scorer 'fame'; expected one of: pref",
         ),
         (["match", SUBSCRIPTIONS, EVENTS, "--scorer", "{"], "Expecting property name"),
         (["match", SUBSCRIPTIONS, EVENTS, "-k", "0"], "-k"),
@@ -156,7 +156,7 @@ def test_check_as_json(tmp_path):
                     "file": str(path),
                     "line": 1,
                     "id": "e1",
-                    "reason": "event e1: attribute year: null is no value; leave the attribute out",
+                    "reason": "event e1: attribute year: null is not a value; omit the attribute",
                 }
             ],
         }
@@ -260,7 +260,7 @@ def test_a_bad_subscription_does_not_affect_the_others(tmp_path):
     [
         ("{", "error: the event is not valid JSON: "),
         ("3", "error: event: the form is an object"),
-        ('{"year": null}', "error: event event: attribute year: null is no value"),
+        ('{"year": null}', "error: event event: attribute year: null is not a value"),
         ('{"id": "e1", "attributes": {}}', "error: event e1: field 'published_at' is missing"),
     ],
 )

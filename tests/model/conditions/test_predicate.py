@@ -193,8 +193,8 @@ def test_a_fold_keeps_the_written_order_and_each_predicate_once() -> None:
     [
         ("", "=", 1, "an attribute's name is a non-empty string, not ''"),
         (5, "=", 1, "an attribute's name is a non-empty string, not 5"),
-        ("a", "~", 1, "'~' is no operator; there are =, <"),
-        ("a", "=", None, "null is no value"),
+        ("a", "~", 1, "unknown operator '~'; expected one of: =, <"),
+        ("a", "=", None, "null is not a value"),
         ("a", "=", math.nan, "nan is not a finite number"),
         ("a", "=", [1], r"\[1\] is a list"),
         ("a", "prefix", 1, "a: prefix needs a string, not 1"),

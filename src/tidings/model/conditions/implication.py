@@ -1,9 +1,9 @@
 """Implication between predicates and cover between conditions (PREF Def. 4).
 
-A predicate stands for a set of values, and `p` implies `q` if p's set lies within q's. Every
-operator but suffix and substring gives a union of half-open spans `[low, high)` of an ordered
+A predicate denotes a set of values, and `p` implies `q` if the set of p is within that of q. Every
+operator except suffix and substring denotes a union of half-open spans `[low, high)` of an ordered
 domain, so one inclusion test serves them all. Domains: float64 numbers and times; false < true as
-0 and 1; strings as tuples of code points, which end at `(0x110000,)`.
+0 and 1; strings as tuples of code points, with the end `(0x110000,)`.
 """
 
 import math
@@ -28,20 +28,20 @@ _DOMAIN: Final[dict[str, Span]] = {
 _UNORDERED: Final = ("suffix", "substring")
 _PLAIN: Final = ("=", "between")
 _FEW_PAIRS: Final = 16
-"""So many pairs of predicates are compared as they are; of more, only those of one attribute."""
+"""Up to this many pairs of predicates are all compared; beyond, only those of one attribute."""
 _FEW_SPANS: Final = 8
 COMPARISONS: Final = 5_000_000
-"""Steps that the subscriptions of one subscriber may take; more take many seconds and gigabytes."""
+"""Steps for the subscriptions of one subscriber; more take many seconds and gigabytes."""
 
 
 class Work:
-    """How much may still be compared; one step is about one comparison of two predicates."""
+    """A budget of steps; one step is about one comparison of two predicates."""
 
     def __init__(self, steps: int) -> None:
         self._left = steps
 
     def take(self, steps: int) -> None:
-        """Count steps; more than there are left are refused."""
+        """Spend steps; refuse more than are left."""
         self._left -= steps
         if self._left < 0:
             raise InvalidSubscription(
@@ -51,15 +51,15 @@ class Work:
 
 
 def covers(general: Conjunctions, special: Conjunctions, work: Work | None = None) -> bool:
-    """Tell whether each predicate of `general` is implied by a single predicate of `special`.
+    """Return whether each predicate of `general` is implied by a single predicate of `special`.
 
-    Of disjunctions, each conjunction of `special` needs a conjunction of `general` over it.
+    For disjunctions, each conjunction of `special` must be covered by one of `general`.
     """
     return all(any(_covers(wide, narrow, work) for wide in general) for narrow in special)
 
 
 def strictly_covers(general: Conjunctions, special: Conjunctions, work: Work | None = None) -> bool:
-    """Tell whether `general` covers `special` without being covered back."""
+    """Return whether `general` covers `special` without being covered by it."""
     if len(general) == len(special) == 1 and len(general[0]) == len(special[0]) == 1:
         wide, narrow = general[0][0], special[0][0]
         return implies(narrow, wide) and not implies(wide, narrow)
@@ -89,7 +89,7 @@ def _implied(wanted: Predicate, parts: Sequence[Predicate], work: Work | None) -
 
 
 def implies(p: Predicate, q: Predicate) -> bool:
-    """Tell whether every value that satisfies `p` satisfies `q`; complete for all operators.
+    """Return whether every value that satisfies `p` satisfies `q`; complete for all operators.
 
     >>> from tidings.model.conditions.predicate import predicate
     >>> implies(predicate("x", "<", 5), predicate("x", "!=", 7))
@@ -113,7 +113,7 @@ def implies(p: Predicate, q: Predicate) -> bool:
 
 
 def _plainly_implies(p: Predicate, q: Predicate) -> bool:
-    """Compare two single values or two intervals, without the general form; most pairs are such."""
+    """Compare two single values or two intervals: a fast path for most pairs."""
     if p.operator == "=":
         return bool(p.operand == q.operand)
     (low, high), (least, most) = p.operand, q.operand
@@ -122,10 +122,10 @@ def _plainly_implies(p: Predicate, q: Predicate) -> bool:
 
 
 def spans(p: Predicate) -> tuple[Span, ...] | None:
-    """Give p's set as sorted spans that neither overlap nor touch; None if it is no such union.
+    """Return the set of p as sorted spans that neither overlap nor touch; None if it is not one.
 
-    Two predicates of one attribute and family that have spans are equivalent if these are equal;
-    two that have none, if they are equal.
+    Two predicates of one attribute and family with spans are equivalent if their spans are equal;
+    two without spans, if they are equal.
 
     >>> from tidings.model.conditions.predicate import predicate
     >>> spans(predicate("x", "in", [True])) == spans(predicate("x", "!=", False))
@@ -137,34 +137,34 @@ def spans(p: Predicate) -> tuple[Span, ...] | None:
 
 
 def _spans(p: Predicate) -> list[Span]:
-    """Give p's set as sorted spans that neither overlap nor touch."""
+    """Return the set of p as sorted spans that neither overlap nor touch."""
     first, last = _DOMAIN[p.family]
     if p.operator == "between":
         low, high = map(_bound, p.operand)
-        found = [(max(low, first), min(_next(high), last))]
+        spans = [(max(low, first), min(_next(high), last))]
     elif p.operator == "in":
-        found = [(key, _next(key)) for key in sorted(map(_bound, p.operand))]
+        spans = [(key, _next(key)) for key in sorted(map(_bound, p.operand))]
     else:
         key = _bound(p.operand)
-        found = {
+        spans = {
             "prefix": [(key, _after_prefix(key) if p.operator == "prefix" else last)],
             "<": [(first, key)],
             "<=": [(first, _next(key))],
             ">": [(_next(key), last)],
             ">=": [(key, last)],
         }.get(p.operator, [(key, _next(key))])
-    spans = _joined(found)
-    return _gaps(spans, p.family) if p.operator == "!=" else spans
+    joined = _joined(spans)
+    return _gaps(joined, p.family) if p.operator == "!=" else joined
 
 
 def one_value(span: Span, family: str) -> bool:
-    """Tell whether a span of a family's domain holds a single value."""
+    """Return whether a span of a family's domain holds a single value."""
     low, high = span
     return bool(high == (low + 1 if family == "boolean" else _next(low)))
 
 
 def value(bound: Any) -> Any:
-    """Give the value at the lower end of a span."""
+    """Return the value at the lower end of a span."""
     return _text(bound) if isinstance(bound, tuple) else bound
 
 
@@ -173,14 +173,14 @@ def _bound(key: Any) -> Any:
 
 
 def _next(key: Any) -> Any:
-    """Give the smallest value above `key` in its domain."""
+    """Return the smallest value above `key` in its domain."""
     if isinstance(key, tuple):
         return (*key, 0)
     return key + 1 if isinstance(key, bool) else math.nextafter(key, math.inf)
 
 
 def _after_prefix(text: Text) -> Text:
-    """Give the smallest string above all that start with `text`."""
+    """Return the smallest string above all that start with `text`."""
     while text and text[-1] == _END - 1:
         text = text[:-1]
     return (*text[:-1], text[-1] + 1) if text else (_END,)
@@ -197,7 +197,7 @@ def _joined(spans: list[Span]) -> list[Span]:
 
 
 def _gaps(spans: list[Span], family: str) -> list[Span]:
-    """Give the complement of `spans` within the domain of `family`."""
+    """Return the complement of `spans` within the domain of `family`."""
     first, last = _DOMAIN[family]
     lows = [first, *(high for _, high in spans)]
     highs = [*(low for low, _ in spans), last]
@@ -205,15 +205,15 @@ def _gaps(spans: list[Span], family: str) -> list[Span]:
 
 
 def within(inner: Sequence[Span], outer: Sequence[Span]) -> bool:
-    """Tell whether every span of `inner` lies in one of `outer`, which are sorted and apart."""
+    """Return whether every span of `inner` lies in one of `outer`, sorted and disjoint."""
     if len(outer) <= _FEW_SPANS:
         return all(any(low <= a and b <= high for low, high in outer) for a, b in inner)
     lows = [low for low, _ in outer]
-    return all((at := bisect_right(lows, a)) and b <= outer[at - 1][1] for a, b in inner)
+    return all((after := bisect_right(lows, a)) and b <= outer[after - 1][1] for a, b in inner)
 
 
 def _few(low: Text, high: Text) -> Iterator[str] | None:
-    """Give the strings of a finite span `[t, t + n NULs)`; None for an infinite one."""
+    """Return the strings of a finite span `[t, t + n NULs)`; None for an infinite one."""
     extra = high[len(low) :]
     if high[: len(low)] != low or any(extra):
         return None
@@ -230,13 +230,13 @@ def _matches(text: str, pattern: Predicate) -> bool:
 
 
 def _meets(low: Text, high: Text, pattern: Predicate) -> bool:
-    """Tell whether some string of the span matches; an infinite one holds all `t + anything`."""
+    """Return whether some string of the span matches; an infinite one has all `t + anything`."""
     few = _few(low, high)
     return few is None or any(_matches(text, pattern) for text in few)
 
 
 def _all_match(low: Text, high: Text, pattern: Predicate) -> bool:
-    """Tell whether every string of the span matches the suffix or substring."""
+    """Return whether every string of the span matches the suffix or substring."""
     few = _few(low, high)
     if few is not None:
         return all(_matches(text, pattern) for text in few)
@@ -246,7 +246,7 @@ def _all_match(low: Text, high: Text, pattern: Predicate) -> bool:
 
 
 def _all_have(low: Text, high: Text, pattern: Predicate) -> bool:
-    """Walk the span: all that start like `low` up to the end of the pattern in it have it too."""
+    """Walk the span: strings that share `low` up to the end of the pattern in it contain it too."""
     operand = str(pattern.operand)
     while low < high:
         start = _text(low).find(operand)
@@ -257,7 +257,7 @@ def _all_have(low: Text, high: Text, pattern: Predicate) -> bool:
 
 
 def _pattern_implies(p: Predicate, q: Predicate) -> bool:
-    wanted, given = str(q.operand), str(p.operand)
+    wanted, text = str(q.operand), str(p.operand)
     if q.operator == "suffix":
-        return not wanted or (p.operator == "suffix" and given.endswith(wanted))
-    return wanted in given
+        return not wanted or (p.operator == "suffix" and text.endswith(wanted))
+    return wanted in text

@@ -1,10 +1,10 @@
-"""Conditions as people write them: SQL text to predicates and back.
+"""Conditions as SQL text: parsing and printing.
 
 `genre = 'drama' and year >= 2003 and title like 'Big%'`
 
-A text of the simplest form is read by `simple.py`. Of any other, `clauses.py` reads the structure,
-and sqlglot the comparisons; this module turns their trees into predicates, refuses the rest with
-the place underlined, and prints conditions back.
+Common conditions are read by `fast_parser`. For others, `boolean` reads the structure and sqlglot
+the comparisons; this module turns their syntax trees into predicates, and underlines in its errors
+the text that it refuses.
 """
 
 import math
@@ -63,18 +63,18 @@ _CLOSED: Final = re.compile(
 _TOKEN: Final = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\w+|[^\w\s]""")
 _LONG: Final = 100_000
 _SIZE_RATIO: Final = 32
-"""No bound of a condition's size is larger than so many times the size."""
+"""`size_bound` exceeds the size of a condition at most by this factor."""
 _USES: Final = ("? = 1", "? < 1", "? in (1)", "? between 1 and 2", "? like 'x'", "contains(?, 'x')")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _COMPARISON_TOKENS: Final = 100
 _NEEDLESS: Final = 6
 _MEMBER_TOKENS: Final = 8
-"""No comparison has more tokens, but `in`, of which no member has more."""
+"""The most tokens of a comparison, and of a member of `in`."""
 
 
 class _Conditions(DuckDB):
-    """The SQL of conditions: names may stand in backticks too, as Spark and MySQL write them."""
+    """The SQL dialect of conditions; names may be in backticks, as in Spark and MySQL."""
 
     class Tokenizer(DuckDB.Tokenizer):
         IDENTIFIERS: ClassVar = ['"', "`"]
@@ -83,7 +83,7 @@ class _Conditions(DuckDB):
         NO_PAREN_IF_COMMANDS = False
 
         def _warn_unsupported(self) -> None:
-            self.raise_error("no statement is a condition")  # sqlglot would only log it
+            self.raise_error("a statement is not a condition")  # sqlglot would only log it
 
 
 _DIALECT: Final = _Conditions()
@@ -92,7 +92,7 @@ _WORDS: Final = {
     *DuckDBParser.NO_PAREN_FUNCTION_PARSERS,
     "LAMBDA",
 }
-"""The words that mean something to sqlglot; any other is an attribute wherever one may stand."""
+"""The keywords of sqlglot; any other word is an attribute in every position."""
 
 
 def parse(text: object, limits: Limits = TRUSTED) -> Condition:
@@ -114,40 +114,40 @@ def parse(text: object, limits: Limits = TRUSTED) -> Condition:
     if len(text) * 4 > limits.condition_bytes:
         size = len(text.encode(errors="replace"))
         limits.check("condition_bytes", size, "the size of the condition", InvalidCondition)
-    # A list that may be too long is left to the parser, which counts its values as written.
+    # A list that may be too long is left to the parser, which counts its values.
     simple = None if text.count(",") >= limits.in_values else read_simple(text, _plain_name)
     if simple and len(text) <= limits.conjunction_predicates:
-        return simple  # a predicate takes more than a character, so this is within all limits
+        return simple  # fewer characters than predicates allowed, so it is within all limits
     condition = simple or parse_any(text, limits)
     check_condition(condition, limits)
     return condition
 
 
 def parse_any(text: str, limits: Limits = TRUSTED) -> Condition:
-    """Parse a condition by its tokens, also one of the simplest form; some 20 us a comparison."""
+    """Parse any condition by its tokens, at about 20 us per comparison."""
     try:
         return _parse(text, limits)
     except RecursionError:
-        # The caller's stack is nearly full. What can be read must not depend on that, and a thread
-        # begins with an empty stack.
+        # The caller's stack is nearly full. The result must not depend on that, so parse in a
+        # thread, which starts with an empty stack.
         with ThreadPoolExecutor(1) as fresh:
             return fresh.submit(_parse, text, limits).result()
 
 
 def _parse(text: str, limits: Limits) -> Condition:
     def refuse(why: str, start: int, end: int) -> NoReturn:
-        raise _mistake(text, why, start, end) from None
+        raise _error_at(text, why, start, end) from None
 
     tokens = _tokens(text, limits)
     if len(tokens) > 1 and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
     structure = Structure(tokens, limits, refuse)
-    found = structure.conjunctions(_Reader(text, limits).comparison)
-    return Condition(tuple(found))
+    conjunctions = structure.conjunctions(_Reader(text, limits).comparison)
+    return Condition(tuple(conjunctions))
 
 
 def check_condition(condition: Condition, limits: Limits = TRUSTED) -> None:
-    """Refuse a condition that is larger than the limits allow, also when it is printed."""
+    """Refuse a condition that is above the limits, or would be when it is printed."""
     condition.check(limits)
     size = condition.size_bound()
     if size > limits.condition_bytes:
@@ -159,44 +159,44 @@ def check_condition(condition: Condition, limits: Limits = TRUSTED) -> None:
 
 def parse_predicate(text: object, limits: Limits = TRUSTED) -> Predicate:
     """Parse a condition that is a single predicate, as weighted predicates are."""
-    found = parse(text, limits)
-    if len(found.conjunctions) > 1 or len(found.conjunctions[0]) > 1:
+    conjunctions = parse(text, limits).conjunctions
+    if len(conjunctions) > 1 or len(conjunctions[0]) > 1:
         raise InvalidCondition(
             f"{shown(text)} is more than one predicate; give each its own weight"
         )
-    return found.conjunctions[0][0]
+    return conjunctions[0][0]
 
 
 def _tokens(text: str, limits: Limits = TRUSTED) -> list[Token]:
     if len(text) > _LONG:
-        # sqlglot takes some 5 us for each of them.
+        # sqlglot takes about 5 us per token.
         count = sum(1 for _ in _TOKEN.finditer(text))
         most = 16 * limits.predicates + 2 * min(limits.in_values, text.count(","))
         if count > most:
             why = f"the condition has {count:,} words and signs; no more than {most:,} are read"
-            raise _mistake(text, why, 0, 1)
+            raise _error_at(text, why, 0, 1)
     try:
         return _DIALECT.tokenize(text)
     except TokenError:
-        at = _unclosed(text)
-        why = "a quote or comment is opened and not closed" if at < len(text) else UNREADABLE
-        raise _mistake(text, why, at, len(text)) from None
+        start = _unclosed(text)
+        why = "a quote or comment is opened and not closed" if start < len(text) else UNREADABLE
+        raise _error_at(text, why, start, len(text)) from None
 
 
 def _unclosed(text: str) -> int:
-    """Give the place of the quote or comment that is not closed."""
-    at = 0
-    while closed := _CLOSED.match(text, at):
-        at = closed.end()
-    return at
+    """Return the position of the quote or comment that is not closed."""
+    position = 0
+    while closed := _CLOSED.match(text, position):
+        position = closed.end()
+    return position
 
 
 def _offset(text: str, line: int, column: int) -> int:
-    return sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column
+    return sum(len(before) + 1 for before in text.split("\n")[: line - 1]) + column
 
 
-def _mistake(text: str, what: str, start: int, end: int) -> InvalidCondition:
-    """Show the line of `text` with the place underlined, and say what is possible."""
+def _error_at(text: str, what: str, start: int, end: int) -> InvalidCondition:
+    """Return an error that underlines a part of `text` and lists what is possible."""
     start = min(max(0, start), len(text))
     line_start = text.rfind("\n", 0, start) + 1
     line = text[line_start:].split("\n", 1)[0]
@@ -208,21 +208,21 @@ def _mistake(text: str, what: str, start: int, end: int) -> InvalidCondition:
 
 
 class _Reader:
-    """Reads the comparisons of one text; knows the text to point at what it refuses."""
+    """A reader of the comparisons in one text, which it quotes in errors."""
 
     def __init__(self, text: str, limits: Limits) -> None:
         self._text = text
         self._limits = limits
         self._parser = _DIALECT.parser()
-        self._stretch = (0, len(text))
+        self._range = (0, len(text))
 
     def comparison(self, tokens: Sequence[Token], negated: bool) -> Conjunctions:
-        """Return what one comparison, or its negation, says; this is the door of sqlglot."""
-        self._stretch = (tokens[0].start, tokens[-1].end + 1)
+        """Return the predicates of one comparison, or of its negation; it is parsed by sqlglot."""
+        self._range = (tokens[0].start, tokens[-1].end + 1)
         tokens = _bare(tokens)
         self._check_size(tokens)
         if tokens[-1].token_type is TokenType.SEMICOLON:
-            raise _mistake(self._text, UNREADABLE, tokens[-1].start, tokens[-1].end + 1)
+            raise _error_at(self._text, UNREADABLE, tokens[-1].start, tokens[-1].end + 1)
         node = self.tree(tokens)
         while isinstance(node, exp.Paren | exp.Not):
             negated = negated != isinstance(node, exp.Not)
@@ -235,24 +235,24 @@ class _Reader:
             self._refuse(node, str(error))
 
     def tree(self, tokens: list[Token]) -> exp.Expr:
-        """Return the tree of one comparison."""
+        """Return the syntax tree of one comparison."""
         try:
-            found = self._parser.parse_into(exp.Condition, tokens, self._text)
+            trees = self._parser.parse_into(exp.Condition, tokens, self._text)
         except ParseError as error:
             details = error.errors[0] if error.errors else {}
             end = _offset(self._text, details.get("line", 1), details.get("col", 1))
             length = len(details.get("highlight") or "x")
-            raise _mistake(self._text, UNREADABLE, end - length, end) from None
+            raise _error_at(self._text, UNREADABLE, end - length, end) from None
         except RecursionError:
             raise
-        except Exception:  # noqa: BLE001 - sqlglot stumbles in many ways over what is no SQL
-            found = []
-        if not found or not isinstance(found[0], exp.Expr):
-            raise _mistake(self._text, UNREADABLE, *self._stretch) from None
-        return exp.Block(expressions=found) if len(found) > 1 else found[0]
+        except Exception:  # noqa: BLE001 - sqlglot fails in many ways on invalid SQL
+            trees = []
+        if not trees or not isinstance(trees[0], exp.Expr):
+            raise _error_at(self._text, UNREADABLE, *self._range) from None
+        return exp.Block(expressions=trees) if len(trees) > 1 else trees[0]
 
     def _check_size(self, tokens: Sequence[Token]) -> None:
-        """Refuse what is too long for one comparison before sqlglot takes its time over it."""
+        """Refuse too many tokens for one comparison before sqlglot parses them."""
         if len(tokens) <= _COMPARISON_TOKENS:
             return
         members = 0
@@ -261,7 +261,7 @@ class _Reader:
         what = "the number of values of one `in`"
         self._limits.check("in_values", members, what, InvalidCondition)
         if len(tokens) > _COMPARISON_TOKENS + members * _MEMBER_TOKENS:
-            raise _mistake(self._text, "this is too long for one comparison", *self._stretch)
+            raise _error_at(self._text, "this is too long for one comparison", *self._range)
 
     def _leaf(self, node: exp.Expr, *, negated: bool) -> Conjunctions:
         if type(node) in _COMPARISONS:
@@ -274,10 +274,10 @@ class _Reader:
             return [(predicate(self._attribute(node), "!=" if negated else "=", True),)]
         if isinstance(node, exp.Is):
             self._refuse(node, "`is` is not in the language; a missing attribute satisfies nothing")
-        found = self._pattern(node)
+        pattern = self._pattern(node)
         if negated or any(part.args.get("negate") for part in (node, node.this)):
-            self._refuse(node, "`not` goes over comparisons, not over patterns")
-        return [(found,)]
+            self._refuse(node, "`not` applies to comparisons, not to patterns")
+        return [(pattern,)]
 
     def _comparison(self, node: exp.Expr, *, negated: bool) -> Predicate:
         operator = _COMPARISONS[type(node)]
@@ -318,7 +318,7 @@ class _Reader:
         self._refuse(node, f"`{self._quote(node)}` is not in the language")
 
     def _like(self, node: exp.Like, escape: object) -> tuple[str, str]:
-        """Read a pattern: `%` at its ends only, other signs as they are, `escape` before either."""
+        """Read a pattern: `%` is allowed at the ends only; `escape` makes it a plain character."""
         pattern = self._literal(node.expression)
         if not isinstance(pattern, str):
             self._refuse(node, "`like` needs a string")
@@ -362,47 +362,47 @@ class _Reader:
             self._refuse(node, f"`{shown(node.this)}` is not a number")
 
     def _refuse(self, node: exp.Expr, why: str) -> NoReturn:
-        raise _mistake(self._text, why, *self._place(node)) from None
+        raise _error_at(self._text, why, *self._span(node)) from None
 
     def _quote(self, node: exp.Expr) -> str:
         if not any("start" in part.meta for part in node.walk()):
             return node.sql(_Conditions).lower()
-        start, end = self._place(node)
+        start, end = self._span(node)
         return self._text[start:end]
 
-    def _place(self, node: exp.Expr) -> tuple[int, int]:
-        """Give the stretch of text that the named parts of `node`, or what it is in, stand in."""
-        places = [part.meta for part in node.walk() if "start" in part.meta]
-        if not places:
-            return self._place(node.parent) if node.parent else self._stretch
-        start, end = min(p["start"] for p in places), max(p["end"] for p in places) + 1
+    def _span(self, node: exp.Expr) -> tuple[int, int]:
+        """Return the range of the text with the named parts of `node`, or of its parent."""
+        spans = [part.meta for part in node.walk() if "start" in part.meta]
+        if not spans:
+            return self._span(node.parent) if node.parent else self._range
+        start, end = min(s["start"] for s in spans), max(s["end"] for s in spans) + 1
         inside = self._text[start:end]
         closing = inside.count("(") - inside.count(")")
         return start, end + max(0, closing)
 
 
 def _bare(tokens: Sequence[Token]) -> list[Token]:
-    """Leave out what is more than two parentheses around the same, which sqlglot recurses over."""
+    """Drop repeated parentheses beyond two, since sqlglot recurses over each."""
     if len(tokens) < _NEEDLESS:
         return list(tokens)
-    left = list[int]()  # places of the opening parentheses that wait for their closing ones
+    left = list[int]()  # positions of the opening parentheses that are not closed yet
     pairs = dict[int, int]()
-    for at, token in enumerate(tokens):
+    for position, token in enumerate(tokens):
         if token.token_type is TokenType.L_PAREN:
-            left.append(at)
+            left.append(position)
         elif token.token_type is TokenType.R_PAREN and left:
-            pairs[left.pop()] = at
+            pairs[left.pop()] = position
     needless = {
-        place
+        position
         for opened, closed in pairs.items()
         if pairs.get(opened + 1) == closed - 1 and pairs.get(opened + 2) == closed - 2
-        for place in (opened, closed)
+        for position in (opened, closed)
     }
-    return [token for at, token in enumerate(tokens) if at not in needless]
+    return [token for position, token in enumerate(tokens) if position not in needless]
 
 
 def render(condition: Condition) -> str:
-    """Print a condition so that parsing gives it back."""
+    """Print a condition so that parsing it returns the same condition."""
     parts = [
         " and ".join(render_predicate(part) for part in conj) for conj in condition.conjunctions
     ]
@@ -428,7 +428,7 @@ def render_predicate(part: Predicate) -> str:
 
 @lru_cache(maxsize=4096)
 def _plain_name(name: str) -> bool:
-    """Tell whether the parser reads `name` as a bare attribute wherever one may stand."""
+    """Return whether the parser reads `name` without quotes as an attribute in every position."""
     if not _NAME.fullmatch(name):
         return False
     if name.upper() not in _WORDS:
@@ -437,9 +437,9 @@ def _plain_name(name: str) -> bool:
 
 
 def _stands_alone(name: str, text: str) -> bool:
-    """Tell whether the only attribute of a comparison, also in parentheses, has this name."""
+    """Return whether `name` is the only attribute of a comparison, with or without parentheses."""
     try:
-        trees = [_Reader(each, TRUSTED).tree(_tokens(each)) for each in (text, f"({text})")]
+        trees = [_Reader(use, TRUSTED).tree(_tokens(use)) for use in (text, f"({text})")]
     except InvalidCondition:
         return False
     columns = [
@@ -453,14 +453,14 @@ def _quoted(text: str, mark: str) -> str:
 
 
 def _like(left: str, right: str, function: str) -> Callable[[str, str], str]:
-    """Print as `like`, or as a function where the operand holds signs that `like` would read."""
+    """Print as `like`, or as a function if the operand has wildcards of `like`."""
 
-    def written(name: str, operand: str) -> str:
+    def printed(name: str, operand: str) -> str:
         if not operand or "%" in operand or "_" in operand:
             return f"{function}({name}, {_quoted(operand, chr(39))})"
         return f"{name} like {_quoted(left + operand + right, chr(39))}"
 
-    return written
+    return printed
 
 
 _RENDER_PATTERN: Final = {
@@ -487,7 +487,7 @@ def _render_between(name: str, part: Predicate) -> str:
 
 
 def _bound(family: str, bound: float, inwards: float) -> str:
-    """Print `= bound`, or the strict bound next to it where that is the rounder one."""
+    """Print `= bound`, or the neighbouring strict bound if that one is shorter."""
     if not math.isfinite(bound):
         return ""
     closed = _render_key(family, bound)

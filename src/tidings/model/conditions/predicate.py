@@ -1,7 +1,7 @@
-"""Predicates and conditions (PREF 2, TKS Def. 3.1.2): what one attribute must satisfy, and DNF.
+"""Predicates on one attribute, and conditions in DNF (PREF 2, TKS Def. 3.1.2).
 
-An interval is the one form of every bound on a number or a time: `x >= 3`, `x = 3` and
-`x between 3 and 5` are all `x in [low, high]`, a strict bound being the neighbouring float64.
+All bounds on numbers and times are stored as intervals: `x >= 3`, `x = 3` and
+`x between 3 and 5` are all `x in [low, high]`; a strict bound becomes the neighbouring float64.
 """
 
 import math
@@ -25,7 +25,7 @@ LIMITS: Final[dict[str, Interval]] = {
     "time": (-62_135_596_800.0, 253_402_300_799.999999),  # the years 1 to 9999
 }
 REPEATED: Final = 4
-"""How often, on average, each predicate may stand in a normal form of the largest size."""
+"""The average number of times that a predicate may occur in a normal form."""
 OPERATORS: Final = (*BOUNDS, "!=", *PATTERNS, "in")
 
 _HOLDS: Final[dict[str, Callable[..., bool]]] = {
@@ -45,7 +45,7 @@ _HOLDS: Final[dict[str, Callable[..., bool]]] = {
 
 @dataclass(frozen=True)
 class Predicate:
-    """One constraint on one attribute; make it with `predicate()`, which checks and normalises.
+    """One constraint on one attribute; created by `predicate()`, which checks and normalizes.
 
     `operand` is a key of `family`, an interval for `between`, a frozenset for `in`.
     """
@@ -56,7 +56,7 @@ class Predicate:
     operand: Any
 
     def holds(self, tokens: TokenMap) -> bool:
-        """Tell whether *some* value of the attribute satisfies this (PREF Def. 1).
+        """Return whether *some* value of the attribute satisfies this (PREF Def. 1).
 
         A missing attribute and a value of another family do not, `!=` included.
         """
@@ -66,11 +66,11 @@ class Predicate:
         )
 
     def size_bound(self) -> int:
-        """Return a number of bytes that the printed predicate does not exceed."""
+        """Return an upper bound on the bytes of the printed predicate."""
         operand = self.operand
         members = operand if isinstance(operand, tuple | frozenset) else (operand,)
-        # A character takes up to 4 bytes, and a quote 2; a number or time, less than 48.
-        size = sum(4 * len(each) + 8 if isinstance(each, str) else 48 for each in members)
+        # A character takes up to 4 bytes, a quote 2, and a number or time less than 48.
+        size = sum(4 * len(key) + 8 if isinstance(key, str) else 48 for key in members)
         return 2 * (4 * len(self.attribute) + 16) + size
 
     def _satisfied_by(self, key: Key) -> bool:
@@ -80,7 +80,7 @@ class Predicate:
 
 
 def predicate(attribute: object, operator: str, operand: object) -> Predicate:
-    """Make a valid predicate; bounds on numbers and times come out as intervals.
+    """Return a valid predicate; bounds on numbers and times become intervals.
 
     >>> predicate("year", ">=", 2003).operand
     (2003.0, inf)
@@ -91,7 +91,7 @@ def predicate(attribute: object, operator: str, operand: object) -> Predicate:
     attribute = validate.name("an attribute's name", attribute, InvalidCondition)
     if operator not in OPERATORS:
         raise InvalidCondition(
-            f"{shown(operator)} is no operator; there are {', '.join(OPERATORS)}"
+            f"unknown operator {shown(operator)}; expected one of: {', '.join(OPERATORS)}"
         )
     if operator == "in":
         family, keys = _members(attribute, operand)
@@ -147,12 +147,12 @@ def _between(attribute: str, operand: object) -> Predicate:
 
 
 def _token(attribute: str, value: object) -> tuple[Family, Any]:
-    found = scalar(value)
-    if isinstance(found, Range):
+    operand = scalar(value)
+    if isinstance(operand, Range):
         raise InvalidCondition(
-            f"{attribute}: {shown(value)} is for events; a condition has between"
+            f"{attribute}: {shown(value)} is for events; write `between` in a condition"
         )
-    return token(found)
+    return token(operand)
 
 
 def _members(attribute: str, operand: object) -> tuple[Family, frozenset[Key]]:
@@ -183,9 +183,10 @@ def _show(family: Family, bound: Any) -> str:
 
 
 def fold(predicates: Iterable[Predicate]) -> tuple[Predicate, ...]:
-    """Fold a conjunction: all bounds on one number or time form one interval (semantics §2).
+    """Fold a conjunction: all bounds on one number or time become one interval (semantics §2).
 
-    Order of first appearance is kept, equal predicates stand once, an empty interval is refused.
+    Predicates keep the order of their first appearance, duplicates are dropped, and an empty
+    interval is refused.
     """
     folded: dict[object, Predicate] = {}
     for part in predicates:
@@ -207,7 +208,7 @@ def _intersect(one: Predicate, other: Predicate) -> Predicate:
 
 @dataclass(frozen=True)
 class Condition:
-    """A disjunction of conjunctions of predicates (DNF); it counts once, whatever holds."""
+    """A disjunction of conjunctions of predicates (DNF); it matches once, however many hold."""
 
     conjunctions: tuple[tuple[Predicate, ...], ...]
 
@@ -218,7 +219,7 @@ class Condition:
         object.__setattr__(self, "conjunctions", tuple(folded))
 
     def holds(self, tokens: TokenMap) -> bool:
-        """Tell whether every predicate of some conjunction holds."""
+        """Return whether every predicate of some conjunction holds."""
         return any(
             all(part.holds(tokens) for part in conjunction) for conjunction in self.conjunctions
         )
@@ -238,15 +239,15 @@ class Condition:
                     what = "the number of values of one `in`"
                     check("in_values", len(part.operand), what, InvalidCondition)
         if total > limits.predicates:
-            # A normal form repeats predicates; what counts are the different ones.
-            different = max(len(set(self.predicates)), -(-total // REPEATED))
-            check("predicates", different, "the number of predicates", InvalidCondition)
+            # A normal form repeats predicates; only distinct ones count.
+            distinct = max(len(set(self.predicates)), -(-total // REPEATED))
+            check("predicates", distinct, "the number of predicates", InvalidCondition)
 
     def size_bound(self) -> int:
-        """Return a number of bytes that the printed condition does not exceed."""
+        """Return an upper bound on the bytes of the printed condition."""
         return sum(part.size_bound() for conjunction in self.conjunctions for part in conjunction)
 
     @property
     def predicates(self) -> tuple[Predicate, ...]:
-        """All predicates, once each, in written order."""
+        """The distinct predicates, in written order."""
         return tuple(dict.fromkeys(part for conj in self.conjunctions for part in conj))
