@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.diversify.small import by_rank, candidate, crowds, ids, names, windows
+from tests.diversify.small import by_rank, candidate, ids, large_windows, names, windows
 
 from tidings.diversify import DIVERSIFIERS, Submatrix, distances, order_of
 from tidings.diversify.distance import Jaccard, Overlap
@@ -74,7 +74,7 @@ def of_small_size(part: Diversifier, window: list[Candidate]) -> list[Candidate]
 
 @every_twin
 @few
-@given(window=crowds(min_size=1), k=st.integers(1, 7))
+@given(window=large_windows(min_size=1), k=st.integers(1, 7))
 def test_choices_equal_those_of_the_plain_version(
     part: Diversifier, window: list[Candidate], k: int
 ) -> None:
@@ -84,7 +84,7 @@ def test_choices_equal_those_of_the_plain_version(
 
 @every_twin
 @few
-@given(window=crowds(min_size=1), k=st.integers(1, 7))
+@given(window=large_windows(min_size=1), k=st.integers(1, 7))
 def test_pick_equals_choose(part: Diversifier, window: list[Candidate], k: int) -> None:
     window = of_small_size(part, window)
     events = [member.event for member in window]
@@ -97,7 +97,7 @@ def test_pick_equals_choose(part: Diversifier, window: list[Candidate], k: int) 
 
 @every_twin
 @few
-@given(window=crowds(min_size=1), k=st.integers(1, 7), data=st.data())
+@given(window=large_windows(min_size=1), k=st.integers(1, 7), data=st.data())
 def test_pick_takes_rows_of_a_larger_matrix(
     part: Diversifier, window: list[Candidate], k: int, data: st.DataObject
 ) -> None:
@@ -123,7 +123,7 @@ class Halved:
 
 @every_name
 @few
-@given(window=crowds(min_size=1, max_size=7), k=st.integers(1, 7))
+@given(window=large_windows(min_size=1, max_size=7), k=st.integers(1, 7))
 def test_user_defined_distances_are_called(name: str, window: list[Candidate], k: int) -> None:
     part = DIVERSIFIERS[name]()
     object.__setattr__(part, "distance", Halved())

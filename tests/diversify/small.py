@@ -74,7 +74,7 @@ WIDE = st.fixed_dictionaries(
 
 
 @st.composite
-def crowds(draw: st.DrawFn, min_size: int = 0, max_size: int = 20) -> list[Candidate]:
+def large_windows(draw: st.DrawFn, min_size: int = 0, max_size: int = 20) -> list[Candidate]:
     """Larger windows, ranks whose sums depend on their order, keys that need not be the ranks."""
     drawn = st.tuples(WIDE, AWKWARD, st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 3))
     rows = draw(st.lists(drawn, min_size=min_size, max_size=max_size))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.diversify.small import crowds
+from tests.diversify.small import large_windows
 
 from tidings.diversify import Submatrix, distances
 from tidings.diversify.distance import Jaccard, Overlap
@@ -24,7 +24,7 @@ def expected(events: list[Event], distance: Distance) -> list[list[float]]:
     return [[distance.between(one, other) for other in events] for one in events]
 
 
-@given(crowds(), KNOWN)
+@given(large_windows(), KNOWN)
 def test_a_matrix_equals_the_distances_to_the_last_bit(
     window: list[Candidate], distance: Distance
 ) -> None:

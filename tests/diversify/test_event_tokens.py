@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.diversify.small import crowds, sets
+from tests.diversify.small import large_windows, sets
 
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.event_tokens import has_kernel, hash_events, token_hashes, token_rows
@@ -26,7 +26,7 @@ def rows(event: Event, distance: object) -> dict[int, int]:
     return dict(zip(keys.tolist(), marks.tolist(), strict=True))
 
 
-@given(crowds(min_size=2, max_size=2))
+@given(large_windows(min_size=2, max_size=2))
 def test_marks_are_equal_if_values_are_equal_as_sets(pair: list[Candidate]) -> None:
     one, other = (value.event for value in pair)
     left, right = rows(one, Overlap()), rows(other, Overlap())
@@ -37,7 +37,7 @@ def test_marks_are_equal_if_values_are_equal_as_sets(pair: list[Candidate]) -> N
     assert len(left.items() & right.items()) == len(equal)
 
 
-@given(crowds(min_size=1, max_size=3))
+@given(large_windows(min_size=1, max_size=3))
 def test_tokens_hash_alike_alone_and_together(crowd: list[Candidate]) -> None:
     events = [value.event for value in crowd]
     starts, hashes = token_rows(events)

@@ -2,7 +2,7 @@
 
 import numpy as np
 from hypothesis import given
-from tests.diversify.small import by_rank, crowds
+from tests.diversify.small import by_rank, large_windows
 
 from tidings.diversify.protocol import Candidate
 from tidings.diversify.tie_order import by_rank as ranked
@@ -10,7 +10,7 @@ from tidings.diversify.tie_order import order_of, rank_places, ranks_and_keys
 from tidings.model.records import newest_first
 
 
-@given(crowds())
+@given(large_windows())
 def test_the_order_of_ties_is_that_of_the_events(window: list[Candidate]) -> None:
     events = [member.event for member in window]
     order = order_of(events)
@@ -19,7 +19,7 @@ def test_the_order_of_ties_is_that_of_the_events(window: list[Candidate]) -> Non
     assert order.times.tolist() == [member.published_us for member in events]
 
 
-@given(crowds())
+@given(large_windows())
 def test_by_rank_orders_by_key_then_newer_then_id(window: list[Candidate]) -> None:
     _, keys = ranks_and_keys(window)
     newest = order_of([member.event for member in window]).newest
@@ -29,7 +29,7 @@ def test_by_rank_orders_by_key_then_newer_then_id(window: list[Candidate]) -> No
     assert [expected[place] for place in rank_places(keys, newest)] == rekeyed
 
 
-@given(crowds(min_size=3))
+@given(large_windows(min_size=3))
 def test_some_candidates_keep_their_order(window: list[Candidate]) -> None:
     events = [member.event for member in window]
     some = order_of(events).take(np.array([2, 0]))

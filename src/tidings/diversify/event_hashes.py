@@ -94,7 +94,7 @@ class EventHashes:
         return matrix_of(HashRows(starts, keys_taken, marks_taken, weights_taken))
 
     def _reserve(self, events: int, tokens: int) -> None:
-        """Grow the free slots and the pools to hold so many more events and tokens."""
+        """Grow the slots and the pools for `events` and `tokens` more."""
         if len(self._free) < events:
             more = max(self.capacity, events)
             self._free[:0] = range(self.capacity + more - 1, self.capacity - 1, -1)

@@ -15,7 +15,7 @@ def is_dense(part: Any) -> bool:
 
 
 def check_dense(what: str, count: int, error: type[TidingsError] = InvalidPolicy) -> None:
-    """Raise if the pairs of so many candidates are more than memory can be expected to hold."""
+    """Raise if `count` candidates have more pairs than memory can be expected to hold."""
     if count > DENSE:
         raise error(f"{what} compares all pairs of at most {DENSE:,} candidates, not {count:,}")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.diversify.small import crowds
+from tests.diversify.small import large_windows
 
 from tidings.compiled.array_types import UInt64s
 from tidings.diversify.kernels.lsh import count_votes
@@ -19,7 +19,7 @@ from tidings.model.values import Range
 SEEDS = st.sampled_from([0, 1, 7, 2**64 - 1, 2**200 + 3])
 
 
-@given(crowds(), st.integers(1, 40), SEEDS)
+@given(large_windows(), st.integers(1, 40), SEEDS)
 def test_signatures_equal_the_plain_ones(window: list[Candidate], length: int, seed: int) -> None:
     events = [member.event for member in window]
     signed = signatures(events, length, seed)
@@ -33,7 +33,7 @@ def test_ranges_hash_as_in_the_plain_version() -> None:
     assert plain.signatures(events, 10).tolist() == [one.tolist(), other.tolist()]
 
 
-@given(crowds(), st.integers(1, 5), st.integers(1, 4), SEEDS)
+@given(large_windows(), st.integers(1, 5), st.integers(1, 4), SEEDS)
 def test_events_share_a_key_if_they_share_a_bucket(
     window: list[Candidate], tables: int, rows: int, seed: int
 ) -> None:

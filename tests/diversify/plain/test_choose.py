@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.diversify.small import candidate, crowds
+from tests.diversify.small import candidate, large_windows
 
 from tidings.diversify import DIVERSIFIERS, Candidate, Diversifier, set_divrank
 from tidings.diversify.distance import Jaccard
@@ -33,7 +33,7 @@ class LastFirst(DivRank):
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
-@given(candidates=crowds(max_size=8), k=st.integers(1, 4))
+@given(candidates=large_windows(max_size=8), k=st.integers(1, 4))
 def test_a_plain_choice_is_the_compiled_one(part, candidates, k):
     assert plain_choice(part, candidates, k) == part.choose(candidates, k)
 
@@ -55,7 +55,7 @@ def test_a_subclass_chooses_by_itself():
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
-@given(candidates=crowds(max_size=8))
+@given(candidates=large_windows(max_size=8))
 def test_the_rank_of_a_set_is_its_definition(part, candidates):
     expected = set_divrank(candidates, part.sigma, part.distance)
     assert plain_divrank(part, candidates) == expected

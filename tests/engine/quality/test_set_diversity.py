@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.diversify.small import crowds
+from tests.diversify.small import large_windows
 
 from tidings.diversify import Distance, diversity
 from tidings.diversify.distance import Jaccard, Overlap
@@ -20,7 +20,7 @@ STEPS = st.lists(
 DISTANCES = st.sampled_from([Overlap(), Jaccard(), Overlap({"a": 2.5})])
 
 
-@given(crowds(min_size=12, max_size=12), STEPS, DISTANCES, st.integers(2, 4))
+@given(large_windows(min_size=12, max_size=12), STEPS, DISTANCES, st.integers(2, 4))
 def test_the_kernel_equals_the_plain_version(
     window: list[Candidate], steps: list[tuple[str, int, str]], distance: Distance, span: int
 ) -> None:
@@ -43,7 +43,7 @@ def same(fast: CompiledSetDiversity, plain: PlainSetDiversity) -> None:
     assert fast.total()[0] == pytest.approx(plain.total()[0])
 
 
-@given(crowds(min_size=2, max_size=6), DISTANCES)
+@given(large_windows(min_size=2, max_size=6), DISTANCES)
 def test_set_diversity_is_definition_8_for_one_subscriber(
     window: list[Candidate], part: Distance
 ) -> None:

@@ -96,6 +96,7 @@ def gain_of(relevance: Relevance, member: int, around: float) -> float:
     if not relevance.by_rank:
         return around
     rank = relevance.ranks[member]
+    # rank * rank could overflow where the quotient does not.
     return rank * (rank / around) if around != 0.0 else np.inf
 
 
@@ -112,6 +113,7 @@ def best_white(
 
     `members` are the white ones; `white` holds the position of each among them, or -1.
     """
+    # First pass: the largest gain by inexact sums. Only gains close to it are computed exactly.
     most = -1.0
     for member in members:
         most = max(most, gain_of(relevance, member, sums[member]))
@@ -147,7 +149,7 @@ def remove_white(members: Int64s, white: Int64s, size: int, member: int) -> int:
 def subtract_from_neighbours(
     near: Neighbourhoods, relevance: Relevance, white: Int64s, sums: NeighbourSums, gone: int
 ) -> None:
-    """Subtract a member that is no longer white from the sums of its neighbours."""
+    """Subtract a member that has left the white ones from the sums of its neighbours."""
     first = near.starts[gone]
     for position in range(first, first + near.counts[gone]):
         other = near.ids[position]
@@ -161,7 +163,7 @@ def subtract_from_neighbours(
 def restore_precision(
     near: Neighbourhoods, relevance: Relevance, white: Int64s, sums: NeighbourSums, gone: int
 ) -> None:
-    """Sum again, around a member that left, wherever subtraction has cancelled digits."""
+    """Sum again, around a member that left, where subtraction has cancelled digits."""
     current, summed = sums
     first = near.starts[gone]
     for position in range(first, first + near.counts[gone]):
@@ -173,7 +175,7 @@ def restore_precision(
 @kernel
 def cover(near: Neighbourhoods, relevance: Relevance, candidates: Int64s, chosen: Int64s) -> int:
     """Choose among candidates until none is white; return how many were chosen."""
-    members = candidates.copy()
+    members = candidates.copy()  # reordered as candidates leave
     white = np.full(len(near.starts), -1, np.int64)
     for position in range(len(members)):
         white[members[position]] = position
@@ -187,6 +189,7 @@ def cover(near: Neighbourhoods, relevance: Relevance, candidates: Int64s, chosen
         best = best_white(near, relevance, members[:left], white, sums.current, parts)
         chosen[size] = gone[0] = best
         size += 1
+        # All leave before any sum changes, so that no sum of a leaving member is updated.
         left, leaving = remove_white(members, white, left, best), 1
         for position in range(near.starts[best], near.starts[best] + near.counts[best]):
             if white[near.ids[position]] >= 0:

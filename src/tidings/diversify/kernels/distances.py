@@ -39,7 +39,7 @@ class SortedRows(NamedTuple):
 
 
 class DistanceSource(NamedTuple):
-    """Where the distances of n candidates come from: rows of a matrix, or inverted lists.
+    """The source of the distances of n candidates: rows of a matrix, or inverted lists.
 
     Candidate i is row `members[i]` of the matrix; without members, the lists are read.
     """
@@ -72,6 +72,7 @@ def merged_distance(rows: SortedRows, one: int, other: int) -> float:
     """Return the distance of two rows by merging them, where all weights are 1."""
     starts, ends, keys, marks = rows.starts, rows.ends, rows.keys, rows.marks
     left, right, equal, both = starts[one], starts[other], 0, 0
+    # `both` counts shared keys, to count the keys of either row without a second pass.
     while left < ends[one] and right < ends[other]:
         if keys[left] == keys[right]:
             both += 1
@@ -94,7 +95,7 @@ def weighted_distance(rows: SortedRows, one: int, other: int, parts: Float64s) -
     """
     starts, ends, keys, marks, weights = rows
     left, right, unequal, total = starts[one], starts[other], 0, 0
-    while left < ends[one] or right < ends[other]:
+    while left < ends[one] or right < ends[other]:  # to the end of both: all weights count
         only_left = right == ends[other] or (left < ends[one] and keys[left] < keys[right])
         only_right = left == ends[one] or (right < ends[other] and keys[right] < keys[left])
         weight = weights[right] if only_right else weights[left]
@@ -124,7 +125,7 @@ def weighted_matrix(rows: SortedRows, out: Float64s) -> None:
     parts = np.empty((2, PARTS))
     for one in range(len(out)):
         out[one, one] = 0.0
-        for other in range(one):
+        for other in range(one):  # symmetric: half of the pairs
             out[one, other] = out[other, one] = weighted_distance(rows, one, other, parts)
 
 

@@ -91,6 +91,7 @@ def best_pair(
     # `best` is the rounded weight of `pair`, `most` the largest weight met before rounding.
     best, most, later, pair, high = -1.0, -1.0, times[0] + times[1], (0, 1), len(ranks)
     for row in range(len(ranks) - 1):
+        # Ranks fall with the row: a column ruled out once stays ruled out.
         while high > row + 1 and cannot_win(sigma, ranks[row], ranks[high - 1], best):
             high -= 1
         if high <= row + 1:
@@ -122,6 +123,7 @@ def combine_links(rule: int, before: float, link: float) -> float:
 @inner
 def candidate_value(rule: int, sigma: float, rank: float, links: float, size: int) -> float:
     """Return the value of a candidate, from its links to the `size` chosen ones."""
+    # Rounded, so that values that are equal in exact arithmetic tie.
     if rule == NEAREST:
         return rounded(sigma * rank + (1 - sigma) * links)
     return rounded(links / size if rule == MEAN else links)
@@ -146,6 +148,7 @@ def grow(
     chosen[0], chosen[1] = best_pair(source, ranks, ties, sigma, scratch)
     free = np.ones(count, np.bool_)
     links = np.full(count, np.inf) if rule <= LEAST else np.zeros(count)
+    # The first pass only adds the links to the older member of the pair.
     for size in range(1, len(chosen) + 1):
         added = chosen[size - 1]
         free[added] = False

@@ -73,6 +73,7 @@ def band(signature: UInt64s, table_salts: UInt64s, out: UInt64s) -> None:
     """Write for each table one hash of the table's salt and its band of the signature."""
     width = len(signature) // len(table_salts)
     for table in range(len(table_salts)):
+        # Order matters within a band, so keys are chained, not added.
         key = table_salts[table]
         for row in range(table * width, (table + 1) * width):
             key = mix(key ^ signature[row])
@@ -105,13 +106,13 @@ def count_votes(bands: UInt64s, best_first: Int64s, votes: Int64s) -> None:
     """
     tables = bands.shape[1]
     size = 16
-    while size < 2 * bands.size:
+    while size < 2 * bands.size:  # a power of two, at most half full
         size *= 2
     winners, keys = np.full(size, -1, np.int64), bands.ravel()
     for event in best_first:
         votes[event] = 0
         for element in range(event * tables, (event + 1) * tables):
             position = table_position(winners, keys, keys[element])
-            if winners[position] < 0:
+            if winners[position] < 0:  # an empty bucket
                 winners[position] = element
                 votes[event] += 1

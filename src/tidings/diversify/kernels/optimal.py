@@ -134,14 +134,15 @@ def best_set(problem: SetProblem, ties: TieOrder, most: Float64s, best: BestSet)
     links, value = np.zeros((k, count)), np.zeros(k + 1)
     depth, examined = 0, 0
     best.value[0] = set_value(problem, best.members, parts)
-    chosen[0] = -1
+    chosen[0] = -1  # incremented to 0 by the first step
     while depth >= 0:
         chosen[depth] += 1
         wanted = k - depth
-        if chosen[depth] > count - wanted:
+        if chosen[depth] > count - wanted:  # too few candidates are left
             depth -= 1
             continue
         if depth == k - 1:
+            # Nothing follows the last member, so its value is exact up to `doubt`: no bound.
             for last in range(chosen[depth], count):
                 total = value[depth] + links[depth, last] + sigma * ranks[last] / k
                 if total + doubt >= best.value[0]:

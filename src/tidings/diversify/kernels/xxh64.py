@@ -64,6 +64,7 @@ def absorb(state: Any, lane: Any) -> Any:
 @inner
 def hash_stripes(text: bytes, first: int, last: int, seed: Any) -> Any:
     """Return the hash of all whole stripes of 32 bytes, of which there is at least one."""
+    # Four independent states keep four multipliers busy.
     a, b, c, d = seed + PRIME_1 + PRIME_2, seed + PRIME_2, seed, seed - PRIME_1
     for position in range(first, last - 31, 32):
         a = absorb(a, read_word(text, position, 8))
