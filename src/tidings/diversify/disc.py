@@ -99,10 +99,9 @@ def neighbours_within(matrix: DistanceMatrix, alpha: float) -> Neighbourhoods:
     counts = np.empty(len(members), np.int64)
     count_near(whole, members, rounded(alpha), counts)
     starts = offsets(counts)
-    total = starts[-1]
-    near = Neighbourhoods(starts[:-1].copy(), counts, np.empty(total, np.int64), np.empty(total))
-    list_near(whole, members, rounded(alpha), near)
-    return near
+    ids, nearby = np.empty(starts[-1], np.int64), np.empty(starts[-1])
+    list_near(whole, members, rounded(alpha), starts, ids, nearby)
+    return Neighbourhoods(starts[:-1].copy(), counts, ids, nearby)
 
 
 def sorted_neighbours(matrix: DistanceMatrix) -> Neighbourhoods:

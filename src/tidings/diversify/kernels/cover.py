@@ -240,9 +240,15 @@ def count_near(matrix: Float64s, members: Int64s, alpha: float, counts: Int64s) 
 
 
 @kernel
-def list_near(matrix: Float64s, members: Int64s, alpha: float, near: Neighbourhoods) -> None:
-    """Write the neighbours that `count_near` counted."""
-    starts, ids, distances = near.starts, near.ids, near.distances
+def list_near(
+    matrix: Float64s,
+    members: Int64s,
+    alpha: float,
+    starts: Int64s,
+    ids: Int64s,
+    distances: Float64s,
+) -> None:
+    """Write the neighbours that `count_near` counted, from `starts` on."""
     for one in range(len(members)):
         position = starts[one]
         for other in range(len(members)):
