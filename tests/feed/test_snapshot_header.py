@@ -17,11 +17,11 @@ def test_a_foreign_snapshot_is_refused_and_changes_nothing(kind: str) -> None:
     newer = state[:start] + bytes([version + 1]) + state[start + 1 :]
     other = next(name for name in FEEDS if name != kind)
     for wrong, reason in [
-        (newer, f"has version {version + 1}, and this is version {version}"),
+        (newer, f"has version {version + 1}, but this release reads {version}"),
         (b"{}", "not a snapshot of feeds"),
         (b"", "not a snapshot of feeds"),
         (FEEDS[other]().snapshot(), f"is of {other} feeds, and these are {kind}"),
-        (state + b"x", f"should have {len(state)} bytes, and has {len(state) + 1}"),
+        (state + b"x", f"has {len(state) + 1} bytes, not {len(state)}"),
     ]:
         with pytest.raises(TidingsError, match=reason):
             feeds.restore(wrong)

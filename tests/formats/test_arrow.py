@@ -328,7 +328,7 @@ def test_a_bad_record_is_json():
         ({"published_at": [0]}, "there is no column id among published_at"),
         ({"id": ["e1"], "when": [0]}, "there is no column published_at among id, when"),
         ({"id": [1], "published_at": [0]}, "column id holds int64; cast it to string"),
-        ({"id": ["e"], "published_at": [True]}, "column published_at holds bool, and no times"),
+        ({"id": ["e"], "published_at": [True]}, "column published_at holds bool, not times"),
         ({"id": ["e"], "published_at": [[0]]}, "column published_at holds list"),
         (
             {"id": ["e"], "published_at": [0], "sequence": ["one"]},
@@ -416,7 +416,7 @@ def test_one_bad_subscription_does_not_stop_the_others():
         ({"id": ["s1"]}, "there is no column subscriber"),
         (
             {"id": ["s1"], "subscriber": ["bob"], "rank": [1]},
-            "unknown column rank; possible are id",
+            "unknown column rank; expected one of: id",
         ),
         ({"id": ["s1"], "subscriber": ["bob"], "where": [1]}, "column where holds int64"),
     ],
@@ -450,9 +450,9 @@ def test_one_bad_subscriber_does_not_stop_the_others():
     rows = pa.table({"id": ["addison", "bob", "carson"], "policy": ['{"k": 0}', "{k", '{"k": 1}']})
     first, second, third = listed(read_subscribers(rows, loads_subscriber))
     assert "subscriber addison: k is a whole number of at least 1" in first.reason
-    assert "subscriber bob: policy is no JSON" in second.reason
+    assert "subscriber bob: policy is not JSON" in second.reason
     assert third == Subscriber("carson", Policy(k=1))
-    with pytest.raises(InvalidForm, match="unknown column name; possible are id, policy, prefers"):
+    with pytest.raises(InvalidForm, match="unknown column name; expected one of: id, policy"):
         read_subscribers(pa.table({"id": ["bob"], "name": ["Bob"]}), loads_subscriber)
 
 
@@ -467,11 +467,11 @@ def test_weighted_predicates_may_be_json_and_have_known_fields():
     rows = {"id": ["s1", "s2", "s3"], "subscriber": ["bob"] * 3, "any": texts}
     first, second, third = listed(read_subscriptions(pa.table(rows)))
     assert first == Subscription("s1", "bob", any=[["a = 1", 0.5]])
-    assert "subscription s2: any is no JSON" in second.reason
+    assert "subscription s2: any is not JSON" in second.reason
     assert "give either `where` or `any`" in third.reason
     other = {"id": ["s4"], "subscriber": ["bob"], "any": [[{"what": "a = 1", "weight": 1.0}]]}
     [bad] = listed(read_subscriptions(pa.table(other)))
-    assert bad.reason == "any has the fields condition, weight and perhaps state, not what, weight"
+    assert bad.reason == "any has the fields condition, weight and maybe state, not what, weight"
 
 
 def test_matches_are_a_table():

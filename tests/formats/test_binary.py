@@ -41,12 +41,12 @@ def test_texts_come_back(some: list[str], others: list[str]) -> None:
 def test_what_is_not_ours_is_refused() -> None:
     state = FRAME.pack({}, {"a": np.arange(3), "t": ["x"]})
     for wrong, reason in [
-        (Frame(b"mark", 3, "").pack({}, {}), "a thing has version 3, and this is version 2"),
+        (Frame(b"mark", 3, "").pack({}, {}), "a thing has version 3, but this release reads 2"),
         (Frame(b"kram", 2, "").pack({}, {}), "these bytes are not a thing"),
         (b"mark", "these bytes are not a thing"),
         (b"", "these bytes are not a thing"),
-        (state + b"x", f"should have {len(state)} bytes, and has {len(state) + 1}"),
-        (state[:-1], f"should have {len(state)} bytes, and has {len(state) - 1}"),
+        (state + b"x", f"has {len(state) + 1} bytes, not {len(state)}"),
+        (state[:-1], f"has {len(state) - 1} bytes, not {len(state)}"),
     ]:
         with pytest.raises(TidingsError, match=reason):
             FRAME.unpack(wrong)

@@ -51,13 +51,13 @@ def test_an_absolute_path_stays(tmp_path):
 @pytest.mark.parametrize(
     ("path", "form", "reason"),
     [
-        ("in", None, "path: 'in' holds .csv and .md files; give a format"),
+        ("in", None, "path: 'in' has .csv and .md files; set a format"),
         (
             "in/*.md",
             None,
-            "b.md has no known suffix; give a format: jsonl, ndjson, json, csv, parq",
+            "b.md has an unknown suffix; set a format: jsonl, ndjson, json, csv, parq",
         ),
-        ("in", "jsonl", "path: no file is at 'in'"),
+        ("in", "jsonl", "path: there is no file at 'in'"),
         ("in", "md", "format is one of 'jsonl'"),
     ],
 )

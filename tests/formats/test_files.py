@@ -185,7 +185,7 @@ def test_json_values_that_no_event_has_are_bad(tmp_path):
     path = tmp_path / "events.json"
     path.write_text('[{"id": "e1", "published_at": 0, "attributes": {"a": NaN}}, 7]')
     first, second = listed(read_events(path))
-    assert first.reason == "NaN is no number of JSON"
+    assert first.reason == "NaN is not a JSON number"
     assert (second.record, second.position) == ({"value": 7}, 2)
 
 
@@ -236,7 +236,7 @@ def test_a_word_among_the_numbers_of_csv_is_missing_or_makes_its_row_bad(tmp_pat
     assert [each.attributes for each in good] == [{"price": n + 0.5, "size": n} for n in range(38)]
     assert missing.attributes == empty.attributes == {"size": 7}
     assert (bad.position, bad.record["id"]) == (40, "x2")
-    assert bad.reason == "'abc' is no number, as nearly all others of its column are"
+    assert bad.reason == "'abc' is not a number, unlike nearly all others of its column"
 
 
 @pytest.mark.parametrize("words", [("S", "M", "10"), ("n/a", "-"), ("1,000", "2")])
@@ -294,7 +294,7 @@ def test_a_missing_file_is_noticed_at_once(tmp_path, suffix):
     ("name", "content", "message"),
     [
         ("events.json", b'[{"id": "e1"}, ', "events.json: Expecting value"),
-        ("events.json", b'{"id": "e1"}', "events.json: the file holds no JSON array"),
+        ("events.json", b'{"id": "e1"}', "events.json: the file is not a JSON array"),
         ("events.json", b'["\xff"]', "events.json: it is not UTF-8: byte 3"),
         ("events.csv", b"", "events.csv: Empty CSV file"),
         ("events.csv", b"name,published_at\ne1,0\n", "events.csv: there is no column id"),

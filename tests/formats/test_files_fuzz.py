@@ -144,8 +144,11 @@ def good(number: int) -> str:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b'{"id": "x", "published_at": 0, "attributes": {"a": NaN}}', "NaN is no number of JSON"),
-        (b'{"id": "x", "published_at": Infinity, "attributes": {}}', "Infinity is no number"),
+        (b'{"id": "x", "published_at": 0, "attributes": {"a": NaN}}', "NaN is not a JSON number"),
+        (
+            b'{"id": "x", "published_at": Infinity, "attributes": {}}',
+            "Infinity is not a JSON",
+        ),
         (b'{"id": "x", "id": "y", "published_at": 0, "attributes": {}}', "'id' occurs twice"),
         (b'{"id": "x", "published_at": 0, "attributes": {"a": ' + b"9" * 5000 + b"}}", "4300"),
         (b'{"id": "\xff"}', "not UTF-8: byte 9"),

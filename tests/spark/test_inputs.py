@@ -78,7 +78,7 @@ def test_names_with_dots_work_in_every_function(odd: DataFrame) -> None:
 
 REFUSED = {
     "id, now() published_at": "column id holds int64; cast it to string",
-    "'e' id, true published_at": "column published_at holds bool, and no times",
+    "'e' id, true published_at": "column published_at holds bool, not times",
     "'e' id, now() published_at, 'one' sequence": "column sequence holds string; cast it",
     "'e' id, now() published_at, named_struct('a', 1) nest": "column nest holds struct",
     "'e' id, now() published_at, 1 x, 2 x": "several columns x",
@@ -178,7 +178,7 @@ def test_weighted_predicates_of_other_fields_are_refused(
     spark: SparkSession, odd: DataFrame
 ) -> None:
     frame = spark.sql("select 's' id, 'u' subscriber, array(struct('flag', 0.5D)) as `any`")
-    with pytest.raises(TidingsError, match="condition, weight and perhaps state, not col1, col2"):
+    with pytest.raises(TidingsError, match="condition, weight and maybe state, not col1, col2"):
         ts.target(odd, frame, scorer="relaxed")
 
 

@@ -244,7 +244,7 @@ class Intake:
         return [*map(self._step, released), Step(None, self.now)]
 
     def _step(self, event: Event) -> Step:
-        """Number the next event in order of publication."""
+        """Return the step of the next event, with its sequence number."""
         if event.sequence is None:
             event = event.numbered(self._sequence + 1)
         self._sequence = max(event.sequence or 0, self._sequence)

@@ -1,4 +1,4 @@
-"""The one array layout: events, subscriptions, matches and deliveries as Arrow columns.
+"""Events, subscriptions, matches and deliveries as Arrow columns.
 
 Publications have the columns `id`, `published_at` and, optionally, `sequence`; every other column
 is an attribute. A null cell is a missing attribute, a list cell a list, and a map column unfolds
@@ -73,13 +73,13 @@ DELIVERIES: Final = pa.schema(
     }
 )
 ReadEvents = Callable[[pa.RecordBatch], Iterator[Event | BadRecord]]
-"""Reads the rows of a batch as events, each for itself."""
+"""Reads the rows of a batch as events."""
 
 
 def events_to_table(events: Iterable[Event]) -> pa.Table:
-    """Give events as columns; an attribute that is a list in one event is a list in all.
+    """Return events as columns; an attribute that is a list in one event is a list in all.
 
-    An attribute of two families, or with the name of another column, is refused.
+    An attribute with values of two families, or with the name of another column, is refused.
 
     >>> events_to_table([Event("e1", {"year": 2003}, 0), Event("e2", {}, 1)])["year"].to_pylist()
     [2003, None]
@@ -96,14 +96,16 @@ def events_to_table(events: Iterable[Event]) -> pa.Table:
         columns["sequence"] = pa.array([event.sequence for event in rows], _WHOLE)
     for name in dict.fromkeys(name for event in rows for name in event.attributes):
         if name in EVENT_COLUMNS:
-            raise InvalidForm(f"attribute {name}: the column {name} is no attribute; rename it")
+            raise InvalidForm(
+                f"attribute {name}: the name is reserved for the column {name}; rename it"
+            )
         values = [event.attributes.get(name) for event in rows]
         columns[name] = _attribute_column(values, _family(name, rows))
     return pa.table(columns)
 
 
 def _family(name: str, events: Iterable[Event]) -> Family:
-    """Give the one family of an attribute; where all its lists are empty, that is string."""
+    """Return the family of an attribute; if all its lists are empty, that is string."""
     first: tuple[Family, str] | None = None
     for event in events:
         for family in sorted({family for family, _ in event.tokens.get(name, ())}):
@@ -128,7 +130,7 @@ def _attribute_column(values: Sequence[Value | None], family: Family) -> pa.Arra
 def _encoding(
     family: Family, elements: Iterable[Any]
 ) -> tuple[pa.DataType, Callable[[Any], object]]:
-    """Give the Arrow type of a family; numbers are integers where all of them are and fit."""
+    """Return the Arrow type of a family; numbers are int64 if all of them fit, else float64."""
     if family == "number":
         whole = all(isinstance(element, int) and element in _INT64 for element in elements)
         return (_WHOLE, int) if whole else (_REAL, float)
@@ -140,12 +142,12 @@ def _encoding(
 def read_events(
     table: pa.Table | pa.RecordBatch, cell: Cell = as_read, *, limits: Limits = TRUSTED
 ) -> Iterator[Event | BadRecord]:
-    """Give the event of each row, or the row and why it is refused.
+    """Yield the event of each row, or a bad record for a row that is refused.
 
-    `published_at` may hold timestamps, dates, RFC 3339 text or epoch seconds. `cell` may read a
-    cell anew, given its column's name and its value. A table that lacks `id` or `published_at`,
-    or has a column of a type that no attribute can have, is refused as a whole, and so is one with
-    arrays that are damaged. A row above the limits is a bad record.
+    `published_at` may hold timestamps, dates, RFC 3339 text or epoch seconds. `cell` converts a
+    cell, by the name of its column and its value. A table is refused as a whole if it lacks `id` or
+    `published_at`, has a column of a type that no attribute can have, or has damaged arrays. A row
+    above the limits is a bad record.
     """
     return read_valid_events(validated(table), cell, limits=limits)
 
@@ -153,9 +155,9 @@ def read_events(
 def read_valid_events(
     table: pa.Table | pa.RecordBatch, cell: Cell = as_read, *, limits: Limits = TRUSTED
 ) -> Iterator[Event | BadRecord]:
-    """Do the same for arrays that come from a trusted process, as those of Spark do.
+    """Yield what `read_events` yields, for arrays from a trusted process such as Spark.
 
-    Their offsets and indices are not validated again; text that is no UTF-8 is a bad record.
+    Their offsets and indices are not validated; text that is not UTF-8 is a bad record.
     """
     check_limits(limits, InvalidForm)
     check_columns(table.schema, required=("id", "published_at"), text=("id",))
@@ -167,9 +169,10 @@ def read_valid_events(
 
 
 def validated(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
-    """Return a table as it is, or refuse one whose arrays are damaged.
+    """Return a table unchanged, or refuse one whose arrays are damaged.
 
-    Offsets, indices and UTF-8 are checked in full, O(its bytes): kernels trust them blindly.
+    Offsets, indices and UTF-8 are checked in full, in O(bytes), since Arrow does not check them
+    when it decodes.
     """
     if not isinstance(table, pa.Table | pa.RecordBatch):
         raise InvalidForm(f"columns are an Arrow table or record batch, not {shown(table)}")
@@ -181,16 +184,19 @@ def validated(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
 
 
 def _event(row: Mapping[str, Any], cell: Cell) -> Event:
-    found = _reread(row, cell, required=("id", "published_at"))
-    sequence = found.pop("sequence", None)
+    fields = _convert(row, cell, required=("id", "published_at"))
+    sequence = fields.pop("sequence", None)
     if isinstance(sequence, float) and sequence.is_integer():
-        sequence = int(sequence)  # a column of integers with nulls is one of floats in pandas
+        sequence = int(sequence)  # pandas turns integers with nulls into floats
     return Event(
-        found.pop("id"), published_at=found.pop("published_at"), sequence=sequence, attributes=found
+        fields.pop("id"),
+        published_at=fields.pop("published_at"),
+        sequence=sequence,
+        attributes=fields,
     )
 
 
-def _reread(row: Mapping[str, Any], cell: Cell, required: Iterable[str]) -> dict[str, Any]:
+def _convert(row: Mapping[str, Any], cell: Cell, required: Iterable[str]) -> dict[str, Any]:
     for name in required:
         if name not in row:
             raise InvalidForm(f"{row.get('id', 'the row')}: {name} is missing")
@@ -199,7 +205,7 @@ def _reread(row: Mapping[str, Any], cell: Cell, required: Iterable[str]) -> dict
 
 
 def pandas_to_events(frame: "pd.DataFrame") -> Iterator[Event | BadRecord]:
-    """Give the event of each row as `read_events` does; None, NaN and NaT are missing."""
+    """Yield the event of each row, like `read_events`; None, NaN and NaT are missing values."""
     table = try_call(partial(pa.Table.from_pandas, preserve_index=False), frame)
     if isinstance(table, Failure):
         raise InvalidForm(f"the DataFrame has a column of mixed types: {table.reason}")
@@ -207,13 +213,13 @@ def pandas_to_events(frame: "pd.DataFrame") -> Iterator[Event | BadRecord]:
 
 
 def events_to_pandas(events: Iterable[Event]) -> "pd.DataFrame":
-    """Give events as a DataFrame with the columns of `events_to_table`."""
+    """Return events as a DataFrame with the columns of `events_to_table`."""
     frame: pd.DataFrame = events_to_table(events).to_pandas()
     return frame
 
 
 def subscriptions_to_table(subscriptions: Iterable[Subscription]) -> pa.Table:
-    """Give subscriptions as the columns SUBSCRIPTIONS, with conditions as text."""
+    """Return subscriptions as a table SUBSCRIPTIONS, with conditions as text."""
     forms = [subscription.to_dict() for subscription in subscriptions]
     for form in forms:
         parts = [(*part, "active")[:3] for part in form.get("any", ())]
@@ -224,9 +230,9 @@ def subscriptions_to_table(subscriptions: Iterable[Subscription]) -> pa.Table:
 def read_subscriptions(
     table: pa.Table | pa.RecordBatch, cell: Cell = as_read, *, limits: Limits = TRUSTED
 ) -> Iterator[Subscription | BadRecord]:
-    """Give the subscription of each row, or the row and why it is refused.
+    """Yield the subscription of each row, or a bad record for a row that is refused.
 
-    Columns other than SUBSCRIPTIONS are refused; only `id` and `subscriber` must be there.
+    Columns other than SUBSCRIPTIONS are refused; only `id` and `subscriber` are required.
     """
     check_limits(limits, InvalidForm)
     validated(table)
@@ -240,39 +246,39 @@ def _only(possible: pa.Schema, schema: pa.Schema) -> list[Column]:
     for name in schema.names:
         if name not in possible.names:
             listed = ", ".join(possible.names)
-            raise InvalidForm(f"unknown column {name}; possible are {listed}")
+            raise InvalidForm(f"unknown column {name}; expected one of: {listed}")
     check_nested(schema)
     return [Column(column.name, column.type, lambda value: value) for column in schema]
 
 
 def _subscription(row: Mapping[str, Any], cell: Cell, limits: Limits) -> Subscription:
-    found = _reread(row, cell, required=("id", "subscriber"))
-    if isinstance(found.get("any"), str):
-        found["any"] = _json(f"subscription {found['id']}: any", found["any"])
-    if isinstance(found.get("any"), list):
-        found["any"] = list(map(_weighted, found["any"]))
-    values = {name: _undecimal(value) for name, value in found.items()}
+    fields = _convert(row, cell, required=("id", "subscriber"))
+    if isinstance(fields.get("any"), str):
+        fields["any"] = _json(f"subscription {fields['id']}: any", fields["any"])
+    if isinstance(fields.get("any"), list):
+        fields["any"] = list(map(_weighted, fields["any"]))
+    values = {name: _undecimal(value) for name, value in fields.items()}
     return Subscription(**values, limits=limits)
 
 
 def _weighted(part: Any) -> Any:
-    """Give a struct as `[condition, weight, state]`; without a state it is active."""
+    """Return a struct as `[condition, weight, state]`; the default state is active."""
     if not isinstance(part, Mapping):
         return part
     if part.keys() - {*_WEIGHTED.names}:
         fields = ", ".join(part)
-        raise InvalidForm(f"any has the fields condition, weight and perhaps state, not {fields}")
+        raise InvalidForm(f"any has the fields condition, weight and maybe state, not {fields}")
     weight = _undecimal(part.get("weight"))
     return [part.get("condition"), weight, part.get("state") or "active"]
 
 
 def _undecimal(value: Any) -> Any:
-    """Give a decimal, as SQL has `0.8`, as the float that it is written for."""
+    """Return a decimal, such as `0.8` in SQL, as a float."""
     return float(value) if isinstance(value, Decimal) else value
 
 
 def subscribers_to_table(forms: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Give the forms of subscribers as the columns SUBSCRIBERS; a policy is JSON text."""
+    """Return the forms of subscribers as a table SUBSCRIBERS; a policy is JSON text."""
     rows = [{**form, "policy": json.dumps(form["policy"])} for form in forms]
     return pa.Table.from_pylist(rows, SUBSCRIBERS)
 
@@ -284,9 +290,9 @@ def read_subscribers(
     *,
     limits: Limits = TRUSTED,
 ) -> Iterator[T | BadRecord]:
-    """Give what `loads` makes of each row as a form, or the row and why it is refused.
+    """Yield what `loads` makes of the form of each row, or a bad record.
 
-    Only `id` must be there. A policy is JSON text or a struct, whose null fields are left out.
+    Only `id` is required. A policy is JSON text or a struct, whose null fields are left out.
     """
     check_limits(limits, InvalidForm)
     validated(table)
@@ -298,28 +304,28 @@ def read_subscribers(
 
 
 def _subscriber(row: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
-    form = _reread(row, cell, required=("id",))
+    form = _convert(row, cell, required=("id",))
     if isinstance(form.get("policy"), str):
         form["policy"] = _json(f"subscriber {form['id']}: policy", form["policy"])
-    return form | {"policy": _given(form.get("policy"))}
+    return form | {"policy": _without_nulls(form.get("policy"))}
 
 
 def _json(what: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise InvalidForm(f"{what} is no JSON: {error}") from None
+        raise InvalidForm(f"{what} is not JSON: {error}") from None
 
 
-def _given(struct: Any) -> Any:
-    """Give a struct without its null fields."""
+def _without_nulls(struct: Any) -> Any:
+    """Return a struct without its null fields."""
     if not isinstance(struct, Mapping):
         return struct
-    return {name: _given(value) for name, value in struct.items() if value is not None}
+    return {name: _without_nulls(value) for name, value in struct.items() if value is not None}
 
 
 def matches_to_table(matches: Iterable[Match]) -> pa.Table:
-    """Give matches as the columns MATCHES, with events by their ids."""
+    """Return matches as a table MATCHES, with events by id."""
     rows = [
         match.to_dict() | {"event": match.event.id, "published_at": match.event.published_us}
         for match in matches
@@ -328,7 +334,7 @@ def matches_to_table(matches: Iterable[Match]) -> pa.Table:
 
 
 def deliveries_to_table(deliveries: Iterable[Delivery]) -> pa.Table:
-    """Give deliveries as the columns DELIVERIES; a window, of whatever kind, is JSON text."""
+    """Return deliveries as a table DELIVERIES; windows are JSON text."""
     forms = [delivery.to_dict() for delivery in deliveries]
     for form in forms:
         form["window"] = json.dumps(form["window"])

@@ -1,7 +1,7 @@
-"""Events of whole Arrow columns at once, where every cell is known to be right beforehand.
+"""A fast path that reads the events of a whole Arrow batch, column by column.
 
-What is read here is what `rows` reads one by one. Where a cell may be wrong, or needs more than to
-be taken as it is, nothing is read, and each row is to be looked at.
+It returns the same events as `arrow_by_row`. If a cell may be invalid or needs a conversion, it
+returns None, and the batch is read row by row.
 """
 
 from collections.abc import Container
@@ -18,12 +18,12 @@ from tidings.model.records import LAST_SEQUENCE, Event
 from tidings.model.values import EARLIEST, LATEST, SECOND_US, moment
 
 _TEXTS: Final = (types.is_string, types.is_large_string)
-_TAKEN: Final = (*_TEXTS, types.is_integer, types.is_boolean)
-"""Types of which every value is right, and is taken as it is."""
+_PLAIN: Final = (*_TEXTS, types.is_integer, types.is_boolean)
+"""Types whose values are all valid and need no conversion."""
 
 
 def quick_events(batch: pa.RecordBatch) -> list[Event] | None:
-    """Give the events of a batch whose schema was checked; None if rows must be looked at."""
+    """Return the events of a batch with a checked schema; None if it must be read by row."""
     columns = {name: _decoded(batch.column(name)) for name in batch.schema.names}
     ids, times = _ids(columns["id"]), _times(columns["published_at"])
     numbers = _numbers(columns.get("sequence"), batch.num_rows)
@@ -49,11 +49,11 @@ def _ids(column: pa.Array) -> list[str] | None:
     if not _is(column, _TEXTS) or column.null_count:
         return None
     shortest = pc.min(pc.binary_length(column)).as_py()
-    return None if shortest == 0 else _taken(column)
+    return None if shortest == 0 else _plain_values(column)
 
 
 def _times(column: pa.Array) -> list[int] | None:
-    """Give times in microseconds; None if some are missing or no times."""
+    """Return times in microseconds; None if some are missing or invalid."""
     if not types.is_timestamp(column.type) or column.null_count:
         return None
     us, parts = TICK[column.type.unit]
@@ -61,8 +61,8 @@ def _times(column: pa.Array) -> list[int] | None:
     for end in pc.min_max(ticks).as_py().values():
         if end is not None and not EARLIEST <= end * us // parts // SECOND_US <= LATEST:
             return None
-    found: list[int] = (ticks.to_numpy() * us // parts).tolist()
-    return found
+    times: list[int] = (ticks.to_numpy() * us // parts).tolist()
+    return times
 
 
 def _numbers(column: pa.Array | None, rows: int) -> list[int | None] | None:
@@ -73,16 +73,15 @@ def _numbers(column: pa.Array | None, rows: int) -> list[int | None] | None:
     ends = pc.min_max(column).as_py()
     if (ends["min"] or 0) < 0 or (ends["max"] or 0) > LAST_SEQUENCE:
         return None
-    found: list[int | None] = column.to_pylist()
-    return found
+    numbers: list[int | None] = column.to_pylist()
+    return numbers
 
 
 def _fill(attributes: list[dict[str, Any]], name: str, column: pa.Array) -> bool:
-    """Put the values of a column where they belong; tell whether that could be done."""
+    """Add the values of a column to the attributes; return whether all of them are valid."""
     if types.is_null(column.type):
         return True
-    there = column.drop_null() if column.null_count else column
-    values = _values(there)
+    values = _values(column.drop_null() if column.null_count else column)
     if values is None:
         return False
     if not column.null_count:
@@ -95,46 +94,46 @@ def _fill(attributes: list[dict[str, Any]], name: str, column: pa.Array) -> bool
     return True
 
 
-def _unfold(attributes: list[dict[str, Any]], column: pa.Array, taken: Container[str]) -> bool:
-    """Put the entries of maps where they belong; tell whether that could be done."""
-    there = column.drop_null()
-    whole = there.take(pa.array(np.arange(len(there))))  # without the entries of other slices
+def _unfold(attributes: list[dict[str, Any]], column: pa.Array, reserved: Container[str]) -> bool:
+    """Add the entries of maps to the attributes; return whether all of them are valid."""
+    maps = column.drop_null()
+    whole = maps.take(pa.array(np.arange(len(maps))))  # drops the entries of other slices
     keys, items = whole.keys, whole.items
     if not _is(keys, _TEXTS) or items.null_count:
         return False
-    names, values = _taken(keys), _values(items)
-    if values is None or any(name == "" or name in taken for name in set(names)):
+    names, values = _plain_values(keys), _values(items)
+    if values is None or any(name == "" or name in reserved for name in set(names)):
         return False
     rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)).tolist()
     for row, (first, last) in zip(rows, pairwise(whole.offsets.to_pylist()), strict=True):
         attribute = attributes[row]
-        wanted = len(attribute) + last - first
+        size = len(attribute) + last - first
         attribute.update(zip(names[first:last], values[first:last], strict=True))
-        if len(attribute) != wanted:
+        if len(attribute) != size:  # a name occurs twice
             return False
     return True
 
 
 def _values(column: pa.Array) -> list[Any] | None:
-    """Give values without nulls; None if some may be wrong."""
-    if _is(column, _TAKEN):
-        return _taken(column)
+    """Return the values of a column without nulls; None if some may be invalid."""
+    if _is(column, _PLAIN):
+        return _plain_values(column)
     if types.is_floating(column.type):
-        found = column.to_numpy()
-        return found.tolist() if np.isfinite(found).all() else None
+        floats = column.to_numpy()
+        return floats.tolist() if np.isfinite(floats).all() else None
     if types.is_timestamp(column.type):
         times = _times(column)
         return None if times is None else list(map(moment, times))
     if _is(column, LIST_TYPES[:2]):
         elements = column.flatten()
-        plain = _is(elements, _TAKEN) and not elements.null_count
+        plain = _is(elements, _PLAIN) and not elements.null_count
         return list(map(tuple, column.to_pylist())) if plain else None
     return None
 
 
-def _taken(column: pa.Array) -> list[Any]:
-    found: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
-    return found
+def _plain_values(column: pa.Array) -> list[Any]:
+    values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+    return values
 
 
 def _is(column: pa.Array, tests: Any) -> bool:

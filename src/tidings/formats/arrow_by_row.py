@@ -1,4 +1,4 @@
-"""Arrow tables row by row: cells as Python values, and the refused rows apart from the others."""
+"""Arrow tables read row by row: each row becomes an object or a bad record."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ BATCH_ROWS: Final = 4096
 BATCH_BYTES: Final = 64_000_000
 """Bytes of strings that are decoded at once; dictionaries and views share theirs."""
 _BATCH_VALUES: Final = 1_000_000
-"""Values of lists and maps that are decoded at once; views of lists may share theirs."""
+"""Values of lists and maps that are decoded at once; list views may share theirs."""
 _DAY: Final = (86_400 * SECOND_US, 1)
 TICK: Final = {"s": (SECOND_US, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 _TEXT_TYPES: Final = (types.is_string, types.is_large_string, types.is_string_view)
@@ -43,7 +43,7 @@ LIST_TYPES: Final = (
 
 
 class Column(NamedTuple):
-    """How a column is read: cast to `kind`, each value decoded; a map unfolds into its keys."""
+    """A column: the type to cast to, and the decoder of its values; a map unfolds into its keys."""
 
     name: str
     kind: pa.DataType
@@ -52,10 +52,10 @@ class Column(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How the rows of a table become objects.
+    """The way in which the rows of a table become objects.
 
-    `build` makes one of a row, a dict without its null cells. `quick` may build all rows of a batch
-    at once, where none has to be looked at.
+    `build` makes one object from a row, a dict without its null cells. `quick` makes those of a
+    whole batch, or returns None if rows have to be read one by one.
     """
 
     columns: Sequence[Column]
@@ -65,14 +65,14 @@ class Reading(NamedTuple):
 
 
 def read_rows(table: pa.Table | pa.RecordBatch, how: Reading) -> Iterator[Any]:
-    """Build an object of each row; refused rows come out as bad records."""
+    """Yield an object for each row, or a bad record for a row that is refused."""
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     position = 0
     for chunk in table.to_batches(max_chunksize=BATCH_ROWS):
         for batch in _split(chunk):
-            made = _made_at_once(batch, how)
-            yield from _made_by_row(batch, how, position) if made is None else made
+            objects = _read_batch(batch, how)
+            yield from _read_by_row(batch, how, position) if objects is None else objects
             position += batch.num_rows
 
 
@@ -87,7 +87,7 @@ def _split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def decoded_bytes(batch: pa.RecordBatch) -> int:
-    """Return the bytes that the values of a batch take if each is decoded by itself."""
+    """Return the bytes that the values of a batch take once each is decoded."""
     return sum(map(_decoded_bytes, batch.columns))
 
 
@@ -135,17 +135,17 @@ def _lengths(array: pa.Array) -> pa.Array:
     return pa.repeat(pa.scalar(_SCALAR_BYTES, pa.int64()), len(array))
 
 
-def _made_at_once(batch: pa.RecordBatch, how: Reading) -> list[Any] | None:
-    """Return the objects of all rows; None if each row has to be looked at."""
+def _read_batch(batch: pa.RecordBatch, how: Reading) -> list[Any] | None:
+    """Return the objects of all rows; None if rows have to be read one by one."""
     if how.quick is None or not _within(batch, how.limits):
         return None
-    made = try_call(how.quick, batch)
-    # If some row cannot be read, looking at each of them tells which.
-    return None if isinstance(made, Failure) else made
+    objects = try_call(how.quick, batch)
+    # After a failure, reading by row finds the rows that cannot be read.
+    return None if isinstance(objects, Failure) else objects
 
 
 def _within(batch: pa.RecordBatch, limits: Limits) -> bool:
-    """Tell whether no row of a batch can be above the limits, without looking at any row."""
+    """Return whether every row of a batch is within the limits, judging by the batch alone."""
     if batch.nbytes > min(limits.record_bytes, limits.string_bytes):
         return False
     if batch.num_columns > limits.attributes:
@@ -154,7 +154,7 @@ def _within(batch: pa.RecordBatch, limits: Limits) -> bool:
 
 
 def _expanded(batch: pa.RecordBatch) -> int:
-    """Return how many values the lists and maps of a batch have, those that are shared counted."""
+    """Return the number of values in lists and maps; shared values count each time."""
     return sum(map(_values_in, batch.columns))
 
 
@@ -167,31 +167,31 @@ def _values_in(column: pa.Array) -> int:
     return int(pc.sum(pc.list_value_length(column)).as_py() or 0)
 
 
-def _made_by_row(batch: pa.RecordBatch, how: Reading, position: int) -> Iterator[Any]:
-    taken = frozenset(EVENT_COLUMNS).union(c.name for c in how.columns if not c.unfolds)
+def _read_by_row(batch: pa.RecordBatch, how: Reading, position: int) -> Iterator[Any]:
+    reserved = frozenset(EVENT_COLUMNS).union(c.name for c in how.columns if not c.unfolds)
 
     def build(row: Iterable[Any]) -> Any:
-        found = _unfold(how.columns, row, taken)
-        how.limits.check_record(found, "the row")
-        how.limits.check("attributes", len(found), "the row: its attributes", InvalidForm)
-        return how.build(found)
+        fields = _unfold(how.columns, row, reserved)
+        how.limits.check_record(fields, "the row")
+        how.limits.check("attributes", len(fields), "the row: its attributes", InvalidForm)
+        return how.build(fields)
 
-    for place, row in enumerate(_rows_of(batch, how), start=position + 1):
+    for row_number, row in enumerate(_rows_of(batch, how), start=position + 1):
         if isinstance(row, BadRecord):
-            yield BadRecord(row.record, row.reason, place)
+            yield BadRecord(row.record, row.reason, row_number)
         else:
-            yield attempt(build, row, place, partial(_show, how.columns))
+            yield attempt(build, row, row_number, partial(_show, how.columns))
 
 
 def _rows_of(batch: pa.RecordBatch, how: Reading) -> Iterator[tuple[Any, ...] | BadRecord]:
-    """Decode the cells of each row; a row that cannot be decoded is a bad record."""
+    """Yield the decoded cells of each row; a row that cannot be decoded is a bad record."""
     if _expanded(batch) <= _BATCH_VALUES and decoded_bytes(batch) <= BATCH_BYTES:
         cells = try_call(_cells, how, batch)
         if not isinstance(cells, Failure):
             yield from zip(*cells, strict=True)
             return
-    for place in range(batch.num_rows):
-        yield attempt(partial(_row, how), batch.slice(place, 1), 0, partial(_printed, how))
+    for row in range(batch.num_rows):
+        yield attempt(partial(_row, how), batch.slice(row, 1), 0, partial(_printed, how))
 
 
 def _row(how: Reading, batch: pa.RecordBatch) -> tuple[Any, ...]:
@@ -211,33 +211,33 @@ def _decoded(column: Column, array: pa.Array) -> list[Any]:
     if types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if any(test(array.type) for test in _VIEW_TYPES):
-        return _viewed(column, array)
-    if array.type != column.kind:  # Arrow aborts where it casts slices of structs of nulls
+        return _decode_views(column, array)
+    if array.type != column.kind:  # Arrow aborts when it casts slices of structs of nulls
         array = array.cast(column.kind)
-    found: list[Any] = array.to_pylist()
-    return found
+    cells: list[Any] = array.to_pylist()
+    return cells
 
 
-def _viewed(column: Column, array: pa.Array) -> list[Any]:
-    """Decode views of lists one by one: Arrow gives wrong values where it casts them to lists."""
+def _decode_views(column: Column, array: pa.Array) -> list[Any]:
+    """Decode list views one by one, since Arrow returns wrong values when it casts them."""
     spans = zip(array.is_valid(), array.offsets, array.sizes, strict=True)
     element, values = column.kind.value_type, array.values
     return [
-        values.slice(start.as_py(), size.as_py()).cast(element).to_pylist() if there else None
-        for there, start, size in ((bool(valid.as_py()), *span) for valid, *span in spans)
+        values.slice(start.as_py(), size.as_py()).cast(element).to_pylist() if present else None
+        for present, start, size in ((bool(valid.as_py()), *span) for valid, *span in spans)
     ]
 
 
 def _printed(how: Reading, batch: pa.RecordBatch) -> dict[str, Any]:
-    """Return a row of which some cells cannot be decoded, for the dead letters."""
-    found = {}
+    """Return a row with cells that cannot be decoded, for a bad record."""
+    form = {}
     for column, array in zip(how.columns, batch.columns, strict=True):
         cell = try_call(_cell, column, array)
         if isinstance(cell, Failure):
-            found[column.name] = _raw(array)
+            form[column.name] = _raw(array)
         elif cell is not None:
-            found[column.name] = cell
-    return found
+            form[column.name] = cell
+    return form
 
 
 def _cell(column: Column, array: pa.Array) -> Any:
@@ -247,41 +247,43 @@ def _cell(column: Column, array: pa.Array) -> Any:
 
 
 def _raw(array: pa.Array) -> str:
-    """Return a cell as text; of text that is no UTF-8, what can be read of it."""
+    """Return a cell as text, with replacement characters for invalid UTF-8."""
     if not any(test(array.type) for test in _TEXT_TYPES):
         return f"a cell of {array.type} that cannot be read"
     body: bytes = array.cast(pa.large_binary())[0].as_py()
     return clipped(body.decode(errors="replace"))
 
 
-def _unfold(columns: Iterable[Column], row: Iterable[Any], taken: frozenset[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _unfold(
+    columns: Iterable[Column], row: Iterable[Any], reserved: frozenset[str]
+) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
     for column, cell in zip(columns, row, strict=True):
         for name, value in (cell or ()) if column.unfolds else ((column.name, cell),):
             if value is None:
                 continue
-            if column.unfolds and (name in taken or name in found):
+            if column.unfolds and (name in reserved or name in fields):
                 raise InvalidForm(
                     f"column {column.name}: the key {name} is also another column or key"
                 )
-            found[name] = column.decode(value)
-    return found
+            fields[name] = column.decode(value)
+    return fields
 
 
 def _show(columns: Iterable[Column], row: Iterable[Any]) -> dict[str, Any]:
-    """Give a row for the dead letters, with times as ticks where they are no times."""
-    shown = {}
+    """Return a row for a bad record; invalid times stay ticks."""
+    form = {}
     for column, cell in zip(columns, row, strict=True):
         if cell is not None:
             try:
-                shown[column.name] = dict(cell) if column.unfolds else column.decode(cell)
+                form[column.name] = dict(cell) if column.unfolds else column.decode(cell)
             except ValueError:
-                shown[column.name] = cell
-    return shown
+                form[column.name] = cell
+    return form
 
 
 def check_columns(schema: pa.Schema, required: Iterable[str], text: Iterable[str]) -> None:
-    """Check that no column is there twice, the required ones are, and those of text hold text."""
+    """Check that column names are unique, required columns exist, and text columns hold text."""
     for name, count in Counter(schema.names).items():
         if count > 1:
             raise InvalidForm(f"there are several columns {name}; rename them")
@@ -298,7 +300,7 @@ def check_times(schema: pa.Schema) -> None:
     """Check that `published_at` can hold times, and `sequence` numbers."""
     kind = schema.field("published_at").type
     if types.is_nested(kind) or types.is_boolean(kind):
-        raise InvalidForm(f"column published_at holds {kind}, and no times")
+        raise InvalidForm(f"column published_at holds {kind}, not times")
     if "sequence" in schema.names:
         kind = schema.field("sequence").type
         if not any(test(kind) for test in (types.is_integer, types.is_floating, types.is_null)):
@@ -313,10 +315,10 @@ def check_policies(schema: pa.Schema) -> None:
 
 
 def check_nested(schema: pa.Schema) -> None:
-    """Check that columns hold what forms are made of: plain values, times, lists and structs.
+    """Check that columns hold plain values, times, lists and structs.
 
-    Other types are refused before a cell is decoded: Arrow ends the process for some of them, as
-    it does for views of views.
+    Other types are refused before a cell is decoded: Arrow aborts the process for some of them,
+    such as views of views.
     """
     for column in schema:
         if not _is_form(column.type):
@@ -344,7 +346,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def attribute_columns(schema: pa.Schema) -> list[Column]:
-    """Tell how to read columns of attributes; one that no attribute can come from is refused."""
+    """Return the columns of attributes; refuse types that no attribute can have."""
     return [_column(column.name, column.type) for column in schema]
 
 
@@ -365,7 +367,7 @@ def _values(name: str, kind: pa.DataType) -> tuple[pa.DataType, Decode]:
     if not any(test(kind) for test in LIST_TYPES):
         return _scalars(name, kind)
     element, decode = _scalars(name, kind.value_type)
-    if types.is_null(element):  # Arrow loses nulls where it casts or takes lists of nulls
+    if types.is_null(element):  # Arrow loses nulls when it casts or takes lists of nulls
         return kind, partial(_decode_list, decode)
     return pa.list_(element), partial(_decode_list, decode)
 
@@ -375,7 +377,7 @@ def _decode_list(decode: Decode, cells: Iterable[Any]) -> list[object]:
 
 
 def _scalars(name: str, kind: pa.DataType) -> tuple[pa.DataType, Decode]:
-    """Give the type to cast to and the decoder; times go as ticks, so that no cell can fail."""
+    """Return the type to cast to and the decoder; times are cast to ticks, which cannot fail."""
     if types.is_dictionary(kind):
         return _scalars(name, kind.value_type)
     if types.is_timestamp(kind):
@@ -405,5 +407,5 @@ def _same(value: object) -> object:
 
 
 def as_read(_column: str, value: object) -> object:
-    """Leave a cell as it was read."""
+    """Return a cell unchanged."""
     return value

@@ -1,8 +1,11 @@
-"""State as bytes: a mark, a version, a checksum, a JSON header, and columns of numbers or texts.
+"""A binary container for state: magic bytes, a version, a checksum, a JSON header, and columns.
+
+    magic | version | CRC-32 | size of the header | header (zlib) | column | column | ...
+            1 byte    4 bytes  8 bytes
 
 Nothing in the bytes is trusted: a column has one of a few types, its length is checked against the
-bytes that there are, texts are validated, and no header takes many times its bytes when it is
-decompressed. Whatever is wrong is a `StateError`.
+remaining bytes, strings are validated, and the decompressed size of the header is bounded. Any
+fault is a `StateError`.
 """
 
 import json
@@ -20,7 +23,7 @@ from tidings.compiled.array_types import AnyArray
 from tidings.errors import StateError, TidingsError, shown
 
 Column = AnyArray | Sequence[str] | Any
-"""Numbers; or texts, as a list or as a whole `pyarrow.LargeStringArray`; or the bytes of a frame,
+"""Numbers; strings, as a list or a whole `pyarrow.LargeStringArray`; or the bytes of another frame,
 which the checksum leaves out since they have their own."""
 
 _TEXTS: Final = "texts"
@@ -31,9 +34,9 @@ _CHECKSUM: Final = 4
 _SIZE: Final = 8
 _DIMENSIONS: Final = 2
 _EXPANSION: Final = 32
-"""A header is at most so many times as long as its compressed bytes, besides `_SPARE`."""
+"""The most bytes of a header per compressed byte, besides `_SPARE`."""
 _SPARE: Final = 1 << 20
-WAY_OUT: Final = "start from an earlier snapshot or checkpoint, or begin anew"
+WAY_OUT: Final = "start from an earlier snapshot or checkpoint, or without any"
 
 
 def damaged(name: str, why: object) -> StateError:
@@ -49,20 +52,20 @@ def check(holds: object, name: str, why: str) -> None:
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Turn whatever goes wrong while state is read into a `StateError` that names the state."""
+    """Turn any error while state is read into a `StateError` that names the state."""
     try:
         yield
     except StateError:
         raise
     except TidingsError as error:
         raise StateError(f"{name} cannot be read: {error}; {WAY_OUT}") from None
-    except Exception as error:  # noqa: BLE001 - bytes of a stranger fail in ways nobody foresaw
+    except Exception as error:  # noqa: BLE001 - untrusted bytes may fail in any way
         why = f"field {error} is missing" if isinstance(error, KeyError) else shown(error)
         raise damaged(name, why) from None
 
 
 class Shape(NamedTuple):
-    """One column as the header lists it, and how many bytes it takes."""
+    """One column as the header lists it, and its size in bytes."""
 
     name: str
     dtype: str
@@ -72,7 +75,7 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """How bytes of one kind begin: with a mark of their own and a version.
+    """The format of one kind of state: its magic bytes, version and name.
 
     >>> frame = Frame(b"tidings-example", 1, "an example")
     >>> header, columns = frame.unpack(frame.pack({"k": 2}, {"names": ["ann", "bob"]}))
@@ -85,32 +88,32 @@ class Frame:
     name: str
 
     def pack(self, header: Mapping[str, Any], columns: Mapping[str, Column]) -> bytes:
-        """Write it; the header is compressed, the columns lie as they are."""
+        """Return the bytes of a compressed header and plain columns."""
         shapes, parts, covered = list[Any](), list[Any](), list[Any]()
         for name, column in columns.items():
-            shape, found = _written(column)
+            shape, content = _encoded(column)
             shapes.append([name, *shape])
-            parts += found
-            covered += found if shape[0] != _FRAME else []
+            parts += content
+            covered += content if shape[0] != _FRAME else []
         text = json.dumps({"columns": shapes, "header": header}, separators=(",", ":")).encode()
-        # Padding keeps headers that compress well within the bound that readers put on all.
+        # Padding keeps headers that compress well within the bound of `_EXPANSION`.
         squeezed = zlib.compress(text, level=1).ljust(len(text) // _EXPANSION, b"\0")
         size = len(squeezed).to_bytes(_SIZE, "little")
         checksum = _checksum([size, squeezed, *covered]).to_bytes(_CHECKSUM, "little")
         return b"".join([self.mark, bytes([self.version]), checksum, size, squeezed, *parts])
 
     def unpack(self, state: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Read it; arrays are read-only views.
+        """Return the header and the columns; arrays are read-only views.
 
-        Bytes of another kind or version are refused, and those that are cut short or damaged.
+        Bytes of another kind or version are refused, and so are damaged ones.
         """
         start = len(self.mark)
         if state[:start] != self.mark or len(state) <= start + _CHECKSUM + _SIZE:
             raise StateError(f"these bytes are not {self.name}")
         if state[start] != self.version:
             raise StateError(
-                f"{self.name} has version {state[start]}, and this is version {self.version}; "
-                "take it over with the release that wrote it, or begin anew"
+                f"{self.name} has version {state[start]}, but this release reads {self.version}; "
+                "use the release that wrote it, or start without it"
             )
         with reading(self.name):
             return self._opened(memoryview(state), start + 1)
@@ -127,28 +130,26 @@ class Frame:
         shapes = self._shapes(about["columns"], len(state))
         wanted = at + sum(shape.size for shape in shapes)
         if wanted != len(state):
-            raise StateError(
-                f"{self.name} should have {wanted} bytes, and has {len(state)}; {WAY_OUT}"
-            )
+            raise StateError(f"{self.name} has {len(state)} bytes, not {wanted}; {WAY_OUT}")
         parts = list[memoryview]()
         for shape in shapes:
             parts.append(state[at : at + shape.size])
             at += shape.size
         pairs = list(zip(shapes, parts, strict=True))
         covered = [part for shape, part in pairs if shape.dtype != _FRAME]
-        found = _checksum([state[begin : wanted - sum(s.size for s in shapes)], *covered])
-        check(found == checksum, self.name, "its checksum is not that of its bytes")
+        actual = _checksum([state[begin : wanted - sum(s.size for s in shapes)], *covered])
+        check(actual == checksum, self.name, "its checksum does not match its bytes")
         return about["header"], {shape.name: self._read(shape, part) for shape, part in pairs}
 
     @property
     def _header(self) -> tuple[str, str]:
-        return self.name, "its header does not list columns as it should"
+        return self.name, "its header is invalid"
 
     def _shapes(self, listed: object, most: int) -> list[Shape]:
         """Return the columns that a header lists; no length of one is above `most`."""
         check(isinstance(listed, list), *self._header)
         assert isinstance(listed, list)
-        shapes = [_shape(each, most) for each in listed]
+        shapes = [_shape(entry, most) for entry in listed]
         names = {shape.name for shape in shapes if shape is not None}
         check(len(names) == len(listed), *self._header)
         return [shape for shape in shapes if shape is not None]
@@ -162,29 +163,29 @@ class Frame:
 
 
 def _checksum(parts: Sequence[Any]) -> int:
-    found = 0
+    checksum = 0
     for part in parts:
-        found = zlib.crc32(part, found)
-    return found
+        checksum = zlib.crc32(part, checksum)
+    return checksum
 
 
 def _decoded(squeezed: memoryview) -> Any:
-    """Return what a compressed header says; one that is too long for its bytes is refused."""
+    """Return a decompressed header; refuse one that expands too far."""
     reader = zlib.decompressobj()
     text = reader.decompress(squeezed, _EXPANSION * len(squeezed) + _SPARE)
     if not reader.eof:
-        raise ValueError("its header is cut short, or longer than its bytes account for")
+        raise ValueError("its header is cut short, or expands too far")
     return json.loads(text)
 
 
 def _shape(listed: object, most: int) -> Shape | None:
-    """Return a column as the header lists it; none if that is no column."""
+    """Return a column as the header lists it; None if the entry is invalid."""
     if not isinstance(listed, list) or len(listed) != 3:
         return None
     name, dtype, lengths = listed
     if not (isinstance(name, str) and isinstance(dtype, str) and isinstance(lengths, list)):
         return None
-    if not all(type(each) is int and 0 <= each <= most for each in lengths):
+    if not all(type(length) is int and 0 <= length <= most for length in lengths):
         return None
     if dtype == _TEXTS and len(lengths) == 2:
         return Shape(name, dtype, lengths, 8 * (lengths[0] + 1) + lengths[1])
@@ -195,14 +196,14 @@ def _shape(listed: object, most: int) -> Shape | None:
     return None
 
 
-def _written(column: Column) -> tuple[tuple[str, list[int]], list[Any]]:
+def _encoded(column: Column) -> tuple[tuple[str, list[int]], list[Any]]:
     """Return the type and shape of a column, and its bytes."""
     if isinstance(column, bytes):
         return (_FRAME, [len(column)]), [column]
     if isinstance(column, np.ndarray):
         return (column.dtype.str, list(column.shape)), [np.ascontiguousarray(column).tobytes()]
-    laid = isinstance(column, pa.LargeStringArray)
-    texts: Any = column if laid else pa.array(column, pa.large_string())
+    is_arrow = isinstance(column, pa.LargeStringArray)
+    texts: Any = column if is_arrow else pa.array(column, pa.large_string())
     _, offsets, letters = texts.buffers()
     ends = (
         np.frombuffer(offsets, np.int64, len(column) + 1) if len(column) else np.zeros(1, np.int64)
@@ -212,13 +213,13 @@ def _written(column: Column) -> tuple[tuple[str, list[int]], list[Any]]:
 
 
 def _read_texts(shape: Shape, part: memoryview) -> list[str]:
-    """Return texts; offsets that lead elsewhere, and what is not UTF-8, are refused."""
+    """Return strings; refuse invalid offsets and UTF-8."""
     count, size = shape.lengths
     buffer, ends = pa.py_buffer(part), 8 * (count + 1)
     offsets = np.frombuffer(part[:ends], np.int64)
     if offsets[0] != 0 or offsets[-1] != size or (offsets[1:] < offsets[:-1]).any():
-        raise ValueError(f"the texts of column {shape.name} lie outside it")
+        raise ValueError(f"the strings of column {shape.name} lie outside it")
     texts = pa.LargeStringArray.from_buffers(count, buffer.slice(0, ends), buffer.slice(ends, size))
     texts.validate(full=True)
-    found: list[str] = texts.to_pylist()
-    return found
+    strings: list[str] = texts.to_pylist()
+    return strings

@@ -122,7 +122,7 @@ def _open_parquet_file(path: Path, limits: Limits) -> ColumnarFile:
 def _check_rows(path: Path, size: int) -> None:
     """Refuse a Parquet file that claims more rows than its bytes can stand for."""
     about = parquet.read_metadata(path)
-    # Columns are not asked: over damaged ones, pyarrow ends the process (`column` is noexcept).
+    # Columns are not inspected: pyarrow aborts over damaged ones (`column` is noexcept).
     groups = [about.row_group(number).num_rows for number in range(about.num_row_groups)]
     claimed = max(about.num_rows, sum(groups))
     if claimed > max(_FEW_ROWS, _ROWS_PER_BYTE * size) or min(about.num_rows, *groups, 0) < 0:
@@ -152,7 +152,7 @@ def _check_chunk(chunk: ColumnChunk, group: RowGroup, size: int) -> None:
 def _repeats_long_strings(chunk: ColumnChunk) -> bool:
     """Return whether a batch could repeat the strings of a dictionary until they fill the memory.
 
-    Such a column is read as codes and a dictionary, so that its rows can be counted first.
+    The column is then read as codes and a dictionary, so that its rows can be counted first.
     """
     repeats = chunk.values if chunk.leaf.repeated else min(BATCH_ROWS, chunk.values)
     return chunk.leaf.is_binary and chunk.dictionary_size * repeats > BATCH_BYTES
@@ -194,7 +194,7 @@ def open_arrow(path: Path) -> ColumnarFile:
     """Open an Arrow IPC file (Feather 2) or an old Feather file.
 
     An IPC file is a stream between two marks. It is read as the stream, so that the messages whose
-    claims are checked are those that are decoded, wherever its footer points.
+    claims are checked are those that are decoded, even if its footer points elsewhere.
     """
     size = path.stat().st_size
     with path.open("rb") as opened:

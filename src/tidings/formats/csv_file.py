@@ -1,8 +1,8 @@
-"""CSV files as tables. CSV has no types: each column has the one that fits all its cells.
+"""CSV files as tables. CSV has no types: each column gets the type that fits all its cells.
 
-So text of digits reads as numbers, except in the columns that are known. Where nine cells of ten
-are numbers, the others do not make text of them: a word for nothing is missing, and a row with
-anything else is bad. An empty cell is missing, a time is RFC 3339, and a list is a JSON array.
+Text of digits is read as numbers, except in columns with a cell reader. A column whose cells are
+numbers to nine tenths is a column of numbers: words such as NA are missing values, and a row with
+any other text is bad. An empty cell is missing, a time is RFC 3339, and a list is a JSON array.
 """
 
 import json
@@ -23,36 +23,37 @@ from tidings.model.dead_letter import BadRecord
 from tidings.model.values import format_time, plain
 
 T = TypeVar("T")
-Known = Mapping[str, Callable[[str], object]]
+CellReaders = Mapping[str, Callable[[str], object]]
+"""Functions that read the cells of a column, by its name."""
 _SHARE: Final = 0.9
 _BLOCK_BYTES: Final = 1 << 20
 _BEGINNING: Final = 200
 _NUMBER: Final = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 _WORDS: Final = ("NA", "N/A", "n/a", "NULL", "null", "None", "-")
-"""What stands for nothing in a column of numbers."""
+"""Words for a missing value in a column of numbers."""
 _NOTHING: Final = pa.array(_WORDS)
 
 
 def read_csv(
     path: Path,
-    known: Known,
+    cell_readers: CellReaders,
     read: Callable[[pa.Table, Cell], Iterator[T | BadRecord]],
     most_bytes: int = 16_000_000,
 ) -> Iterator[T | BadRecord]:
-    """Read the table of a CSV file with `read`; first come the rows that do not fit its header.
+    """Yield the records that `read` makes of a CSV file, after the rows that do not fit its header.
 
-    A `known` column is text, of which each cell is read for itself: what cannot be read in one row
-    does not change the type of the others. So is a column of numbers with some other cells. A row
-    of more than `most_bytes` is refused, and not read.
+    A column with a cell reader is read as text, and its cells one by one, so that an invalid cell
+    does not change the type of the others. So is a column of numbers with a few other cells. A row
+    of more than `most_bytes` is refused without being read.
     """
-    text = dict.fromkeys(known, pa.string())
-    source = _fitting(path, most_bytes)
+    text = dict.fromkeys(cell_readers, pa.string())
+    source = _without_long_rows(path, most_bytes)
     table, broken = _table(source, text)
     clocks = {column.name: pa.string() for column in table.schema if types.is_time(column.type)}
-    if clocks:  # a time of day is in no family
+    if clocks:  # a time of day belongs to no family, so it is text
         table, broken = _table(source, text | clocks)
 
-    readers = dict.fromkeys(_numeric(table), _measure) | dict(known)
+    readers = dict.fromkeys(_numeric(table), _measure) | dict(cell_readers)
 
     def cell(column: str, value: object) -> object:
         return readers.get(column, array)(value) if isinstance(value, str) else value
@@ -61,27 +62,27 @@ def read_csv(
 
 
 @dataclass(frozen=True)
-class _Fitting:
-    """What of a CSV file is read: a path, or its bytes without the rows that are too long."""
+class _Readable:
+    """A CSV file to be read: its path, or its bytes without the rows that are too long."""
 
     content: Path | bytes
     block_bytes: int
     long: Sequence[BadRecord] = ()
 
-    def place(self, number: int) -> int:
-        """Return the row in the file of a row of what is read."""
+    def row_in_file(self, number: int) -> int:
+        """Return the row number in the file of a row that is read."""
         for bad in self.long:
             number += bad.position <= number
         return number
 
 
-def _fitting(path: Path, most_bytes: int) -> _Fitting:
-    """Look for rows that are too long; most files are too short to have one."""
+def _without_long_rows(path: Path, most_bytes: int) -> _Readable:
+    """Leave out rows that are too long; most files are too short to have one."""
     size = path.stat().st_size
-    # The reader takes rows that fit into a block, and no others.
+    # Arrow reads only rows that fit into a block.
     block_bytes = max(_BLOCK_BYTES, min(size, most_bytes) + 2)
     if size <= most_bytes:
-        return _Fitting(path, block_bytes)
+        return _Readable(path, block_bytes)
     long, kept = list[BadRecord](), bytearray()
     with path.open("rb") as file:
         for number, (row, whole) in enumerate(_rows(file, most_bytes)):
@@ -93,13 +94,13 @@ def _fitting(path: Path, most_bytes: int) -> _Fitting:
                 reason = f"the row is longer than the limit record_bytes = {most_bytes:,}"
                 beginning = row[:_BEGINNING].decode(errors="replace")
                 long.append(BadRecord({"beginning": beginning}, reason, number))
-    return _Fitting(bytes(kept) if long else path, block_bytes, long)
+    return _Readable(bytes(kept) if long else path, block_bytes, long)
 
 
 def _rows(file: BinaryIO, most_bytes: int) -> Iterator[tuple[bytes, bool]]:
-    """Give the rows of a CSV file, of which one ends with a line that closes all quotes.
+    """Yield the rows of a CSV file; a row ends with the line that closes all its quotes.
 
-    Of a row that is too long only the beginning is given, and that it is not the whole.
+    A row that is too long is cut, and marked as not whole.
     """
     row, whole, quotes = bytearray(), True, 0
     while line := file.readline(_BLOCK_BYTES):
@@ -116,18 +117,18 @@ def _rows(file: BinaryIO, most_bytes: int) -> Iterator[tuple[bytes, bool]]:
         yield bytes(row), whole
 
 
-def _table(source: _Fitting, kinds: Mapping[str, pa.DataType]) -> tuple[pa.Table, list[BadRecord]]:
+def _table(source: _Readable, kinds: Mapping[str, pa.DataType]) -> tuple[pa.Table, list[BadRecord]]:
     broken = list(source.long)
 
     def skip(row: csv.InvalidRow) -> str:
         reason = f"the row has {row.actual_columns} cells, the header {row.expected_columns}"
-        broken.append(BadRecord({"text": row.text}, reason, source.place(row.number - 1)))
+        broken.append(BadRecord({"text": row.text}, reason, source.row_in_file(row.number - 1)))
         return "skip"
 
     content = source.content
     table = csv.read_csv(
         content if isinstance(content, Path) else pa.BufferReader(content),
-        # Threads would not know the numbers of the rows.
+        # Threads would not know the row numbers.
         csv.ReadOptions(use_threads=False, block_size=source.block_bytes),
         csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
         csv.ConvertOptions(column_types=kinds, null_values=[""], strings_can_be_null=True),
@@ -139,7 +140,7 @@ def _table(source: _Fitting, kinds: Mapping[str, pa.DataType]) -> tuple[pa.Table
 
 
 def _numeric(table: pa.Table) -> Iterator[str]:
-    """Give the columns of text that are numbers but for a few cells."""
+    """Yield the text columns that hold numbers in all but a few cells."""
     for name, column in zip(table.column_names, table.columns, strict=True):
         if types.is_string(column.type):
             words = column.drop_null().filter(pc.invert(pc.is_in(column.drop_null(), _NOTHING)))
@@ -152,21 +153,21 @@ def _measure(text: str) -> object:
     """Read a cell of a column of numbers."""
     if text in _WORDS:
         return None
-    found = number(text)
-    if isinstance(found, str):
-        raise InvalidForm(f"{shown(text)} is no number, as nearly all others of its column are")
-    return found
+    value = number(text)
+    if isinstance(value, str):
+        raise InvalidForm(f"{shown(text)} is not a number, unlike nearly all others of its column")
+    return value
 
 
-def _renumbered(found: Iterable[T | BadRecord], skipped: set[int]) -> Iterator[T | BadRecord]:
-    """Give each bad record its row in the file, where the skipped rows count."""
-    places = (place for place in count(1) if place not in skipped)
-    for item, place in zip(found, places, strict=False):
-        yield replace(item, position=place) if isinstance(item, BadRecord) else item
+def _renumbered(records: Iterable[T | BadRecord], skipped: set[int]) -> Iterator[T | BadRecord]:
+    """Yield records; the positions of bad ones become rows of the file, counting skipped rows."""
+    rows = (row for row in count(1) if row not in skipped)
+    for record, row in zip(records, rows, strict=False):
+        yield replace(record, position=row) if isinstance(record, BadRecord) else record
 
 
 def number(text: str) -> object:
-    """Give text that is a number as one, and other text as it is.
+    """Return a number for text that is one, and other text unchanged.
 
     >>> number("17"), number("1e-3"), number("soon")
     (17, 0.001, 'soon')
@@ -180,7 +181,7 @@ def number(text: str) -> object:
 
 
 def array(text: str) -> object:
-    """Give text that is a JSON array as a list, and other text as it is.
+    """Return a list for text that is a JSON array, and other text unchanged.
 
     >>> array('["drama", "comedy"]'), array("[REC]")
     (['drama', 'comedy'], '[REC]')
@@ -192,7 +193,7 @@ def array(text: str) -> object:
 
 
 def write_csv(table: pa.Table, path: Path) -> None:
-    """Write a table; what CSV has no type for is written as text that `read_csv` understands."""
+    """Write a table; times and lists are written as text that `read_csv` understands."""
     texts = [_as_text(column) for column in table.columns]
     csv.write_csv(pa.table(texts, names=table.column_names), path)
 

@@ -1,4 +1,4 @@
-"""Where events come from: files by a pattern, or whatever Spark can read as a stream."""
+"""Sources of events: files that match a pattern, or any stream that Spark can read."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,11 +24,11 @@ _WILD: Final = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True)
 class Source:
-    """Files of one format in a folder, by a pattern of * ? [..], some of them a batch.
+    """Files of one format in a folder that match a pattern of * ? [..], read in batches.
 
-    The order of files is that of their names. A file whose name begins with . or _ is no source.
-    `unreadable` says what a Parquet file that Spark cannot read does: it stops the stream, or it is
-    a dead letter; for that, files are read one by one, each by its own schema.
+    Files are ordered by name; those whose names begin with . or _ are skipped. A Parquet file that
+    Spark cannot read stops the stream, or becomes a dead letter, depending on `unreadable`; in the
+    latter case, files are read one by one, each with its own schema.
     """
 
     folder: Path
@@ -39,23 +39,23 @@ class Source:
 
     @property
     def label(self) -> str:
-        """Name it in a line."""
+        """A short description."""
         number = len(self.files())
         return f"{number:,} file{'' if number == 1 else 's'} of events"
 
     def files(self) -> list[Path]:
-        """Give the files that there are now, in order."""
+        """Return the files that exist now, in order."""
         return _files(self.folder, self.pattern)
 
     def older_than_before(self) -> Path | None:
-        """Give the first file that is older than the one before it by name; None: there is none."""
+        """Return the first file that is older than the file before it by name, or None."""
         for before, file in pairwise(self.files()):
             if file.stat().st_mtime_ns < before.stat().st_mtime_ns:
                 return file
         return None
 
     def batches(self) -> Iterator[list[Path]]:
-        """Give the files batch by batch."""
+        """Yield the files in batches."""
         files = self.files()
         for start in range(0, len(files), self.files_per_batch):
             yield files[start : start + self.files_per_batch]
@@ -63,10 +63,10 @@ class Source:
 
 @dataclass(frozen=True)
 class SparkSource:
-    """A source of Spark by its format and options, and how its rows become publications.
+    """A Spark source: its format and options, and the SQL that turns its rows into events.
 
     `columns` are SQL expressions by name, `select` is a whole query over the table `source`; with
-    neither, the rows are publications already.
+    neither, the rows already are events.
     """
 
     format: str
@@ -77,14 +77,14 @@ class SparkSource:
 
     @property
     def label(self) -> str:
-        """Name it in a line."""
+        """A short description."""
         return f"a stream of {self.format}"
 
 
 def read_file(
     path: str | Path, suffix: str, *, limits: Limits = TRUSTED
 ) -> Iterator[Event | BadRecord]:
-    """Read the events of a file; one that cannot be read to its end is a bad record in itself."""
+    """Yield the events of a file; if it cannot be read to its end, a bad record names it."""
     try:
         yield from read_events(path, suffix, limits=limits)
     except InvalidForm as error:
@@ -92,9 +92,9 @@ def read_file(
 
 
 def find_source(base: Path, path: str, form: str | None = None, files_per_batch: int = 1) -> Source:
-    """Give the source that `path`, as seen from the folder `base`, names.
+    """Return the source at `path`, relative to the folder `base`.
 
-    Its format is `form`, or what the suffix of its files says.
+    Its format is `form`, or that of the suffix of its files.
     """
     if form is not None:
         validate.choice("format", form, [suffix[1:] for suffix in SUFFIXES], InvalidForm)
@@ -103,27 +103,27 @@ def find_source(base: Path, path: str, form: str | None = None, files_per_batch:
         suffix = f".{form}" if form else _suffix(path, _files(folder, pattern))
         if pattern == "":
             pattern = f"*{suffix}"
-        found = _files(folder, pattern)
+        files = _files(folder, pattern)
     except InvalidForm:
         raise
     except (OSError, ValueError, NotImplementedError):
-        # A name that is too long, a folder that cannot be listed, a pattern that means nothing.
-        found = []
-    if not found:
-        raise InvalidForm(f"path: no file is at {shown_safely(path)} in {base}")
+        # A name that is too long, a folder that cannot be listed, or an invalid pattern.
+        files = []
+    if not files:
+        raise InvalidForm(f"path: there is no file at {shown_safely(path)} in {base}")
     return Source(folder, pattern, suffix, files_per_batch)
 
 
 def _split(base: Path, path: str) -> tuple[Path, str]:
-    """Part `path` into a folder and a pattern below it; a whole folder has the pattern ''."""
+    """Split `path` into a folder and a pattern below it; a whole folder has the pattern ''."""
     whole = base / path
     if whole.is_dir():
         return whole, ""
     if whole.is_file():
         return whole.parent, f"{escape(whole.name[:-1])}[{whole.name[-1]}]"
     if "**" in path:
-        given = shown_safely(path)
-        raise InvalidForm(f"path: ** is not possible, in {given}; name each folder, or write *")
+        shown = shown_safely(path)
+        raise InvalidForm(f"path: ** is not supported, in {shown}; name each folder, or use *")
     parts = Path(path).parts
     fixed = list(takewhile(lambda part: not _WILD.search(part), parts))
     return base.joinpath(*fixed), "/".join(parts[len(fixed) :])
@@ -132,16 +132,16 @@ def _split(base: Path, path: str) -> tuple[Path, str]:
 def _files(folder: Path, pattern: str) -> list[Path]:
     if not pattern and not folder.is_dir():
         return []
-    found = folder.glob(pattern or "*")
-    return sorted(file for file in found if file.is_file() and file.name[0] not in "._")
+    matching = folder.glob(pattern or "*")
+    return sorted(file for file in matching if file.is_file() and file.name[0] not in "._")
 
 
 def _suffix(path: str, files: list[Path]) -> str:
-    found = sorted({file.suffix.lower() for file in files})
-    if len(found) > 1:
-        given = shown_safely(path)
-        raise InvalidForm(f"path: {given} holds {' and '.join(found)} files; give a format")
-    if found and found[0] not in SUFFIXES:
+    suffixes = sorted({file.suffix.lower() for file in files})
+    if len(suffixes) > 1:
+        shown = shown_safely(path)
+        raise InvalidForm(f"path: {shown} has {' and '.join(suffixes)} files; set a format")
+    if suffixes and suffixes[0] not in SUFFIXES:
         listed = ", ".join(suffix[1:] for suffix in SUFFIXES)
-        raise InvalidForm(f"path: {files[0].name} has no known suffix; give a format: {listed}")
-    return found[0] if found else ""
+        raise InvalidForm(f"path: {files[0].name} has an unknown suffix; set a format: {listed}")
+    return suffixes[0] if suffixes else ""

@@ -1,9 +1,9 @@
-"""Files of events, subscriptions, subscribers and deliveries, in the format that the suffix names.
+"""Files of events, subscriptions, subscribers and deliveries; the suffix determines the format.
 
-JSON and JSON Lines hold the forms; CSV, Parquet and Arrow (Feather) hold the columns. A record
-that cannot be read comes out as a BadRecord; only a file that cannot be read at all is an error.
-Files are not trusted: columns are validated in full before a cell of them is looked at, what a file
-claims to hold is compared with its size, and no line is read that is longer than a record may be.
+JSON and JSON Lines hold JSON forms; CSV, Parquet and Arrow (Feather) hold columns. A record that
+cannot be read becomes a BadRecord; only a file that cannot be read at all is an error. Files are
+not trusted: columns are validated in full before they are decoded, the decoded size of a file is
+bounded by its size, and no line is read that is longer than a record may be.
 """
 
 import json
@@ -34,12 +34,12 @@ Form = dict[str, Any]
 
 
 class Record(Protocol):
-    """Anything with a form."""
+    """An object with a JSON form."""
 
     def to_dict(self) -> Form: ...
 
 
-# Whatever a reader of others raises over the bytes of a file; none of it names the file.
+# The errors of third-party readers, which do not name the file.
 _FOREIGN: Final = (
     ArithmeticError,
     LookupError,
@@ -60,24 +60,24 @@ R = TypeVar("R", bound=Record)
 
 @dataclass(frozen=True)
 class _Kind(Generic[T_co]):
-    """How a kind of record is read: from a form, from a table, and from known cells of CSV."""
+    """The readers of one kind of record: from a form, from a table, and from cells of CSV."""
 
     loads: Callable[[Form, Limits], T_co]
     from_table: Callable[[pa.Table, Cell], Iterator[T_co | BadRecord]]
-    known: csv_file.Known
+    cell_readers: csv_file.CellReaders
 
 
 def read_events(
     path: PathName, suffix: str | None = None, *, limits: Limits = TRUSTED
 ) -> Iterator[Event | BadRecord]:
-    """Read the events of a file, and its bad records; `suffix` may name another format."""
+    """Yield the events and bad records of a file; `suffix` may name another format."""
     return _read(path, _EVENTS, limits, suffix)
 
 
 def read_event_line(
     line: str | bytes, position: int, *, limits: Limits = TRUSTED
 ) -> Event | BadRecord:
-    """Read the event of one line of JSON Lines, or the line and why it is refused."""
+    """Return the event of one line of JSON Lines, or a bad record."""
     return _from_text(line, position, _EVENTS, limits)
 
 
@@ -89,14 +89,14 @@ def write_events(events: Iterable[Event], path: PathName) -> None:
 def read_subscriptions(
     path: PathName, *, limits: Limits = TRUSTED
 ) -> Iterator[Subscription | BadRecord]:
-    """Read the subscriptions of a file, and its bad records."""
+    """Yield the subscriptions and bad records of a file."""
     return _read(path, _SUBSCRIPTIONS, limits)
 
 
 def read_subscription_line(
     line: str | bytes, position: int, *, limits: Limits = TRUSTED
 ) -> Subscription | BadRecord:
-    """Read the subscription of one line of JSON Lines, or the line and why it is refused."""
+    """Return the subscription of one line of JSON Lines, or a bad record."""
     return _from_text(line, position, _SUBSCRIPTIONS, limits)
 
 
@@ -108,51 +108,51 @@ def write_subscriptions(subscriptions: Iterable[Subscription], path: PathName) -
 def read_subscribers(
     path: PathName, *, limits: Limits = TRUSTED
 ) -> Iterator[Subscriber | BadRecord]:
-    """Read the subscribers of a file, and its bad records."""
+    """Yield the subscribers and bad records of a file."""
     return _read(path, _SUBSCRIBERS, limits)
 
 
 def write_subscribers(subscribers: Iterable[Subscriber], path: PathName) -> None:
-    """Write subscribers to a file; among columns, the policy is one of JSON text."""
-    _write(subscribers, path, lambda each: arrow.subscribers_to_table(map(_form, each)))
+    """Write subscribers to a file; in columnar formats, policies are JSON text."""
+    _write(subscribers, path, lambda items: arrow.subscribers_to_table(map(_form, items)))
 
 
 def write_deliveries(deliveries: Iterable[Delivery], path: PathName) -> None:
-    """Write deliveries to a file; among columns, the window is one of JSON text."""
+    """Write deliveries to a file; in columnar formats, windows are JSON text."""
     _write(deliveries, path, arrow.deliveries_to_table)
 
 
 def _read(
     path: PathName, kind: _Kind[T], limits: Limits, suffix: str | None = None
 ) -> Iterator[T | BadRecord]:
-    """Read a file; what concerns all of it is refused at once."""
+    """Open a file and yield its records; errors of the whole file are raised at once."""
     check_limits(limits, InvalidForm)
     read = _READERS[suffix] if suffix else _by_suffix(_READERS, path)
     try:
         file = checks.regular_file(Path(path).resolve(strict=True))
-        found = read(file, kind, limits)
+        records = read(file, kind, limits)
     except _FOREIGN as error:
-        raise InvalidForm(f"{path}: {_said(error)}") from None
-    return _guarded(path, found)
+        raise InvalidForm(f"{path}: {_reason(error)}") from None
+    return _naming_the_file(path, records)
 
 
-def _guarded(path: PathName, records: Iterator[T]) -> Iterator[T]:
-    """Give records; what stops the reader between them is an error that names the file."""
+def _naming_the_file(path: PathName, records: Iterator[T]) -> Iterator[T]:
+    """Yield records; turn an error of the reader between them into one that names the file."""
     while True:
         try:
             record = next(records, None)
         except _FOREIGN as error:
-            raise InvalidForm(f"{path}: {_said(error)}") from None
+            raise InvalidForm(f"{path}: {_reason(error)}") from None
         if record is None:
             return
         yield record
 
 
-def _said(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"the file cannot be read: {error.strerror}"
     if isinstance(error, MemoryError):
-        return "the file claims to hold more than the memory does"
+        return "the file claims more than fits into memory"
     if isinstance(error, RecursionError):
         return "its values nest too deeply"
     return str(error) or type(error).__name__
@@ -171,10 +171,10 @@ def _form(item: Record) -> Form:
 
 
 def _by_suffix(formats: Mapping[str, T], path: PathName) -> T:
-    found = formats.get(Path(path).suffix.lower())
-    if found is None:
+    by_suffix = formats.get(Path(path).suffix.lower())
+    if by_suffix is None:
         raise InvalidForm(f"{path}: the suffix of a file is one of {', '.join(formats)}")
-    return found
+    return by_suffix
 
 
 def _read_lines(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
@@ -188,7 +188,7 @@ def _from_lines(file: BinaryIO, kind: _Kind[T], limits: Limits) -> Iterator[T | 
 
 
 def _from_line(line: Line, kind: _Kind[T], limits: Limits) -> T | BadRecord:
-    """Read a record of a line, or give the line and why it is refused."""
+    """Return the record of a line, or a bad record."""
     if line.whole:
         return _from_text(line.text, line.position, kind, limits)
     return _too_long(line.text, line.position, limits)
@@ -219,19 +219,19 @@ def _from_form(form: Any, position: int, kind: _Kind[T], limits: Limits) -> T | 
     def shows(refused: Any) -> Form:
         return refused if isinstance(refused, dict) else {"value": refused}
 
-    return attempt(lambda each: kind.loads(each, limits), form, position, shows)
+    return attempt(lambda raw: kind.loads(raw, limits), form, position, shows)
 
 
 def _read_array(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
     texts = array_texts(path.read_bytes())
     if texts is None:
-        raise InvalidForm("the file holds no JSON array; JSON Lines have the suffix .jsonl")
+        raise InvalidForm("the file is not a JSON array; JSON Lines have the suffix .jsonl")
     return (_from_text(text, position, kind, limits) for position, text in enumerate(texts, 1))
 
 
 def _read_csv(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
-    found = csv_file.read_csv(path, kind.known, kind.from_table, limits.record_bytes)
-    return _within(limits, kind, found)
+    records = csv_file.read_csv(path, kind.cell_readers, kind.from_table, limits.record_bytes)
+    return _within(limits, kind, records)
 
 
 def _read_parquet(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
@@ -243,7 +243,7 @@ def _read_arrow(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadR
 
 
 def _from_columns(file: ColumnarFile, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
-    """Read the rows of a file; its schema and its first batch are checked at once."""
+    """Yield the rows of a file; its schema and its first batch are checked at once."""
     kind.from_table(file.schema.empty_table(), as_read)
     batches = file.batches()
     first = next(batches, None)
@@ -266,7 +266,7 @@ def _from_batches(batches: Iterable[pa.RecordBatch], kind: _Kind[T]) -> Iterator
 def _within(
     limits: Limits, kind: _Kind[T], records: Iterator[T | BadRecord]
 ) -> Iterator[T | BadRecord]:
-    """Refuse records of columns that are above other limits than those that all rows keep."""
+    """Refuse records of columns above limits other than TRUSTED, which all rows keep."""
     return records if limits == TRUSTED else _checked(limits, kind, records)
 
 
@@ -283,8 +283,8 @@ def _checked(
 
 
 def write_lines(forms: Iterable[Form], path: Path) -> None:
-    """Write forms of whatever kind as JSON Lines."""
-    # Half a surrogate pair, in the id of a bad record perhaps, is written as JSON escapes it.
+    """Write JSON forms of any kind as JSON Lines."""
+    # A lone surrogate, such as in the id of a bad record, is written as a JSON escape.
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as lines:
         lines.writelines(json.dumps(form, ensure_ascii=False) + "\n" for form in forms)
 

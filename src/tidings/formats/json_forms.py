@@ -1,7 +1,7 @@
-"""Forms: what JSON, JSON Lines, TOML and HTTP bodies hold, read strictly into objects.
+"""JSON forms of events, subscriptions, policies and subscribers, read strictly into objects.
 
-A field that is missing or unknown is an error that names the record. A field that may be left out
-may also be null. Every object's `to_dict()` is its form, and reads back equal.
+A missing or unknown field is an error that names the record. An optional field may also be null.
+`to_dict()` returns the form of an object, which reads back as an equal object.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from tidings.policy import Policy, Subscriber
 _FEW: Final = 20
 _SHORT: Final = 300
 _SMALL: Final = 4 * 5 * _FEW * (_FEW + 1) * _SHORT
-"""No form of 5 fields, each of a few lists of a few short texts, has more bytes."""
+"""The most bytes of a form with 5 fields that each hold a few lists of a few short strings."""
 _NUMBERS: Final = (int, float, bool)
 
 
@@ -27,23 +27,23 @@ def loads_event(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Event:
     {'genre': frozenset({('string', 'drama')})}
     >>> loads_event({"id": "e1", "published": 0, "attributes": {}})
     Traceback (most recent call last):
-    tidings.errors.InvalidForm: event e1: unknown field 'published'; possible are 'id',
-    'published_at', 'attributes', 'sequence', 'probabilities'
+    tidings.errors.InvalidForm: event e1: unknown field 'published'; expected one of:
+    'id', 'published_at', 'attributes', 'sequence', 'probabilities'
     """
     check_limits(limits, InvalidForm)
     optional = ("sequence", "probabilities")
-    found = fields(form, "event", ("id", "published_at", "attributes"), optional)
-    if not validate.is_a(found.get("probabilities", {}), Mapping):
-        label = _label("event", found["id"])
+    values = fields(form, "event", ("id", "published_at", "attributes"), optional)
+    if not validate.is_a(values.get("probabilities", {}), Mapping):
+        label = _label("event", values["id"])
         raise InvalidForm(f"{label}: `probabilities` is an object of numbers")
-    _check(found, "event", limits)
-    attributes = found["attributes"]
+    _check(values, "event", limits)
+    attributes = values["attributes"]
     if isinstance(attributes, dict) and len(attributes) > limits.attributes:
-        label = _label("event", found["id"])
+        label = _label("event", values["id"])
         limits.check(
             "attributes", len(attributes), f"{label}: the number of attributes", InvalidForm
         )
-    return Event(**found)
+    return Event(**values)
 
 
 def loads_subscription(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Subscription:
@@ -55,17 +55,17 @@ def loads_subscription(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Sub
     """
     check_limits(limits, InvalidForm)
     optional = ("where", "any", "prefrank", "score")
-    found = fields(form, "subscription", ("id", "subscriber"), optional)
-    _check(found, "subscription", limits)
-    return Subscription(**found, limits=limits)
+    values = fields(form, "subscription", ("id", "subscriber"), optional)
+    _check(values, "subscription", limits)
+    return Subscription(**values, limits=limits)
 
 
 def loads_policy(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Policy:
-    """Read the form of a policy; parts that are left out are at their defaults."""
+    """Read the form of a policy; missing parts have their defaults."""
     check_limits(limits, InvalidForm)
-    found = fields(form, "policy", (), ("k", "scorer", "decay", "window", "diversify"))
-    _check(found, "policy", limits)
-    return Policy(**found, limits=limits)
+    values = fields(form, "policy", (), ("k", "scorer", "decay", "window", "diversify"))
+    _check(values, "policy", limits)
+    return Policy(**values, limits=limits)
 
 
 def loads_subscriber(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Subscriber:
@@ -75,17 +75,17 @@ def loads_subscriber(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Subsc
     2
     """
     check_limits(limits, InvalidForm)
-    found = fields(form, "subscriber", ("id",), ("policy", "prefers"))
-    _check(found, "subscriber", limits)
-    label = _label("subscriber", found["id"])
+    values = fields(form, "subscriber", ("id",), ("policy", "prefers"))
+    _check(values, "subscriber", limits)
+    label = _label("subscriber", values["id"])
     try:
-        policy = loads_policy(found.get("policy", {}), limits)
+        policy = loads_policy(values.get("policy", {}), limits)
     except TidingsError as error:
         raise InvalidForm(f"{label}: {error}") from None
-    prefers = found.get("prefers", ())
+    prefers = values.get("prefers", ())
     if not validate.is_a(prefers, list | tuple):
         raise InvalidForm(f"{label}: `prefers` is a list of [better, worse] pairs")
-    return Subscriber(found["id"], policy, prefers, limits)
+    return Subscriber(values["id"], policy, prefers, limits)
 
 
 def _check(form: dict[str, Any], what: str, limits: Limits) -> None:
@@ -95,9 +95,9 @@ def _check(form: dict[str, Any], what: str, limits: Limits) -> None:
 
 
 def _small(form: dict[str, Any], limits: Limits) -> bool:
-    """Tell whether a form is within limits by a look at it, as most are.
+    """Return whether a form is so small that it is within the limits, as most are.
 
-    It has some fields of short texts and numbers, or objects of some of these or of short lists.
+    Its fields are short strings and numbers, or objects of few of these or of short lists.
     """
     if limits.record_bytes < _SMALL or limits.string_bytes < 4 * _SHORT or limits.nesting < 3:
         return False
@@ -128,19 +128,22 @@ def _label(what: str, name: object) -> str:
 def fields(
     form: object, what: str, required: Sequence[str], optional: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Give the fields of a form, all `required` ones and no others than these and `optional`.
+    """Return the fields of a form: all `required` ones, and those of `optional` that are not null.
 
-    An optional field that is null is left out. `what` names the record in errors, along with its
-    id where it has one.
+    Any other field is refused. `what` names the record in errors, along with its id if it has one.
     """
-    given = validate.mapping(f"{what}: the form is an object with named fields", form, InvalidForm)
+    form_fields = validate.mapping(
+        f"{what}: the form is an object with named fields", form, InvalidForm
+    )
     possible = (*required, *optional)
-    for name in given:
+    for name in form_fields:
         if not isinstance(name, str) or name not in possible:
             listed = ", ".join(map(repr, possible))
-            label = _label(what, given.get("id"))
-            raise InvalidForm(f"{label}: unknown field {shown(name)}; possible are {listed}")
+            label = _label(what, form_fields.get("id"))
+            raise InvalidForm(f"{label}: unknown field {shown(name)}; expected one of: {listed}")
     for name in required:
-        if name not in given:
-            raise InvalidForm(f"{_label(what, given.get('id'))}: field {name!r} is missing")
-    return {name: given[name] for name in given if name in required or given[name] is not None}
+        if name not in form_fields:
+            raise InvalidForm(f"{_label(what, form_fields.get('id'))}: field {name!r} is missing")
+    return {
+        name: value for name, value in form_fields.items() if name in required or value is not None
+    }

@@ -1,7 +1,7 @@
-"""JSON as it is read from outside: UTF-8, without NaN or Infinity, and each name once an object.
+"""Strict JSON: UTF-8, without NaN or Infinity, and without duplicate names in an object.
 
-Python's own reader takes more than JSON is: numbers that are none, names that occur twice, of which
-it keeps the last. Records of strangers are refused instead, with the reason.
+Python's parser accepts NaN, and keeps the last of several equal names; records from outside are
+refused instead.
 """
 
 import json
@@ -15,7 +15,7 @@ _CHUNK: Final = 1 << 16
 
 
 def read_json(text: str | bytes) -> Any:
-    """Read a JSON text; what is no JSON is an `InvalidForm` that says why.
+    """Parse a JSON text; raise an `InvalidForm` with the reason if it is invalid.
 
     >>> read_json('{"a": 1, "a": 2}')
     Traceback (most recent call last):
@@ -41,18 +41,18 @@ def _decoded(text: str | bytes) -> str:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         seen = set[str]()
         for name, _ in pairs:
             if name in seen:
                 raise InvalidForm(f"the name {shown(name)} occurs twice in an object")
             seen.add(name)
-    return found
+    return fields
 
 
 def _constant(name: str) -> NoReturn:
-    raise InvalidForm(f"{name} is no number of JSON")
+    raise InvalidForm(f"{name} is not a JSON number")
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
@@ -63,9 +63,9 @@ _SPACE: Final = " \t\n\r"
 
 
 def array_texts(text: bytes) -> list[str] | None:
-    """Return the texts of an array's members, of which each may be no JSON in the strict sense.
+    """Return the texts of the members of a JSON array; each may still violate strict JSON.
 
-    None: it is no array. A text that has no members to tell apart is an `InvalidForm`.
+    Returns None for JSON that is not an array; raises an `InvalidForm` if members cannot be split.
     """
     whole = _decoded(text)
     try:
@@ -77,34 +77,34 @@ def array_texts(text: bytes) -> list[str] | None:
 
 
 def _members(text: str) -> list[str] | None:
-    at, found = _skip(text, 0), list[str]()
-    if text[at : at + 1] != "[":
+    position, members = _skip(text, 0), list[str]()
+    if text[position : position + 1] != "[":
         _LAX.decode(text)
         return None
-    at = _skip(text, at + 1)
-    while text[at : at + 1] != "]" or found:
-        _, end = _LAX.raw_decode(text, at)
-        found.append(text[at:end])
-        at = _skip(text, end)
-        if text[at : at + 1] == "]":
+    position = _skip(text, position + 1)
+    while text[position : position + 1] != "]" or members:
+        _, end = _LAX.raw_decode(text, position)
+        members.append(text[position:end])
+        position = _skip(text, end)
+        if text[position : position + 1] == "]":
             break
-        if text[at : at + 1] != ",":
-            raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
-        at = _skip(text, at + 1)
-    if _skip(text, at + 1) < len(text):
-        raise json.JSONDecodeError("Extra data", text, at + 1)
-    return found
+        if text[position : position + 1] != ",":
+            raise json.JSONDecodeError("Expecting ',' delimiter", text, position)
+        position = _skip(text, position + 1)
+    if _skip(text, position + 1) < len(text):
+        raise json.JSONDecodeError("Extra data", text, position + 1)
+    return members
 
 
-def _skip(text: str, at: int) -> int:
-    """Return the place of the next sign that is no space."""
-    while at < len(text) and text[at] in _SPACE:
-        at += 1
-    return at
+def _skip(text: str, position: int) -> int:
+    """Return the position of the next character that is not white space."""
+    while position < len(text) and text[position] in _SPACE:
+        position += 1
+    return position
 
 
 class Line(NamedTuple):
-    """A line of a file, or the beginning of one that is too long."""
+    """A line of a file, or the beginning of a line that is too long."""
 
     position: int
     text: bytes
@@ -112,7 +112,7 @@ class Line(NamedTuple):
 
 
 def read_lines(file: BinaryIO, most_bytes: int) -> Iterator[Line]:
-    """Read the lines of a file that are not blank; never more than `most_bytes` of one at once."""
+    """Yield the lines of a file that are not blank, at most `most_bytes` of each."""
     position = 0
     while text := file.readline(most_bytes + 2):
         position += 1
@@ -122,6 +122,6 @@ def read_lines(file: BinaryIO, most_bytes: int) -> Iterator[Line]:
             yield Line(position, text, whole=True)
         elif not whole:
             yield Line(position, text, whole=False)
-        # The rest of a line that is too long is passed over piece by piece.
+        # The rest of a line that is too long is skipped in chunks.
         while not ends and (rest := file.readline(_CHUNK)):
             ends = rest.endswith(b"\n")

@@ -1,4 +1,4 @@
-"""What the headers of a Parquet file claim about its decoded size, read without decoding anything.
+"""The decoded size of a Parquet file, as its headers claim it, read without decoding anything.
 
     PAR1 | page page page ... | page page ... | footer | length of the footer | PAR1
            pages of one column  the next one    offsets of all column chunks
@@ -96,17 +96,19 @@ def read_row_groups(file: BinaryIO, size: int) -> Iterator[RowGroup]:
     leaves = _leaves(_structs(footer, _FOOTER_SCHEMA))
     walked = 0
     for group in _structs(footer, _FOOTER_GROUPS):
-        found = RowGroup(group.get(_GROUP_ROWS, -1))
+        row_group = RowGroup(group.get(_GROUP_ROWS, -1))
         chunks = _structs(group, _GROUP_CHUNKS)
-        _require(found.rows >= 0 and len(chunks) == len(leaves), "a row group without its columns")
+        _require(
+            row_group.rows >= 0 and len(chunks) == len(leaves), "a row group without its columns"
+        )
         for leaf, chunk in zip(leaves, chunks, strict=True):
-            found.chunks.append(ColumnChunk(leaf))
+            row_group.chunks.append(ColumnChunk(leaf))
             for header, length in _page_headers(file, size, chunk.get(_CHUNK_METADATA, {})):
                 # Pages of honest files do not overlap; claims that they do cost time for nothing.
                 walked += length
                 _require(walked <= size, "column chunks that are larger than the file")
-                found.chunks[-1].add_page(header)
-        yield found
+                row_group.chunks[-1].add_page(header)
+        yield row_group
 
 
 def _require(holds: bool, what: str) -> None:
@@ -138,7 +140,7 @@ def _leaves(elements: list[ThriftStruct]) -> list[Leaf]:
     for element in elements[1:]:
         while parents and parents[-1][0] == 0:
             parents.pop()
-        _require(0 < len(parents) <= _DEEPEST, "a schema that is no tree")
+        _require(0 < len(parents) <= _DEEPEST, "a schema that is not a tree")
         parents[-1][0] -= 1
         _, above, repeated = parents[-1]
         name = element.get(_ELEMENT_NAME, b"").decode(errors="replace")

@@ -1,7 +1,7 @@
-"""Keeps passwords out of everything that is shown: options by their keys, and texts by their parts.
+"""Redaction of passwords in everything that is shown: options by their keys, texts by their parts.
 
-A key that may name a secret hides its value. A text of others, such as an error of a driver, is
-shown without the values that were hidden.
+The value of an option is hidden if its key may name a secret. Texts from elsewhere, such as errors
+of a driver, are shown without the hidden values.
 """
 
 import re
@@ -18,14 +18,14 @@ _SECRET: Final = re.compile(
     r"passw|pwd|pass$|secret|token|key|jaas|credential|auth|sasl|user|url|dsn|conninfo|connection",
     re.IGNORECASE,
 )
-# The key of a table, and those that say how the keys of records are written, are no secrets.
+# The key of a table, and the serializers of record keys, are not secret.
 _HARMLESS: Final = re.compile(r"^key$|serializer|converter|sasl\.mechanism|timeout", re.IGNORECASE)
 _CREDENTIALS: Final = re.compile(r"@|pass(?:word|wd)?\b|\bpwd\b|secret", re.IGNORECASE)
 _ASSIGNMENT: Final = re.compile(r"\w\s*=")
 _SCHEME: Final = re.compile(r"^\W*[A-Za-z][\w+.\-]+\s*:")
 _SIGNS: Final = re.compile(r"[/#?@:;&=,\s'\"]+")
-# Shorter parts occur in many words, and give nothing away; those below `_LONG` are hidden where
-# they are whole words.
+# Shorter parts occur in many words and reveal nothing; those below `_LONG` are hidden only if they
+# are whole words.
 _SHORTEST: Final = 4
 _LONG: Final = 8
 _PROTOCOLS: Final = frozenset(
@@ -34,7 +34,7 @@ _PROTOCOLS: Final = frozenset(
 
 
 def is_secret(key: str) -> bool:
-    """Tell whether the value of an option may hold a secret, by the name of the option.
+    """Return whether the value of an option may be secret, judging by its name.
 
     >>> is_secret("kafka.sasl.jaas.config"), is_secret("subscribe")
     (True, False)
@@ -52,12 +52,12 @@ def masked(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def may_hide_password(text: str) -> bool:
-    """Tell whether a text that should be a path or a name looks like an address."""
+    """Return whether a text that should be a path or a name looks like an address."""
     return bool(_CREDENTIALS.search(text) or _SCHEME.search(text) or _ASSIGNMENT.search(text))
 
 
 def shown_safely(value: object) -> str:
-    """Return a short `repr` of a value, or a mark where it looks like an address.
+    """Return a short `repr` of a value, or *** if it looks like an address.
 
     >>> shown_safely("out/films"), shown_safely("postgresql://ann:swordfish@host/db")
     ("'out/films'", '***')
@@ -72,15 +72,15 @@ def hider(secrets: Iterable[str]) -> Hide:
     >>> hider(["s3cret/word"])('invalid integer value "word" of s3cret%2Fword')
     'invalid integer value "***" of ***'
     """
-    given = [secret for secret in secrets if secret]
-    if not given:
+    values = [secret for secret in secrets if secret]
+    if not values:
         return str
-    found = {form for secret in given for form in _spellings(secret)}
-    words = _any_of(form for form in found if len(form) < _LONG)
-    whole = _any_of(form for form in found if len(form) >= _LONG)
+    spellings = {form for secret in values for form in _spellings(secret)}
+    words = _any_of(form for form in spellings if len(form) < _LONG)
+    whole = _any_of(form for form in spellings if len(form) >= _LONG)
     pattern = re.compile(
         f"(?:{whole})|(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{{2}}))(?:{words})(?![A-Za-z0-9])"
-        f"|(?<=[\"'])(?:{_any_of(given)})(?=[\"'])"
+        f"|(?<=[\"'])(?:{_any_of(values)})(?=[\"'])"
     )
     return lambda text: pattern.sub(HIDDEN, text)
 
@@ -91,12 +91,12 @@ def hider_of(options: Mapping[str, str]) -> Hide:
 
 
 def _any_of(texts: Iterable[str]) -> str:
-    """Return a pattern of all texts, the longest first; of none, one that matches nothing."""
+    """Return a pattern for any of the texts, the longest first; for none, one without matches."""
     return "|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or r"(?!)"
 
 
 def _spellings(secret: str) -> set[str]:
-    """Return a secret as it may occur in a text: whole, in parts, percent-encoded or decoded."""
+    """Return the forms of a secret in texts: whole, in parts, percent-encoded or decoded."""
     plain = unquote(secret)
     parts = [part for text in (secret, plain) for part in _SIGNS.split(text)]
     forms = {secret, plain, quote(plain, safe=""), quote(plain), *parts}

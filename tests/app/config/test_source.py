@@ -89,9 +89,12 @@ def test_unreadable_files_are_configured(load):
             "[source] options url cannot be read; write sqlite:///path, or postgresql://user@host/",
         ),
         (f"{FILES}unreadable = 'skip'\n", "[source] unreadable is one of 'stop', 'd"),
-        (FILES.replace("events.jsonl", "none.jsonl"), "[source] path: no file is at 'none.jsonl'"),
-        (FILES.replace("events.jsonl", "*.csv"), "[source] path: no file is at '*.csv' in "),
-        (FILES.replace("events.jsonl", "**/*.csv"), "[source] path: ** is not possible"),
+        (
+            FILES.replace("events.jsonl", "none.jsonl"),
+            "[source] path: there is no file at 'none.jsonl'",
+        ),
+        (FILES.replace("events.jsonl", "*.csv"), "[source] path: there is no file at '*.csv' in "),
+        (FILES.replace("events.jsonl", "**/*.csv"), "[source] path: ** is not supported"),
     ],
 )
 def test_a_mistake_is_reported_with_key_value_and_rule(load, folder, source, reason):
