@@ -91,4 +91,4 @@ def test_a_table_with_an_unknown_column_is_one_problem(tmp_path):
     path.write_text("id,subscriber,where,colour\ns1,ann,year > 3,red\n")
     ((name, line, _, reason),) = problems([path])
     assert (name, line) == ("subscriptions.csv", None)
-    assert reason.startswith("unknown column colour; possible are id")
+    assert reason.startswith("unknown column colour; expected one of: id")

@@ -268,7 +268,7 @@ def test_a_user_defined_distance_is_looked_up_in_the_policies() -> None:
 def test_state_of_another_version_is_refused() -> None:
     blob, at = bytearray(Bucket(ListedPolicies.of({})).pack()), len(FRAME.mark)
     blob[at] = 99
-    with pytest.raises(TidingsError, match=f"has version 99, but this release reads {FRAME.version}"):
+    with pytest.raises(TidingsError, match="has version 99, but this release reads"):
         Bucket(ListedPolicies.of({})).unpack(bytes(blob), BucketClock())
     with pytest.raises(TidingsError, match="not the state of a bucket"):
         Bucket(ListedPolicies.of({})).unpack(b"x\\x9c", BucketClock())
