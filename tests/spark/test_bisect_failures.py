@@ -16,13 +16,11 @@ from tests.spark.match_stage.test_stage import batches, matches, sent
 from tidings import Event, Policy, Subscriber, Subscription
 from tidings.errors import InvalidPolicy, StoreError
 from tidings.formats.arrow import read_valid_events
-from tidings.formats.files import read_event_line
 from tidings.index_files.mapped_file import Damaged
 from tidings.index_files.mapped_matcher import build_base, ranked_by_index
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
 from tidings.model.dead_letter import BadRecord
-from tidings.model.limits import Limits
 from tidings.rank.matcher import Matcher
 from tidings.score.exact import Exact
 from tidings.score.preference import Preference
@@ -32,11 +30,9 @@ from tidings.spark.match_stage.bucketize import match_by_bucket
 from tidings.spark.match_stage.matcher_source import PickledSource
 from tidings.spark.match_stage.results import TargetStage, match_batches
 from tidings.spark.match_stage.stage import NOW, MatchStage
-from tidings.spark.publications import ReadLines
 
 EVENTS = [Event(f"e{at:02}", {"n": at}, at) for at in range(20)]
 POISON = {"e03", "e04", "e11", "e19"}
-RANGE = '{"id": "r", "published_at": 0, "attributes": {"t": {"range": [{"time": 1}, {"time": 2}]}}}'
 
 
 def ids(events: Sequence[Event]) -> list[str]:
@@ -230,61 +226,6 @@ def test_without_a_clock_nothing_is_ahead():
     assert matches(
         sent(MatchStage(PickledSource.of(MEMBERS), read_valid_events, 1), clocked(events, 0))
     )
-
-
-def lines(*values: bytes | None, reasons: Sequence[str | None] = ()) -> pa.RecordBatch:
-    columns = {"value": pa.array(values, pa.binary()).view(pa.string())}
-    if reasons:
-        columns["reason"] = pa.array(reasons, pa.string())
-    return pa.RecordBatch.from_pydict(columns)
-
-
-GOOD = b'{"id": "e1", "published_at": 0, "attributes": {"n": 1}}'
-
-
-def test_lines_that_cannot_be_read_are_bad_records():
-    batch = lines(GOOD, b'{"id": "\xff"}', None, b"", b"[" * 100_000, b"1" * 5_000, b'"\\ud800"')
-    good, *bad = ReadLines()(batch)
-    assert good == read_event_line(GOOD.decode(), 1)
-    assert all(isinstance(each, BadRecord) for each in bad)
-    assert [each.position for each in bad if isinstance(each, BadRecord)] == [2, 3, 4, 5, 6, 7]
-    assert all(json.dumps(each.to_dict()) for each in bad)
-    reasons = [each.reason for each in bad if isinstance(each, BadRecord)]
-    assert reasons[:2] == ["the line is not UTF-8", "the line is null"]
-
-
-def test_the_range_of_two_times_is_read_or_refused():
-    assert isinstance(next(ReadLines()(lines(RANGE.encode()))), Event | BadRecord)
-    stage = MatchStage(PickledSource.of(MEMBERS), ReadLines(), 1, streams=True)
-    rows = sent(stage, [lines(RANGE.encode(), GOOD)])
-    assert [each[0] for each in matches(rows)] == ["e1", "e1"]
-
-
-def test_reasons_of_another_reader_are_kept():
-    batch = lines(b'{"id": 1}', b"no json", None, GOOD, reasons=["one", "two", "three", None])
-    *bad, good = ReadLines()(batch)
-    assert [(each.record, each.reason) for each in bad if isinstance(each, BadRecord)] == [
-        ({"id": 1}, "one"),
-        ({"text": "no json"}, "two"),
-        ({"text": None}, "three"),
-    ]
-    assert isinstance(good, Event)
-
-
-def test_lines_above_the_limits_are_bad_records():
-    long = json.dumps({"id": "e", "published_at": 0, "attributes": {"t": "x" * 9_000}}).encode()
-    bad, good = ReadLines(Limits.public())(lines(long, GOOD))
-    assert isinstance(bad, BadRecord)
-    assert "string_bytes = 8,000" in bad.reason
-    assert isinstance(good, Event)
-
-
-def test_limits_bound_the_attributes_of_a_line():
-    many = json.dumps({"id": "e", "published_at": 0, "attributes": dict.fromkeys("abc", 1)})
-    bad, good = ReadLines(Limits(attributes=2))(lines(many.encode(), GOOD))
-    assert isinstance(bad, BadRecord)
-    assert "attributes = 2" in bad.reason
-    assert isinstance(good, Event)
 
 
 def test_the_matcher_of_an_engine_sets_owners_aside():
