@@ -45,12 +45,12 @@ def standalone(folder: Path) -> Iterator[tuple[str, list[int]]]:
     folder.mkdir()
     started = [_start(folder, "master", "Master", "--port", "0", "--webui-port", "0")]
     try:
-        address = _told(folder / "master", r"spark://127\.0\.0\.1:\d+")
+        address = _wait_for_text(folder / "master", r"spark://127\.0\.0\.1:\d+")
         for name in ("first", "second"):
             place = ("--work-dir", str(folder / f"{name}.work"), "--webui-port", "0")
             started.append(_start(folder, name, "Worker", *place, "-c", "1", "-m", "600m", address))
         for name in ("first", "second"):
-            _told(folder / name, "Successfully registered with master")
+            _wait_for_text(folder / name, "Successfully registered with master")
         yield address, [each.pid for each in started[1:]]
     finally:
         for each in started:
@@ -66,17 +66,17 @@ def _start(folder: Path, name: str, kind: str, *options: str) -> subprocess.Pope
         "127.0.0.1",
     ]
     variables = {"JAVA_HOME": str(java_home(find_java())), "SPARK_LOCAL_IP": "127.0.0.1"}
-    with (folder / name).open("w") as said:
+    with (folder / name).open("w") as output:
         return subprocess.Popen(
             [*command, *options],
             env={**environ(folder.parent.parent / "pycache"), **variables},
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
         )
 
 
-def _told(log: Path, words: str) -> str:
+def _wait_for_text(log: Path, words: str) -> str:
     """Wait until a log contains a text, and return it."""
     deadline = time.monotonic() + PATIENCE_S
     while not (found := re.search(words, log.read_text())):

@@ -2,7 +2,7 @@
 
 full.py FOLDER PLAN
 
-Prints what is said when each of the folders has no room, as JSON. With room in all of them the
+Prints the error for each full folder as JSON. With space in all of them the
 stream is then run to its end, and the store is copied to FOLDER.
 """
 
@@ -48,7 +48,7 @@ def main(folder: Path, plan: dict[str, object]) -> None:
         else:
             driver.start(spark, folder, plan, folder).awaitTermination()
 
-    told = {}
+    messages = {}
     for place in PLACES:
         ballast = folder / place / "ballast"
         left = LEFT_FOR_INDEX if place == "index" else LEFT
@@ -56,13 +56,13 @@ def main(folder: Path, plan: dict[str, object]) -> None:
         try:
             run(place)
         except (TidingsError, *SPARK_ERRORS) as error:
-            told[place] = describe_error(error)
+            messages[place] = describe_error(error)
         ballast.unlink()
     for sink in ("store", "parquet"):
         run(sink)
     shutil.copy(store, folder / "s.db")
     shutil.copytree(folder / "parquet" / "out", folder / "out")
-    sys.stdout.write(json.dumps(told))
+    sys.stdout.write(json.dumps(messages))
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ def _kill_when(
     try:
         run.until(lambda: bool(run.java()), 0.1)
         java = run.java()
-        assert run.until(lambda: true() or missed(), pause_s), run.said()
+        assert run.until(lambda: true() or missed(), pause_s), run.output()
         kill(java)
     finally:
         run.kill()

@@ -23,7 +23,7 @@ PATIENCE_S = 600
 class Pipeline:
     """A folder with a stream, and the stores of its deliveries.
 
-    `session` says on which Spark it runs. Spares are processes with a session that wait.
+    `session` has the arguments of its Spark session. Spares are waiting processes with a session.
     """
 
     folder: Path
@@ -35,12 +35,12 @@ class Pipeline:
     def checkpoint(self) -> Path:
         return self.folder / "checkpoint"
 
-    def start(self, **given: Any) -> "Run":
+    def start(self, **changes: Any) -> "Run":
         """Start the pipeline, in a spare process if there is one."""
         run = self.spares.pop() if self.spares else self._process()
-        new = run.place / "plan.new"
-        new.write_text(json.dumps({**plan(self.stores), **given}))
-        new.rename(run.place / "plan.json")
+        new = run.folder / "plan.new"
+        new.write_text(json.dumps({**plan(self.stores), **changes}))
+        new.rename(run.folder / "plan.json")
         return run
 
     def prepare(self) -> None:
@@ -49,17 +49,17 @@ class Pipeline:
 
     def _process(self) -> "Run":
         """Start a process in a new session."""
-        place = Path(mkdtemp(prefix="run-", dir=self.folder))
-        command = [sys.executable, str(DRIVER), str(self.folder), str(place)]
+        folder = Path(mkdtemp(prefix="run-", dir=self.folder))
+        command = [sys.executable, str(DRIVER), str(self.folder), str(folder)]
         environment = environ(self.folder.parent / "pycache")
-        with (place / "said").open("w") as said:
+        with (folder / "output").open("w") as output:
             process = subprocess.Popen(
                 [*command, json.dumps(self.session)],
                 env=environment,
-                stderr=said,
+                stderr=output,
                 start_new_session=True,
             )
-        return Run(place, process)
+        return Run(folder, process)
 
     def committed(self) -> int:
         """Return the number of the last batch that Spark has committed; -1 before the first."""
@@ -68,7 +68,7 @@ class Pipeline:
     def finish(self) -> None:
         """Run the pipeline to its end."""
         run = self.start()
-        assert run.wait() == 0, run.said()
+        assert run.wait() == 0, run.output()
 
     def close(self) -> None:
         """End the spare processes."""
@@ -85,7 +85,7 @@ def plan(stores: Sequence[str]) -> dict[str, Any]:
 class Run:
     """A running or spare pipeline, and the folder with its messages."""
 
-    place: Path
+    folder: Path
     process: subprocess.Popen[bytes]
 
     def wait(self) -> int:
@@ -95,20 +95,20 @@ class Run:
         finally:
             self.kill()
 
-    def said(self) -> str:
-        return (self.place / "said").read_text()
+    def output(self) -> str:
+        return (self.folder / "output").read_text()
 
     def has(self, sign: str) -> bool:
         """Return whether it has `started`, or `reached` its point."""
-        return (self.place / sign).exists()
+        return (self.folder / sign).exists()
 
-    def until(self, true: Callable[[], bool], pause_s: float = 0.0) -> bool:
+    def until(self, condition: Callable[[], bool], pause_s: float = 0.0) -> bool:
         """Wait for a condition; return whether it held before the process ended."""
         deadline = time.monotonic() + PATIENCE_S
-        while not true():
+        while not condition():
             if self.process.poll() is not None:
                 return False
-            assert time.monotonic() < deadline, self.said()
+            assert time.monotonic() < deadline, self.output()
             time.sleep(pause_s)
         return True
 
@@ -138,24 +138,24 @@ def last(folder: Path) -> int:
 
 def environ(cache: Path) -> dict[str, str]:
     """Return an environment in which all processes share compiled modules."""
-    found = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**found, "PYTHONPYCACHEPREFIX": str(cache)}
+    kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": str(cache)}
 
 
 def processes(session: int, words: str = "") -> list[int]:
     """Return the live processes of a session whose commands contain some words."""
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):
                 state, _, _, owner = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
                 command = (entry / "cmdline").read_bytes().decode(errors="replace")
                 if int(owner) == session and state != "Z" and words in command:
-                    found.append(int(entry.name))
-    return found
+                    pids.append(int(entry.name))
+    return pids
 
 
-def kill(found: Iterable[int]) -> None:
-    for each in found:
+def kill(pids: Iterable[int]) -> None:
+    for pid in pids:
         with suppress(ProcessLookupError):
-            os.kill(each, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)

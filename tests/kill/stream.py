@@ -57,7 +57,7 @@ def count(store: Store) -> int:
     return int(rows[0][0])
 
 
-def lay(folder: Path, files: int, seed: int = 7) -> Expected:
+def write_stream(folder: Path, files: int, seed: int = 7) -> Expected:
     """Write a stream as files with its subscriptions; return the expected outcomes."""
     films, chance = workload(seed, events=files * PER_FILE, subscribers=12), Random(seed)
     write_subscribers(films.subscribers, folder / "subscribers.jsonl")

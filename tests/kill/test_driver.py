@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from tests.kill.points import POINTS, kill_at
 from tests.kill.process import Pipeline, Run
-from tests.kill.stream import Expected, count, lay
+from tests.kill.stream import Expected, count, write_stream
 
 from tidings.store import open_store
 
@@ -43,7 +43,7 @@ def check(pipeline: Pipeline, expected: Expected) -> None:
 
 
 def test_kills_at_every_named_point(pipeline: Pipeline) -> None:
-    expected = lay(pipeline.folder, files=4 + 4 * len(POINTS))
+    expected = write_stream(pipeline.folder, files=4 + 4 * len(POINTS))
     for number, point in enumerate(POINTS):
         # Spark takes only milliseconds between two of its files, so the point may be missed.
         tries = (kill_at(pipeline, point, number % 2) for _ in range(TRIES))
@@ -61,7 +61,7 @@ def test_kills_at_random(pipeline: Pipeline) -> None:
     On a machine of whatever speed, batches are done between the kills.
     """
     kills = KILLS or 2
-    expected = lay(pipeline.folder, files=8 + 6 * kills, seed=8)
+    expected = write_stream(pipeline.folder, files=8 + 6 * kills, seed=8)
     chance, seen = Random(8), [[0, 0]]
     for _ in range(kills):
         run = pipeline.start()
@@ -79,6 +79,6 @@ def test_kills_at_random(pipeline: Pipeline) -> None:
 
 def wait_for(run: Run, pipeline: Pipeline, batch: int) -> None:
     """Wait until a pipeline has finished a batch, or all of them."""
-    assert run.until(lambda: run.has("started"), 0.01), run.said()
+    assert run.until(lambda: run.has("started"), 0.01), run.output()
     done = run.until(lambda: pipeline.committed() >= batch, 0.01)
-    assert done or run.process.returncode == 0, run.said()
+    assert done or run.process.returncode == 0, run.output()

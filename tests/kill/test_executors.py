@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from tests.kill.cluster import LOOPBACK, standalone, swept
 from tests.kill.process import Pipeline, Run, kill, processes
-from tests.kill.stream import lay
+from tests.kill.stream import write_stream
 
 from tidings.store import open_store
 
@@ -27,30 +27,30 @@ def kill_executors(
     """Kill an executor at a random time after each of some batches."""
     chance = Random(5)
     for batch in batches:
-        assert run.until(lambda number=batch: pipeline.committed() >= number, 0.01), run.said()  # type: ignore[misc]
-        assert run.until(lambda: len(executors(sessions)) == 2, chance.random() / 10), run.said()
+        assert run.until(lambda number=batch: pipeline.committed() >= number, 0.01), run.output()  # type: ignore[misc]
+        assert run.until(lambda: len(executors(sessions)) == 2, chance.random() / 10), run.output()
         kill([chance.choice(executors(sessions))])
 
 
 def test_executors_of_a_local_cluster_may_die(tmp_path: Path) -> None:
-    expected = lay(tmp_path, FILES)
+    expected = write_stream(tmp_path, FILES)
     pipeline = Pipeline(tmp_path, [str(tmp_path / "s.db")], {"master": LOCAL})
     with swept():
         run = pipeline.start()
         kill_executors(pipeline, run, [run.process.pid], batches=(0, 2))
-        assert run.wait() == 0, run.said()
+        assert run.wait() == 0, run.output()
     with open_store(pipeline.stores[0]) as store:
         expected.check(store)
 
 
 def test_executors_and_the_driver_of_a_standalone_cluster_may_die(tmp_path: Path) -> None:
-    expected = lay(tmp_path, FILES)
+    expected = write_stream(tmp_path, FILES)
     with standalone(tmp_path / "cluster") as (address, workers):
         session = {"master": address, "settings": LOOPBACK}
         pipeline = Pipeline(tmp_path, [str(tmp_path / "s.db")], session)
         run = pipeline.start()
         kill_executors(pipeline, run, workers, batches=(0,))
-        assert run.until(lambda: pipeline.committed() >= 1, 0.01), run.said()
+        assert run.until(lambda: pipeline.committed() >= 1, 0.01), run.output()
         run.kill()
         pipeline.finish()
     with open_store(pipeline.stores[0]) as store:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from tests.kill.process import PATIENCE_S, environ, plan
-from tests.kill.stream import lay
+from tests.kill.stream import write_stream
 
 from tidings.store import open_store
 
@@ -27,7 +27,7 @@ def mounts(folder: Path) -> bool:
 def test_a_full_folder_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
     if not mounts(tmp_path):
         pytest.skip("this system lets no process have mounts of its own")
-    expected = lay(tmp_path, files=12)
+    expected = write_stream(tmp_path, files=12)
     given = {**plan([]), "files": 6}
     done = subprocess.run(
         [*OWN_MOUNTS, sys.executable, str(FULL), str(tmp_path), json.dumps(given)],
@@ -38,13 +38,13 @@ def test_a_full_folder_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    messages = json.loads(done.stdout)
     for place in ("index", "local", "checkpoint", "parquet"):
-        assert f"{tmp_path / place}" in told[place]
-        assert "has no space left" in told[place]
-        assert "free some space and run again" in told[place]
-    assert f"{tmp_path / 'store'}" in told["store"]
-    assert "disk" in told["store"]
+        assert f"{tmp_path / place}" in messages[place]
+        assert "has no space left" in messages[place]
+        assert "free some space and run again" in messages[place]
+    assert f"{tmp_path / 'store'}" in messages["store"]
+    assert "disk" in messages["store"]
     with open_store(tmp_path / "s.db") as store:
         expected.check(store)
     rows = pq.read_table(tmp_path / "out" / "deliveries").to_pylist()

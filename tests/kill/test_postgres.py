@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.kill.driver import start
 from tests.kill.process import Pipeline, kill, plan
-from tests.kill.stream import lay
+from tests.kill.stream import write_stream
 from tests.store import server
 
 from tidings.spark.ops.error_messages import describe_error
@@ -42,7 +42,7 @@ def kill_database(database: Any, pipeline: Pipeline, query: StreamingQuery) -> N
 def test_a_killed_database_is_awaited_and_then_reported(
     spark: SparkSession, tmp_path: Path, database: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    expected = lay(tmp_path, files=20)
+    expected = write_stream(tmp_path, files=20)
     pipeline = Pipeline(tmp_path, [database.get_uri()])
     given = plan(pipeline.stores)
     query = start(spark, tmp_path, {**given, "patience_s": 1}, tmp_path)

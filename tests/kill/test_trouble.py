@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.kill.driver import start
 from tests.kill.process import Pipeline, last, plan
-from tests.kill.stream import count, lay
+from tests.kill.stream import count, write_stream
 
 from tidings.spark.ops.error_messages import SPARK_ERRORS, describe_error
 from tidings.store import open_store, sqlite
@@ -30,8 +30,8 @@ def pipeline(tmp_path: Path) -> Pipeline:
 
 def run(spark: SparkSession, pipeline: Pipeline, **given: Any) -> None:
     """Run a pipeline to its end in this process; its errors are raised."""
-    told = {**plan(pipeline.stores), "files": 4, **given}
-    start(spark, pipeline.folder, told, pipeline.folder).awaitTermination()
+    settings = {**plan(pipeline.stores), "files": 4, **given}
+    start(spark, pipeline.folder, settings, pipeline.folder).awaitTermination()
 
 
 def refused(spark: SparkSession, pipeline: Pipeline, **given: Any) -> str:
@@ -51,7 +51,7 @@ def written(pipeline: Pipeline) -> int:
 def test_a_full_or_locked_store_is_reported_and_a_restart_resumes(
     spark: SparkSession, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = lay(pipeline.folder, files=8)
+    expected = write_stream(pipeline.folder, files=8)
     with monkeypatch.context() as patch:
         patch.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "PRAGMA max_page_count = 28"))
         with pytest.raises(SPARK_ERRORS) as caught:
@@ -146,7 +146,7 @@ def test_a_damaged_checkpoint_is_reported_and_copies_of_it_resume(
     spark: SparkSession, pipeline: Pipeline
 ) -> None:
     """After damage, restore the file, an older copy, or start with a new checkpoint."""
-    expected = lay(pipeline.folder, files=24)
+    expected = write_stream(pipeline.folder, files=24)
     last_part, middle = held_back(pipeline.folder, 16), held_back(pipeline.folder, 8)
     run(spark, pipeline)
     copy = shutil.copytree(pipeline.checkpoint, pipeline.folder / "copy")

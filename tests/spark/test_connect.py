@@ -43,7 +43,7 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the results of each function in a client."""
     port = free_port()
     with server(port):
@@ -67,39 +67,39 @@ def delivered() -> list[list[str]]:
     return sorted([each.subscriber, each.event] for each in engine.publish_many(WORK.events))
 
 
-def test_the_session_is_that_of_a_client(said: dict[str, Any]) -> None:
-    assert said["session"] == "pyspark.sql.connect.session"
+def test_the_session_is_that_of_a_client(results: dict[str, Any]) -> None:
+    assert results["session"] == "pyspark.sql.connect.session"
 
 
-def test_matches_and_targets_are_found(said: dict[str, Any]) -> None:
+def test_matches_and_targets_are_found(results: dict[str, Any]) -> None:
     matcher = Matcher(WORK.subscribers, WORK.subscriptions)
     matches = [each for event in WORK.events for each in matcher.matches(event)]
-    assert said["match"] == sorted([each.subscriber, each.event.id] for each in matches)
-    assert said["target"] == sum(bool(matcher.matches(event)) for event in WORK.events)
+    assert results["match"] == sorted([each.subscriber, each.event.id] for each in matches)
+    assert results["target"] == sum(bool(matcher.matches(event)) for event in WORK.events)
 
 
 def test_batches_deliver_as_the_engine_does(
-    said: dict[str, Any], delivered: list[list[str]]
+    results: dict[str, Any], delivered: list[list[str]]
 ) -> None:
-    assert said["feed"] == delivered
-    assert said["outcomes"] == sum(said["evaluate"]) == len(delivered)
+    assert results["feed"] == delivered
+    assert results["outcomes"] == sum(results["evaluate"]) == len(delivered)
 
 
 @pytest.mark.parametrize("sink", ["stream", "parquet_sink"])
 def test_streams_deliver_as_the_engine_does(
-    said: dict[str, Any], delivered: list[list[str]], sink: str
+    results: dict[str, Any], delivered: list[list[str]], sink: str
 ) -> None:
-    assert said[sink] == delivered
+    assert results[sink] == delivered
 
 
 @pytest.mark.parametrize("way", ["maxdivrel-lsh", "divrank", "approximately"])
-def test_candidates_are_diversified(said: dict[str, Any], way: str) -> None:
-    assert said[way] == 3
+def test_candidates_are_diversified(results: dict[str, Any], way: str) -> None:
+    assert results[way] == 3
 
 
-def test_the_state_of_a_checkpoint_is_read(said: dict[str, Any]) -> None:
-    assert said["rebucket"] == 4
+def test_the_state_of_a_checkpoint_is_read(results: dict[str, Any]) -> None:
+    assert results["rebucket"] == 4
 
 
-def test_the_store_sink_is_refused_with_an_alternative(said: dict[str, Any]) -> None:
-    assert "store_sink does not work through Spark Connect" in said["store_sink"]
+def test_the_store_sink_is_refused_with_an_alternative(results: dict[str, Any]) -> None:
+    assert "store_sink does not work through Spark Connect" in results["store_sink"]

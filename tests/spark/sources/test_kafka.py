@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.kill.stream import Expected, lay
+from tests.kill.stream import Expected, write_stream
 from tests.spark.sources.brokers import Brokers
 from tests.spark.sources.pipelines import check, kafka, lines, run
 
@@ -31,7 +31,7 @@ def test_a_restart_resumes_and_everything_is_delivered_once(
     tmp_path: Path, brokers: Brokers
 ) -> None:
     """The stream has poison, a late event, and a record without a value."""
-    expected = lay(tmp_path, files=12)
+    expected = write_stream(tmp_path, files=12)
     all_lines = lines(tmp_path)
     config = kafka(tmp_path, brokers.address, maxOffsetsPerTrigger=20)
     brokers.send("films", all_lines[:33], partition=0)
@@ -68,7 +68,7 @@ def test_all_partitions_are_read_side_by_side(tmp_path: Path, brokers: Brokers) 
 
 
 def test_lost_records_stop_the_run_with_a_reason(tmp_path: Path, brokers: Brokers) -> None:
-    lay(tmp_path, files=4)
+    write_stream(tmp_path, files=4)
     brokers.send("films", lines(tmp_path)[:2], partition=0)
     config = kafka(tmp_path, brokers.address)
     assert run(config).events == 2
@@ -84,7 +84,7 @@ def test_lost_records_stop_the_run_with_a_reason(tmp_path: Path, brokers: Broker
 
 
 def test_a_wrong_option_is_an_error_before_anything_is_created(tmp_path: Path) -> None:
-    lay(tmp_path, files=4)
+    write_stream(tmp_path, files=4)
     plan = read_plan(load_config(kafka(tmp_path, "127.0.0.1:1", minPartitions=3)))
     with pytest.raises(TidingsError) as error:
         dry_run(plan)

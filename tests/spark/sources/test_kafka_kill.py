@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.kill.process import Run, environ, last
-from tests.kill.stream import count, lay
+from tests.kill.stream import count, write_stream
 from tests.spark.sources.brokers import Brokers
 from tests.spark.sources.pipelines import check, kafka, lines
 
@@ -22,12 +22,12 @@ COMMAND = [sys.executable, "-c", "from tidings.app.cli import main; main()", "ru
 
 def start(config: Path) -> Run:
     folder = config.parent
-    with (folder / "said").open("w") as said:
+    with (folder / "said").open("w") as output:
         process = subprocess.Popen(
             [*COMMAND, str(config)],
             env=environ(folder.parent / "pycache"),
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
         )
     return Run(folder, process)
@@ -38,7 +38,7 @@ def reached(checkpoint: Path, batch: int) -> bool:
 
 
 def test_kills_in_mid_stream_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
-    expected, brokers = lay(tmp_path, files=16), Brokers()
+    expected, brokers = write_stream(tmp_path, files=16), Brokers()
     all_lines = lines(tmp_path)
     brokers.send("films", all_lines, partition=0)
     config = kafka(tmp_path, brokers.address, maxOffsetsPerTrigger=10)
@@ -46,14 +46,14 @@ def test_kills_in_mid_stream_lose_nothing_and_repeat_nothing(tmp_path: Path) -> 
     for batch in (1, 4):
         run = start(config)
         try:
-            assert run.until(partial(reached, checkpoint, batch), 0.01), run.said()
+            assert run.until(partial(reached, checkpoint, batch), 0.01), run.output()
         finally:
             run.kill()
         assert last(checkpoint / "commits") < len(all_lines) // 10
         with open_store(tmp_path / "news.db") as store:
             seen.append(count(store))
     run = start(config)
-    assert run.wait() == 0, run.said()
+    assert run.wait() == 0, run.output()
     assert seen == sorted(seen)
     assert 0 < seen[-1] < len(expected.deliveries)
     check(tmp_path, expected)

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import LongType, StringType, StructType
-from tests.kill.stream import lay
+from tests.kill.stream import write_stream
 from tests.spark.sources.pipelines import check, lines, run, table
 from tests.store.tables import add, closed, insert, make
 
@@ -278,7 +278,7 @@ def fill(folder: Path, url: str, forms: list[str | None]) -> None:
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_a_restart_resumes_and_everything_is_delivered_once(tmp_path: Path, shop: str) -> None:
-    expected = lay(tmp_path, files=12)
+    expected = write_stream(tmp_path, files=12)
     all_lines = lines(tmp_path)
     config = table(tmp_path, shop, maxRowsPerTrigger=20)
     fill(tmp_path, shop, [*all_lines[:33]])
