@@ -1,4 +1,4 @@
-"""One suite over every index of boxes, exact and relaxed: the answers of the scan, exactly."""
+"""One suite over every box index, exact and relaxed: the answers equal those of the scan."""
 
 import math
 import os
@@ -30,15 +30,15 @@ weights = st.one_of(st.integers(0, 3).map(float), st.sampled_from([0.1, 0.2, 0.3
 
 @st.composite
 def boxes_and_events(draw):
-    """Boxes and events over 1 to 5 attributes and few numbers, so that ties are common."""
+    """Draw boxes and events over 1 to 5 attributes and few numbers, so that ties are common."""
     attributes = draw(st.integers(1, 5))
     box = st.lists(st.tuples(sides, weights), min_size=attributes, max_size=attributes)
     boxes = draw(st.lists(box, max_size=30))
     event = st.lists(values, min_size=attributes, max_size=attributes)
     events = draw(st.lists(event, min_size=1, max_size=6))
-    low = np.array([[side[0] for side, _ in each] for each in boxes]).reshape(-1, attributes)
-    high = np.array([[side[1] for side, _ in each] for each in boxes]).reshape(-1, attributes)
-    weight = np.array([[each for _, each in one] for one in boxes]).reshape(-1, attributes)
+    low = np.array([[side[0] for side, _ in row] for row in boxes]).reshape(-1, attributes)
+    high = np.array([[side[1] for side, _ in row] for row in boxes]).reshape(-1, attributes)
+    weight = np.array([[weight for _, weight in row] for row in boxes]).reshape(-1, attributes)
     return low, high, weight, np.array(events)
 
 
@@ -47,7 +47,7 @@ def worth(how, weight):
 
 
 def workload(size, attributes, seed, spread=9):
-    """Random boxes on whole numbers; some attributes are free, some events lack some."""
+    """Return random boxes on whole numbers, some attributes free, and events that lack some."""
     rng = np.random.default_rng(seed)
     low = rng.integers(0, spread, (size, attributes)).astype(float)
     high = low + rng.integers(0, max(2, spread // 2), (size, attributes))
@@ -60,14 +60,14 @@ def workload(size, attributes, seed, spread=9):
 
 
 def same(index, scan, events, k):
-    for found, expected in zip(index.top_many(events, k), scan.top_many(events, k), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for column, expected in zip(index.top_many(events, k), scan.top_many(events, k), strict=True):
+        np.testing.assert_array_equal(column, expected)
     for event in events:
-        for found, expected in zip(index.top(event, k), scan.top(event, k), strict=True):
-            assert found.tolist() == expected.tolist()
+        for column, expected in zip(index.top(event, k), scan.top(event, k), strict=True):
+            assert column.tolist() == expected.tolist()
 
 
-def judge(name, how, work, k, **options):
+def check_against_scan(name, how, work, k, **options):
     low, high, weight, events = work
     index = box_index(name, low, high, worth(how, weight), **options)
     same(index, box_index("scan", low, high, worth(how, weight), **options), events, k)
@@ -77,64 +77,66 @@ def judge(name, how, work, k, **options):
 @every_index
 @EXAMPLES
 @given(work=boxes_and_events(), k=st.integers(0, 35))
-def test_answers_are_those_of_the_scan(name, how, work, k):
-    judge(name, how, work, k)
+def test_answers_equal_those_of_the_scan(name, how, work, k):
+    check_against_scan(name, how, work, k)
 
 
 @pytest.mark.parametrize(("name", "aggregate"), AGGREGATES)
 @EXAMPLES
 @given(work=boxes_and_events(), k=st.integers(0, 35))
 def test_aggregates(name, aggregate, work, k):
-    judge(name, "relaxed", work, k, aggregate=aggregate)
+    check_against_scan(name, "relaxed", work, k, aggregate=aggregate)
 
 
 @every_index
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("attributes", [1, 2, 5])
-def test_sizes_around_those_of_blocks(name, how, size, attributes):
+def test_sizes_around_block_boundaries(name, how, size, attributes):
     if size > 10_000 and name in ("threshold", "intersection"):
         size = 1000
-    judge(name, how, workload(size, attributes, seed=size), 20)
+    check_against_scan(name, how, workload(size, attributes, seed=size), 20)
 
 
 @every_index
 @pytest.mark.parametrize("attributes", [8, 9, 17, 33])
 def test_more_attributes_than_a_group(name, how, attributes):
-    judge(name, how, workload(300, attributes, seed=attributes), 10)
+    check_against_scan(name, how, workload(300, attributes, seed=attributes), 10)
 
 
 @every_index
 @pytest.mark.parametrize("k", [1, 64, 65, 1000])
 def test_any_k(name, how, k):
-    judge(name, how, workload(400, 3, seed=k), k)
+    check_against_scan(name, how, workload(400, 3, seed=k), k)
 
 
 @every_index
-def test_all_weights_equal_go_by_id(name, how):
+def test_equal_weights_are_ordered_by_id(name, how):
     low, high, _, events = workload(500, 4, seed=1)
-    judge(name, how, (low, high, np.ones((500, 4)), events), 20)
+    check_against_scan(name, how, (low, high, np.ones((500, 4)), events), 20)
     full = np.zeros((150, 2)), np.ones((150, 2)), np.ones((150, 2)), np.full((5, 2), 0.5)
-    assert judge(name, how, full, 100).top([0.5, 0.5], 100)[0].tolist() == list(range(100))
+    assert check_against_scan(name, how, full, 100).top([0.5, 0.5], 100)[0].tolist() == list(
+        range(100)
+    )
 
 
 @every_index
 def test_all_weights_zero_still_match(name, how):
     low, high, weight, events = workload(200, 3, seed=2)
-    judge(name, how, (low, high, 0 * weight, events), 20)
+    check_against_scan(name, how, (low, high, 0 * weight, events), 20)
 
 
 @every_index
 @pytest.mark.parametrize("scale", [1e-300, 1e-13, 1e5, 1e250])
-def test_weights_of_any_size(name, how, scale):
+def test_weights_of_any_magnitude(name, how, scale):
     low, high, weight, events = workload(200, 3, seed=3)
-    judge(name, how, (low, high, scale * weight, events), 20)
+    check_against_scan(name, how, (low, high, scale * weight, events), 20)
 
 
 @every_index
-def test_weights_of_very_different_size(name, how):
+def test_weights_of_very_different_magnitude(name, how):
     rng = np.random.default_rng(4)
     low, high, _, events = workload(400, 6, seed=4)
-    judge(name, how, (low, high, 10.0 ** rng.integers(-14, 9, (400, 6)), events), 20)
+    check_against_scan(name, how, (low, high, 10.0 ** rng.integers(-14, 9, (400, 6)), events), 20)
 
 
 @every_index
@@ -143,31 +145,31 @@ def test_more_numbers_than_codes(name, how):
     low = rng.random((2000 if JIT else 300, 3))
     high = low + rng.random(low.shape) / 2
     work = low, high, rng.random(low.shape), rng.random((8, 3))
-    judge(name, how, work, 20)
-    judge(name, how, (*work[:3], low[:20]), 20)
+    check_against_scan(name, how, work, 20)
+    check_against_scan(name, how, (*work[:3], low[:20]), 20)
 
 
 @every_index
-def test_neighbouring_numbers_are_told_apart(name, how):
+def test_neighbouring_floats_are_distinguished(name, how):
     rng = np.random.default_rng(6)
     points = 0.1 + rng.integers(0, 5, (400, 2)) * np.spacing(0.1)
     filler = rng.random((400, 2))
     low, weight = np.concatenate([points, filler]), np.ones((800, 2))
-    judge(name, how, (low, low, weight, points[:10]), 20)
+    check_against_scan(name, how, (low, low, weight, points[:10]), 20)
 
 
 @every_index
-def test_an_event_that_lacks_everything(name, how):
+def test_an_event_without_attributes(name, how):
     low, high, weight, _ = workload(300, 3, seed=7)
     low[::7], high[::7] = -np.inf, np.inf
-    index = judge(name, how, (low, high, weight, np.full((2, 3), np.nan)), 5)
+    index = check_against_scan(name, how, (low, high, weight, np.full((2, 3), np.nan)), 5)
     assert len(index.top([np.nan] * 3, 5)[0]) == (5 if how == "exact" else 0)
 
 
 @every_index
 def test_unconstrained_attributes_never_count(name, how):
     low, high = np.full((70, 2), -np.inf), np.full((70, 2), np.inf)
-    index = judge(name, how, (low, high, np.ones((70, 2)), np.zeros((1, 2))), 5)
+    index = check_against_scan(name, how, (low, high, np.ones((70, 2)), np.zeros((1, 2))), 5)
     assert index.top([0, 0], 5)[0].tolist() == ([0, 1, 2, 3, 4] if how == "exact" else [])
 
 
@@ -175,7 +177,7 @@ def test_unconstrained_attributes_never_count(name, how):
 def test_infinite_events(name, how):
     low, high, weight, _ = workload(300, 2, seed=8)
     events = np.array([[np.inf, -np.inf], [-np.inf, 3.0], [np.inf, np.nan]])
-    judge(name, how, (low, high, weight, events), 20)
+    check_against_scan(name, how, (low, high, weight, events), 20)
 
 
 @every_index
@@ -183,11 +185,11 @@ def test_infinite_events(name, how):
 def test_any_split_into_batches_gives_the_same(name, how, count):
     low, high, weight, _ = workload(300, 3, seed=9)
     events = np.random.default_rng(9).integers(0, 9, (count, 3)).astype(float)
-    judge(name, how, (low, high, weight, events), 4)
+    check_against_scan(name, how, (low, high, weight, events), 4)
 
 
 @every_index
-def test_it_gives_account(name, how):
+def test_counters_and_description(name, how):
     low, high, weight, events = workload(300, 3, seed=10)
     index = box_index(name, low, high, worth(how, weight))
     index.top(events[0], 5)
@@ -200,7 +202,7 @@ def test_it_gives_account(name, how):
 
 
 @every_index
-def test_wrong_questions_are_refused(name, how):
+def test_wrong_queries_are_refused(name, how):
     low, high, weight, events = workload(10, 3, seed=11)
     index = box_index(name, low, high, worth(how, weight))
     with pytest.raises(TidingsError, match="k = -1 is below 0"):
@@ -218,7 +220,7 @@ chances = st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0])
 
 @st.composite
 def boxes_and_ranges(draw):
-    """Boxes, and events some of whose values are ranges, with probabilities."""
+    """Draw boxes, and events with ranges and probabilities."""
     low, high, weight, _ = draw(boxes_and_events())
     attributes = low.shape[1]
     row = st.lists(st.one_of(points, ranges), min_size=attributes, max_size=attributes)
@@ -229,46 +231,46 @@ def boxes_and_ranges(draw):
 
 
 def holds(value, low, high):
-    """The definition, as `Range` has it; a point is a range of one."""
+    """Return whether a predicate holds, by the definition of `Range`; a point is a range of one."""
     if low == -math.inf and high == math.inf:
         return False
     if isinstance(value, float) and math.isnan(value):
         return False
-    known = value if isinstance(value, Range) else Range(value, value)
-    return known.satisfies("between", (low, high))
+    as_range = value if isinstance(value, Range) else Range(value, value)
+    return as_range.satisfies("between", (low, high))
 
 
-def defined(how, work, k):
-    """The k best for each event in plain Python, box by box."""
+def answers_by_definition(how, work, k):
+    """Return the k best for each event in plain Python, box by box."""
     low, high, weight, rows, shares = work
     answers = []
     for row, share in zip(rows, shares, strict=True):
-        found = []
+        matches = []
         for id in range(len(low)):
-            every = list(zip(row, low[id], high[id], strict=True))
-            held = [holds(*each) for each in every]
-            free = [each[1:] == (-math.inf, math.inf) for each in every]
+            predicates = list(zip(row, low[id], high[id], strict=True))
+            held = [holds(*predicate) for predicate in predicates]
+            free = [predicate[1:] == (-math.inf, math.inf) for predicate in predicates]
             parts = zip(held, weight[id], share, strict=True)
             score = sum((w * p for h, w, p in parts if h), 0.0)
             if how == "exact" and all(h or f for h, f in zip(held, free, strict=True)):
-                found.append((-weight[id, 0], id))
+                matches.append((-weight[id, 0], id))
             if how == "relaxed" and any(held):
-                found.append((-round(score, 12), id))
-        answers.append([id for _, id in sorted(found)[:k]])
+                matches.append((-round(score, 12), id))
+        answers.append([id for _, id in sorted(matches)[:k]])
     return answers
 
 
 @pytest.mark.parametrize(("name", "how"), [*KINDS, ("scan", "exact"), ("scan", "relaxed")])
 @EXAMPLES
 @given(work=boxes_and_ranges(), k=st.integers(0, 35))
-def test_ranges_and_probabilities_are_as_defined(name, how, work, k):
+def test_ranges_and_probabilities_match_the_definition(name, how, work, k):
     low, high, weight, rows, shares = work
     index = box_index(name, low, high, worth(how, weight))
     events = range_events(rows, shares)
     ids, _, counts = index.top_many(events, k)
-    found = [row[:count].tolist() for row, count in zip(ids, counts, strict=True)]
-    assert found == defined(how, work, k)
-    assert index.top(events[:1], k)[0].tolist() == found[0]
+    rows_of_ids = [row[:count].tolist() for row, count in zip(ids, counts, strict=True)]
+    assert rows_of_ids == answers_by_definition(how, work, k)
+    assert index.top(events[:1], k)[0].tolist() == rows_of_ids[0]
 
 
 @every_index
@@ -280,7 +282,7 @@ def test_ranges_over_many_boxes(name, how, attributes, mode):
     width = np.random.default_rng(1).integers(0, 3, events.shape)
     sides = zip(events.ravel().tolist(), (events + width).ravel().tolist(), strict=True)
     values = [one if math.isnan(one) else Range(one, other, mode) for one, other in sides]
-    rows = [values[at : at + attributes] for at in range(0, len(values), attributes)]
+    rows = [values[i : i + attributes] for i in range(0, len(values), attributes)]
     shares = np.random.default_rng(2).random(events.shape)
     index = box_index(name, low, high, worth(how, weight))
     same_many(index, box_index("scan", low, high, worth(how, weight)), range_events(rows, shares))
@@ -288,8 +290,8 @@ def test_ranges_over_many_boxes(name, how, attributes, mode):
 
 
 def same_many(index, scan, events):
-    for found, expected in zip(index.top_many(events, 20), scan.top_many(events, 20), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for column, expected in zip(index.top_many(events, 20), scan.top_many(events, 20), strict=True):
+        np.testing.assert_array_equal(column, expected)
 
 
 @pytest.mark.skipif(not JIT, reason="too slow without compiled kernels")

@@ -1,4 +1,4 @@
-"""One suite over every interval index: the answers of the scan, exactly."""
+"""One suite over every interval index: the answers equal those of the scan."""
 
 import math
 import os
@@ -24,7 +24,7 @@ ends = st.one_of(
 )
 intervals = st.lists(
     st.tuples(ends, ends, st.integers(0, 3).map(float)).map(
-        lambda each: (min(each[:2]), max(each[:2]), each[2])
+        lambda row: (min(row[:2]), max(row[:2]), row[2])
     ),
     max_size=40,
 )
@@ -37,7 +37,7 @@ def build(name, rows, **options):
 
 
 def workload(size, seed, spread):
-    """Random intervals on whole numbers, so that ties and equal ends are common."""
+    """Return random intervals on whole numbers, so that ties and equal ends are common."""
     rng = np.random.default_rng(seed)
     low = rng.integers(0, spread, size).astype(float)
     high = low + rng.integers(0, max(2, spread // 3), size)
@@ -55,20 +55,20 @@ def same(index, scan, qs, k):
         assert index.top(q, k).tolist() == scan.top(q, k).tolist()
 
 
-def ranged(rows, low, high, mode):
-    """The definition: some point in common, or all of the range within; by score, then by id."""
-    wanted = {
+def ids_by_definition(rows, low, high, mode):
+    """Return the intervals that overlap or contain a range, by score, then by id."""
+    matches = {
         "overlaps": lambda row: max(low, row[0]) <= min(high, row[1]),
         "contained": lambda row: row[0] <= low and high <= row[1],
     }[mode]
-    found = [(-row[2], id) for id, row in enumerate(rows) if wanted(row)]
-    return [id for _, id in sorted(found)]
+    ranked = [(-row[2], id) for id, row in enumerate(rows) if matches(row)]
+    return [id for _, id in sorted(ranked)]
 
 
 @every_index
 @EXAMPLES
 @given(rows=intervals, qs=st.lists(points, min_size=1, max_size=6), k=st.integers(0, 45))
-def test_answers_are_those_of_the_scan(name, rows, qs, k):
+def test_answers_equal_those_of_the_scan(name, rows, qs, k):
     index, scan = build(name, rows), build("scan", rows)
     same(index, scan, qs, k)
     for q in qs:
@@ -83,26 +83,26 @@ def test_answers_are_those_of_the_scan(name, rows, qs, k):
     k=st.integers(0, 45),
     mode=st.sampled_from(["overlaps", "contained"]),
 )
-def test_ranges_are_answered_as_they_are_defined(name, rows, spans, k, mode):
+def test_ranges_match_the_definition(name, rows, spans, k, mode):
     index = build(name, rows)
-    expected = [ranged(rows, low, high, mode) for low, high in spans]
-    ids, counts = index.ranges.top_many(*np.array(spans).T, k, mode)
-    assert [row[:count] for row, count in zip(ids.tolist(), counts, strict=True)] == [
-        each[:k] for each in expected
+    expected = [ids_by_definition(rows, low, high, mode) for low, high in spans]
+    found, counts = index.ranges.top_many(*np.array(spans).T, k, mode)
+    assert [row[:count] for row, count in zip(found.tolist(), counts, strict=True)] == [
+        ids[:k] for ids in expected
     ]
-    for (low, high), found in zip(spans, expected, strict=True):
-        assert index.ranges.top(low, high, k, mode).tolist() == found[:k]
-        assert list(index.ranges.iterate(low, high, mode)) == found
+    for (low, high), ids in zip(spans, expected, strict=True):
+        assert index.ranges.top(low, high, k, mode).tolist() == ids[:k]
+        assert list(index.ranges.iterate(low, high, mode)) == ids
 
 
 @every_index
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 2501 if JIT else 129])
 @pytest.mark.parametrize("mode", ["overlaps", "contained"])
-def test_ranges_over_sizes_around_those_of_nodes(name, size, mode):
+def test_ranges_at_sizes_around_node_boundaries(name, size, mode):
     rows = workload(size, seed=size, spread=30)
     index = build(name, rows)
     for low, high in [(-1.0, 0.0), (7.0, 7.0), (12.5, 14.0), (0.0, 29.0), (-math.inf, math.inf)]:
-        expected = ranged(rows, low, high, mode)
+        expected = ids_by_definition(rows, low, high, mode)
         assert index.ranges.top(low, high, 20, mode).tolist() == expected[:20]
         assert list(index.ranges.iterate(low, high, mode)) == expected
 
@@ -126,7 +126,7 @@ def test_wrong_ranges_are_refused(name):
 
 @every_index
 @pytest.mark.parametrize("size", SIZES)
-def test_sizes_around_those_of_nodes(name, size):
+def test_sizes_around_node_boundaries(name, size):
     rows = workload(size, seed=size, spread=30)
     index, scan = build(name, rows), build("scan", rows)
     same(index, scan, [-1.0, 0.0, 7.0, 12.5, 29.0, 50.0, math.inf, -math.inf], 20)
@@ -152,32 +152,33 @@ def test_adversarial_nesting(name, order):
 
 @every_index
 def test_staircase_of_holes(name):
-    """Scores alternate between the two ends of the line, which is where a scored R-tree suffers."""
+    """Scores alternate between the two ends of the line, the worst case of a scored R-tree."""
     size = 300
-    at = np.where(np.arange(size) % 2, 0.0, 1000.0) + np.arange(size)
-    rows = np.stack([at, at + 5, np.arange(size, 0, -1.0)], axis=1)
+    low = np.where(np.arange(size) % 2, 0.0, 1000.0) + np.arange(size)
+    rows = np.stack([low, low + 5, np.arange(size, 0, -1.0)], axis=1)
     same(build(name, rows), build("scan", rows), [500.0, 3.0, 1100.0, 1299.0], 20)
 
 
 @every_index
-def test_all_scores_equal_go_by_id(name):
+def test_equal_scores_are_ordered_by_id(name):
     rows = [(0.0, 9.0, 1.0)] * 130
     assert build(name, rows).top(5.0, 100).tolist() == list(range(100))
 
 
 @every_index
 def test_one_point_intervals(name):
-    rows = [(float(each % 7), float(each % 7), float(each % 3)) for each in range(150)]
+    rows = [(float(n % 7), float(n % 7), float(n % 3)) for n in range(150)]
     same(build(name, rows), build("scan", rows), [0.0, 3.0, 3.5, 6.0, 7.0], 20)
 
 
 @every_index
-def test_neighbouring_numbers_are_told_apart(name):
-    """Ends that differ in the last bit only, which float32 does not see."""
-    here = 0.1
-    there = np.nextafter(here, 1)
-    rows = [(here, here, 1.0), (there, there, 2.0), (-1.0, here, 3.0), (there, 1.0, 4.0)] * 20
-    same(build(name, rows), build("scan", rows), [here, there, np.nextafter(there, 1)], 50)
+def test_neighbouring_floats_are_distinguished(name):
+    """Ends that differ only in the last bit, which float32 cannot represent."""
+    one = 0.1
+    next_one = np.nextafter(one, 1)
+    rows = [(one, one, 1.0), (next_one, next_one, 2.0), (-1.0, one, 3.0)] * 20
+    rows += [(next_one, 1.0, 4.0)] * 20
+    same(build(name, rows), build("scan", rows), [one, next_one, np.nextafter(next_one, 1)], 50)
 
 
 @every_index
@@ -202,7 +203,7 @@ def test_no_queries(name):
 
 
 @every_index
-def test_an_iterator_goes_on_where_it_stopped(name):
+def test_an_iterator_resumes_where_it_stopped(name):
     rows = workload(500, seed=3, spread=4)
     index, scan = build(name, rows), build("scan", rows)
     one, other = index.iterate(2.0), index.iterate(1.0)
@@ -213,7 +214,7 @@ def test_an_iterator_goes_on_where_it_stopped(name):
 
 
 @every_index
-def test_it_gives_account(name):
+def test_counters_and_memory(name):
     index = build(name, workload(200, seed=1, spread=10))
     index.top(5.0, 20)
     counters = index.counters()

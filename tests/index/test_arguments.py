@@ -1,4 +1,4 @@
-"""What indexes of numbers refuse, so that their kernels see only arrays that they can read."""
+"""Wrong arguments of numeric indexes: refused before a kernel reads them."""
 
 import contextlib
 import random
@@ -40,7 +40,7 @@ class Broken(int):
 
 
 class Array:
-    """An array that cannot be had."""
+    """An object that fails to convert to an array."""
 
     def __array__(self, *_: object, **__: object) -> Any:
         raise RuntimeError("no array")
@@ -63,11 +63,11 @@ def try_all(index: Any, calls: dict[str, int], rng: random.Random) -> None:
         if call is None:
             continue
         for _ in range(cases(30) // 5):
-            given = [rng.choice(HOSTILE) if rng.random() < 0.6 else 1 for _ in range(arity)]
+            values = [rng.choice(HOSTILE) if rng.random() < 0.6 else 1 for _ in range(arity)]
             try:
-                found = call(*given)
+                result = call(*values)
                 if name.endswith("iterate"):
-                    list(found)
+                    list(result)
             except TidingsError:
                 pass
 
@@ -82,11 +82,11 @@ def test_interval_indexes_refuse_or_answer(name: str) -> None:
     many = {"insert_many": 3, "rescore_many": 2, "replace_many": 4, "delete_many": 1}
     try_all(interval_index(name, LOW, HIGH, SCORE), points | ranges | one | many, rng)
     for _ in range(cases(30)):
-        given = [rng.choice(HOSTILE) if rng.random() < 0.4 else LOW for _ in range(3)]
+        columns = [rng.choice(HOSTILE) if rng.random() < 0.4 else LOW for _ in range(3)]
         option = rng.choice(["depth", "bound", "k", "budget", "use", "updates_per_query"])
         options = {option: rng.choice(HOSTILE)} if rng.random() < 0.5 else {}
         with contextlib.suppress(TidingsError):
-            interval_index(name, *given, **options)
+            interval_index(name, *columns, **options)
 
 
 @pytest.mark.fuzz
@@ -98,15 +98,15 @@ def test_box_indexes_refuse_or_answer(name: str, kind: str) -> None:
     try_all(box_index(name, BOX_LOW, BOX_HIGH, WORTHS[kind]), one | many, rng)
     for _ in range(cases(30)):
         good = (BOX_LOW, BOX_HIGH, WORTHS[kind])
-        given = [rng.choice(HOSTILE) if rng.random() < 0.4 else each for each in good]
+        columns = [rng.choice(HOSTILE) if rng.random() < 0.4 else array for array in good]
         option = rng.choice(["aggregate", "over", "bound"])
         options = {option: rng.choice(HOSTILE)} if rng.random() < 0.5 else {}
         with contextlib.suppress(TidingsError):
-            box_index(name, *given, **options)
+            box_index(name, *columns, **options)
 
 
 @pytest.mark.parametrize("name", INTERVAL_INDEXES)
-def test_a_huge_k_asks_for_all(name: str) -> None:
+def test_a_huge_k_returns_all(name: str) -> None:
     index = interval_index(name, LOW, HIGH, SCORE)
     assert index.top(2.5, 2**70).tolist() == [2, 1, 0]
     assert index.ranges.top(2.5, 2.5, 2**70).tolist() == [2, 1, 0]
@@ -115,7 +115,7 @@ def test_a_huge_k_asks_for_all(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), MATCHING)
-def test_a_huge_k_asks_for_all_boxes(name: str, kind: str) -> None:
+def test_a_huge_k_returns_all_boxes(name: str, kind: str) -> None:
     index = box_index(name, BOX_LOW, BOX_HIGH, WORTHS[kind])
     assert sorted(index.top([2.5, 2.5], 2**70)[0].tolist()) == [0, 1]
     with pytest.raises(TidingsError, match="ask for fewer"):
@@ -124,9 +124,9 @@ def test_a_huge_k_asks_for_all_boxes(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("name", ["ir", "live"])
 @pytest.mark.parametrize("id", [-1, 3, 2**63, -(2**63), 0.5, "0", None])
-def test_ids_that_no_index_gave_change_nothing(name: str, id: Any) -> None:
+def test_ids_that_do_not_exist_change_nothing(name: str, id: Any) -> None:
     index: Any = interval_index(name, LOW, HIGH, SCORE)
-    for change in (index.delete, lambda given: index.rescore(given, 9.0)):
+    for change in (index.delete, lambda wrong: index.rescore(wrong, 9.0)):
         with pytest.raises(TidingsError):
             change(id)
     with pytest.raises(TidingsError):
@@ -134,7 +134,7 @@ def test_ids_that_no_index_gave_change_nothing(name: str, id: Any) -> None:
     assert index.top(2.5, 3).tolist() == [2, 1, 0]
 
 
-def test_events_of_unlike_arrays_are_refused() -> None:
+def test_events_with_arrays_of_different_shapes_are_refused() -> None:
     index = box_index("blocks", BOX_LOW, BOX_HIGH, WORTHS["relaxed"])
     good = np.ones((1, 2))
     for above, share in [(np.ones((1, 1)), good), (good, np.ones((0, 2))), (good, good.T)]:

@@ -1,4 +1,4 @@
-"""Work in the background of an index: one at a time, its failure told once, closed in the end."""
+"""Background merges: one at a time, a failure raised once, closed at the end."""
 
 from threading import Event, Thread
 from time import sleep
@@ -12,8 +12,8 @@ from tidings.index.background import BackgroundMerge
 from tidings.model.records import Subscription
 
 
-def ended(merge, before):
-    """Work that waits for an event, then says that it is done."""
+def work_after(merge, before):
+    """Return work that waits for an event, then finishes the merge."""
 
     def work():
         before.wait()
@@ -28,19 +28,19 @@ def test_one_at_a_time():
     merge, go = BackgroundMerge(), Event()
     for _ in range(3):
         with merge.lock:
-            merge.start(ended(merge, go))
+            merge.start(work_after(merge, go))
         assert merge.running
     go.set()
     merge.wait()
     assert not merge.running
     assert merge.completed == 1
     with merge.lock:
-        merge.start(ended(merge, go))
+        merge.start(work_after(merge, go))
     merge.wait()
     assert merge.completed == 2
 
 
-def test_a_failure_is_told_once_and_work_may_begin_again():
+def test_a_failure_is_raised_once_and_a_merge_may_start_again():
     merge = BackgroundMerge()
 
     def fail():
@@ -49,19 +49,19 @@ def test_a_failure_is_told_once_and_work_may_begin_again():
     merge.start(fail)
     merge.wait()
     assert not merge.running
-    with pytest.raises(TidingsError, match=r"failed .*no room.*nothing is lost") as told:
+    with pytest.raises(TidingsError, match=r"failed .*no room.*nothing is lost") as raised:
         merge.check_writable()
-    assert isinstance(told.value.__cause__, MemoryError)
+    assert isinstance(raised.value.__cause__, MemoryError)
     merge.check_writable()
     go = Event()
     go.set()
-    merge.start(ended(merge, go))
+    merge.start(work_after(merge, go))
     merge.wait()
     assert merge.completed == 1
 
 
 class NeverStarts(Thread):
-    """A thread for which the system has no room."""
+    """A thread that the system cannot start."""
 
     def start(self):
         raise RuntimeError("can't start new thread")
@@ -72,32 +72,32 @@ def test_a_thread_that_cannot_start_is_a_failure(monkeypatch):
     go.set()
     with monkeypatch.context() as broken, merge.lock:
         broken.setattr(module, "Thread", NeverStarts)
-        merge.start(ended(merge, go))
+        merge.start(work_after(merge, go))
     merge.wait()
     assert not merge.running
     with pytest.raises(TidingsError, match="can't start new thread"):
         merge.check_writable()
-    merge.start(ended(merge, go))
+    merge.start(work_after(merge, go))
     merge.wait()
     assert merge.completed == 1
 
 
 class SlowToStart(Thread):
-    """A thread that others can see for a while before it is started."""
+    """A thread that other threads can see for a while before it starts."""
 
     def start(self):
         sleep(0.1)
         super().start()
 
 
-def test_who_waits_does_not_meet_a_thread_that_is_yet_to_start(monkeypatch):
+def test_waiting_never_joins_a_thread_before_it_starts(monkeypatch):
     monkeypatch.setattr(module, "Thread", SlowToStart)
     merge, go = BackgroundMerge(), Event()
     go.set()
 
     def begin():
         with merge.lock:
-            merge.start(ended(merge, go))
+            merge.start(work_after(merge, go))
 
     beginner = Thread(target=begin)
     beginner.start()
@@ -107,15 +107,15 @@ def test_who_waits_does_not_meet_a_thread_that_is_yet_to_start(monkeypatch):
     assert merge.completed == 1
 
 
-def test_who_waits_for_an_index_that_changes_does_not_either(monkeypatch):
+def test_closing_an_index_never_joins_a_thread_before_it_starts(monkeypatch):
     monkeypatch.setattr(writer, "Thread", SlowToStart)
     monkeypatch.setattr(writer, "SMALL", 10)
     access = Access()
-    wishes = [Subscription(f"s{each}", "ann", f"size = {each}") for each in range(500)]
+    subscriptions = [Subscription(f"s{n}", "ann", f"size = {n}") for n in range(500)]
 
     def change():
         for first in range(0, 500, 100):
-            access.add_many(wishes[first : first + 100])
+            access.add_many(subscriptions[first : first + 100])
 
     changer = Thread(target=change)
     changer.start()
@@ -126,10 +126,10 @@ def test_who_waits_for_an_index_that_changes_does_not_either(monkeypatch):
     assert "no rebuild is under way, 0 done" not in access.describe()
 
 
-def test_it_closes_when_the_work_is_done():
+def test_closing_waits_for_the_running_merge():
     merge, go = BackgroundMerge(), Event()
     go.set()
-    merge.start(ended(merge, go))
+    merge.start(work_after(merge, go))
     merge.close()
     assert merge.closed
     assert merge.completed == 1

@@ -17,13 +17,14 @@ _INT64: Final = np.iinfo(np.int64)
 
 
 def numbers(label: str, values: Any) -> Float64s:
-    """Return an array of float64 in C order; an array that is one already is not copied."""
-    if type(values) is np.ndarray and values.dtype == np.float64:
+    """Return an aligned array of float64 in C order; an array that is one is not copied."""
+    if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.aligned:
         return np.ascontiguousarray(values)
     try:
         array = np.asarray(values)
         if array.dtype.kind in "biufOUS":
-            return np.ascontiguousarray(array, np.float64)
+            array = np.ascontiguousarray(array, np.float64)
+            return array if array.flags.aligned else array.copy()
     except Exception as error:  # noqa: BLE001 - numpy, or the methods of a foreign class
         raise TidingsError(f"{label}: expected an array of numbers; {described(error)}") from None
     raise TidingsError(f"{label}: expected an array of numbers, not of {shown(array.dtype)}")

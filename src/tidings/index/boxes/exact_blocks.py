@@ -27,7 +27,14 @@ from tidings.index.boxes.kernels.quantize import (
     code_bounds,
 )
 from tidings.index.boxes.kernels.topk_heap import TopkHeaps
-from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, event_of, events_of
+from tidings.index.boxes.protocol import (
+    BoxAnswer,
+    BoxAnswers,
+    Boxes,
+    NumericEvents,
+    event_of,
+    events_of,
+)
 from tidings.index.boxes.search_base import (
     ALL_ALIVE,
     coded_events,
@@ -35,7 +42,9 @@ from tidings.index.boxes.search_base import (
     empty_heaps,
     single_answer,
 )
+from tidings.index.typed_kernel import TypedKernel
 
+EXACT_MANY, OFFER_RANKS = TypedKernel(exact_many), TypedKernel(offer_ranks)
 FIRST_BAND: Final = LANES * LANES
 """The first band: one directory, in the order of scores. Each further band ends 4 times as far."""
 
@@ -65,7 +74,7 @@ class ExactBlocks:
     def search(self, events: CodedEvents, best: TopkHeaps, liveness: Liveness) -> Int64s:
         """Offer the best boxes of this index to each event's heap; return the counters."""
         ranks, counters = self._best_ranks(events, best.scores.shape[1], liveness)
-        offer_ranks(ranks, self._layout.ids, self._boxes.worth, self._names, best)
+        OFFER_RANKS(ranks, self._layout.ids, self._boxes.worth, self._names, best)
         return counters
 
     def places(self) -> Int32s:
@@ -78,20 +87,13 @@ class ExactBlocks:
 
     def top(self, row: Any, k: int) -> BoxAnswer:
         """Return the k best for one event."""
-        most = min(arguments.count("k", k), len(self._boxes))
-        return single_answer(self.top_many(event_of(self.attributes, row), most))
+        width = min(arguments.count("k", k), len(self._boxes))
+        return single_answer(self._answer(event_of(self.attributes, row), width))
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
-        """Answer all events; ranks are ordered, so that no heap of scores is needed."""
+        """Answer all events, directory by directory."""
         events = events_of(self.attributes, rows)
-        coded, width = coded_events(self.cuts, events), arguments.result_width(k, len(events))
-        best, self._counters = self._best_ranks(coded, width, ALL_ALIVE)
-        scores, names, _ = empty_heaps(len(events), width)
-        used = np.arange(best.ranks.shape[1]) < best.sizes[:, None]
-        ids = self._layout.ids[best.ranks[used]]
-        names[:, : used.shape[1]][used] = self._names[ids]
-        scores[:, : used.shape[1]][used] = self._boxes.worth[ids]
-        return BoxAnswers(names, scores, best.sizes)
+        return self._answer(events, arguments.result_width(k, len(events)))
 
     def counters(self) -> dict[str, int]:
         """Return how many directories and blocks were compared, and boxes checked exactly."""
@@ -102,6 +104,17 @@ class ExactBlocks:
         bands = len(bands_of(len(self._boxes)))
         return f"blocks: {self._boxes.describe()}; 64 a block, {bands} bands of scores."
 
+    def _answer(self, events: NumericEvents, width: int) -> BoxAnswers:
+        """Return the best boxes of each event; ordered ranks need no heap of scores."""
+        coded = coded_events(self.cuts, events)
+        best, self._counters = self._best_ranks(coded, width, ALL_ALIVE)
+        scores, names, _ = empty_heaps(len(events), width)
+        used = np.arange(best.ranks.shape[1]) < best.sizes[:, None]
+        ids = self._layout.ids[best.ranks[used]]
+        names[:, : used.shape[1]][used] = self._names[ids]
+        scores[:, : used.shape[1]][used] = self._boxes.worth[ids]
+        return BoxAnswers(names, scores, best.sizes)
+
     def _best_ranks(
         self, events: CodedEvents, k: int, liveness: Liveness
     ) -> tuple[RankHeaps, Int64s]:
@@ -109,7 +122,7 @@ class ExactBlocks:
         width, counters = min(k, len(self._boxes)), np.zeros(3, np.int64)
         rows = len(events.below)
         best = RankHeaps(np.empty((rows, width), np.int64), np.zeros(rows, np.int64))
-        exact_many(ExactTask(self._layout, self._bounds, liveness, events, counters), best)
+        EXACT_MANY(ExactTask(self._layout, self._bounds, liveness, events, counters), best)
         return best, counters
 
 

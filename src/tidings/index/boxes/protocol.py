@@ -233,7 +233,8 @@ def _checked_events(events: NumericEvents) -> NumericEvents:
     arrays: list[Any] = [events.below, events.above, events.share]
     for array in arrays:
         typed = isinstance(array, np.ndarray) and array.dtype == np.float64
-        if not typed or array.shape != arrays[0].shape or not array.flags.c_contiguous:
+        fits = typed and array.shape == arrays[0].shape
+        if not fits or not (array.flags.c_contiguous and array.flags.aligned):
             raise TidingsError("events need three arrays of float64 of one shape; use range_events")
     return events
 

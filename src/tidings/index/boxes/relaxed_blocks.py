@@ -35,9 +35,11 @@ from tidings.index.boxes.kernels.relaxed_layout import (
     total_weights,
 )
 from tidings.index.boxes.kernels.topk_heap import TopkHeaps
-from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, event_of
+from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, event_of, events_of
 from tidings.index.boxes.search_base import cuts_of, inverse, search_all, single_answer, unpacked
+from tidings.index.typed_kernel import TypedKernel
 
+RELAXED_NEAR, RELAXED_WIDE = TypedKernel(relaxed_near), TypedKernel(relaxed_wide)
 TILE_BYTES: Final = 262_144
 """The bytes of blocks that all events pass before the next tile: they stay in the L2 cache."""
 MAX_ATTRIBUTES: Final = 2040
@@ -85,9 +87,9 @@ class RelaxedBlocks:
         waiting = TopkHeaps(np.empty(shape), np.empty(shape, np.int64), sizes)
         task = RelaxedTask(self._layout, events, liveness, waiting, best, counters)
         if self.attributes <= NEAR:
-            relaxed_near(task)
+            RELAXED_NEAR(task)
         else:
-            relaxed_wide(task, max(1, TILE_BYTES // (3 * LANES * self.attributes)))
+            RELAXED_WIDE(task, max(1, TILE_BYTES // (3 * LANES * self.attributes)))
         return counters
 
     def places(self) -> Int32s:
@@ -100,12 +102,16 @@ class RelaxedBlocks:
 
     def top(self, row: Any, k: int) -> BoxAnswer:
         """Return the k best for one event."""
-        most = min(arguments.count("k", k), len(self._order))
-        return single_answer(self.top_many(event_of(self.attributes, row), most))
+        width = min(arguments.count("k", k), len(self._order))
+        event = event_of(self.attributes, row)
+        answers, self._counters = search_all(self, event, width)
+        return single_answer(answers)
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
         """Answer all events, directory by directory."""
-        answers, self._counters = search_all(self, rows, k)
+        events = events_of(self.attributes, rows)
+        width = arguments.result_width(k, len(events))
+        answers, self._counters = search_all(self, events, width)
         return answers
 
     def counters(self) -> dict[str, int]:

@@ -5,7 +5,6 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s, UInt8s
-from tidings.index import arguments
 from tidings.index.boxes.kernels.quantize import (
     MAX_CUTS,
     CodeCuts,
@@ -14,8 +13,10 @@ from tidings.index.boxes.kernels.quantize import (
     code_rows,
 )
 from tidings.index.boxes.kernels.topk_heap import TopkHeaps, topk_sort
-from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, NumericEvents, events_of
+from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, NumericEvents
+from tidings.index.typed_kernel import TypedKernel
 
+CODE_ROWS, TOPK_SORT = TypedKernel(code_rows), TypedKernel(topk_sort)
 ALL_ALIVE: Final = Liveness(np.empty(0, np.int32), 0)
 SAMPLE: Final = 32_768
 
@@ -77,14 +78,15 @@ def coded_events(cuts: CodeCuts, events: NumericEvents) -> CodedEvents:
 def coded(cuts: CodeCuts, numbers: Float64s) -> UInt8s:
     """Return the codes of rows of numbers, flat, each row followed by a 0."""
     codes = np.zeros((len(numbers), numbers.shape[1] + 1), np.uint8)
-    code_rows(cuts, numbers, codes)
+    CODE_ROWS(cuts, numbers, codes)
     return codes.ravel()
 
 
-def search_all(index: CompiledBoxIndex, rows: Any, k: int) -> tuple[BoxAnswers, Int64s]:
+def search_all(
+    index: CompiledBoxIndex, events: NumericEvents, width: int
+) -> tuple[BoxAnswers, Int64s]:
     """Answer all events with an index whose boxes are all alive; return the counters too."""
-    events = events_of(index.attributes, rows)
-    best = empty_heaps(len(events), arguments.result_width(k, len(events)))
+    best = empty_heaps(len(events), width)
     counters = index.search(coded_events(index.cuts, events), best, ALL_ALIVE)
     return sorted_answers(best), counters
 
@@ -103,7 +105,7 @@ def empty_heaps(events: int, k: int) -> TopkHeaps:
 
 def sorted_answers(best: TopkHeaps) -> BoxAnswers:
     """Sort heaps and return them as answers."""
-    topk_sort(best)
+    TOPK_SORT(best)
     return BoxAnswers(best.ids, best.scores, best.sizes)
 
 

@@ -1,6 +1,6 @@
 """Relaxed matching where few of many attributes are constrained: predicates in lists."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -22,8 +22,11 @@ from tidings.index.boxes.kernels.sparse import (
     sparse_totals,
 )
 from tidings.index.boxes.kernels.topk_heap import TopkHeaps
-from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, event_of
+from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, event_of, events_of
 from tidings.index.boxes.search_base import cuts_of, inverse, search_all, single_answer
+from tidings.index.typed_kernel import TypedKernel
+
+SPARSE_MANY: Final = TypedKernel(sparse_many)
 
 
 class SparseBoxes:
@@ -50,7 +53,7 @@ class SparseBoxes:
     def search(self, events: CodedEvents, best: TopkHeaps, liveness: Liveness) -> Int64s:
         """Offer the boxes that may be among the k best to each event's heap; return counters."""
         counters = np.zeros(2, np.int64)
-        sparse_many(SparseTask(self._layout, events, liveness, best, counters))
+        SPARSE_MANY(SparseTask(self._layout, events, liveness, best, counters))
         return counters
 
     def places(self) -> Int32s:
@@ -72,12 +75,16 @@ class SparseBoxes:
 
     def top(self, row: Any, k: int) -> BoxAnswer:
         """Return the k best for one event."""
-        most = min(arguments.count("k", k), len(self._order))
-        return single_answer(self.top_many(event_of(self.attributes, row), most))
+        width = min(arguments.count("k", k), len(self._order))
+        event = event_of(self.attributes, row)
+        answers, self._counters = search_all(self, event, width)
+        return single_answer(answers)
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
         """Answer all events, tile by tile."""
-        answers, self._counters = search_all(self, rows, k)
+        events = events_of(self.attributes, rows)
+        width = arguments.result_width(k, len(events))
+        answers, self._counters = search_all(self, events, width)
         return answers
 
     def counters(self) -> dict[str, int]:

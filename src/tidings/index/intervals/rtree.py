@@ -26,8 +26,10 @@ from tidings.index.intervals.kernels.rtree import (
 )
 from tidings.index.intervals.protocol import RankedIntervals
 from tidings.index.intervals.ranges import RangeAnswers, Window
+from tidings.index.typed_kernel import TypedKernel
 
 FIRST_BATCH: Final = 64
+WINDOW_WALK, WINDOW_WALK_MANY = TypedKernel(window_walk), TypedKernel(window_walk_many)
 
 
 def rtree_over(intervals: RankedIntervals, order: Int64s, ids: AnyArray) -> RTree:
@@ -104,12 +106,12 @@ class RangeTree:
     def within(self, window: Window) -> Iterator[int]:
         """Yield the ids within a window, in order."""
         tree, state = self.tree, np.zeros(STATE, np.int64)
-        return in_batches(lambda out: window_walk(tree, *window, state, out), len(tree.ids))
+        return in_batches(lambda out: WINDOW_WALK(tree, *window, state, out), len(tree.ids))
 
     def within_many(self, windows: Float64s, k: int) -> tuple[Int64s, Int64s]:
         """Return a row of ids per window, padded with -1, and the number of ids in each row."""
         out, counts = np.empty((len(windows), k), np.int64), np.empty(len(windows), np.int64)
-        window_walk_many(self.tree, windows, out, counts)
+        WINDOW_WALK_MANY(self.tree, windows, out, counts)
         fill_rest(out, counts)
         return out, counts
 

@@ -20,8 +20,9 @@ from tidings.index.intervals.protocol import RankedIntervals
 from tidings.index.intervals.rtree import RangeTree, scored_rtree_from
 from tidings.index.intervals.sopt_order import sopt_order
 from tidings.index.intervals.tree_index import TreeIndex, WalkKernels
+from tidings.index.typed_kernel import TypedKernel
 
-BLOCK_WALK: Final = WalkKernels(block_walk, block_walk_many, STATE)
+BLOCK_WALK: Final = WalkKernels(TypedKernel(block_walk), TypedKernel(block_walk_many), STATE)
 
 LARGEST_BASE: Final = 1e290
 """With a base up to this, no difference of two float64 overflows."""

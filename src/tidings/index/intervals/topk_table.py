@@ -30,9 +30,10 @@ from tidings.index.intervals.ranges import RangeAnswers
 from tidings.index.intervals.rtree import RangeTree, scored_rtree
 from tidings.index.intervals.sopt_r_simd import sopt_r_64
 from tidings.index.intervals.tree_index import TreeIndex, WalkKernels
+from tidings.index.typed_kernel import TypedKernel
 
 DEPTH: Final = 32
-TABLE_WALK: Final = WalkKernels(table_walk, table_walk_many, STATE)
+TABLE_WALK: Final = WalkKernels(TypedKernel(table_walk), TypedKernel(table_walk_many), STATE)
 
 
 class TopkTable:

@@ -1,4 +1,4 @@
-"""A live index of boxes against a dictionary and the scan; threads; memory; failures."""
+"""The live box index against a dictionary and the scan; threads; memory; failures."""
 
 import os
 import threading
@@ -24,7 +24,7 @@ every_kind = pytest.mark.parametrize(("how", "options"), KINDS)
 
 
 def random_boxes(rng, size, attributes=3):
-    """Boxes on few numbers, some attributes free, with weights that tie."""
+    """Return boxes on few numbers, some attributes free, with weights that tie."""
     low = rng.integers(0, 6, (size, attributes)).astype(float)
     high = low + rng.integers(0, 4, low.shape)
     low[rng.random(low.shape) < 0.2] = -np.inf
@@ -41,26 +41,26 @@ def worth(how, weight):
 
 
 class Model:
-    """Boxes by id, judged by a scan over those that are there."""
+    """Boxes by id, answered by a scan over the current ones."""
 
     def __init__(self, how, low, high, weight, aggregate="sum"):
-        self.how, self.aggregate, self.given = how, aggregate, 0
+        self.how, self.aggregate, self.next_id = how, aggregate, 0
         self.boxes = {}
         self.add(low, high, weight)
 
     def add(self, low, high, weight):
         for box in zip(low, high, worth(self.how, weight), strict=True):
-            self.boxes[self.given] = box
-            self.given += 1
+            self.boxes[self.next_id] = box
+            self.next_id += 1
 
     def top(self, event, k):
         ids = np.array(sorted(self.boxes), np.int64)
         if len(ids) == 0:
             return [], []
-        low, high, worths = (np.array(each) for each in zip(*map(self.boxes.get, ids), strict=True))
+        low, high, worths = map(np.array, zip(*map(self.boxes.get, ids), strict=True))
         options = {"aggregate": self.aggregate} if self.how == "relaxed" else {}
-        found, scores = box_index("scan", low, high, worths, **options).top(event, k)
-        return ids[found].tolist(), scores.tolist()
+        rows, scores = box_index("scan", low, high, worths, **options).top(event, k)
+        return ids[rows].tolist(), scores.tolist()
 
 
 def agree(index, model, rng, k=7):
@@ -68,8 +68,8 @@ def agree(index, model, rng, k=7):
     events[rng.random(events.shape) < 0.1] = np.nan
     ids, scores, counts = index.top_many(events, k)
     for row, event in enumerate(events):
-        found = ids[row, : counts[row]].tolist(), scores[row, : counts[row]].tolist()
-        assert found == model.top(event, k)
+        answer = ids[row, : counts[row]].tolist(), scores[row, : counts[row]].tolist()
+        assert answer == model.top(event, k)
     assert len(index) == len(model.boxes)
 
 
@@ -79,12 +79,12 @@ def some_ids(model, rng, most):
 
 
 def change(index, model, rng):
-    """One change of a random kind, to both."""
+    """Apply one random change to both."""
     kind = rng.integers(0, 5)
     if kind == 0:
         low, high, weight = random_boxes(rng, int(rng.integers(0, 9)))
         new = index.insert_many(low, high, worth(model.how, weight))
-        assert new.tolist() == list(range(model.given, model.given + len(low)))
+        assert new.tolist() == list(range(model.next_id, model.next_id + len(low)))
         model.add(low, high, weight)
     elif kind == 1:
         ids = some_ids(model, rng, 6)
@@ -112,7 +112,7 @@ def change(index, model, rng):
 @every_kind
 @EXAMPLES
 @given(seed=st.integers(0, 2**32), size=st.integers(0, 70), bound=st.sampled_from([0, 5, 1000]))
-def test_any_changes_give_the_answers_of_the_scan(how, options, seed, size, bound):
+def test_answers_after_any_changes_equal_those_of_the_scan(how, options, seed, size, bound):
     rng = np.random.default_rng(seed)
     low, high, weight = random_boxes(rng, size)
     model = Model(how, low, high, weight, options.get("aggregate", "sum"))
@@ -125,7 +125,7 @@ def test_any_changes_give_the_answers_of_the_scan(how, options, seed, size, boun
 
 
 @every_kind
-def test_one_is_a_batch_of_one(how, options):
+def test_single_changes_are_batches_of_one(how, options):
     rng = np.random.default_rng(1)
     low, high, weight = random_boxes(rng, 20)
     model = Model(how, low, high, weight, options.get("aggregate", "sum"))
@@ -143,7 +143,7 @@ def test_one_is_a_batch_of_one(how, options):
 
 
 @every_kind
-def test_everything_may_go_and_come_again(how, options):
+def test_all_boxes_may_be_deleted_and_inserted_again(how, options):
     rng = np.random.default_rng(2)
     low, high, weight = random_boxes(rng, 130)
     model = Model(how, low, high, weight, options.get("aggregate", "sum"))
@@ -159,7 +159,7 @@ def test_everything_may_go_and_come_again(how, options):
         assert min(index.top([1, 1, 1], 200)[0], default=130) >= 130
 
 
-def test_what_was_deleted_gives_its_memory_back():
+def test_deleted_boxes_release_their_memory():
     rng = np.random.default_rng(3)
     low, high, weight = random_boxes(rng, 4000)
     with live_index(low, high, weight, bound=64) as index:
@@ -171,7 +171,7 @@ def test_what_was_deleted_gives_its_memory_back():
         assert len(index) == 400
 
 
-def test_runs_grow_so_that_there_are_few_of_them():
+def test_runs_are_merged_so_that_few_remain():
     rng = np.random.default_rng(4)
     low, high, weight = random_boxes(rng, 5000 if JIT else 300)
     with live_index(low, high, weight, bound=7) as index:
@@ -186,9 +186,9 @@ def test_runs_grow_so_that_there_are_few_of_them():
 @pytest.mark.skipif(not JIT, reason="too slow without compiled kernels")
 @every_kind
 def test_readers_see_all_of_a_change_or_nothing(how, options):
-    """Some boxes get new weights all at once, many times over; nothing else matches the event.
+    """Some boxes get new weights in one change, many times; no other box matches the event.
 
-    So every answer has all of them, with one score.
+    Every answer must therefore have all of them, with one score.
     """
     watched, rng = 40, np.random.default_rng(5)
     filler = random_boxes(rng, 3000)
@@ -218,7 +218,7 @@ def test_readers_see_all_of_a_change_or_nothing(how, options):
                 index.replace_many(ids, *box, worth(how, weights))
             else:
                 index.rescore_many(ids, worth(how, weights))
-            index.insert_many(*(each[-5:] for each in (low, high, worth(how, weight))))
+            index.insert_many(low[-5:], high[-5:], worth(how, weight)[-5:])
         index.settle()
         stop.set()
         for reader in readers:
@@ -251,7 +251,7 @@ def test_ranges_and_probabilities_reach_the_memtable():
         assert scores.tolist() == [1.5, 1.0]
 
 
-def test_a_failed_rebuild_is_told_and_loses_nothing(monkeypatch):
+def test_a_failed_rebuild_is_reported_and_loses_nothing(monkeypatch):
     rng = np.random.default_rng(7)
     low, high, weight = random_boxes(rng, 30)
     with live_index(low, high, weight, bound=0) as index:
@@ -273,7 +273,7 @@ def test_a_failed_rebuild_is_told_and_loses_nothing(monkeypatch):
 
 
 class Full(dict[int, int]):
-    """Places of which no copy can be made, since there is no room."""
+    """Rows that cannot be copied, for lack of memory."""
 
     def items(self):
         raise MemoryError("no room")
@@ -336,7 +336,7 @@ def test_wrong_options_are_refused():
         live_index(low, high, weight, aggregate=np.sum)
 
 
-def test_it_says_what_it_is_made_of():
+def test_the_description_names_runs_and_memtable():
     low, high, weight = random_boxes(np.random.default_rng(10), 10)
     index = live_index(low, high, weight)
     index.insert_many(low, high, weight)

@@ -1,4 +1,4 @@
-"""The IR-tree under change: it answers like a scan of what is there, and has no holes."""
+"""The IR-tree under change: it answers like a scan of its intervals, and has no holes."""
 
 import os
 
@@ -27,7 +27,7 @@ class Changes(RuleBasedStateMachine):
         high = low + rng.integers(0, 4, size)
         score = rng.integers(0, 4, size).astype(float)
         self.index = interval_index("ir", low, high, score)
-        self.there = dict(enumerate(zip(low, high, score, strict=True)))
+        self.intervals = dict(enumerate(zip(low, high, score, strict=True)))
         self.size = size
 
     @rule(one=ends, other=ends, score=scores, copies=st.sampled_from([1, 3, 40]))
@@ -35,30 +35,32 @@ class Changes(RuleBasedStateMachine):
         low, high = min(one, other), max(one, other)
         for _ in range(copies):
             assert self.index.insert(low, high, score) == self.size
-            self.there[self.size] = (low, high, score)
+            self.intervals[self.size] = (low, high, score)
             self.size += 1
 
-    @precondition(lambda self: self.there)
+    @precondition(lambda self: self.intervals)
     @rule(data=st.data(), share=st.sampled_from([0.0, 0.5, 0.97, 1.0]))
     def delete(self, data, share):
-        some = sorted(self.there)[: max(1, int(share * len(self.there)))]
-        first = data.draw(st.sampled_from(sorted(self.there)))
-        for each in {first, *some} if share else {first}:
-            self.index.delete(each)
-            del self.there[each]
+        some = sorted(self.intervals)[: max(1, int(share * len(self.intervals)))]
+        first = data.draw(st.sampled_from(sorted(self.intervals)))
+        for id in {first, *some} if share else {first}:
+            self.index.delete(id)
+            del self.intervals[id]
 
-    @precondition(lambda self: self.there)
+    @precondition(lambda self: self.intervals)
     @rule(data=st.data(), score=scores)
     def rescore(self, data, score):
-        chosen = data.draw(st.sampled_from(sorted(self.there)))
+        chosen = data.draw(st.sampled_from(sorted(self.intervals)))
         self.index.rescore(chosen, score)
-        self.there[chosen] = (*self.there[chosen][:2], score)
+        self.intervals[chosen] = (*self.intervals[chosen][:2], score)
 
     @invariant()
     def answers_like_a_scan(self):
-        assert len(self.index) == len(self.there)
+        assert len(self.index) == len(self.intervals)
         for q in (0.0, 4.0, 4.5, 12.0):
-            stabbed = [(-s, id) for id, (low, high, s) in self.there.items() if low <= q <= high]
+            stabbed = [
+                (-s, id) for id, (low, high, s) in self.intervals.items() if low <= q <= high
+            ]
             expected = [id for _, id in sorted(stabbed)]
             assert self.index.top(q, 7).tolist() == expected[:7]
             assert self.index.counters()["holes"] == 0
@@ -80,19 +82,19 @@ def random_index(size, seed, length):
 @pytest.mark.parametrize("length", [0.001, 0.1, 1.0])
 def test_a_node_has_no_holes(length):
     index = random_index(5000 if JIT else 300, seed=1, length=length)
-    for each in range(0, len(index), 3):
-        index.delete(each)
+    for id in range(0, len(index), 3):
+        index.delete(id)
     for q in np.random.default_rng(2).random(100):
         index.top(q, 20)
         assert index.counters()["holes"] == 0
 
 
-def test_memory_is_given_back():
+def test_memory_is_released():
     size = 20_000 if JIT else 3000
     index = random_index(size, seed=1, length=0.1)
     before = index.nbytes
-    for each in range(size - 10):
-        index.delete(each)
+    for id in range(size - 10):
+        index.delete(id)
     assert index.nbytes < before - 20 * size
     assert len(index) == 10
     assert set(index.iterate(0.5)) <= set(range(size - 10, size))
@@ -100,11 +102,11 @@ def test_memory_is_given_back():
 
 def test_every_interval_in_its_own_node():
     size = 3000 if JIT else 200
-    at = np.random.default_rng(3).permutation(size).astype(float)
-    index = interval_index("ir", at, at, at)
-    assert [index.top(q, 2).tolist() for q in at[:20]] == [[each] for each in range(20)]
-    for each in range(size):
-        index.delete(each)
+    points = np.random.default_rng(3).permutation(size).astype(float)
+    index = interval_index("ir", points, points, points)
+    assert [index.top(q, 2).tolist() for q in points[:20]] == [[id] for id in range(20)]
+    for id in range(size):
+        index.delete(id)
     assert index.top(5.0, 3).tolist() == []
     assert index.insert(5.0, 6.0, 1.0) == size
     assert index.top(5.5, 3).tolist() == [size]
@@ -112,12 +114,12 @@ def test_every_interval_in_its_own_node():
 
 def test_ascending_inserts_fill_their_blocks():
     index = interval_index("ir", [], [], [])
-    for each in range(1000 if JIT else 200):
-        index.insert(0.0, 1.0, float(each))
+    for score in range(1000 if JIT else 200):
+        index.insert(0.0, 1.0, float(score))
     assert index.top(0.5, 3).tolist() == [len(index) - 1, len(index) - 2, len(index) - 3]
 
 
-def test_an_interval_that_is_not_there():
+def test_an_interval_that_does_not_exist():
     index = interval_index("ir", [0], [1], [1])
     index.delete(0)
     for wrong in (0, 1, -1):
@@ -136,27 +138,27 @@ def test_a_wrong_interval_is_refused_and_changes_nothing():
 
 def test_a_change_ends_an_iteration():
     index = interval_index("ir", [0, 0], [1, 1], [1, 2])
-    found = index.iterate(0.5)
-    assert next(found) == 1
+    ids = index.iterate(0.5)
+    assert next(ids) == 1
     index.delete(0)
     with pytest.raises(TidingsError, match="changed while it was iterated"):
-        next(found)
+        next(ids)
 
 
-def test_many_at_once_are_as_one_by_one():
+def test_bulk_changes_equal_single_ones():
     rng = np.random.default_rng(9)
     low = rng.integers(0, 20, 300).astype(float)
     rows = low, low + rng.integers(0, 5, 300), rng.integers(0, 9, 300).astype(float)
-    index = interval_index("ir", *[each[:100] for each in rows])
-    assert index.insert_many(*[each[100:] for each in rows]).tolist() == list(range(100, 300))
+    index = interval_index("ir", *[column[:100] for column in rows])
+    assert index.insert_many(*[column[100:] for column in rows]).tolist() == list(range(100, 300))
     index.delete_many(range(0, 300, 2))
-    scan = interval_index("scan", *[each[1::2] for each in rows])
+    scan = interval_index("scan", *[column[1::2] for column in rows])
     for q in range(25):
         assert index.top(q, 20).tolist() == (2 * scan.top(q, 20) + 1).tolist()
     assert len(index) == 150
 
 
-def test_many_with_one_that_is_wrong():
+def test_bulk_changes_with_a_wrong_one():
     index = interval_index("ir", [0] * 5, [1] * 5, [1] * 5)
     with pytest.raises(TidingsError, match=r"interval 1: low 5\.0 is above high 2\.0"):
         index.insert_many([0, 5], [1, 2], [1, 1])

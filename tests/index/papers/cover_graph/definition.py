@@ -1,4 +1,4 @@
-"""The graph by its definition (PREF Def. 15): every condition is compared with every other."""
+"""The cover graph by its definition (PREF Def. 15): all pairs of conditions are compared."""
 
 from collections.abc import Mapping
 
@@ -9,25 +9,25 @@ Names = frozenset[str]
 
 
 def nodes_by_scan(conditions: Mapping[str, Conjunctions]) -> set[Names]:
-    """Put together the conditions that cover each other."""
+    """Return the sets of conditions that cover each other."""
     return {
         frozenset(
             other
             for other, theirs in conditions.items()
-            if covers(mine, theirs) and covers(theirs, mine)
+            if covers(one, theirs) and covers(theirs, one)
         )
-        for mine in conditions.values()
+        for one in conditions.values()
     }
 
 
 def edges_by_scan(conditions: Mapping[str, Conjunctions]) -> set[tuple[Names, Names]]:
-    """Give the pairs of which one covers the other and nothing stands between."""
+    """Return the pairs of which one covers the other, with no condition between them."""
     nodes = {names: conditions[min(names)] for names in nodes_by_scan(conditions)}
     above = {
         (wide, narrow)
-        for wide, mine in nodes.items()
-        for narrow, theirs in nodes.items()
-        if strictly_covers(mine, theirs)
+        for wide, upper in nodes.items()
+        for narrow, lower in nodes.items()
+        if strictly_covers(upper, lower)
     }
     return {
         (wide, narrow)

@@ -1,4 +1,4 @@
-"""Conditions from so few values that many are equal, and many cover others."""
+"""Strategies for conditions over few values, so that many are equal and many cover others."""
 
 from typing import Any
 
@@ -59,40 +59,40 @@ def subscriptions(draw: st.DrawFn, name: str) -> Subscription:
 def histories(draw: st.DrawFn) -> list[Subscription | str]:
     """Draw subscriptions to add, and names to remove."""
     steps: list[Subscription | str] = []
-    there: list[str] = []
+    current: list[str] = []
     for number in range(draw(st.integers(1, 12))):
-        if there and not draw(st.integers(0, 2)):
-            steps.append(there.pop(draw(st.integers(0, len(there) - 1))))
+        if current and not draw(st.integers(0, 2)):
+            steps.append(current.pop(draw(st.integers(0, len(current) - 1))))
         else:
-            there.append(f"s{number:02d}")
-            steps.append(draw(subscriptions(there[-1])))
+            current.append(f"s{number:02d}")
+            steps.append(draw(subscriptions(current[-1])))
     return steps
 
 
 def replayed(steps: list[Subscription | str]) -> tuple[PreferentialGraph, dict[str, Subscription]]:
-    """Give a graph after all steps, and the subscriptions that are in it."""
-    graph, there = PreferentialGraph(), dict[str, Subscription]()
+    """Return a graph after all steps, and its subscriptions."""
+    graph, current = PreferentialGraph(), dict[str, Subscription]()
     for step in steps:
-        take(step, graph, there)
-    return graph, there
+        apply_step(step, graph, current)
+    return graph, current
 
 
-def take(
-    step: Subscription | str, graph: PreferentialGraph, there: dict[str, Subscription]
+def apply_step(
+    step: Subscription | str, graph: PreferentialGraph, current: dict[str, Subscription]
 ) -> None:
     if isinstance(step, str):
-        del there[step]
+        del current[step]
         graph.remove(step)
     else:
-        there[step.id] = step
+        current[step.id] = step
         graph.add(step)
 
 
 def ancestors(node: CoverNode) -> set[CoverNode]:
-    """Give all nodes above one, by its edges."""
-    found: set[CoverNode] = set()
-    grown = {*node.parents}
-    while grown:
-        found |= grown
-        grown = {parent for each in grown for parent in each.parents} - found
-    return found
+    """Return all nodes above one, by its edges."""
+    above: set[CoverNode] = set()
+    frontier = {*node.parents}
+    while frontier:
+        above |= frontier
+        frontier = {parent for child in frontier for parent in child.parents} - above
+    return above

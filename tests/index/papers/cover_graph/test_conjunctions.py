@@ -1,4 +1,4 @@
-"""Regions are found by what they contain; conjunctions without comparing all pairs."""
+"""Regions are found by containment; conjunctions without comparing all pairs."""
 
 import pytest
 from hypothesis import given
@@ -35,34 +35,34 @@ def test_a_witness_satisfies_the_predicate_and_keys_are_all_its_values(part: Pre
 
 
 def distinct(drawn: list[Predicate]) -> dict[object, Region]:
-    return {each.key: each for each in map(region_of, drawn)}
+    return {region.key: region for region in map(region_of, drawn)}
 
 
 @given(st.lists(parts(), min_size=1, max_size=10), parts(), st.sets(st.integers(0, 9)))
-def test_a_shelf_finds_what_is_over_and_under_also_after_removals(
-    drawn: list[Predicate], asked: Predicate, gone: set[int]
+def test_an_index_finds_containing_and_contained_regions_after_removals(
+    drawn: list[Predicate], asked: Predicate, removed: set[int]
 ) -> None:
     wanted = region_of(asked)
-    regions = [each for each in distinct(drawn).values() if each.slot == wanted.slot]
-    shelf = RegionIndex()
-    for each in regions:
-        shelf.add(each)
-    for number in sorted(gone, reverse=True):
+    regions = [region for region in distinct(drawn).values() if region.slot == wanted.slot]
+    index = RegionIndex()
+    for region in regions:
+        index.add(region)
+    for number in sorted(removed, reverse=True):
         if number < len(regions):
-            shelf.remove(regions.pop(number))
-    over, under = shelf.containing(wanted), shelf.contained(wanted)
-    assert len(shelf) == len(regions)
-    assert set(shelf) == set(regions)
-    assert set(over) == {each for each in regions if implies(asked, each.predicate)}
-    assert set(under) == {each for each in regions if implies(each.predicate, asked)}
-    assert len(over) == len(set(over))
-    assert len(under) == len(set(under))
+            index.remove(regions.pop(number))
+    containing, contained = index.containing(wanted), index.contained(wanted)
+    assert len(index) == len(regions)
+    assert set(index) == set(regions)
+    assert set(containing) == {one for one in regions if implies(asked, one.predicate)}
+    assert set(contained) == {one for one in regions if implies(one.predicate, asked)}
+    assert len(containing) == len(set(containing))
+    assert len(contained) == len(set(contained))
 
 
 @given(st.lists(parts(), min_size=1, max_size=4))
 def test_the_narrowest_regions_imply_all_and_none_another(drawn: list[Predicate]) -> None:
     kept = narrowest(distinct(drawn).values())
-    assert all(any(implies(each.predicate, part) for each in kept) for part in drawn)
+    assert all(any(implies(region.predicate, part) for region in kept) for part in drawn)
     assert not any(
         one is not other and implies(one.predicate, other.predicate)
         for one in kept
@@ -71,26 +71,26 @@ def test_the_narrowest_regions_imply_all_and_none_another(drawn: list[Predicate]
 
 
 @given(st.lists(conditions(), min_size=1, max_size=10), st.sets(st.integers(0, 9)))
-def test_conjunctions_over_and_under_are_those_that_cover(
-    drawn: list[Condition], gone: set[int]
+def test_covering_and_covered_conjunctions_are_those_of_the_definition(
+    drawn: list[Condition], removed: set[int]
 ) -> None:
     rows = ConjunctionIndex()
-    taken = dict.fromkeys(rows.intern(each.conjunctions[0]) for each in drawn)
-    left = [each for number, each in enumerate(taken) if number not in gone]
-    for number, each in enumerate(taken):
-        if number in gone:
-            rows.drop(each)
+    interned = dict.fromkeys(rows.intern(one.conjunctions[0]) for one in drawn)
+    left = [row for number, row in enumerate(interned) if number not in removed]
+    for number, row in enumerate(interned):
+        if number in removed:
+            rows.drop(row)
     assert len(rows) == len(left)
-    written = {each: (tuple(region.predicate for region in each.regions),) for each in left}
+    written = {row: (tuple(region.predicate for region in row.regions),) for row in left}
     for row in left:
-        over, under = rows.covering(row), rows.covered(row)
-        assert set(over) == {each for each in left if covers(written[each], written[row])}
-        assert set(under) == {each for each in left if covers(written[row], written[each])}
-        assert len(over) == len(set(over))
-        assert len(under) == len(set(under))
+        covering, covered = rows.covering(row), rows.covered(row)
+        assert set(covering) == {one for one in left if covers(written[one], written[row])}
+        assert set(covered) == {one for one in left if covers(written[row], written[one])}
+        assert len(covering) == len(set(covering))
+        assert len(covered) == len(set(covered))
 
 
-def test_a_conjunction_is_kept_once_and_as_long_as_a_node_has_it() -> None:
+def test_a_conjunction_is_stored_once_and_as_long_as_a_node_has_it() -> None:
     rows = ConjunctionIndex()
     row = rows.intern(parse("x > 1 and y = 'a'").conjunctions[0])
     assert rows.intern(parse("y in ('a') and x > 1").conjunctions[0]) is row
@@ -103,12 +103,12 @@ def test_a_conjunction_is_kept_once_and_as_long_as_a_node_has_it() -> None:
 
 
 @pytest.mark.parametrize(("size", "most"), [(50, 60), (500, 600)])
-def test_what_shares_no_value_is_not_compared(size: int, most: int) -> None:
-    """A hundred kinds with one common attribute: a conjunction meets itself, up and down."""
+def test_conjunctions_without_a_common_value_are_not_compared(size: int, most: int) -> None:
+    """Many kinds with one common attribute: a conjunction is compared with itself only."""
     rows = ConjunctionIndex()
-    taken = [
+    interned = [
         rows.intern(parse(f"price < {number} and kind = 'k{number}'").conjunctions[0])
         for number in range(size)
     ]
-    assert [rows.covering(row) for row in taken] == [rows.covered(row) for row in taken]
+    assert [rows.covering(row) for row in interned] == [rows.covered(row) for row in interned]
     assert rows.compared <= 2 * most

@@ -1,4 +1,4 @@
-"""The preferential subscription graph: PrefRank sets, status bits, the walk and its ranks."""
+"""The preferential subscription graph: PrefRank sets, status bits, walks and ranks."""
 
 from collections import defaultdict
 from typing import Any
@@ -52,11 +52,11 @@ def test_figure_9_has_four_nodes_two_of_them_roots() -> None:
 
 
 def test_figure_9_ranks_a_drama_at_ster_by_the_most_specific_subscription() -> None:
-    found = figure_9().ranks(event(cinema="ster", genre="drama", time=21.5))
-    assert found == {"addison": 0.6, "carson": 0.9}
+    ranks = figure_9().ranks(event(cinema="ster", genre="drama", time=21.5))
+    assert ranks == {"addison": 0.6, "carson": 0.9}
 
 
-def test_below_a_node_that_does_not_match_nothing_is_checked() -> None:
+def test_nothing_below_a_node_that_does_not_match_is_tested() -> None:
     graph = figure_9()
     assert graph.ranks(event(cinema="odeon", genre="drama", time=22)) == {
         "addison": 0.3,
@@ -88,11 +88,11 @@ def test_the_walk_for_one_subscriber_ends_where_its_status_bit_is_zero() -> None
     assert graph.ranks(both, subscribers=["bob"]) == {"bob": 0.9}
     assert graph.counters()["subscriptions"] == 3
     assert graph.notified(both, ["bob"]) == {"bob"}
-    assert graph.counters()["subscriptions"] == 4, "who is notified needs no more"
+    assert graph.counters()["subscriptions"] == 4, "notification needs no deeper node"
     assert graph.ranks(both) == {"ann": 0.2, "bob": 0.9}
 
 
-def test_a_status_bit_follows_what_comes_and_goes() -> None:
+def test_status_bits_follow_additions_and_removals() -> None:
     graph = figure_9()
     graph.remove("c1")
     assert bits(graph) == {"c2": False, "c3": False, "a1": False, "a4": False}
@@ -103,19 +103,19 @@ def test_a_status_bit_follows_what_comes_and_goes() -> None:
     assert not bits(graph)["c3"]
 
 
-def test_a_subscriber_with_a_long_chain_knows_only_the_next_of_it() -> None:
+def test_entries_of_a_chain_are_linked_to_the_next_one_only() -> None:
     chain = [Subscription(f"s{n:02d}", "ann", f"x > {n}", prefrank=n / 100) for n in range(60)]
     graph = PreferentialGraph(chain[::2] + chain[1::2])
-    entries = [graph._node_of[each.id].entries["ann"] for each in chain]
-    assert [entry.children for entry in entries] == [[each] for each in entries[1:]] + [[]]
+    entries = [graph._node_of[link.id].entries["ann"] for link in chain]
+    assert [entry.children for entry in entries] == [[entry] for entry in entries[1:]] + [[]]
     assert graph.ranks(event(x=41)) == {"ann": 0.4}
-    for each in chain[1:-1]:
-        graph.remove(each.id)
+    for link in chain[1:-1]:
+        graph.remove(link.id)
     assert entries[0].children == [entries[-1]]
     assert graph.ranks(event(x=41)) == {"ann": 0.0}
 
 
-def test_an_own_prefrank_can_be_given_later() -> None:
+def test_a_prefrank_can_be_set_later() -> None:
     graph = figure_9()
     graph.rerank("c1", 0.1)
     graph.add(Subscription("off", "carson", any=[["x = 1", 1, "inactive"]]))
@@ -124,14 +124,14 @@ def test_an_own_prefrank_can_be_given_later() -> None:
     graph.remove("off")
 
 
-def judged(
-    there: dict[str, Subscription], asked: Event, scorer: Preference
+def ranks_by_scorer(
+    current: dict[str, Subscription], event: Event, scorer: Preference
 ) -> dict[str, float | None]:
-    """Rank by the plain form, subscriber by subscriber."""
+    """Return the ranks of the plain scorer, subscriber by subscriber."""
     owned: dict[str, list[Subscription]] = defaultdict(list)
-    for each in there.values():
-        owned[each.subscriber].append(each)
-    ranked = {name: scorer.prepare(own, []).rank(asked, own) for name, own in owned.items()}
+    for subscription in current.values():
+        owned[subscription.subscriber].append(subscription)
+    ranked = {name: scorer.prepare(own, []).rank(event, own) for name, own in owned.items()}
     return {name: rank for name, rank in sorted(ranked.items()) if rank is not None}
 
 
@@ -140,13 +140,15 @@ def judged(
 def test_ranks_are_those_of_the_preference_scorer(
     aggregate: str, steps: list[Subscription | str], attributes: dict[str, Any], some: set[str]
 ) -> None:
-    graph, there = replayed(steps)
-    weights = {name: 0.25 * (1 + int(name[1:]) % 3) for name in there} if aggregate == "sum" else {}
+    graph, current = replayed(steps)
+    weights = (
+        {name: 0.25 * (1 + int(name[1:]) % 3) for name in current} if aggregate == "sum" else {}
+    )
     asked = Event("e", attributes, 0)
-    expected = judged(there, asked, Preference(aggregate, weights))
-    found = graph.ranks(asked, AGGREGATES[aggregate], weights)
-    assert found == expected
-    assert list(found) == sorted(found)
+    expected = ranks_by_scorer(current, asked, Preference(aggregate, weights))
+    ranks = graph.ranks(asked, AGGREGATES[aggregate], weights)
+    assert ranks == expected
+    assert list(ranks) == sorted(ranks)
     named = graph.ranks(asked, AGGREGATES[aggregate], weights, sorted(some))
     assert named == {name: rank for name, rank in expected.items() if name in some}
     assert graph.notified(asked, some) == set(named)
@@ -156,14 +158,14 @@ def test_ranks_are_those_of_the_preference_scorer(
 def test_the_status_bit_says_whether_the_subscriber_is_found_below(
     steps: list[Subscription | str], attributes: dict[str, Any]
 ) -> None:
-    graph, there = replayed(steps)
-    found = bits(graph)
-    active = {name: each for name, each in there.items() if all(each.conjunctions)}
-    assert set(found) == set(active)
-    for name, mine in active.items():
-        assert found[name] == any(
-            other.subscriber == mine.subscriber
-            and strictly_covers(mine.conjunctions, other.conjunctions)
+    graph, current = replayed(steps)
+    status = bits(graph)
+    active = {name: one for name, one in current.items() if all(one.conjunctions)}
+    assert set(status) == set(active)
+    for name, one in active.items():
+        assert status[name] == any(
+            other.subscriber == one.subscriber
+            and strictly_covers(one.conjunctions, other.conjunctions)
             for other in active.values()
         )
 
@@ -190,11 +192,11 @@ def test_a_walk_checks_each_node_at_most_once_and_fewer_for_those_named(
 def test_a_stream_about_films_is_ranked_as_by_the_plain_form() -> None:
     work = workload(seed=11, events=80, subscribers=30)
     graph = PreferentialGraph(work.subscriptions)
-    there = {each.id: each for each in work.subscriptions}
+    current = {subscription.id: subscription for subscription in work.subscriptions}
     for number, published in enumerate(work.events):
-        assert graph.ranks(published) == judged(there, published, Preference())
-        gone = work.subscriptions[number].id
+        assert graph.ranks(published) == ranks_by_scorer(current, published, Preference())
+        removed = work.subscriptions[number].id
         if number % 2:
-            graph.remove(gone)
-            del there[gone]
-    assert len(graph.poset) < len(there), "equal conditions share nodes"
+            graph.remove(removed)
+            del current[removed]
+    assert len(graph.poset) < len(current), "equal conditions share nodes"

@@ -1,4 +1,4 @@
-"""The graph of covers is what its definition gives, after whatever came and went."""
+"""The cover graph equals its definition after any additions and removals."""
 
 from itertools import permutations
 
@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.index.papers.cover_graph.definition import Names, edges_by_scan, nodes_by_scan
-from tests.index.papers.cover_graph.drawn import ancestors, conditions, histories, replayed, take
+from tests.index.papers.cover_graph.drawn import (
+    ancestors,
+    apply_step,
+    conditions,
+    histories,
+    replayed,
+)
 
 from tidings.index.papers.cover_graph import CoverNode, CoverPoset, PreferentialGraph
 from tidings.model.conditions.implication import covers
@@ -33,8 +39,8 @@ def id_pair(pair: tuple[CoverNode, CoverNode]) -> tuple[int, int]:
     return id(pair[0]), id(pair[1])
 
 
-def check(graph: PreferentialGraph, there: dict[str, Subscription]) -> None:
-    active = {name: each.conjunctions for name, each in there.items() if all(each.conjunctions)}
+def check(graph: PreferentialGraph, current: dict[str, Subscription]) -> None:
+    active = {name: one.conjunctions for name, one in current.items() if all(one.conjunctions)}
     nodes, wanted = nodes_by_scan(active), edges_by_scan(active)
     assert {names(node) for node in graph.poset} == nodes
     assert len(graph.poset) == len(nodes)
@@ -47,16 +53,16 @@ def check(graph: PreferentialGraph, there: dict[str, Subscription]) -> None:
 def test_nodes_edges_and_roots_are_as_defined_after_every_step(
     steps: list[Subscription | str],
 ) -> None:
-    graph, there = PreferentialGraph(), dict[str, Subscription]()
+    graph, current = PreferentialGraph(), dict[str, Subscription]()
     for step in steps:
-        take(step, graph, there)
-        check(graph, there)
+        apply_step(step, graph, current)
+        check(graph, current)
 
 
 @given(histories())
-def test_nothing_is_kept_of_what_left(steps: list[Subscription | str]) -> None:
-    graph, there = replayed(steps)
-    for name in sorted(there):
+def test_removed_subscriptions_leave_nothing_behind(steps: list[Subscription | str]) -> None:
+    graph, current = replayed(steps)
+    for name in sorted(current):
         graph.remove(name)
     rows = graph.poset._conjunctions
     left = [
@@ -74,26 +80,26 @@ def test_nothing_is_kept_of_what_left(steps: list[Subscription | str]) -> None:
 def test_conditions_share_a_node_if_they_cover_each_other(one: Condition, other: Condition) -> None:
     """And a graph of two has an edge exactly where one covers the other."""
     poset = CoverPoset()
-    first, second = (poset.add(each.conjunctions).node for each in (one, other))
-    there, back = (
+    first, second = (poset.add(condition.conjunctions).node for condition in (one, other))
+    down, up = (
         covers(one.conjunctions, other.conjunctions),
         covers(other.conjunctions, one.conjunctions),
     )
-    assert (first is second) == (there and back)
-    assert first.covers(second) == there
-    assert (second in first.children) == (there and not back)
-    assert (first in second.children) == (back and not there)
+    assert (first is second) == (down and up)
+    assert first.covers(second) == down
+    assert (second in first.children) == (down and not up)
+    assert (first in second.children) == (up and not down)
 
 
 CHAIN = ["x > 1", "x > 2", "x > 3 and y = 1", "x > 3 and y = 1 and z = 'a'"]
 
 
 @pytest.mark.parametrize("order", [*permutations(range(4))])
-def test_a_node_that_comes_between_two_parts_them_and_joins_them_when_it_leaves(
+def test_a_node_between_two_others_separates_them_until_it_is_removed(
     order: tuple[int, ...],
 ) -> None:
     poset = CoverPoset()
-    nodes = {each: poset.add(parse(CHAIN[each]).conjunctions).node for each in order}
+    nodes = {link: poset.add(parse(CHAIN[link]).conjunctions).node for link in order}
     for wide, narrow in zip(range(3), range(1, 4), strict=True):
         assert nodes[wide].children == [nodes[narrow]]
         assert nodes[narrow].parents == [nodes[wide]]
@@ -105,7 +111,7 @@ def test_a_node_that_comes_between_two_parts_them_and_joins_them_when_it_leaves(
     assert list(poset.roots) == [nodes[2]]
 
 
-def test_a_removal_joins_only_what_nothing_else_joins() -> None:
+def test_a_removal_joins_only_nodes_without_another_path() -> None:
     poset = CoverPoset()
     top, left, right, low = (
         poset.add(parse(text).conjunctions).node
@@ -129,11 +135,11 @@ def test_a_removal_joins_only_what_nothing_else_joins() -> None:
         ("p = 1 and q = 2", "q = 2 and p = 1"),
     ],
 )
-def test_different_writings_of_one_condition_share_a_node(texts: tuple[str, ...]) -> None:
+def test_equivalent_conditions_share_a_node(texts: tuple[str, ...]) -> None:
     poset = CoverPoset()
     placed = [poset.add(parse(text).conjunctions) for text in texts]
-    assert len({each.node for each in placed}) == len(poset) == 1
-    assert [each.is_new for each in placed] == [True] + [False] * (len(texts) - 1)
+    assert len({one.node for one in placed}) == len(poset) == 1
+    assert [one.is_new for one in placed] == [True] + [False] * (len(texts) - 1)
 
 
 @given(st.lists(conditions(), min_size=1, max_size=12), st.randoms(use_true_random=False))
@@ -143,7 +149,7 @@ def test_the_order_of_additions_does_not_matter(drawn: list[Condition], chance: 
     sizes = []
     for order in (drawn, shuffled):
         poset = CoverPoset()
-        for each in order:
-            poset.add(each.conjunctions)
+        for condition in order:
+            poset.add(condition.conjunctions)
         sizes.append((len(poset), len(poset.roots), sum(len(node.children) for node in poset)))
     assert sizes[0] == sizes[1]

@@ -25,6 +25,7 @@ from tidings.index.boxes.protocol import (
     BoxAnswer,
     BoxAnswers,
     Boxes,
+    NumericEvents,
     boxes_of,
     event_of,
     events_of,
@@ -99,15 +100,13 @@ class LiveBoxes:
 
     def top(self, row: Any, k: int) -> BoxAnswer:
         """Return the k best for one event."""
-        most = min(arguments.count("k", k), self._next_id)
-        return single_answer(self.top_many(event_of(self.attributes, row), most))
+        width = min(arguments.count("k", k), self._next_id)
+        return single_answer(self._answer(event_of(self.attributes, row), width))
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
         """Answer all events from one snapshot."""
-        snapshot, events = self._snapshot, events_of(self.attributes, rows)
-        best = empty_heaps(len(events), arguments.result_width(k, len(events)))
-        snapshot.search(events, self._scoring, best)
-        return sorted_answers(best)
+        events = events_of(self.attributes, rows)
+        return self._answer(events, arguments.result_width(k, len(events)))
 
     def counters(self) -> dict[str, int]:
         """Return the number of runs, the size of the memtable, and the number of rebuilds."""
@@ -208,6 +207,11 @@ class LiveBoxes:
     def close(self) -> None:
         """Wait for a running rebuild and refuse further changes; events are still answered."""
         self._merge.close()
+
+    def _answer(self, events: NumericEvents, width: int) -> BoxAnswers:
+        best = empty_heaps(len(events), width)
+        self._snapshot.search(events, self._scoring, best)
+        return sorted_answers(best)
 
     def _checked(self, low: Any, high: Any, worth: Any) -> Boxes:
         boxes = boxes_of(low, high, worth)

@@ -21,8 +21,10 @@ from tidings.index.boxes.kernels.relaxed_layout import pack, total_weights
 from tidings.index.boxes.kernels.topk_heap import TopkHeaps
 from tidings.index.boxes.protocol import Boxes, NumericEvents
 from tidings.index.boxes.search_base import CompiledBoxIndex, coded_events, unpacked
+from tidings.index.typed_kernel import TypedKernel
 
 NEVER: Final = np.iinfo(np.int32).max
+SEARCH_MEMTABLE: Final = TypedKernel(search_memtable)
 MakeIndex = Callable[[Boxes, Int64s], CompiledBoxIndex]
 """Builds an index over boxes with ascending ids."""
 
@@ -106,7 +108,7 @@ class BoxSnapshot(NamedTuple):
         if self.size:
             coded = coded_events(no_cuts(events.attributes), events)
             liveness = Liveness(self.died, self.version)
-            search_memtable(self.rows, self.size, coded, liveness, scoring, best)
+            SEARCH_MEMTABLE(self.rows, self.size, coded, liveness, scoring, best)
 
     def append(self, new: IdentifiedBoxes, scoring: int) -> "BoxSnapshot":
         """Return the next version, with boxes appended; a full memtable doubles."""

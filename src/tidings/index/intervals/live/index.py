@@ -43,6 +43,7 @@ from tidings.index.intervals.protocol import (
     score_keys,
 )
 from tidings.index.intervals.ranges import RangeAnswers
+from tidings.index.typed_kernel import TypedKernel
 
 LEAST: Final = 4096
 """Fewer changes than this never start a merge."""
@@ -52,6 +53,8 @@ SHARE: Final = 32
 
 AHEAD: Final = 65_536
 """A writer with this many changes more than there are intervals waits for the merge."""
+
+ADD, KILL, CHANGE = TypedKernel(live_add), TypedKernel(live_kill), TypedKernel(live_change)
 
 KEEP: Final = np.nan
 """As a bound of a change: the bound stays as it is."""
@@ -144,7 +147,7 @@ class LiveIntervals:
             self._merge.check_writable()
             grid, version = self._snapshot.grid, self._snapshot.version
             new = IntervalChange(*bounds, checked, self._next_id)
-            while not live_add(grid, self._table, new, version + 1):
+            while not ADD(grid, self._table, new, version + 1):
                 grid = self._widen(grid)
             self._next_id, self._count = self._next_id + 1, self._count + 1
             self._publish(grid, 1)
@@ -170,7 +173,7 @@ class LiveIntervals:
         with self._paced():
             self._merge.check_writable()
             base, _, grid, version = self._snapshot
-            outcome = live_kill(base.entries, grid, self._table, target, version + 1)
+            outcome = KILL(base.entries, grid, self._table, target, version + 1)
             if outcome == MISSING:
                 raise TidingsError(f"there is no interval {target}")
             self._count -= 1
@@ -234,7 +237,7 @@ class LiveIntervals:
             self._merge.check_writable()
             base, _, grid, version = self._snapshot
             while True:
-                outcome = live_change(base.entries, grid, self._table, change, version + 1)
+                outcome = CHANGE(base.entries, grid, self._table, change, version + 1)
                 if outcome != FULL:
                     break
                 grid = self._widen(grid)

@@ -16,12 +16,15 @@ from tidings.index.intervals.live.base_run import BaseRun
 from tidings.index.intervals.live.delta import entries_within
 from tidings.index.intervals.protocol import padded_rows
 from tidings.index.intervals.ranges import Window
+from tidings.index.typed_kernel import TypedKernel
 
 FIRST_BATCH: Final = 64
 """The ids that an iterator fetches first; each batch doubles."""
 
 SMALL_K: Final = 512
 """Up to this k, entries of the grid are merged as they are found; beyond, they are sorted first."""
+
+TOP, TOP_MANY = TypedKernel(live_top), TypedKernel(live_top_many)
 
 Fetch = Callable[[int], tuple[Int64s, Int64s, bool]]
 """Returns ids and keys of the run's next entries, about as many as asked for, and whether these
@@ -43,7 +46,7 @@ class IntervalSnapshot(NamedTuple):
         if k > SMALL_K:
             return np.array(list(islice(self._stabbed(q, state), k)), np.int64), state
         out = np.empty(k, np.int64)
-        count = live_top(self.run, self.grid, self.version, q, state, out)
+        count = TOP(self.run, self.grid, self.version, q, state, out)
         return out[:count], state
 
     def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
@@ -51,7 +54,7 @@ class IntervalSnapshot(NamedTuple):
         if k > SMALL_K:
             return padded_rows([self.top(float(q), k)[0] for q in qs], k)
         out, counts = np.empty((len(qs), k), np.int64), np.empty(len(qs), np.int64)
-        live_top_many(self.run, self.grid, self.version, qs, out, counts)
+        TOP_MANY(self.run, self.grid, self.version, qs, out, counts)
         fill_rest(out, counts)
         return out, counts
 

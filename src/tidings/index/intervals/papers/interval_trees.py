@@ -21,9 +21,12 @@ from tidings.index.intervals.papers.kernels.interval_trees import (
 from tidings.index.intervals.protocol import RankedIntervals
 from tidings.index.intervals.rtree import RangeTree, scored_rtree, scored_rtree_from
 from tidings.index.intervals.tree_index import TreeIndex, WalkKernels
+from tidings.index.typed_kernel import TypedKernel
 
-SCORED_WALK: Final = WalkKernels(scored_walk, scored_walk_many, STATE)
-ENDPOINT_WALK: Final = WalkKernels(endpoint_walk, endpoint_walk_many, STATE)
+SCORED_WALK: Final = WalkKernels(TypedKernel(scored_walk), TypedKernel(scored_walk_many), STATE)
+ENDPOINT_WALK: Final = WalkKernels(
+    TypedKernel(endpoint_walk), TypedKernel(endpoint_walk_many), STATE
+)
 
 
 def scored_interval_tree(intervals: RankedIntervals) -> TreeIndex:

@@ -44,8 +44,9 @@ from tidings.index.intervals.protocol import (
 from tidings.index.intervals.ranges import RangeAnswers
 from tidings.index.intervals.rtree import RangeTree, scored_rtree
 from tidings.index.intervals.tree_index import TreeIndex, WalkKernels
+from tidings.index.typed_kernel import TypedKernel
 
-IR_WALK: Final = WalkKernels(ir_walk, ir_walk_many, STATE)
+IR_WALK: Final = WalkKernels(TypedKernel(ir_walk), TypedKernel(ir_walk_many), STATE)
 LONGEST_PATH: Final = 32
 
 

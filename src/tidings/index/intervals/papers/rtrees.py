@@ -16,9 +16,10 @@ from tidings.index.intervals.rtree import (
 )
 from tidings.index.intervals.sopt_order import sopt_order
 from tidings.index.intervals.tree_index import TreeIndex, WalkKernels
+from tidings.index.typed_kernel import TypedKernel
 
-RTREE_WALK: Final = WalkKernels(rtree_walk, rtree_walk_many, STATE)
-PLAIN_WALK: Final = WalkKernels(plain_walk, plain_walk_many, STATE)
+RTREE_WALK: Final = WalkKernels(TypedKernel(rtree_walk), TypedKernel(rtree_walk_many), STATE)
+PLAIN_WALK: Final = WalkKernels(TypedKernel(plain_walk), TypedKernel(plain_walk_many), STATE)
 
 
 def r_plain(intervals: RankedIntervals) -> TreeIndex:

@@ -17,8 +17,9 @@ from tidings.index.intervals.papers.kernels.segment_tree import (
 from tidings.index.intervals.protocol import RankedIntervals
 from tidings.index.intervals.rtree import RangeTree, scored_rtree_from
 from tidings.index.intervals.tree_index import TreeIndex, WalkKernels
+from tidings.index.typed_kernel import TypedKernel
 
-SEGMENT_WALK: Final = WalkKernels(segment_walk, segment_walk_many, STATE)
+SEGMENT_WALK: Final = WalkKernels(TypedKernel(segment_walk), TypedKernel(segment_walk_many), STATE)
 
 
 def segment(intervals: RankedIntervals) -> TreeIndex:
