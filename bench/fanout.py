@@ -115,11 +115,11 @@ def figures(
     everyone, few = people(size, SCORERS[name]), FEW.get(name, CHUNK)
     matcher, build = timed(lambda: Matcher(everyone, wishes, "access"), OWN)
     chunks = [stream[at : at + few] for at in range(CHUNK, len(stream), CHUNK)]
-    first = timed(lambda: matcher.wanted(stream[:few]), OWN)[1]
+    first = timed(lambda: matcher.match_many(stream[:few]), OWN)[1]
     index, fanout = matcher.numbered
     index.settle()
-    matcher.wanted(stream[:few])
-    took = [timed(lambda chunk=chunk: matcher.wanted(chunk), OWN) for chunk in chunks]
+    matcher.match_many(stream[:few])
+    took = [timed(lambda chunk=chunk: matcher.match_many(chunk), OWN) for chunk in chunks]
     ranks, least = took[0][0], min(seconds for _, seconds in took)
     row = {
         "scorer": name,

@@ -122,7 +122,7 @@ def rate(count: int, call: Callable[[], Any]) -> tuple[Any, float]:
 def in_process(stream: list[Event], wishes: list[Subscription], everyone: list[Subscriber]) -> Row:
     matcher = Matcher(everyone, wishes, "access")
     chunks = [stream[at : at + CHUNK] for at in range(0, len(stream), CHUNK)]
-    found, kernel = rate(len(stream), lambda: [matcher.wanted(chunk) for chunk in chunks])
+    found, kernel = rate(len(stream), lambda: [matcher.match_many(chunk) for chunk in chunks])
     engine = Engine(index="access", feeds="table", remember=1)
     for each in everyone:
         engine.subscribe(each)

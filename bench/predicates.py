@@ -26,9 +26,9 @@ from timing import OWN, per, timed
 from tidings.index import INDEXES
 from tidings.index.access import Access
 from tidings.index.access.encoding import encode
-from tidings.index.access.kernels.match import find_many, find_tops, scan_many
-from tidings.index.access.query import Question
-from tidings.index.access.scratch import Desk
+from tidings.index.access.kernels.match import match_events, scan_events, top_events
+from tidings.index.access.query import Query
+from tidings.index.access.scratch import ScratchBuffers
 from tidings.index.access.segment import Segment
 from tidings.model.conditions.predicate import Condition, Predicate, predicate
 from tidings.model.records import Event, Subscription
@@ -195,7 +195,7 @@ def naive_rows(
 
     They are in order of rank, so the first 20 that are found are the top.
     """
-    best, vocabulary = index.state.segments[0], index.state.vocabulary
+    best, vocabulary = index.snapshot.segments[0], index.snapshot.vocabulary
     plain = Segment(encode(wishes, range(len(wishes)), vocabulary), vocabulary, sort=False)
     few = [chunk[:20] for chunk in chunks]
     rows = []
@@ -205,7 +205,7 @@ def naive_rows(
         rows.append({"name": name, "all_us": took, "top_us": took, "right": True})
         for event in few[0]:
             found = sorted(naive(index, segment, event, room))
-            numbers = index.matching_many([event]).numbers.tolist()
+            numbers = index.matching_many([event]).hits.numbers.tolist()
             ids = [wishes[each].id if segment is plain else each for each in found]
             known = [index.subscription(each).id for each in numbers]
             right = sorted(known if segment is plain else numbers)
@@ -215,11 +215,11 @@ def naive_rows(
 
 def naive(index: Access, segment: Segment, event: Event, room: Any) -> list[int]:
     """The numbers of what covers an event, after a look at every conjunction."""
-    question, starts = Question(index.state, [event], DESK), np.zeros(2, np.int64)
-    scan_many(
-        segment.part(0),
-        question.asked,
-        question.room(0)._replace(ranks=room[0]),
+    query, starts = Query(index.snapshot, [event], BUFFERS), np.zeros(2, np.int64)
+    scan_events(
+        segment.view(0),
+        query.batch,
+        query.scratch(0)._replace(ranks=room[0]),
         0,
         starts,
         room[1],
@@ -228,26 +228,26 @@ def naive(index: Access, segment: Segment, event: Event, room: Any) -> list[int]
     return found
 
 
-DESK = Desk()
+BUFFERS = ScratchBuffers()
 
 
 def kernels(index: Access, chunks: list[list[Event]]) -> dict[str, float]:
-    """The parts of a question: putting the events in numbers, and finding the answer."""
-    state, desk = index.state, Desk()
-    part, size = state.segments[0].part(state.version), len(state.segments[0])
-    asked = [Question(state, chunk, desk) for chunk in chunks]
+    """The parts of a query: putting the events in numbers, and finding the answer."""
+    snapshot, buffers = index.snapshot, ScratchBuffers()
+    part, size = snapshot.segments[0].view(snapshot.version), len(snapshot.segments[0])
+    asked = [Query(snapshot, chunk, buffers) for chunk in chunks]
     out, starts = np.empty(1 << 22, np.int32), np.zeros(EVENTS + 1, np.int64)
     ranks, limits = np.empty(EVENTS * (K + 1), np.int64), np.full(EVENTS, size, np.int32)
 
-    def top(each: Question) -> None:
-        find_tops(part, each.asked, each.room(K), limits, ranks)
+    def top(each: Query) -> None:
+        top_events(part, each.batch, each.scratch(K), limits, ranks)
 
-    def every(each: Question) -> None:
-        find_many(part, each.asked, each.room(0), 0, starts, out)
+    def every(each: Query) -> None:
+        match_events(part, each.batch, each.scratch(0), 0, starts, out)
 
     one = [[each] for each in asked]
     return {
-        "encode_us": fresh(lambda chunk: Question(state, chunk, desk), [[c] for c in chunks])
+        "encode_us": fresh(lambda chunk: Query(snapshot, chunk, buffers), [[c] for c in chunks])
         / EVENTS,
         "kernel_top_us": fresh(top, one) / EVENTS,
         "kernel_all_us": fresh(every, one) / EVENTS,

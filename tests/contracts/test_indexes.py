@@ -35,8 +35,8 @@ TESTS: dict[str, Callable[[Any, Any], bool]] = {
 }
 MAKERS: dict[str, Callable[[], Index]] = {
     **INDEXES,
-    "access, in segments": lambda: Access(waiting=4),
-    "access, in segments of one": lambda: Access(waiting=0),
+    "access, in segments": lambda: Access(memtable_size=4),
+    "access, in segments of one": lambda: Access(memtable_size=0),
 }
 NAMES = [*MAKERS]
 

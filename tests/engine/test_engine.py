@@ -215,7 +215,7 @@ def test_dead_letters_survive_a_restart_whatever_they_hold() -> None:
 
 def test_ids_are_taken_once_and_can_be_replaced() -> None:
     engine = addison()
-    with pytest.raises(InvalidSubscription, match="'s1' is there already"):
+    with pytest.raises(InvalidSubscription, match="'s1' already exists"):
         engine.add(Subscription("s1", "addison", "genre = 'horror'"))
     with pytest.raises(InvalidSubscription, match="'addison' exists already"):
         engine.subscribe({"id": "addison"})
@@ -333,5 +333,5 @@ def test_many_subscriptions_are_added_at_once_and_bad_ones_kept() -> None:
     refused = engine.add_many([*good, *bad])
     assert refused == engine.dead_letters
     assert [letter.record for letter in refused] == bad
-    assert "s1' is there already" in refused[1].reason
+    assert "s1' already exists" in refused[1].reason
     assert [d.event for d in engine.publish(Event("e", {"a": 2}, published_at=0))] == ["e"]

@@ -63,12 +63,12 @@ def test_auto_takes_access_when_there_are_many(feeds: str, monkeypatch: pytest.M
     few = Engine(index="scan", feeds=feeds)
     few.restore(growing.snapshot())
     assert growing.publish_many(WORK.events[:20]) == few.publish_many(WORK.events[:20])
-    assert growing._stages.matcher.numbered is None
+    assert growing._stages.matcher.compiled is None
     for engine in (growing, few):
         for each in WORK.subscriptions[30:]:
             engine.add(each)
     assert growing.publish_many(WORK.events[20:]) == few.publish_many(WORK.events[20:])
-    assert growing._stages.matcher.numbered is not None
+    assert growing._stages.matcher.compiled is not None
     found = growing.target(WORK.events[0], k=5)
     assert found == plain.target(WORK.events[0], k=5)
 

@@ -230,7 +230,7 @@ def test_index_files_answer_as_a_scan_does(place: Path, newest: bool) -> None:
     if not restored(newest, serve, folder, folder.newest()):
         return
     served, scan = serve(folder, folder.newest()), Matcher(work.subscribers, work.subscriptions)
-    wanted = served.wanted(work.events)
+    wanted = served.match_many(work.events)
     names = served.names.take(wanted.subscribers).to_pylist()
     spans = np.repeat(np.arange(len(work.events)), np.diff(wanted.starts)).tolist()
     found = zip(spans, names, wanted.ranks.tolist(), strict=True)
@@ -260,5 +260,5 @@ def test_index_files_of_version_1_are_refused_with_the_way_out_and_made_again(
         store.catalogue.put(*work.subscribers, *work.subscriptions)
         version = publisher.publish()
     assert version > 2
-    assert serve(folder, version).wanted(work.events).subscribers.size
+    assert serve(folder, version).match_many(work.events).subscribers.size
     assert not [*place.glob("0000000[12]-0-*.sealed")]

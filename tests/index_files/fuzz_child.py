@@ -50,7 +50,7 @@ def answers(path: Path) -> Any:
     folder = IndexFolder(path)
     version = folder.newest()
     served = serve(folder, version)
-    wanted = served.wanted(EVENTS)
+    wanted = served.match_many(EVENTS)
     names = served.names.take(wanted.subscribers).to_pylist()
     ids = served.ids.take(wanted.matched).to_pylist()
     spans = np.split(np.arange(len(ids)), wanted.matched_starts[1:-1])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tidings.compiled.array_file import Reader, Writer
-from tidings.index.access.kernels import match as access_find
+from tidings.index.access.kernels import match as access_match
 from tidings.index_files import mapped_file
 from tidings.index_files.base_files import new_part, read_base, write_mapped_files
 from tidings.index_files.mapped_file import Damaged, DiskFull
@@ -25,7 +25,7 @@ from tidings.testing import workload
 
 ARRAYS: dict[str, Any] = {
     "numbers": np.arange(1000, dtype=np.int32),
-    "records": np.zeros(7, rank.ROW),
+    "records": np.zeros(7, rank.SUBSCRIPTION),
     "none": np.empty(0, np.float64),
     "codes": np.arange(6, dtype=np.uint8),
 }
@@ -219,10 +219,10 @@ def test_mapped_arrays_compile_no_further_kernels(tmp_path):
     work = workload(seed=5, events=5)
     base = build_base(bundle_subscribers(work.subscribers, work.subscriptions))
     write_mapped_files(tmp_path, new_part(1, 0), base)
-    OverlayMatcher(base).wanted(work.events)
-    if not hasattr(access_find.find_many, "signatures"):
+    OverlayMatcher(base).match_many(work.events)
+    if not hasattr(access_match.match_events, "signatures"):
         pytest.skip("kernels are not compiled")
-    kernels: list[Any] = [access_find.find_many, rank.rank_events]
+    kernels: list[Any] = [access_match.match_events, rank.rank_events]
     compiled = [list(kernel.signatures) for kernel in kernels]
     OverlayMatcher(read_base(tmp_path, new_part(1, 0))).wanted(work.events)
     assert [list(kernel.signatures) for kernel in kernels] == compiled

@@ -70,7 +70,7 @@ def scan(bundles: dict[str, SubscriberBundle]) -> Matcher:
 
 def matches_by_name(matcher: OverlayMatcher, events: list[Event]) -> list[list[NamedMatch]]:
     """Return the matches of each event with names and ids for numbers."""
-    matches = matcher.wanted(events)
+    matches = matcher.match_many(events)
 
     def text(strings: OverlaidStrings, number: int) -> str:
         return str(strings.take(np.array([number]))[0])
@@ -184,7 +184,7 @@ def test_a_later_bundle_replaces_an_uncompiled_one():
     event = Event("e", {"a": 1}, published_at=0)
     for changed, matches in (((), 1), ([SubscriberBundle("ann")], 0)):
         overlay = OverlayMatcher(build_base([ann]), changed)
-        assert len(overlay.wanted([event]).subscribers) == matches
+        assert len(overlay.match_many([event]).subscribers) == matches
 
 
 def test_another_policy_changes_the_version_of_a_folder_without_a_source(tmp_path: Path):

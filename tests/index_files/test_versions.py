@@ -93,7 +93,7 @@ def test_a_process_locks_a_version_once_and_can_still_open_it(tmp_path: Path) ->
         assert publisher.folder.newest() > locked + KEPT_VERSIONS
         assert len(list((publisher.folder.path / "holds").iterdir())) == 1
         event = Event("e", {"x": 1}, published_at=0)
-        assert len(serve(publisher.folder, locked).wanted([event]).subscribers) == 1
+        assert len(serve(publisher.folder, locked).match_many([event]).subscribers) == 1
 
 
 def test_an_empty_folder_has_no_version_to_lock(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_subscription_is_silent_until_its_subscriber_comes() -> None:
 
 def test_a_subscription_id_is_taken_once_and_unknown_ids_are_refused() -> None:
     matcher = Matcher([Subscriber("u")], [drama("s", "u")])
-    with pytest.raises(InvalidSubscription, match="'s' is there already"):
+    with pytest.raises(InvalidSubscription, match="'s' already exists"):
         matcher.add(drama("s", "other"))
     with pytest.raises(InvalidSubscription, match="no subscription 't'"):
         matcher.remove("t")

@@ -234,7 +234,7 @@ def test_the_matcher_of_an_engine_sets_owners_aside():
         assert member.subscriber
         matcher.subscribe(member.subscriber)
         matcher.add_many(member.subscriptions)
-    matcher.wanted(EVENTS)
+    matcher.match_many(EVENTS)
     assert matcher.set_aside.keys() == {"pat", "quin"}
 
 

@@ -21,7 +21,7 @@ from tidings.feed.columnar.feeds import TableFeeds
 from tidings.index.access import Access
 from tidings.model.records import Delivery, Event, Subscription
 from tidings.policy import Subscriber
-from tidings.rank.bulk import Fanout
+from tidings.rank.bulk import BulkRanker
 from tidings.rank.matcher import Matcher
 from tidings.rank.matches import Matches
 from tidings.window import Moment
@@ -60,7 +60,7 @@ class Stages:
 
     def __init__(self, matcher: Matcher, feeds: Feeds) -> None:
         self.matcher, self.feeds, self.quality = matcher, feeds, Quality()
-        self._numbered = matcher.numbered
+        self._compiled = matcher.compiled
         self._handoff = self._new_handoff()
 
     def enrol(self, subscriber: Subscriber) -> None:
@@ -93,8 +93,8 @@ class Stages:
 
     def match(self, events: Sequence[Event]) -> MatchedEvents:
         """Match events together; if that fails, each is matched alone when it is offered."""
-        if self.matcher.numbered != self._numbered:  # the matcher has switched to another index
-            self._numbered = self.matcher.numbered
+        if self.matcher.compiled != self._compiled:  # the matcher has switched to another index
+            self._compiled = self.matcher.compiled
             self._handoff = self._new_handoff()
         try:
             return self._handoff.match(events)
@@ -127,8 +127,8 @@ class Stages:
         self.quality.delivered(deliveries, memory.event)
 
     def _new_handoff(self) -> Handoff:
-        if isinstance(self.feeds, TableFeeds) and self.matcher.numbered is not None:
-            return ArrayHandoff(*self.matcher.numbered, self.feeds, self.quality)
+        if isinstance(self.feeds, TableFeeds) and self.matcher.compiled is not None:
+            return ArrayHandoff(*self.matcher.compiled, self.feeds, self.quality)
         return ObjectHandoff(self.matcher, self.feeds, self.quality)
 
 
@@ -162,14 +162,14 @@ class ArrayHandoff:
         index's subscription  -> feeds' subscription, held by the feeds from its first match on
     """
 
-    def __init__(self, index: Access, ranker: Fanout, feeds: TableFeeds, quality: Quality) -> None:
+    def __init__(self, index: Access, ranker: BulkRanker, feeds: TableFeeds, quality: Quality) -> None:
         self._ranker, self._feeds, self._quality = ranker, feeds, quality
         self._feed_subscribers = np.full(64, -1, np.int32)
         self._feed_subscriptions = np.full(64, -1, np.int32)
         self._ids = [""] * 64
         index.listen(self)
 
-    def came(self, numbers: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
+    def on_added(self, numbers: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
         """Note the ids of new subscriptions; the feeds get them when they match."""
         size = max(numbers, default=-1) + 1
         if size > len(self._ids):
@@ -178,7 +178,7 @@ class ArrayHandoff:
         for number, subscription in zip(numbers, subscriptions, strict=True):
             self._ids[number] = subscription.id
 
-    def went(self, numbers: Sequence[int]) -> None:
+    def on_removed(self, numbers: Sequence[int]) -> None:
         """Release removed subscriptions in the feeds."""
         for feed_number in self._feed_subscriptions[numbers].tolist():
             if feed_number >= 0:

@@ -1,4 +1,4 @@
-"""What an index is: a set of subscriptions that knows who may want an event."""
+"""The protocol of an index: a set of subscriptions that finds those an event concerns."""
 
 from collections.abc import Callable, Iterable, Mapping
 from heapq import nsmallest
@@ -8,61 +8,61 @@ from tidings.model.records import Event, Subscription
 from tidings.model.values import Range
 
 Score = Callable[[Event, Subscription], float | None]
-"""The score of a subscription for an event; None where no predicate of it holds."""
+"""The score of a subscription for an event; None where none of its predicates holds."""
 
 
 class Index(Protocol):
-    """A set of subscriptions that finds those which an event concerns; all answers by id."""
+    """A set of subscriptions that finds those an event concerns; all answers are sorted by id."""
 
     def add(self, subscription: Subscription) -> None:
-        """Add a subscription; its id is new."""
+        """Add a subscription, whose id is new."""
 
     def remove(self, subscription: str) -> None:
         """Remove a subscription by id."""
 
     def matching(self, event: Event) -> Iterable[Subscription]:
-        """Give the subscriptions that cover the event (PREF Def. 1)."""
+        """Return the subscriptions that cover the event (PREF Def. 1)."""
 
     def touching(self, event: Event) -> Iterable[Subscription]:
-        """Give the subscriptions of which at least one predicate holds."""
+        """Return the subscriptions of which at least one predicate holds."""
 
     def top(self, event: Event, k: int, score: Score | None = None) -> list[tuple[str, float]]:
-        """Give the k best by `score`, ties by smaller id.
+        """Return the k best by `score`, ties by smaller id.
 
-        Without it: the best of those that cover the event, by their own scores (RPS, exact), which
-        stand before an event comes; that is what an index can keep in order.
+        Without `score`: the best of those that cover the event, by their own scores (RPS, exact).
+        These are known before an event comes, so an index can keep them in order.
         """
 
     def top_relaxed(self, event: Event, k: int) -> list[tuple[str, float]]:
-        """Give the k best by the weights of the predicates that hold, ties by smaller id.
+        """Return the k best by the weights of the predicates that hold, ties by smaller id.
 
-        That is `top` with the scorer `relaxed` (RPS): their sum, each times the probability of its
-        attribute, rounded to 12 decimals; of several conjunctions the best.
+        That is `top` with the scorer `relaxed` (RPS): the sum of the weights, each times the
+        probability of its attribute, rounded to 12 decimals; the best conjunction counts.
         """
 
     def counters(self) -> Mapping[str, int]:
-        """Give how many `predicates` and `subscriptions` were looked at since the index was made.
+        """Return how many `predicates` and `subscriptions` were tested since the index was made.
 
-        A predicate is looked at when it is found or tested, a subscription when it is tested or
+        A predicate counts when it is found in a list or tested, a subscription when it is tested or
         counted.
         """
 
 
 def best_found(index: Index, event: Event, k: int, score: Score | None) -> list[tuple[str, float]]:
-    """Give the answer of `top`, by looking at all that match, or at all that the event touches."""
+    """Return the answer of `top` by scoring all subscriptions that match, or are touched."""
     if score is None:
-        scored = [(each.id, own_score(each)) for each in index.matching(event)]
+        scored = [(one.id, own_score(one)) for one in index.matching(event)]
     else:
-        rated = ((each.id, score(event, each)) for each in index.touching(event))
+        rated = ((one.id, score(event, one)) for one in index.touching(event))
         scored = [(name, value) for name, value in rated if value is not None]
     return nsmallest(k, scored, key=lambda pair: (-pair[1], pair[0]))
 
 
 def has_ranges(event: Event) -> bool:
-    """Tell whether a value of the event is only known to be within a range."""
+    """Return whether some value of the event is only known to lie within a range."""
     return any(isinstance(key, Range) for values in event.tokens.values() for _, key in values)
 
 
 def own_score(subscription: Subscription) -> float:
-    """Give the score that a subscription has by itself: 1 where none is given."""
+    """Return the score of a subscription, which is 1 by default."""
     return 1.0 if subscription.score is None else subscription.score

@@ -1,20 +1,22 @@
-"""The brute force that judges every index: look at all subscriptions."""
+"""The brute force that judges every index: test all subscriptions.
 
-from collections.abc import Iterable
+It reads like the definitions and shares no code with any index.
+"""
+
+from collections.abc import Callable, Iterable
 from heapq import nsmallest
 from math import fsum
 
-from tidings.index.protocol import Score
 from tidings.model.records import Event, Subscription
 from tidings.model.values import rounded
 
 
 class Scan:
-    """Looks at every subscription for every event."""
+    """Tests every subscription for every event."""
 
     def __init__(self, subscriptions: Iterable[Subscription] = ()) -> None:
-        self._subscriptions = {each.id: each for each in subscriptions}
-        self._predicates = self._looked = 0
+        self._subscriptions = {one.id: one for one in subscriptions}
+        self._predicates = self._tested = 0
 
     def add(self, subscription: Subscription) -> None:
         """Add a subscription."""
@@ -25,49 +27,55 @@ class Scan:
         del self._subscriptions[subscription]
 
     def matching(self, event: Event) -> list[Subscription]:
-        """Give the subscriptions that cover the event, by id."""
-        return [each for each in self._all() if each.matches(event)]
+        """Return the subscriptions that cover the event, by id."""
+        return [one for one in self._all() if one.matches(event)]
 
     def touching(self, event: Event) -> list[Subscription]:
-        """Give the subscriptions of which at least one predicate holds, by id."""
-        return [each for each in self._all() if each.touches(event)]
+        """Return the subscriptions of which at least one predicate holds, by id."""
+        return [one for one in self._all() if one.touches(event)]
 
-    def top(self, event: Event, k: int, score: Score | None = None) -> list[tuple[str, float]]:
-        """Give the k best by `score`, ties by smaller id."""
-        scored = ((each.id, (score or _exact)(event, each)) for each in self._all())
-        found = [(name, value) for name, value in scored if value is not None]
-        return nsmallest(k, found, key=lambda pair: (-pair[1], pair[0]))
+    def top(
+        self,
+        event: Event,
+        k: int,
+        score: Callable[[Event, Subscription], float | None] | None = None,
+    ) -> list[tuple[str, float]]:
+        """Return the k best by `score`, ties by smaller id."""
+        scored = ((one.id, (score or _exact)(event, one)) for one in self._all())
+        present = [(name, value) for name, value in scored if value is not None]
+        return nsmallest(k, present, key=lambda pair: (-pair[1], pair[0]))
 
     def top_relaxed(self, event: Event, k: int) -> list[tuple[str, float]]:
-        """Give the k best by the weights of the predicates that hold, ties by smaller id."""
+        """Return the k best by the weights of the predicates that hold, ties by smaller id."""
         return self.top(event, k, weights_that_hold)
 
     def counters(self) -> dict[str, int]:
-        """Give how many predicates and subscriptions were looked at so far: all, every time."""
-        return {"predicates": self._predicates, "subscriptions": self._looked}
+        """Return how many predicates and subscriptions were tested so far: all, every time."""
+        return {"predicates": self._predicates, "subscriptions": self._tested}
 
     def _all(self) -> list[Subscription]:
-        """Give all by id, and count them."""
-        everyone = [self._subscriptions[name] for name in sorted(self._subscriptions)]
-        self._looked += len(everyone)
-        self._predicates += sum(len(conj) for each in everyone for conj in each.conjunctions)
-        return everyone
+        """Return all subscriptions by id, and count them."""
+        everything = [self._subscriptions[name] for name in sorted(self._subscriptions)]
+        self._tested += len(everything)
+        self._predicates += sum(len(group) for one in everything for group in one.conjunctions)
+        return everything
 
 
 def _exact(event: Event, subscription: Subscription) -> float | None:
+    """Return the own score of a subscription that covers the event (RPS, exact)."""
     if not subscription.matches(event):
         return None
     return 1.0 if subscription.score is None else subscription.score
 
 
 def weights_that_hold(event: Event, subscription: Subscription) -> float | None:
-    """Give the sum of the weights that hold, of the best group; None if nothing holds."""
+    """Return the sum of the weights that hold in the best group; None if nothing holds."""
     sums = []
     for group in subscription.groups:
         active = [part for part in group if part.state == "active"]
         held = [part for part in active if part.predicate.holds(event.tokens)]
-        sure = [event.probabilities.get(part.predicate.attribute, 1.0) for part in held]
+        chances = [event.probabilities.get(part.predicate.attribute, 1.0) for part in held]
         if held:
-            total = fsum(part.weight * each for part, each in zip(held, sure, strict=True))
+            total = fsum(part.weight * chance for part, chance in zip(held, chances, strict=True))
             sums.append(rounded(total))
     return max(sums, default=None)

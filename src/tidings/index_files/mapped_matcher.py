@@ -15,27 +15,28 @@ from tidings.compiled.array_file import Reader, Writer
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.errors import InvalidPolicy
 from tidings.index.access.index import Access
-from tidings.index.access.kernels.validate import Posed
-from tidings.index.access.memtable import Tail
-from tidings.index.access.query import Found, Holding, Question, Scored
-from tidings.index.access.scratch import Desk
+from tidings.index.access.kernels.validate import CheckedParts
+from tidings.index.access.memtable import Memtable
+from tidings.index.access.query import FoundHits, Query, Scored
+from tidings.index.access.scratch import ScratchBuffers
 from tidings.index.access.segment import Segment
-from tidings.index.access.snapshot import State
+from tidings.index.access.snapshot import Snapshot
 from tidings.index.access.vocabulary import Vocabulary
 from tidings.index_files.string_table import StringTable
 from tidings.index_files.subscriber_bundle import SubscriberBundle
 from tidings.index_files.subscriber_table import SubscriberTable
 from tidings.model.records import Event
-from tidings.rank.bulk.protocol import Extent, Way
-from tidings.rank.bulk.ranker import rank_all
-from tidings.rank.bulk.ranker_files import read_ways, write_ways
+from tidings.rank.bulk.protocol import IndexExtent, RankMethod
+from tidings.rank.bulk.ranker import rank_events, read_methods, write_methods
 from tidings.rank.matcher import Matcher
 from tidings.rank.matches import Matches
 from tidings.score import Scorer
 from tidings.score.exact import Exact
 from tidings.score.relaxed import Relaxed
 
-_EMPTY_SEGMENT: Final = Posed(np.empty(0, np.uint8), np.empty(0, np.int32), np.zeros(1, np.int32))
+_EMPTY_SEGMENT: Final = CheckedParts(
+    np.empty(0, np.uint8), np.empty(0, np.int32), np.zeros(1, np.int32)
+)
 """The extent of an index without a segment."""
 
 
@@ -56,7 +57,7 @@ class OwnedRanks(NamedTuple):
 class _IdTable(NamedTuple):
     """The subscriptions of a snapshot by number, of which only the ids are kept."""
 
-    owners: Sequence[None]
+    subscriptions: Sequence[None]
     ids: StringTable
 
 
@@ -71,18 +72,18 @@ class MappedMatcher:
         vocabulary: Vocabulary,
         segments: tuple[Segment, ...],
         ids: StringTable,
-        rankers: Sequence[Way],
+        rankers: Sequence[RankMethod],
         owned: OwnedRanks,
     ) -> None:
         self.ids = ids
         self._rankers, self._owned = rankers, owned
         table = cast(Any, _IdTable(cast(Any, range(len(ids))), ids))
-        self._state = State(vocabulary, table, segments, Tail(), 0, 0)
-        self._scratch = Desk()
+        self._snapshot = Snapshot(vocabulary, table, segments, Memtable(), 0, 0)
+        self._scratch = ScratchBuffers()
 
     def write(self, writer: Writer) -> None:
         """Write everything, including owners that were dropped in this process."""
-        state = self._state
+        state = self._snapshot
         writer.value("people", self.owners)
         writer.texts("ids", self.ids.column)
         writer.array("owned.starts", self._owned.starts)
@@ -91,7 +92,7 @@ class MappedMatcher:
         writer.value("segments", len(state.segments))
         for segment in state.segments:
             segment.write(writer.within("segment"))
-        write_ways(writer.within("ways"), self._rankers, len(self.ids), self.owners)
+        write_methods(writer.within("ways"), self._rankers, len(self.ids), self.owners)
 
     @classmethod
     def read(cls, reader: Reader) -> "MappedMatcher":
@@ -102,13 +103,13 @@ class MappedMatcher:
         reader.permutation("owned.ranks", ranks, size)
         owned = OwnedRanks(reader.starts("owned.starts", owners, size), ranks)
         vocabulary = Vocabulary.read(reader.within("vocabulary"))
-        segments, posed = tuple[Segment, ...](), _EMPTY_SEGMENT
+        segments, checked = tuple[Segment, ...](), _EMPTY_SEGMENT
         if reader.count("segments", 1):
             within = reader.within("segment")
-            segment, posed = Segment.read(within, vocabulary.entries, vocabulary.slots)
+            segment, checked = Segment.read(within, vocabulary.terms, vocabulary.slots)
             segments = (segment,)
-        reader.require(len(posed.numbers) == size, "ids", "are not those of the segment")
-        rankers = read_ways(reader.within("ways"), Extent.of(owners, posed))
+        reader.require(len(checked.numbers) == size, "ids", "are not those of the segment")
+        rankers = read_methods(reader.within("ways"), IndexExtent.of(owners, checked))
         return cls(vocabulary, segments, ids, rankers, owned)
 
     @property
@@ -118,33 +119,33 @@ class MappedMatcher:
 
     def drop(self, owners: Iterable[int]) -> None:
         """Stop matching for some owners. O(their subscriptions)."""
-        version = self._state.version + 1
+        version = self._snapshot.version + 1
         for owner in owners:
-            for segment in self._state.segments:
-                segment.kill(self._owned.of(owner), version)
-        self._state = self._state._replace(version=version)
+            for segment in self._snapshot.segments:
+                segment.bury(self._owned.of(owner), version)
+        self._snapshot = self._snapshot._replace(version=version)
 
-    def wanted(self, events: Sequence[Event]) -> Matches:
+    def match_many(self, events: Sequence[Event]) -> Matches:
         """Return the matches of events, all by number."""
-        return rank_all(self, self._rankers, events)
+        return rank_events(self, self._rankers, events)
 
     def top_many(self, events: Sequence[Event], k: int, scorer: Scorer) -> list[list[Scored]]:
         """Return the k best subscriptions of each event, by a scorer that the index supports."""
-        question = self._question(events)
-        return question.tops(k) if isinstance(scorer, Exact) else question.relaxed(k)
+        query = self._query(events)
+        return query.tops(k) if isinstance(scorer, Exact) else query.relaxed(k)
 
-    def matching_many(self, events: Sequence[Event]) -> Found:
+    def matching_many(self, events: Sequence[Event]) -> FoundHits:
         """Return the conjunctions that events satisfy."""
-        return self._question(events).matching()
+        return self._query(events).matching()
 
-    def touching_many(self, events: Sequence[Event]) -> Holding:
+    def touching_many(self, events: Sequence[Event]) -> FoundHits:
         """Return the predicates that events satisfy, of conjunctions that may not hold."""
-        return self._question(events).touching()
+        return self._query(events).touching()
 
-    def _question(self, events: Sequence[Event]) -> Question:
-        if self._scratch.worn:
-            self._scratch = Desk()
-        return Question(self._state, events, self._scratch)
+    def _query(self, events: Sequence[Event]) -> Query:
+        if self._scratch.exhausted:
+            self._scratch = ScratchBuffers()
+        return Query(self._snapshot, events, self._scratch)
 
 
 class BaseIndex(NamedTuple):
@@ -178,21 +179,20 @@ def build_base(bundles: Iterable[SubscriberBundle]) -> BaseIndex:
     ]
     owned.sort(key=lambda pair: pair[0].id)
     matcher = Matcher(subscribers, [subscription for subscription, _ in owned], index="access")
-    numbered = matcher.numbered
-    assert numbered is not None
-    index, fanout = numbered
-    if index.state.size or len(index.state.segments) > 1:
+    assert matcher.compiled is not None
+    index, ranker = matcher.compiled
+    if index.snapshot.size or len(index.snapshot.segments) > 1:
         index.settle()
-    rankers = fanout.ways()
+    rankers = ranker.methods()
     if failed := matcher.set_aside.keys():
         return _build_without(everyone, failed)
     if any(ranker.partial for ranker in rankers):
-        for segment in index.state.segments:
-            segment.partial(index.state.version)
+        for segment in index.snapshot.segments:
+            segment.partial_view(index.snapshot.version)
     owners = np.array([owner for _, owner in owned], np.int32)
     mapped = MappedMatcher(
-        index.state.vocabulary,
-        index.state.segments,
+        index.snapshot.vocabulary,
+        index.snapshot.segments,
         StringTable.of([subscription.id for subscription, _ in owned]),
         rankers,
         _owned_ranks(index, owners, len(compiled)),
@@ -231,7 +231,7 @@ def _check_writable(bundles: Iterable[SubscriberBundle]) -> None:
 
 
 def _owned_ranks(index: Access, owners: Int32s, size: int) -> OwnedRanks:
-    numbers = [segment.numbers for segment in index.state.segments]
+    numbers = [segment.numbers for segment in index.snapshot.segments]
     by_rank = owners[np.concatenate([*numbers, np.empty(0, np.int32)])]
     starts = np.concatenate([[0], np.cumsum(np.bincount(by_rank, minlength=size))])
     return OwnedRanks(starts.astype(np.int64), np.argsort(by_rank, kind="stable").astype(np.int32))

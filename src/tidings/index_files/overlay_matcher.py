@@ -65,18 +65,20 @@ class OverlayMatcher:
         """Return the policy of a subscriber, or None if there is no such subscriber."""
         return self._subscribers.policy(name)
 
-    def wanted(self, events: Sequence[Event], unranked: list[Unranked] | None = None) -> Matches:
+    def match_many(
+        self, events: Sequence[Event], unranked: list[Unranked] | None = None
+    ) -> Matches:
         """Return the matches of events: subscribers by `names`, subscriptions by `ids`.
 
         The subscriptions of a match are in order of id. If `unranked` is given, a scorer that fails
         is added to it, with the number of its owner, and the other matches are returned.
         """
-        in_base = self._base.wanted(events)
+        in_base = self._base.match_many(events)
         in_base = _sorted_by(in_base, in_base.matched)
         if not len(self._overlay.subscriptions):
             return in_base
         failed: list[Unranked] = []
-        overlaid = self._overlay.wanted(events, None if unranked is None else failed)
+        overlaid = self._overlay.match_many(events, None if unranked is None else failed)
         owners, ids = len(self._subscribers), len(self._base.ids)
         if unranked is not None:
             unranked += (failure._replace(owner=failure.owner + owners) for failure in failed)
@@ -117,13 +119,13 @@ class OverlayMatcher:
 
     def _renumber(self) -> None:
         """Assign numbers to the overlay that follow those of the base. O(overlay)."""
-        numbered = self._overlay.numbered
-        assert numbered is not None
-        self._index, self._fanout = numbered
-        ids = self._index.state.table.ids
+        compiled = self._overlay.compiled
+        assert compiled is not None
+        self._index, self._ranker = compiled
+        ids = self._index.snapshot.table.ids
         self._id_order = np.empty(len(ids), np.int64)
         self._id_order[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
-        names = self._fanout.names
+        names = self._ranker.names
         self.names = OverlaidStrings(self._subscribers.names, pa.array(names, pa.large_string()))
         self.ids = OverlaidStrings(self._base.ids, pa.array(ids, pa.large_string()))
         self.attributes = self.flags(needs_attributes)
@@ -150,7 +152,7 @@ class OverlayMatcher:
 
     @property
     def _overlay_policies(self) -> list[Policy | None]:
-        return [self._subscribers.changed[name] for name in self._fanout.names]
+        return [self._subscribers.changed[name] for name in self._ranker.names]
 
 
 def in_memory_matcher(bundles: Iterable[SubscriberBundle]) -> OverlayMatcher:

@@ -15,11 +15,10 @@ from tidings.compiled.exact_sum import sum_add, sum_total
 from tidings.errors import InvalidSubscription, TidingsError
 from tidings.index.access import Access, merge, writer
 from tidings.index.access.encoding import encode
-from tidings.index.access.id_table import Names
 from tidings.index.access.memtable import CHECKS, RECORDS
 from tidings.index.access.scratch import LAST_EPOCH
 from tidings.index.access.segment import Segment
-from tidings.index.access.term_cache import Book
+from tidings.index.access.terms import TermCache
 from tidings.index.access.vocabulary import Vocabulary, ordered
 from tidings.index.scan import Scan
 from tidings.model.conditions.predicate import predicate
@@ -81,13 +80,13 @@ def test_thousands_come_and_go_through_segments() -> None:
         if step % 300 == 0:
             compare(access, scan, event(step, chance))
     access.settle()
-    assert len(access.state.segments) == 1
+    assert len(access.snapshot.segments) == 1
     compare(access, scan, event(-1, chance))
     for name in there:
         access.remove(name)
         scan.remove(name)
     compare(access, scan, event(-2, chance))
-    assert len(access.state.segments) == 0
+    assert len(access.snapshot.segments) == 0
 
 
 def test_many_changes_at_once_are_those_one_by_one() -> None:
@@ -109,7 +108,7 @@ def test_many_changes_at_once_are_those_one_by_one() -> None:
         compare(access, scan, event(number, chance))
     access.replace(first[120])
     access.rescore("s00200", 50)
-    assert access.subscription(access.matching_many([]).numbers.size - 1) is None
+    assert access.subscription(access.matching_many([]).hits.numbers.size - 1) is None
     scan.add(first[120])
     old = other[100]
     scan.add(Subscription(old.id, "u", where=old.where, any=old.any, score=50))
@@ -151,8 +150,8 @@ def test_a_rescored_subscription_is_made_when_asked_for() -> None:
     access = Access(Subscription(f"s{each:03d}", "u", "x = 1", score=1) for each in range(200))
     access.rescore_many({f"s{each:03d}": 1 + each for each in range(100)})
     access.rescore("s150", 500.0)
-    owners, one = access.state.table.owners, Event("e", {"x": 1}, 0)
-    assert len(owners.scores) == 101
+    subscriptions, one = access.snapshot.table.subscriptions, Event("e", {"x": 1}, 0)
+    assert len(subscriptions.scores) == 101
     found = access.matching_many([one])
     access.remove("s150")
     access.settle()
@@ -160,8 +159,8 @@ def test_a_rescored_subscription_is_made_when_asked_for() -> None:
     assert scores == {f"s{each:03d}": 1 + each if each < 100 else 1 for each in range(200)} | {
         "s150": 500
     }
-    assert len(owners.scores) == 0
-    assert len(access.state.table.owners.scores) == 100
+    assert len(subscriptions.scores) == 0
+    assert len(access.snapshot.table.subscriptions.scores) == 100
     assert {each.id: each.score for each in access.matching(one)} == {
         name: score for name, score in scores.items() if name != "s150"
     }
@@ -171,10 +170,10 @@ def test_a_listener_hears_the_new_score() -> None:
     heard = list[Subscription]()
 
     class Ear:
-        def came(self, _: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
+        def on_added(self, _: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
             heard.extend(subscriptions)
 
-        def went(self, numbers: Sequence[int]) -> None:
+        def on_removed(self, numbers: Sequence[int]) -> None:
             assert len(numbers) == 1
 
     access = Access([Subscription("a", "u", "x = 1")])
@@ -183,45 +182,16 @@ def test_a_listener_hears_the_new_score() -> None:
     assert [each.score for each in heard] == [None, 7.0]
 
 
-@given(st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=300), st.integers(0, 200))
-def test_names_are_found_as_in_a_dict(steps: list[tuple[int, bool]], more: int) -> None:
-    names, there, ids = Names(), dict[str, int](), list[str]()
-    for which, stays in [*steps, *((each, True) for each in range(20, 20 + more))]:
-        name = f"n{which}"
-        if name in there:
-            names.pop(name, ids)
-            del there[name]
-        if stays:
-            ids.append(name)
-            there[name] = len(ids) - 1
-            names.put([name], [there[name]], ids)
-        assert names.find(name, ids) == there.get(name, -1)
-    assert len(names) == len(there)
-    assert names.numbers().tolist() == sorted(there.values())
-    assert all(names.find(name, ids) == number for name, number in there.items())
-    assert names.find("nobody", ids) == -1
-
-
-def test_who_comes_and_goes_often_makes_no_long_ways() -> None:
-    names, ids = Names(), ["a"]
-    before = names.nbytes
-    for _ in range(1000):
-        names.put(["a"], [0], ids)
-        names.pop("a", ids)
-    assert names.nbytes == before
-    assert names.find("a", ids) == -1
-
-
 def test_bytes_count_what_is_kept() -> None:
     """The table of ids, lists of pointers, and dicts with what is in them."""
     access = Access(Subscription(f"s{each}", "u", f"x = {each}") for each in range(1000))
-    state, names = access.state, access._writer._names
-    arrays = sum(each.nbytes for each in state.segments)
-    assert names.nbytes >= 4 * 1000
-    assert state.table.nbytes >= 2 * (4 + 8) * 1000
-    assert state.vocabulary.nbytes >= (32 + 16) * 1000
-    parts = names.nbytes + state.table.nbytes + state.vocabulary.nbytes + state.tail.nbytes
-    assert access.nbytes == arrays + parts
+    snapshot, ids = access.snapshot, access._writer._ids
+    segments = sum(segment.nbytes for segment in snapshot.segments)
+    assert ids.nbytes >= 4 * 1000
+    assert snapshot.table.nbytes >= 2 * (4 + 8) * 1000
+    assert snapshot.vocabulary.nbytes >= (32 + 16) * 1000
+    tables = ids.nbytes + snapshot.table.nbytes + snapshot.vocabulary.nbytes
+    assert access.nbytes == segments + tables + snapshot.memtable.nbytes
 
 
 class Side:
@@ -230,12 +200,12 @@ class Side:
     def __init__(self) -> None:
         self.there: dict[int, str] = {}
 
-    def came(self, numbers: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
+    def on_added(self, numbers: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
         for number, each in zip(numbers, subscriptions, strict=True):
             assert number not in self.there
             self.there[number] = each.id
 
-    def went(self, numbers: Sequence[int]) -> None:
+    def on_removed(self, numbers: Sequence[int]) -> None:
         for number in numbers:
             del self.there[number]
 
@@ -252,7 +222,8 @@ def test_numbers_lead_to_subscriptions_and_a_listener_knows_them() -> None:
             access.settle()
         if step % 50 == 0:
             asked = [event(number, chance) for number in range(3)]
-            numbers, starts, _ = found = access.matching_many(asked)
+            found = access.matching_many(asked)
+            starts, numbers, *_ = found.hits
             for at, each in enumerate(asked):
                 mine = numbers[starts[at] : starts[at + 1]].tolist()
                 assert sorted(side.there[one] for one in mine) == [
@@ -265,7 +236,7 @@ def test_numbers_lead_to_subscriptions_and_a_listener_knows_them() -> None:
 def test_an_answer_keeps_its_subscriptions_when_they_are_gone() -> None:
     access = Access([Subscription("a", "u", "x = 1"), Subscription("b", "u", "x = 1")])
     found = access.matching_many([Event("e", {"x": 1}, 0)])
-    number = int(found.numbers[0])
+    number = int(found.hits.numbers[0])
     gone = found.subscriptions(0)[0].id
     access.remove(gone)
     access.settle()
@@ -294,12 +265,14 @@ def test_touching_many_says_which_predicates_hold(settle: bool) -> None:
     if settle:
         access.settle()
     asked = [event(number, chance) for number in range(4)]
-    found, starts, parts = access.touching_many(asked)
+    hits = access.touching_many(asked).hits
     for at, each in enumerate(asked):
         held = {}
-        for place in range(found.starts[at], found.starts[at + 1]):
-            name = access.subscription(int(found.numbers[place])).id  # type: ignore[union-attr]
-            held[name] = sorted(parts[starts[place] : starts[place + 1]].tolist())
+        for place in range(hits.starts[at], hits.starts[at + 1]):
+            name = access.subscription(int(hits.numbers[place])).id  # type: ignore[union-attr]
+            held[name] = sorted(
+                hits.parts[hits.part_starts[place] : hits.part_starts[place + 1]].tolist()
+            )
         assert held == {one.id: right for one in wishes if (right := parts_that_hold(one, each))}
 
 
@@ -325,14 +298,14 @@ def test_memory_is_given_back() -> None:
     assert access.nbytes - empty < full / 2
     access.remove_many([f"s{number:05d}" for number in range(0, 2000, 10)])
     assert access.nbytes == empty
-    assert access.state.vocabulary.attributes == {}
+    assert access.snapshot.vocabulary.attributes == {}
 
 
 def test_a_vocabulary_forgets_what_nobody_uses() -> None:
     access = Access(Subscription(f"s{each}", "u", f"a = {each} and b <> 'x'") for each in range(50))
     access.remove_many([f"s{each}" for each in range(1, 50)])
     access.settle()
-    assert access.state.vocabulary.entries == 1
+    assert access.snapshot.vocabulary.terms == 1
     assert access.top(Event("e", {"a": 0, "b": "y"}, 0), 2) == [("s0", 1.0)]
     assert access.top(Event("e", {"a": 0, "b": "x"}, 0), 2) == []
 
@@ -344,7 +317,7 @@ def test_the_rare_predicate_gives_access_and_equal_ones_share_a_number() -> None
     access.settle()
     access.matching(Event("e", {"common": "x", "rare": 77}, 0))
     assert access.counters()["subscriptions"] == 1
-    assert access.state.vocabulary.entries == 1001
+    assert access.snapshot.vocabulary.terms == 1001
 
 
 def test_what_events_show_decides_at_the_next_settling() -> None:
@@ -380,22 +353,22 @@ def test_epochs_may_begin_anew() -> None:
     access = Access([Subscription("s", "u", "a = 1 and b > 2")])
     asked = Event("e", {"a": 1, "b": 3}, 0)
     assert access.top(asked, 1) == [("s", 1.0)]
-    access._desks[0]._epoch[0] = LAST_EPOCH + 1
+    access._idle[0]._epoch[0] = LAST_EPOCH + 1
     for _ in range(3):
         assert access.top(asked, 1) == [("s", 1.0)]
-    assert access._desks[0]._epoch[0] < 10
+    assert access._idle[0]._epoch[0] < 10
 
 
 def test_values_met_lately_are_few_and_forgotten_when_entries_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tidings.index.access.term_cache.MOST_PHRASES", 100)
+    monkeypatch.setattr("tidings.index.access.terms.MOST_TEXTS", 100)
     access = Access([Subscription("s1", "u", "a like 'x%'")])
-    books: set[Book] = set()
+    caches: set[TermCache] = set()
     for number in range(500):
         assert len(access.matching(Event("e", {"a": f"x{number}y"}, 0))) == 1
-        books.add(access.state.vocabulary.book)
-    assert 4 <= len(books) <= 6
+        caches.add(access.snapshot.vocabulary.cache)
+    assert 4 <= len(caches) <= 6
     access.add(Subscription("s2", "u", "a like '%y'"))
     assert len(access.matching(Event("e", {"a": "x499y"}, 0))) == 2
     access.remove("s1")
@@ -406,10 +379,10 @@ def test_a_subscription_too_large_for_the_tail_is_a_segment() -> None:
     large = [Weighted(predicate("a", "=", number), 0.5) for number in range(CHECKS + 1)]
     access = Access()
     access.add(Subscription("s", "u", any=large))
-    assert len(access.state.segments) == 1
+    assert len(access.snapshot.segments) == 1
     assert access.top_relaxed(Event("e", {"a": [1, 2, 299]}, 0), 1) == [("s", 1.5)]
-    (_, _, parts) = access.touching_many([Event("e", {"a": [1, 2, 299]}, 0)])
-    assert sorted(parts.tolist()) == [1, 2, 299]
+    hits = access.touching_many([Event("e", {"a": [1, 2, 299]}, 0)]).hits
+    assert sorted(hits.parts.tolist()) == [1, 2, 299]
 
 
 @given(st.lists(st.floats(-1e300, 1e300)))
@@ -478,7 +451,7 @@ def test_who_reads_while_it_changes_sees_one_state(  # noqa: C901 - readers and 
     access.close()
     assert wrong == []
     assert access.top_many(asked, 9) == [top for top, _ in right[-1]]
-    assert "no rebuild is under way" in access.describe()
+    assert "no merge is running" in access.describe()
 
 
 def test_a_rebuild_that_fails_is_told_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -488,7 +461,7 @@ def test_a_rebuild_that_fails_is_told_and_loses_nothing(monkeypatch: pytest.Monk
         raise MemoryError("no room")
 
     with monkeypatch.context() as broken:
-        broken.setattr(merge.Job, "build", fail)
+        broken.setattr(merge.MergeJob, "build", fail)
         access = Access(wish(number, Random(number)) for number in range(100))
         access.add_many([wish(number, Random(number)) for number in range(100, 190)])
         access.close()
@@ -514,7 +487,7 @@ def told_once(access: Access, gone: Sequence[str], come: Sequence[Subscription])
     return told
 
 
-@pytest.mark.parametrize("step", ["carry_deaths", "settled", "Thread"])
+@pytest.mark.parametrize("step", ["copy_tombstones", "merged_snapshot", "Thread"])
 @pytest.mark.parametrize("small", [10, 10**6])
 def test_a_swap_that_fails_is_told_and_loses_nothing(
     monkeypatch: pytest.MonkeyPatch, step: str, small: int
@@ -535,11 +508,11 @@ def test_a_swap_that_fails_is_told_and_loses_nothing(
             told_once(access, [], every[200:]),
         ]
     assert any(told) == ((step, small) != ("Thread", 10**6))
-    assert "no rebuild is under way" in access.describe()
+    assert "no merge is running" in access.describe()
     compare(access, scan, event(1, Random(1)))
     told_once(access, [every[299].id], [every[299]])
     access.settle()
-    assert len(access.state.segments) == 1
+    assert len(access.snapshot.segments) == 1
     compare(access, scan, event(1, Random(1)))
 
 
@@ -547,7 +520,7 @@ def test_a_segment_that_finds_no_room_changes_nothing(monkeypatch: pytest.Monkey
     access = Access(wish(number, Random(number)) for number in range(100))
     access.add_many([wish(number, Random(number)) for number in range(100, 130)])
     scan = Scan(wish(number, Random(number)) for number in range(130))
-    words, table, homes = access.state.vocabulary, access.state.table, access._writer._homes
+    words, table, homes = access.snapshot.vocabulary, access.snapshot.table, access._writer._homes
     made = Segment(encode([wish(7, Random(7))], [7], words), words)
     before = table.home.tolist(), table.place.tolist()
 
@@ -557,7 +530,7 @@ def test_a_segment_that_finds_no_room_changes_nothing(monkeypatch: pytest.Monkey
     with monkeypatch.context() as broken:
         broken.setattr(np, "arange", fail)
         with pytest.raises(MemoryError):
-            access._writer._housed(access.state, [*access.state.segments, made])
+            access._writer._housed(access.snapshot, [*access.snapshot.segments, made])
     assert (table.home.tolist(), table.place.tolist()) == before
     assert access._writer._homes is homes
     compare(access, scan, event(1, Random(1)))
@@ -567,7 +540,7 @@ def test_an_id_that_is_given_twice_is_named() -> None:
     access = Access([Subscription("s0", "u", "a = 1")])
     two = [Subscription("s1", "u", f"a = {number}") for number in range(2)]
     for gone, come, name in (([], two, "s1"), (["s0", "s0"], [], "s0")):
-        with pytest.raises(InvalidSubscription, match=f"'{name}' is given twice; .* an id once"):
+        with pytest.raises(InvalidSubscription, match=f"'{name}' occurs twice; .* an id once"):
             access._writer.change(gone, come)
     assert len(access) == 1
 
@@ -576,13 +549,13 @@ def test_segments_are_few_and_the_tail_is_short() -> None:
     with Access() as access:
         for number in range(3 * RECORDS):
             access.add(wish(number, Random(number)))
-        assert access.state.tail.count <= RECORDS
-        assert 1 <= len(access.state.segments) <= 3
+        assert access.snapshot.memtable.count <= RECORDS
+        assert 1 <= len(access.snapshot.segments) <= 3
 
 
 def test_a_vocabulary_gives_equal_predicates_one_check() -> None:
     vocabulary = Vocabulary()
     (one,) = Subscription("s", "u", "a = 'x'").conjunctions[0]
     (other,) = Subscription("t", "u", "a = 'x'").conjunctions[0]
-    assert vocabulary.use(one) == vocabulary.use(other)
-    assert vocabulary.entries == 1
+    assert vocabulary.check(one) == vocabulary.check(other)
+    assert vocabulary.terms == 1

@@ -1,13 +1,12 @@
-"""The records behind the ranks: epochs, and room that is given back."""
+"""The records behind the ranks: epochs, covers, and memory that is reclaimed."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tidings.rank.bulk.rank_table import Layout, Ledger
-from tidings.rank.bulk.span_pool import Spans
+from tidings.index.access.kernels.partial_match import Hits
+from tidings.rank.bulk.rank_table import RankRows, RankTable
 
-PAIR = Layout(
+NONE = np.empty(0, np.int64), np.empty(0, np.int32)
+PAIR = RankRows(
     np.array([0, 1], np.int32),
     np.zeros(2, np.int32),
     np.array([0.9, 0.5]),
@@ -16,66 +15,50 @@ PAIR = Layout(
 )
 
 
-def laid(times: int) -> Ledger:
-    ledger = Ledger()
+def hits(*events: list[int]) -> Hits:
+    numbers = np.array([number for event in events for number in event], np.int32)
+    return Hits(np.cumsum([0, *map(len, events)]), numbers, *NONE)
+
+
+def written(times: int) -> RankTable:
+    table = RankTable()
     for _ in range(times):
-        ledger.lay(PAIR)
-    ledger.aggregate(0, "max")
-    return ledger
+        table.put(PAIR)
+    table.set_aggregate(0, "max")
+    return table
 
 
 def test_only_the_most_specific_counts():
-    hits, starts = np.array([0, 0, 1, 1], np.int32), np.array([0, 1, 3, 4])
-    wanted = laid(1).rank(hits, starts)
-    assert wanted.ranks.tolist() == [0.9, 0.5, 0.5]
-    assert [wanted.matched[a:b].tolist() for a, b in ((0, 1), (1, 3), (3, 4))] == [[0], [0, 1], [1]]
+    matches = written(1).rank(hits([0], [0, 1], [1]))
+    assert matches.ranks.tolist() == [0.9, 0.5, 0.5]
+    spans = ((0, 1), (1, 3), (3, 4))
+    assert [matches.matched[a:b].tolist() for a, b in spans] == [[0], [0, 1], [1]]
 
 
-def test_an_unknown_number_belongs_to_nobody():
-    wanted = Ledger().rank(np.array([0, 700], np.int32), np.array([0, 2]))
-    assert wanted.starts.tolist() == [0, 0]
-    assert len(wanted.subscribers) == len(wanted.matched) == 0
+def test_worths_of_hits_replace_those_of_the_records():
+    matches = written(1).rank(hits([0], [1]), np.array([0.1, 0.2]))
+    assert matches.ranks.tolist() == [0.1, 0.2]
 
 
-def test_covers_that_nobody_uses_are_given_back():
-    assert laid(5_000).nbytes < 64 * 1024
-    hits = np.array([1, 0], np.int32)
-    assert laid(5_000).rank(hits, np.array([0, 2])).ranks.tolist() == [0.5]
+def test_an_unknown_number_has_no_owner():
+    matches = RankTable().rank(hits([0, 700]))
+    assert matches.starts.tolist() == [0, 0]
+    assert len(matches.subscribers) == len(matches.matched) == 0
 
 
-def test_epochs_that_run_out_begin_again(monkeypatch):
+def test_a_removed_subscription_has_no_owner():
+    table = written(1)
+    table.remove([1, 5000])
+    assert table.rank(hits([0, 1])).ranks.tolist() == [0.9]
+
+
+def test_unused_covers_are_reclaimed():
+    assert written(5_000).nbytes < 64 * 1024
+    assert written(5_000).rank(hits([1, 0])).ranks.tolist() == [0.5]
+
+
+def test_epochs_that_run_out_start_again(monkeypatch):
     monkeypatch.setattr("tidings.rank.bulk.rank_table.EPOCHS", 5)
-    ledger, hits = laid(1), np.array([0, 0, 1], np.int32)
+    table = written(1)
     for _ in range(10):
-        assert ledger.rank(hits, np.array([0, 1, 3])).ranks.tolist() == [0.9, 0.5]
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 200), st.lists(st.integers(0, 99), max_size=9) | st.none()),
-        max_size=60,
-    )
-)
-def test_spans_hold_what_was_put_last(steps):
-    spans, model = Spans(np.int32), dict[int, list[int]]()
-    for number, values in steps:
-        if values is None:
-            spans.drop([number])
-            model.pop(number, None)
-        else:
-            spans.put(number, np.array(values, np.int32))
-            model[number] = values
-    pool = spans.pool(201)
-    for number in range(201):
-        first = pool.firsts[number]
-        assert (first < 0) == (number not in model)
-        size = len(model.get(number, ()))
-        assert pool.parts[first : first + size].tolist() == model.get(number, [])
-
-
-def test_spans_give_back_what_was_dropped():
-    spans = Spans(np.int64)
-    for number in range(20_000):
-        spans.put(number % 10, np.arange(1 + number % 50))
-        spans.drop([number % 10])
-    assert spans.nbytes < 10_000
+        assert table.rank(hits([0], [0, 1])).ranks.tolist() == [0.9, 0.5]

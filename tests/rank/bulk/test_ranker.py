@@ -108,8 +108,8 @@ def test_any_split_into_calls_gives_the_same(steps, cut):
     matcher = Matcher(index="access")
     for step in steps:
         apply(matcher, step)
-    whole = matcher.wanted(EVENTS)
-    first, second = matcher.wanted(EVENTS[:cut]), matcher.wanted(EVENTS[cut:])
+    whole = matcher.match_many(EVENTS)
+    first, second = matcher.match_many(EVENTS[:cut]), matcher.match_many(EVENTS[cut:])
     halves = [first.of(e) for e in range(cut)]
     halves += [second.of(e) for e in range(len(EVENTS) - cut)]
     for event, half in enumerate(halves):
@@ -130,14 +130,14 @@ def test_a_stream_of_films_ranks_alike(seed):
 
 
 def test_nobody_wants_anything_of_an_empty_matcher():
-    wanted = Matcher(index="access").wanted(EVENTS)
+    wanted = Matcher(index="access").match_many(EVENTS)
     assert wanted.starts.tolist() == [0] * (len(EVENTS) + 1)
     assert wanted.matched_starts.tolist() == [0]
 
 
 def test_an_index_without_numbers_is_named():
-    with pytest.raises(TidingsError, match="'scan' has no numbers"):
-        Matcher(index="scan").wanted(EVENTS)
+    with pytest.raises(TidingsError, match="'scan' does not match in bulk"):
+        Matcher(index="scan").match_many(EVENTS)
 
 
 def test_two_predicates_may_have_an_edge_each_way():

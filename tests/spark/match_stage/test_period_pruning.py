@@ -85,7 +85,7 @@ def test_deliveries_stay_the_same(seed: int, k: int, lateness_us: int) -> None:
 @pytest.mark.parametrize("form", PERIODS)
 def test_most_matches_of_an_event_that_matches_everything_are_pruned(form: dict[str, Any]) -> None:
     matcher, events = OverlayMatcher(build_base([member("p", 2, form)])), stream(7, 400)
-    matches = matcher.wanted(events)
+    matches = matcher.match_many(events)
     kept = prune_periods(matcher, events, matches)
     assert len(matches.subscribers) == 400
     assert len(kept.subscribers) < 100
@@ -97,13 +97,13 @@ def test_most_matches_of_an_event_that_matches_everything_are_pruned(form: dict[
 def test_other_policies_are_not_pruned(form: dict[str, Any]) -> None:
     matcher, events = OverlayMatcher(build_base([member("p", 1, form)])), stream(7)
     assert PrunablePeriod.of(matcher.policy("p")).k == 0
-    assert len(prune_periods(matcher, events, matcher.wanted(events)).subscribers) == 60
+    assert len(prune_periods(matcher, events, matcher.match_many(events)).subscribers) == 60
 
 
 def test_changed_subscribers_are_pruned_as_well() -> None:
     changed = [member("p", 1, PERIODS[0]), member("q", 1, OTHERS[3])]
     matcher, events = OverlayMatcher(build_base([member("o", 1, PERIODS[0])]), changed), stream(3)
-    kept = prune_periods(matcher, events, matcher.wanted(events))
+    kept = prune_periods(matcher, events, matcher.match_many(events))
     counts = np.bincount(kept.subscribers, minlength=3)
     assert counts[0] < 30
     assert max(counts[1:].tolist()) == 60

@@ -1,4 +1,4 @@
-"""The access-predicate index: every conjunction waits under its most selective predicate."""
+"""The access-predicate index: every conjunction is posted under its most selective predicate."""
 
 from tidings.index.access.index import Access
 

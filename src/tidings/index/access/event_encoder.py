@@ -1,152 +1,166 @@
-"""Events in numbers: what they say in the vocabulary of an index."""
+"""Encodes events as numbers of an index's vocabulary."""
 
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tidings.compiled.array_types import Float64s
-from tidings.index.access.attribute_terms import UNNAMED, Side
-from tidings.index.access.kernels.records import Phrases, Said
+from tidings.index.access.kernels.records import CachedTerms, EncodedEvents
+from tidings.index.access.terms import UNNAMED, FamilyTerms
 from tidings.index.access.vocabulary import Vocabulary, ordered
 from tidings.model.records import Event
 from tidings.model.values import Range, Token, tokens
 
 
-def hear(vocabulary: Vocabulary, events: Sequence[Event]) -> tuple[Said, Phrases, int]:
-    """Give events in numbers, with the phrases, and how many entries one event may have at most."""
+class Encoding(NamedTuple):
+    """Encoded events, the cached texts that they refer to, and the most terms one may stamp."""
+
+    events: EncodedEvents
+    cached: CachedTerms
+    most_terms: int
+
+
+def encode_events(vocabulary: Vocabulary, events: Sequence[Event]) -> Encoding:
+    """Encode events; start again if another reader replaced the full cache meanwhile."""
     while True:
-        book = vocabulary.fresh_book()
-        hearing = _Hearing(vocabulary)
+        cache = vocabulary.open_cache()
+        encoder = _EventEncoder(vocabulary)
         for event in events:
-            hearing.add(event)
-        if vocabulary.book is book:
+            encoder.add(event)
+        if vocabulary.cache is cache:
             vocabulary.events += len(events)
-            said = hearing.said()
-            most = int(np.diff(said.spans.reshape(-1, 4)[:, :2]).max(initial=0))
-            return said, book.table, most * max(1, book.longest)
+            encoded = encoder.encoded()
+            most = int(np.diff(encoded.spans.reshape(-1, 4)[:, :2]).max(initial=0))
+            return Encoding(encoded, cache.table, most * max(1, cache.longest))
 
 
-class _Hearing:
-    """Collects what events say, one after the other."""
+class _Uncertain(NamedTuple):
+    """A run of items or values whose probability is not 1."""
+
+    column: "array[Any]"
+    first: int
+    last: int
+    probability: float
+
+
+class _EventEncoder:
+    """Collects the items and values of one event after the other."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        self.heard, self.slots = array("i"), array("i")
+        self.items, self.slots = array("i"), array("i")
         self.values, self.spans = array("d"), array("q")
         self.lower: dict[int, float] = {}  # of values that are ranges
-        self.sure: list[tuple[array[Any], int, int, float]] = []  # where probabilities are not 1
+        self.uncertain: list[_Uncertain] = []
 
     def add(self, event: Event) -> None:
-        """Hear one event; strings and numbers, which are most values, without a detour."""
-        first, first_value = len(self.heard), len(self.slots)
+        """Encode one event."""
+        first, first_value = len(self.items), len(self.slots)
         if event.probabilities:
-            self._add_unsure(event)
+            self._add_uncertain(event)
         else:
             self._add(event, event.attributes)
-        self.spans.extend((first, len(self.heard), first_value, len(self.slots)))
+        self.spans.extend((first, len(self.items), first_value, len(self.slots)))
 
     def _add(self, event: Event, attributes: Mapping[str, Any]) -> None:
-        hear, ears = self.heard.append, self._vocabulary.ears
-        slots, values = self.slots.append, self.values.append
+        """Encode attributes; strings and numbers, which most values are, on the fast path."""
+        add_item, encoders = self.items.append, self._vocabulary.encoders
+        add_slot, add_value = self.slots.append, self.values.append
         for name, value in attributes.items():
-            ear = ears.get(name)
-            if ear is None:
+            encoder = encoders.get(name)
+            if encoder is None:
                 if name not in self._vocabulary.attributes:
                     continue
-                ear = self._vocabulary.ear(name)
-            words, slot, equal = ear
+                encoder = self._vocabulary.encoder(name)
+            texts, slot, equal = encoder
             kind = type(value)
             if kind is str:
-                phrase = words.get(value)
-                if phrase is None:
-                    phrase = self._vocabulary.phrase(name, value)
-                if phrase:
-                    hear(phrase)
+                text = texts.get(value)
+                if text is None:
+                    text = self._vocabulary.cache_text(name, value)
+                if text:
+                    add_item(text)
             elif kind is float or kind is int:
                 if slot >= 0:
-                    slots(slot)
-                    values(value)
+                    add_slot(slot)
+                    add_value(value)
                 if equal and (number := float(value)) in equal:
-                    hear(~equal[number])
+                    add_item(~equal[number])
             else:
-                self._others(name, event)
+                self._add_tokens(name, event)
 
-    def _add_unsure(self, event: Event) -> None:
+    def _add_uncertain(self, event: Event) -> None:
         for name, value in event.attributes.items():
-            before = len(self.heard), len(self.slots)
+            before = len(self.items), len(self.slots)
             self._add(event, {name: value})
             if name in event.probabilities:
-                self._note_unsure(before, event.probabilities[name])
+                for column, first in zip((self.items, self.slots), before, strict=True):
+                    run = _Uncertain(column, first, len(column), event.probabilities[name])
+                    self.uncertain.append(run)
 
-    def said(self) -> Said:
-        """Give it all in arrays."""
+    def encoded(self) -> EncodedEvents:
+        """Return everything that was added, as arrays."""
         values = np.array(self.values, np.float64)
         upper = lower = ordered(values)
         if self.lower:
             ends = values.copy()
             ends[list(self.lower)] = list(self.lower.values())
             lower = ordered(ends)
-        return Said(
+        return EncodedEvents(
             np.array(self.spans, np.int64),
-            np.array(self.heard, np.int32),
+            np.array(self.items, np.int32),
             np.array(self.slots, np.int32),
             upper,
             lower,
-            self._sureness(),
+            self._probabilities(),
         )
 
-    def _others(self, name: str, event: Event) -> None:
-        """Hear the tokens of an attribute, family by family: the values of a slot lie together."""
+    def _add_tokens(self, name: str, event: Event) -> None:
+        """Encode the tokens of an attribute by family: the values of a slot must be adjacent."""
         for token in sorted(tokens(event.attributes[name]), key=_family):
-            self._other(name, token)
+            self._add_token(name, token)
 
-    def _other(self, name: str, token: Token) -> None:
-        """Hear a token of any family."""
+    def _add_token(self, name: str, token: Token) -> None:
         family, key = token
-        side = self._vocabulary.attributes[name].get(family)
-        if side is None:
+        terms = self._vocabulary.attributes[name].get(family)
+        if terms is None:
             return
         if isinstance(key, str):
-            words = self._vocabulary.ear(name).words
-            phrase = words.get(key)
-            self.heard.append(self._vocabulary.phrase(name, key) if phrase is None else phrase)
+            text = self._vocabulary.encoder(name).texts.get(key)
+            self.items.append(self._vocabulary.cache_text(name, key) if text is None else text)
             return
         if isinstance(key, Range):
-            self._range(side, key)
+            self._add_range(terms, key)
             return
-        if key in side.equal:
-            self.heard.append(~side.equal[key])
-        if side.slot >= 0:
-            self.slots.append(side.slot)
-            named = side.codes.get(key, UNNAMED) if family == "boolean" else float(key)
-            self.values.append(named)
+        if key in terms.equal:
+            self.items.append(~terms.equal[key])
+        if terms.slot >= 0:
+            self.slots.append(terms.slot)
+            value = terms.codes.get(key, UNNAMED) if family == "boolean" else float(key)
+            self.values.append(value)
 
-    def _range(self, side: Side, key: Range) -> None:
-        """Hear a range: contained in an interval it is its own ends, exchanged."""
+    def _add_range(self, terms: FamilyTerms, key: Range) -> None:
+        """Encode a range; one that must be contained has its ends exchanged, see `records`."""
         low, high = key.span
         overlaps = key.mode == "overlaps"
         if overlaps or low == high:
             with self._vocabulary.lock:
-                self.heard.extend(~entry for entry in side.within(low, high))
-        if side.slot >= 0:
+                self.items.extend(~term for term in terms.within(low, high))
+        if terms.slot >= 0:
             self.lower[len(self.slots)] = low if overlaps else high
-            self.slots.append(side.slot)
+            self.slots.append(terms.slot)
             self.values.append(high if overlaps else low)
 
-    def _note_unsure(self, before: tuple[int, int], chance: float) -> None:
-        for of, first in zip((self.heard, self.slots), before, strict=True):
-            self.sure.append((of, first, len(of), chance))
-
-    def _sureness(self) -> Float64s:
-        if not self.sure:
+    def _probabilities(self) -> Float64s:
+        if not self.uncertain:
             return np.empty(0)
-        found = np.ones(len(self.heard) + len(self.slots))
-        for of, first, last, chance in self.sure:
-            shift = 0 if of is self.heard else len(self.heard)
-            found[shift + first : shift + last] = chance
-        return found
+        probabilities = np.ones(len(self.items) + len(self.slots))
+        for run in self.uncertain:
+            shift = 0 if run.column is self.items else len(self.items)
+            probabilities[shift + run.first : shift + run.last] = run.probability
+        return probabilities
 
 
 def _family(token: Token) -> str:

@@ -1,4 +1,12 @@
-"""The newest subscriptions: records without lists, which are looked at one by one."""
+"""The memtable: the newest subscriptions as records without postings, tested one by one.
+
+    words      | record | record | record | free ...        appended, never changed
+    ranks      number, tombstone  per subscription          tombstones are set later
+    offsets    first word of each subscription
+
+A reader knows how many words there were in its snapshot and never looks behind them, so the writer
+appends without a copy and without a lock.
+"""
 
 from collections.abc import Sequence
 from math import isnan
@@ -8,10 +16,18 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Int32s, Int64s
-from tidings.index.access.encoding import Encoded, parts_of
-from tidings.index.access.kernels.match import Part
-from tidings.index.access.kernels.records import AMONG, BETWEEN, DIFFERS, HEAD, NEVER, Rows, Weights
-from tidings.index.access.postings import NO_LISTS
+from tidings.index.access.encoding import EncodedSubscriptions, active_parts
+from tidings.index.access.kernels.match import SegmentView
+from tidings.index.access.kernels.records import (
+    AMONG,
+    BETWEEN,
+    DIFFERS,
+    HEAD,
+    NEVER,
+    CheckWeights,
+    Records,
+)
+from tidings.index.access.postings import NO_POSTINGS
 from tidings.index.access.segment import Segment, picked
 from tidings.index.access.vocabulary import Check, Vocabulary
 from tidings.model.records import Subscription
@@ -23,29 +39,30 @@ _FLOAT: Final = Struct("<d")
 _HALVES: Final = Struct("<ii")
 
 
-class Row(NamedTuple):
-    """The checks of one conjunction as words, and what each of them is."""
+class Conjunction(NamedTuple):
+    """The checks of one conjunction as words; the predicate and the weight of each check."""
 
     words: Sequence[int] | Int32s
     parts: Sequence[int] | Any
     weights: Sequence[float] | Any
 
 
-def rows_of(subscription: Subscription, vocabulary: Vocabulary) -> list[Row]:
-    """Give a subscription in numbers."""
-    rows = []
-    for parts in parts_of(subscription):
+def conjunctions_of(subscription: Subscription, vocabulary: Vocabulary) -> list[Conjunction]:
+    """Encode a subscription."""
+    conjunctions = []
+    for parts in active_parts(subscription):
         words: list[int] = []
-        for _, _, part in parts:
-            words += _words(vocabulary.use(part))
-        rows.append(Row(words, [each[0] for each in parts], [each[1] for each in parts]))
-    return rows
+        for _, _, predicate in parts:
+            words += _words(vocabulary.check(predicate))
+        numbers, weights, _ = zip(*parts, strict=True)
+        conjunctions.append(Conjunction(words, numbers, weights))
+    return conjunctions
 
 
 def _words(check: Check) -> list[int]:
-    entry, slot, low, high, members = check
-    if entry >= 0:
-        return [entry]
+    term, slot, low, high, members = check
+    if term >= 0:
+        return [term]
     if slot < 0:
         return [~AMONG, len(members), *members]
     if isnan(high):
@@ -54,105 +71,107 @@ def _words(check: Check) -> list[int]:
 
 
 def _halves(bound: float) -> tuple[int, int]:
-    """Give a float as two numbers, which together have its order."""
+    """Return a float as two words, which together have its order; see `ordered`."""
     low, high = _HALVES.unpack(_FLOAT.pack(bound + 0.0))
     return (high, low) if high >= 0 else (high ^ 0x7FFF_FFFF, ~low)
 
 
-def rows_in(segment: "Segment | Tail", rank: int) -> list[Row]:
-    """Take the records of a rank as they are."""
-    words, weights, found = segment.rows.words, segment.weights, []
-    row, last = segment.rows.offsets[rank], segment.rows.offsets[rank + 1]
-    while row < last:
-        end, first = words[row + 1], words[row + 2]
-        count = _count(words, row)
-        heavy = weights.weight[first : first + count] if len(weights.weight) else [1.0] * count
+def stored_conjunctions(part: "Segment | Memtable", rank: int) -> list[Conjunction]:
+    """Return the conjunctions of a rank as they are stored."""
+    words, weights, conjunctions = part.records.words, part.weights, []
+    record, last = part.records.offsets[rank], part.records.offsets[rank + 1]
+    while record < last:
+        end, first = words[record + 1], words[record + 2]
+        count = _count_checks(words, record)
+        weight = weights.weight[first : first + count] if len(weights.weight) else [1.0] * count
         parts = weights.part[first : first + count]
-        found.append(Row(words[row + HEAD : end], parts, heavy))
-        row = end
-    return found
+        conjunctions.append(Conjunction(words[record + HEAD : end], parts, weight))
+        record = end
+    return conjunctions
 
 
-def _count(words: Int32s, row: int) -> int:
-    at, count = row + HEAD, 0
-    while at < words[row + 1]:
-        if words[at] >= 0:
-            at += 1
+def _count_checks(words: Int32s, record: int) -> int:
+    # `check_end` in Python: a compiled call per check would cost more.
+    place, count = record + HEAD, 0
+    while place < words[record + 1]:
+        if words[place] >= 0:
+            place += 1
         else:
-            kind = ~words[at] & 3
-            at += 5 if kind == BETWEEN else 3 if kind == DIFFERS else 2 + words[at + 1]
+            kind = ~words[place] & 3
+            place += 5 if kind == BETWEEN else 3 if kind == DIFFERS else 2 + words[place + 1]
         count += 1
     return count
 
 
-class Tail:
-    """Room for new records. What a reader was told of stays as it is, but for deaths."""
+class Memtable:
+    """Room for new records. What a snapshot has seen never changes, but for tombstones."""
 
     def __init__(self) -> None:
-        self.rows = Rows(
+        self.records = Records(
             np.zeros(WORDS, np.int32),
             np.zeros(RECORDS + 1, np.int32),
             np.full(2 * RECORDS, NEVER, np.int32),
         )
         self.scores = np.zeros(RECORDS)
         order = np.zeros(RECORDS, np.int32)
-        self.weights = Weights(np.zeros(CHECKS, np.uint16), np.ones(CHECKS), order)
+        self.weights = CheckWeights(np.zeros(CHECKS, np.uint16), np.ones(CHECKS), order)
         self.size = self.count = self.dead = 0
         self._checks = 0
         self._ordered: tuple[int, Int32s] = 0, np.zeros(RECORDS, np.int32)
 
-    def fits(self, rows: list[Row]) -> bool:
-        """Tell whether there is room for another subscription."""
-        words = sum(HEAD + len(row.words) for row in rows)
-        checks = self._checks + sum(len(row.parts) for row in rows)
+    def fits(self, conjunctions: Sequence[Conjunction]) -> bool:
+        """Return whether there is room for another subscription."""
+        words = sum(HEAD + len(one.words) for one in conjunctions)
+        checks = self._checks + sum(len(one.parts) for one in conjunctions)
         room = self.size + words <= WORDS and checks <= CHECKS
-        return self.count < RECORDS and room and all(max(row.parts) < 1 << 16 for row in rows)
+        narrow = all(max(one.parts) < 1 << 16 for one in conjunctions)
+        return self.count < RECORDS and room and narrow
 
-    def put(self, number: int, score: float, rows: list[Row]) -> int:
-        """Write a subscription; give its place."""
-        place, at = self.count, self.size
-        words, offsets, notes = self.rows
-        for row in rows:
-            end = at + HEAD + len(row.words)
-            words[at], words[at + 1], words[at + 2] = 2 * place, end, self._checks
-            words[at + HEAD : end] = row.words
-            last = self._checks + len(row.parts)
-            self.weights.part[self._checks : last] = row.parts
-            self.weights.weight[self._checks : last] = row.weights
-            self._checks, at = last, end
-        notes[2 * place], self.scores[place] = number, score
-        offsets[place + 1] = at
-        self.size, self.count = at, place + 1
-        return place
+    def append(self, number: int, score: float, conjunctions: Sequence[Conjunction]) -> int:
+        """Append a subscription; return its rank here."""
+        rank, start = self.count, self.size
+        words, offsets, ranks = self.records
+        for one in conjunctions:
+            end = start + HEAD + len(one.words)
+            words[start], words[start + 1], words[start + 2] = 2 * rank, end, self._checks
+            words[start + HEAD : end] = one.words
+            last = self._checks + len(one.parts)
+            self.weights.part[self._checks : last] = one.parts
+            self.weights.weight[self._checks : last] = one.weights
+            self._checks, start = last, end
+        ranks[2 * rank], self.scores[rank] = number, score
+        offsets[rank + 1] = start
+        self.size, self.count = start, rank + 1
+        return rank
 
-    def part(self, size: int, version: int, ids: Sequence[str]) -> Part:
-        """Give what kernels need, as of some words and a version."""
+    def view(self, size: int, version: int, ids: Sequence[str]) -> SegmentView:
+        """Return what kernels need, as of a number of words and a version."""
         weights = self.weights._replace(order=self._order(ids))
-        return Part(self.rows, NO_LISTS, weights, size, version)
+        return SegmentView(self.records, NO_POSTINGS, weights, size, version)
 
-    def kill(self, places: Any, version: int) -> None:
-        """Pass over some from a version on."""
-        self.rows.notes[2 * np.asarray(places) + 1] = version
-        self.dead += np.size(places)
+    def bury(self, ranks: Any, version: int) -> None:
+        """Set tombstones: skip some ranks from a version on."""
+        self.records.ranks[2 * np.asarray(ranks) + 1] = version
+        self.dead += np.size(ranks)
 
-    def encoded(self, version: int, ids: Sequence[str]) -> Encoded:
-        """Give back, in numbers, who lives at a version; `ids` by number."""
-        died = self.rows.notes[1 : 2 * self.count : 2]
-        return self.picked(np.flatnonzero(died > version), ids)
+    def encoded(self, version: int, ids: Sequence[str]) -> EncodedSubscriptions:
+        """Return the subscriptions that are alive at a version; `ids` by number."""
+        tombstones = self.records.ranks[1 : 2 * self.count : 2]
+        return self.picked(np.flatnonzero(tombstones > version), ids)
 
-    def picked(self, places: Int64s, ids: Sequence[str]) -> Encoded:
-        """Give back some, in numbers; `ids` by number."""
+    def picked(self, ranks: Int64s, ids: Sequence[str]) -> EncodedSubscriptions:
+        """Return the subscriptions of some ranks; `ids` by number."""
         weights = self.weights._replace(order=self._order(ids))
         if np.all(weights.weight[: self._checks] == 1.0):
             weights = weights._replace(weight=np.empty(0))
-        return picked(self.rows, weights, self.scores, places)
+        return picked(self.records, weights, self.scores, ranks)
 
     def _order(self, ids: Sequence[str]) -> Int32s:
-        """Give every place its place in the order of ids, which are by number."""
+        """Return by rank the place in the order of ids, which are by number; cached."""
         count, order = self._ordered
         if count != self.count:
             count = self.count
-            names = [ids[each] for each in self.rows.notes[: 2 * count : 2].tolist()]
+            names = [ids[number] for number in self.records.ranks[: 2 * count : 2].tolist()]
             order = np.zeros(RECORDS, np.int32)
             order[sorted(range(count), key=names.__getitem__)] = np.arange(count)
             self._ordered = count, order
@@ -161,5 +180,5 @@ class Tail:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        held = (*self.rows, *self.weights, self.scores)
-        return sum(each.nbytes for each in held)
+        held = (*self.records, *self.weights, self.scores)
+        return sum(column.nbytes for column in held)

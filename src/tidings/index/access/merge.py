@@ -1,4 +1,4 @@
-"""Segments built anew: merged, without the dead, and in a vocabulary without what nobody uses."""
+"""Merges of segments: tombstones are dropped, and unused predicates leave the vocabulary."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,97 +6,106 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
-from tidings.index.access.encoding import Encoded, encode, joined, renamed
+from tidings.index.access.encoding import EncodedSubscriptions, encode, joined, renumbered
 from tidings.index.access.kernels.records import NEVER
-from tidings.index.access.memtable import Tail
+from tidings.index.access.memtable import Memtable
 from tidings.index.access.segment import Segment
-from tidings.index.access.snapshot import State, Table
+from tidings.index.access.snapshot import Snapshot
+from tidings.index.access.subscription_table import SubscriptionTable
 from tidings.index.access.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
-class Job:
-    """Segments of a state that become one; of everything, the vocabulary is made anew, too."""
+class MergeJob:
+    """Segments of a snapshot that become one; a full merge rebuilds the vocabulary as well."""
 
-    state: State
+    snapshot: Snapshot
     segments: tuple[Segment, ...]
-    everything: bool
+    full: bool
 
     @property
     def size(self) -> int:
-        """How many subscriptions there are to read."""
+        """How many subscriptions have to be read."""
         return sum(map(len, self.segments))
 
     def build(self) -> tuple[Segment, Vocabulary]:
-        """Build; O(n log n). Nothing of the state is changed."""
-        version, vocabulary = self.state.version, self.state.vocabulary
-        given = joined([each.encoded(version) for each in self.segments], self.state.table.ids)
-        if self.everything:
-            given, vocabulary = fresh(given, vocabulary)
-        made = Segment(given, vocabulary)
-        if any(each.posts_all for each in self.segments):
-            made.partial(version)  # who asks next need not wait for it
-        return made, vocabulary
+        """Build the segment and its vocabulary; O(n log n). The snapshot is not changed."""
+        version, vocabulary = self.snapshot.version, self.snapshot.vocabulary
+        parts = [segment.encoded(version) for segment in self.segments]
+        encoded = joined(parts, self.snapshot.table.ids)
+        if self.full:
+            encoded, vocabulary = compacted(encoded, vocabulary)
+        merged = Segment(encoded, vocabulary)
+        if any(segment.has_partial for segment in self.segments):
+            merged.partial_view(version)  # so that the next query need not wait for it
+        return merged, vocabulary
 
 
-def fresh(given: Encoded, vocabulary: Vocabulary) -> tuple[Encoded, Vocabulary]:
-    """Give the same in a vocabulary of what is used."""
-    stamped = given.entry >= 0
-    entries = np.unique(np.concatenate([given.entry[stamped], given.members]))
-    slots = np.unique(given.slot[~stamped & (given.slot >= 0)])
-    codes = np.unique(given.low[given.differs]).view(np.float64)
-    made, moves = vocabulary.kept(entries, slots, codes)
-    found = renamed(given, moves)
-    made.note_uses(np.concatenate([found.entry, found.members]), found.slot[found.entry < 0])
-    return found, made
+def compacted(
+    encoded: EncodedSubscriptions, vocabulary: Vocabulary
+) -> tuple[EncodedSubscriptions, Vocabulary]:
+    """Return the same subscriptions in a vocabulary of the predicates that they use."""
+    stamped = encoded.term >= 0
+    terms = np.unique(np.concatenate([encoded.term[stamped], encoded.members]))
+    slots = np.unique(encoded.slot[~stamped & (encoded.slot >= 0)])
+    codes = np.unique(encoded.low[encoded.differs]).view(np.float64)
+    fresh, moves = vocabulary.kept(terms, slots, codes)
+    moved = renumbered(encoded, moves)
+    fresh.count_uses(np.concatenate([moved.term, moved.members]), moved.slot[moved.term < 0])
+    return moved, fresh
 
 
-def renumbered(
-    given: Sequence[tuple[Int64s, Encoded]],
+def rescored(
+    parts: Sequence[tuple[Int64s, EncodedSubscriptions]],
     numbers: Sequence[int],
     scores: Float64s,
     ids: Sequence[str],
-) -> Encoded:
-    """Put subscriptions together, each of which is one of the numbers and has one of the scores."""
+) -> EncodedSubscriptions:
+    """Join subscriptions with new numbers and scores, each part with its positions in these."""
     new = np.array(numbers, np.int32)
-    parts = [replace(each, numbers=new[at], scores=scores[at]) for at, each in given]
-    return joined(parts, ids)
+    moved = [
+        replace(encoded, numbers=new[positions], scores=scores[positions])
+        for positions, encoded in parts
+    ]
+    return joined(moved, ids)
 
 
-def due(segments: Sequence[Segment]) -> tuple[Segment, ...]:
-    """Give the segments to merge, if it is time: each shall be more than double of all after it.
+def segments_to_merge(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+    """Return the segments to merge, if any: each must be more than double of all after it.
 
-    A segment that is half dead is built anew with them.
+    A segment that is half dead is merged too.
     """
     after = 0
-    found: tuple[Segment, ...] = ()
-    for at in range(len(segments) - 1, -1, -1):
-        each = segments[at]
-        if (after and len(each) <= 2 * after) or 2 * each.dead > len(each):
-            found = tuple(segments[at:])
-        after += len(each)
-    return found
+    chosen: tuple[Segment, ...] = ()
+    for position in range(len(segments) - 1, -1, -1):
+        segment = segments[position]
+        if (after and len(segment) <= 2 * after) or 2 * segment.dead > len(segment):
+            chosen = tuple(segments[position:])
+        after += len(segment)
+    return chosen
 
 
-def carry_deaths(made: Segment, table: Table, homes: dict[int, Segment]) -> None:
-    """Stamp as dead in a new segment who died in its old one while it was built."""
-    numbers = made.numbers
+def copy_tombstones(merged: Segment, table: SubscriptionTable, homes: dict[int, Segment]) -> None:
+    """Copy to a new segment the tombstones that its old ones got while it was built."""
+    numbers = merged.numbers
     home, place = table.home[numbers], table.place[numbers]
     for serial in np.unique(home).tolist():
-        there = np.flatnonzero(home == serial)
-        made.rows.notes[2 * there + 1] = homes[serial].rows.notes[2 * place[there] + 1]
-    made.dead = int(np.count_nonzero(made.died < NEVER))
+        ranks = np.flatnonzero(home == serial)
+        merged.records.ranks[2 * ranks + 1] = homes[serial].records.ranks[2 * place[ranks] + 1]
+    merged.dead = int(np.count_nonzero(merged.tombstones < NEVER))
 
 
-def settled(state: State, made: Segment, vocabulary: Vocabulary, young: Int32s) -> State:
-    """Give the state after everything was built anew; who came meanwhile is encoded again."""
-    old = state.table
-    alive = np.zeros(len(old.owners), np.bool_)
-    alive[made.numbers[made.died > state.version]] = True
+def merged_snapshot(
+    snapshot: Snapshot, merged: Segment, vocabulary: Vocabulary, young: Int32s
+) -> Snapshot:
+    """Return the snapshot after a full merge; subscriptions added meanwhile are encoded again."""
+    old = snapshot.table
+    alive = np.zeros(len(old.subscriptions), np.bool_)
+    alive[merged.numbers[merged.tombstones > snapshot.version]] = True
     alive[young] = True
     table = old.kept(alive)
-    segments = [made] if len(made) else []
+    segments = [merged] if len(merged) else []
     if len(young):
-        owners = [each for each in map(table.owners.__getitem__, young.tolist()) if each]
-        segments.append(Segment(encode(owners, young.tolist(), vocabulary), vocabulary))
-    return State(vocabulary, table, tuple(segments), Tail(), 0, state.version)
+        added = [one for one in map(table.subscriptions.__getitem__, young.tolist()) if one]
+        segments.append(Segment(encode(added, young.tolist(), vocabulary), vocabulary))
+    return Snapshot(vocabulary, table, tuple(segments), Memtable(), 0, snapshot.version)

@@ -1,22 +1,27 @@
-"""How checks are posted: grids over the values of slots, and lists by predicate."""
+"""Builds posting lists: a grid over the values of each slot, and lists by predicate."""
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tidings.compiled.array_types import Float64s, Int32s, Int64s
-from tidings.index.access.encoding import Encoded, spans
-from tidings.index.access.kernels.postings import CELL_BITS, FAN_BITS, Lists, fill_lists, fill_table
+from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int32s, Int64s
+from tidings.index.access.encoding import EncodedSubscriptions, spans
+from tidings.index.access.kernels.postings import (
+    CELL_BITS,
+    FAN_BITS,
+    Postings,
+    fill_hash_table,
+    fill_postings,
+)
 from tidings.index.access.vocabulary import Vocabulary
 
-CELL: Final = 8  # intervals a cell, on average
+INTERVALS_PER_CELL: Final = 8  # on average
 FEWEST: Final = 64  # intervals of a slot that are worth more than one cell
 MOST_CELLS: Final = 1 << CELL_BITS
-ENDS: Final = (-(1 << 63) + (1 << 52), (1 << 63) - (1 << 52))
-"""Between these are the finite floats, as ordered whole numbers."""
+FINITE: Final = (-(1 << 63) + (1 << 52), (1 << 63) - (1 << 52))
+"""Finite floats lie between these, as ordered integers."""
 
-NO_LISTS: Final = Lists(
+NO_POSTINGS: Final = Postings(
     np.empty(0, np.int32),
     np.empty(0, np.int32),
     0,
@@ -28,47 +33,49 @@ NO_LISTS: Final = Lists(
 
 
 class Grid:
-    """Cells over the values of every slot, about as many ends of intervals in each."""
+    """Cells over the values of every slot, each with about as many ends of intervals."""
 
-    def __init__(self, given: Encoded, slots: int) -> None:
-        self.cells = np.zeros(slots, np.int32)
+    def __init__(self, encoded: EncodedSubscriptions, slots: int) -> None:
+        checks = len(encoded.term)
+        self.cells = np.zeros(slots, np.int32)  # by slot
         self.edges_from = np.zeros(slots, np.int32)
-        self.node = np.zeros(len(given.entry), np.int32)
-        self.span = np.zeros(len(given.entry), np.int32)
-        self.share = np.ones(len(given.entry))
+        self.node = np.zeros(checks, np.int32)  # by check: its node in the tree of its slot
+        self.span = np.zeros(checks, np.int32)  # by check: first and last cell, packed
+        self.share = np.ones(checks)  # by check: the share of cells that it covers
         edges: list[Int64s] = []
-        filled = 0
-        places = np.flatnonzero((given.slot >= 0) & (given.entry < 0))
-        places = places[np.argsort(given.slot[places], kind="stable")]
-        used, firsts = np.unique(given.slot[places], return_index=True)
+        total = 0
+        places = np.flatnonzero((encoded.slot >= 0) & (encoded.term < 0))
+        places = places[np.argsort(encoded.slot[places], kind="stable")]
+        used, firsts = np.unique(encoded.slot[places], return_index=True)
         groups = np.split(places, firsts[1:]) if len(used) else []
-        self.cells[used] = 1  # of few intervals, as every interval says that is not cut
+        self.cells[used] = 1  # few intervals share one cell, which nodes and spans of 0 mean
         for slot, group in zip(used, groups, strict=True):
             if len(group) < FEWEST:
                 continue
-            made = self._cut(given, group)
-            self.cells[slot] = len(made) + 1
-            self.edges_from[slot] = filled
-            filled += len(made)
-            edges.append(made)
+            cut = self._cut(encoded, group)
+            self.cells[slot] = len(cut) + 1
+            self.edges_from[slot] = total
+            total += len(cut)
+            edges.append(cut)
         self.edges = np.concatenate([*edges, np.empty(0, np.int64)])
 
-    def take(self, checks: Int64s) -> None:
-        """Follow the checks to other places."""
+    def reorder(self, checks: Int64s) -> None:
+        """Reorder the columns by check."""
         self.node, self.span = self.node[checks], self.span[checks]
 
-    def _cut(self, given: Encoded, group: npt.NDArray[Any]) -> Int64s:
-        """Give the edges between the cells, and note where the intervals lie."""
-        low, high, differs = given.low[group], given.high[group], given.differs[group]
-        count = min(MOST_CELLS, 1 << max(0, (len(group) // CELL).bit_length() - 1))
+    def _cut(self, encoded: EncodedSubscriptions, group: AnyArray) -> Int64s:
+        """Return the edges between the cells of a slot, and place its intervals."""
+        low, high, differs = encoded.low[group], encoded.high[group], encoded.differs[group]
+        count = min(MOST_CELLS, 1 << max(0, (len(group) // INTERVALS_PER_CELL).bit_length() - 1))
         ends = np.concatenate([low[~differs], high[~differs]])
-        ends = np.sort(ends[(ends > ENDS[0]) & (ends < ENDS[1])])
+        ends = np.sort(ends[(ends > FINITE[0]) & (ends < FINITE[1])])
         count = count if len(ends) else 1
         edges = ends[np.arange(1, count) * len(ends) // count]
         first = np.where(differs, 0, np.searchsorted(edges, low, "right"))
         last = np.where(differs, count - 1, np.searchsorted(edges, high, "right"))
         self.share[group] = (last - first + 1) / count
         self.span[group] = first | last << CELL_BITS
+        # The lowest common ancestor of two cells is as high as their highest differing bit.
         bits = np.frexp((first ^ last).astype(np.float64))[1]  # 0 for equal cells
         levels = -(-bits // FAN_BITS)
         self.node[group] = np.array(level_starts(count))[levels] + (first >> FAN_BITS * levels)
@@ -76,7 +83,7 @@ class Grid:
 
 
 def level_starts(cells: int) -> list[int]:
-    """Give where the levels of a tree begin, and at last how many nodes there are.
+    """Return where the levels of a tree start, and at last how many nodes there are.
 
     >>> level_starts(64), level_starts(1), level_starts(16)
     ([0, 64, 72, 73], [0, 1], [0, 16, 18, 19])
@@ -88,57 +95,56 @@ def level_starts(cells: int) -> list[int]:
     return [*starts, starts[-1] + 1]
 
 
-def chances_of(given: Encoded, grid: Grid, vocabulary: Vocabulary) -> Float64s:
+def chances_of(encoded: EncodedSubscriptions, grid: Grid, vocabulary: Vocabulary) -> Float64s:
     """Estimate how often every check holds."""
-    chance = np.empty(len(given.entry))
-    stamped = given.entry >= 0
-    chance[stamped] = vocabulary.chances(given.entry[stamped])
-    among = ~stamped & (given.slot == -1)
-    count = (given.high - given.low)[among]
-    row = np.repeat(np.arange(len(count)), count)
-    each = vocabulary.chances(given.members[spans(given.low[among], given.high[among])])
-    chance[among] = np.bincount(row, each, minlength=len(count))
-    compared = ~stamped & (given.slot >= 0)
-    chance[compared] = vocabulary.slot_chances(given.slot[compared]) * grid.share[compared]
+    chance = np.empty(len(encoded.term))
+    stamped = encoded.term >= 0
+    chance[stamped] = vocabulary.chances(encoded.term[stamped])
+    among = ~stamped & (encoded.slot == -1)
+    count = (encoded.high - encoded.low)[among]
+    check = np.repeat(np.arange(len(count)), count)
+    members = encoded.members[spans(encoded.low[among], encoded.high[among])]
+    chance[among] = np.bincount(check, vocabulary.chances(members), minlength=len(count))
+    compared = ~stamped & (encoded.slot >= 0)
+    chance[compared] = vocabulary.slot_chances(encoded.slot[compared]) * grid.share[compared]
     return chance
 
 
-class Posts(NamedTuple):
-    """What is posted: which checks, in order of their rows, and under which predicates."""
+class PostedChecks(NamedTuple):
+    """Which checks are posted, in order of their rows, and under which predicates."""
 
     check: Int64s
-    key: Int64s  # an entry, or ~slot
-    single: npt.NDArray[np.bool_]  # not one of several members
+    key: Int64s  # a term, or ~slot
+    single: Bools  # not one of several members
 
 
-def posts_of(given: Encoded, checks: npt.NDArray[Any]) -> Posts:
+def post_checks(encoded: EncodedSubscriptions, checks: AnyArray) -> PostedChecks:
     """Post each of these checks once, but an `in` under every member."""
-    entry, slot = given.entry[checks].astype(np.int64), given.slot[checks].astype(np.int64)
-    among = (entry < 0) & (slot < 0)
-    count = np.where(among, given.high[checks] - given.low[checks], 1)
+    term, slot = encoded.term[checks].astype(np.int64), encoded.slot[checks].astype(np.int64)
+    among = (term < 0) & (slot < 0)
+    count = np.where(among, encoded.high[checks] - encoded.low[checks], 1)
     check = np.repeat(checks, count)
     single = np.repeat(~among, count)
-    key = np.repeat(np.where(entry >= 0, entry, ~slot), count)
-    members = given.members[spans(given.low[checks][among], given.high[checks][among])]
-    key[~single] = members
-    return Posts(check.astype(np.int64), key, single)
+    key = np.repeat(np.where(term >= 0, term, ~slot), count)
+    key[~single] = encoded.members[spans(encoded.low[checks][among], encoded.high[checks][among])]
+    return PostedChecks(check.astype(np.int64), key, single)
 
 
-def lists_of(posts: Posts, entries: npt.NDArray[Any], grid: Grid) -> Lists:
-    """Put the entries of the posts, a row each, into their lists."""
-    found = np.unique(posts.key[posts.key >= 0])
-    places = 1 << (3 * len(found) // 2 + 1).bit_length()
+def build_postings(posted: PostedChecks, entries: AnyArray, grid: Grid) -> Postings:
+    """Build the posting lists; `entries` has one row per posted check."""
+    keys = np.unique(posted.key[posted.key >= 0])
+    places = 1 << (3 * len(keys) // 2 + 1).bit_length()  # at most two thirds full
     used = grid.cells > 0
-    counts = [level_starts(each)[-1] for each in grid.cells[used].tolist()]
-    total = places + sum(counts)
+    nodes_by_slot = [level_starts(cells)[-1] for cells in grid.cells[used].tolist()]
+    total = places + sum(nodes_by_slot)
     heads = np.full(3 * (total + 1), -1, np.int32)
-    table = fill_table(found, heads, places - 1)
+    table = fill_hash_table(keys, heads, places - 1)
     nodes = np.zeros(len(grid.cells), np.int32)
-    nodes[used] = places + np.cumsum([0, *counts])[:-1]
-    stamped = posts.key >= 0
-    which = np.empty(len(posts.key), np.int64)
-    which[stamped] = table[np.searchsorted(found, posts.key[stamped])]
-    which[~stamped] = nodes[~posts.key[~stamped]] + grid.node[posts.check[~stamped]]
+    nodes[used] = places + np.cumsum([0, *nodes_by_slot])[:-1]
+    stamped = posted.key >= 0
+    lists = np.empty(len(posted.key), np.int64)
+    lists[stamped] = table[np.searchsorted(keys, posted.key[stamped])]
+    lists[~stamped] = nodes[~posted.key[~stamped]] + grid.node[posted.check[~stamped]]
     out: Int32s = np.empty(entries.size, np.int32)
-    fill_lists(which, entries.astype(np.int32).ravel(), entries.shape[1], heads, out)
-    return Lists(heads, out, places - 1, grid.cells, nodes, grid.edges_from, grid.edges)
+    fill_postings(lists, entries.astype(np.int32).ravel(), entries.shape[1], heads, out)
+    return Postings(heads, out, places - 1, grid.cells, nodes, grid.edges_from, grid.edges)

@@ -1,4 +1,4 @@
-"""Questions to one state of the index."""
+"""Queries against one snapshot of the index."""
 
 from collections.abc import Iterator, Sequence
 from heapq import nsmallest
@@ -6,232 +6,225 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_types import Float64s, Int32s, Int64s
-from tidings.index.access.event_encoder import hear
+from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
+from tidings.index.access.event_encoder import encode_events
 from tidings.index.access.kernels.match import (
-    Asked,
-    Part,
-    Room,
-    find_many,
-    find_tops,
-    scan_many,
-    spread,
+    EventBatch,
+    Scratch,
+    SegmentView,
+    append_by_event,
+    match_events,
+    scan_events,
+    top_events,
 )
-from tidings.index.access.kernels.partial_match import Touch, Touched, relaxed_tops, touch_many
-from tidings.index.access.scratch import Desk
+from tidings.index.access.kernels.partial_match import (
+    Hits,
+    TouchScratch,
+    relaxed_tops,
+    touch_events,
+)
+from tidings.index.access.scratch import ScratchBuffers
 from tidings.index.access.segment import Segment
-from tidings.index.access.snapshot import State
+from tidings.index.access.snapshot import Snapshot
 from tidings.model.records import Event, Subscription
 
 Scored = tuple[str, float]
-FIRST: Final = 1 << 12  # numbers for which there is room at first
+FIRST: Final = 1 << 12  # numbers for which room is reserved at first
 
 
-class Found(NamedTuple):
-    """The subscriptions of every event, by number: those of event e from starts[e] to starts[e+1].
+class FoundHits(NamedTuple):
+    """Hits of a batch of events, with the subscriptions behind their numbers.
 
-    They are in no order. `subscriptions` gives them back, also after they were removed.
+    `subscriptions` returns these also after they were removed.
     """
 
-    numbers: Int32s
-    starts: Int64s
-    owners: Sequence[Any]
+    hits: Hits
+    table: Sequence[Any]
 
     def subscriptions(self, event: int) -> list[Subscription]:
-        """Give the subscriptions of one event."""
-        numbers = self.numbers[self.starts[event] : self.starts[event + 1]]
-        return [self.owners[each] for each in numbers.tolist()]
+        """Return the subscriptions of one event."""
+        numbers = self.hits.numbers[self.hits.starts[event] : self.hits.starts[event + 1]]
+        return [self.table[number] for number in numbers.tolist()]
 
 
-class Holding(NamedTuple):
-    """The touched subscriptions of every event, and of each the predicates that hold.
+class Query:
+    """A batch of events, matched against one snapshot with one set of scratch buffers."""
 
-    Those of the n-th number are parts[part_starts[n]:part_starts[n + 1]]; they count through the
-    `groups` of the subscription.
-    """
-
-    found: Found
-    part_starts: Int64s
-    parts: Int32s
-
-
-class Question:
-    """Some events, put to one state at one desk."""
-
-    def __init__(self, state: State, events: Sequence[Event], desk: Desk) -> None:
-        self._state, self._desk = state, desk
+    def __init__(
+        self, snapshot: Snapshot, events: Sequence[Event], buffers: ScratchBuffers
+    ) -> None:
+        self._snapshot, self._buffers = snapshot, buffers
         self._count = len(events)
-        said, phrases, most = hear(state.vocabulary, events)
-        self._said = said
-        self.asked = Asked(said, phrases, state.vocabulary.hits)
-        self._marks = desk.marks(state, said, most)
+        encoded, cached, most_terms = encode_events(snapshot.vocabulary, events)
+        self._encoded = encoded
+        self.batch = EventBatch(encoded, cached, snapshot.vocabulary.counts)
+        self._stamps = buffers.stamps(snapshot, encoded, most_terms)
 
-    def matching(self) -> Found:
-        """Find all that cover the events."""
-        room = self.room(0)
-        parts = [each.part(self._state.version) for each in self._state.segments]
-        found = [self._many(find_many, each, room) for each in parts]
-        if self._state.size:
-            ranks, starts = self._many(scan_many, self._tail, room)
-            found.append((self._state.tail.rows.notes[2 * ranks], starts))
-        return self._found(found)
+    def matching(self) -> FoundHits:
+        """Return the subscriptions that cover the events."""
+        snapshot, scratch = self._snapshot, self.scratch(0)
+        views = [segment.view(snapshot.version) for segment in snapshot.segments]
+        parts = [self._match(match_events, view, scratch) for view in views]
+        if snapshot.size:
+            ranks, starts = self._match(scan_events, self._memtable, scratch)
+            parts.append((snapshot.memtable.records.ranks[2 * ranks], starts))
+        numbers, starts = self._joined(parts)
+        none = np.empty(0, np.int64), np.empty(0, np.int32)
+        return FoundHits(Hits(starts, numbers, *none), snapshot.table.subscriptions)
 
-    def touching(self) -> Holding:
-        """Find all of which some predicate holds, and which do."""
-        room = self.room(0)
-        found = [self._touched(part, room) for part in self._partial()]
-        numbers = self._found([(each.numbers, each.starts) for each in found])
-        if len(found) == 1:
-            return Holding(numbers, found[0].part_starts, found[0].parts)
-        return Holding(numbers, *self._parts(found))
+    def touching(self) -> FoundHits:
+        """Return the subscriptions of which some predicate holds, and which ones do."""
+        scratch = self.scratch(0)
+        parts = [self._touch(view, scratch) for view in self._partial_views()]
+        hits = parts[0] if len(parts) == 1 else self._joined_partial(parts)
+        return FoundHits(hits, self._snapshot.table.subscriptions)
 
     def tops(self, k: int) -> list[list[Scored]]:
-        """Find the k best by their own scores for every event."""
-        k = min(k, len(self._state.table.owners))
-        room = self.room(k)
-        found: list[list[Scored]] = [[] for _ in range(self._count)]
-        least = np.full(self._count, -np.inf)
-        for segment in self._state.segments:
-            best = self._best(segment, room, k, least)
-            found = best if segment is self._state.segments[0] else merged(found, best, k, least)
-        return merged(found, self._late(least), k, least) if self._state.size else found
+        """Return for every event the k best by their own scores."""
+        snapshot = self._snapshot
+        k = min(k, len(snapshot.table.subscriptions))
+        scratch = self.scratch(k)
+        tops: list[list[Scored]] = [[] for _ in range(self._count)]
+        least = np.full(self._count, -np.inf)  # by event: the score that the k-th has at least
+        for segment in snapshot.segments:
+            best = self._best(segment, scratch, k, least)
+            tops = best if segment is snapshot.segments[0] else merged(tops, best, k, least)
+        return merged(tops, self._memtable_best(least), k, least) if snapshot.size else tops
 
     def relaxed(self, k: int) -> list[list[Scored]]:
-        """Find the k best by the weights of the predicates that hold, for every event."""
-        k = min(k, len(self._state.table.owners))
-        room = self.room(k)
-        found: list[list[Scored]] = [[] for _ in range(self._count)]
-        ids = self._state.table.ids
-        for part in self._partial() if k else ():
+        """Return for every event the k best by the weights of the predicates that hold."""
+        k = min(k, len(self._snapshot.table.subscriptions))
+        scratch = self.scratch(k)
+        tops: list[list[Scored]] = [[] for _ in range(self._count)]
+        ids = self._snapshot.table.ids
+        for view in self._partial_views() if k else ():
             out, scores = np.empty((self._count, k + 1), np.int64), np.empty((self._count, k))
-            relaxed_tops(part, self.asked, room, self._touch(part), scores, out.ravel())
-            best = named(part.rows.notes, out, scores, ids)
-            found = [one + other for one, other in zip(found, best, strict=True)]
-        return [nsmallest(k, each, key=best_first) for each in found]
+            touch = self._touch_scratch(view)
+            relaxed_tops(view, self.batch, scratch, touch, scores, out.ravel())
+            best = named(view.records.ranks, out, scores, ids)
+            tops = [one + other for one, other in zip(tops, best, strict=True)]
+        return [nsmallest(k, top, key=best_first) for top in tops]
 
     @property
-    def _tail(self) -> Part:
-        state = self._state
-        return state.tail.part(state.size, state.version, state.table.ids)
+    def _memtable(self) -> SegmentView:
+        snapshot = self._snapshot
+        return snapshot.memtable.view(snapshot.size, snapshot.version, snapshot.table.ids)
 
-    def room(self, k: int) -> Room:
-        """Give room to find; for the k best, if that is what is looked for."""
-        return self._desk.room(self._state, self._said, self._marks, k)
+    def scratch(self, k: int) -> Scratch:
+        """Return buffers to match, with a heap of k."""
+        return self._buffers.scratch(self._snapshot, self._encoded, self._stamps, k)
 
-    def _partial(self) -> Iterator[Part]:
-        for each in self._state.segments:
-            yield each.partial(self._state.version)
-        if self._state.size or not self._state.segments:
-            yield self._tail
+    def _partial_views(self) -> Iterator[SegmentView]:
+        for segment in self._snapshot.segments:
+            yield segment.partial_view(self._snapshot.version)
+        if self._snapshot.size or not self._snapshot.segments:
+            yield self._memtable
 
-    def _touch(self, part: Part) -> Touch:
-        return self._desk.touch(len(part.rows.offsets), len(part.weights.part))
+    def _touch_scratch(self, view: SegmentView) -> TouchScratch:
+        return self._buffers.touch(len(view.records.offsets), len(view.weights.part))
 
-    def _many(self, find: Any, part: Part, room: Room) -> tuple[Int32s, Int64s]:
-        """Find the numbers of all events, with as much room as they turn out to need."""
+    def _match(self, kernel: Any, view: SegmentView, scratch: Scratch) -> tuple[Int32s, Int64s]:
+        """Return numbers and starts of all events; resume with more room when that runs out."""
         starts, out = np.zeros(self._count + 1, np.int64), np.empty(FIRST, np.int32)
         done = 0
-        while (done := find(part, self.asked, room, done, starts, out)) < self._count:
-            out = _wider(out, int(starts[done]))
+        while (done := kernel(view, self.batch, scratch, done, starts, out)) < self._count:
+            out = _doubled(out, int(starts[done]))
         return out[: starts[-1]], starts
 
-    def _touched(self, part: Part, room: Room) -> Touched:
-        touch = self._touch(part)
-        out = Touched(
+    def _touch(self, view: SegmentView, scratch: Scratch) -> Hits:
+        touch = self._touch_scratch(view)
+        out = Hits(
             np.zeros(self._count + 1, np.int64),
             np.empty(FIRST, np.int32),
             np.zeros(FIRST + 1, np.int64),
             np.empty(FIRST, np.int32),
         )
         done = 0
-        while (done := touch_many(part, self.asked, room, touch, done, out)) < self._count:
-            out = Touched(out.starts, *map(_doubled, out[1:]))
+        while (done := touch_events(view, self.batch, scratch, touch, done, out)) < self._count:
+            out = Hits(out.starts, *(_doubled(column, len(column)) for column in out[1:]))
         size = int(out.starts[-1])
         parts = out.parts[: out.part_starts[size]]
-        return Touched(out.starts, out.numbers[:size], out.part_starts[: size + 1], parts)
+        return Hits(out.starts, out.numbers[:size], out.part_starts[: size + 1], parts)
 
-    def _found(self, found: list[tuple[Int32s, Int64s]]) -> Found:
-        """Put the numbers of all parts together, event by event."""
-        owners = self._state.table.owners
-        if len(found) == 1:
-            return Found(*found[0], owners)
+    def _joined(self, parts: list[tuple[Int32s, Int64s]]) -> tuple[Int32s, Int64s]:
+        """Join the numbers of several parts event by event."""
+        if len(parts) == 1:
+            return parts[0]
         starts = np.zeros(self._count + 1, np.int64)
-        for _, begin in found:
-            starts += begin
+        for _, part_starts in parts:
+            starts += part_starts
         numbers, ends = np.empty(int(starts[-1]), np.int32), starts[:-1].copy()
-        for each, begin in found:
-            spread(each, begin, ends, numbers)
-        return Found(numbers, starts, owners)
+        for part, part_starts in parts:
+            append_by_event(part, part_starts, ends, numbers)
+        return numbers, starts
 
-    def _parts(self, found: list[Touched]) -> tuple[Int64s, Int32s]:
-        """Put the predicates of all parts together, as `_found` does with the numbers."""
-        sizes = [(np.diff(each.part_starts).astype(np.int32), each.starts) for each in found]
-        counts = self._found(sizes).numbers
-        by_event = [(each.parts, each.part_starts[each.starts]) for each in found]
-        parts = self._found(by_event).numbers
-        return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]), parts
+    def _joined_partial(self, parts: list[Hits]) -> Hits:
+        """Join all columns of several parts event by event."""
+        numbers, starts = self._joined([(part.numbers, part.starts) for part in parts])
+        sizes = [(np.diff(part.part_starts).astype(np.int32), part.starts) for part in parts]
+        counts, _ = self._joined(sizes)
+        held, _ = self._joined([(part.parts, part.part_starts[part.starts]) for part in parts])
+        return Hits(starts, numbers, np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]), held)
 
-    def _best(self, segment: Segment, room: Room, k: int, least: Float64s) -> list[list[Scored]]:
-        """Find the k best of a segment that are not below what is sure to be found."""
+    def _best(
+        self, segment: Segment, scratch: Scratch, k: int, least: Float64s
+    ) -> list[list[Scored]]:
+        """Return the k best of a segment that may be among the k best of all."""
         limits = np.full(self._count, len(segment), np.int32)
-        if np.any(least > -np.inf):  # else nothing is sure yet
+        if np.any(least > -np.inf):  # else there is no bound yet
             limits[:] = np.searchsorted(-segment.scores, -least, "right")
         out = np.empty((self._count, k + 1), np.int64)
-        part = segment.part(self._state.version)
-        find_tops(part, self.asked, room, limits, out.ravel())
+        view = segment.view(self._snapshot.version)
+        top_events(view, self.batch, scratch, limits, out.ravel())
         ranks = np.where(np.arange(k) < out[:, :1], out[:, 1:], 0)
-        if segment is self._state.segments[0]:
+        if segment is self._snapshot.segments[0]:
             full = out[:, 0] == k
             least[full] = segment.scores[ranks[full, -1]]
         scores = segment.scores[ranks] if len(segment) else np.zeros((self._count, k))
-        return named(segment.rows.notes, out, scores, self._state.table.ids)
+        return named(segment.records.ranks, out, scores, self._snapshot.table.ids)
 
-    def _late(self, least: Float64s) -> list[list[Scored]]:
-        """Find what the tail has that is not below what is sure to be found."""
-        tail, ids = self._state.tail, self._state.table.ids
-        ranks, starts = self._many(scan_many, self._tail, self.room(0))
-        scores = tail.scores[ranks]
-        found: list[list[Scored]] = [[] for _ in range(self._count)]
+    def _memtable_best(self, least: Float64s) -> list[list[Scored]]:
+        """Return what the memtable has that may be among the k best of all."""
+        memtable, ids = self._snapshot.memtable, self._snapshot.table.ids
+        ranks, starts = self._match(scan_events, self._memtable, self.scratch(0))
+        scores = memtable.scores[ranks]
+        best: list[list[Scored]] = [[] for _ in range(self._count)]
         event = np.repeat(np.arange(self._count), np.diff(starts))
-        for at in np.flatnonzero(scores >= least[event]).tolist():
-            number = tail.rows.notes[2 * ranks[at]]
-            found[event[at]].append((ids[number], float(scores[at])))
-        return found
+        for position in np.flatnonzero(scores >= least[event]).tolist():
+            number = memtable.records.ranks[2 * ranks[position]]
+            best[event[position]].append((ids[number], float(scores[position])))
+        return best
 
 
-def named(notes: Int32s, out: Int64s, scores: Float64s, ids: Sequence[str]) -> list[list[Scored]]:
-    """Give counted rows of ranks as ids with their scores."""
+def named(ranks: Int32s, out: Int64s, scores: Float64s, ids: Sequence[str]) -> list[list[Scored]]:
+    """Return rows of a count and that many ranks as ids with their scores."""
     counts = out[:, 0]
-    there = np.arange(scores.shape[1]) < counts[:, None]
-    numbers = notes[2 * out[:, 1:][there]].tolist()
-    pairs = list(zip(map(ids.__getitem__, numbers), scores[there].tolist(), strict=True))
+    present = np.arange(scores.shape[1]) < counts[:, None]
+    numbers = ranks[2 * out[:, 1:][present]].tolist()
+    pairs = list(zip(map(ids.__getitem__, numbers), scores[present].tolist(), strict=True))
     ends = np.cumsum(counts).tolist()
     return [pairs[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
 
 
 def merged(
-    found: list[list[Scored]], more: list[list[Scored]], k: int, least: Float64s
+    tops: list[list[Scored]], more: list[list[Scored]], k: int, least: Float64s
 ) -> list[list[Scored]]:
-    """Put what more was found among the k best, and raise what is sure to be found."""
+    """Merge more into the k best of every event, and raise the bounds of the k-th."""
     for event, new in enumerate(more):
         if new:
-            found[event] = sorted(found[event] + new, key=best_first)[:k]  # runs are merged
-            if len(found[event]) == k:
-                least[event] = found[event][-1][1]
-    return found
+            tops[event] = sorted(tops[event] + new, key=best_first)[:k]  # merges ordered runs
+            if len(tops[event]) == k:
+                least[event] = tops[event][-1][1]
+    return tops
 
 
 def best_first(scored: Scored) -> tuple[float, str]:
-    """Give the order of answers: the greater score, then the smaller id."""
+    """Return the sort key of answers: the greater score, then the smaller id."""
     return (-scored[1], scored[0])
 
 
-def _wider(array: Any, filled: int) -> Any:
-    """Give the array with twice the room; what is not filled is lost."""
+def _doubled(array: AnyArray, filled: int) -> AnyArray:
+    """Return an array of twice the length with a copy of what is filled."""
     wider = np.empty(2 * len(array), array.dtype)
     wider[:filled] = array[:filled]
     return wider
-
-
-def _doubled(array: Any) -> Any:
-    return _wider(array, len(array))

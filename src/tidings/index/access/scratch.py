@@ -1,89 +1,90 @@
-"""Where one reader works: its own stamps, epochs and room for answers."""
+"""Scratch buffers of one reader: its own stamps and epochs, and room for answers."""
 
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from tidings.index.access.kernels.match import Room
-from tidings.index.access.kernels.partial_match import Touch
+from tidings.compiled.array_types import AnyArray
+from tidings.index.access.kernels.match import Scratch
+from tidings.index.access.kernels.partial_match import TouchScratch
 from tidings.index.access.kernels.postings import LEVELS, WIDE
-from tidings.index.access.kernels.records import Marks, Said
-from tidings.index.access.snapshot import State
+from tidings.index.access.kernels.records import EncodedEvents, Stamps
+from tidings.index.access.snapshot import Snapshot
 
 LAST_EPOCH: Final = 2_000_000_000
-TOGETHER: Final = 32  # rows that are looked at together
+TOGETHER: Final = 32  # rows whose records are tested together
 
 
-class Desk:
-    """Arrays that are made once and grow; no two questions work at one desk at a time."""
+class ScratchBuffers:
+    """Arrays that are allocated once and grow; one query uses them at a time."""
 
     def __init__(self) -> None:
-        self._arrays: dict[str, npt.NDArray[Any]] = {}
+        self._arrays: dict[str, AnyArray] = {}
         self._epoch = np.zeros(1, np.int32)
         self._rows = np.zeros(TOGETHER, np.int32)
-        self.looked = np.zeros(3, np.int64)
+        self.counters = np.zeros(3, np.int64)  # see `Scratch`
 
     @property
-    def worn(self) -> bool:
-        """Tell whether epochs are about to outgrow their numbers."""
+    def exhausted(self) -> bool:
+        """Whether the epochs are about to overflow."""
         return bool(self._epoch[0] > LAST_EPOCH)
 
-    def marks(self, state: State, said: Said, most: int) -> Marks:
-        """Give room to mark events that stamp at most so many entries."""
-        entries, slots = state.vocabulary.entries, state.vocabulary.slots
-        spans = said.spans.reshape(-1, 4)
+    def stamps(self, snapshot: Snapshot, events: EncodedEvents, most_terms: int) -> Stamps:
+        """Return stamps for events that stamp at most `most_terms` terms each."""
+        terms, slots = snapshot.vocabulary.terms, snapshot.vocabulary.slots
+        spans = events.spans.reshape(-1, 4)
         values = int((spans[:, 3] - spans[:, 2] + spans[:, 1] - spans[:, 0]).max(initial=0))
-        unsure = len(said.sure) > 0
-        stamp = self._room("stamp", entries + 1 + slots, np.int32)
-        return Marks(
+        uncertain = len(events.probabilities) > 0
+        stamp = self._buffer("stamp", terms + 1 + slots, np.int32)
+        return Stamps(
             self._epoch,
             stamp,
-            entries,
-            stamp[entries + 1 :],
-            self._room("slot_span", 2 * slots, np.int32),
-            self._room("entry_sure", entries, np.float64) if unsure else np.empty(0),
-            self._room("slot_sure", slots, np.float64) if unsure else np.empty(0),
-            self._room("ids", most, np.int32),
-            self._room("slots", values, np.int32),
-            self._room("upper", values, np.int64),
-            self._room("lower", values, np.int64),
+            terms,
+            stamp[terms + 1 :],
+            self._buffer("slot_span", 2 * slots, np.int32),
+            self._buffer("term_probability", terms, np.float64) if uncertain else np.empty(0),
+            self._buffer("slot_probability", slots, np.float64) if uncertain else np.empty(0),
+            self._buffer("terms", most_terms, np.int32),
+            self._buffer("slots", values, np.int32),
+            self._buffer("upper", values, np.int64),
+            self._buffer("lower", values, np.int64),
         )
 
-    def room(self, state: State, said: Said, marks: Marks, k: int) -> Room:
-        """Give room to find; for the k best, if that is what is looked for."""
-        lists = len(marks.ids) + LEVELS * len(marks.slots)
-        if said.upper is not said.lower or _several(said):
-            lists += sum(int(each.lists.cells.sum()) for each in state.segments) * 2
-        return Room(
-            marks,
-            self._room("taken", len(state.table.owners), np.int32),
-            self._room("lists", WIDE * lists, np.int32),
+    def scratch(self, snapshot: Snapshot, events: EncodedEvents, stamps: Stamps, k: int) -> Scratch:
+        """Return buffers to match, with a heap of k."""
+        lists = len(stamps.terms) + LEVELS * len(stamps.slots)
+        if events.upper is not events.lower or _has_several_values(events):
+            # A hull may lead to all nodes of a tree: fewer than two per cell.
+            lists += sum(int(one.postings.cells.sum()) for one in snapshot.segments) * 2
+        return Scratch(
+            stamps,
+            self._buffer("taken", len(snapshot.table.subscriptions), np.int32),
+            self._buffer("lists", WIDE * lists, np.int32),
             np.empty(k, np.int64),
-            self._room("ranks", state.tail.count, np.int32),
+            self._buffer("ranks", snapshot.memtable.count, np.int32),
             self._rows,
-            self.looked,
+            self.counters,
         )
 
-    def touch(self, ranks: int, checks: int) -> Touch:
-        """Give room to collect checks that hold."""
-        return Touch(
-            self._room("seen", ranks, np.int32),
-            self._room("place", ranks, np.int32),
-            self._room("touched", ranks, np.int32),
-            self._room("counts", ranks, np.int32),
-            self._room("bounds", ranks, np.float64),
-            self._room("hits", 2 * checks + 2, np.int32),
-            self._room("partials", checks + 1, np.float64),
+    def touch(self, ranks: int, checks: int) -> TouchScratch:
+        """Return buffers to collect the checks that hold."""
+        return TouchScratch(
+            self._buffer("seen", ranks, np.int32),
+            self._buffer("place", ranks, np.int32),
+            self._buffer("touched", ranks, np.int32),
+            self._buffer("counts", ranks, np.int32),
+            self._buffer("bounds", ranks, np.float64),
+            self._buffer("held", 2 * checks + 2, np.int32),
+            self._buffer("partials", checks + 1, np.float64),
         )
 
-    def _room(self, name: str, size: int, dtype: Any) -> npt.NDArray[Any]:
-        found = self._arrays.get(name)
-        if found is None or len(found) < size:
-            found = self._arrays[name] = np.zeros(max(64, size + size // 4), dtype)
-        return found
+    def _buffer(self, name: str, size: int, dtype: Any) -> AnyArray:
+        buffer = self._arrays.get(name)
+        if buffer is None or len(buffer) < size:
+            buffer = self._arrays[name] = np.zeros(max(64, size + size // 4), dtype)
+        return buffer
 
 
-def _several(said: Said) -> bool:
-    """Tell whether some slot may have several values."""
-    return bool(np.any(said.slots[1:] == said.slots[:-1]))
+def _has_several_values(events: EncodedEvents) -> bool:
+    """Return whether some slot may have several values in one event."""
+    return bool(np.any(events.slots[1:] == events.slots[:-1]))

@@ -1,4 +1,4 @@
-"""A part of the access index that does not change but for deaths: records, posted in lists."""
+"""An immutable part of the access index, but for tombstones: records with posting lists."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,119 +6,118 @@ from threading import Lock
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.compiled.array_file import MOST, Reader, Writer
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
-from tidings.index.access.encoding import Encoded, spans
-from tidings.index.access.kernels.match import Part
-from tidings.index.access.kernels.postings import UNKNOWN, Lists, check_places, sort_checks
+from tidings.index.access.encoding import EncodedSubscriptions, spans
+from tidings.index.access.kernels.match import WIDTH, SegmentView
+from tidings.index.access.kernels.partial_match import PARTIAL_WIDTH
+from tidings.index.access.kernels.postings import UNKNOWN, Postings, locate_checks, sort_checks
 from tidings.index.access.kernels.records import (
     HEAD,
     NEVER,
-    Flat,
-    Rows,
-    Weights,
+    CheckColumns,
+    CheckWeights,
+    Records,
     check_words,
     count_records,
     read_records,
     write_records,
 )
 from tidings.index.access.kernels.validate import (
-    ACCESS,
-    EVERY,
-    Places,
-    Posed,
-    Sizes,
-    access_valid,
-    every_valid,
+    CheckedParts,
+    CheckMap,
+    IndexSizes,
+    access_postings_valid,
     heads_valid,
     keys_valid,
+    partial_postings_valid,
     records_valid,
     trees_valid,
 )
-from tidings.index.access.postings import Grid, chances_of, lists_of, posts_of
+from tidings.index.access.postings import Grid, build_postings, chances_of, post_checks
 from tidings.index.access.vocabulary import Vocabulary
 
 MOST_SCORE: Final = 1e100
 """No score or weight of the model is larger, so that no sum of them overflows."""
 NARROW: Final = {"uint8": np.uint8, "uint16": np.uint16, "int32": np.int32}
-"""The dtypes that numbers of predicates may have: the narrowest that holds them."""
+"""The dtypes of predicate numbers: the narrowest that holds them."""
 
 
 class Segment:
     """Subscriptions in order of rank: the greater own score, then the smaller id.
 
-    A removed subscription is stamped with the version from which on it is passed over. Without
-    `sort` the checks stay as written, and the first one gives access: for measurements.
+    A removed subscription gets a tombstone: the version from which on it is skipped. With `sort`
+    off, checks stay as written and the first one is the access predicate: for measurements.
     """
 
-    def __init__(self, given: Encoded, vocabulary: Vocabulary, *, sort: bool = True) -> None:
-        place = np.empty(len(given), np.int32)
-        place[given.by_id] = np.arange(len(given), dtype=np.int32)
-        order = np.lexsort((place, -given.scores))
-        self.scores = given.scores[order]
+    def __init__(
+        self, encoded: EncodedSubscriptions, vocabulary: Vocabulary, *, sort: bool = True
+    ) -> None:
+        place = np.empty(len(encoded), np.int32)
+        place[encoded.by_id] = np.arange(len(encoded), dtype=np.int32)
+        order = np.lexsort((place, -encoded.scores))
+        self.scores = encoded.scores[order]
         self.serial = -1
         self.dead = 0
         self._lock = Lock()
-        self._partial: Lists | None = None
-        grid = Grid(given, vocabulary.slots)
-        chance = chances_of(given, grid, vocabulary) if sort else np.zeros(len(given.entry))
-        ranked, checks = _ranked(given, order, chance)
-        grid.take(checks)
-        self.rows, row = _written(ranked)
-        self.lists = _access(ranked, row, grid)
-        self.weights = Weights(ranked.part, ranked.weight, place[order])
+        self._partial: Postings | None = None
+        grid = Grid(encoded, vocabulary.slots)
+        chance = chances_of(encoded, grid, vocabulary) if sort else np.zeros(len(encoded.term))
+        ranked, checks = _ranked(encoded, order, chance)
+        grid.reorder(checks)
+        self.records, rows = _write_records(ranked)
+        self.postings = _access_postings(ranked, rows, grid)
+        self.weights = CheckWeights(ranked.part, ranked.weight, place[order])
         self._slots = len(grid.cells)
 
     def write(self, writer: Writer) -> None:
-        """Add the arrays of this segment to a file; deaths are not among them."""
-        notes = self.rows.notes.copy()
-        notes[1::2] = NEVER
+        """Write the arrays of this segment to a file, without tombstones."""
+        ranks = self.records.ranks.copy()
+        ranks[1::2] = NEVER
         writer.array("scores", self.scores)
-        writer.array("words", self.rows.words)
-        writer.array("offsets", self.rows.offsets)
-        writer.array("notes", notes)
+        writer.array("words", self.records.words)
+        writer.array("offsets", self.records.offsets)
+        writer.array("notes", ranks)
         writer.value("part", self.weights.part.dtype.name)
-        for name, each in self.weights._asdict().items():
-            writer.array(name, each)
-        _write_lists(writer.within("lists"), self.lists)
+        for name, column in self.weights._asdict().items():
+            writer.array(name, column)
+        _write_postings(writer.within("lists"), self.postings)
         writer.value("partial", self._partial is not None)
         if self._partial is not None:
-            _write_lists(writer.within("every"), self._partial)
+            _write_postings(writer.within("every"), self._partial)
 
     @classmethod
-    def read(cls, reader: Reader, entries: int, slots: int) -> "tuple[Segment, Posed]":
-        """Return the segment of a file, in a vocabulary of so many entries and slots.
+    def read(cls, reader: Reader, terms: int, slots: int) -> "tuple[Segment, CheckedParts]":
+        """Return the segment of a file, in a vocabulary with this many terms and slots.
 
-        With it comes which predicates its records check, for those who keep arrays of them.
-
-        Whatever a kernel will follow is checked: O(n), once.
+        Also return which predicates its records check, for stages that keep arrays of them.
+        Whatever a kernel will follow is validated: O(n), once.
         """
-        made = cls.__new__(cls)
-        made.serial, made.dead = -1, 0
-        made._lock, made._partial = Lock(), None  # noqa: SLF001
-        made.scores = reader.array("scores", np.float64)
-        reader.finite("scores", made.scores, MOST_SCORE)
-        size = len(made.scores)
-        made.rows = Rows(
+        segment = cls.__new__(cls)
+        segment.serial, segment.dead = -1, 0
+        segment._lock, segment._partial = Lock(), None  # noqa: SLF001
+        segment.scores = reader.array("scores", np.float64)
+        reader.finite("scores", segment.scores, MOST_SCORE)
+        size = len(segment.scores)
+        segment.records = Records(
             reader.array("words", np.int32),
             reader.array("offsets", np.int32, size + 1),
             reader.array("notes", np.int32, 2 * size),
         )
-        reader.permutation("notes", made.numbers, size)
-        made.weights = _read_weights(reader, size)
-        sizes = Sizes(size, entries, slots, len(made.weights.part))
-        places = _read_places(reader, made.rows, sizes)
-        made.lists = _read_lists(reader.within("lists"), sizes, ACCESS)
-        right = access_valid(made.lists, places.begins, sizes)
+        reader.permutation("notes", segment.numbers, size)
+        segment.weights = _read_weights(reader, size)
+        sizes = IndexSizes(size, terms, slots, len(segment.weights.part))
+        checks = _map_checks(reader, segment.records, sizes)
+        segment.postings = _read_postings(reader.within("lists"), sizes, WIDTH)
+        right = access_postings_valid(segment.postings, checks.begins, sizes)
         reader.require(right, "lists.entries", "leads to no record")
-        made._slots = len(made.lists.cells)  # noqa: SLF001
+        segment._slots = len(segment.postings.cells)  # noqa: SLF001
         if reader.value("partial") is True:
-            every = _read_every(reader, made.rows, places, sizes, made.lists)
-            made._partial = every  # noqa: SLF001
-        numbers = np.ascontiguousarray(made.numbers)
-        return made, Posed(made.weights.part, numbers, places.firsts)
+            partial = _read_partial(reader, segment.records, checks, sizes, segment.postings)
+            segment._partial = partial  # noqa: SLF001
+        numbers = np.ascontiguousarray(segment.numbers)
+        return segment, CheckedParts(segment.weights.part, numbers, checks.firsts)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -126,59 +125,61 @@ class Segment:
     @property
     def numbers(self) -> Int32s:
         """The numbers of the subscriptions, by rank."""
-        return self.rows.notes[::2]
+        return self.records.ranks[::2]
 
     @property
-    def died(self) -> Int32s:
-        """From which version on they are dead, by rank."""
-        return self.rows.notes[1::2]
+    def tombstones(self) -> Int32s:
+        """The versions from which on subscriptions are dead, by rank."""
+        return self.records.ranks[1::2]
 
     @property
-    def posts_all(self) -> bool:
-        """Tell whether every predicate is posted already."""
+    def has_partial(self) -> bool:
+        """Whether the postings of every check are built already."""
         return self._partial is not None
 
     @property
     def size(self) -> int:
         """How many words the records have."""
-        return len(self.rows.words)
+        return len(self.records.words)
 
-    def part(self, version: int) -> Part:
-        """Give what kernels need to find by access predicates, as of a version."""
-        return Part(self.rows, self.lists, self.weights, self.size, version)
+    def view(self, version: int) -> SegmentView:
+        """Return what kernels need to match by access predicates, as of a version."""
+        return SegmentView(self.records, self.postings, self.weights, self.size, version)
 
-    def partial(self, version: int) -> Part:
-        """Give what they need to find by every predicate; the lists are made when first asked."""
+    def partial_view(self, version: int) -> SegmentView:
+        """Return what kernels need to match by every check; its postings are built on first use."""
         with self._lock:
             if self._partial is None:
-                everybody = self.picked(np.arange(len(self)))
-                self._partial = _every(everybody, self.rows, self._slots)
-            return Part(self.rows, self._partial, self.weights, self.size, version)
+                encoded = self.picked(np.arange(len(self)))
+                self._partial = _partial_postings(encoded, self.records, self._slots)
+            return SegmentView(self.records, self._partial, self.weights, self.size, version)
 
-    def kill(self, ranks: Any, version: int) -> None:
-        """Pass over some from a version on."""
-        self.rows.notes[2 * np.asarray(ranks) + 1] = version
+    def bury(self, ranks: Any, version: int) -> None:
+        """Set tombstones: skip some ranks from a version on."""
+        self.records.ranks[2 * np.asarray(ranks) + 1] = version
         self.dead += np.size(ranks)
 
-    def encoded(self, version: int) -> Encoded:
-        """Give back, in numbers, who lives at a version."""
-        return self.picked(np.flatnonzero(self.died > version))
+    def encoded(self, version: int) -> EncodedSubscriptions:
+        """Return the subscriptions that are alive at a version."""
+        return self.picked(np.flatnonzero(self.tombstones > version))
 
-    def picked(self, ranks: Int64s, _ids: Sequence[str] = ()) -> Encoded:
-        """Give back some, in numbers; their order by id is known."""
-        return picked(self.rows, self.weights, self.scores, ranks)
+    def picked(self, ranks: Int64s, _ids: Sequence[str] = ()) -> EncodedSubscriptions:
+        """Return the subscriptions of some ranks, whose order by id is stored."""
+        return picked(self.records, self.weights, self.scores, ranks)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        held: list[Any] = [*self.rows, *self.lists, *self.weights, *(self._partial or ())]
-        return self.scores.nbytes + sum(getattr(each, "nbytes", 8) for each in held)
+        held: list[Any] = [*self.records, *self.postings, *self.weights, *(self._partial or ())]
+        return self.scores.nbytes + sum(getattr(column, "nbytes", 8) for column in held)
 
 
-def picked(rows: Rows, weights: Weights, scores: Float64s, ranks: Int64s) -> Encoded:
+def picked(
+    records: Records, weights: CheckWeights, scores: Float64s, ranks: Int64s
+) -> EncodedSubscriptions:
     """Read the records of some ranks back into columns."""
-    count, checks, members = count_records(rows, ranks)
-    flat = Flat(
+    count, checks, members = count_records(records, ranks)
+    columns = CheckColumns(
         np.empty(count, np.int64),
         np.empty(count, np.int64),
         np.empty(checks, np.int32),
@@ -189,113 +190,117 @@ def picked(rows: Rows, weights: Weights, scores: Float64s, ranks: Int64s) -> Enc
         np.empty(members, np.int32),
     )
     sizes = np.empty(count, np.int64)
-    read_records(rows, ranks, flat, sizes)
-    places = spans(flat.start, flat.start + sizes)
-    return Encoded(
-        rows.notes[2 * ranks],
+    read_records(records, ranks, columns, sizes)
+    numbers = spans(columns.start, columns.start + sizes)
+    return EncodedSubscriptions(
+        records.ranks[2 * ranks],
         scores[ranks],
         np.argsort(weights.order[ranks]).astype(np.int32),
-        (flat.rank2 >> 1).astype(np.int32),
+        (columns.rank2 >> 1).astype(np.int32),
         sizes.astype(np.int32),
-        flat.entry,
-        flat.slot,
-        flat.low,
-        flat.high,
-        flat.differs,
-        weights.part[places],
-        weights.weight[places] if len(weights.weight) else weights.weight,
-        flat.members,
+        columns.term,
+        columns.slot,
+        columns.low,
+        columns.high,
+        columns.differs,
+        weights.part[numbers],
+        weights.weight[numbers] if len(weights.weight) else weights.weight,
+        columns.members,
     )
 
 
-def _ranked(given: Encoded, order: Int64s, chance: npt.NDArray[Any]) -> tuple[Encoded, Int64s]:
-    """Give the same with subscriptions by rank and checks by chance; and where each check was."""
+def _ranked(
+    encoded: EncodedSubscriptions, order: Int64s, chance: Float64s
+) -> tuple[EncodedSubscriptions, Int64s]:
+    """Return subscriptions by rank with checks by chance, and where each check was before."""
     rank_of = np.empty(len(order), np.int32)
     rank_of[order] = np.arange(len(order), dtype=np.int32)
-    rank = rank_of[given.owner]
+    rank = rank_of[encoded.owner]
     rows = np.argsort(rank, kind="stable")
-    size = given.size[rows].astype(np.int64)
-    first = (np.cumsum(given.size) - given.size)[rows]
+    size = encoded.size[rows].astype(np.int64)
+    first = (np.cumsum(encoded.size) - encoded.size)[rows]
     checks = sort_checks(first, size, chance)
-    part = given.part[checks]
+    part = encoded.part[checks]
     most = int(part.max(initial=0))
     narrow = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.int32
     ranked = replace(
-        given,
-        numbers=given.numbers[order],
-        scores=given.scores[order],
+        encoded,
+        numbers=encoded.numbers[order],
+        scores=encoded.scores[order],
         owner=rank[rows],
-        size=given.size[rows],
-        entry=given.entry[checks],
-        slot=given.slot[checks],
-        low=given.low[checks],
-        high=given.high[checks],
-        differs=given.differs[checks],
+        size=encoded.size[rows],
+        term=encoded.term[checks],
+        slot=encoded.slot[checks],
+        low=encoded.low[checks],
+        high=encoded.high[checks],
+        differs=encoded.differs[checks],
         part=part.astype(narrow),
-        weight=given.weight[checks] if len(given.weight) else given.weight,
+        weight=encoded.weight[checks] if len(encoded.weight) else encoded.weight,
     )
     return ranked, checks
 
 
-def _written(ranked: Encoded) -> tuple[Rows, Int64s]:
-    """Write the records; give also where each begins."""
+def _write_records(ranked: EncodedSubscriptions) -> tuple[Records, Int64s]:
+    """Return the records, and where each starts."""
     count = len(ranked.numbers)
     first = np.concatenate([[0], np.cumsum(ranked.size)]).astype(np.int64)
     rows = np.bincount(ranked.owner, minlength=count)
     access = first[:-1]
-    several = (rows[ranked.owner] > 1) | ((ranked.entry[access] < 0) & (ranked.slot[access] == -1))
-    flat = Flat(
+    # Several rows, or several members of an access `in`, can lead to one subscription twice.
+    several = (rows[ranked.owner] > 1) | ((ranked.term[access] < 0) & (ranked.slot[access] == -1))
+    columns = CheckColumns(
         first,
         2 * ranked.owner.astype(np.int64) + several,
-        ranked.entry,
+        ranked.term,
         ranked.slot,
         ranked.low,
         ranked.high,
         ranked.differs,
         ranked.members,
     )
-    before = np.concatenate([[0], np.cumsum(check_words(flat))])
+    before = np.concatenate([[0], np.cumsum(check_words(columns))])
     ends = before[first[1:]] + HEAD * np.arange(1, len(first))
     words = np.empty(int(ends[-1]) if len(ends) else 0, np.int32)
-    write_records(flat, ends, words)
-    begin = np.concatenate([[0], ends])
-    offsets = begin[np.concatenate([[0], np.cumsum(rows)])].astype(np.int32)
-    notes = np.stack([ranked.numbers, np.full(count, NEVER, np.int32)], axis=1).ravel()
-    return Rows(words, offsets, notes), begin[:-1]
+    write_records(columns, ends, words)
+    starts = np.concatenate([[0], ends])
+    offsets = starts[np.concatenate([[0], np.cumsum(rows)])].astype(np.int32)
+    ranks = np.stack([ranked.numbers, np.full(count, NEVER, np.int32)], axis=1).ravel()
+    return Records(words, offsets, ranks), starts[:-1]
 
 
-def _access(ranked: Encoded, row: Int64s, grid: Grid) -> Lists:
-    """Post every row under its first check, with what the second one wants."""
+def _access_postings(ranked: EncodedSubscriptions, rows: Int64s, grid: Grid) -> Postings:
+    """Post every row under its first check, together with what the second one needs."""
     first = np.cumsum(ranked.size, dtype=np.int64) - ranked.size
-    posts = posts_of(ranked, first)
-    owner = np.repeat(np.arange(len(row)), ranked.size)[posts.check]
-    then = np.minimum(first + 1, len(ranked.entry) - 1)
-    entry, slot = ranked.entry[then].astype(np.int64), ranked.slot[then].astype(np.int64)
-    check = np.where(entry >= 0, entry, np.where(slot >= 0, ~(slot + 1), UNKNOWN))
+    posted = post_checks(ranked, first)
+    row = np.repeat(np.arange(len(rows)), ranked.size)[posted.check]
+    second = np.minimum(first + 1, len(ranked.term) - 1)
+    term, slot = ranked.term[second].astype(np.int64), ranked.slot[second].astype(np.int64)
+    check = np.where(term >= 0, term, np.where(slot >= 0, ~(slot + 1), UNKNOWN))
     check = np.where(ranked.size > 1, check, UNKNOWN)
-    entries = np.stack([row[owner], check[owner], grid.span[posts.check]], axis=1)
-    return lists_of(posts, entries, grid)
+    entries = np.stack([rows[row], check[row], grid.span[posted.check]], axis=1)
+    return build_postings(posted, entries, grid)
 
 
-def _every(given: Encoded, rows: Rows, slots: int) -> Lists:
-    """Post every check; an `in` is told by its cells, which are not 0."""
-    grid = Grid(given, slots)
-    row, place = np.empty(len(given.entry), np.int64), np.empty(len(given.entry), np.int64)
-    check_places(rows.words, len(rows.words), row, place)
-    posts = posts_of(given, np.arange(len(given.entry)))
-    span = np.where(posts.single, grid.span[posts.check], 1)
-    entries = np.stack([row[posts.check], place[posts.check], posts.check, span], axis=1)
-    return lists_of(posts, entries, grid)
+def _partial_postings(encoded: EncodedSubscriptions, records: Records, slots: int) -> Postings:
+    """Post every check; the cells of an `in` are 1, those of another term 0."""
+    grid = Grid(encoded, slots)
+    row, place = np.empty(len(encoded.term), np.int64), np.empty(len(encoded.term), np.int64)
+    locate_checks(records.words, len(records.words), row, place)
+    posted = post_checks(encoded, np.arange(len(encoded.term)))
+    check = posted.check
+    cells = np.where(posted.single, grid.span[check], 1)
+    entries = np.stack([row[check], place[check], check, cells], axis=1)
+    return build_postings(posted, entries, grid)
 
 
-def _write_lists(writer: Writer, lists: Lists) -> None:
-    for name, each in lists._asdict().items():
+def _write_postings(writer: Writer, postings: Postings) -> None:
+    for name, column in postings._asdict().items():
         if name != "mask":
-            writer.array(name, each)
-    writer.value("places", lists.mask + 1)
+            writer.array(name, column)
+    writer.value("places", postings.mask + 1)
 
 
-def _read_weights(reader: Reader, size: int) -> Weights:
+def _read_weights(reader: Reader, size: int) -> CheckWeights:
     name = reader.value("part")
     reader.require(isinstance(name, str) and name in NARROW, "part", "has an unknown dtype")
     part = reader.array("part", NARROW[name])
@@ -303,28 +308,28 @@ def _read_weights(reader: Reader, size: int) -> Weights:
     weight = reader.array("weight", np.float64)
     reader.require(len(weight) in (0, len(part)), "weight", f"has {len(weight)} values")
     reader.finite("weight", weight, MOST_SCORE)
-    return Weights(part, weight, reader.numbers("order", size, size))
+    return CheckWeights(part, weight, reader.numbers("order", size, size))
 
 
-def _read_places(reader: Reader, rows: Rows, sizes: Sizes) -> Places:
-    places = Places(
-        np.zeros(len(rows.words), np.bool_),
+def _map_checks(reader: Reader, records: Records, sizes: IndexSizes) -> CheckMap:
+    checks = CheckMap(
+        np.zeros(len(records.words), np.bool_),
         np.empty(sizes.checks, np.int32),
         np.empty(sizes.checks, np.int32),
         np.empty(sizes.ranks + 1, np.int32),
     )
-    right = records_valid(rows, sizes, places)
-    reader.require(right, "words", "are no records in order of rank")
-    return places
+    right = records_valid(records, sizes, checks)
+    reader.require(right, "words", "are not records in order of rank")
+    return checks
 
 
-def _read_lists(reader: Reader, sizes: Sizes, width: int) -> Lists:
+def _read_postings(reader: Reader, sizes: IndexSizes, width: int) -> Postings:
     places, slots = reader.count("places"), len(reader.array("cells", np.int32))
     heads = reader.array("heads", np.int32)
     power = places > 0 and places & (places - 1) == 0
     reader.require(power and slots <= sizes.slots, "places", "do not fit")
     reader.require(len(heads) % 3 == 0 and len(heads) // 3 > places, "heads", "are too few")
-    found = Lists(
+    postings = Postings(
         heads,
         reader.array("entries", np.int32),
         places - 1,
@@ -333,20 +338,25 @@ def _read_lists(reader: Reader, sizes: Sizes, width: int) -> Lists:
         reader.array("edges_from", np.int32, slots),
         reader.array("edges", np.int64),
     )
-    reader.require(len(found.entries) % width == 0, "entries", "are no whole postings")
-    reader.require(trees_valid(found), "nodes", "are not where they must be")
-    right = heads_valid(found, width, sizes.entries)
+    reader.require(len(postings.entries) % width == 0, "entries", "are not whole postings")
+    reader.require(trees_valid(postings), "nodes", "are not where they must be")
+    right = heads_valid(postings, width, sizes.terms)
     reader.require(right, "heads", "lead outside of the postings")
-    reader.require(keys_valid(found), "heads", "cannot be found by their keys")
-    return found
+    reader.require(keys_valid(postings), "heads", "cannot be found by their keys")
+    return postings
 
 
-def _read_every(reader: Reader, rows: Rows, places: Places, sizes: Sizes, access: Lists) -> Lists:
-    """Return the lists of every check; room for what they lead to is made by the other lists."""
-    found = _read_lists(reader.within("every"), sizes, EVERY)
-    same = np.array_equal(found.cells, access.cells)
+def _read_partial(
+    reader: Reader, records: Records, checks: CheckMap, sizes: IndexSizes, access: Postings
+) -> Postings:
+    """Return the postings of every check.
+
+    Their grid must be that of the access postings, since scratch buffers are sized by the latter.
+    """
+    postings = _read_postings(reader.within("every"), sizes, PARTIAL_WIDTH)
+    same = np.array_equal(postings.cells, access.cells)
     reader.require(same, "every.cells", "differ from lists.cells")
     seen = np.zeros(sizes.checks, np.bool_)
-    right = every_valid(found, rows.words, places, seen)
+    right = partial_postings_valid(postings, records.words, checks, seen)
     reader.require(right, "every.entries", "are not the checks of the records")
-    return found
+    return postings

@@ -1,10 +1,11 @@
-"""The predicates of an index as numbers: what an event stamps, and what it has to compare.
+"""The predicates of an index as numbers: terms that an event stamps, and slots that it compares.
 
-Equal predicates share one number. An interval, and `!=`, is kept as two numbers over the values of
-a *slot* (an attribute and a family); everything else is an entry that an event stamps if it holds.
+Equal predicates share one number. An interval, and `!=`, is kept as two bounds over the values of
+a *slot* (an attribute and a family of values); everything else is a term, which an event stamps if
+it holds.
 
-Numbers are given once: a vocabulary only grows, so that who reads an older state of the index
-still understands it. A new vocabulary is made when most of one is no longer used.
+A vocabulary only grows, so that a reader of an older snapshot still understands its numbers. A new
+one is built when most of it is no longer used.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,55 +15,67 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.compiled.array_file import MOST, Reader, Writer
-from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
 from tidings.errors import shown
-from tidings.index.access.attribute_terms import NUMBER, UNNAMED, Attribute, Ear, Side
-from tidings.index.access.kernels.records import Hits
-from tidings.index.access.term_cache import Book, doubled
+from tidings.index.access.kernels.records import HitCounts
+from tidings.index.access.terms import (
+    INT_BYTES,
+    UNNAMED,
+    AttributeEncoder,
+    FamilyTerms,
+    TermCache,
+    doubled,
+)
 from tidings.index.operand_lists import list_kind, list_operand
 from tidings.model.conditions.predicate import Predicate
 
-TRUST: Final = 50  # events that must be seen before they outweigh the guess
+TRUST: Final = 50  # events after which observed frequencies outweigh the guess
 GUESSES: Final = {"=": 0.0, "prefix": 0.005, "suffix": 0.005, "substring": 0.01}
 GUESS: Final = 0.025
 LONG: Final = 1024
-"""What longer texts say is not remembered, so that the memory that this takes is bounded."""
+"""Longer texts are not cached, which bounds the memory of the cache."""
 
 
 Check = tuple[int, int, float, float, tuple[int, ...]]
-"""One predicate: the number of its entry, or -1 and an interval of a slot; and members.
+"""One predicate: term, slot, low, high, members.
 
-Without either, it is an `in`, and the members are the entries of its values. A high bound of NaN
-asks for a value that differs from the low one.
+A term; or term -1 and an interval of a slot, where a high bound of NaN asks for a value that
+differs from the low one; or term -1 and slot -1 for an `in`, whose members are terms. A plain
+tuple, since millions are made while subscriptions are added.
 """
 
 FAMILIES: Final = ("number", "string", "boolean", "time")
 """The families of values, by their numbers in files."""
 
 SHAPES: Final = ("<", "<=", ">", ">=", "between", "prefix", "suffix", "substring")
-"""The lists of operands of strings, other than `=`, by their numbers in files."""
+"""The predicates of strings other than `=`, by their numbers in files."""
 
 STAMPED: Final = (-1, 0.0, 0.0, ())
-"""What follows the entry of a predicate that is stamped."""
+"""The rest of a check that is a term."""
+
+
+class Renumbering(NamedTuple):
+    """The new numbers of old terms and slots; -1 for those that are gone."""
+
+    terms: Int32s
+    slots: Int32s
 
 
 class Vocabulary:
-    """Numbers for predicates, and how often they held.
+    """Numbers for predicates, and how often these held.
 
-    Words are added by one writer. Readers take the lock only to learn what a value says that was
-    not met lately.
+    One writer adds predicates. Readers take the lock only to encode a text that is not cached.
     """
 
     def __init__(self) -> None:
-        self.attributes: dict[str, Attribute] = {}
-        self.ears: dict[str, Ear] = {}  # made anew after a change
+        self.attributes: dict[str, dict[str, FamilyTerms]] = {}  # by name, then by family
+        self.encoders: dict[str, AttributeEncoder] = {}  # dropped when the attribute changes
         self.lock = Lock()
-        self.book = Book()
-        self.entries = self.slots = self._codes = self.events = 0
-        self.hits = Hits(np.zeros(64, np.int32), np.zeros(16, np.int32))
+        self.cache = TermCache()
+        self.terms = self.slots = self._codes = self.events = 0
+        self.counts = HitCounts(np.zeros(64, np.int32), np.zeros(16, np.int32))
         self._uses = np.zeros(64, np.int32)
         self._guess = np.zeros(64, np.float32)
         self._born = np.zeros(64, np.int64)
@@ -70,334 +83,340 @@ class Vocabulary:
         self._slot_born = np.zeros(16, np.int64)
 
     def write(self, writer: Writer) -> None:
-        """Add all predicates to a file; how often they held is not written."""
-        sides = [
-            (name, family, side)
+        """Write all predicates to a file, without how often they held."""
+        families = [
+            (name, family, terms)
             for name, attribute in self.attributes.items()
-            for family, side in attribute.items()
+            for family, terms in attribute.items()
         ]
-        writer.texts("attributes", [name for name, _, _ in sides])
-        families = [FAMILIES.index(family) for _, family, _ in sides]
-        writer.array("families", np.array(families, np.int32))
-        writer.array("slots", np.array([side.slot for _, _, side in sides], np.int32))
-        equal = [(family, side.equal) for _, family, side in sides]
-        writer.array("entries", _values([each for _, each in equal], np.int32))
+        writer.texts("attributes", [name for name, _, _ in families])
+        numbers = [FAMILIES.index(family) for _, family, _ in families]
+        writer.array("families", np.array(numbers, np.int32))
+        writer.array("slots", np.array([terms.slot for _, _, terms in families], np.int32))
+        equal = [(family, terms.equal) for _, family, terms in families]
+        writer.array("entries", _values([keys for _, keys in equal], np.int32))
         _write_keys(writer.within("equal"), equal)
-        named = [(family, side.codes) for _, family, side in sides]
-        writer.array("codes", _values([each for _, each in named], np.float64))
-        _write_keys(writer.within("named"), named)
-        _write_others(writer.within("others"), [side.others for _, _, side in sides])
+        codes = [(family, terms.codes) for _, family, terms in families]
+        writer.array("codes", _values([keys for _, keys in codes], np.float64))
+        _write_keys(writer.within("named"), codes)
+        _write_others(writer.within("others"), [terms.others for _, _, terms in families])
 
     @classmethod
     def read(cls, reader: Reader) -> "Vocabulary":
         """Return the vocabulary of a file, which has seen no events. O(predicates).
 
-        Entries and slots have each number once, so their numbers are below their counts.
+        Terms and slots must be permutations, so their numbers are below their counts.
         """
-        made = cls()
+        vocabulary = cls()
         names = reader.texts("attributes").strings().to_pylist()
-        families = reader.numbers("families", len(names), len(FAMILIES)).tolist()
+        numbers = reader.numbers("families", len(names), len(FAMILIES)).tolist()
         slots = reader.array("slots", np.int32, len(names))
         reader.within_bounds("slots", slots, MOST, -1)
         used = slots[slots >= 0]
         reader.permutation("slots", used, len(used))
-        sides = [Side(slot=slot) for slot in slots.tolist()]
-        kinds = [FAMILIES[each] for each in families]
-        entries = reader.array("entries", np.int32)
-        for side, equal in zip(
-            sides, _read_keys(reader.within("equal"), kinds, entries), strict=True
-        ):
-            side.equal = equal
+        families = [FAMILIES[number] for number in numbers]
+        all_terms = [FamilyTerms(slot=slot) for slot in slots.tolist()]
+        equal_terms = reader.array("entries", np.int32)
+        equal = _read_keys(reader.within("equal"), families, equal_terms)
         codes = reader.array("codes", np.float64)
         reader.finite("codes", codes, MOST)
-        for side, named in zip(
-            sides, _read_keys(reader.within("named"), kinds, codes), strict=True
-        ):
-            side.codes = named
-        more = _read_others(reader.within("others"), sides, kinds)
-        everything = np.concatenate([entries, more])
-        reader.permutation("entries", everything, len(everything))
-        for name, family, side in zip(names, kinds, sides, strict=True):
-            attribute = made.attributes.setdefault(name, {})
+        named = _read_keys(reader.within("named"), families, codes)
+        for terms, keys, code_of in zip(all_terms, equal, named, strict=True):
+            terms.equal, terms.codes = keys, code_of
+        other_terms = _read_others(reader.within("others"), all_terms, families)
+        every = np.concatenate([equal_terms, other_terms])
+        reader.permutation("entries", every, len(every))
+        for name, family, terms in zip(names, families, all_terms, strict=True):
+            attribute = vocabulary.attributes.setdefault(name, {})
             reader.require(family not in attribute, "families", f"has {shown(name)} twice")
-            attribute[family] = side
-        made._make_room(len(everything), len(used))
-        made._codes = int(codes.max(initial=-1)) + 1
-        return made
+            attribute[family] = terms
+        vocabulary._reserve(len(every), len(used))
+        vocabulary._codes = int(codes.max(initial=-1)) + 1
+        return vocabulary
 
-    def _make_room(self, entries: int, slots: int) -> None:
-        """Count so many entries and slots as known, of which nothing was seen."""
-        self.entries, self.slots = entries, slots
-        room, slot_room = max(64, entries), max(16, slots)
-        self.hits = Hits(np.zeros(room, np.int32), np.zeros(slot_room, np.int32))
+    def _reserve(self, terms: int, slots: int) -> None:
+        """Set the number of terms and slots, none of which was seen in an event."""
+        self.terms, self.slots = terms, slots
+        room, slot_room = max(64, terms), max(16, slots)
+        self.counts = HitCounts(np.zeros(room, np.int32), np.zeros(slot_room, np.int32))
         self._uses, self._guess = np.zeros(room, np.int32), np.zeros(room, np.float32)
         self._born = np.zeros(room, np.int64)
         self._slot_uses = np.zeros(slot_room, np.int32)
         self._slot_born = np.zeros(slot_room, np.int64)
 
-    def use(self, part: Predicate) -> Check:
-        """Give the check of a predicate, which is learnt if it is new."""
+    def check(self, part: Predicate) -> Check:
+        """Return the check of a predicate, adding it if it is new."""
         operator, operand = part.operator, part.operand
         name, family = part.attribute, part.family
         try:
-            side = self.attributes[name][family]
+            terms = self.attributes[name][family]
         except KeyError:
-            side = self.side_of(name, family)
+            terms = self.family_terms(name, family)
         if operator == "=":
-            entry = side.equal.get(operand)
-            return self.entry_of(name, side, "=", operand) if entry is None else entry, *STAMPED
+            term = terms.equal.get(operand)
+            return self.term(name, terms, "=", operand) if term is None else term, *STAMPED
         if operator == "between" and family != "string":
             low, high = operand
             if low == high:
-                return self.entry_of(name, side, "=", low), *STAMPED
-            slot = side.slot if side.slot >= 0 else self.slot_of(name, side)
+                return self.term(name, terms, "=", low), *STAMPED
+            slot = terms.slot if terms.slot >= 0 else self.slot(name, terms)
             return -1, slot, low, high, ()
         if operator == "in":
-            members = tuple([self.entry_of(name, side, "=", each) for each in operand])
+            members = tuple([self.term(name, terms, "=", member) for member in operand])
             return -1, -1, 0.0, 0.0, members
         if operator == "!=":
-            return -1, self.slot_of(name, side), self._code(side, part), nan, ()
-        return self.entry_of(name, side, list_kind(part), list_operand(part)), *STAMPED
+            return -1, self.slot(name, terms), self._code(terms, part), nan, ()
+        return self.term(name, terms, list_kind(part), list_operand(part)), *STAMPED
 
-    def ear(self, name: str) -> Ear:
-        """Give the ear of an attribute."""
+    def encoder(self, name: str) -> AttributeEncoder:
+        """Return the encoder of an attribute."""
         with self.lock:
-            if name not in self.ears:
-                numbers = self.attributes[name].get("number", Side())
-                self.ears[name] = Ear({}, numbers.slot, numbers.equal)
-            return self.ears[name]
+            if name not in self.encoders:
+                numbers = self.attributes[name].get("number", FamilyTerms())
+                self.encoders[name] = AttributeEncoder({}, numbers.slot, numbers.equal)
+            return self.encoders[name]
 
-    def phrase(self, name: str, text: str) -> int:
-        """Give the phrase of a string, and remember it until the attribute changes."""
+    def cache_text(self, name: str, text: str) -> int:
+        """Return the number of a string in the cache, kept until the attribute changes."""
         with self.lock:
-            side = self.attributes[name].get("string", Side())
-            code = int(ordered(side.codes.get(text, UNNAMED))[0])
-            number = self.book.add(side.entries(text), side.slot, code)
-            if name in self.ears and len(text) <= LONG:
-                self.ears[name].words[text] = number
+            terms = self.attributes[name].get("string", FamilyTerms())
+            code = int(ordered(terms.codes.get(text, UNNAMED))[0])
+            number = self.cache.add(terms.satisfied(text), terms.slot, code)
+            if name in self.encoders and len(text) <= LONG:
+                self.encoders[name].texts[text] = number
             return number
 
-    def fresh_book(self) -> Book:
-        """Give the book to write to: another, if it is full."""
-        if self.book.full:
+    def open_cache(self) -> TermCache:
+        """Return the cache to write to: an empty one, if it is full."""
+        if self.cache.full:
             with self.lock:
-                self.book = Book()
-                self.ears.clear()
-        return self.book
+                self.cache = TermCache()
+                self.encoders.clear()
+        return self.cache
 
-    def note_uses(self, entries: Int32s, slots: Int32s) -> None:
-        """Count what new subscriptions use: before events come, that tells what is common."""
-        entries, slots = entries[entries >= 0], slots[slots >= 0]
-        self._uses += np.bincount(entries, minlength=len(self._uses)).astype(np.int32)
+    def count_uses(self, terms: Int32s, slots: Int32s) -> None:
+        """Count what new subscriptions use: until events come, that suggests what is common."""
+        terms, slots = terms[terms >= 0], slots[slots >= 0]
+        self._uses += np.bincount(terms, minlength=len(self._uses)).astype(np.int32)
         self._slot_uses += np.bincount(slots, minlength=len(self._slot_uses)).astype(np.int32)
 
-    def chances(self, entries: npt.NDArray[Any]) -> Float64s:
-        """Estimate how often entries hold: what was seen, or what subscriptions suggest."""
-        guess = np.maximum(self._guess[entries], self._uses[entries] / self._total)
-        events = np.maximum(self.events - self._born[entries], 0)
-        found: Float64s = (self.hits.entries[entries] + TRUST * guess) / (events + TRUST)
-        return found
+    def chances(self, terms: AnyArray) -> Float64s:
+        """Estimate how often terms hold: the guess counts like TRUST events of its frequency."""
+        guess = np.maximum(self._guess[terms], self._uses[terms] / self._total)
+        events = np.maximum(self.events - self._born[terms], 0)
+        chances: Float64s = (self.counts.terms[terms] + TRUST * guess) / (events + TRUST)
+        return chances
 
-    def slot_chances(self, slots: npt.NDArray[Any]) -> Float64s:
+    def slot_chances(self, slots: AnyArray) -> Float64s:
         """Estimate how often slots have a value."""
         guess = self._slot_uses[slots] / self._total
         events = np.maximum(self.events - self._slot_born[slots], 0)
-        found: Float64s = (self.hits.slots[slots] + TRUST * guess) / (events + TRUST)
-        return found
+        chances: Float64s = (self.counts.slots[slots] + TRUST * guess) / (events + TRUST)
+        return chances
 
-    def kept(self, entries: Int32s, slots: Int32s, codes: Float64s) -> "tuple[Vocabulary, Moves]":
-        """Give a vocabulary of what is still used, and what became of the old numbers."""
-        made = Vocabulary()
-        moves = Moves(np.full(self.entries, -1, np.int32), np.full(self.slots, -1, np.int32))
-        used, used_slots = set(entries.tolist()), set(slots.tolist())
-        named = set(codes.tolist())
-        made._codes = self._codes
+    def kept(
+        self, terms: Int32s, slots: Int32s, codes: Float64s
+    ) -> "tuple[Vocabulary, Renumbering]":
+        """Return a vocabulary of what is still used, and the new numbers."""
+        fresh = Vocabulary()
+        fresh._codes = self._codes
+        moves = Renumbering(np.full(self.terms, -1, np.int32), np.full(self.slots, -1, np.int32))
+        used = _Used(set(terms.tolist()), set(slots.tolist()), set(codes.tolist()))
         for name, attribute in list(self.attributes.items()):
-            for family, side in list(attribute.items()):
-                self._keep(made, moves, (name, family, side), (used, used_slots, named))
-        return made, moves
+            for family, held in list(attribute.items()):
+                self._copy_used(fresh, moves, name, family, held, used)
+        return fresh, moves
 
     @property
     def nbytes(self) -> int:
         """Bytes of arrays and dicts; the texts belong to the subscriptions."""
-        arrays: list[Any] = [*self.hits, self._uses, self._guess, self._born]
-        arrays += [self._slot_uses, self._slot_born, self.book]
-        sides = [side for each in self.attributes.values() for side in each.values()]
-        words = [ear.words for ear in list(self.ears.values())]
-        held: int = sum(each.nbytes for each in [*arrays, *sides])
-        dicts = [self.attributes, self.ears, *self.attributes.values(), *words]
-        return held + sum(map(getsizeof, dicts)) + NUMBER * sum(map(len, words))
+        arrays: list[Any] = [*self.counts, self._uses, self._guess, self._born]
+        arrays += [self._slot_uses, self._slot_born, self.cache]
+        families = [terms for held in self.attributes.values() for terms in held.values()]
+        texts = [encoder.texts for encoder in list(self.encoders.values())]
+        held: int = sum(part.nbytes for part in [*arrays, *families])
+        dicts = [self.attributes, self.encoders, *self.attributes.values(), *texts]
+        return held + sum(map(getsizeof, dicts)) + INT_BYTES * sum(map(len, texts))
 
     @property
     def _total(self) -> int:
         total: int = self._uses.sum() + self._slot_uses.sum()
         return max(1, int(total))
 
-    def side_of(self, name: str, family: str) -> Side:
-        """Give one family of an attribute, which is made if it is new."""
+    def family_terms(self, name: str, family: str) -> FamilyTerms:
+        """Return one family of an attribute, adding it if it is new."""
         attribute = self.attributes.get(name)
         if attribute is None or family not in attribute:
             with self.lock:
                 attribute = self.attributes.setdefault(name, {})
-                attribute[family] = Side()
-                self.ears.pop(name, None)
+                attribute[family] = FamilyTerms()
+                self.encoders.pop(name, None)
         return attribute[family]
 
-    def entry_of(self, name: str, side: Side, shape: str, key: Any) -> int:
-        """Give the number of a predicate that is stamped, which is learnt if it is new."""
-        found = side.equal.get(key) if shape == "=" else side.others.get((shape, key))
-        if found is not None:
-            return int(found)
+    def term(self, name: str, terms: FamilyTerms, shape: str, key: Any) -> int:
+        """Return the term of a predicate, adding it if it is new."""
+        present = terms.equal.get(key) if shape == "=" else terms.others.get((shape, key))
+        if present is not None:
+            return int(present)
         with self.lock:
-            entry = self.entries
-            if entry >= len(self._uses):
+            term = self.terms
+            if term >= len(self._uses):
                 self._grow()
-            self._guess[entry] = GUESSES.get(shape, GUESS)
-            self._born[entry] = self.events
-            self.entries = entry + 1
-            side.add(shape, key, entry)
-            self.ears.pop(name, None)
-        return entry
+            self._guess[term] = GUESSES.get(shape, GUESS)
+            self._born[term] = self.events
+            self.terms = term + 1
+            terms.add(shape, key, term)
+            self.encoders.pop(name, None)
+        return term
 
-    def slot_of(self, name: str, side: Side) -> int:
-        """Give the slot of a side, which gets one if it has none."""
-        if side.slot < 0:
+    def slot(self, name: str, terms: FamilyTerms) -> int:
+        """Return the slot of a family, which gets one if it has none."""
+        if terms.slot < 0:
             with self.lock:
                 slot = self.slots
                 if slot >= len(self._slot_uses):
                     self._slot_uses = doubled(self._slot_uses)
                     self._slot_born = doubled(self._slot_born)
-                    self.hits = Hits(self.hits.entries, doubled(self.hits.slots))
+                    self.counts = self.counts._replace(slots=doubled(self.counts.slots))
                 self._slot_born[slot] = self.events
-                self.slots, side.slot = slot + 1, slot
-                self.ears.pop(name, None)
-        return side.slot
+                self.slots, terms.slot = slot + 1, slot
+                self.encoders.pop(name, None)
+        return terms.slot
 
-    def _code(self, side: Side, part: Predicate) -> float:
+    def _code(self, terms: FamilyTerms, part: Predicate) -> float:
         if part.family in ("number", "time"):
             return float(part.operand)
-        if part.operand not in side.codes:
+        if part.operand not in terms.codes:
             with self.lock:
-                side.codes[part.operand] = float(self._codes)
+                terms.codes[part.operand] = float(self._codes)
                 self._codes += 1
-                self.ears.pop(part.attribute, None)
-        return side.codes[part.operand]
+                self.encoders.pop(part.attribute, None)
+        return terms.codes[part.operand]
 
     def _grow(self) -> None:
         self._uses, self._guess = doubled(self._uses), doubled(self._guess)
         self._born = doubled(self._born)
-        self.hits = Hits(doubled(self.hits.entries), self.hits.slots)
+        self.counts = self.counts._replace(terms=doubled(self.counts.terms))
 
-    def _keep(
+    def _copy_used(
         self,
-        made: "Vocabulary",
-        moves: "Moves",
-        of: tuple[str, str, Side],
-        used: tuple[set[int], set[int], set[float]],
+        fresh: "Vocabulary",
+        moves: Renumbering,
+        name: str,
+        family: str,
+        held: FamilyTerms,
+        used: "_Used",
     ) -> None:
-        name, family, side = of
-        named = [(("=", key), entry) for key, entry in list(side.equal.items())]
-        named += list(side.others.items())
-        for (shape, key), entry in named:
-            if entry in used[0]:
-                new = made.entry_of(name, made.side_of(name, family), shape, key)
-                moves.entries[entry] = new
-                made.hits.entries[new] = self.hits.entries[entry]
-        if side.slot in used[1]:
-            twin = made.side_of(name, family)
-            slot = moves.slots[side.slot] = made.slot_of(name, twin)
-            made.hits.slots[slot] = self.hits.slots[side.slot]
-            twin.codes = {key: code for key, code in list(side.codes.items()) if code in used[2]}
+        """Copy the used terms and the slot of a family, with how often they held."""
+        shapes = [(("=", key), term) for key, term in list(held.equal.items())]
+        shapes += list(held.others.items())
+        for (shape, key), term in shapes:
+            if term in used.terms:
+                new = fresh.term(name, fresh.family_terms(name, family), shape, key)
+                moves.terms[term] = new
+                fresh.counts.terms[new] = self.counts.terms[term]
+        if held.slot in used.slots:
+            copy = fresh.family_terms(name, family)
+            slot = moves.slots[held.slot] = fresh.slot(name, copy)
+            fresh.counts.slots[slot] = self.counts.slots[held.slot]
+            copy.codes = {key: code for key, code in list(held.codes.items()) if code in used.codes}
 
 
-class Moves(NamedTuple):
-    """The new numbers of old entries and slots; -1 for what is gone."""
+class _Used(NamedTuple):
+    """The terms, slots and codes that some subscription uses."""
 
-    entries: Int32s
-    slots: Int32s
+    terms: set[int]
+    slots: set[int]
+    codes: set[float]
 
 
 def ordered(values: Any) -> Int64s:
-    """Give whole numbers that have the order of the floats; -0.0 is 0.0."""
+    """Return integers that have the order of the floats; -0.0 is 0.0.
+
+    The bits of a float are in order if it is positive, and in reverse order if it is negative.
+    """
     bits = (np.atleast_1d(np.asarray(values, np.float64)) + 0.0).view(np.int64)
-    found: Int64s = np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
-    return found
+    result: Int64s = np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
+    return result
 
 
-Keyed = tuple[str, Mapping[Any, Any]]
-"""A family, and something by keys of it."""
+FamilyKeys = tuple[str, Mapping[Any, Any]]
+"""A family, and a dict whose keys are values of it."""
 
 
-def _values(given: Sequence[Mapping[Any, Any]], dtype: Any) -> npt.NDArray[Any]:
-    return np.array([value for each in given for value in each.values()], dtype)
+def _values(dicts: Sequence[Mapping[Any, Any]], dtype: Any) -> AnyArray:
+    return np.array([value for keys in dicts for value in keys.values()], dtype)
 
 
-def _write_keys(writer: Writer, given: Sequence[Keyed]) -> None:
-    """Write the keys of dicts, one behind the other: texts, and numbers for all other families."""
-    writer.array("sizes", np.array([len(each) for _, each in given], np.int32))
-    writer.texts("texts", [key for of, each in given if of == "string" for key in each])
-    numbers = [float(key) for of, each in given if of != "string" for key in each]
+def _write_keys(writer: Writer, families: Sequence[FamilyKeys]) -> None:
+    """Write the keys of dicts one after the other: texts, or numbers for all other families."""
+    writer.array("sizes", np.array([len(keys) for _, keys in families], np.int32))
+    writer.texts("texts", [key for family, keys in families if family == "string" for key in keys])
+    numbers = [float(key) for family, keys in families if family != "string" for key in keys]
     writer.array("numbers", np.array(numbers, np.float64))
 
 
 def _read_keys(
-    reader: Reader, families: Sequence[str], values: npt.NDArray[Any]
+    reader: Reader, families: Sequence[str], values: AnyArray
 ) -> Iterator[dict[Any, Any]]:
-    """Return a dict for each family given, with its keys and the next of the values."""
+    """Yield a dict for each family: its keys, and the next of the values."""
     sizes = reader.numbers("sizes", len(families), MOST).tolist()
     texts = reader.texts("texts").strings().to_pylist()
     numbers = reader.array("numbers", np.float64)
     right = not np.isnan(numbers).any()
     reader.require(right, "numbers", "are not all numbers")
-    wanted = sum(size for size, family in zip(sizes, families, strict=True) if family == "string")
-    fits = (wanted, sum(sizes) - wanted) == (len(texts), len(numbers))
+    strings = sum(size for size, family in zip(sizes, families, strict=True) if family == "string")
+    fits = (strings, sum(sizes) - strings) == (len(texts), len(numbers))
     reader.require(fits and sum(sizes) == len(values), "sizes", "do not add up")
-    text = number = at = 0
+    text = number = first = 0
     for size, family in zip(sizes, families, strict=True):
         if family == "string":
             keys, text = texts[text : text + size], text + size
         else:
             keys = numbers[number : number + size].tolist()
             keys, number = [*map(bool, keys)] if family == "boolean" else keys, number + size
-        found = dict(zip(keys, values[at : at + size].tolist(), strict=True))
-        reader.require(len(found) == size, "sizes", "count some key twice")
-        yield found
-        at += size
+        pairs = dict(zip(keys, values[first : first + size].tolist(), strict=True))
+        reader.require(len(pairs) == size, "sizes", "count some key twice")
+        yield pairs
+        first += size
 
 
-def _write_others(writer: Writer, given: Sequence[Mapping[tuple[str, Any], int]]) -> None:
-    """Write operands of strings by shape; an interval has its high end in the other column."""
-    found = [
-        (number, SHAPES.index(shape), operand, entry)
-        for number, each in enumerate(given)
-        for (shape, operand), entry in each.items()
+def _write_others(writer: Writer, families: Sequence[Mapping[tuple[str, Any], int]]) -> None:
+    """Write operands of strings by shape; an interval has its high end in a second column."""
+    rows = [
+        (number, SHAPES.index(shape), operand, term)
+        for number, others in enumerate(families)
+        for (shape, operand), term in others.items()
     ]
-    pairs = [each if isinstance(each, tuple) else (each, "") for _, _, each, _ in found]
-    writer.array("sides", np.array([each for each, _, _, _ in found], np.int32))
-    writer.array("shapes", np.array([each for _, each, _, _ in found], np.int32))
+    operands = [operand for _, _, operand, _ in rows]
+    pairs = [operand if isinstance(operand, tuple) else (operand, "") for operand in operands]
+    writer.array("sides", np.array([number for number, _, _, _ in rows], np.int32))
+    writer.array("shapes", np.array([shape for _, shape, _, _ in rows], np.int32))
     writer.texts("operands", [low for low, _ in pairs])
     writer.texts("highs", [high for _, high in pairs])
-    writer.array("entries", np.array([each for _, _, _, each in found], np.int32))
+    writer.array("entries", np.array([term for _, _, _, term in rows], np.int32))
 
 
-def _read_others(reader: Reader, sides: Sequence[Side], families: Sequence[str]) -> Int32s:
-    """Put the operands of strings into their sides; return their entries."""
-    entries = reader.array("entries", np.int32)
-    size = len(entries)
-    owners = reader.numbers("sides", size, len(sides))
+def _read_others(
+    reader: Reader, all_terms: Sequence[FamilyTerms], families: Sequence[str]
+) -> Int32s:
+    """Add the operands of strings to their families; return their terms."""
+    terms = reader.array("entries", np.int32)
+    size = len(terms)
+    owners = reader.numbers("sides", size, len(all_terms))
     shapes = reader.numbers("shapes", size, len(SHAPES))
     operands = reader.texts("operands", size).strings().to_pylist()
     highs = reader.texts("highs", size).strings().to_pylist()
     for shape in np.unique(shapes).tolist() if size else ():
-        chosen = np.flatnonzero(shapes == shape)
-        chosen = chosen[np.argsort(owners[chosen], kind="stable")]
-        of, firsts = np.unique(owners[chosen], return_index=True)
-        for side, group in zip(of.tolist(), np.split(chosen, firsts[1:]), strict=True):
-            reader.require(families[side] == "string", "sides", "are not all of strings")
-            keys = [operands[at] for at in group.tolist()]
+        rows = np.flatnonzero(shapes == shape)
+        rows = rows[np.argsort(owners[rows], kind="stable")]
+        numbers, firsts = np.unique(owners[rows], return_index=True)
+        for number, group in zip(numbers.tolist(), np.split(rows, firsts[1:]), strict=True):
+            reader.require(families[number] == "string", "sides", "are not all of strings")
+            keys = [operands[row] for row in group.tolist()]
             if SHAPES[shape] == "between":
-                keys = [(low, highs[at]) for low, at in zip(keys, group.tolist(), strict=True)]
-            sides[side].fill(SHAPES[shape], keys, entries[group].tolist())
-    known = sum(len(side.others) for side in sides)
-    reader.require(known == size, "operands", "has an operand twice")
-    return entries
+                keys = [(low, highs[row]) for low, row in zip(keys, group.tolist(), strict=True)]
+            all_terms[number].fill(SHAPES[shape], keys, terms[group].tolist())
+    distinct = sum(len(family.others) for family in all_terms)
+    reader.require(distinct == size, "operands", "has an operand twice")
+    return terms

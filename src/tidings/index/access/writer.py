@@ -1,354 +1,406 @@
-"""Who changes the index: one writer at a time, and one thread that rebuilds."""
+"""Changes of the index: one writer at a time, and one background thread that merges.
+
+Like a log-structured merge tree: changes go to the memtable, a full memtable becomes a segment, and
+segments are merged so that each is more than twice as large as all after it. Every change ends with
+a new snapshot that is swapped in at once; readers keep the one that they have.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock, Thread
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from tidings.compiled.array_types import Int64s
 from tidings.errors import InvalidSubscription, TidingsError
-from tidings.index.access.encoding import Encoded, encode
-from tidings.index.access.id_table import Names
-from tidings.index.access.memtable import RECORDS, Row, Tail, rows_in, rows_of
-from tidings.index.access.merge import Job, carry_deaths, due, renumbered, settled
+from tidings.index.access.encoding import EncodedSubscriptions, encode
+from tidings.index.access.memtable import (
+    RECORDS,
+    Conjunction,
+    Memtable,
+    conjunctions_of,
+    stored_conjunctions,
+)
+from tidings.index.access.merge import (
+    MergeJob,
+    copy_tombstones,
+    merged_snapshot,
+    rescored,
+    segments_to_merge,
+)
 from tidings.index.access.segment import Segment
-from tidings.index.access.snapshot import Listener, State, checked
+from tidings.index.access.snapshot import Listener, Snapshot
+from tidings.index.access.subscription_table import IdTable, checked_scores
 from tidings.index.access.vocabulary import Vocabulary
 from tidings.index.protocol import own_score
 from tidings.model.records import Subscription
 
 SMALL: Final = 8192
-"""Up to so many subscriptions are merged at once, while the change waits; more by the thread."""
+"""Up to this many subscriptions are merged while the change waits; more by the thread."""
 
 MOST_SEGMENTS: Final = 48
-"""With so many segments, changes wait for the rebuild that is under way."""
+"""With more segments than this, changes wait for the merge that is running."""
 
 FEW: Final = 64
-"""Up to so many subscriptions go to the tail, one by one; more are a segment of their own."""
+"""Up to this many subscriptions of a change go to the memtable; more become a segment."""
+
+SPARE_NUMBERS: Final = 1024
+"""This many numbers may be unused, beyond as many as there are subscriptions."""
 
 
-NUMBERS: Final = 1024
-"""So many numbers may be left over, beyond as many as there are subscriptions."""
+class _Stored(NamedTuple):
+    """Subscriptions that are stored in one segment or memtable."""
+
+    home: Segment | Memtable
+    positions: Int64s  # among the numbers that were looked up
+    ranks: Int64s  # within the home
 
 
-class Writer:
-    """Makes new states out of changes, and swaps them in."""
+class IndexWriter:
+    """Turns changes into new snapshots and swaps them in."""
 
-    def __init__(self, waiting: int | None = None) -> None:
-        self._most = RECORDS if waiting is None else min(waiting, RECORDS)
+    def __init__(self, memtable_size: int | None = None) -> None:
+        self._most = RECORDS if memtable_size is None else min(memtable_size, RECORDS)
         self._lock = Lock()
-        self._names = Names()
-        self._homes: dict[int, Segment] = {}
+        self._ids = IdTable()
+        self._homes: dict[int, Segment] = {}  # by serial
         self._serial = 0
         self._listeners: list[Listener] = []
         self._thread: Thread | None = None
-        self._job: Job | None = None
+        self._job: MergeJob | None = None
         self._failure: Exception | None = None
-        self._rebuilds = 0
-        self.state = State.empty()
+        self._merges = 0
+        self.snapshot = Snapshot.empty()
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._ids)
 
-    def change(self, gone: Sequence[str], come: Sequence[Subscription]) -> None:
-        """Remove some and add others, in one state; a wrong id is refused, and nothing changes."""
+    def change(self, removed: Sequence[str], added: Sequence[Subscription]) -> None:
+        """Remove and add subscriptions in one snapshot; on an invalid id nothing changes."""
         self._wait()
         with self._lock:
-            dead = self._found(gone)
-            self._refuse(gone, come)
-            few = len(come) <= FEW
-            # What may fail comes first: nothing has changed by then.
-            rows = [rows_of(each, self.state.vocabulary) for each in come] if few else []
-            self._bury(gone, dead)
-            numbers = self.state.table.take(come)
-            self._names.put([each.id for each in come], numbers, self.state.table.ids)
+            dead = self._numbers(removed)
+            self._check_ids(removed, added)
+            few = len(added) <= FEW
+            # Whatever may fail comes first: nothing has changed by then.
+            vocabulary = self.snapshot.vocabulary
+            encoded = [conjunctions_of(one, vocabulary) for one in added] if few else []
+            self._bury(removed, dead)
+            numbers = self.snapshot.table.add(added)
+            self._ids.add([one.id for one in added], numbers, self.snapshot.table.ids)
             try:
-                state = self._few(come, numbers, rows) if few else self._with(come, numbers)
+                if few:
+                    snapshot = self._with_few(added, numbers, encoded)
+                else:
+                    snapshot = self._with_segment(added, numbers)
             except BaseException:
-                for each in come:
-                    self._names.pop(each.id, self.state.table.ids)
+                for one in added:
+                    self._ids.remove(one.id, self.snapshot.table.ids)
                 raise
-            self._publish(state, dead, numbers)
+            self._publish(snapshot, dead, numbers)
 
     def rescore(self, scores: Mapping[str, float]) -> None:
-        """Give some other scores: their records are copied, not made again."""
+        """Change scores: records are copied, not encoded again."""
         self._wait()
         with self._lock:
-            table, names = self.state.table, [*scores]
-            dead = self._found(names)
-            new = checked([table.owners.held[each] for each in dead], scores.values())
-            rows = [self._rows(each) for each in dead] if len(dead) <= FEW else []
-            given = self._picked(dead) if len(dead) > FEW else ()
+            table, names = self.snapshot.table, [*scores]
+            dead = self._numbers(names)
+            held = [table.subscriptions.held[number] for number in dead]
+            new = checked_scores(held, scores.values())
+            few = len(dead) <= FEW
+            stored = [self._conjunctions(number) for number in dead] if few else []
+            parts = [] if few else self._encoded(dead)
             self._bury(names, dead)
-            numbers = table.take_again(dead, new.tolist())
-            self._names.put(names, numbers, table.ids)
-            state = self.state
-            for number, score, found in zip(numbers, new.tolist(), rows, strict=False):
-                state = self._put(state, number, score, found)
-            if given:
-                made = renumbered(given, numbers, new, table.ids)
-                state = self._housed(state, [*state.segments, Segment(made, state.vocabulary)])
-            self._publish(state, dead, numbers)
+            numbers = table.add_rescored(dead, new.tolist())
+            self._ids.add(names, numbers, table.ids)
+            snapshot = self.snapshot
+            for number, score, conjunctions in zip(numbers, new.tolist(), stored, strict=False):
+                snapshot = self._append(snapshot, number, score, conjunctions)
+            if parts:
+                segment = Segment(rescored(parts, numbers, new, table.ids), snapshot.vocabulary)
+                snapshot = self._housed(snapshot, [*snapshot.segments, segment])
+            self._publish(snapshot, dead, numbers)
 
     def listen(self, listener: Listener) -> None:
-        """Tell a listener what is there, and then what comes and goes."""
+        """Add a listener, and tell it what is present."""
         with self._lock:
-            owners, numbers = self.state.table.owners, self._names.numbers().tolist()
-            listener.came(numbers, [owners[each] for each in numbers])
+            subscriptions = self.snapshot.table.subscriptions
+            numbers = self._ids.numbers().tolist()
+            listener.on_added(numbers, [subscriptions[number] for number in numbers])
             self._listeners.append(listener)
 
     def subscription(self, number: int) -> Subscription | None:
-        """Give the subscription that has a number now."""
-        table = self.state.table
-        there = 0 <= number < len(table.ids)
-        if not there or self._names.find(table.ids[number], table.ids) != number:
+        """Return the subscription that has a number now; None if there is none."""
+        table = self.snapshot.table
+        known = 0 <= number < len(table.ids)
+        if not known or self._ids.find(table.ids[number], table.ids) != number:
             return None
-        owner: Subscription | None = table.owners[number]
-        return owner
+        subscription: Subscription | None = table.subscriptions[number]
+        return subscription
 
     def settle(self) -> None:
-        """Put everything into one segment, in a vocabulary of what is used."""
-        self._wait(all_of_it=True)
+        """Merge everything into one segment, in a vocabulary of the predicates that it uses."""
+        self._wait(for_all=True)
         with self._lock:
-            self.state = self._flushed(self.state, self.state.version)
-            job = Job(self.state, self.state.segments, everything=True)
+            self.snapshot = self._flushed(self.snapshot, self.snapshot.version)
+            job = MergeJob(self.snapshot, self.snapshot.segments, full=True)
             if job.segments:
                 self._swap(job, *job.build())
 
     def join(self) -> None:
-        """Wait until no rebuild is under way; one may begin the next."""
+        """Wait until no merge is running; one may start the next."""
         while (thread := self._running()) is not None:
             thread.join()
 
     def describe(self) -> str:
-        """Tell what the present state is made of."""
-        state = self.state
-        sizes = ", ".join(f"{len(each):,}" for each in state.segments) or "none"
-        dead = sum(each.dead for each in state.segments) + state.tail.dead
-        running = "a rebuild is under way" if self._thread else "no rebuild is under way"
+        """Describe what the current snapshot consists of."""
+        snapshot = self.snapshot
+        sizes = ", ".join(f"{len(segment):,}" for segment in snapshot.segments) or "none"
+        dead = sum(segment.dead for segment in snapshot.segments) + snapshot.memtable.dead
+        running = "a merge is running" if self._thread else "no merge is running"
         return (
-            f"access: {len(self):,} subscriptions; segments {sizes}; tail {state.tail.count:,}; "
-            f"dead {dead:,}; {running}, {self._rebuilds:,} done."
+            f"access: {len(self):,} subscriptions; segments {sizes}; "
+            f"memtable {snapshot.memtable.count:,}; dead {dead:,}; "
+            f"{running}, {self._merges:,} done."
         )
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the present state."""
-        state = self.state
-        held = state.vocabulary.nbytes + state.table.nbytes + state.tail.nbytes + self._names.nbytes
-        return held + sum(each.nbytes for each in state.segments)
+        """Bytes of the current snapshot."""
+        snapshot = self.snapshot
+        tables = snapshot.vocabulary.nbytes + snapshot.table.nbytes + self._ids.nbytes
+        segments = sum(segment.nbytes for segment in snapshot.segments)
+        return tables + snapshot.memtable.nbytes + segments
 
-    def _wait(self, all_of_it: bool = False) -> None:
-        """Wait while there is too much to rebuild, and tell what went wrong with the last one."""
-        while self._thread and (all_of_it or len(self.state.segments) > MOST_SEGMENTS):
+    def _wait(self, for_all: bool = False) -> None:
+        """Wait while too much has to be merged, and raise the failure of the last merge."""
+        while self._thread and (for_all or len(self.snapshot.segments) > MOST_SEGMENTS):
             self.join()
         with self._lock:
             failure, self._failure = self._failure, None
         if failure is not None:
-            raise TidingsError(f"a rebuild failed: {failure!r}") from failure
+            raise TidingsError(f"a merge failed: {failure!r}") from failure
 
     def _running(self) -> Thread | None:
-        """Give the thread that builds; who holds the lock may be about to start it."""
+        """Return the thread that merges; the lock, since a writer may be about to start it."""
         with self._lock:
             return self._thread
 
-    def _found(self, names: Sequence[str]) -> list[int]:
-        """Give the numbers of ids, all of which must be there."""
-        ids, find = self.state.table.ids, self._names.find
+    def _numbers(self, names: Sequence[str]) -> list[int]:
+        """Return the numbers of ids, all of which must be present."""
+        ids, find = self.snapshot.table.ids, self._ids.find
         numbers = [find(name, ids) for name in names]
         if -1 in numbers:
             name = names[numbers.index(-1)]
             raise InvalidSubscription(f"there is no subscription {name!r}")
         return numbers
 
-    def _refuse(self, gone: Sequence[str], come: Sequence[Subscription]) -> None:
-        left, ids, names = {*gone}, self.state.table.ids, [each.id for each in come]
-        for each in (gone, names):
-            if len({*each}) < len(each):
-                name = min(name for name, count in Counter(each).items() if count > 1)
-                raise InvalidSubscription(f"{name!r} is given twice; a change takes an id once")
-        there = [name for name in {*names} - left if self._names.find(name, ids) >= 0]
-        if there:
+    def _check_ids(self, removed: Sequence[str], added: Sequence[Subscription]) -> None:
+        names, ids = [one.id for one in added], self.snapshot.table.ids
+        for changed in (removed, names):
+            if len({*changed}) < len(changed):
+                name = min(name for name, count in Counter(changed).items() if count > 1)
+                raise InvalidSubscription(f"{name!r} occurs twice; a change takes an id once")
+        present = [name for name in {*names} - {*removed} if self._ids.find(name, ids) >= 0]
+        if present:
             raise InvalidSubscription(
-                f"subscription {min(there)!r} is there already; replace it instead"
+                f"subscription {min(present)!r} already exists; replace it instead"
             )
 
-    def _bury(self, gone: Sequence[str], numbers: list[int]) -> None:
-        """Stamp some as dead from the next version on."""
-        table, version = self.state.table, self.state.version + 1
-        for name in gone:
-            self._names.pop(name, table.ids)
+    def _bury(self, removed: Sequence[str], numbers: list[int]) -> None:
+        """Set tombstones for the next version."""
+        table, version = self.snapshot.table, self.snapshot.version + 1
+        for name in removed:
+            self._ids.remove(name, table.ids)
         if len(numbers) <= FEW:
             for number in numbers:
-                home = self._homes.get(int(table.home[number]), self.state.tail)
-                home.kill(int(table.place[number]), version)
+                home = self._homes.get(int(table.home[number]), self.snapshot.memtable)
+                home.bury(int(table.place[number]), version)
             return
-        for home, _, places in self._at(numbers):
-            home.kill(places, version)
+        for stored in self._by_home(numbers):
+            stored.home.bury(stored.ranks, version)
 
-    def _at(self, numbers: Sequence[int]) -> Iterator[tuple[Segment | Tail, Int64s, Int64s]]:
-        """Give who lives together: where, which of the numbers, and their places there."""
-        homes, places = self.state.table.home[numbers], self.state.table.place[numbers]
+    def _by_home(self, numbers: Sequence[int]) -> Iterator[_Stored]:
+        """Yield the numbers by the segment or memtable that stores them."""
+        table = self.snapshot.table
+        homes, places = table.home[numbers], table.place[numbers]
         for serial in np.unique(homes).tolist():
-            which = np.flatnonzero(homes == serial)
-            yield self._homes.get(serial, self.state.tail), which, places[which].astype(np.int64)
+            positions = np.flatnonzero(homes == serial)
+            home = self._homes.get(serial, self.snapshot.memtable)
+            yield _Stored(home, positions, places[positions].astype(np.int64))
 
-    def _picked(self, numbers: Sequence[int]) -> list[tuple[Int64s, Encoded]]:
-        """Give subscriptions as they are kept, with which of the numbers they have."""
-        ids = self.state.table.ids
-        return [(which, home.picked(places, ids)) for home, which, places in self._at(numbers)]
+    def _encoded(self, numbers: Sequence[int]) -> list[tuple[Int64s, EncodedSubscriptions]]:
+        """Return subscriptions as they are stored, with their positions among the numbers."""
+        ids = self.snapshot.table.ids
+        return [
+            (stored.positions, stored.home.picked(stored.ranks, ids))
+            for stored in self._by_home(numbers)
+        ]
 
-    def _rows(self, number: int) -> list[Row]:
-        """Give the records of a number, where it lives."""
-        table = self.state.table
-        home = self._homes.get(int(table.home[number]), self.state.tail)
-        return rows_in(home, int(table.place[number]))
+    def _conjunctions(self, number: int) -> list[Conjunction]:
+        """Return the conjunctions of a number as they are stored."""
+        table = self.snapshot.table
+        home = self._homes.get(int(table.home[number]), self.snapshot.memtable)
+        return stored_conjunctions(home, int(table.place[number]))
 
-    def _few(
-        self, come: Sequence[Subscription], numbers: list[int], rows: list[list[Row]]
-    ) -> State:
-        state = self.state
-        for number, each, found in zip(numbers, come, rows, strict=True):
-            state = self._put(state, number, own_score(each), found)
-        return state
+    def _with_few(
+        self,
+        added: Sequence[Subscription],
+        numbers: list[int],
+        encoded: list[list[Conjunction]],
+    ) -> Snapshot:
+        snapshot = self.snapshot
+        for number, subscription, conjunctions in zip(numbers, added, encoded, strict=True):
+            snapshot = self._append(snapshot, number, own_score(subscription), conjunctions)
+        return snapshot
 
-    def _put(self, state: State, number: int, score: float, rows: list[Row]) -> State:
-        """Write a subscription to the tail, if need be a new one."""
-        fits = state.tail.fits(rows)
-        if state.tail.count >= self._most or not fits:
-            state = self._flushed(state, self.state.version + 1)
-            fits = state.tail.fits(rows)
+    def _append(
+        self, snapshot: Snapshot, number: int, score: float, conjunctions: list[Conjunction]
+    ) -> Snapshot:
+        """Append a subscription to the memtable, or to a new one if that is full."""
+        fits = snapshot.memtable.fits(conjunctions)
+        if snapshot.memtable.count >= self._most or not fits:
+            snapshot = self._flushed(snapshot, self.snapshot.version + 1)
+            fits = snapshot.memtable.fits(conjunctions)
         if self._most and fits:
-            state.table.home[number] = -1
-            state.table.place[number] = state.tail.put(number, score, rows)
-            return state
-        given = encode([state.table.owners[number]], [number], state.vocabulary)
-        return self._housed(state, [*state.segments, Segment(given, state.vocabulary)])
+            rank = snapshot.memtable.append(number, score, conjunctions)
+            snapshot.table.home[number], snapshot.table.place[number] = -1, rank
+            return snapshot
+        # Too large for any memtable: a segment of one.
+        subscription = snapshot.table.subscriptions[number]
+        segment = Segment(
+            encode([subscription], [number], snapshot.vocabulary), snapshot.vocabulary
+        )
+        return self._housed(snapshot, [*snapshot.segments, segment])
 
-    def _with(self, come: Sequence[Subscription], numbers: list[int]) -> State:
-        """Give the state with a new segment."""
-        state = self.state
-        made = Segment(encode(come, numbers, state.vocabulary), state.vocabulary)
-        return self._housed(state, [*state.segments, made])
+    def _with_segment(self, added: Sequence[Subscription], numbers: list[int]) -> Snapshot:
+        """Return the snapshot with a new segment."""
+        snapshot = self.snapshot
+        encoded = encode(added, numbers, snapshot.vocabulary)
+        segment = Segment(encoded, snapshot.vocabulary)
+        return self._housed(snapshot, [*snapshot.segments, segment])
 
-    def _flushed(self, state: State, version: int) -> State:
-        """Give the state with a segment in place of its tail."""
-        if not state.tail.count:
-            return state
-        given = state.tail.encoded(version, state.table.ids)
-        state = state._replace(tail=Tail(), size=0)
-        if not len(given):
-            return state
-        state.vocabulary.note_uses(given.entry, given.slot)
-        return self._housed(state, [*state.segments, Segment(given, state.vocabulary)])
+    def _flushed(self, snapshot: Snapshot, version: int) -> Snapshot:
+        """Return the snapshot with a segment instead of its memtable."""
+        if not snapshot.memtable.count:
+            return snapshot
+        encoded = snapshot.memtable.encoded(version, snapshot.table.ids)
+        snapshot = snapshot._replace(memtable=Memtable(), size=0)
+        if not len(encoded):
+            return snapshot
+        snapshot.vocabulary.count_uses(encoded.term, encoded.slot)
+        segment = Segment(encoded, snapshot.vocabulary)
+        return self._housed(snapshot, [*snapshot.segments, segment])
 
-    def _housed(self, state: State, segments: list[Segment]) -> State:
-        """Give the state with these segments, the larger ones first; note who is where.
+    def _housed(self, snapshot: Snapshot, segments: list[Segment]) -> Snapshot:
+        """Return the snapshot with these segments, the larger ones first; record their places.
 
-        What takes room comes first: if there is none, nothing has changed.
+        Allocations come first: if one fails, nothing has changed.
         """
-        new = [each for each in segments if each.serial < 0]
-        seats = [(each.numbers.astype(np.intp), np.arange(len(each))) for each in new]
+        new = [segment for segment in segments if segment.serial < 0]
+        places = [(one.numbers.astype(np.intp), np.arange(len(one))) for one in new]
         serials = range(self._serial, self._serial + len(new))
-        building = self._job.segments if self._job else ()
-        homes = {each.serial: each for each in (*building, *segments) if each.serial >= 0}
+        merging = self._job.segments if self._job else ()
+        homes = {one.serial: one for one in (*merging, *segments) if one.serial >= 0}
         homes |= dict(zip(serials, new, strict=True))
-        found = state._replace(segments=tuple(sorted(segments, key=len, reverse=True)))
-        for serial, each, (numbers, places) in zip(serials, new, seats, strict=True):
-            each.serial = serial
-            state.table.home[numbers], state.table.place[numbers] = serial, places
+        housed = snapshot._replace(segments=tuple(sorted(segments, key=len, reverse=True)))
+        for serial, segment, (numbers, ranks) in zip(serials, new, places, strict=True):
+            segment.serial = serial
+            snapshot.table.home[numbers], snapshot.table.place[numbers] = serial, ranks
         self._serial, self._homes = serials.stop, homes
-        return found
+        return housed
 
-    def _publish(self, state: State, dead: Sequence[int], new: Sequence[int]) -> None:
-        """Swap the next state in; the listeners hear what comes before, and what goes after."""
-        for each in self._listeners:
+    def _publish(self, snapshot: Snapshot, dead: Sequence[int], new: Sequence[int]) -> None:
+        """Swap the next snapshot in; listeners see additions before, and removals after it."""
+        for listener in self._listeners:
             if new:
-                each.came(new, [state.table.owners[number] for number in new])
-        self.state = state.seen(state.version + 1 if dead else state.version)
-        for each in self._listeners:
+                listener.on_added(new, [snapshot.table.subscriptions[number] for number in new])
+        self.snapshot = snapshot.at(snapshot.version + 1 if dead else snapshot.version)
+        for listener in self._listeners:
             if dead:
-                each.went(dead)
-        self._tend()
+                listener.on_removed(dead)
+        self._merge_due()
 
-    def _tend(self) -> None:
-        """Build anew what is due: at once if it is small, else by the thread.
+    def _merge_due(self) -> None:
+        """Merge what is due: small segments at once, larger ones in the thread.
 
-        The change is made by now, so what fails is told to the next writer.
+        The change is complete by now, so a failure is raised to the next writer.
         """
-        if not len(self._names):
+        if not len(self._ids):
             self._clear()
         try:
             while (job := self._due()) is not None and job.size <= SMALL:
                 self._swap(job, *job.build())
-            if job is not None and self._thread is None:  # else it will look again
+            if job is not None and self._thread is None:  # a running thread looks again itself
                 thread = Thread(target=self._run, args=(job,), daemon=True)
-                thread.start()  # it waits for the lock before it looks at these
+                thread.start()  # it waits for the lock before it reads these fields
                 self._job, self._thread = job, thread
-        except Exception as failure:  # noqa: BLE001 - whatever it is, a writer gets to know it
+        except Exception as failure:  # noqa: BLE001 - whatever it is, the next writer gets it
             self._failure = failure
 
-    def _due(self) -> Job | None:
-        """Give what is to be built anew and is not being built."""
-        state = self.state
-        dead = sum(each.dead for each in state.segments)
-        total = sum(map(len, state.segments))
-        # Subscriptions that came and went within the tail left no dead behind, but their numbers.
-        numbers = len(state.table.ids) - len(state.table.free)
-        everything = 2 * dead > total or numbers > 2 * len(self._names) + NUMBERS
+    def _due(self) -> MergeJob | None:
+        """Return the segments that are to be merged and are not being merged."""
+        snapshot = self.snapshot
+        dead = sum(segment.dead for segment in snapshot.segments)
+        total = sum(map(len, snapshot.segments))
+        # Subscriptions that were added and removed within the memtable leave only their numbers.
+        numbers = len(snapshot.table.ids) - len(snapshot.table.free)
+        full = 2 * dead > total or numbers > 2 * len(self._ids) + SPARE_NUMBERS
         busy = self._job.segments if self._job else ()
-        if everything and not busy:
-            self.state = state = self._flushed(state, state.version)
-            return Job(state, state.segments, everything=True)
-        chosen = due([each for each in state.segments if each not in busy])
+        if full and not busy:
+            self.snapshot = snapshot = self._flushed(snapshot, snapshot.version)
+            return MergeJob(snapshot, snapshot.segments, full=True)
+        chosen = segments_to_merge([one for one in snapshot.segments if one not in busy])
         if not chosen or (busy and sum(map(len, chosen)) > SMALL):
             return None
-        return Job(state, chosen, everything=False)
+        return MergeJob(snapshot, chosen, full=False)
 
-    def _run(self, job: Job) -> None:
-        """Build in the background, then swap; what fails is told to the next writer."""
+    def _run(self, job: MergeJob) -> None:
+        """Merge in the background, then swap; a failure is raised to the next writer."""
         failure: Exception | None = None
         try:
             built = job.build()
             with self._lock:
                 if self._job is job:
                     self._swap(job, *built)
-        except Exception as error:  # noqa: BLE001 - whatever it is, a writer gets to know it
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next writer gets it
             failure = error
         with self._lock:
             self._job = self._thread = None
             if failure is None:
-                self._tend()
+                self._merge_due()
             else:
                 self._failure = failure
 
-    def _swap(self, job: Job, made: Segment, vocabulary: Vocabulary) -> None:
-        """Put the new segment in the place of the old ones; if that fails, nothing has changed."""
-        carry_deaths(made, self.state.table, self._homes)
-        others = [each for each in self.state.segments if each not in job.segments]
-        if job.everything:
-            self.state = self._settled(made, vocabulary, others)
+    def _swap(self, job: MergeJob, merged: Segment, vocabulary: Vocabulary) -> None:
+        """Replace the old segments by the new one; if that fails, nothing has changed."""
+        copy_tombstones(merged, self.snapshot.table, self._homes)
+        others = [one for one in self.snapshot.segments if one not in job.segments]
+        if job.full:
+            self.snapshot = self._after_full_merge(merged, vocabulary, others)
         else:
-            self.state = self._housed(self.state, [*others, *([made] if len(made) else [])])
-        self._rebuilds += 1
+            segments = [*others, *([merged] if len(merged) else [])]
+            self.snapshot = self._housed(self.snapshot, segments)
+        self._merges += 1
 
-    def _settled(self, made: Segment, vocabulary: Vocabulary, others: Sequence[Segment]) -> State:
-        """Give the state after everything was built anew but what has come since."""
-        version = self.state.version
-        young = [each.numbers[each.died > version] for each in others]
-        tail = self.state.tail
-        notes = tail.rows.notes[: 2 * tail.count].reshape(-1, 2)
-        young.append(notes[notes[:, 1] > version, 0])
-        state = settled(self.state, made, vocabulary, np.concatenate(young))
+    def _after_full_merge(
+        self, merged: Segment, vocabulary: Vocabulary, others: Sequence[Segment]
+    ) -> Snapshot:
+        """Return the snapshot after a full merge, with what was added since it started."""
+        version = self.snapshot.version
+        young = [one.numbers[one.tombstones > version] for one in others]
+        memtable = self.snapshot.memtable
+        ranks = memtable.records.ranks[: 2 * memtable.count].reshape(-1, 2)
+        young.append(ranks[ranks[:, 1] > version, 0])
+        snapshot = merged_snapshot(self.snapshot, merged, vocabulary, np.concatenate(young))
         self._job = None
-        return self._housed(state, list(state.segments))
+        return self._housed(snapshot, list(snapshot.segments))
 
     def _clear(self) -> None:
-        """Give everything back, once nobody is left; what is being built is for nobody."""
-        if self.state.table.ids:
+        """Release all memory, once the index is empty; a running merge becomes void."""
+        if self.snapshot.table.ids:
             self._job = None
             self._homes = {}
-            self._names = Names()
-            self.state = State.empty(self.state.version)
+            self._ids = IdTable()
+            self.snapshot = Snapshot.empty(self.snapshot.version)

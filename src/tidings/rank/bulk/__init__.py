@@ -1,5 +1,5 @@
-"""Ranks of an event for all its subscribers at once, in compiled passes over an index."""
+"""Ranks of events for all subscribers at once, in compiled passes over the hits of an index."""
 
-from tidings.rank.bulk.ranker import Fanout
+from tidings.rank.bulk.ranker import BulkRanker
 
-__all__ = ["Fanout"]
+__all__ = ["BulkRanker"]

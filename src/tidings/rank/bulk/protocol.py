@@ -1,4 +1,4 @@
-"""What a way of ranking at fan-out is, and what it is asked."""
+"""The protocol of a rank method: one compiled way to turn hits into ranks, and what it is given."""
 
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -9,10 +9,10 @@ import numpy as np
 
 from tidings.compiled.array_types import Int32s
 from tidings.errors import InvalidPolicy, shown
-from tidings.index.access.kernels.validate import Posed, most_parts
+from tidings.index.access.kernels.partial_match import Hits
+from tidings.index.access.kernels.validate import CheckedParts, largest_parts
 from tidings.model.records import Event, Subscription
 from tidings.policy import Subscriber
-from tidings.rank.bulk.kernels.relaxed import Held
 from tidings.rank.matches import Matches
 from tidings.score import Scorer
 
@@ -22,22 +22,22 @@ class Owner(NamedTuple):
 
     number: int
     subscriber: Subscriber
-    owned: Mapping[int, Subscription]
+    subscriptions: Mapping[int, Subscription]
 
     @property
     def scorer(self) -> Scorer:
-        """How the subscriber ranks."""
+        """The scorer of the subscriber."""
         scorer: Scorer = self.subscriber.policy.scorer
         return scorer
 
 
 def checked_rank(rank: object) -> float | None:
-    """Return a rank that a scorer gave; refuse one that could not be compared with others."""
+    """Return a rank that a scorer computed; refuse one that cannot be compared with others."""
     if rank is None:
         return None
     if isinstance(rank, Real) and 0 <= float(rank) < inf:
         return float(rank)
-    raise InvalidPolicy(f"a scorer must give a finite rank of at least 0, not {shown(rank)}")
+    raise InvalidPolicy(f"a scorer must return a finite rank of at least 0, not {shown(rank)}")
 
 
 class Unranked(NamedTuple):
@@ -48,58 +48,58 @@ class Unranked(NamedTuple):
     reason: str
 
 
-class Asked(NamedTuple):
-    """Events, and what an index found for each: what covers it, or what it touches and how.
+class RankRequest(NamedTuple):
+    """Events, and the subscriptions that an index found for them.
 
-    An owner whose scorer fails is not ranked for again. Where `unranked` is a list, the event is
-    noted there instead and the owner stays, so that the answer for an event depends on no other.
+    An owner whose scorer fails is not ranked again. Where `unranked` is a list, the failure is
+    appended to it instead and the owner stays, so that the result of an event depends on no other.
     """
 
     events: Sequence[Event]
-    held: Held  # without parts, if all of them hold
+    hits: Hits
     subscriptions: Sequence[Subscription | None]  # by number
     unranked: list[Unranked] | None = None
 
 
-class Extent(NamedTuple):
-    """What arrays by number have to fit: the subscriptions and owners of an index."""
+class IndexExtent(NamedTuple):
+    """The sizes that arrays by number must have: those of the index of a file."""
 
-    numbers: int
+    subscriptions: int
     owners: int
-    posed: Posed  # which predicates the records of the index check
-    most_parts: Int32s  # by number of a subscription: the largest of them, or -1
+    checked: CheckedParts  # which predicates the records of the index check
+    largest_parts: Int32s  # by subscription: the largest of these, or -1
 
     @classmethod
-    def of(cls, owners: int, posed: Posed) -> "Extent":
-        """Return the extent of an index with so many owners."""
-        most = np.full(len(posed.numbers), -1, np.int32)
-        most_parts(posed.part, posed.numbers, posed.firsts, most)
-        return cls(len(most), owners, posed, most)
+    def of(cls, owners: int, checked: CheckedParts) -> "IndexExtent":
+        """Return the extent of an index with this many owners."""
+        largest = np.full(len(checked.numbers), -1, np.int32)
+        largest_parts(checked.part, checked.numbers, checked.firsts, largest)
+        return cls(len(largest), owners, checked, largest)
 
 
-class Way(Protocol):
-    """How the subscriptions that were found become a rank for each of their owners.
+class RankMethod(Protocol):
+    """Turns the hits of an index into one rank per owner, for the scorers that it supports.
 
-    An owner whose subscriptions are not laid, or were cleared, gets none.
+    An owner whose subscriptions were never written, or were removed, gets no rank.
     """
 
     partial: bool
-    """Whether it asks for what an event touches, not only for what covers it."""
+    """Whether it needs the subscriptions that an event touches, not only those that cover it."""
 
-    def takes(self, scorer: Scorer) -> bool:
-        """Tell whether this gives exactly what a scorer would."""
+    def supports(self, scorer: Scorer) -> bool:
+        """Return whether this gives exactly the ranks of a scorer."""
 
-    def lay(self, owners: Sequence[Owner]) -> None:
-        """Write all that is to be known of some owners, in the place of what was known."""
+    def update(self, owners: Sequence[Owner]) -> None:
+        """Write everything about some owners, replacing what was written before."""
 
-    def clear(self, numbers: Sequence[int]) -> None:
-        """Forget subscriptions; their numbers may come again."""
+    def remove(self, numbers: Sequence[int]) -> None:
+        """Remove subscriptions; their numbers may be reused."""
 
     def forget(self, owner: int) -> None:
-        """Forget an owner whose subscriptions were cleared; its number may come again."""
+        """Forget an owner whose subscriptions were removed; its number may be reused."""
 
-    def rank(self, asked: Asked) -> Matches:
-        """Rank events for the owners of what was found."""
+    def rank(self, request: RankRequest) -> Matches:
+        """Rank events for the owners of the hits."""
 
     @property
     def nbytes(self) -> int:

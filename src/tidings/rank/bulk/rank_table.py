@@ -1,37 +1,39 @@
-"""Records of subscriptions by number, and of their owners: what their ranks are made of."""
+"""The records that ranks are computed from: subscriptions by number, and their owners."""
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.compiled.array_file import Reader, Writer
-from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
 from tidings.compiled.growable import grown
+from tidings.index.access.kernels.partial_match import Hits
 from tidings.rank.bulk.kernels.rank import (
     MAX,
     MEAN,
     MIN,
-    PERSON,
-    ROW,
+    SUBSCRIBER,
+    SUBSCRIPTION,
     SUM,
-    Book,
-    Hits,
-    Ranked,
+    RankArrays,
+    RankOutput,
     rank_events,
 )
-from tidings.rank.matches import Matches
+from tidings.rank.matches import Matches, offsets
 
 AGGREGATES: Final = {"max": MAX, "mean": MEAN, "min": MIN, "sum": SUM}
 MOST_WORTH: Final = 1e101
 """No worth is larger: scores of the model end at 1e100, and rounding may add a little."""
 EPOCHS: Final = 2_000_000_000
-NOTHING: Final[Float64s] = np.empty(0)
+NO_WORTHS: Final[Float64s] = np.empty(0)
 
 
-class Layout(NamedTuple):
-    """Subscriptions by number: their owners, worths, and the others that each strictly covers."""
+class RankRows(NamedTuple):
+    """Subscriptions by number: their owners and worths, and the others that each strictly covers.
+
+    Those of the n-th one are covered[starts[n]:starts[n + 1]].
+    """
 
     numbers: Int32s
     owners: Int32s
@@ -42,8 +44,8 @@ class Layout(NamedTuple):
     @classmethod
     def without_covers(
         cls, numbers: Sequence[int], owners: Sequence[int], worths: Sequence[float]
-    ) -> "Layout":
-        """Lay subscriptions of which all count."""
+    ) -> "RankRows":
+        """Return rows of subscriptions that all count."""
         return cls(
             np.array(numbers, np.int32),
             np.array(owners, np.int32),
@@ -53,132 +55,139 @@ class Layout(NamedTuple):
         )
 
 
-class Ledger:
-    """The records of all subscriptions whose owners' ranks are made in the same way."""
+class RankTable:
+    """The records of all subscriptions whose owners are ranked by one method."""
 
     def __init__(self) -> None:
-        self._rows = _fresh_rows(64)
+        self._subscriptions = _new_records(64)
         self._covered: Int32s = np.empty(64, np.int32)
-        self._people = np.zeros(64, PERSON)
+        self._subscribers = np.zeros(64, SUBSCRIBER)
         self._epoch: Int32s = np.zeros(1, np.int32)
         self._used = self._unused = 0
 
-    def lay(self, layout: Layout) -> None:
-        """Write all subscriptions of some owners; what these no longer have must be cleared."""
-        numbers, sizes = layout.numbers, np.diff(layout.starts)
-        self._make_room(int(numbers.max(initial=-1)) + 1, self._used + len(layout.covered))
-        self._unused += int(self._rows["size"][numbers].sum())
-        for name, column in zip(("owner", "worth", "size"), (*layout[1:3], sizes), strict=True):
-            self._rows[name][numbers] = column
-        self._rows["first"][numbers] = self._used + layout.starts[:-1]
-        self._covered[self._used : self._used + len(layout.covered)] = layout.covered
-        self._used += len(layout.covered)
+    def put(self, rows: RankRows) -> None:
+        """Write all subscriptions of some owners; those they no longer have must be removed."""
+        numbers, records = rows.numbers, self._make_room(rows)
+        self._unused += int(records["size"][numbers].sum())
+        records["owner"][numbers] = rows.owners
+        records["worth"][numbers] = rows.worths
+        records["size"][numbers] = np.diff(rows.starts)
+        records["first"][numbers] = self._used + rows.starts[:-1]
+        self._covered[self._used : self._used + len(rows.covered)] = rows.covered
+        self._used += len(rows.covered)
         if 2 * self._unused > self._used:
             self._compact()
 
-    def aggregate(self, owner: int, name: str) -> None:
-        """Say how the worths of an owner's most specific subscriptions become a rank."""
-        self._people = grown(self._people, owner + 1)
-        self._people["aggregate"][owner] = AGGREGATES[name]
+    def set_aggregate(self, owner: int, name: str) -> None:
+        """Set how the worths of an owner's most specific subscriptions become a rank."""
+        self._subscribers = grown(self._subscribers, owner + 1)
+        self._subscribers["aggregate"][owner] = AGGREGATES[name]
 
-    def clear(self, numbers: Sequence[int]) -> None:
-        """Forget subscriptions; their numbers may come again."""
-        known = np.array([each for each in numbers if each < len(self._rows)], np.int64)
-        self._unused += int(self._rows["size"][known].sum())
-        self._rows["owner"][known], self._rows["size"][known] = -1, 0
+    def remove(self, numbers: Sequence[int]) -> None:
+        """Remove subscriptions; their numbers may be reused."""
+        records = self._subscriptions
+        present = np.array([number for number in numbers if number < len(records)], np.int64)
+        self._unused += int(records["size"][present].sum())
+        records["owner"][present], records["size"][present] = -1, 0
 
-    def rank(self, numbers: Int32s, starts: Int64s, worths: Float64s = NOTHING) -> Matches:
-        """Rank events by their subscriptions, which are given event by event."""
-        if self._epoch[0] > EPOCHS - len(starts):
-            self._rows["stamp"] = self._people["stamp"] = self._epoch[0] = 0
-        self._make_room(int(numbers.max(initial=-1)) + 1, 0)
-        out = _ranked(len(numbers), len(starts))
-        book = Book(self._rows, self._covered, self._people, self._epoch)
-        rank_events(book, Hits(numbers, starts, worths), out)
+    def rank(self, hits: Hits, worths: Float64s = NO_WORTHS) -> Matches:
+        """Rank events by their hits; `worths` replaces the stored worth of each hit."""
+        if self._epoch[0] > EPOCHS - len(hits.starts):
+            self._subscriptions["stamp"] = self._subscribers["stamp"] = self._epoch[0] = 0
+        self._reserve(int(hits.numbers.max(initial=-1)) + 1)
+        out = _output(len(hits.numbers), len(hits.starts))
+        arrays = RankArrays(self._subscriptions, self._covered, self._subscribers, self._epoch)
+        rank_events(arrays, hits, worths, out)
         size = int(out.starts[-1])
-        ends = np.cumsum(out.counts[:size], dtype=np.int64)
-        matched = out.matched[: ends[-1] if size else 0]
-        ends = np.concatenate([[0], ends])
-        return Matches(out.starts, out.owners[:size], out.ranks[:size], ends, matched)
+        ends = offsets(out.counts[:size])
+        matched = out.matched[: ends[-1]]
+        return Matches(out.starts, out.subscribers[:size], out.ranks[:size], ends, matched)
 
-    def write(self, writer: Writer, numbers: int, owners: int) -> None:
-        """Add the records of so many subscriptions and owners to a file, without stamps."""
-        rows, held = _fresh_rows(numbers), self._rows[:numbers]
+    def write(self, writer: Writer, subscriptions: int, owners: int) -> None:
+        """Write the records of this many subscriptions and owners to a file, without stamps."""
+        records, held = _new_records(subscriptions), self._subscriptions[:subscriptions]
         for name in ("worth", "owner", "size"):
-            rows[name][: len(held)] = held[name]
-        sizes = rows["size"].astype(np.int64)
+            records[name][: len(held)] = held[name]
+        sizes = records["size"].astype(np.int64)
         ends = np.cumsum(sizes)
-        first = np.zeros(numbers, np.int64)
+        first = np.zeros(subscriptions, np.int64)
         first[: len(held)] = held["first"]
         old = np.repeat(first - (ends - sizes), sizes) + np.arange(sizes.sum())
-        rows["first"] = ends - sizes
-        people, known = np.zeros(owners, PERSON), self._people[:owners]
-        people["aggregate"][: len(known)] = known["aggregate"]
-        writer.array("rows", rows)
+        records["first"] = ends - sizes
+        subscribers, present = np.zeros(owners, SUBSCRIBER), self._subscribers[:owners]
+        subscribers["aggregate"][: len(present)] = present["aggregate"]
+        writer.array("rows", records)
         writer.array("covered", self._covered[old])
-        writer.array("owners", people)
+        writer.array("owners", subscribers)
 
     @classmethod
-    def read(cls, reader: Reader, numbers: int, owners: int) -> "Ledger":
-        """Return the records of so many subscriptions and owners from a file.
+    def read(cls, reader: Reader, subscriptions: int, owners: int) -> "RankTable":
+        """Return the records of this many subscriptions and owners from a file.
 
-        A stamp of an epoch to come would make kernels follow places that nobody wrote; so all
-        stamps must be 0, as must the epoch.
+        A stamp of a later epoch would make kernels follow places that were never written; so all
+        stamps must be 0, like the epoch.
         """
-        made = cls()
-        rows, people = reader.array("rows", ROW, numbers), reader.array("owners", PERSON, owners)
-        covered = reader.numbers("covered", None, numbers)
-        reader.within_bounds("rows", rows["owner"], owners, -1)
-        reader.finite("rows", rows["worth"], MOST_WORTH)
-        sizes = rows["size"].astype(np.int64)
+        table = cls()
+        records = reader.array("rows", SUBSCRIPTION, subscriptions)
+        subscribers = reader.array("owners", SUBSCRIBER, owners)
+        covered = reader.numbers("covered", None, subscriptions)
+        reader.within_bounds("rows", records["owner"], owners, -1)
+        reader.finite("rows", records["worth"], MOST_WORTH)
+        sizes = records["size"].astype(np.int64)
         tiled = not len(sizes) or (
-            sizes.min() >= 0 and np.array_equal(rows["first"], np.cumsum(sizes) - sizes)
+            sizes.min() >= 0 and np.array_equal(records["first"], np.cumsum(sizes) - sizes)
         )
         right = tiled and int(sizes.sum()) == len(covered)
         reader.require(right, "rows", "do not split the covered ones among them")
-        reader.within_bounds("owners", people["aggregate"], len(AGGREGATES))
-        unstamped = not (rows["stamp"].any() or people["stamp"].any() or people["place"].any())
-        reader.require(unstamped, "rows", "are stamped")
-        made._rows, made._covered, made._people = rows, covered, people
-        made._used = len(covered)
-        return made
+        reader.within_bounds("owners", subscribers["aggregate"], len(AGGREGATES))
+        stamps = (records["stamp"], subscribers["stamp"], subscribers["place"])
+        reader.require(not any(column.any() for column in stamps), "rows", "are stamped")
+        table._subscriptions, table._subscribers = records, subscribers
+        table._covered, table._used = covered, len(covered)
+        return table
 
     @property
     def owners(self) -> Int32s:
         """The owner of each subscription, or -1."""
-        found: Int32s = self._rows["owner"]
-        return found
+        owners: Int32s = self._subscriptions["owner"]
+        return owners
 
     @property
     def nbytes(self) -> int:
         """Bytes of all records."""
-        return self._rows.nbytes + self._covered.nbytes + self._people.nbytes
+        return self._subscriptions.nbytes + self._covered.nbytes + self._subscribers.nbytes
 
-    def _make_room(self, rows: int, covered: int) -> None:
-        if rows > len(self._rows):
-            longer = _fresh_rows(max(rows, 2 * len(self._rows)))
-            longer[: len(self._rows)] = self._rows
-            self._rows = longer
-        self._covered = grown(self._covered, covered)
+    def _make_room(self, rows: RankRows) -> AnyArray:
+        """Return the records of subscriptions, with room for these and what they cover."""
+        self._covered = grown(self._covered, self._used + len(rows.covered))
+        return self._reserve(int(rows.numbers.max(initial=-1)) + 1)
+
+    def _reserve(self, numbers: int) -> AnyArray:
+        if numbers > len(self._subscriptions):
+            larger = _new_records(max(numbers, 2 * len(self._subscriptions)))
+            larger[: len(self._subscriptions)] = self._subscriptions
+            self._subscriptions = larger
+        return self._subscriptions
 
     def _compact(self) -> None:
-        """Drop the spans that no row has any more."""
-        sizes = self._rows["size"].astype(np.int64)
+        """Drop the covered spans that no subscription has any more."""
+        records = self._subscriptions
+        sizes = records["size"].astype(np.int64)
         ends = np.cumsum(sizes)
-        old = np.repeat(self._rows["first"] - (ends - sizes), sizes) + np.arange(ends[-1])
+        old = np.repeat(records["first"] - (ends - sizes), sizes) + np.arange(ends[-1])
         self._covered = self._covered[old]
-        self._rows["first"] = ends - sizes
+        records["first"] = ends - sizes
         self._used, self._unused = len(old), 0
 
 
-def _fresh_rows(size: int) -> npt.NDArray[Any]:
-    rows = np.zeros(size, ROW)
-    rows["owner"] = -1
-    return rows
+def _new_records(size: int) -> AnyArray:
+    records = np.zeros(size, SUBSCRIPTION)
+    records["owner"] = -1
+    return records
 
 
-def _ranked(hits: int, starts: int) -> Ranked:
-    return Ranked(
+def _output(hits: int, starts: int) -> RankOutput:
+    return RankOutput(
         np.zeros(starts, np.int64),
         np.empty(hits, np.int32),
         np.empty(hits),

@@ -1,86 +1,95 @@
-"""Ranks at fan-out: what one event means to each of many subscribers.
+"""Ranks events for all subscribers at once.
 
-An index gives the numbers of the subscriptions that cover an event, or that it touches; records by
-these numbers, made beforehand, turn them into a rank for each subscriber.
+An index returns the numbers of the subscriptions that cover an event, or that it touches. Records
+by these numbers, prepared beforehand, turn them into one rank per subscriber: one rank method for
+each family of scorers, and Python for user-defined ones.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-import numpy as np
-
+from tidings.compiled.array_file import Reader, Writer
+from tidings.errors import InvalidPolicy
+from tidings.index.access.query import FoundHits
+from tidings.index.access.snapshot import Listener
 from tidings.model.records import Event, Subscription
 from tidings.policy import Subscriber
-from tidings.rank.bulk.graph_ranker import SatisfiedGraph
-from tidings.rank.bulk.kernels.relaxed import Held
-from tidings.rank.bulk.preference_ranker import MostSpecific
-from tidings.rank.bulk.protocol import Asked, Owner, Unranked, Way
-from tidings.rank.bulk.python_ranker import OneByOne
-from tidings.rank.bulk.relaxed_ranker import HeaviestGroup
+from tidings.rank.bulk.graph_ranker import GraphMethod
+from tidings.rank.bulk.preference_ranker import PreferenceMethod
+from tidings.rank.bulk.protocol import IndexExtent, Owner, RankMethod, RankRequest, Unranked
+from tidings.rank.bulk.python_ranker import PythonMethod
+from tidings.rank.bulk.relaxed_ranker import RelaxedMethod
 from tidings.rank.matches import Matches, joined
 
-NO_PARTS: Final = np.empty(0, np.int32)
+WRITTEN: Final[dict[str, Any]] = {
+    "specific": PreferenceMethod,
+    "weighed": RelaxedMethod,
+    "graph": GraphMethod,
+}
+"""The rank methods that files can hold, by their names there."""
+
 SetAside = Callable[[str, Exception], None]
-"""What is called with a subscriber that is ranked for no longer, and with the reason."""
-Otherwise = Callable[[Owner, Exception], None]
-"""What is called with an owner that cannot be laid, and with the reason."""
+"""Called with a subscriber that is no longer ranked, and the error of its scorer."""
+OnFailure = Callable[[Owner, Exception], None]
+"""Called with an owner that a rank method cannot take, and the error."""
 
 
-class Asks(Protocol):
-    """An index whose answers are numbers."""
+class HitIndex(Protocol):
+    """An index whose answers are columns of numbers."""
 
-    def matching_many(self, events: Sequence[Event]) -> Any: ...
-    def touching_many(self, events: Sequence[Event]) -> Any: ...
-
-
-class Numbered(Asks, Protocol):
-    """One that tells when they come and go."""
-
-    def listen(self, listener: Any) -> None: ...
+    def matching_many(self, events: Sequence[Event]) -> FoundHits: ...
+    def touching_many(self, events: Sequence[Event]) -> FoundHits: ...
 
 
-class Fanout:
-    """Every subscriber's rank of events: exactly what its own scorer says.
+class ListenedIndex(HitIndex, Protocol):
+    """One that also reports when numbers are added and removed."""
 
-    Covers, weights and graphs are found again for a subscriber whose subscriptions or preferences
-    have changed, before the next event is ranked. A subscriber whose scorer fails is set aside: it
-    is not ranked for until it is subscribed anew, and `set_aside` is called with the error.
+    def listen(self, listener: Listener) -> None: ...
+
+
+class BulkRanker:
+    """Ranks events for every subscriber, exactly as its own scorer does.
+
+    Covers, weights and graphs of a subscriber whose subscriptions or preferences changed are
+    computed again before the next event is ranked. A subscriber whose scorer fails is set aside: it
+    is not ranked until it subscribes again, and `set_aside` is called with the error.
     """
 
-    def __init__(self, index: Numbered, set_aside: SetAside | None = None) -> None:
+    def __init__(self, index: ListenedIndex, set_aside: SetAside | None = None) -> None:
         self._index = index
-        self._tell = set_aside or _raise
+        self._on_set_aside = set_aside or _raise
         self._aside: set[str] = set()
-        self._one_by_one = [OneByOne(partial=partial) for partial in (False, True)]
-        self._ways: tuple[Way, ...] = (
-            MostSpecific(),
-            HeaviestGroup(),
-            SatisfiedGraph(),
-            *self._one_by_one,
+        self._python = [PythonMethod(partial=partial) for partial in (False, True)]
+        self._methods: tuple[RankMethod, ...] = (
+            PreferenceMethod(),
+            RelaxedMethod(),
+            GraphMethod(),
+            *self._python,
         )
-        self._way: dict[str, Way] = {}
-        self._users: Counter[Way] = Counter()
+        self._method: dict[str, RankMethod] = {}
+        self._users: Counter[RankMethod] = Counter()
         self.names: list[str] = []
-        self._number: dict[str, int] = {}
+        """The subscribers by number."""
+        self._numbers: dict[str, int] = {}
         self._free: list[int] = []
-        self._people: dict[str, Subscriber] = {}
+        self._subscribers: dict[str, Subscriber] = {}
         self._owned: dict[str, dict[int, Subscription]] = {}
         self._owner: dict[int, str] = {}
         self._stale: set[str] = set()
         index.listen(self)
 
-    def came(self, numbers: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
-        """Hear of new subscriptions."""
-        for number, each in zip(numbers, subscriptions, strict=True):
-            self._owned.setdefault(each.subscriber, {})[number] = each
-            self._owner[number] = each.subscriber
-            self._stale.add(each.subscriber)
+    def on_added(self, numbers: Sequence[int], subscriptions: Sequence[Subscription]) -> None:
+        """Handle new subscriptions of the index."""
+        for number, subscription in zip(numbers, subscriptions, strict=True):
+            self._owned.setdefault(subscription.subscriber, {})[number] = subscription
+            self._owner[number] = subscription.subscriber
+            self._stale.add(subscription.subscriber)
 
-    def went(self, numbers: Sequence[int]) -> None:
-        """Hear of subscriptions that are no longer there."""
-        for way in self._ways:
-            way.clear(numbers)
+    def on_removed(self, numbers: Sequence[int]) -> None:
+        """Handle subscriptions that left the index."""
+        for method in self._methods:
+            method.remove(numbers)
         for number in numbers:
             owner = self._owner.pop(number)
             owned = self._owned[owner]
@@ -88,30 +97,30 @@ class Fanout:
             self._stale.add(owner)
             if not owned:
                 del self._owned[owner]
-                if owner not in self._people:
+                if owner not in self._subscribers:
                     self._stale.discard(owner)
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Take a subscriber in, or what it has become."""
-        if subscriber.id not in self._number:
-            self._number[subscriber.id] = self._next(subscriber.id)
-        self._people[subscriber.id] = subscriber
+        """Add a subscriber, or replace it."""
+        if subscriber.id not in self._numbers:
+            self._numbers[subscriber.id] = self._next_number(subscriber.id)
+        self._subscribers[subscriber.id] = subscriber
         self._stale.add(subscriber.id)
         self._aside.discard(subscriber.id)
 
     def unsubscribe(self, subscriber: str) -> None:
-        """Stop ranking for a subscriber; its number is given to one who comes later."""
-        del self._people[subscriber]
+        """Stop ranking for a subscriber; its number is reused."""
+        del self._subscribers[subscriber]
         self._silence(subscriber)
         self._aside.discard(subscriber)
         self._stale.discard(subscriber)
-        self._free.append(self._number.pop(subscriber))
+        self._free.append(self._numbers.pop(subscriber))
 
     def number(self, subscriber: str) -> int | None:
-        """Return the number of a subscriber, while it is there."""
-        return self._number.get(subscriber)
+        """Return the number of a subscriber; None if there is none."""
+        return self._numbers.get(subscriber)
 
-    def _next(self, subscriber: str) -> int:
+    def _next_number(self, subscriber: str) -> int:
         if self._free:
             number = self._free.pop()
             self.names[number] = subscriber
@@ -120,69 +129,71 @@ class Fanout:
         return len(self.names) - 1
 
     def rank(self, events: Sequence[Event], unranked: list[Unranked] | None = None) -> Matches:
-        """Rank events for all who want them; subscribers are numbers of `names`.
+        """Return the matches of events; subscribers are numbers of `names`.
 
-        Where `unranked` is given, a scorer that fails is noted there, and nobody is set aside.
+        Where `unranked` is a list, failures of scorers are appended to it, and no subscriber is set
+        aside.
         """
         self._refresh(falls_back=unranked is not None)
-        found = rank_all(self._index, self._used(), events, unranked)
-        for way in self._one_by_one:
-            for owner, error in [*way.failed.items()]:
+        matches = rank_events(self._index, self._used(), events, unranked)
+        for method in self._python:
+            for owner, error in [*method.failed.items()]:
                 self._set_aside(self.names[owner], error)
-        return found
+        return matches
 
-    def ways(self) -> list[Way]:
-        """Give the ways in use, with all that changed laid."""
+    def methods(self) -> list[RankMethod]:
+        """Return the rank methods in use, with all changes written."""
         self._refresh()
         return self._used()
 
-    def _used(self) -> list[Way]:
-        return [way for way in self._ways if self._users[way]]
+    def _used(self) -> list[RankMethod]:
+        return [method for method in self._methods if self._users[method]]
 
     @property
     def nbytes(self) -> int:
         """Bytes of all records."""
-        return sum(way.nbytes for way in self._ways)
+        return sum(method.nbytes for method in self._methods)
 
     def _refresh(self, *, falls_back: bool = False) -> None:
-        """Lay what has changed since the last event, way by way.
+        """Write what changed since the last event, method by method.
 
-        An owner that cannot be laid is set aside. If it falls back, it is asked one by one instead:
+        An owner that a method cannot take is set aside. With `falls_back`, Python ranks it instead:
         if its scorer fails there as well, then for each of its matches.
         """
-        otherwise = self._fall_back if falls_back else self._set_owner_aside
-        changed = defaultdict[Way, list[Owner]](list)
-        for name in sorted((self._stale & self._people.keys()) - self._aside):
-            owner = Owner(self._number[name], self._people[name], self._owned.get(name, {}))
-            way = next(each for each in self._ways if each.takes(owner.scorer))
-            if self._way.get(name) is not way:
+        on_failure = self._fall_back if falls_back else self._set_owner_aside
+        changed = defaultdict[RankMethod, list[Owner]](list)
+        for name in sorted((self._stale & self._subscribers.keys()) - self._aside):
+            subscriber = self._subscribers[name]
+            owner = Owner(self._numbers[name], subscriber, self._owned.get(name, {}))
+            method = next(one for one in self._methods if one.supports(owner.scorer))
+            if self._method.get(name) is not method:
                 self._silence(name)
-                self._way[name] = way
-                self._users[way] += 1
-            changed[way].append(owner)
-        for way, owners in changed.items():
-            self._lay(way, owners, otherwise)
+                self._method[name] = method
+                self._users[method] += 1
+            changed[method].append(owner)
+        for method, owners in changed.items():
+            self._update(method, owners, on_failure)
         self._stale.clear()
 
-    def _lay(self, way: Way, owners: list[Owner], otherwise: Otherwise) -> None:
-        """Lay owners together; if that fails, one by one, to find the one that it is about."""
+    def _update(self, method: RankMethod, owners: list[Owner], on_failure: OnFailure) -> None:
+        """Write owners together; if that fails, one by one, to find the one that caused it."""
         try:
-            way.lay(owners)
+            method.update(owners)
         except Exception as error:  # noqa: BLE001 - a scorer may call any function of a user
             if len(owners) == 1:
-                otherwise(owners[0], error)
+                on_failure(owners[0], error)
             else:
                 for owner in owners:
-                    self._lay(way, [owner], otherwise)
+                    self._update(method, [owner], on_failure)
 
     def _fall_back(self, owner: Owner, error: Exception) -> None:
         if isinstance(error, MemoryError):
             raise error
         name = owner.subscriber.id
         self._silence(name)
-        self._way[name] = self._one_by_one[owner.scorer.partial]
-        self._users[self._way[name]] += 1
-        self._way[name].lay([owner])
+        self._method[name] = self._python[owner.scorer.partial]
+        self._users[self._method[name]] += 1
+        self._method[name].update([owner])
 
     def _set_owner_aside(self, owner: Owner, error: Exception) -> None:
         self._set_aside(owner.subscriber.id, error)
@@ -190,42 +201,55 @@ class Fanout:
     def _set_aside(self, subscriber: str, error: Exception) -> None:
         self._aside.add(subscriber)
         self._silence(subscriber)
-        self._tell(subscriber, error)
+        self._on_set_aside(subscriber, error)
 
     def _silence(self, subscriber: str) -> None:
-        """Take what a subscriber has out of the way that ranked it."""
-        way = self._way.pop(subscriber, None)
-        if way:
-            self._users[way] -= 1
-            way.clear(list(self._owned.get(subscriber, ())))
-            way.forget(self._number[subscriber])
+        """Remove a subscriber from the method that ranked it."""
+        method = self._method.pop(subscriber, None)
+        if method:
+            self._users[method] -= 1
+            method.remove(list(self._owned.get(subscriber, ())))
+            method.forget(self._numbers[subscriber])
 
 
 def _raise(_subscriber: str, error: Exception) -> None:
     raise error
 
 
-def rank_all(
-    index: Asks,
-    ways: Sequence[Way],
+def rank_events(
+    index: HitIndex,
+    methods: Sequence[RankMethod],
     events: Sequence[Event],
     unranked: list[Unranked] | None = None,
 ) -> Matches:
-    """Rank events in some ways, by what an index finds."""
-    asked = {
-        look: _ask(index, events, look)._replace(unranked=unranked)
-        for look in {way.partial for way in ways}
-    }
-    found = [way.rank(asked[way.partial]) for way in ways]
-    return joined(found) if found else Matches.empty(len(events))
+    """Return the matches that some rank methods make of the hits of an index."""
+    requests = {}
+    for partial in {method.partial for method in methods}:
+        hits, table = index.touching_many(events) if partial else index.matching_many(events)
+        requests[partial] = RankRequest(events, hits, table, unranked)
+    parts = [method.rank(requests[method.partial]) for method in methods]
+    return joined(parts) if parts else Matches.empty(len(events))
 
 
-def _ask(index: Asks, events: Sequence[Event], partial: bool) -> Asked:
-    if not partial:
-        found = index.matching_many(events)
-        held = Held(found.starts, found.numbers, np.empty(0, np.int64), NO_PARTS)
-        return Asked(events, held, found.owners)
-    holding = index.touching_many(events)
-    found = holding.found
-    held = Held(found.starts, found.numbers, holding.part_starts, holding.parts)
-    return Asked(events, held, found.owners)
+def write_methods(
+    writer: Writer, methods: Sequence[RankMethod], subscriptions: int, owners: int
+) -> None:
+    """Write the records of rank methods to a file, for this many subscriptions and owners."""
+    names = {kind: name for name, kind in WRITTEN.items()}
+    for method in methods:
+        if type(method) not in names:
+            raise InvalidPolicy(
+                f"{type(method).__name__} ranks by Python functions, which a file cannot hold"
+            )
+        written: Any = method
+        written.write(writer.within(names[type(method)]), subscriptions, owners)
+    writer.value("names", [names[type(method)] for method in methods])
+
+
+def read_methods(reader: Reader, extent: IndexExtent) -> list[RankMethod]:
+    """Return the rank methods of a file; each occurs at most once."""
+    names = reader.value("names")
+    right = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    right = right and {*names} <= WRITTEN.keys() and len({*names}) == len(names)
+    reader.require(right, "names", f"are not among {', '.join(WRITTEN)}")
+    return [WRITTEN[name].read(reader.within(name), extent) for name in names]

@@ -1,4 +1,4 @@
-"""Ranks by the weights that hold (RPS, relaxed matching)."""
+"""Ranks by the weights of the predicates that hold (RPS, relaxed matching)."""
 
 from collections.abc import Sequence
 
@@ -8,19 +8,19 @@ from tidings.compiled.array_file import MOST, Reader, Writer
 from tidings.compiled.array_types import Float64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.model.records import Subscription
-from tidings.rank.bulk.kernels.relaxed import PART, Pool, weigh_hits
-from tidings.rank.bulk.protocol import Asked, Extent, Owner
-from tidings.rank.bulk.rank_table import MOST_WORTH, Layout, Ledger
-from tidings.rank.bulk.span_pool import Spans
+from tidings.rank.bulk.kernels.relaxed import PART, Spans, weigh_hits
+from tidings.rank.bulk.protocol import IndexExtent, Owner, RankRequest
+from tidings.rank.bulk.rank_table import MOST_WORTH, RankRows, RankTable
+from tidings.rank.bulk.span_pool import SpanPool
 from tidings.rank.matches import Matches
 from tidings.score import Scorer
 from tidings.score.relaxed import Relaxed
 
 
-class Attributes:
-    """Numbers of attribute names, with how many predicates use each; unused ones are given again.
+class AttributeNumbers:
+    """Numbers of attribute names, with reference counts; unused numbers are reused.
 
-    >>> names = Attributes()
+    >>> names = AttributeNumbers()
     >>> names.take("year"), names.take("genre"), names.take("year")
     (0, 1, 0)
     >>> names.release([0, 0])
@@ -35,20 +35,20 @@ class Attributes:
         self._free: list[int] = []
 
     @classmethod
-    def of(cls, names: Sequence[str], uses: Sequence[int]) -> "Attributes":
-        """Return attributes by number, each with its uses; an unused one may have any name."""
-        made = cls()
-        made._names, made._uses = list(names), list(uses)
-        made._numbers = {name: at for at, name in enumerate(names) if uses[at]}
-        made._free = [at for at, count in enumerate(uses) if not count]
-        return made
+    def of(cls, names: Sequence[str], uses: Sequence[int]) -> "AttributeNumbers":
+        """Return attributes by number with their reference counts; unused names are ignored."""
+        numbers = cls()
+        numbers._names, numbers._uses = list(names), list(uses)
+        numbers._numbers = {name: number for number, name in enumerate(names) if uses[number]}
+        numbers._free = [number for number, count in enumerate(uses) if not count]
+        return numbers
 
     def names(self) -> list[str]:
-        """Return the names by number; that of a number without uses is empty."""
+        """Return the names by number; that of an unused number is empty."""
         return [name if used else "" for name, used in zip(self._names, self._uses, strict=True)]
 
     def take(self, name: str) -> int:
-        """Return the number of a name, used once more."""
+        """Return the number of a name, and count one use more."""
         number = self._numbers.get(name)
         if number is None:
             number = self._numbers[name] = self._next()
@@ -57,7 +57,7 @@ class Attributes:
         return number
 
     def find(self, name: str) -> int:
-        """Return the number of a name, or -1 if no predicate uses it."""
+        """Return the number of a name, or -1 if it is unused."""
         return self._numbers.get(name, -1)
 
     def release(self, numbers: Sequence[int]) -> None:
@@ -76,102 +76,101 @@ class Attributes:
         return len(self._names) - 1
 
 
-class HeaviestGroup:
+class RelaxedMethod:
     """The best sum of weights of predicates that hold, over the groups of all subscriptions."""
 
     partial = True
 
     def __init__(self) -> None:
-        self._ledger, self._parts = Ledger(), Spans(PART)
-        self._attributes = Attributes()
+        self._table, self._parts = RankTable(), SpanPool(PART)
+        self._attributes = AttributeNumbers()
 
-    def write(self, writer: Writer, numbers: int, owners: int) -> None:
-        """Add all records to a file."""
-        self._ledger.write(writer, numbers, owners)
-        self._parts.write(writer.within("parts"), numbers)
+    def write(self, writer: Writer, subscriptions: int, owners: int) -> None:
+        """Write all records to a file."""
+        self._table.write(writer, subscriptions, owners)
+        self._parts.write(writer.within("parts"), subscriptions)
         writer.texts("attributes", self._attributes.names())
 
     @classmethod
-    def read(cls, reader: Reader, extent: Extent) -> "HeaviestGroup":
-        """Return the records of a file."""
-        made, within = cls(), reader.within("parts")
-        made._ledger = Ledger.read(reader, extent.numbers, extent.owners)
-        made._parts = Spans.read(within, PART, extent.numbers)
+    def read(cls, reader: Reader, extent: IndexExtent) -> "RelaxedMethod":
+        """Return the ranker of a file."""
+        ranker, within = cls(), reader.within("parts")
+        ranker._table = RankTable.read(reader, extent.subscriptions, extent.owners)
+        parts = ranker._parts = SpanPool.read(within, PART, extent.subscriptions)
         names = reader.texts("attributes").strings().to_pylist()
-        attributes = made._parts.values["attribute"]
-        within.finite("values", made._parts.values["weight"], MOST_WORTH)
+        attributes = parts.values["attribute"]
+        within.finite("values", parts.values["weight"], MOST_WORTH)
         within.within_bounds("values", attributes, len(names))
-        made._attributes = Attributes.of(
-            names, np.bincount(attributes, minlength=len(names)).tolist()
-        )
-        within.within_bounds("values", made._parts.values["group"], MOST)
-        fits = (made._parts.firsts < 0) | (extent.most_parts < made._parts.sizes)
+        uses = np.bincount(attributes, minlength=len(names)).tolist()
+        ranker._attributes = AttributeNumbers.of(names, uses)
+        within.within_bounds("values", parts.values["group"], MOST)
+        fits = (parts.firsts < 0) | (extent.largest_parts < parts.sizes)
         within.require(fits.all(), "sizes", "are smaller than the records of the index need")
-        return made
+        return ranker
 
-    def takes(self, scorer: Scorer) -> bool:
-        """Take the relaxed scorer where it adds."""
+    def supports(self, scorer: Scorer) -> bool:
+        """Return whether this is the relaxed scorer with the aggregate `sum`."""
         return type(scorer) is Relaxed and scorer.aggregate == "sum"
 
-    def lay(self, owners: Sequence[Owner]) -> None:
-        """Write down the weights of all predicates, and to which groups they belong."""
-        numbers = [number for owner in owners for number in owner.owned]
-        whose = [owner.number for owner in owners for _ in owner.owned]
-        self._ledger.lay(Layout.without_covers(numbers, whose, [0.0] * len(numbers)))
+    def update(self, owners: Sequence[Owner]) -> None:
+        """Write the weights of all predicates, and the groups they belong to."""
+        numbers = [number for owner in owners for number in owner.subscriptions]
+        whose = [owner.number for owner in owners for _ in owner.subscriptions]
+        self._table.put(RankRows.without_covers(numbers, whose, [0.0] * len(numbers)))
         for owner in owners:
-            self._ledger.aggregate(owner.number, "max")
-            for number, each in owner.owned.items():
+            self._table.set_aggregate(owner.number, "max")
+            for number, subscription in owner.subscriptions.items():
                 self._release(number)
-                self._parts.put(number, np.array(self._weights(each), PART))
+                self._parts.put(number, np.array(self._weights(subscription), PART))
 
-    def clear(self, numbers: Sequence[int]) -> None:
-        """Forget subscriptions."""
-        self._ledger.clear(numbers)
+    def remove(self, numbers: Sequence[int]) -> None:
+        """Remove subscriptions."""
+        self._table.remove(numbers)
         for number in numbers:
             self._release(number)
         self._parts.drop(numbers)
 
     def forget(self, owner: int) -> None:
-        """Keep what the next owner of the number overwrites."""
+        """Keep the record, which the next owner of the number overwrites."""
 
-    def rank(self, asked: Asked) -> Matches:
-        """Weigh what holds of each subscription; the best counts for its owner."""
-        held, worths = asked.held, np.empty(len(asked.held.numbers))
-        pool = self._parts.pool(int(held.numbers.max(initial=-1)) + 1)
-        weigh_hits(pool, held, self._sureness(asked, pool), np.empty(PARTS), worths)
-        return self._ledger.rank(held.numbers, held.starts, worths)
+    def rank(self, request: RankRequest) -> Matches:
+        """Weigh each hit; the heaviest one of an owner is its rank."""
+        hits, worths = request.hits, np.empty(len(request.hits.numbers))
+        spans = self._parts.spans(int(hits.numbers.max(initial=-1)) + 1)
+        weigh_hits(spans, hits, self._probabilities(request, spans), np.empty(PARTS), worths)
+        return self._table.rank(hits, worths)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the records."""
-        return self._ledger.nbytes + self._parts.nbytes
+        return self._table.nbytes + self._parts.nbytes
 
     def _weights(self, subscription: Subscription) -> list[tuple[float, int, int]]:
-        """Give of each predicate the weight, and the numbers of its group and its attribute."""
+        """Return a record PART of each predicate: weight, group, attribute."""
         return [
-            (part.weight, at, self._attributes.take(part.predicate.attribute))
-            for at, group in enumerate(subscription.groups)
+            (part.weight, number, self._attributes.take(part.predicate.attribute))
+            for number, group in enumerate(subscription.groups)
             for part in group
         ]
 
     def _release(self, number: int) -> None:
-        """Give back the attributes of a subscription that is written anew or dropped."""
-        held = self._parts.get(number)
-        if len(held):
-            self._attributes.release(held["attribute"].tolist())
+        """Release the attributes of a subscription that is rewritten or removed."""
+        parts = self._parts.get(number)
+        if len(parts):
+            self._attributes.release(parts["attribute"].tolist())
 
-    def _sureness(self, asked: Asked, pool: Pool) -> Float64s:
-        """Give the probability of each predicate that holds; nothing, if all are certain."""
-        if not any(event.probabilities for event in asked.events):
+    def _probabilities(self, request: RankRequest, spans: Spans) -> Float64s:
+        """Return the probability of each predicate that holds; nothing if all are certain."""
+        if not any(event.probabilities for event in request.events):
             return np.empty(0)
-        held, found = asked.held, np.ones(len(asked.held.parts))
-        first = np.repeat(pool.firsts[held.numbers], np.diff(held.part_starts))
+        hits, chances = request.hits, np.ones(len(request.hits.parts))
+        first = np.repeat(spans.firsts[hits.numbers], np.diff(hits.part_starts))
         places = np.flatnonzero(first >= 0)
-        named = np.full(len(found), -1)
-        named[places] = pool.parts["attribute"][(first + held.parts)[places]]
-        ends = held.part_starts[held.starts]
-        for event, begin, end in zip(asked.events, ends[:-1], ends[1:], strict=True):
-            for name, sure in event.probabilities.items():
-                of = self._attributes.find(name)
-                found[begin:end][(named[begin:end] == of) & (of >= 0)] = sure
-        return found
+        attributes = np.full(len(chances), -1)
+        attributes[places] = spans.values["attribute"][(first + hits.parts)[places]]
+        ends = hits.part_starts[hits.starts]
+        for event, begin, end in zip(request.events, ends[:-1], ends[1:], strict=True):
+            for name, chance in event.probabilities.items():
+                number = self._attributes.find(name)
+                chances[begin:end][(attributes[begin:end] == number) & (number >= 0)] = chance
+        return chances

@@ -1,21 +1,20 @@
-"""Spans of values by number, in one array that grows at its end and gives back what is unused."""
+"""Spans of values by number, in one array that grows at its end and reclaims unused spans."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.compiled.array_file import Reader, Writer
-from tidings.compiled.array_types import Int64s
+from tidings.compiled.array_types import AnyArray, Int64s
 from tidings.compiled.growable import grown
-from tidings.rank.bulk.kernels.relaxed import Pool
+from tidings.rank.bulk.kernels.relaxed import Spans
 
 NOTHING: Final = np.empty(0)
 
 
-class Spans:
-    """For each number a span of values, or none."""
+class SpanPool:
+    """One span of values per number, or none."""
 
     def __init__(self, dtype: Any) -> None:
         self._firsts: Int64s = np.full(64, -1, np.int64)
@@ -23,31 +22,31 @@ class Spans:
         self._values = np.empty(64, dtype)
         self._used = 0
 
-    def put(self, number: int, values: npt.NDArray[Any]) -> None:
-        """Write the span of a number anew."""
+    def put(self, number: int, values: AnyArray) -> None:
+        """Write the span of a number, replacing the old one."""
         self._make_room(number + 1)
         if self._firsts[number] < 0 or self._sizes[number] < len(values):
             self._firsts[number] = self._reserve(number, len(values))
         first, self._sizes[number] = self._firsts[number], len(values)
         self._values[first : first + len(values)] = values
 
-    def get(self, number: int) -> npt.NDArray[Any]:
+    def get(self, number: int) -> AnyArray:
         """Return the span of a number; it is empty where there is none."""
         first = int(self._firsts[number]) if number < len(self._firsts) else -1
         return self._values[first : first + int(self._sizes[number])] if first >= 0 else NOTHING
 
     def drop(self, numbers: Sequence[int]) -> None:
-        """Forget the spans of numbers."""
-        known = [each for each in numbers if each < len(self._firsts)]
-        self._firsts[known], self._sizes[known] = -1, 0
+        """Remove the spans of numbers."""
+        present = [number for number in numbers if number < len(self._firsts)]
+        self._firsts[present], self._sizes[present] = -1, 0
 
-    def pool(self, numbers: int) -> Pool:
-        """Give all spans, by numbers below a limit at least."""
+    def spans(self, numbers: int) -> Spans:
+        """Return all spans, with entries for at least this many numbers."""
         self._make_room(numbers)
-        return Pool(self._firsts, self._values)
+        return Spans(self._firsts, self._values)
 
     def write(self, writer: Writer, numbers: int) -> None:
-        """Add the spans of so many numbers to a file, one behind the other."""
+        """Write the spans of the first `numbers` numbers to a file, one behind the other."""
         self._make_room(numbers)
         firsts, sizes = self._firsts[:numbers], self._sizes[:numbers]
         ends = np.cumsum(sizes)
@@ -57,23 +56,23 @@ class Spans:
         writer.array("values", self._values[old])
 
     @classmethod
-    def read(cls, reader: Reader, dtype: Any, numbers: int) -> "Spans":
-        """Return the spans of so many numbers from a file; what the values are is not checked."""
-        made = cls(dtype)
-        made._firsts = reader.array("firsts", np.int64, numbers)
-        made._sizes = reader.array("sizes", np.int64, numbers)
-        made._values = reader.array("values", dtype)
-        made._used = len(made._values)
-        reader.within_bounds("sizes", made._sizes, made._used + 1)
-        none = (made._firsts == -1) & (made._sizes == 0)
-        tiled = none | (made._firsts == np.cumsum(made._sizes) - made._sizes)
-        right = tiled.all() and int(made._sizes.sum()) == made._used
+    def read(cls, reader: Reader, dtype: Any, numbers: int) -> "SpanPool":
+        """Return the spans of a file; the values themselves are not validated."""
+        pool = cls(dtype)
+        pool._firsts = reader.array("firsts", np.int64, numbers)
+        pool._sizes = reader.array("sizes", np.int64, numbers)
+        pool._values = reader.array("values", dtype)
+        pool._used = len(pool._values)
+        reader.within_bounds("sizes", pool._sizes, pool._used + 1)
+        none = (pool._firsts == -1) & (pool._sizes == 0)
+        tiled = none | (pool._firsts == np.cumsum(pool._sizes) - pool._sizes)
+        right = tiled.all() and int(pool._sizes.sum()) == pool._used
         reader.require(right, "firsts", "do not split the values among them")
-        return made
+        return pool
 
     @property
     def firsts(self) -> Int64s:
-        """Where the span of each number begins, or -1."""
+        """Where the span of each number starts, or -1."""
         return self._firsts
 
     @property
@@ -82,7 +81,7 @@ class Spans:
         return self._sizes
 
     @property
-    def values(self) -> npt.NDArray[Any]:
+    def values(self) -> AnyArray:
         """The values of all spans."""
         return self._values
 
@@ -103,7 +102,7 @@ class Spans:
         return first
 
     def _compact(self, size: int) -> None:
-        """Drop what no number has, and make room for twice what is left."""
+        """Drop values that no number has, and make room for twice those that are left."""
         ends = np.cumsum(self._sizes)
         shift = np.repeat(self._firsts - (ends - self._sizes), self._sizes)
         kept = self._values[shift + np.arange(ends[-1])]

@@ -56,7 +56,7 @@ def match_by_bucket(
 ) -> MatchesByBucket:
     """Match events and split the matches; with `prune`, those that cannot win are left out."""
     failed: list[Unranked] = []
-    matches, unnumbered = _drop_uncountable(matcher, events, matcher.wanted(events, failed))
+    matches, unnumbered = _drop_uncountable(matcher, events, matcher.match_many(events, failed))
     if prune:
         matches = prune_periods(matcher, events, matches)
     homes = (matcher.hashes % buckets).astype(np.int32)

@@ -65,7 +65,7 @@ def match_batches(
 
 def match_rows(matcher: OverlayMatcher, events: Sequence[Event]) -> pa.RecordBatch:
     """Return the matches of events, event by event, as rows of MATCHES."""
-    matches = matcher.wanted(events, [])
+    matches = matcher.match_many(events, [])
     event = matches.events
     us = np.array([event.published_us for event in events], np.int64)
     ids = pa.array([event.id for event in events], pa.string())

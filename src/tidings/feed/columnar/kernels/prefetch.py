@@ -4,14 +4,11 @@ At a million windows nearly every access misses the cache. The head of a row is 
 offers ahead and tells where its entries are, which are requested NEAR offers ahead.
 """
 
-from typing import Any, Final
+from typing import Final
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
-from tidings.compiled.array_types import AnyArray, Int32s
-from tidings.compiled.jit import COMPILED, nested_inlined
+from tidings.compiled.array_types import Int32s
+from tidings.compiled.jit import nested_inlined
+from tidings.compiled.prefetch import prefetch
 from tidings.feed.columnar.kernels.layout import (
     FRONT,
     HELD,
@@ -25,29 +22,6 @@ from tidings.feed.columnar.kernels.ranked_list import list_start
 
 NEAR: Final = 6
 FAR: Final = 12
-
-
-def prefetch_typed(_: Any, array: Any, index: Any) -> Any:
-    """Generate the LLVM prefetch of the cache line of an element of an array, taken as flat."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
-        pointer = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
-        function_type = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        call = builder.module.declare_intrinsic("llvm.prefetch", [byte], function_type)
-        read, keep_in_all_caches, data_cache = 0, 3, 1
-        builder.call(call, [pointer, word(read), word(keep_in_all_caches), word(data_cache)])
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64), generate
-
-
-def prefetch_plain(_: AnyArray, __: int) -> None:
-    """Do nothing: uncompiled kernels do not wait for memory."""
-
-
-prefetch: Any = intrinsic(prefetch_typed) if COMPILED else prefetch_plain
 
 
 @nested_inlined

@@ -1,1 +1,1 @@
-"""Compiled loops of the access index."""
+"""Kernels of the access index."""

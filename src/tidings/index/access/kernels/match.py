@@ -1,7 +1,15 @@
-"""All that covers an event, and the k best of it, by lists under the most selective predicates.
+"""Matching: all subscriptions that cover an event, and the k best, by their access predicates.
 
-An entry is a row; the next check, as an entry to be stamped, or as ~(slot + 1) to have a value,
-or UNKNOWN; and the first and the last cell of the access interval, if it is one.
+A conjunction is posted once, under its most selective check. The posting carries what can refute
+the conjunction without a look at its record:
+
+    row          the record of the conjunction
+    next check   a term that must be stamped, ~(slot + 1) for a slot that must have a value, UNKNOWN
+    cells        first and last cell of the access interval, packed, if it is one
+
+Rows that survive are collected and their records are tested some at a time, so that the cache
+misses of many records overlap. Postings are in order of rank, which is the order of scores: the k
+best are the k lowest rows that match.
 """
 
 from typing import Final, NamedTuple
@@ -9,148 +17,156 @@ from typing import Final, NamedTuple
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.heaps import heap_offer, heap_sort
 from tidings.compiled.jit import inlined, inner
+from tidings.compiled.prefetch import prefetch
 from tidings.index.access.kernels.postings import (
-    AT,
     END,
-    NEXT,
+    NEXT_ENTRY,
+    NEXT_ROW,
     WIDE,
-    Lists,
-    cells_of,
+    Postings,
+    cell_limits,
+    collect_lists,
     in_cells,
-    lists_for,
 )
-from tidings.index.access.kernels.prefetch import prefetch
 from tidings.index.access.kernels.records import (
     HEAD,
-    Hits,
-    Marks,
-    Phrases,
-    Rows,
-    Said,
-    Weights,
-    find_by_scan,
-    mark,
-    row_holds,
+    CachedTerms,
+    CheckWeights,
+    EncodedEvents,
+    HitCounts,
+    Records,
+    Stamps,
+    record_holds,
+    scan_records,
+    stamp_event,
 )
 
-BANDS: Final = 6  # bands that are each as long as all before, until there is no more
+WIDTH: Final = 3  # numbers of a posting
+BANDS: Final = 6  # bands that are each as long as all before, up to the end of a list
 LEAST_BAND: Final = 64
 
 
-class Asked(NamedTuple):
-    """Events, and the vocabulary in which they speak."""
+class EventBatch(NamedTuple):
+    """Encoded events, and the parts of the vocabulary that they refer to."""
 
-    said: Said
-    phrases: Phrases
-    hits: Hits
+    events: EncodedEvents
+    cached: CachedTerms
+    counts: HitCounts
 
 
-class Part(NamedTuple):
-    """One part of an index as it is seen at one version; without lists only `size` words of it."""
+class SegmentView(NamedTuple):
+    """A segment or memtable as of one version; a memtable has no postings, and `size` words."""
 
-    rows: Rows
-    lists: Lists
-    weights: Weights
+    records: Records
+    postings: Postings
+    weights: CheckWeights
     size: int
     version: int
 
 
-class Room(NamedTuple):
-    """Where a question of one reader works, and how much it looked at."""
+class Scratch(NamedTuple):
+    """Scratch buffers of one query, and what it looked at."""
 
-    marks: Marks
-    taken: Int32s  # by number: the last epoch in which it was found
-    lists: Int32s
+    stamps: Stamps
+    taken: Int32s  # by subscription: the last epoch in which it matched
+    lists: Int32s  # the posting lists of the event, see `collect_lists`
     heap: Int64s
     ranks: Int32s
-    rows: Int32s  # those that may hold, looked at together: their records come at once
-    looked: Int64s  # predicates, subscriptions, and a sum that nobody reads
+    rows: Int32s  # rows that may match, whose records are tested together
+    counters: Int64s  # predicates, subscriptions, and a sum that keeps `read_ahead` alive
 
 
 @inlined
-def may_hold(entries: Int32s, at: int, marks: Marks, span: tuple[int, int]) -> int:
-    """Tell by an entry alone whether its row may hold: 1 or 0.
+def may_match(entries: Int32s, entry: int, stamps: Stamps, limits: tuple[int, int]) -> int:
+    """Return 1 unless the posting alone refutes its row; else 0.
 
-    Nothing here is a branch, since what comes out is hard to foresee.
+    Without a branch, since the outcome is hard to predict.
     """
-    check = entries[at + 1]
-    place = check if check >= 0 else marks.always + ~check
-    stamped = marks.stamp[place] == marks.epoch[0]
-    return stamped & in_cells(entries[at + 2], span)
+    check = entries[entry + 1]
+    place = check if check >= 0 else stamps.always + ~check
+    stamped = stamps.stamp[place] == stamps.epoch[0]
+    return stamped & in_cells(entries[entry + 2], limits)
 
 
 @inlined
-def new_match(part: Part, row: int, room: Room) -> bool:
-    """Tell whether a row holds whose subscription lives and was not found before; note it."""
-    room.looked[1] += 1
-    made = row_holds(part.rows.words, row, room.marks)
-    room.looked[0] += abs(made)
-    if made < 0:
+def new_match(view: SegmentView, row: int, scratch: Scratch) -> bool:
+    """Return whether a row matches whose subscription is alive and did not match before."""
+    scratch.counters[1] += 1
+    tested = record_holds(view.records.words, row, scratch.stamps)
+    scratch.counters[0] += abs(tested)
+    if tested < 0:
         return False
-    head = part.rows.words[row]
+    head = view.records.words[row]
     rank = head >> 1
-    if part.rows.notes[2 * rank + 1] <= part.version:
+    if view.records.ranks[2 * rank + 1] <= view.version:
         return False
     if head & 1:
-        number = part.rows.notes[2 * rank]
-        if room.taken[number] == room.marks.epoch[0]:
+        number = view.records.ranks[2 * rank]
+        if scratch.taken[number] == scratch.stamps.epoch[0]:
             return False
-        room.taken[number] = room.marks.epoch[0]
+        scratch.taken[number] = scratch.stamps.epoch[0]
     return True
 
 
 @inlined
-def fetch(words: Int32s, room: Room, count: int) -> None:
-    """Read the records to come, so that the memory gets them all at once and not one by one."""
+def read_ahead(words: Int32s, scratch: Scratch, count: int) -> None:
+    """Read the first check of the collected records, so that their cache misses overlap.
+
+    The sum is stored, or the compiler would drop the loop.
+    """
     total = 0
-    for at in range(count):
-        total += words[room.rows[at] + HEAD]
-    room.looked[2] = total
+    for position in range(count):
+        total += words[scratch.rows[position] + HEAD]
+    scratch.counters[2] = total
 
 
 @inner
-def take_all(part: Part, room: Room, count: int, size: int, out: Int32s) -> int:
-    """Write the numbers of the rows that hold; give how many numbers there are now."""
-    fetch(part.rows.words, room, count)
-    for at in range(count):
-        row = room.rows[at]
-        if new_match(part, row, room):
+def emit_matches(view: SegmentView, scratch: Scratch, count: int, size: int, out: Int32s) -> int:
+    """Write the numbers of the collected rows that match; return how many numbers there are now."""
+    read_ahead(view.records.words, scratch, count)
+    for position in range(count):
+        row = scratch.rows[position]
+        if new_match(view, row, scratch):
             if size < len(out):
-                out[size] = part.rows.notes[2 * (part.rows.words[row] >> 1)]
+                out[size] = view.records.ranks[2 * (view.records.words[row] >> 1)]
             size += 1
     return size
 
 
 @inner
-def find_all(part: Part, asked: Asked, room: Room, span: tuple[int, int], out: Int32s) -> int:
-    """Write the numbers of all that cover an event, once each; give where they end.
+def match_event(
+    view: SegmentView, batch: EventBatch, scratch: Scratch, span: tuple[int, int], out: Int32s
+) -> int:
+    """Write the number of each subscription that covers an event; return where they end.
 
-    `span` is the event, and where its numbers begin. What does not fit is counted only.
+    `span` holds the event, and where its numbers start. Those that do not fit are only counted.
     """
     event, size = span
-    lists, count = part.lists, 0
-    ids, values = mark(room.marks, asked.said, asked.phrases, asked.hits, event)
-    for each in range(lists_for(lists, room.marks, ids, values, room.lists)):
-        first, last = room.lists[WIDE * each + AT], room.lists[WIDE * each + END]
-        cells = cells_of(room.lists, WIDE * each)
-        room.looked[0] += (last - first) // 3
-        for at in range(first, last, 3):
-            room.rows[count] = lists.entries[at]
-            count += may_hold(lists.entries, at, room.marks, cells)
-            if count == len(room.rows):
-                size, count = take_all(part, room, count, size, out), 0
-    return take_all(part, room, count, size, out)
+    postings, count = view.postings, 0
+    terms, values = stamp_event(scratch.stamps, batch.events, batch.cached, batch.counts, event)
+    for which in range(collect_lists(postings, scratch.stamps, terms, values, scratch.lists)):
+        first = scratch.lists[WIDE * which + NEXT_ENTRY]
+        last = scratch.lists[WIDE * which + END]
+        limits = cell_limits(scratch.lists, WIDE * which)
+        scratch.counters[0] += (last - first) // WIDTH
+        for entry in range(first, last, WIDTH):
+            scratch.rows[count] = postings.entries[entry]
+            count += may_match(postings.entries, entry, scratch.stamps, limits)
+            if count == len(scratch.rows):
+                size, count = emit_matches(view, scratch, count, size, out), 0
+    return emit_matches(view, scratch, count, size, out)
 
 
 @inner
-def find_many(part: Part, asked: Asked, room: Room, first: int, starts: Int64s, out: Int32s) -> int:
-    """Write for the events from `first` on the numbers of all that cover them.
+def match_events(
+    view: SegmentView, batch: EventBatch, scratch: Scratch, first: int, starts: Int64s, out: Int32s
+) -> int:
+    """Write the numbers of all that cover the events from `first` on; `starts` separates them.
 
-    `starts` gets where each begins. Give the event whose numbers did not fit, or how many there
-    are.
+    Return the event whose numbers did not fit, or how many events there are.
     """
     for event in range(first, len(starts) - 1):
-        end = find_all(part, asked, room, (event, starts[event]), out)
+        end = match_event(view, batch, scratch, (event, starts[event]), out)
         if end > len(out):
             return event
         starts[event + 1] = end
@@ -158,105 +174,109 @@ def find_many(part: Part, asked: Asked, room: Room, first: int, starts: Int64s, 
 
 
 @inner
-def scan_many(part: Part, asked: Asked, room: Room, first: int, starts: Int64s, out: Int32s) -> int:
-    """Write the *ranks* in the same way, by looking at every record: for a part without lists."""
+def scan_events(
+    view: SegmentView, batch: EventBatch, scratch: Scratch, first: int, starts: Int64s, out: Int32s
+) -> int:
+    """Write the *ranks* in the same way, testing every record: for a memtable."""
     for event in range(first, len(starts) - 1):
-        mark(room.marks, asked.said, asked.phrases, asked.hits, event)
-        seen = part.size, part.version
-        found = find_by_scan(part.rows, seen, room.marks, room.looked, room.ranks)
-        if starts[event] + found > len(out):
+        stamp_event(scratch.stamps, batch.events, batch.cached, batch.counts, event)
+        seen = view.size, view.version
+        count = scan_records(view.records, seen, scratch.stamps, scratch.counters, scratch.ranks)
+        if starts[event] + count > len(out):
             return event
-        for at in range(found):
-            out[starts[event] + at] = room.ranks[at]
-        starts[event + 1] = starts[event] + found
+        for position in range(count):
+            out[starts[event] + position] = scratch.ranks[position]
+        starts[event + 1] = starts[event] + count
     return len(starts) - 1
 
 
 @inner
-def take_best(part: Part, room: Room, count: int, size: int) -> int:
-    """Offer the heap the rows that hold; give its size."""
-    fetch(part.rows.words, room, count)
-    for at in range(count):
-        row = room.rows[at]
-        if (size < len(room.heap) or row < room.heap[0]) and new_match(part, row, room):
-            size = heap_offer(room.heap, size, row)
+def offer_rows(view: SegmentView, scratch: Scratch, count: int, size: int) -> int:
+    """Offer the heap the collected rows that match; return its size."""
+    read_ahead(view.records.words, scratch, count)
+    for position in range(count):
+        row = scratch.rows[position]
+        if (size < len(scratch.heap) or row < scratch.heap[0]) and new_match(view, row, scratch):
+            size = heap_offer(scratch.heap, size, row)
     return size
 
 
 @inlined
-def bound(room: Room, size: int, limit: int) -> int:
-    """Give before which row there may be one that belongs into the heap."""
-    return min(limit, room.heap[0]) if size == len(room.heap) else limit
+def row_limit(scratch: Scratch, size: int, limit: int) -> int:
+    """Return the row from which on none can enter the heap."""
+    return min(limit, scratch.heap[0]) if size == len(scratch.heap) else limit
 
 
 @inlined
-def find_below(part: Part, room: Room, lists: int, size: int, limit: int) -> int:
-    """Offer the heap all rows before `limit` that hold; a list goes on where it was left."""
-    entries, count, last = part.lists.entries, 0, bound(room, size, limit)
-    for each in range(0, WIDE * lists, WIDE):
-        row = room.lists[each + NEXT]
+def search_band(view: SegmentView, scratch: Scratch, lists: int, size: int, limit: int) -> int:
+    """Offer the heap all matching rows before `limit`; each list resumes where it was left."""
+    entries, count, last = view.postings.entries, 0, row_limit(scratch, size, limit)
+    for which in range(0, WIDE * lists, WIDE):
+        row = scratch.lists[which + NEXT_ROW]
         if row >= last:
             continue
-        first, end = room.lists[each + AT], room.lists[each + END]
-        cells = cells_of(room.lists, each)
-        at = first
+        first, end = scratch.lists[which + NEXT_ENTRY], scratch.lists[which + END]
+        limits = cell_limits(scratch.lists, which)
+        entry = first
         while row < last:
-            room.rows[count] = row
-            count += may_hold(entries, at, room.marks, cells)
-            if count == len(room.rows):
-                size, count = take_best(part, room, count, size), 0
-                last = bound(room, size, limit)
-            at += 3
-            row = entries[at] if at < end else part.size
-        room.looked[0] += (at - first) // 3
-        room.lists[each + AT], room.lists[each + NEXT] = at, row
-    return take_best(part, room, count, size)
+            scratch.rows[count] = row
+            count += may_match(entries, entry, scratch.stamps, limits)
+            if count == len(scratch.rows):
+                size, count = offer_rows(view, scratch, count, size), 0
+                last = row_limit(scratch, size, limit)
+            entry += WIDTH
+            row = entries[entry] if entry < end else view.size
+        scratch.counters[0] += (entry - first) // WIDTH
+        scratch.lists[which + NEXT_ENTRY], scratch.lists[which + NEXT_ROW] = entry, row
+    return offer_rows(view, scratch, count, size)
 
 
 @inner
-def find_top(part: Part, asked: Asked, room: Room, event: int, most: int) -> int:
-    """Put the k lowest ranks that cover an event into the heap, in order; give their number.
+def top_event(view: SegmentView, batch: EventBatch, scratch: Scratch, event: int, most: int) -> int:
+    """Put the k lowest ranks before row `most` that cover an event into the heap, in order.
 
-    They lie before the row `most`. The lists are gone through in bands, each as long as all before
-    it: so at most twice as much is looked at as if it were known where the k-th lies.
+    Return their number. Lists are read in bands, each as long as all before it, so at most twice as
+    much is read as if it were known where the k-th lies.
     """
-    size, k = 0, len(room.heap)
-    ids, values = mark(room.marks, asked.said, asked.phrases, asked.hits, event)
-    lists = lists_for(part.lists, room.marks, ids, values, room.lists)
-    for each in range(0, WIDE * lists, WIDE):
-        prefetch(part.lists.entries, room.lists[each + AT])
-    limit = (part.size >> BANDS) + LEAST_BAND
+    size, k = 0, len(scratch.heap)
+    terms, values = stamp_event(scratch.stamps, batch.events, batch.cached, batch.counts, event)
+    lists = collect_lists(view.postings, scratch.stamps, terms, values, scratch.lists)
+    for which in range(0, WIDE * lists, WIDE):
+        prefetch(view.postings.entries, scratch.lists[which + NEXT_ENTRY])
+    limit = (view.size >> BANDS) + LEAST_BAND
     while True:
-        size = find_below(part, room, lists, size, min(limit, most))
+        size = search_band(view, scratch, lists, size, min(limit, most))
         if size == k or limit >= most:
             break
         limit *= 2
-    heap_sort(room.heap, size)
-    for at in range(size):
-        room.heap[at] = part.rows.words[room.heap[at]] >> 1
+    heap_sort(scratch.heap, size)
+    for position in range(size):
+        scratch.heap[position] = view.records.words[scratch.heap[position]] >> 1
     return size
 
 
 @inner
-def find_tops(part: Part, asked: Asked, room: Room, limits: Int32s, out: Int64s) -> None:
-    """Write for every event how many of the ranks below its limit cover it, and the k lowest."""
-    width = len(room.heap) + 1
+def top_events(
+    view: SegmentView, batch: EventBatch, scratch: Scratch, limits: Int32s, out: Int64s
+) -> None:
+    """Write for every event how many ranks below its limit cover it, at most k, and these ranks."""
+    width = len(scratch.heap) + 1
     for event in range(len(limits)):
-        most = part.rows.offsets[limits[event]]
+        most = view.records.offsets[limits[event]]
         size = 0
         if most > 0:
-            size = find_top(part, asked, room, event, most)
+            size = top_event(view, batch, scratch, event, most)
         out[event * width] = size
-        for at in range(size):
-            out[event * width + 1 + at] = room.heap[at]
+        for position in range(size):
+            out[event * width + 1 + position] = scratch.heap[position]
 
 
 @inner
-def spread(numbers: Int32s, starts: Int64s, ends: Int64s, out: Int32s) -> None:
+def append_by_event(numbers: Int32s, starts: Int64s, ends: Int64s, out: Int32s) -> None:
     """Append the numbers of every event at its end so far."""
     for event in range(len(starts) - 1):
-        at = ends[event]
-        for each in range(starts[event], starts[event + 1]):
-            out[at] = numbers[each]
-            at += 1
-        ends[event] = at
+        end = ends[event]
+        for position in range(starts[event], starts[event + 1]):
+            out[end] = numbers[position]
+            end += 1
+        ends[event] = end

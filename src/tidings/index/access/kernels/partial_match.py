@@ -1,7 +1,14 @@
-"""All of which some predicate holds, which of them do, and the k best by the weights that hold.
+"""Partial matching: subscriptions of which some predicate holds, which ones do, and the k best.
 
-Here every check is posted. An entry is a row, where the check begins, its number, and the first
-and the last cell of an interval.
+The score is that of relaxed matching (RPS): the weights of the predicates that hold, each times the
+probability of its attribute, added up per conjunction and rounded; the best conjunction counts.
+
+Here every check is posted:
+
+    row       the record of the conjunction
+    place     the first word of the check
+    number    the number of the check, an index of `CheckWeights`
+    cells     first and last cell of an interval, packed; not 0 for a member of an `in`
 """
 
 from typing import Final, NamedTuple
@@ -10,165 +17,196 @@ from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import sum_add, sum_total
 from tidings.compiled.jit import inlined, inner
 from tidings.compiled.rounding import rounded
-from tidings.index.access.kernels.match import Asked, Part, Room
-from tidings.index.access.kernels.postings import AT, END, KEY, WIDE, cells_of, in_cells, lists_for
+from tidings.index.access.kernels.match import EventBatch, Scratch, SegmentView
+from tidings.index.access.kernels.postings import (
+    END,
+    KEY,
+    NEXT_ENTRY,
+    WIDE,
+    cell_limits,
+    collect_lists,
+    in_cells,
+)
 from tidings.index.access.kernels.records import (
     AMONG,
     HEAD,
-    Marks,
+    Stamps,
     check_end,
     check_holds,
     first_member,
-    mark,
+    stamp_event,
 )
 
-POST: Final = 4
-SLACK: Final = 1e-11  # more than rounding and the order of additions can make of a score
+PARTIAL_WIDTH: Final = 4  # numbers of a posting
+SLACK: Final = 1e-11  # more than rounding and the order of additions can change a score
 
 
-class Touch(NamedTuple):
-    """Where the checks that hold are collected, by subscription."""
+class Hits(NamedTuple):
+    """Subscriptions that a batch of events reaches, in no order within an event.
+
+    Those of event e are numbers[starts[e]:starts[e + 1]]. After partial matching, the predicates of
+    the n-th number that hold are parts[part_starts[n]:part_starts[n + 1]], which count through the
+    `groups` of the subscription; after whole matching both columns are empty.
+    """
+
+    starts: Int64s
+    numbers: Int32s
+    part_starts: Int64s
+    parts: Int32s
+
+
+class TouchScratch(NamedTuple):
+    """Scratch buffers that collect the checks that hold, by subscription."""
 
     seen: Int32s  # by rank: the last epoch in which it was touched
     place: Int32s  # by rank: its place among the touched
     ranks: Int32s  # the touched
-    counts: Int32s  # how many checks of each hold
-    bounds: Float64s  # what they weigh together
-    hits: Int32s  # two numbers a check that holds: the place of its subscription, its number
-    partials: Float64s
-
-
-class Touched(NamedTuple):
-    """What is found: numbers, and of each the predicates that hold."""
-
-    starts: Int64s  # by event
-    numbers: Int32s
-    part_starts: Int64s  # by number
-    parts: Int32s
+    counts: Int32s  # by place: how many checks hold
+    bounds: Float64s  # by place: the sum of their weights
+    held: Int32s  # [0]: where it ends; then two numbers per check that holds: place, check
+    partials: Float64s  # of an exact sum
 
 
 @inlined
-def sureness(marks: Marks, words: Int32s, at: int) -> float:
-    """Give the probability of the attribute of a check that holds."""
-    if len(marks.entry_sure) == 0:
+def probability(stamps: Stamps, words: Int32s, place: int) -> float:
+    """Return the probability of the attribute of a check that holds."""
+    if len(stamps.term_probability) == 0:
         return 1.0
-    if words[at] >= 0:
-        return marks.entry_sure[words[at]]
-    if ~words[at] & 3 == AMONG:
-        return marks.entry_sure[first_member(words, at, marks)]
-    return marks.slot_sure[~words[at] >> 2]
+    if words[place] >= 0:
+        return stamps.term_probability[words[place]]
+    if ~words[place] & 3 == AMONG:
+        return stamps.term_probability[first_member(words, place, stamps)]
+    return stamps.slot_probability[~words[place] >> 2]
 
 
 @inlined
-def hit(part: Part, room: Room, touch: Touch, size: int, check: tuple[int, int]) -> int:
-    """Note that a check (its rank, its number) holds; give how many subscriptions are touched."""
+def add_check(
+    view: SegmentView, scratch: Scratch, touch: TouchScratch, size: int, check: tuple[int, int]
+) -> int:
+    """Add a check (rank, number) that holds; return how many subscriptions are touched."""
     rank, number = check
-    if touch.seen[rank] != room.marks.epoch[0]:
-        if part.rows.notes[2 * rank + 1] <= part.version:
+    if touch.seen[rank] != scratch.stamps.epoch[0]:
+        if view.records.ranks[2 * rank + 1] <= view.version:
             return size
-        touch.seen[rank] = room.marks.epoch[0]
+        touch.seen[rank] = scratch.stamps.epoch[0]
         touch.place[rank] = size
         touch.ranks[size] = rank
         touch.counts[size] = 0
         touch.bounds[size] = 0.0
         size += 1
-        room.looked[1] += 1
+        scratch.counters[1] += 1
     place = touch.place[rank]
-    at = touch.hits[0]
-    touch.hits[at], touch.hits[at + 1] = place, number
-    touch.hits[0] = at + 2
+    end = touch.held[0]
+    touch.held[end], touch.held[end + 1] = place, number
+    touch.held[0] = end + 2
     touch.counts[place] += 1
     return size
 
 
 @inner
-def collect(part: Part, asked: Asked, room: Room, touch: Touch, event: int) -> int:
-    """Collect the checks that hold for an event, by lists; give how many are touched."""
-    words, entries, marks = part.rows.words, part.lists.entries, room.marks
-    size, touch.hits[0] = 0, 2
-    ids, values = mark(marks, asked.said, asked.phrases, asked.hits, event)
-    for each in range(lists_for(part.lists, marks, ids, values, room.lists)):
-        key = room.lists[WIDE * each + KEY]
-        first, last = room.lists[WIDE * each + AT], room.lists[WIDE * each + END]
-        room.looked[0] += (last - first) // POST
-        for at in range(first, last, POST):
-            place = entries[at + 1]
+def collect_from_lists(
+    view: SegmentView, batch: EventBatch, scratch: Scratch, touch: TouchScratch, event: int
+) -> int:
+    """Collect the checks that hold for an event; return how many subscriptions are touched."""
+    words, entries, stamps = view.records.words, view.postings.entries, scratch.stamps
+    size, touch.held[0] = 0, 2
+    terms, values = stamp_event(stamps, batch.events, batch.cached, batch.counts, event)
+    for which in range(collect_lists(view.postings, stamps, terms, values, scratch.lists)):
+        key = scratch.lists[WIDE * which + KEY]
+        first = scratch.lists[WIDE * which + NEXT_ENTRY]
+        last = scratch.lists[WIDE * which + END]
+        scratch.counters[0] += (last - first) // PARTIAL_WIDTH
+        for entry in range(first, last, PARTIAL_WIDTH):
+            place = entries[entry + 1]
             if key < 0:
-                if not in_cells(entries[at + 3], cells_of(room.lists, WIDE * each)):
+                if not in_cells(entries[entry + 3], cell_limits(scratch.lists, WIDE * which)):
                     continue
-                if not check_holds(words, place, marks):
+                if not check_holds(words, place, stamps):
                     continue
-            elif entries[at + 3] != 0 and first_member(words, place, marks) != key:
+            elif entries[entry + 3] != 0 and first_member(words, place, stamps) != key:
                 continue  # an `in` counts once, under the first of its members that holds
-            rank = words[entries[at]] >> 1
-            size = hit(part, room, touch, size, (rank, entries[at + 2]))
+            rank = words[entries[entry]] >> 1
+            size = add_check(view, scratch, touch, size, (rank, entries[entry + 2]))
     return size
 
 
 @inner
-def collect_by_scan(part: Part, asked: Asked, room: Room, touch: Touch, event: int) -> int:
-    """Collect the same by looking at every record: for a part without lists."""
-    words, marks = part.rows.words, room.marks
-    size, touch.hits[0], row = 0, 2, 0
-    mark(marks, asked.said, asked.phrases, asked.hits, event)
-    while row < part.size:
-        at, number = row + HEAD, words[row + 2]
-        while at < words[row + 1]:
-            room.looked[0] += 1
-            if check_holds(words, at, marks):
-                size = hit(part, room, touch, size, (words[row] >> 1, number))
-            at = check_end(words, at)
+def collect_by_scan(
+    view: SegmentView, batch: EventBatch, scratch: Scratch, touch: TouchScratch, event: int
+) -> int:
+    """Collect the same by testing every check: for a memtable."""
+    words, stamps = view.records.words, scratch.stamps
+    size, touch.held[0], row = 0, 2, 0
+    stamp_event(stamps, batch.events, batch.cached, batch.counts, event)
+    while row < view.size:
+        place, number = row + HEAD, words[row + 2]
+        while place < words[row + 1]:
+            scratch.counters[0] += 1
+            if check_holds(words, place, stamps):
+                size = add_check(view, scratch, touch, size, (words[row] >> 1, number))
+            place = check_end(words, place)
             number += 1
         row = words[row + 1]
     return size
 
 
 @inlined
-def collected(part: Part, asked: Asked, room: Room, touch: Touch, event: int) -> int:
-    """Collect by lists, or by looking at all where there are none."""
-    if len(part.lists.heads) > 0:
-        return collect(part, asked, room, touch, event)
-    return collect_by_scan(part, asked, room, touch, event)
+def collect(
+    view: SegmentView, batch: EventBatch, scratch: Scratch, touch: TouchScratch, event: int
+) -> int:
+    """Collect by lists, or by a scan where there are none."""
+    if len(view.postings.heads) > 0:
+        return collect_from_lists(view, batch, scratch, touch, event)
+    return collect_by_scan(view, batch, scratch, touch, event)
 
 
 @inner
-def touch_many(part: Part, asked: Asked, room: Room, touch: Touch, first: int, out: Touched) -> int:
-    """Write for the events from `first` on who is touched, and by which predicates.
+def touch_events(
+    view: SegmentView,
+    batch: EventBatch,
+    scratch: Scratch,
+    touch: TouchScratch,
+    first: int,
+    out: Hits,
+) -> int:
+    """Write for the events from `first` on the touched subscriptions, and which predicates hold.
 
-    Give the event that did not fit, or how many there are.
+    Return the event that did not fit, or how many events there are.
     """
     for event in range(first, len(out.starts) - 1):
-        size = collected(part, asked, room, touch, event)
-        start, hits = out.starts[event], (touch.hits[0] - 2) // 2
+        size = collect(view, batch, scratch, touch, event)
+        start, held = out.starts[event], (touch.held[0] - 2) // 2
         if start + size >= len(out.part_starts):
             return event
-        if out.part_starts[start] + hits > len(out.parts):
+        if out.part_starts[start] + held > len(out.parts):
             return event
-        for at in range(size):
-            out.numbers[start + at] = part.rows.notes[2 * touch.ranks[at]]
-            out.part_starts[start + at + 1] = out.part_starts[start + at] + touch.counts[at]
-            touch.counts[at] = 0
-        for at in range(2, touch.hits[0], 2):
-            place = touch.hits[at]
-            to = out.part_starts[start + place] + touch.counts[place]
-            out.parts[to] = part.weights.part[touch.hits[at + 1]]
+        for place in range(size):
+            out.numbers[start + place] = view.records.ranks[2 * touch.ranks[place]]
+            out.part_starts[start + place + 1] = (
+                out.part_starts[start + place] + touch.counts[place]
+            )
+            touch.counts[place] = 0
+        for position in range(2, touch.held[0], 2):
+            place = touch.held[position]
+            target = out.part_starts[start + place] + touch.counts[place]
+            out.parts[target] = view.weights.part[touch.held[position + 1]]
             touch.counts[place] += 1
         out.starts[event + 1] = start + size
     return len(out.starts) - 1
 
 
 @inner
-def weigh(part: Part, marks: Marks, touch: Touch, rank: int) -> float:
-    """Give the score of a subscription: of its conjunctions the best sum of weights that hold."""
-    words, weights, best = part.rows.words, part.weights, 0.0
-    row = part.rows.offsets[rank]
-    while row < part.size and words[row] >> 1 == rank:
-        at, number, size = row + HEAD, words[row + 2], 0
-        while at < words[row + 1]:
-            if check_holds(words, at, marks):
+def score(view: SegmentView, stamps: Stamps, touch: TouchScratch, rank: int) -> float:
+    """Return the score of a subscription: the best of its conjunctions."""
+    words, weights, best = view.records.words, view.weights, 0.0
+    row = view.records.offsets[rank]
+    while row < view.size and words[row] >> 1 == rank:
+        place, number, size = row + HEAD, words[row + 2], 0
+        while place < words[row + 1]:
+            if check_holds(words, place, stamps):
                 weight = weights.weight[number] if len(weights.weight) > 0 else 1.0
-                size = sum_add(touch.partials, size, weight * sureness(marks, words, at))
-            at = check_end(words, at)
+                size = sum_add(touch.partials, size, weight * probability(stamps, words, place))
+            place = check_end(words, place)
             number += 1
         best = max(best, rounded(sum_total(touch.partials, size)))
         row = words[row + 1]
@@ -176,54 +214,68 @@ def weigh(part: Part, marks: Marks, touch: Touch, rank: int) -> float:
 
 
 @inlined
-def offer(scores: Float64s, ranks: Int64s, size: int, order: Int32s, new: tuple[float, int]) -> int:
-    """Keep a (score, rank) among the best so far, which are in order; give how many there are."""
+def insert(
+    scores: Float64s, ranks: Int64s, size: int, order: Int32s, new: tuple[float, int]
+) -> int:
+    """Insert a (score, rank) among the best, which are in order; return how many there are."""
     score, rank = new
-    at = size
-    while at > 0 and (
-        scores[at - 1] < score or (scores[at - 1] == score and order[ranks[at - 1]] > order[rank])
+    place = size
+    while place > 0 and (
+        scores[place - 1] < score
+        or (scores[place - 1] == score and order[ranks[place - 1]] > order[rank])
     ):
-        if at < len(scores):
-            scores[at], ranks[at] = scores[at - 1], ranks[at - 1]
-        at -= 1
-    if at < len(scores):
-        scores[at], ranks[at] = score, rank
+        if place < len(scores):
+            scores[place], ranks[place] = scores[place - 1], ranks[place - 1]
+        place -= 1
+    if place < len(scores):
+        scores[place], ranks[place] = score, rank
     return min(size + 1, len(scores))
 
 
 @inner
 def relaxed_top(
-    part: Part, asked: Asked, room: Room, touch: Touch, event: int, best: Float64s
+    view: SegmentView,
+    batch: EventBatch,
+    scratch: Scratch,
+    touch: TouchScratch,
+    event: int,
+    best: Float64s,
 ) -> int:
-    """Put the k best by the weights that hold into `best` and the heap; give their number.
+    """Write the k best scores to `best` and their ranks to the heap; return their number.
 
-    What all checks that hold weigh together bounds the score; only what may still be among the
-    best is weighed conjunction by conjunction.
+    The sum of all weights that hold bounds the score. Only a subscription whose bound may still be
+    among the best is scored conjunction by conjunction.
     """
-    weights = part.weights
-    touched, size = collected(part, asked, room, touch, event), 0
-    for at in range(2, touch.hits[0], 2):
-        number = touch.hits[at + 1]
-        touch.bounds[touch.hits[at]] += weights.weight[number] if len(weights.weight) > 0 else 1.0
-    for at in range(touched):
+    weights = view.weights
+    touched, size = collect(view, batch, scratch, touch, event), 0
+    for position in range(2, touch.held[0], 2):
+        number = touch.held[position + 1]
+        weight = weights.weight[number] if len(weights.weight) > 0 else 1.0
+        touch.bounds[touch.held[position]] += weight
+    for place in range(touched):
         if size == len(best):
             least = best[size - 1]
-            if size == 0 or touch.bounds[at] * (1.0 + SLACK) + SLACK < least:
+            if size == 0 or touch.bounds[place] * (1.0 + SLACK) + SLACK < least:
                 continue
-        rank = touch.ranks[at]
-        score = weigh(part, room.marks, touch, rank)
-        size = offer(best, room.heap, size, weights.order, (score, rank))
+        rank = touch.ranks[place]
+        new = score(view, scratch.stamps, touch, rank), rank
+        size = insert(best, scratch.heap, size, weights.order, new)
     return size
 
 
 @inner
 def relaxed_tops(
-    part: Part, asked: Asked, room: Room, touch: Touch, best: Float64s, out: Int64s
+    view: SegmentView,
+    batch: EventBatch,
+    scratch: Scratch,
+    touch: TouchScratch,
+    best: Float64s,
+    out: Int64s,
 ) -> None:
     """Write for every event how many are among the k best, their ranks, and their scores."""
     k = best.shape[1]
     for event in range(best.shape[0]):
-        size = relaxed_top(part, asked, room, touch, event, best[event])
+        size = relaxed_top(view, batch, scratch, touch, event, best[event])
         out[event * (k + 1)] = size
-        for at in range(size):
-            out[event * (k + 1) + 1 + at] = room.heap[at]
+        for position in range(size):
+            out[event * (k + 1) + 1 + position] = scratch.heap[position]

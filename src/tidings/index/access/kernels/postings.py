@@ -1,71 +1,78 @@
-"""The lists that an event leads to: of stamped predicates by hashing, of intervals by a tree.
+"""Posting lists that an event leads to: of stamped terms by hashing, of intervals by a tree.
 
-For every slot there is one implicit tree over the cells of a grid, with eight children a node: an
-interval is posted at the lowest node that covers its cells, so a value finds it on the way from its
-own cell to the root. The nodes lie level by level, the cells first.
+Every list is three numbers in `heads`; its entries are a contiguous range of `entries`:
+
+    heads     | key start first-row | key start first-row | ...  | end
+                hash table: mask + 1 places  | nodes of the trees, slot by slot
+    entries   | row ... | row ... | row ... |            in order of rank within a list
+
+For every slot there is one implicit tree over the cells of a grid, with eight children a node:
+
+    level 2                  0
+    level 1      0           1     ...
+    cells        0 1 ... 7   8 ... 15  ...             stored level by level, the cells first
+
+An interval is posted at the lowest node that covers its cells, so a value finds it on the way from
+its own cell to the root: at most LEVELS lists, each with few entries that do not hold.
 """
 
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tidings.compiled.array_types import Int32s, Int64s
+from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.jit import inlined, inner, kernel
-from tidings.index.access.kernels.records import HEAD, Marks, check_end
+from tidings.index.access.kernels.records import HEAD, Stamps, check_end
 
-SPREAD: Final = 0x9E3779B1
+SPREAD: Final = 0x9E3779B1  # multiplicative hashing, by the golden ratio
 CELL_BITS: Final = 12
 CELL_MASK: Final = (1 << CELL_BITS) - 1
-UNKNOWN: Final = ~0  # a next check of which only its record tells
+UNKNOWN: Final = ~0  # the next check is neither a term nor a slot; its record tells
 FAN_BITS: Final = 3
 LEVELS: Final = CELL_BITS // FAN_BITS + 1
-FREE: Final = -1  # a cell of a table of names in which no number is
-WIDE: Final = 6  # numbers a list that an event leads to
+FREE: Final = -1  # a cell of an id table that was never used
 
-AT: Final = 0  # the next entry
+# Columns of a list that an event leads to, as `collect_lists` writes them.
+WIDE: Final = 6
+NEXT_ENTRY: Final = 0
 END: Final = 1
-NEXT: Final = 2  # the row of the next entry
-LEAST: Final = 3  # an interval's last cell must be at least this
-MOST: Final = 4  # and its first at most this
+NEXT_ROW: Final = 2  # the row of the next entry
+LEAST: Final = 3  # the last cell of an interval must be at least this
+MOST: Final = 4  # and its first cell at most this
 KEY: Final = 5
 
 
-class Lists(NamedTuple):
-    """Rows by predicate, each list in order of rank.
+class Postings(NamedTuple):
+    """Rows by predicate, each list in order of rank."""
 
-    A list is three numbers: its key, where it starts, and its first row; a free place has key -1.
-    First come the places of a hash table, then the nodes of the trees.
-    """
-
-    heads: Int32s
+    heads: Int32s  # a free place of the hash table, and a node, has key -1
     entries: Int32s
     mask: int  # one less than the places of the hash table
     cells: Int32s  # by slot: how many cells, a power of two; 0 for no list
     nodes: Int32s  # by slot: the list of its first cell
-    edges_from: Int32s
-    edges: Int64s
+    edges_from: Int32s  # by slot: its first edge
+    edges: Int64s  # the lowest values of all cells but the first
 
 
 @inlined
-def list_of(lists: Lists, key: int) -> int:
-    """Give the list of a stamped predicate, or -1."""
-    at = (int(key) * SPREAD >> 12) & lists.mask
-    while lists.heads[3 * at] != key:
-        if lists.heads[3 * at] < 0:
+def find_list(postings: Postings, key: int) -> int:
+    """Return the list of a stamped term, or -1."""
+    place = (int(key) * SPREAD >> 12) & postings.mask
+    while postings.heads[3 * place] != key:
+        if postings.heads[3 * place] < 0:
             return -1
-        at = (at + 1) & lists.mask
-    return at
+        place = (place + 1) & postings.mask
+    return place
 
 
 @inlined
-def cell_of(lists: Lists, slot: int, value: int) -> int:
-    """Give how many of the slot's edges are <= value."""
-    first, count = lists.edges_from[slot], lists.cells[slot] - 1
+def find_cell(postings: Postings, slot: int, value: int) -> int:
+    """Return how many edges of the slot are <= value, by binary search."""
+    first, count = postings.edges_from[slot], postings.cells[slot] - 1
     low = first
     while count > 0:
         half = count >> 1
-        if lists.edges[low + half] <= value:
+        if postings.edges[low + half] <= value:
             low += half + 1
             count -= half + 1
         else:
@@ -74,67 +81,71 @@ def cell_of(lists: Lists, slot: int, value: int) -> int:
 
 
 @inlined
-def note_list(lists: Lists, which: int, span: tuple[int, int], size: int, out: Int32s) -> int:
-    """Write a list that is not empty; give how many there are now."""
-    start, end = lists.heads[3 * which + 1], lists.heads[3 * which + 4]
+def push_list(
+    postings: Postings, which: int, cells: tuple[int, int], size: int, out: Int32s
+) -> int:
+    """Write a list unless it is empty; return how many lists there are now."""
+    start, end = postings.heads[3 * which + 1], postings.heads[3 * which + 4]
     if start == end:
         return size
-    at = WIDE * size
-    out[at + AT], out[at + END], out[at + NEXT] = start, end, lists.heads[3 * which + 2]
-    out[at + LEAST], out[at + MOST], out[at + KEY] = span[0], span[1], lists.heads[3 * which]
+    place = WIDE * size
+    out[place + NEXT_ENTRY], out[place + END] = start, end
+    out[place + NEXT_ROW] = postings.heads[3 * which + 2]
+    out[place + KEY] = postings.heads[3 * which]
+    out[place + LEAST], out[place + MOST] = cells
     return size + 1
 
 
 @inner
-def lists_for(lists: Lists, marks: Marks, ids: int, values: int, out: Int32s) -> int:
-    """Write the lists that are not empty, of all that the marked event leads to, once each."""
+def collect_lists(postings: Postings, stamps: Stamps, terms: int, values: int, out: Int32s) -> int:
+    """Write each non-empty list that the stamped event leads to, once; return their number."""
     size = 0
-    for at in range(ids):
-        which = list_of(lists, marks.ids[at])
+    for place in range(terms):
+        which = find_list(postings, stamps.terms[place])
         if which >= 0:
-            size = note_list(lists, which, (-1, 1 << CELL_BITS), size, out)
-    at = 0
-    while at < values:
-        slot = marks.slots[at]
-        last = marks.slot_span[2 * slot + 1]
-        if slot < len(lists.cells) and lists.cells[slot] > 0:
-            if last == at + 1 and marks.upper[at] == marks.lower[at]:
-                cell = cell_of(lists, slot, marks.upper[at])
-                size = walk_up(lists, slot, (cell, cell), size, out)
+            size = push_list(postings, which, (-1, 1 << CELL_BITS), size, out)
+    value = 0
+    while value < values:
+        slot = stamps.slots[value]
+        last = stamps.slot_span[2 * slot + 1]
+        if slot < len(postings.cells) and postings.cells[slot] > 0:
+            if last == value + 1 and stamps.upper[value] == stamps.lower[value]:
+                cell = find_cell(postings, slot, stamps.upper[value])
+                size = walk_up(postings, slot, (cell, cell), size, out)
             else:
-                size = lists_for_several(lists, marks, (at, last), size, out)
-        at = last
+                size = collect_hull_lists(postings, stamps, (value, last), size, out)
+        value = last
     return size
 
 
 @inlined
-def walk_up(lists: Lists, slot: int, span: tuple[int, int], size: int, out: Int32s) -> int:
-    """Write the lists from a cell to the root."""
-    level, width, at = lists.nodes[slot], lists.cells[slot], span[0]
+def walk_up(postings: Postings, slot: int, cells: tuple[int, int], size: int, out: Int32s) -> int:
+    """Write the lists from a cell to the root; return how many lists there are now."""
+    level, width, node = postings.nodes[slot], postings.cells[slot], cells[0]
     while True:
-        size = note_list(lists, level + at, span, size, out)
+        size = push_list(postings, level + node, cells, size, out)
         if width == 1:
             return size
-        level, width, at = level + width, (width + 7) >> FAN_BITS, at >> FAN_BITS
+        level, width, node = level + width, (width + 7) >> FAN_BITS, node >> FAN_BITS
 
 
 @inner
-def lists_for_several(
-    lists: Lists, marks: Marks, values: tuple[int, int], size: int, out: Int32s
+def collect_hull_lists(
+    postings: Postings, stamps: Stamps, values: tuple[int, int], size: int, out: Int32s
 ) -> int:
     """Write the lists of a slot with several values, or with a range: all nodes over their hull."""
-    slot = marks.slots[values[0]]
-    least, most = lists.cells[slot], -1
-    first, last = lists.cells[slot], -1
-    for at in range(values[0], values[1]):
-        upper = cell_of(lists, slot, marks.upper[at])
-        lower = cell_of(lists, slot, marks.lower[at])
+    slot = stamps.slots[values[0]]
+    least, most = postings.cells[slot], -1
+    first, last = postings.cells[slot], -1
+    for value in range(values[0], values[1]):
+        upper = find_cell(postings, slot, stamps.upper[value])
+        lower = find_cell(postings, slot, stamps.lower[value])
         least, most = min(least, lower), max(most, upper)
         first, last = min(first, lower, upper), max(last, upper, lower)
-    level, width = lists.nodes[slot], lists.cells[slot]
+    level, width = postings.nodes[slot], postings.cells[slot]
     while True:
-        for at in range(first, last + 1):
-            size = note_list(lists, level + at, (least, most), size, out)
+        for node in range(first, last + 1):
+            size = push_list(postings, level + node, (least, most), size, out)
         if width == 1:
             return size
         level, width = level + width, (width + 7) >> FAN_BITS
@@ -142,90 +153,94 @@ def lists_for_several(
 
 
 @inlined
-def cells_of(lists: Int32s, each: int) -> tuple[int, int]:
-    """Give of a list what the first cell of an interval may be at most, and the last at least."""
-    return lists[each + MOST], lists[each + LEAST]
+def cell_limits(lists: Int32s, which: int) -> tuple[int, int]:
+    """Return the greatest first cell and the least last cell of intervals that may hold."""
+    return lists[which + MOST], lists[which + LEAST]
 
 
 @inlined
-def in_cells(cells: int, span: tuple[int, int]) -> int:
-    """Tell by the cells of an interval whether it may hold for the values that led to its list."""
-    return ((cells & CELL_MASK) <= span[0]) & ((cells >> CELL_BITS) >= span[1])
+def in_cells(cells: int, limits: tuple[int, int]) -> int:
+    """Return 1 if an interval may hold, by its packed first and last cell; else 0."""
+    return ((cells & CELL_MASK) <= limits[0]) & ((cells >> CELL_BITS) >= limits[1])
 
 
 @kernel
-def fill_table(found: Int64s, heads: Int32s, mask: int) -> Int64s:
-    """Put distinct keys into an empty hash table; give the places."""
-    places = np.empty(len(found), np.int64)
-    for each in range(len(found)):
-        at = (int(found[each]) * SPREAD >> 12) & mask
-        while heads[3 * at] >= 0:
-            at = (at + 1) & mask
-        heads[3 * at] = found[each]
-        places[each] = at
+def fill_hash_table(keys: Int64s, heads: Int32s, mask: int) -> Int64s:
+    """Insert distinct keys into an empty hash table; return their places."""
+    places = np.empty(len(keys), np.int64)
+    for position in range(len(keys)):
+        place = (int(keys[position]) * SPREAD >> 12) & mask
+        while heads[3 * place] >= 0:
+            place = (place + 1) & mask
+        heads[3 * place] = keys[position]
+        places[position] = place
     return places
 
 
 @kernel
-def fill_names(hashes: Int64s, numbers: Int32s, cells: Int32s) -> int:
-    """Put numbers into cells without one, by the hashes of their names; give how many were free.
+def fill_id_table(hashes: Int64s, numbers: Int32s, cells: Int32s) -> int:
+    """Insert numbers by the hashes of their ids; return how many cells were never used before.
 
-    Cells that were left are taken again, so that who comes and goes often makes no long ways.
+    Tombstones are reused, so that an id that comes and goes often does not lengthen the probes.
     """
     free = 0
-    for each in range(len(hashes)):
-        at = hashes[each] % len(cells)
-        while cells[at] >= 0:
-            at = (at + 1) % len(cells)
-        free += cells[at] == FREE
-        cells[at] = numbers[each]
+    for position in range(len(hashes)):
+        cell = hashes[position] % len(cells)
+        while cells[cell] >= 0:
+            cell = (cell + 1) % len(cells)
+        free += cells[cell] == FREE
+        cells[cell] = numbers[position]
     return free
 
 
 @kernel
-def fill_lists(which: Int64s, entries: Int32s, width: int, heads: Int32s, out: Int32s) -> None:
-    """Put entries, which come in order of rank, into their lists."""
+def fill_postings(lists: Int64s, entries: Int32s, width: int, heads: Int32s, out: Int32s) -> None:
+    """Distribute entries, which come in order of rank, to their lists (a counting sort)."""
     places = len(heads) // 3
     starts = np.zeros(places + 1, np.int64)
-    for each in which:
-        starts[each + 1] += 1
-    for at in range(places):
-        starts[at + 1] += starts[at]
-        heads[3 * at + 1], heads[3 * at + 2] = starts[at] * width, 0
-    for each in range(len(which)):
-        at = starts[which[each]] * width
-        starts[which[each]] += 1
-        if at == heads[3 * which[each] + 1]:
-            heads[3 * which[each] + 2] = entries[each * width]
-        for place in range(width):
-            out[at + place] = entries[each * width + place]
+    for which in lists:
+        starts[which + 1] += 1
+    for place in range(places):
+        starts[place + 1] += starts[place]
+        heads[3 * place + 1], heads[3 * place + 2] = starts[place] * width, 0
+    for position in range(len(lists)):
+        which = lists[position]
+        target = starts[which] * width
+        starts[which] += 1
+        if target == heads[3 * which + 1]:
+            heads[3 * which + 2] = entries[position * width]
+        for column in range(width):
+            out[target + column] = entries[position * width + column]
 
 
 @kernel
-def check_places(words: Int32s, size: int, rows: Int64s, places: Int64s) -> None:
-    """Write for every check the record that it is in and where it begins."""
-    row, check = 0, 0
-    while row < size:
-        at = row + HEAD
-        while at < words[row + 1]:
-            rows[check], places[check] = row, at
+def locate_checks(words: Int32s, size: int, records: Int64s, places: Int64s) -> None:
+    """Write for every check the record that it is in, and its first word."""
+    record, check = 0, 0
+    while record < size:
+        place = record + HEAD
+        while place < words[record + 1]:
+            records[check], places[check] = record, place
             check += 1
-            at = check_end(words, at)
-        row = words[row + 1]
+            place = check_end(words, place)
+        record = words[record + 1]
 
 
 @kernel
-def sort_checks(first: Int64s, size: Int64s, chance: npt.NDArray[np.float64]) -> Int64s:
-    """Give the checks row by row, in each row those first that hold least often."""
+def sort_checks(first: Int64s, size: Int64s, chance: Float64s) -> Int64s:
+    """Return the checks row by row, within a row the least likely first.
+
+    Insertion sort: a conjunction has a handful of checks, and equal ones keep their order.
+    """
     out = np.empty(size.sum(), np.int64)
     begin = 0
     for row in range(len(first)):
-        for each in range(size[row]):
-            check = first[row] + each
-            at = begin + each
-            while at > begin and chance[out[at - 1]] > chance[check]:
-                out[at] = out[at - 1]
-                at -= 1
-            out[at] = check
+        for position in range(size[row]):
+            check = first[row] + position
+            target = begin + position
+            while target > begin and chance[out[target - 1]] > chance[check]:
+                out[target] = out[target - 1]
+                target -= 1
+            out[target] = check
         begin += size[row]
     return out

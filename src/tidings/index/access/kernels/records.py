@@ -1,205 +1,209 @@
-"""Conditions in arrays: what an event says is stamped, and conjunctions are checked against it.
+"""Records: conjunctions as words in one stream, and the stamps of an event they are tested against.
 
-A conjunction is a *record* in one stream of numbers, so that a look at it is one look at memory:
+A conjunction is a *record* of int32 words; looking at it touches one place in memory:
 
-    rank * 2 + several, end, number of its first check, then its checks
+    word 0          rank * 2 + several    `several`: its subscription may be reached more than once
+    word 1          end                   the word after the record
+    word 2          first check           the number of its first check, which counts all checks
+    word 3 ...      its checks, the most selective first
 
-`several` tells that its subscription may be found more than once. A check begins with
+A check starts with one of these words:
 
-    entry >= 0              a predicate of the vocabulary, which holds if the event stamped it
-    ~(4 * slot + BETWEEN)   two bounds, each as two numbers: some value of the slot lies within
-    ~(4 * slot + DIFFERS)   one bound: some value of the slot is another
-    ~AMONG                  a count and so many entries: one of them is stamped (`in`)
+    term >= 0                 a predicate of the vocabulary; it holds if the event stamped the term
+    ~(4 * slot + BETWEEN)     two bounds, two words each: some value of the slot lies within
+    ~(4 * slot + DIFFERS)     one bound, two words: some value of the slot is a different one
+    ~AMONG                    a count and that many terms: one of them is stamped (`in`)
 
-A slot is an attribute and a family. Values are compared as whole numbers that have the order of
-the floats. A value is a pair (upper, lower): equal for a point; for a range, upper is its high end
-and lower its low end if overlapping is enough, and the other way round if it must be contained. So
-`low <= upper and lower <= high` says in all cases whether an interval holds.
+A slot is an attribute together with a family of values. Values are compared as integers that have
+the order of the floats. Each is a pair (upper, lower): equal for a point; for a range, upper is its
+high end and lower its low end if overlapping is enough, and the reverse if it must be contained.
+So `low <= upper and lower <= high` decides whether an interval holds in all three cases.
 """
 
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
+from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int32s, Int64s
 from tidings.compiled.jit import inlined, inner, kernel
 
 BETWEEN: Final = 0
 DIFFERS: Final = 1
 AMONG: Final = 2
-HEAD: Final = 3  # numbers before the checks of a record
-NEVER: Final = (1 << 31) - 1
+HEAD: Final = 3  # words of a record before its checks
+NEVER: Final = (1 << 31) - 1  # the tombstone of a subscription that is alive
 MASK: Final = 0xFFFFFFFF
-SAMPLE: Final = 7  # of so many events and one, one counts, for all of them
+SAMPLE: Final = 7  # one event in SAMPLE + 1 is counted, for all of them
 
 
-class Rows(NamedTuple):
-    """Records in order of rank, and what each rank is."""
+class Records(NamedTuple):
+    """Records in order of rank, and what each rank stands for."""
 
     words: Int32s
     offsets: Int32s  # by rank: its first record; one more for the end
-    notes: Int32s  # by rank: the number of the subscription, and the version in which it died
+    ranks: Int32s  # two words a rank: the subscription's number, and its tombstone version
 
 
-class Weights(NamedTuple):
-    """What checks are: which predicate of the subscription, and its weight; nothing if all are 1.
-
-    And of each rank its place in the order of ids.
-    """
+class CheckWeights(NamedTuple):
+    """By number of a check: which predicate of the subscription it is, and its weight."""
 
     part: AnyArray
-    weight: Float64s
-    order: Int32s
+    weight: Float64s  # empty if all weights are 1
+    order: Int32s  # by rank, not by check: its place in the order of ids
 
 
-class Phrases(NamedTuple):
-    """What values say: entries to stamp, and a code for their slot, if it is not -1."""
+class CachedTerms(NamedTuple):
+    """By number of a cached text: the terms that it satisfies, and its code in a slot."""
 
     start: Int32s
-    entries: Int32s
-    slot: Int32s
+    terms: Int32s
+    slot: Int32s  # -1 where no `!=` compares texts of the attribute
     code: Int64s
 
 
-class Said(NamedTuple):
-    """Events in numbers."""
+class EncodedEvents(NamedTuple):
+    """Events as numbers of a vocabulary."""
 
-    spans: Int64s  # four an event: its first of `heard` and the one after, and so for its values
-    heard: Int32s  # a phrase, or ~entry
-    slots: Int32s
+    spans: Int64s  # four an event: first and last of its `items`, first and last of its values
+    items: Int32s  # the number of a cached text, or ~term
+    slots: Int32s  # of the values, slot by slot within an event
     upper: Int64s
     lower: Int64s
-    sure: Float64s  # probabilities of what is heard, then of the values; or nothing
+    probabilities: Float64s  # of the items, then of the values; empty if all are 1
 
 
-class Marks(NamedTuple):
-    """What holds for the event of the current epoch; of one reader."""
+class Stamps(NamedTuple):
+    """What holds for the event of the current epoch; scratch memory of one reader.
+
+    Stamps of earlier epochs mean nothing, so nothing is cleared between events.
+    """
 
     epoch: Int32s
-    stamp: Int32s  # of entries; then, from `always` on, one that always is, and those of slots
+    stamp: Int32s  # by term; then one that is always current, at `always`; then those of slots
     always: int
-    slot_stamp: Int32s  # the end of `stamp`
-    slot_span: Int32s  # two a slot: where its values begin and end
-    entry_sure: Float64s
-    slot_sure: Float64s
-    ids: Int32s  # the entries that are stamped
+    slot_stamp: Int32s  # a view of the end of `stamp`
+    slot_span: Int32s  # two a slot: where its values start and end
+    term_probability: Float64s  # empty if all are 1
+    slot_probability: Float64s
+    terms: Int32s  # the terms that are stamped
     slots: Int32s  # the values, slot by slot
     upper: Int64s
     lower: Int64s
 
 
-class Hits(NamedTuple):
-    """How often entries and slots came so far; readers share it, and may lose a count."""
+class HitCounts(NamedTuple):
+    """How often terms and slots occurred in events; shared by readers, who may lose a count."""
 
-    entries: Int32s
+    terms: Int32s
     slots: Int32s
 
 
 @inlined
-def mark(marks: Marks, said: Said, phrases: Phrases, hits: Hits, event: int) -> tuple[int, int]:
-    """Stamp what an event says; give how many entries and values that is.
-
-    Stamps of older epochs count for nothing.
-    """
-    epoch = marks.epoch[0] + 1
-    marks.epoch[0] = epoch
-    marks.stamp[marks.always] = epoch
-    ids, values = 0, 0
-    unsure = len(said.sure) > 0
-    for at in range(said.spans[4 * event + 2], said.spans[4 * event + 3]):
-        chance = said.sure[len(said.heard) + at] if unsure else 1.0
-        value = (said.slots[at], said.upper[at], said.lower[at])
-        values = mark_value(marks, hits, values, value, chance)
-    for at in range(said.spans[4 * event], said.spans[4 * event + 1]):
-        chance = said.sure[at] if unsure else 1.0
-        phrase = said.heard[at]
-        if phrase < 0:
-            ids = mark_entry(marks, hits, ids, ~phrase, chance)
+def stamp_event(
+    stamps: Stamps, events: EncodedEvents, cached: CachedTerms, counts: HitCounts, event: int
+) -> tuple[int, int]:
+    """Start an epoch and stamp what an event satisfies; return how many terms and values it has."""
+    epoch = stamps.epoch[0] + 1
+    stamps.epoch[0] = epoch
+    stamps.stamp[stamps.always] = epoch
+    terms, values = 0, 0
+    uncertain = len(events.probabilities) > 0
+    for place in range(events.spans[4 * event + 2], events.spans[4 * event + 3]):
+        chance = events.probabilities[len(events.items) + place] if uncertain else 1.0
+        value = (events.slots[place], events.upper[place], events.lower[place])
+        values = add_value(stamps, counts, values, value, chance)
+    for place in range(events.spans[4 * event], events.spans[4 * event + 1]):
+        chance = events.probabilities[place] if uncertain else 1.0
+        text = events.items[place]
+        if text < 0:
+            terms = stamp_term(stamps, counts, terms, ~text, chance)
             continue
-        for place in range(phrases.start[phrase], phrases.start[phrase + 1]):
-            ids = mark_entry(marks, hits, ids, phrases.entries[place], chance)
-        if phrases.slot[phrase] >= 0:
-            code = phrases.code[phrase]
-            values = mark_value(marks, hits, values, (phrases.slot[phrase], code, code), chance)
-    return ids, values
+        for position in range(cached.start[text], cached.start[text + 1]):
+            terms = stamp_term(stamps, counts, terms, cached.terms[position], chance)
+        if cached.slot[text] >= 0:
+            code = cached.code[text]
+            values = add_value(stamps, counts, values, (cached.slot[text], code, code), chance)
+    return terms, values
 
 
 @inlined
-def mark_entry(marks: Marks, hits: Hits, ids: int, entry: int, chance: float) -> int:
-    """Stamp an entry; give how many there are now."""
-    if marks.stamp[entry] == marks.epoch[0]:
-        return ids
-    marks.stamp[entry] = marks.epoch[0]
-    if marks.epoch[0] & SAMPLE == 0:
-        hits.entries[entry] += SAMPLE + 1
-    marks.ids[ids] = entry
-    if len(marks.entry_sure) > 0:
-        marks.entry_sure[entry] = chance
-    return ids + 1
+def stamp_term(stamps: Stamps, counts: HitCounts, terms: int, term: int, chance: float) -> int:
+    """Stamp a term; return how many terms are stamped now."""
+    if stamps.stamp[term] == stamps.epoch[0]:
+        return terms
+    stamps.stamp[term] = stamps.epoch[0]
+    if stamps.epoch[0] & SAMPLE == 0:
+        counts.terms[term] += SAMPLE + 1
+    stamps.terms[terms] = term
+    if len(stamps.term_probability) > 0:
+        stamps.term_probability[term] = chance
+    return terms + 1
 
 
 @inlined
-def mark_value(
-    marks: Marks, hits: Hits, values: int, value: tuple[int, int, int], chance: float
+def add_value(
+    stamps: Stamps, counts: HitCounts, values: int, value: tuple[int, int, int], chance: float
 ) -> int:
-    """Note a value of a slot; give how many there are now."""
+    """Add a value (slot, upper, lower); return how many values there are now."""
     slot, upper, lower = value
-    if marks.slot_stamp[slot] != marks.epoch[0]:
-        marks.slot_stamp[slot] = marks.epoch[0]
-        marks.slot_span[2 * slot] = values
-        if marks.epoch[0] & SAMPLE == 0:
-            hits.slots[slot] += SAMPLE + 1
-        if len(marks.slot_sure) > 0:
-            marks.slot_sure[slot] = chance
-    marks.slot_span[2 * slot + 1] = values + 1
-    marks.slots[values] = slot
-    marks.upper[values] = upper
-    marks.lower[values] = lower
+    if stamps.slot_stamp[slot] != stamps.epoch[0]:
+        stamps.slot_stamp[slot] = stamps.epoch[0]
+        stamps.slot_span[2 * slot] = values
+        if stamps.epoch[0] & SAMPLE == 0:
+            counts.slots[slot] += SAMPLE + 1
+        if len(stamps.slot_probability) > 0:
+            stamps.slot_probability[slot] = chance
+    stamps.slot_span[2 * slot + 1] = values + 1
+    stamps.slots[values] = slot
+    stamps.upper[values] = upper
+    stamps.lower[values] = lower
     return values + 1
 
 
 @inlined
-def long(words: Int32s, at: int) -> int:
-    """Read one bound."""
-    high = np.int64(words[at]) << 32
-    return high | (np.int64(words[at + 1]) & MASK)  # type: ignore[return-value]
+def read_bound(words: Int32s, place: int) -> int:
+    """Return a bound, which is 64 bits in two words, the high half first."""
+    high = np.int64(words[place]) << 32
+    return high | (np.int64(words[place + 1]) & MASK)  # type: ignore[return-value]
 
 
 @inlined
-def check_end(words: Int32s, at: int) -> int:
-    """Give where the check at a place ends."""
-    if words[at] >= 0:
-        return at + 1
-    kind = ~words[at] & 3
-    return at + (5 if kind == BETWEEN else 3 if kind == DIFFERS else 2 + words[at + 1])
+def check_end(words: Int32s, place: int) -> int:
+    """Return the word after a check."""
+    if words[place] >= 0:
+        return place + 1
+    kind = ~words[place] & 3
+    return place + (5 if kind == BETWEEN else 3 if kind == DIFFERS else 2 + words[place + 1])
 
 
 @inlined
-def check_holds(words: Int32s, at: int, marks: Marks) -> bool:
-    """Tell whether one check holds."""
-    if words[at] >= 0:
-        return bool(marks.stamp[words[at]] == marks.epoch[0])
-    return other_holds(words, at, marks)
+def check_holds(words: Int32s, place: int, stamps: Stamps) -> bool:
+    """Return whether one check holds."""
+    if words[place] >= 0:
+        return bool(stamps.stamp[words[place]] == stamps.epoch[0])
+    return comparison_holds(words, place, stamps)
 
 
 @inner
-def other_holds(words: Int32s, at: int, marks: Marks) -> bool:
-    """Tell whether some value of the slot satisfies the check, or some member is stamped."""
-    code = ~words[at]
+def comparison_holds(words: Int32s, place: int, stamps: Stamps) -> bool:
+    """Return whether some value of the slot satisfies the check, or some member is stamped.
+
+    Not inlined: most checks are terms, and the loop would bloat every caller.
+    """
+    code = ~words[place]
     if code & 3 == AMONG:
-        return first_member(words, at, marks) >= 0
+        return first_member(words, place, stamps) >= 0
     slot = code >> 2
-    if marks.slot_stamp[slot] != marks.epoch[0]:
+    if stamps.slot_stamp[slot] != stamps.epoch[0]:
         return False
-    low = long(words, at + 1)
-    high = long(words, at + 3) if code & 3 == BETWEEN else low
-    for each in range(marks.slot_span[2 * slot], marks.slot_span[2 * slot + 1]):
-        upper, lower = marks.upper[each], marks.lower[each]
+    low = read_bound(words, place + 1)
+    high = read_bound(words, place + 3) if code & 3 == BETWEEN else low
+    for value in range(stamps.slot_span[2 * slot], stamps.slot_span[2 * slot + 1]):
+        upper, lower = stamps.upper[value], stamps.lower[value]
         if code & 3 == BETWEEN:
             if low <= upper and lower <= high:
                 return True
-        elif upper < lower:
+        elif upper < lower:  # a range that must be contained: it must not include `low`
             if not upper <= low <= lower:
                 return True
         elif upper != low or lower != low:
@@ -208,173 +212,174 @@ def other_holds(words: Int32s, at: int, marks: Marks) -> bool:
 
 
 @inlined
-def first_member(words: Int32s, at: int, marks: Marks) -> int:
-    """Give the first stamped entry of an `in`, or -1."""
-    for each in range(at + 2, at + 2 + words[at + 1]):
-        if marks.stamp[words[each]] == marks.epoch[0]:
-            return words[each]
+def first_member(words: Int32s, place: int, stamps: Stamps) -> int:
+    """Return the first stamped term of an `in`, or -1."""
+    for member in range(place + 2, place + 2 + words[place + 1]):
+        if stamps.stamp[words[member]] == stamps.epoch[0]:
+            return words[member]
     return -1
 
 
 @inlined
-def row_holds(words: Int32s, row: int, marks: Marks) -> int:
-    """Give how many checks of a record were made, negative if one failed."""
-    at, end, made = row + HEAD, words[row + 1], 0
-    while at < end:
-        made += 1
-        if not check_holds(words, at, marks):
-            return -made
-        at = check_end(words, at)
-    return made
+def record_holds(words: Int32s, record: int, stamps: Stamps) -> int:
+    """Return how many checks of a record were tested, negative if the last of them failed."""
+    place, end, tested = record + HEAD, words[record + 1], 0
+    while place < end:
+        tested += 1
+        if not check_holds(words, place, stamps):
+            return -tested
+        place = check_end(words, place)
+    return tested
 
 
 @inner
-def find_by_scan(
-    rows: Rows, seen: tuple[int, int], marks: Marks, looked: Int64s, out: Int32s
+def scan_records(
+    records: Records, seen: tuple[int, int], stamps: Stamps, counters: Int64s, out: Int32s
 ) -> int:
-    """Write the ranks that cover the marked event, by looking at every record: the naive check.
+    """Write the ranks that cover the stamped event, testing every record; return their number.
 
-    `seen` is how many words there are, and the version.
+    `seen` holds how many words there are, and the version.
     """
     size, version = seen
-    found, row, last, checks, records = 0, 0, -1, 0, 0
-    while row < size:
-        rank = rows.words[row] >> 1
-        if rank != last and rows.notes[2 * rank + 1] > version:
-            made = row_holds(rows.words, row, marks)
-            checks += abs(made)
-            records += 1
-            if made > 0:
-                out[found] = rank
-                found += 1
+    count, record, last, checks, tested_records = 0, 0, -1, 0, 0
+    while record < size:
+        rank = records.words[record] >> 1
+        if rank != last and records.ranks[2 * rank + 1] > version:
+            tested = record_holds(records.words, record, stamps)
+            checks += abs(tested)
+            tested_records += 1
+            if tested > 0:
+                out[count] = rank
+                count += 1
                 last = rank
-        row = rows.words[row + 1]
-    looked[0] += checks
-    looked[1] += records
-    return found
+        record = records.words[record + 1]
+    counters[0] += checks
+    counters[1] += tested_records
+    return count
 
 
-class Flat(NamedTuple):
-    """Conjunctions as columns: their first checks, and of each check entry, slot and bounds.
+class CheckColumns(NamedTuple):
+    """Conjunctions as columns: the first check of each, and term, slot and bounds of each check.
 
-    An entry is -1 for intervals; a slot of -1 is an `in`, whose members go from low to high. A NaN
-    as high bound means that a value differs from the low one.
+    A term of -1 is a comparison; then a slot of -1 is an `in`, whose members go from low to high.
     """
 
     start: Int64s
-    rank2: Int64s
-    entry: Int32s
+    rank2: Int64s  # word 0 of the record
+    term: Int32s
     slot: Int32s
     low: Int64s
     high: Int64s
-    differs: npt.NDArray[np.bool_]
+    differs: Bools
     members: Int32s
 
 
 @inlined
-def put_long(words: Int32s, at: int, value: int) -> None:
-    """Write one bound."""
+def write_bound(words: Int32s, place: int, value: int) -> None:
+    """Write a bound as two words."""
     low = value & MASK
-    words[at] = value >> 32
-    words[at + 1] = low - (1 << 32) if low >= 1 << 31 else low
+    words[place] = value >> 32
+    words[place + 1] = low - (1 << 32) if low >= 1 << 31 else low
 
 
 @kernel
-def check_words(flat: Flat) -> Int64s:
-    """Give how many numbers each check takes."""
-    out = np.empty(len(flat.entry), np.int64)
+def check_words(checks: CheckColumns) -> Int64s:
+    """Return how many words each check takes."""
+    out = np.empty(len(checks.term), np.int64)
     for check in range(len(out)):
-        if flat.entry[check] >= 0:
+        if checks.term[check] >= 0:
             out[check] = 1
-        elif flat.slot[check] < 0:
-            out[check] = 2 + flat.high[check] - flat.low[check]
+        elif checks.slot[check] < 0:
+            out[check] = 2 + checks.high[check] - checks.low[check]
         else:
-            out[check] = 3 if flat.differs[check] else 5
+            out[check] = 3 if checks.differs[check] else 5
     return out
 
 
 @kernel
-def write_records(flat: Flat, ends: Int64s, words: Int32s) -> None:
-    """Write all records; `ends` says where each ends."""
-    at = 0
-    for row in range(len(flat.rank2)):
-        words[at], words[at + 1], words[at + 2] = flat.rank2[row], ends[row], flat.start[row]
-        at += HEAD
-        for check in range(flat.start[row], flat.start[row + 1]):
-            if flat.entry[check] >= 0:
-                words[at] = flat.entry[check]
-                at += 1
-            elif flat.slot[check] < 0:
-                words[at], words[at + 1] = ~AMONG, flat.high[check] - flat.low[check]
-                at += 2
-                for each in range(flat.low[check], flat.high[check]):
-                    words[at] = flat.members[each]
-                    at += 1
+def write_records(checks: CheckColumns, ends: Int64s, words: Int32s) -> None:
+    """Write all records; `ends` has the word after each."""
+    place = 0
+    for row in range(len(checks.rank2)):
+        words[place], words[place + 1] = checks.rank2[row], ends[row]
+        words[place + 2] = checks.start[row]
+        place += HEAD
+        for check in range(checks.start[row], checks.start[row + 1]):
+            if checks.term[check] >= 0:
+                words[place] = checks.term[check]
+                place += 1
+            elif checks.slot[check] < 0:
+                words[place], words[place + 1] = ~AMONG, checks.high[check] - checks.low[check]
+                place += 2
+                for member in range(checks.low[check], checks.high[check]):
+                    words[place] = checks.members[member]
+                    place += 1
             else:
-                kind = DIFFERS if flat.differs[check] else BETWEEN
-                words[at] = ~(4 * flat.slot[check] + kind)
-                put_long(words, at + 1, flat.low[check])
+                kind = DIFFERS if checks.differs[check] else BETWEEN
+                words[place] = ~(4 * checks.slot[check] + kind)
+                write_bound(words, place + 1, checks.low[check])
                 if kind == BETWEEN:
-                    put_long(words, at + 3, flat.high[check])
-                at += 5 if kind == BETWEEN else 3
+                    write_bound(words, place + 3, checks.high[check])
+                place += 5 if kind == BETWEEN else 3
 
 
 @kernel
-def count_records(rows: Rows, ranks: Int64s) -> tuple[int, int, int]:
-    """Give how many rows, checks and members of `in` some ranks have."""
-    found, checks, members = 0, 0, 0
+def count_records(records: Records, ranks: Int64s) -> tuple[int, int, int]:
+    """Return how many records, checks and members of `in` some ranks have."""
+    count, checks, members = 0, 0, 0
     for rank in ranks:
-        row = rows.offsets[rank]
-        while row < rows.offsets[rank + 1]:
-            at = row + HEAD
-            while at < rows.words[row + 1]:
-                if rows.words[at] == ~AMONG:
-                    members += rows.words[at + 1]
+        record = records.offsets[rank]
+        while record < records.offsets[rank + 1]:
+            place = record + HEAD
+            while place < records.words[record + 1]:
+                if records.words[place] == ~AMONG:
+                    members += records.words[place + 1]
                 checks += 1
-                at = check_end(rows.words, at)
-            found += 1
-            row = rows.words[row + 1]
-    return found, checks, members
+                place = check_end(records.words, place)
+            count += 1
+            record = records.words[record + 1]
+    return count, checks, members
 
 
 @kernel
-def read_records(rows: Rows, ranks: Int64s, flat: Flat, sizes: Int64s) -> None:
-    """Read the records of some ranks back into columns: `rank2` is the place among these.
+def read_records(records: Records, ranks: Int64s, out: CheckColumns, sizes: Int64s) -> None:
+    """Read the records of some ranks back into columns: the inverse of `write_records`.
 
-    `start` gets the number of each row's first check, `sizes` how many it has.
+    `rank2` gets twice the position among `ranks`, `start` the number of each record's first check,
+    and `sizes` how many checks it has.
     """
-    words, found, checks, members = rows.words, 0, 0, 0
-    for place in range(len(ranks)):
-        row = rows.offsets[ranks[place]]
-        while row < rows.offsets[ranks[place] + 1]:
-            flat.rank2[found], flat.start[found] = 2 * place, words[row + 2]
-            at, first = row + HEAD, checks
-            while at < words[row + 1]:
-                members = read_check(words, at, flat, checks, members)
+    words, count, checks, members = records.words, 0, 0, 0
+    for position in range(len(ranks)):
+        record = records.offsets[ranks[position]]
+        while record < records.offsets[ranks[position] + 1]:
+            out.rank2[count], out.start[count] = 2 * position, words[record + 2]
+            place, first = record + HEAD, checks
+            while place < words[record + 1]:
+                members = read_check(words, place, out, checks, members)
                 checks += 1
-                at = check_end(words, at)
-            sizes[found] = checks - first
-            found += 1
-            row = words[row + 1]
+                place = check_end(words, place)
+            sizes[count] = checks - first
+            count += 1
+            record = words[record + 1]
 
 
 @inner
-def read_check(words: Int32s, at: int, flat: Flat, check: int, members: int) -> int:
-    """Read one check; give how many members there are now."""
-    word = words[at]
-    flat.entry[check], flat.slot[check] = -1, -2
-    flat.low[check], flat.high[check], flat.differs[check] = 0, 0, False
+def read_check(words: Int32s, place: int, out: CheckColumns, check: int, members: int) -> int:
+    """Read one check into the columns; return how many members there are now."""
+    word = words[place]
+    out.term[check], out.slot[check] = -1, -2
+    out.low[check], out.high[check], out.differs[check] = 0, 0, False
     if word >= 0:
-        flat.entry[check] = word
+        out.term[check] = word
     elif ~word & 3 == AMONG:
-        flat.slot[check], flat.low[check] = -1, members
-        for each in range(at + 2, at + 2 + words[at + 1]):
-            flat.members[members] = words[each]
+        out.slot[check], out.low[check] = -1, members
+        for member in range(place + 2, place + 2 + words[place + 1]):
+            out.members[members] = words[member]
             members += 1
-        flat.high[check] = members
+        out.high[check] = members
     else:
-        flat.slot[check], flat.low[check] = ~word >> 2, long(words, at + 1)
-        flat.differs[check] = ~word & 3 == DIFFERS
+        out.slot[check], out.low[check] = ~word >> 2, read_bound(words, place + 1)
+        out.differs[check] = ~word & 3 == DIFFERS
         if ~word & 3 == BETWEEN:
-            flat.high[check] = long(words, at + 3)
+            out.high[check] = read_bound(words, place + 3)
     return members

@@ -1,1 +1,1 @@
-"""Compiled loops that rank an event for all of its subscribers."""
+"""Kernels that rank events for all subscribers at once."""

@@ -1,26 +1,33 @@
-"""The preference graph (TKS 4.2.1) at fan-out: a score for each subscriber of whom something holds.
+"""The preference graph (TKS 4.2.1) in bulk: one score per subscriber that an event touches.
 
-Only what holds is touched: the predicates that an index found are the satisfied nodes, and an edge
-is looked up for each pair of them.
+TKS Def. 4.2.3: lambda * F(weights of satisfied edges) + (1 - lambda) * F(preferences of satisfied
+nodes), where F is the mean or the sum, and an edge is satisfied if both its nodes are.
+
+    parts    by subscription: the node of each predicate       | 0 2 | 1 | 0 1 3 | ...
+    nodes    by subscriber                                     | 0 1 2 3 | 0 1 | ...
+    edges    by subscriber, in order of (from, to), from < to  | 0-1 0-3 2-3 | 0-1 | ...
+
+The hits of an index are exactly the satisfied nodes, so only these are visited, and an edge is
+looked up for each pair of them.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import sum_add, sum_total
 from tidings.compiled.jit import inner
 from tidings.compiled.rounding import rounded
-from tidings.rank.bulk.kernels.relaxed import Held, Pool
+from tidings.index.access.kernels.partial_match import Hits
+from tidings.rank.bulk.kernels.relaxed import Spans
 
-SPACE: Final = np.dtype(
+GRAPH: Final = np.dtype(
     [
-        ("share", np.float64),  # lambda, what the edges count for
+        ("share", np.float64),  # lambda, the share of the edges
         ("adds", np.int32),  # 1 to add up, 0 for means
-        ("stamp", np.int32),
-        ("place", np.int32),
+        ("stamp", np.int32),  # the last epoch in which one of its nodes held
+        ("place", np.int32),  # its place in the output of that epoch
     ],
     align=True,
 )
@@ -36,83 +43,85 @@ NODE: Final = np.dtype(
 EDGE: Final = np.dtype([("weight", np.float64), ("to", np.int32)], align=True)
 
 
-class Spaces(NamedTuple):
-    """All graphs: predicates of subscriptions are nodes, numbered within their owner's space."""
+class Graphs(NamedTuple):
+    """The graphs of all subscribers; nodes are numbered within a graph."""
 
-    owners: Int32s  # of subscriptions, or -1
-    parts: Pool  # of each predicate of a subscription, its node
-    people: npt.NDArray[Any]
-    nodes: Pool  # by owner
-    edges: Pool  # by owner; of a node, in order of where they lead
+    owners: Int32s  # by subscription: its subscriber, or -1
+    parts: Spans  # by subscription: the node of each predicate
+    graphs: AnyArray  # by subscriber
+    nodes: Spans  # by subscriber
+    edges: Spans  # by subscriber
     epoch: Int32s
 
 
-class Work(NamedTuple):
-    """Where one event's satisfied nodes are collected, owner by owner."""
+class GraphScratch(NamedTuple):
+    """The satisfied nodes of one event, to be grouped by subscriber."""
 
-    held: Int32s  # two numbers each: the place of the owner, the node
-    counts: Int32s  # of nodes, by place
-    nodes: Int32s
+    held: Int32s  # two numbers each: the place of the subscriber, the node
+    counts: Int32s  # by place: how many nodes; then where they end
+    nodes: Int32s  # the nodes, place by place
     partials: Float64s
 
 
-class Scored(NamedTuple):
-    """For each event, from its start to the next: who wants it, and how much."""
+class GraphScores(NamedTuple):
+    """Columns to fill: for each event, from its start to the next, subscribers and scores."""
 
     starts: Int64s
-    owners: Int32s
+    subscribers: Int32s
     scores: Float64s  # 0 for no match
 
 
 @inner
-def collect(spaces: Spaces, held: Held, event: int, work: Work, out: Scored) -> int:
-    """Note every satisfied node once, and its owner; give how many nodes there are."""
+def collect_nodes(
+    graphs: Graphs, hits: Hits, event: int, scratch: GraphScratch, out: GraphScores
+) -> int:
+    """Collect each satisfied node once, and its subscriber; return how many nodes there are."""
     start = size = out.starts[event]
-    epoch = spaces.epoch[0] = spaces.epoch[0] + 1
-    found = 0
-    for at in range(held.starts[event], held.starts[event + 1]):
-        owner = spaces.owners[held.numbers[at]]
+    epoch = graphs.epoch[0] = graphs.epoch[0] + 1
+    count = 0
+    for hit in range(hits.starts[event], hits.starts[event + 1]):
+        owner = graphs.owners[hits.numbers[hit]]
         if owner < 0:
             continue
-        person, nodes = spaces.people[owner], spaces.nodes.firsts[owner]
-        if person["stamp"] != epoch:
-            person["stamp"], person["place"] = epoch, size
-            out.owners[size] = owner
-            work.counts[size - start] = 0
+        graph, nodes = graphs.graphs[owner], graphs.nodes.firsts[owner]
+        if graph["stamp"] != epoch:
+            graph["stamp"], graph["place"] = epoch, size
+            out.subscribers[size] = owner
+            scratch.counts[size - start] = 0
             size += 1
-        first, place = spaces.parts.firsts[held.numbers[at]], person["place"] - start
-        for part in range(held.part_starts[at], held.part_starts[at + 1]):
-            local = spaces.parts.parts[first + held.parts[part]]
-            node = spaces.nodes.parts[nodes + local]
+        first, place = graphs.parts.firsts[hits.numbers[hit]], graph["place"] - start
+        for position in range(hits.part_starts[hit], hits.part_starts[hit + 1]):
+            local = graphs.parts.values[first + hits.parts[position]]
+            node = graphs.nodes.values[nodes + local]
             if node["stamp"] != epoch:
                 node["stamp"] = epoch
-                work.held[2 * found], work.held[2 * found + 1] = place, local
-                work.counts[place] += 1
-                found += 1
+                scratch.held[2 * count], scratch.held[2 * count + 1] = place, local
+                scratch.counts[place] += 1
+                count += 1
     out.starts[event + 1] = size
-    return found
+    return count
 
 
 @inner
-def group(work: Work, found: int, owners: int) -> None:
-    """Put the nodes owner by owner; counts become the ends of each owner's nodes."""
+def group_nodes(scratch: GraphScratch, count: int, subscribers: int) -> None:
+    """Sort the nodes by subscriber (a counting sort); `counts` become the ends of their nodes."""
     before = 0
-    for place in range(owners):
-        before += work.counts[place]
-        work.counts[place] = before
-    for at in range(found - 1, -1, -1):
-        place = work.held[2 * at]
-        work.counts[place] -= 1
-        work.nodes[work.counts[place]] = work.held[2 * at + 1]
-    for place in range(owners - 1):
-        work.counts[place] = work.counts[place + 1]
-    if owners:
-        work.counts[owners - 1] = found
+    for place in range(subscribers):
+        before += scratch.counts[place]
+        scratch.counts[place] = before
+    for position in range(count - 1, -1, -1):
+        place = scratch.held[2 * position]
+        scratch.counts[place] -= 1
+        scratch.nodes[scratch.counts[place]] = scratch.held[2 * position + 1]
+    for place in range(subscribers - 1):
+        scratch.counts[place] = scratch.counts[place + 1]
+    if subscribers:
+        scratch.counts[subscribers - 1] = count
 
 
 @inner
-def first_edge(edges: npt.NDArray[Any], first: int, last: int, to: int) -> int:
-    """Give the first edge that does not end before a node, of some in order of their ends."""
+def first_edge(edges: AnyArray, first: int, last: int, to: int) -> int:
+    """Return the first edge that does not end before a node, by binary search."""
     while first < last:
         middle = (first + last) >> 1
         if edges[middle]["to"] < to:
@@ -123,56 +132,58 @@ def first_edge(edges: npt.NDArray[Any], first: int, last: int, to: int) -> int:
 
 
 @inner
-def linked(spaces: Spaces, work: Work, first: int, last: int, owner: int) -> tuple[float, int]:
-    """Add up the satisfied edges: for each pair of satisfied nodes up to two, one each way."""
-    nodes, edges = spaces.nodes.firsts[owner], spaces.edges.firsts[owner]
+def edge_sum(
+    graphs: Graphs, scratch: GraphScratch, first: int, last: int, owner: int
+) -> tuple[float, int]:
+    """Return the sum of the satisfied edges and their number; a pair may have one each way."""
+    nodes, edges = graphs.nodes.firsts[owner], graphs.edges.firsts[owner]
     count, size = 0, 0
-    for at in range(first, last):
-        node = spaces.nodes.parts[nodes + work.nodes[at]]
+    for position in range(first, last):
+        node = graphs.nodes.values[nodes + scratch.nodes[position]]
         end = edges + node["first"] + node["size"]
         for other in range(first, last):
-            to = work.nodes[other]
-            if to > work.nodes[at] and node["size"] > 0:
-                edge = first_edge(spaces.edges.parts, edges + node["first"], end, to)
-                while edge < end and spaces.edges.parts[edge]["to"] == to:
-                    size = sum_add(work.partials, size, spaces.edges.parts[edge]["weight"])
+            to = scratch.nodes[other]
+            if to > scratch.nodes[position] and node["size"] > 0:
+                edge = first_edge(graphs.edges.values, edges + node["first"], end, to)
+                while edge < end and graphs.edges.values[edge]["to"] == to:
+                    size = sum_add(scratch.partials, size, graphs.edges.values[edge]["weight"])
                     count += 1
                     edge += 1
-    return sum_total(work.partials, size), count
+    return sum_total(scratch.partials, size), count
 
 
 @inner
-def liked(spaces: Spaces, work: Work, first: int, last: int, owner: int) -> float:
-    """Add up the preferences of the satisfied nodes."""
-    nodes, size = spaces.nodes.firsts[owner], 0
-    for at in range(first, last):
-        preference = spaces.nodes.parts[nodes + work.nodes[at]]["preference"]
-        size = sum_add(work.partials, size, preference)
-    return sum_total(work.partials, size)
+def node_sum(graphs: Graphs, scratch: GraphScratch, first: int, last: int, owner: int) -> float:
+    """Return the sum of the preferences of the satisfied nodes."""
+    nodes, size = graphs.nodes.firsts[owner], 0
+    for position in range(first, last):
+        preference = graphs.nodes.values[nodes + scratch.nodes[position]]["preference"]
+        size = sum_add(scratch.partials, size, preference)
+    return sum_total(scratch.partials, size)
 
 
 @inner
-def relevance(spaces: Spaces, work: Work, first: int, last: int, owner: int) -> float:
-    """Give lambda * F(satisfied edges) + (1 - lambda) * F(satisfied nodes) (TKS Def. 4.2.3)."""
-    person = spaces.people[owner]
-    heavy, count = linked(spaces, work, first, last, owner)
-    liking = liked(spaces, work, first, last, owner)
-    if person["adds"] == 0:
-        heavy = heavy / count if count > 0 else 0.0
-        liking = liking / (last - first)
-    return rounded(person["share"] * heavy + (1 - person["share"]) * liking)
+def graph_score(graphs: Graphs, scratch: GraphScratch, first: int, last: int, owner: int) -> float:
+    """Return the score of one subscriber, whose satisfied nodes are from first to last."""
+    graph = graphs.graphs[owner]
+    edges, count = edge_sum(graphs, scratch, first, last, owner)
+    nodes = node_sum(graphs, scratch, first, last, owner)
+    if graph["adds"] == 0:
+        edges = edges / count if count > 0 else 0.0
+        nodes = nodes / (last - first)
+    return rounded(graph["share"] * edges + (1 - graph["share"]) * nodes)
 
 
 @inner
-def score_events(spaces: Spaces, held: Held, work: Work, out: Scored) -> None:
-    """Score every event for each owner of a space that it touches."""
-    for event in range(len(held.starts) - 1):
-        found = collect(spaces, held, event, work, out)
-        start, owners = out.starts[event], out.starts[event + 1] - out.starts[event]
-        group(work, found, owners)
+def score_events(graphs: Graphs, hits: Hits, scratch: GraphScratch, out: GraphScores) -> None:
+    """Score every event for each subscriber whose graph it touches."""
+    for event in range(len(hits.starts) - 1):
+        count = collect_nodes(graphs, hits, event, scratch, out)
+        start, subscribers = out.starts[event], out.starts[event + 1] - out.starts[event]
+        group_nodes(scratch, count, subscribers)
         first = 0
-        for place in range(owners):
-            last = work.counts[place]
-            owner = out.owners[start + place]
-            out.scores[start + place] = relevance(spaces, work, first, last, owner)
+        for place in range(subscribers):
+            last = scratch.counts[place]
+            owner = out.subscribers[start + place]
+            out.scores[start + place] = graph_score(graphs, scratch, first, last, owner)
             first = last

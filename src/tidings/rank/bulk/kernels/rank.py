@@ -1,89 +1,85 @@
-"""Ranks at fan-out: from the subscriptions that match an event to a rank for each subscriber.
+"""Ranks in bulk: from the subscriptions that match an event to one rank per subscriber.
 
-What is known of a subscription lies in one record, half a cache line, since an event reaches
-thousands of them in no order. Stamps of older epochs count for nothing, so nothing is cleared.
+PREF Def. 5: the rank is F over the prefranks of the *most specific* matching subscriptions, those
+that strictly cover no other matching one. F is max, mean, min or sum.
+
+    subscriptions     | worth owner stamp first size | ...       one record of 32 bytes per number
+    covered           | numbers that 0 covers | that 1 covers | ...
+    subscribers       | stamp place aggregate | ...
+
+An event reaches thousands of subscriptions in random order, so all that is known of one lies in
+half a cache line. Stamps of earlier epochs mean nothing, so nothing is cleared between events.
 """
 
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
 from tidings.compiled.jit import inner
 from tidings.compiled.rounding import rounded
+from tidings.index.access.kernels.partial_match import Hits
 
-ROW: Final = np.dtype(
+SUBSCRIPTION: Final = np.dtype(
     [
-        ("worth", np.float64),  # the prefrank, weighed, or the own score
+        ("worth", np.float64),  # the prefrank, weighted, or the own score
         ("owner", np.int32),  # a subscriber's number, or -1
         ("stamp", np.int32),  # the last epoch in which it matched
-        ("first", np.int32),  # of those that it strictly covers
+        ("first", np.int32),  # of the subscriptions that it strictly covers
         ("size", np.int32),
     ],
     align=True,
 )
-PERSON: Final = np.dtype(
+SUBSCRIBER: Final = np.dtype(
     [("stamp", np.int32), ("place", np.int32), ("aggregate", np.int32)], align=True
 )
 MAX, MEAN, MIN, SUM = range(4)
 
 
-class Book(NamedTuple):
-    """What is known of subscriptions and subscribers, by their numbers."""
+class RankArrays(NamedTuple):
+    """Records of subscriptions and subscribers, by their numbers."""
 
-    rows: npt.NDArray[Any]
-    covered: Int32s  # for each row, the others of its owner that it strictly covers
-    people: npt.NDArray[Any]
+    subscriptions: AnyArray
+    covered: Int32s  # by subscription: the others of its owner that it strictly covers
+    subscribers: AnyArray
     epoch: Int32s
 
 
-class Hits(NamedTuple):
-    """Subscriptions by number, of event e from starts[e] to starts[e + 1]; in no order.
-
-    What each is worth is in its record, unless `worths` has it.
-    """
-
-    numbers: Int32s
-    starts: Int64s
-    worths: Float64s
-
-
-class Ranked(NamedTuple):
-    """For each event, from its start to the next: who wants it, how much, and by how many."""
+class RankOutput(NamedTuple):
+    """Columns to fill, one entry per match; the matches of an event are adjacent."""
 
     starts: Int64s
-    owners: Int32s
+    subscribers: Int32s
     ranks: Float64s
     errors: Float64s  # of the sums so far
-    specific: Int32s  # how many were most specific
-    counts: Int32s  # how many matched
-    matched: Int32s  # their numbers, owner by owner
+    specific: Int32s  # how many most specific subscriptions counted
+    counts: Int32s  # how many subscriptions matched
+    matched: Int32s  # their numbers, subscriber by subscriber
 
 
 @inner
-def stamp_rows(book: Book, hits: Hits, event: int) -> int:
-    """Begin a new epoch, and stamp what matches in it."""
-    epoch = book.epoch[0] + 1
-    book.epoch[0] = epoch
-    for at in range(hits.starts[event], hits.starts[event + 1]):
-        book.rows[hits.numbers[at]]["stamp"] = epoch
+def stamp_subscriptions(arrays: RankArrays, hits: Hits, event: int) -> int:
+    """Start a new epoch and stamp the subscriptions that match in it; return the epoch."""
+    epoch = arrays.epoch[0] + 1
+    arrays.epoch[0] = epoch
+    for hit in range(hits.starts[event], hits.starts[event + 1]):
+        arrays.subscriptions[hits.numbers[hit]]["stamp"] = epoch
     return int(epoch)
 
 
 @inner
-def most_specific(book: Book, row: Any, epoch: int) -> bool:
-    """Tell whether a row strictly covers no other that matches (PREF Def. 5)."""
-    first = row["first"]
-    for at in range(first, first + row["size"]):
-        if book.rows[book.covered[at]]["stamp"] == epoch:
+def most_specific(arrays: RankArrays, subscription: Any, epoch: int) -> bool:
+    """Return whether a subscription strictly covers no other one that matches (PREF Def. 5)."""
+    first = subscription["first"]
+    for position in range(first, first + subscription["size"]):
+        if arrays.subscriptions[arrays.covered[position]]["stamp"] == epoch:
             return False
     return True
 
 
 @inner
-def take_in(out: Ranked, place: int, aggregate: int, worth: float) -> None:
-    """Let one more most specific subscription count; sums carry their errors (Neumaier)."""
+def aggregate_worth(out: RankOutput, place: int, aggregate: int, worth: float) -> None:
+    """Add the worth of one more most specific subscription; sums carry their errors (Neumaier)."""
     before = out.ranks[place]
     if out.specific[place] == 0:
         out.ranks[place] = worth
@@ -100,8 +96,8 @@ def take_in(out: Ranked, place: int, aggregate: int, worth: float) -> None:
 
 
 @inner
-def settle(out: Ranked, place: int, aggregate: int) -> None:
-    """Turn what was taken in into a rank."""
+def finish_rank(out: RankOutput, place: int, aggregate: int) -> None:
+    """Turn a sum into the rank."""
     if aggregate == MEAN:
         out.ranks[place] = rounded((out.ranks[place] + out.errors[place]) / out.specific[place])
     elif aggregate == SUM:
@@ -109,13 +105,13 @@ def settle(out: Ranked, place: int, aggregate: int) -> None:
 
 
 @inner
-def place_of(book: Book, owner: int, epoch: int, out: Ranked, size: int) -> int:
-    """Give the place of an owner in this epoch; `size`, newly made, if it has none yet."""
-    person = book.people[owner]
-    if person["stamp"] == epoch:
-        return int(person["place"])
-    person["stamp"], person["place"] = epoch, size
-    out.owners[size] = owner
+def place_of(arrays: RankArrays, owner: int, epoch: int, out: RankOutput, size: int) -> int:
+    """Return the place of a subscriber in this epoch, which is a new one at `size` if needed."""
+    subscriber = arrays.subscribers[owner]
+    if subscriber["stamp"] == epoch:
+        return int(subscriber["place"])
+    subscriber["stamp"], subscriber["place"] = epoch, size
+    out.subscribers[size] = owner
     out.errors[size] = 0.0
     out.specific[size] = 0
     out.counts[size] = 0
@@ -123,48 +119,53 @@ def place_of(book: Book, owner: int, epoch: int, out: Ranked, size: int) -> int:
 
 
 @inner
-def rank_event(book: Book, hits: Hits, event: int, out: Ranked) -> None:
+def rank_event(
+    arrays: RankArrays, hits: Hits, worths: Float64s, event: int, out: RankOutput
+) -> None:
     """Rank one event for each owner of its hits, in order of their first hits.
 
-    The hits are gone through twice: all must be stamped before one is known to be most specific.
+    Two passes: all hits must be stamped before one is known to be most specific.
     """
     size = start = out.starts[event]
-    epoch = stamp_rows(book, hits, event)
-    for at in range(hits.starts[event], hits.starts[event + 1]):
-        row = book.rows[hits.numbers[at]]
-        owner = row["owner"]
+    epoch = stamp_subscriptions(arrays, hits, event)
+    for hit in range(hits.starts[event], hits.starts[event + 1]):
+        subscription = arrays.subscriptions[hits.numbers[hit]]
+        owner = subscription["owner"]
         if owner < 0:
             continue
-        place = place_of(book, owner, epoch, out, size)
+        place = place_of(arrays, owner, epoch, out, size)
         size = max(size, place + 1)
         out.counts[place] += 1
-        if most_specific(book, row, epoch):
-            worth = hits.worths[at] if len(hits.worths) > 0 else row["worth"]
-            take_in(out, place, book.people[owner]["aggregate"], worth)
+        if most_specific(arrays, subscription, epoch):
+            worth = worths[hit] if len(worths) > 0 else subscription["worth"]
+            aggregate_worth(out, place, arrays.subscribers[owner]["aggregate"], worth)
     for place in range(start, size):
-        settle(out, place, book.people[out.owners[place]]["aggregate"])
+        finish_rank(out, place, arrays.subscribers[out.subscribers[place]]["aggregate"])
     out.starts[event + 1] = size
 
 
 @inner
-def group_hits(book: Book, hits: Hits, event: int, out: Ranked, written: int) -> int:
-    """Write the hits of one event owner by owner, behind what is written; give where they end."""
+def group_hits(arrays: RankArrays, hits: Hits, event: int, out: RankOutput, written: int) -> int:
+    """Write the hits of one event subscriber by subscriber, from `written` on; return the end."""
     for place in range(out.starts[event], out.starts[event + 1]):
-        book.people[out.owners[place]]["place"] = written
+        arrays.subscribers[out.subscribers[place]]["place"] = written
         written += out.counts[place]
-    for at in range(hits.starts[event], hits.starts[event + 1]):
-        owner = book.rows[hits.numbers[at]]["owner"]
+    for hit in range(hits.starts[event], hits.starts[event + 1]):
+        owner = arrays.subscriptions[hits.numbers[hit]]["owner"]
         if owner >= 0:
-            place = book.people[owner]["place"]
-            out.matched[place] = hits.numbers[at]
-            book.people[owner]["place"] = place + 1
+            place = arrays.subscribers[owner]["place"]
+            out.matched[place] = hits.numbers[hit]
+            arrays.subscribers[owner]["place"] = place + 1
     return written
 
 
 @inner
-def rank_events(book: Book, hits: Hits, out: Ranked) -> None:
-    """Rank many events, each for the owners of its hits."""
+def rank_events(arrays: RankArrays, hits: Hits, worths: Float64s, out: RankOutput) -> None:
+    """Rank a batch of events, each for the owners of its hits.
+
+    `worths` has the worth of each hit; if it is empty, the records have them.
+    """
     written = 0
     for event in range(len(hits.starts) - 1):
-        rank_event(book, hits, event, out)
-        written = group_hits(book, hits, event, out, written)
+        rank_event(arrays, hits, worths, event, out)
+        written = group_hits(arrays, hits, event, out, written)

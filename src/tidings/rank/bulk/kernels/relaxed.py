@@ -1,63 +1,62 @@
-"""Relaxed matching (RPS) at fan-out: what the predicates that hold weigh, for each subscription."""
+"""Relaxed matching (RPS) in bulk: the weight of the predicates that hold, per subscription.
 
-from typing import Any, Final, NamedTuple
+A subscription is worth its heaviest group: the sum of weight * probability over the predicates of
+the group that hold, rounded to 12 decimals.
+"""
+
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tidings.compiled.array_types import Float64s, Int32s, Int64s
+from tidings.compiled.array_types import AnyArray, Float64s, Int64s
 from tidings.compiled.exact_sum import sum_add, sum_total
 from tidings.compiled.jit import inner
 from tidings.compiled.rounding import rounded
+from tidings.index.access.kernels.partial_match import Hits
 
 PART: Final = np.dtype(
     [("weight", np.float64), ("group", np.int32), ("attribute", np.int32)], align=True
 )
 
 
-class Held(NamedTuple):
-    """What an index found: of each event the touched subscriptions, of each the parts that hold."""
+class Spans(NamedTuple):
+    """A span of values per number: it starts at firsts[number], or is absent (-1)."""
 
-    starts: Int64s
-    numbers: Int32s
-    part_starts: Int64s
-    parts: Int32s
-
-
-class Pool(NamedTuple):
-    """Something for each part of a subscription, which begins at the first of its number."""
-
-    firsts: Int64s  # -1 where there is nothing
-    parts: npt.NDArray[Any]
+    firsts: Int64s
+    values: AnyArray
 
 
 @inner
 def group_weight(
-    pool: Pool, held: Held, sure: Float64s, hit: int, group: int, sums: Float64s
+    spans: Spans, hits: Hits, probabilities: Float64s, hit: int, group: int, sums: Float64s
 ) -> float:
-    """Give what the parts of one group that hold weigh together, rounded."""
-    first, size = pool.firsts[held.numbers[hit]], 0
-    for at in range(held.part_starts[hit], held.part_starts[hit + 1]):
-        part = pool.parts[first + held.parts[at]]
+    """Return the weight of the predicates of one group that hold."""
+    first, size = spans.firsts[hits.numbers[hit]], 0
+    for position in range(hits.part_starts[hit], hits.part_starts[hit + 1]):
+        part = spans.values[first + hits.parts[position]]
         if part["group"] == group:
-            weight = part["weight"] * sure[at] if len(sure) > 0 else part["weight"]
+            certain = len(probabilities) == 0
+            weight = part["weight"] if certain else part["weight"] * probabilities[position]
             size = sum_add(sums, size, weight)
     return rounded(sum_total(sums, size))
 
 
 @inner
-def weigh_hits(pool: Pool, held: Held, sure: Float64s, sums: Float64s, out: Float64s) -> None:
-    """Write what each touched subscription is worth: its heaviest group.
+def weigh_hits(
+    spans: Spans, hits: Hits, probabilities: Float64s, sums: Float64s, out: Float64s
+) -> None:
+    """Write the weight of each hit: that of its heaviest group.
 
-    `sure` are the probabilities of the parts that hold; nothing, if all are 1.
+    `probabilities` are those of the parts that hold; empty if all are 1. Parts that hold come
+    mostly group by group; a group that comes again is weighed again, with the same result.
     """
-    for hit in range(len(held.numbers)):
+    for hit in range(len(hits.numbers)):
         out[hit] = 0.0
-        first, last = pool.firsts[held.numbers[hit]], -1
+        first, last = spans.firsts[hits.numbers[hit]], -1
         if first < 0:
             continue
-        for at in range(held.part_starts[hit], held.part_starts[hit + 1]):
-            group = pool.parts[first + held.parts[at]]["group"]
+        for position in range(hits.part_starts[hit], hits.part_starts[hit + 1]):
+            group = spans.values[first + hits.parts[position]]["group"]
             if group != last:
-                out[hit] = max(out[hit], group_weight(pool, held, sure, hit, group, sums))
+                out[hit] = max(out[hit], group_weight(spans, hits, probabilities, hit, group, sums))
                 last = group
