@@ -49,7 +49,8 @@ def test_an_unknown_number_has_no_owner():
 def test_a_removed_subscription_has_no_owner():
     table = written(1)
     table.remove([1, 5000])
-    assert table.rank(hits([0, 1])).ranks.tolist() == [0.9]
+    matches = table.rank(hits([1], [0]))
+    assert (matches.starts.tolist(), matches.ranks.tolist()) == ([0, 0, 1], [0.9])
 
 
 def test_unused_covers_are_reclaimed():

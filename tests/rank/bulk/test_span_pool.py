@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.rank.bulk.span_pool import SpanPool, grown
+from tidings.rank.bulk.span_pool import SpanPool
 
 STEPS = st.lists(
     st.tuples(st.integers(0, 200), st.lists(st.integers(0, 99), max_size=9) | st.none()),
@@ -36,10 +36,3 @@ def test_dropped_spans_are_reclaimed():
         pool.put(number % 10, np.arange(1 + number % 50))
         pool.drop([number % 10])
     assert pool.nbytes < 10_000
-
-
-def test_an_array_grows_by_doubling():
-    array = np.arange(4)
-    assert grown(array, 4) is array
-    assert grown(array, 5, -1).tolist() == [0, 1, 2, 3, -1, -1, -1, -1]
-    assert len(grown(array, 20)) == 20
