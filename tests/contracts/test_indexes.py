@@ -1,4 +1,4 @@
-"""One suite for every index: it must answer as a reading of the definitions does."""
+"""One suite for every index: it must answer as the definitions do."""
 
 import operator
 from collections.abc import Callable
@@ -50,14 +50,14 @@ def key_family(key: Any, named: str) -> type:
 
 
 def true(part: Predicate, event: dict[str, Any]) -> bool:
-    """Tell by definition whether some value of the right family satisfies the predicate."""
-    given_values = event.get(part.attribute, [])
-    values = given_values if isinstance(given_values, list) else [given_values]
+    """Return by definition whether some value of the right family satisfies the predicate."""
+    value = event.get(part.attribute, [])
+    values = value if isinstance(value, list) else [value]
     wanted = key_family(part.operand, part.family)
     keys = [
-        each.timestamp() if isinstance(each, datetime) else each
-        for each in values
-        if family(each) is wanted
+        value.timestamp() if isinstance(value, datetime) else value
+        for value in values
+        if family(value) is wanted
     ]
     return any(TESTS[part.operator](key, part.operand) for key in keys)
 
@@ -76,7 +76,7 @@ def touches(subscription: Subscription, event: dict[str, Any]) -> bool:
 
 
 def total(subscription: Subscription, event: dict[str, Any]) -> float | None:
-    """Give the weights that hold, of the best group."""
+    """Return the sum of the weights that hold in the best group."""
     sums = [
         sum(part.weight for part in group if part.state == "active" and true(part.predicate, event))
         for group in subscription.groups
@@ -89,12 +89,12 @@ def total(subscription: Subscription, event: dict[str, Any]) -> float | None:
 def predicates(draw: st.DrawFn) -> Predicate:
     values = draw(st.sampled_from(VALUES))
     one = st.sampled_from(values)
-    known = [*TESTS]
+    operators = [*TESTS]
     if values is not TEXTS:
-        known = [each for each in known if each not in ("prefix", "suffix", "substring")]
+        operators = [one for one in operators if one not in ("prefix", "suffix", "substring")]
     if type(values[0]) is bool:
-        known = ["=", "!=", "in"]
-    chosen = draw(st.sampled_from(known))
+        operators = ["=", "!=", "in"]
+    chosen = draw(st.sampled_from(operators))
     operand: Any = draw(one)
     if chosen == "between":
         operand = sorted([operand, draw(one)])
@@ -104,7 +104,7 @@ def predicates(draw: st.DrawFn) -> Predicate:
 
 
 @st.composite
-def wishes(draw: st.DrawFn, name: str) -> Subscription:
+def subscriptions(draw: st.DrawFn, name: str) -> Subscription:
     score = draw(st.sampled_from([None, 0, 1, 2, 2.5]))
     if draw(st.booleans()):
         weighted = st.builds(
@@ -116,7 +116,7 @@ def wishes(draw: st.DrawFn, name: str) -> Subscription:
     drawn = draw(st.lists(conjunctions, min_size=1, max_size=3))
     try:
         return Subscription(name, "u", Condition(tuple(drawn)), score=score)
-    except InvalidCondition:  # bounds that leave nothing
+    except InvalidCondition:  # bounds that exclude everything
         return Subscription(name, "u", Condition((drawn[0][:1],)), score=score)
 
 
@@ -126,30 +126,30 @@ EVENTS = st.dictionaries(st.sampled_from("abcd"), ONE | st.lists(ONE, max_size=3
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[tuple[str, Any]]:
-    """Draw steps: add a subscription, remove one, or ask with an event."""
+    """Draw steps: add a subscription, remove one, or query with an event."""
     steps: list[tuple[str, Any]] = []
-    there: list[str] = []
+    present: list[str] = []
     for number in range(draw(st.integers(1, 16))):
-        step = draw(st.sampled_from(["add", "add", "remove", "ask"]))
+        step = draw(st.sampled_from(["add", "add", "remove", "query"]))
         if step == "add":
-            there.append(f"s{draw(st.integers(0, 9))}-{number}")
-            steps.append((step, draw(wishes(there[-1]))))
-        elif step == "remove" and there:
-            steps.append((step, there.pop(draw(st.integers(0, len(there) - 1)))))
+            present.append(f"s{draw(st.integers(0, 9))}-{number}")
+            steps.append((step, draw(subscriptions(present[-1]))))
+        elif step == "remove" and present:
+            steps.append((step, present.pop(draw(st.integers(0, len(present) - 1)))))
         else:
-            steps.append(("ask", draw(EVENTS)))
-    return [*steps, ("ask", draw(EVENTS))]
+            steps.append(("query", draw(EVENTS)))
+    return [*steps, ("query", draw(EVENTS))]
 
 
-def expected(there: dict[str, Subscription], event: dict[str, Any], k: int) -> dict[str, Any]:
-    names = sorted(there)
-    matching = [name for name in names if covers(there[name], event)]
-    own = [(name, 1.0 if there[name].score is None else there[name].score) for name in matching]
-    sums = [(name, total(there[name], event)) for name in names]
+def expected(present: dict[str, Subscription], event: dict[str, Any], k: int) -> dict[str, Any]:
+    names = sorted(present)
+    matching = [name for name in names if covers(present[name], event)]
+    own = [(name, 1.0 if present[name].score is None else present[name].score) for name in matching]
+    sums = [(name, total(present[name], event)) for name in names]
     relaxed = [(name, value) for name, value in sums if value is not None]
     return {
         "matching": matching,
-        "touching": [name for name in names if touches(there[name], event)],
+        "touching": [name for name in names if touches(present[name], event)],
         "exact": sorted(own, key=lambda pair: (-(pair[1] or 0), pair[0]))[:k],
         "relaxed": sorted(relaxed, key=lambda pair: (-pair[1], pair[0]))[:k],
         "weights": sorted(relaxed, key=lambda pair: (-pair[1], pair[0]))[:k],
@@ -159,10 +159,10 @@ def expected(there: dict[str, Subscription], event: dict[str, Any], k: int) -> d
 def answers(index: Any, attributes: dict[str, Any], k: int) -> dict[str, Any]:
     event = Event("e", attributes, 0)
     return {
-        "matching": [each.id for each in index.matching(event)],
-        "touching": [each.id for each in index.touching(event)],
+        "matching": [one.id for one in index.matching(event)],
+        "touching": [one.id for one in index.touching(event)],
         "exact": index.top(event, k),
-        "relaxed": index.top(event, k, lambda _, each: total(each, attributes)),
+        "relaxed": index.top(event, k, lambda _, one: total(one, attributes)),
         "weights": index.top_relaxed(event, k),
     }
 
@@ -170,24 +170,24 @@ def answers(index: Any, attributes: dict[str, Any], k: int) -> dict[str, Any]:
 @pytest.mark.parametrize("name", NAMES)
 @given(histories(), st.integers(1, 4))
 def test_an_index_answers_as_defined(name: str, steps: list[tuple[str, Any]], k: int) -> None:
-    index, there = MAKERS[name](), dict[str, Subscription]()
+    index, present = MAKERS[name](), dict[str, Subscription]()
     for step, thing in steps:
         if step == "add":
-            there[thing.id] = thing
+            present[thing.id] = thing
             index.add(thing)
         elif step == "remove":
-            del there[thing]
+            del present[thing]
             index.remove(thing)
         else:
-            assert answers(index, thing, k) == expected(there, thing, k)
+            assert answers(index, thing, k) == expected(present, thing, k)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(st.integers(0, 200), st.data())
 def test_many_subscriptions_come_and_go(name: str, size: int, data: st.DataObject) -> None:
     """Larger sets, removals of everything, and equal scores."""
-    kinds = data.draw(st.lists(wishes("s"), min_size=1, max_size=6))
-    there = {
+    kinds = data.draw(st.lists(subscriptions("s"), min_size=1, max_size=6))
+    present = {
         f"s{number:03d}": Subscription(
             f"s{number:03d}",
             "u",
@@ -198,27 +198,27 @@ def test_many_subscriptions_come_and_go(name: str, size: int, data: st.DataObjec
         for number in range(size)
     }
     index: Any = MAKERS[name]()
-    for each in there.values():
-        index.add(each)
+    for one in present.values():
+        index.add(one)
     event = data.draw(EVENTS)
-    assert answers(index, event, 3) == expected(there, event, 3)
+    assert answers(index, event, 3) == expected(present, event, 3)
     for number in range(size):
         if number % 3 or number % 2 == 0:
             index.remove(f"s{number:03d}")
-            del there[f"s{number:03d}"]
+            del present[f"s{number:03d}"]
         if number % 50 == 0:
-            assert answers(index, event, 3) == expected(there, event, 3)
-    assert answers(index, event, 3) == expected(there, event, 3)
+            assert answers(index, event, 3) == expected(present, event, 3)
+    assert answers(index, event, 3) == expected(present, event, 3)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_empty_index_knows_nobody(name: str) -> None:
-    found = answers(MAKERS[name](), {"a": 1}, 2)
-    assert found == {"matching": [], "touching": [], "exact": [], "relaxed": [], "weights": []}
+def test_an_empty_index_finds_nothing(name: str) -> None:
+    empty = answers(MAKERS[name](), {"a": 1}, 2)
+    assert empty == {"matching": [], "touching": [], "exact": [], "relaxed": [], "weights": []}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_index_gives_account_of_what_it_looked_at(name: str) -> None:
+def test_an_index_counts_what_it_tests(name: str) -> None:
     index = MAKERS[name]()
     assert dict(index.counters()) == {"predicates": 0, "subscriptions": 0}
     index.add(Subscription("s", "u", "a = 1 and b = 'x'"))
@@ -230,22 +230,22 @@ def test_an_index_gives_account_of_what_it_looked_at(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 65])
 def test_sizes_around_a_machine_word_and_removals_of_everything(name: str, size: int) -> None:
-    """All scores are equal, so that ids decide; then everybody goes, and some come again."""
+    """All scores are equal, so that ids decide; then all are removed and added again."""
     index: Any = MAKERS[name]()
-    there = {
+    present = {
         f"s{number:02d}": Subscription(f"s{number:02d}", "u", f"a >= {number % 7} and b = 'x'")
         for number in range(size)
     }
-    for each in there.values():
-        index.add(each)
+    for one in present.values():
+        index.add(one)
     event = {"a": 3, "b": ["x", "y"]}
-    assert answers(index, event, 5) == expected(there, event, 5)
-    for gone in there:
-        index.remove(gone)
+    assert answers(index, event, 5) == expected(present, event, 5)
+    for removed in present:
+        index.remove(removed)
     assert answers(index, event, 5) == expected({}, event, 5)
-    for each in there.values():
-        index.add(each)
-    assert answers(index, event, 100) == expected(there, event, 100)
+    for one in present.values():
+        index.add(one)
+    assert answers(index, event, 100) == expected(present, event, 100)
 
 
 RANGES = st.builds(
@@ -261,19 +261,19 @@ RANGES = st.builds(
 def test_ranges_and_probabilities_get_the_answers_of_the_scan(
     name: str, data: st.DataObject
 ) -> None:
-    """Overlapping and contained, several values of an attribute, and weights that are unsure."""
+    """Overlapping and contained, several values of an attribute, and uncertain values."""
     index, scan = MAKERS[name](), INDEXES["scan"]()
     for number in range(data.draw(st.integers(1, 12))):
-        new = data.draw(wishes(f"s{number:02d}"))
+        new = data.draw(subscriptions(f"s{number:02d}"))
         index.add(new)
         scan.add(new)
     attributes = st.dictionaries(
         st.sampled_from("abc"), RANGES | ONE | st.lists(RANGES | ONE, max_size=3), min_size=1
     )
-    said = data.draw(attributes)
-    chances = {each: data.draw(st.sampled_from([0, 0.1, 0.3, 1])) for each in said}
-    sure = data.draw(st.booleans())
-    event = Event("e", said, 0, probabilities={} if sure else chances)
+    drawn = data.draw(attributes)
+    chances = {name: data.draw(st.sampled_from([0, 0.1, 0.3, 1])) for name in drawn}
+    certain = data.draw(st.booleans())
+    event = Event("e", drawn, 0, probabilities={} if certain else chances)
     assert list(index.matching(event)) == list(scan.matching(event))
     assert list(index.touching(event)) == list(scan.touching(event))
     assert index.top(event, 3) == scan.top(event, 3)

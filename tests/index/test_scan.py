@@ -1,4 +1,4 @@
-"""The brute force: it looks at all subscriptions, so it may be checked one by one."""
+"""The brute force, against a plain reading of `a >= b`."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,30 +22,30 @@ def held(least: Bounds, event: Bounds) -> list[bool]:
 
 
 @given(wanted, attributes)
-def test_matching_holds_all_and_touching_some_in_order_of_the_ids(
+def test_matching_needs_all_predicates_and_touching_some(
     wanted: dict[str, Bounds], attributes: Bounds
 ) -> None:
     scan = Scan(subscription(name, least) for name, least in wanted.items())
     event = Event("e", attributes, 0)
     matching = sorted(name for name, least in wanted.items() if all(held(least, attributes)))
     touching = sorted(name for name, least in wanted.items() if any(held(least, attributes)))
-    assert [each.id for each in scan.matching(event)] == matching
-    assert [each.id for each in scan.touching(event)] == touching
+    assert [one.id for one in scan.matching(event)] == matching
+    assert [one.id for one in scan.touching(event)] == touching
 
 
 @given(wanted, st.sets(st.sampled_from(["s1", "s2", "s3", "s10"])))
-def test_what_is_removed_is_not_found(wanted: dict[str, Bounds], gone: set[str]) -> None:
+def test_removed_subscriptions_are_not_found(wanted: dict[str, Bounds], removed: set[str]) -> None:
     scan = Scan()
     for name, least in wanted.items():
         scan.add(subscription(name, least))
-    for name in gone & set(wanted):
+    for name in removed & set(wanted):
         scan.remove(name)
-    found = scan.matching(Event("e", {"x": 2, "y": 2, "z": 2}, 0))
-    assert [each.id for each in found] == sorted(set(wanted) - gone)
+    matching = scan.matching(Event("e", {"x": 2, "y": 2, "z": 2}, 0))
+    assert [one.id for one in matching] == sorted(set(wanted) - removed)
 
 
 @given(wanted, attributes, st.integers(1, 5))
-def test_top_gives_the_best_that_have_a_score_and_ties_by_id(
+def test_top_returns_the_best_scores_and_ties_by_id(
     wanted: dict[str, Bounds], attributes: Bounds, k: int
 ) -> None:
     scan = Scan(subscription(name, least) for name, least in wanted.items())

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from heapq import nsmallest
+from math import fsum
 from typing import Protocol
 
 from tidings.model.records import Event, Subscription
-from tidings.model.values import Range
+from tidings.model.values import Range, rounded
 
 Score = Callable[[Event, Subscription], float | None]
 """The score of a subscription for an event; None where none of its predicates holds."""
@@ -56,6 +57,21 @@ def best_found(index: Index, event: Event, k: int, score: Score | None) -> list[
         rated = ((one.id, score(event, one)) for one in index.touching(event))
         scored = [(name, value) for name, value in rated if value is not None]
     return nsmallest(k, scored, key=lambda pair: (-pair[1], pair[0]))
+
+
+def relaxed_score(event: Event, subscription: Subscription) -> float | None:
+    """Return the score of `top_relaxed`, for indexes without weights; None if nothing holds."""
+    best: float | None = None
+    for group in subscription.groups:
+        held = [
+            part.weight * event.probabilities.get(part.predicate.attribute, 1.0)
+            for part in group
+            if part.state == "active" and part.predicate.holds(event.tokens)
+        ]
+        if held:
+            total = rounded(fsum(held))
+            best = total if best is None else max(best, total)
+    return best
 
 
 def has_ranges(event: Event) -> bool:

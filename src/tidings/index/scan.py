@@ -47,7 +47,7 @@ class Scan:
 
     def top_relaxed(self, event: Event, k: int) -> list[tuple[str, float]]:
         """Return the k best by the weights of the predicates that hold, ties by smaller id."""
-        return self.top(event, k, weights_that_hold)
+        return self.top(event, k, _relaxed)
 
     def counters(self) -> dict[str, int]:
         """Return how many predicates and subscriptions were tested so far: all, every time."""
@@ -68,8 +68,8 @@ def _exact(event: Event, subscription: Subscription) -> float | None:
     return 1.0 if subscription.score is None else subscription.score
 
 
-def weights_that_hold(event: Event, subscription: Subscription) -> float | None:
-    """Return the sum of the weights that hold in the best group; None if nothing holds."""
+def _relaxed(event: Event, subscription: Subscription) -> float | None:
+    """Return the sum of the weights that hold in the best group (RPS); None if nothing holds."""
     sums = []
     for group in subscription.groups:
         active = [part for part in group if part.state == "active"]

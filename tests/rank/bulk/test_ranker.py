@@ -1,4 +1,4 @@
-"""Ranks at fan-out are those of each subscriber's own scorer, whatever changes in between."""
+"""Bulk ranks are those of each subscriber's own scorer, whatever changes in between."""
 
 import pytest
 from hypothesis import given
@@ -53,7 +53,7 @@ EVENTS = [
     Event("silent", {"z": 1}, published_at=0),
 ]
 
-people = st.builds(
+subscribers = st.builds(
     Subscriber,
     st.sampled_from(["ann", "bob", "cy"]),
     st.builds(Policy, scorer=st.sampled_from(SCORERS)),
@@ -61,24 +61,31 @@ people = st.builds(
 )
 tenths = st.integers(0, 10).map(lambda n: n / 10)
 keys = st.integers(0, 7).map("s{}".format)
-owners = st.sampled_from(["ann", "bob", "cy", "nobody"])
-plain_wishes = st.builds(
+owner_names = st.sampled_from(["ann", "bob", "cy", "unknown"])
+plain_subscriptions = st.builds(
     Subscription,
     keys,
-    owners,
+    owner_names,
     st.sampled_from(CONDITIONS),
     prefrank=st.none() | tenths,
     score=st.none() | tenths,
 )
-weighted_wishes = st.builds(Subscription, keys, owners, any=st.sampled_from(WEIGHTED))
+weighted_subscriptions = st.builds(Subscription, keys, owner_names, any=st.sampled_from(WEIGHTED))
 changes = st.lists(
-    st.one_of(plain_wishes, plain_wishes, weighted_wishes, people, keys, st.just("ann")),
+    st.one_of(
+        plain_subscriptions,
+        plain_subscriptions,
+        weighted_subscriptions,
+        subscribers,
+        keys,
+        st.just("ann"),
+    ),
     max_size=20,
 )
 
 
 def apply(matcher: Matcher, change: Subscription | Subscriber | str) -> None:
-    """Make a change if it can be made: what is there already is replaced, or removed by name."""
+    """Make a change if it can be made: what exists is replaced, or removed by name."""
     if isinstance(change, Subscriber):
         matcher.subscribe(change)
     elif isinstance(change, Subscription):
@@ -104,16 +111,16 @@ def test_every_scorer_ranks_as_it_does_alone(steps, before):
 
 
 @given(steps=changes, cut=st.integers(0, len(EVENTS)))
-def test_any_split_into_calls_gives_the_same(steps, cut):
+def test_any_split_into_batches_gives_the_same(steps, cut):
     matcher = Matcher(index="access")
     for step in steps:
         apply(matcher, step)
-    whole = matcher.match_many(EVENTS)
+    together = matcher.match_many(EVENTS)
     first, second = matcher.match_many(EVENTS[:cut]), matcher.match_many(EVENTS[cut:])
     halves = [first.of(e) for e in range(cut)]
     halves += [second.of(e) for e in range(len(EVENTS) - cut)]
     for event, half in enumerate(halves):
-        assert in_order(whole.of(event)) == in_order(half)
+        assert in_order(together.of(event)) == in_order(half)
 
 
 def in_order(matches):
@@ -121,7 +128,7 @@ def in_order(matches):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_stream_of_films_ranks_alike(seed):
+def test_a_stream_of_films_is_ranked_alike(seed):
     work = workload(seed=seed, events=40, subscribers=30)
     plain = Matcher(work.subscribers, work.subscriptions, "scan")
     compiled = Matcher(work.subscribers, work.subscriptions, "access")
@@ -129,24 +136,24 @@ def test_a_stream_of_films_ranks_alike(seed):
         assert compiled.matches(event) == plain.matches(event)
 
 
-def test_nobody_wants_anything_of_an_empty_matcher():
-    wanted = Matcher(index="access").match_many(EVENTS)
-    assert wanted.starts.tolist() == [0] * (len(EVENTS) + 1)
-    assert wanted.matched_starts.tolist() == [0]
+def test_an_empty_matcher_has_no_matches():
+    matches = Matcher(index="access").match_many(EVENTS)
+    assert matches.starts.tolist() == [0] * (len(EVENTS) + 1)
+    assert matches.matched_starts.tolist() == [0]
 
 
-def test_an_index_without_numbers_is_named():
+def test_an_index_that_does_not_match_in_bulk_is_named():
     with pytest.raises(TidingsError, match="'scan' does not match in bulk"):
         Matcher(index="scan").match_many(EVENTS)
 
 
 def test_two_predicates_may_have_an_edge_each_way():
-    person = Subscriber("ann", Policy(scorer={"name": "graph", "lambda": 1.0}))
-    wishes = [
+    subscriber = Subscriber("ann", Policy(scorer={"name": "graph", "lambda": 1.0}))
+    wanted = [
         Subscription("s1", "ann", any=[["a = 1", 0.4], ["b >= 1", 0.7]]),
         Subscription("s2", "ann", "a = 1 and b >= 1"),
     ]
     event = Event("e", {"a": 1, "b": 1}, published_at=0)
-    scan, access = (Matcher([person], wishes, index=each) for each in ("scan", "access"))
+    scan, access = (Matcher([subscriber], wanted, index=name) for name in ("scan", "access"))
     assert access.matches(event) == scan.matches(event)
     assert access.matches(event)[0].score == 1.375

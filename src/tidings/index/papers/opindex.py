@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tidings.index.operand_lists import OPERANDS, OperandList, list_kind, list_operand
-from tidings.index.protocol import Score, best_found, has_ranges
-from tidings.index.scan import weights_that_hold
+from tidings.index.protocol import Score, best_found, has_ranges, relaxed_score
 from tidings.model.conditions.predicate import Predicate
 from tidings.model.records import Event, Subscription
 
@@ -92,7 +91,7 @@ class OpIndex:
 
     def top_relaxed(self, event: Event, k: int) -> list[tuple[str, float]]:
         """Return the k best by the weights of the predicates that hold, ties by smaller id."""
-        return self.top(event, k, weights_that_hold)
+        return self.top(event, k, relaxed_score)
 
     def counters(self) -> dict[str, int]:
         """Return how many predicates and subscriptions were visited so far."""

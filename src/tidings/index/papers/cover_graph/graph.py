@@ -20,8 +20,8 @@ from tidings.index.papers.cover_graph.poset import (
     unlink,
 )
 from tidings.index.papers.cover_graph.regions import Region
-from tidings.index.protocol import Score, best_found
-from tidings.index.scan import Scan, weights_that_hold
+from tidings.index.protocol import Score, best_found, relaxed_score
+from tidings.index.scan import Scan
 from tidings.model.conditions.predicate import TokenMap
 from tidings.model.records import Event, Subscription
 
@@ -121,7 +121,7 @@ class PreferentialGraph:
 
     def top_relaxed(self, event: Event, k: int) -> list[tuple[str, float]]:
         """Return the k best by the weights of the predicates that hold, ties by smaller id."""
-        return self.top(event, k, weights_that_hold)
+        return self.top(event, k, relaxed_score)
 
     def ranks(
         self,
