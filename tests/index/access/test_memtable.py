@@ -9,8 +9,8 @@ from tests.index.access.workload import subscriptions
 from tidings.index.access.encoding import encode
 from tidings.index.access.memtable import (
     RECORDS,
-    Conjunction,
     Memtable,
+    StoredConjunction,
     _halves,
     conjunctions_of,
     stored_conjunctions,
@@ -73,9 +73,9 @@ def test_stored_conjunctions_can_be_appended_again() -> None:
 
 
 def test_a_full_memtable_takes_no_more() -> None:
-    memtable, one = Memtable(), Conjunction([1], [0], [1.0])
+    memtable, one = Memtable(), StoredConjunction([1], [0], [1.0])
     for number in range(RECORDS):
         assert memtable.fits([one])
         memtable.append(number, 1.0, [one])
     assert not memtable.fits([one])
-    assert not Memtable().fits([Conjunction([1], [1 << 16], [1.0])])
+    assert not Memtable().fits([StoredConjunction([1], [1 << 16], [1.0])])

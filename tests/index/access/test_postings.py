@@ -5,7 +5,7 @@ import pytest
 
 from tidings.index.access.encoding import encode
 from tidings.index.access.kernels.postings import CELL_BITS, CELL_MASK
-from tidings.index.access.postings import FEWEST, Grid, chances_of, level_starts, post_checks
+from tidings.index.access.postings import FEWEST, SlotGrid, chances_of, level_starts, post_checks
 from tidings.index.access.vocabulary import Vocabulary
 from tidings.model.records import Subscription
 
@@ -19,7 +19,7 @@ def intervals(count: int) -> list[Subscription]:
 def test_few_intervals_share_one_cell() -> None:
     vocabulary = Vocabulary()
     encoded = encode(intervals(FEWEST - 1), range(FEWEST - 1), vocabulary)
-    grid = Grid(encoded, vocabulary.slots)
+    grid = SlotGrid(encoded, vocabulary.slots)
     assert (grid.cells.tolist(), len(grid.edges)) == ([1], 0)
     assert not grid.node.any()
 
@@ -28,7 +28,7 @@ def test_few_intervals_share_one_cell() -> None:
 def test_an_interval_is_at_the_lowest_node_over_its_cells(count: int) -> None:
     vocabulary = Vocabulary()
     encoded = encode(intervals(count), range(count), vocabulary)
-    grid = Grid(encoded, vocabulary.slots)
+    grid = SlotGrid(encoded, vocabulary.slots)
     first = np.searchsorted(grid.edges, encoded.low, "right")
     last = np.searchsorted(grid.edges, encoded.high, "right")
     assert np.array_equal(grid.span & CELL_MASK, first)
@@ -47,7 +47,7 @@ def test_chances_of_members_add_up_and_intervals_count_their_share() -> None:
     vocabulary.events = 100
     vocabulary.counts.terms[:2] = [40, 20]
     vocabulary.counts.slots[0] = 100
-    grid = Grid(encoded, vocabulary.slots)
+    grid = SlotGrid(encoded, vocabulary.slots)
     chance = dict(zip(encoded.part.tolist(), chances_of(encoded, grid, vocabulary), strict=True))
     among, equal, between = (chance[part] for part in range(3))
     assert among > equal

@@ -1,4 +1,4 @@
-"""Scratch buffers are allocated once, grow, and are replaced before epochs overflow."""
+"""MatchScratch buffers are allocated once, grow, and are replaced before epochs overflow."""
 
 from tests.index.access.workload import events, subscriptions
 

@@ -81,7 +81,7 @@ class Access:
         self._writer.rescore(scores)
 
     def listen(self, listener: Listener) -> None:
-        """Tell a stage the numbers that are present, and from now on those added and removed."""
+        """Register a stage that follows which numbers are present, added and removed."""
         self._writer.listen(listener)
 
     def subscription(self, number: int) -> Subscription | None:

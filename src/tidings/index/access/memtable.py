@@ -39,7 +39,7 @@ _FLOAT: Final = Struct("<d")
 _HALVES: Final = Struct("<ii")
 
 
-class Conjunction(NamedTuple):
+class StoredConjunction(NamedTuple):
     """The checks of one conjunction as words; the predicate and the weight of each check."""
 
     words: Sequence[int] | Int32s
@@ -47,7 +47,7 @@ class Conjunction(NamedTuple):
     weights: Sequence[float] | Any
 
 
-def conjunctions_of(subscription: Subscription, vocabulary: Vocabulary) -> list[Conjunction]:
+def conjunctions_of(subscription: Subscription, vocabulary: Vocabulary) -> list[StoredConjunction]:
     """Encode a subscription."""
     conjunctions = []
     for parts in active_parts(subscription):
@@ -55,7 +55,7 @@ def conjunctions_of(subscription: Subscription, vocabulary: Vocabulary) -> list[
         for _, _, predicate in parts:
             words += _words(vocabulary.check(predicate))
         numbers, weights, _ = zip(*parts, strict=True)
-        conjunctions.append(Conjunction(words, numbers, weights))
+        conjunctions.append(StoredConjunction(words, numbers, weights))
     return conjunctions
 
 
@@ -76,7 +76,7 @@ def _halves(bound: float) -> tuple[int, int]:
     return (high, low) if high >= 0 else (high ^ 0x7FFF_FFFF, ~low)
 
 
-def stored_conjunctions(part: "Segment | Memtable", rank: int) -> list[Conjunction]:
+def stored_conjunctions(part: "Segment | Memtable", rank: int) -> list[StoredConjunction]:
     """Return the conjunctions of a rank as they are stored."""
     words, weights, conjunctions = part.records.words, part.weights, []
     record, last = part.records.offsets[rank], part.records.offsets[rank + 1]
@@ -85,7 +85,7 @@ def stored_conjunctions(part: "Segment | Memtable", rank: int) -> list[Conjuncti
         count = _count_checks(words, record)
         weight = weights.weight[first : first + count] if len(weights.weight) else [1.0] * count
         parts = weights.part[first : first + count]
-        conjunctions.append(Conjunction(words[record + HEAD : end], parts, weight))
+        conjunctions.append(StoredConjunction(words[record + HEAD : end], parts, weight))
         record = end
     return conjunctions
 
@@ -119,7 +119,7 @@ class Memtable:
         self._checks = 0
         self._ordered: tuple[int, Int32s] = 0, np.zeros(RECORDS, np.int32)
 
-    def fits(self, conjunctions: Sequence[Conjunction]) -> bool:
+    def fits(self, conjunctions: Sequence[StoredConjunction]) -> bool:
         """Return whether there is room for another subscription."""
         words = sum(HEAD + len(one.words) for one in conjunctions)
         checks = self._checks + sum(len(one.parts) for one in conjunctions)
@@ -127,7 +127,7 @@ class Memtable:
         narrow = all(max(one.parts) < 1 << 16 for one in conjunctions)
         return self.count < RECORDS and room and narrow
 
-    def append(self, number: int, score: float, conjunctions: Sequence[Conjunction]) -> int:
+    def append(self, number: int, score: float, conjunctions: Sequence[StoredConjunction]) -> int:
         """Append a subscription; return its rank here."""
         rank, start = self.count, self.size
         words, offsets, ranks = self.records

@@ -32,7 +32,7 @@ NO_POSTINGS: Final = Postings(
 )
 
 
-class Grid:
+class SlotGrid:
     """Cells over the values of every slot, each with about as many ends of intervals."""
 
     def __init__(self, encoded: EncodedSubscriptions, slots: int) -> None:
@@ -95,7 +95,7 @@ def level_starts(cells: int) -> list[int]:
     return [*starts, starts[-1] + 1]
 
 
-def chances_of(encoded: EncodedSubscriptions, grid: Grid, vocabulary: Vocabulary) -> Float64s:
+def chances_of(encoded: EncodedSubscriptions, grid: SlotGrid, vocabulary: Vocabulary) -> Float64s:
     """Estimate how often every check holds."""
     chance = np.empty(len(encoded.term))
     stamped = encoded.term >= 0
@@ -111,7 +111,7 @@ def chances_of(encoded: EncodedSubscriptions, grid: Grid, vocabulary: Vocabulary
 
 
 class PostedChecks(NamedTuple):
-    """Which checks are posted, in order of their rows, and under which predicates."""
+    """The checks that are posted, in order of their rows, and the predicates they are under."""
 
     check: Int64s
     key: Int64s  # a term, or ~slot
@@ -130,7 +130,7 @@ def post_checks(encoded: EncodedSubscriptions, checks: AnyArray) -> PostedChecks
     return PostedChecks(check.astype(np.int64), key, single)
 
 
-def build_postings(posted: PostedChecks, entries: AnyArray, grid: Grid) -> Postings:
+def build_postings(posted: PostedChecks, entries: AnyArray, grid: SlotGrid) -> Postings:
     """Build the posting lists; `entries` has one row per posted check."""
     keys = np.unique(posted.key[posted.key >= 0])
     places = 1 << (3 * len(keys) // 2 + 1).bit_length()  # at most two thirds full

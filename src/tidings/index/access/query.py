@@ -10,7 +10,7 @@ from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
 from tidings.index.access.event_encoder import encode_events
 from tidings.index.access.kernels.match import (
     EventBatch,
-    Scratch,
+    MatchScratch,
     SegmentView,
     append_by_event,
     match_events,
@@ -110,7 +110,7 @@ class Query:
         snapshot = self._snapshot
         return snapshot.memtable.view(snapshot.size, snapshot.version, snapshot.table.ids)
 
-    def scratch(self, k: int) -> Scratch:
+    def scratch(self, k: int) -> MatchScratch:
         """Return buffers to match, with a heap of k."""
         return self._buffers.scratch(self._snapshot, self._encoded, self._stamps, k)
 
@@ -123,7 +123,9 @@ class Query:
     def _touch_scratch(self, view: SegmentView) -> TouchScratch:
         return self._buffers.touch(len(view.records.offsets), len(view.weights.part))
 
-    def _match(self, kernel: Any, view: SegmentView, scratch: Scratch) -> tuple[Int32s, Int64s]:
+    def _match(
+        self, kernel: Any, view: SegmentView, scratch: MatchScratch
+    ) -> tuple[Int32s, Int64s]:
         """Return numbers and starts of all events; resume with more room when that runs out."""
         starts, out = np.zeros(self._count + 1, np.int64), np.empty(FIRST, np.int32)
         done = 0
@@ -131,7 +133,7 @@ class Query:
             out = _doubled(out, int(starts[done]))
         return out[: starts[-1]], starts
 
-    def _touch(self, view: SegmentView, scratch: Scratch) -> Hits:
+    def _touch(self, view: SegmentView, scratch: MatchScratch) -> Hits:
         touch = self._touch_scratch(view)
         out = Hits(
             np.zeros(self._count + 1, np.int64),
@@ -167,7 +169,7 @@ class Query:
         return Hits(starts, numbers, np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]), held)
 
     def _best(
-        self, segment: Segment, scratch: Scratch, k: int, least: Float64s
+        self, segment: Segment, scratch: MatchScratch, k: int, least: Float64s
     ) -> list[list[Scored]]:
         """Return the k best of a segment that may be among the k best of all."""
         limits = np.full(self._count, len(segment), np.int32)
@@ -224,7 +226,7 @@ def best_first(scored: Scored) -> tuple[float, str]:
 
 
 def _doubled(array: AnyArray, filled: int) -> AnyArray:
-    """Return an array of twice the length with a copy of what is filled."""
+    """Return an array of twice the length with a copy of the first `filled` values."""
     wider = np.empty(2 * len(array), array.dtype)
     wider[:filled] = array[:filled]
     return wider

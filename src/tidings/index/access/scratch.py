@@ -1,11 +1,11 @@
-"""Scratch buffers of one reader: its own stamps and epochs, and room for answers."""
+"""MatchScratch buffers of one reader: its own stamps and epochs, and room for answers."""
 
 from typing import Any, Final
 
 import numpy as np
 
 from tidings.compiled.array_types import AnyArray
-from tidings.index.access.kernels.match import Scratch
+from tidings.index.access.kernels.match import MatchScratch
 from tidings.index.access.kernels.partial_match import TouchScratch
 from tidings.index.access.kernels.postings import LEVELS, WIDE
 from tidings.index.access.kernels.records import EncodedEvents, Stamps
@@ -22,7 +22,7 @@ class ScratchBuffers:
         self._arrays: dict[str, AnyArray] = {}
         self._epoch = np.zeros(1, np.int32)
         self._rows = np.zeros(TOGETHER, np.int32)
-        self.counters = np.zeros(3, np.int64)  # see `Scratch`
+        self.counters = np.zeros(3, np.int64)  # see `MatchScratch`
 
     @property
     def exhausted(self) -> bool:
@@ -50,13 +50,15 @@ class ScratchBuffers:
             self._buffer("lower", values, np.int64),
         )
 
-    def scratch(self, snapshot: Snapshot, events: EncodedEvents, stamps: Stamps, k: int) -> Scratch:
+    def scratch(
+        self, snapshot: Snapshot, events: EncodedEvents, stamps: Stamps, k: int
+    ) -> MatchScratch:
         """Return buffers to match, with a heap of k."""
         lists = len(stamps.terms) + LEVELS * len(stamps.slots)
         if events.upper is not events.lower or _has_several_values(events):
             # A hull may lead to all nodes of a tree: fewer than two per cell.
             lists += sum(int(one.postings.cells.sum()) for one in snapshot.segments) * 2
-        return Scratch(
+        return MatchScratch(
             stamps,
             self._buffer("taken", len(snapshot.table.subscriptions), np.int32),
             self._buffer("lists", WIDE * lists, np.int32),

@@ -35,7 +35,7 @@ from tidings.index.access.kernels.validate import (
     records_valid,
     trees_valid,
 )
-from tidings.index.access.postings import Grid, build_postings, chances_of, post_checks
+from tidings.index.access.postings import SlotGrid, build_postings, chances_of, post_checks
 from tidings.index.access.vocabulary import Vocabulary
 
 MOST_SCORE: Final = 1e100
@@ -62,7 +62,7 @@ class Segment:
         self.dead = 0
         self._lock = Lock()
         self._partial: Postings | None = None
-        grid = Grid(encoded, vocabulary.slots)
+        grid = SlotGrid(encoded, vocabulary.slots)
         chance = chances_of(encoded, grid, vocabulary) if sort else np.zeros(len(encoded.term))
         ranked, checks = _ranked(encoded, order, chance)
         grid.reorder(checks)
@@ -268,7 +268,7 @@ def _write_records(ranked: EncodedSubscriptions) -> tuple[Records, Int64s]:
     return Records(words, offsets, ranks), starts[:-1]
 
 
-def _access_postings(ranked: EncodedSubscriptions, rows: Int64s, grid: Grid) -> Postings:
+def _access_postings(ranked: EncodedSubscriptions, rows: Int64s, grid: SlotGrid) -> Postings:
     """Post every row under its first check, together with what the second one needs."""
     first = np.cumsum(ranked.size, dtype=np.int64) - ranked.size
     posted = post_checks(ranked, first)
@@ -283,7 +283,7 @@ def _access_postings(ranked: EncodedSubscriptions, rows: Int64s, grid: Grid) -> 
 
 def _partial_postings(encoded: EncodedSubscriptions, records: Records, slots: int) -> Postings:
     """Post every check; the cells of an `in` are 1, those of another term 0."""
-    grid = Grid(encoded, slots)
+    grid = SlotGrid(encoded, slots)
     row, place = np.empty(len(encoded.term), np.int64), np.empty(len(encoded.term), np.int64)
     locate_checks(records.words, len(records.words), row, place)
     posted = post_checks(encoded, np.arange(len(encoded.term)))

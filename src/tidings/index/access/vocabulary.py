@@ -195,7 +195,7 @@ class Vocabulary:
         return self.cache
 
     def count_uses(self, terms: Int32s, slots: Int32s) -> None:
-        """Count what new subscriptions use: until events come, that suggests what is common."""
+        """Count the predicates of new subscriptions, which suggest frequencies before events come."""
         terms, slots = terms[terms >= 0], slots[slots >= 0]
         self._uses += np.bincount(terms, minlength=len(self._uses)).astype(np.int32)
         self._slot_uses += np.bincount(slots, minlength=len(self._slot_uses)).astype(np.int32)
@@ -217,7 +217,7 @@ class Vocabulary:
     def kept(
         self, terms: Int32s, slots: Int32s, codes: Float64s
     ) -> "tuple[Vocabulary, Renumbering]":
-        """Return a vocabulary of what is still used, and the new numbers."""
+        """Return a vocabulary of the used predicates, and the new numbers."""
         fresh = Vocabulary()
         fresh._codes = self._codes
         moves = Renumbering(np.full(self.terms, -1, np.int32), np.full(self.slots, -1, np.int32))

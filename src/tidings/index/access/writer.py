@@ -17,8 +17,8 @@ from tidings.errors import InvalidSubscription, TidingsError
 from tidings.index.access.encoding import EncodedSubscriptions, encode
 from tidings.index.access.memtable import (
     RECORDS,
-    Conjunction,
     Memtable,
+    StoredConjunction,
     conjunctions_of,
     stored_conjunctions,
 )
@@ -123,7 +123,7 @@ class IndexWriter:
             self._publish(snapshot, dead, numbers)
 
     def listen(self, listener: Listener) -> None:
-        """Add a listener, and tell it what is present."""
+        """Add a listener, and tell it the present subscriptions."""
         with self._lock:
             subscriptions = self.snapshot.table.subscriptions
             numbers = self._ids.numbers().tolist()
@@ -238,7 +238,7 @@ class IndexWriter:
             for stored in self._by_home(numbers)
         ]
 
-    def _conjunctions(self, number: int) -> list[Conjunction]:
+    def _conjunctions(self, number: int) -> list[StoredConjunction]:
         """Return the conjunctions of a number as they are stored."""
         table = self.snapshot.table
         home = self._homes.get(int(table.home[number]), self.snapshot.memtable)
@@ -248,7 +248,7 @@ class IndexWriter:
         self,
         added: Sequence[Subscription],
         numbers: list[int],
-        encoded: list[list[Conjunction]],
+        encoded: list[list[StoredConjunction]],
     ) -> Snapshot:
         snapshot = self.snapshot
         for number, subscription, conjunctions in zip(numbers, added, encoded, strict=True):
@@ -256,7 +256,7 @@ class IndexWriter:
         return snapshot
 
     def _append(
-        self, snapshot: Snapshot, number: int, score: float, conjunctions: list[Conjunction]
+        self, snapshot: Snapshot, number: int, score: float, conjunctions: list[StoredConjunction]
     ) -> Snapshot:
         """Append a subscription to the memtable, or to a new one if that is full."""
         fits = snapshot.memtable.fits(conjunctions)
@@ -323,7 +323,7 @@ class IndexWriter:
         self._merge_due()
 
     def _merge_due(self) -> None:
-        """Merge what is due: small segments at once, larger ones in the thread.
+        """Merge the segments that are due: small segments at once, larger ones in the thread.
 
         The change is complete by now, so a failure is raised to the next writer.
         """

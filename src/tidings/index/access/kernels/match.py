@@ -64,8 +64,8 @@ class SegmentView(NamedTuple):
     version: int
 
 
-class Scratch(NamedTuple):
-    """Scratch buffers of one query, and what it looked at."""
+class MatchScratch(NamedTuple):
+    """MatchScratch buffers of one query, and what it looked at."""
 
     stamps: Stamps
     taken: Int32s  # by subscription: the last epoch in which it matched
@@ -89,7 +89,7 @@ def may_match(entries: Int32s, entry: int, stamps: Stamps, limits: tuple[int, in
 
 
 @inlined
-def new_match(view: SegmentView, row: int, scratch: Scratch) -> bool:
+def new_match(view: SegmentView, row: int, scratch: MatchScratch) -> bool:
     """Return whether a row matches whose subscription is alive and did not match before."""
     scratch.counters[1] += 1
     tested = record_holds(view.records.words, row, scratch.stamps)
@@ -109,7 +109,7 @@ def new_match(view: SegmentView, row: int, scratch: Scratch) -> bool:
 
 
 @inlined
-def read_ahead(words: Int32s, scratch: Scratch, count: int) -> None:
+def read_ahead(words: Int32s, scratch: MatchScratch, count: int) -> None:
     """Read the first check of the collected records, so that their cache misses overlap.
 
     The sum is stored, or the compiler would drop the loop.
@@ -121,7 +121,9 @@ def read_ahead(words: Int32s, scratch: Scratch, count: int) -> None:
 
 
 @inner
-def emit_matches(view: SegmentView, scratch: Scratch, count: int, size: int, out: Int32s) -> int:
+def emit_matches(
+    view: SegmentView, scratch: MatchScratch, count: int, size: int, out: Int32s
+) -> int:
     """Write the numbers of the collected rows that match; return how many numbers there are now."""
     read_ahead(view.records.words, scratch, count)
     for position in range(count):
@@ -135,7 +137,7 @@ def emit_matches(view: SegmentView, scratch: Scratch, count: int, size: int, out
 
 @inner
 def match_event(
-    view: SegmentView, batch: EventBatch, scratch: Scratch, span: tuple[int, int], out: Int32s
+    view: SegmentView, batch: EventBatch, scratch: MatchScratch, span: tuple[int, int], out: Int32s
 ) -> int:
     """Write the number of each subscription that covers an event; return where they end.
 
@@ -159,7 +161,12 @@ def match_event(
 
 @inner
 def match_events(
-    view: SegmentView, batch: EventBatch, scratch: Scratch, first: int, starts: Int64s, out: Int32s
+    view: SegmentView,
+    batch: EventBatch,
+    scratch: MatchScratch,
+    first: int,
+    starts: Int64s,
+    out: Int32s,
 ) -> int:
     """Write the numbers of all that cover the events from `first` on; `starts` separates them.
 
@@ -175,7 +182,12 @@ def match_events(
 
 @inner
 def scan_events(
-    view: SegmentView, batch: EventBatch, scratch: Scratch, first: int, starts: Int64s, out: Int32s
+    view: SegmentView,
+    batch: EventBatch,
+    scratch: MatchScratch,
+    first: int,
+    starts: Int64s,
+    out: Int32s,
 ) -> int:
     """Write the *ranks* in the same way, testing every record: for a memtable."""
     for event in range(first, len(starts) - 1):
@@ -191,7 +203,7 @@ def scan_events(
 
 
 @inner
-def offer_rows(view: SegmentView, scratch: Scratch, count: int, size: int) -> int:
+def offer_rows(view: SegmentView, scratch: MatchScratch, count: int, size: int) -> int:
     """Offer the heap the collected rows that match; return its size."""
     read_ahead(view.records.words, scratch, count)
     for position in range(count):
@@ -202,13 +214,13 @@ def offer_rows(view: SegmentView, scratch: Scratch, count: int, size: int) -> in
 
 
 @inlined
-def row_limit(scratch: Scratch, size: int, limit: int) -> int:
+def row_limit(scratch: MatchScratch, size: int, limit: int) -> int:
     """Return the row from which on none can enter the heap."""
     return min(limit, scratch.heap[0]) if size == len(scratch.heap) else limit
 
 
 @inlined
-def search_band(view: SegmentView, scratch: Scratch, lists: int, size: int, limit: int) -> int:
+def search_band(view: SegmentView, scratch: MatchScratch, lists: int, size: int, limit: int) -> int:
     """Offer the heap all matching rows before `limit`; each list resumes where it was left."""
     entries, count, last = view.postings.entries, 0, row_limit(scratch, size, limit)
     for which in range(0, WIDE * lists, WIDE):
@@ -232,7 +244,9 @@ def search_band(view: SegmentView, scratch: Scratch, lists: int, size: int, limi
 
 
 @inner
-def top_event(view: SegmentView, batch: EventBatch, scratch: Scratch, event: int, most: int) -> int:
+def top_event(
+    view: SegmentView, batch: EventBatch, scratch: MatchScratch, event: int, most: int
+) -> int:
     """Put the k lowest ranks before row `most` that cover an event into the heap, in order.
 
     Return their number. Lists are read in bands, each as long as all before it, so at most twice as
@@ -257,7 +271,7 @@ def top_event(view: SegmentView, batch: EventBatch, scratch: Scratch, event: int
 
 @inner
 def top_events(
-    view: SegmentView, batch: EventBatch, scratch: Scratch, limits: Int32s, out: Int64s
+    view: SegmentView, batch: EventBatch, scratch: MatchScratch, limits: Int32s, out: Int64s
 ) -> None:
     """Write for every event how many ranks below its limit cover it, at most k, and these ranks."""
     width = len(scratch.heap) + 1

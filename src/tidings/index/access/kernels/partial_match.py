@@ -17,7 +17,7 @@ from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import sum_add, sum_total
 from tidings.compiled.jit import inlined, inner
 from tidings.compiled.rounding import rounded
-from tidings.index.access.kernels.match import EventBatch, Scratch, SegmentView
+from tidings.index.access.kernels.match import EventBatch, MatchScratch, SegmentView
 from tidings.index.access.kernels.postings import (
     END,
     KEY,
@@ -56,7 +56,7 @@ class Hits(NamedTuple):
 
 
 class TouchScratch(NamedTuple):
-    """Scratch buffers that collect the checks that hold, by subscription."""
+    """MatchScratch buffers that collect the checks that hold, by subscription."""
 
     seen: Int32s  # by rank: the last epoch in which it was touched
     place: Int32s  # by rank: its place among the touched
@@ -81,7 +81,7 @@ def probability(stamps: Stamps, words: Int32s, place: int) -> float:
 
 @inlined
 def add_check(
-    view: SegmentView, scratch: Scratch, touch: TouchScratch, size: int, check: tuple[int, int]
+    view: SegmentView, scratch: MatchScratch, touch: TouchScratch, size: int, check: tuple[int, int]
 ) -> int:
     """Add a check (rank, number) that holds; return how many subscriptions are touched."""
     rank, number = check
@@ -105,7 +105,7 @@ def add_check(
 
 @inner
 def collect_from_lists(
-    view: SegmentView, batch: EventBatch, scratch: Scratch, touch: TouchScratch, event: int
+    view: SegmentView, batch: EventBatch, scratch: MatchScratch, touch: TouchScratch, event: int
 ) -> int:
     """Collect the checks that hold for an event; return how many subscriptions are touched."""
     words, entries, stamps = view.records.words, view.postings.entries, scratch.stamps
@@ -132,7 +132,7 @@ def collect_from_lists(
 
 @inner
 def collect_by_scan(
-    view: SegmentView, batch: EventBatch, scratch: Scratch, touch: TouchScratch, event: int
+    view: SegmentView, batch: EventBatch, scratch: MatchScratch, touch: TouchScratch, event: int
 ) -> int:
     """Collect the same by testing every check: for a memtable."""
     words, stamps = view.records.words, scratch.stamps
@@ -152,7 +152,7 @@ def collect_by_scan(
 
 @inlined
 def collect(
-    view: SegmentView, batch: EventBatch, scratch: Scratch, touch: TouchScratch, event: int
+    view: SegmentView, batch: EventBatch, scratch: MatchScratch, touch: TouchScratch, event: int
 ) -> int:
     """Collect by lists, or by a scan where there are none."""
     if len(view.postings.heads) > 0:
@@ -164,7 +164,7 @@ def collect(
 def touch_events(
     view: SegmentView,
     batch: EventBatch,
-    scratch: Scratch,
+    scratch: MatchScratch,
     touch: TouchScratch,
     first: int,
     out: Hits,
@@ -236,7 +236,7 @@ def insert(
 def relaxed_top(
     view: SegmentView,
     batch: EventBatch,
-    scratch: Scratch,
+    scratch: MatchScratch,
     touch: TouchScratch,
     event: int,
     best: Float64s,
@@ -267,7 +267,7 @@ def relaxed_top(
 def relaxed_tops(
     view: SegmentView,
     batch: EventBatch,
-    scratch: Scratch,
+    scratch: MatchScratch,
     touch: TouchScratch,
     best: Float64s,
     out: Int64s,

@@ -73,7 +73,7 @@ class EncodedEvents(NamedTuple):
 
 
 class Stamps(NamedTuple):
-    """What holds for the event of the current epoch; scratch memory of one reader.
+    """The terms and values of the event of the current epoch; scratch memory of one reader.
 
     Stamps of earlier epochs mean nothing, so nothing is cleared between events.
     """
@@ -92,7 +92,7 @@ class Stamps(NamedTuple):
 
 
 class HitCounts(NamedTuple):
-    """How often terms and slots occurred in events; shared by readers, who may lose a count."""
+    """Counts of terms and slots in events; shared by readers without a lock, so some are lost."""
 
     terms: Int32s
     slots: Int32s

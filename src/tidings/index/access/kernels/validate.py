@@ -17,7 +17,7 @@ PROBES: Final = 32  # steps allowed per place of a hash table; tables that were 
 
 
 class IndexSizes(NamedTuple):
-    """How many ranks, terms, slots and checks an index has."""
+    """The numbers of ranks, terms, slots and checks of an index."""
 
     ranks: int
     terms: int
@@ -26,7 +26,7 @@ class IndexSizes(NamedTuple):
 
 
 class CheckMap(NamedTuple):
-    """Where records and checks lie, as `records_valid` finds them."""
+    """The places of records and checks, as `records_valid` finds them."""
 
     begins: Bools  # by word: whether a record starts there
     records: Int32s  # by check: its record
@@ -35,7 +35,7 @@ class CheckMap(NamedTuple):
 
 
 class CheckedParts(NamedTuple):
-    """Which predicates of which subscriptions the records of an index check."""
+    """The predicates of subscriptions that the records of an index check."""
 
     part: AnyArray  # by check: the predicate of the subscription
     numbers: Int32s  # by rank: the subscription
