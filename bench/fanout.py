@@ -116,7 +116,7 @@ def figures(
     matcher, build = timed(lambda: Matcher(everyone, wishes, "access"), OWN)
     chunks = [stream[at : at + few] for at in range(CHUNK, len(stream), CHUNK)]
     first = timed(lambda: matcher.match_many(stream[:few]), OWN)[1]
-    index, fanout = matcher.numbered
+    index, ranker = matcher.compiled
     index.settle()
     matcher.match_many(stream[:few])
     took = [timed(lambda chunk=chunk: matcher.match_many(chunk), OWN) for chunk in chunks]
@@ -126,7 +126,7 @@ def figures(
         "build_s": build + first,
         "matches": len(ranks.subscribers) / few,
         "rank_us": least / few * 1e6,
-        "bytes": fanout.nbytes / size,
+        "bytes": ranker.nbytes / size,
         "right": True,
     }
     if size <= PLAIN:

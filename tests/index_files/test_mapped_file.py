@@ -224,5 +224,5 @@ def test_mapped_arrays_compile_no_further_kernels(tmp_path):
         pytest.skip("kernels are not compiled")
     kernels: list[Any] = [access_match.match_events, rank.rank_events]
     compiled = [list(kernel.signatures) for kernel in kernels]
-    OverlayMatcher(read_base(tmp_path, new_part(1, 0))).wanted(work.events)
+    OverlayMatcher(read_base(tmp_path, new_part(1, 0))).match_many(work.events)
     assert [list(kernel.signatures) for kernel in kernels] == compiled

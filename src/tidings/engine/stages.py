@@ -162,7 +162,9 @@ class ArrayHandoff:
         index's subscription  -> feeds' subscription, held by the feeds from its first match on
     """
 
-    def __init__(self, index: Access, ranker: BulkRanker, feeds: TableFeeds, quality: Quality) -> None:
+    def __init__(
+        self, index: Access, ranker: BulkRanker, feeds: TableFeeds, quality: Quality
+    ) -> None:
         self._ranker, self._feeds, self._quality = ranker, feeds, quality
         self._feed_subscribers = np.full(64, -1, np.int32)
         self._feed_subscriptions = np.full(64, -1, np.int32)

@@ -195,7 +195,7 @@ class Vocabulary:
         return self.cache
 
     def count_uses(self, terms: Int32s, slots: Int32s) -> None:
-        """Count the predicates of new subscriptions, which suggest frequencies before events come."""
+        """Count the predicates of new subscriptions; they suggest frequencies before events do."""
         terms, slots = terms[terms >= 0], slots[slots >= 0]
         self._uses += np.bincount(terms, minlength=len(self._uses)).astype(np.int32)
         self._slot_uses += np.bincount(slots, minlength=len(self._slot_uses)).astype(np.int32)
