@@ -82,7 +82,7 @@ def matches_by_name(matcher: OverlayMatcher, events: list[Event]) -> list[list[N
                 rank,
                 tuple(text(matcher.ids, number) for number in matched),
             )
-            for owner, rank, matched in matches.of(position)
+            for owner, rank, matched in matches.rows(position)
         )
         for position in range(len(events))
     ]

@@ -29,7 +29,7 @@ def columns(events) -> Matches:
 
 
 def lists(matches: Matches):
-    return [list(matches.of(event)) for event in range(len(matches.starts) - 1)]
+    return [list(matches.rows(event)) for event in range(len(matches.starts) - 1)]
 
 
 @given(EVENTS)

@@ -285,6 +285,6 @@ def _named(index: Access, ranker: BulkRanker, event: Event) -> list[Match]:
     """Return the matches of one event with names instead of numbers."""
     rows = sorted(
         (ranker.names[subscriber], rank, sorted(index.ids(matched)))
-        for subscriber, rank, matched in ranker.rank([event]).of(0)
+        for subscriber, rank, matched in ranker.rank([event]).rows(0)
     )
     return [Match(name, event, rank, tuple(ids)) for name, rank, ids in rows]

@@ -50,7 +50,7 @@ class Matches(NamedTuple):
         """The event of each match, by its place in the batch."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
-    def of(self, event: int) -> Iterator[tuple[int, float, list[int]]]:
+    def rows(self, event: int) -> Iterator[tuple[int, float, list[int]]]:
         """Yield subscriber, rank and matched subscriptions of each match of one event."""
         for match in range(self.starts[event], self.starts[event + 1]):
             span = slice(self.matched_starts[match], self.matched_starts[match + 1])

@@ -117,10 +117,10 @@ def test_any_split_into_batches_gives_the_same(steps, cut):
         apply(matcher, step)
     together = matcher.match_many(EVENTS)
     first, second = matcher.match_many(EVENTS[:cut]), matcher.match_many(EVENTS[cut:])
-    halves = [first.of(e) for e in range(cut)]
-    halves += [second.of(e) for e in range(len(EVENTS) - cut)]
+    halves = [first.rows(e) for e in range(cut)]
+    halves += [second.rows(e) for e in range(len(EVENTS) - cut)]
     for event, half in enumerate(halves):
-        assert in_order(together.of(event)) == in_order(half)
+        assert in_order(together.rows(event)) == in_order(half)
 
 
 def in_order(matches):

@@ -27,7 +27,7 @@ def written_out(batch: MatchBatch) -> list[tuple[str, str, float, tuple[str, ...
     """Return the matches of a batch: event, subscriber, rank, subscriptions."""
     rows = []
     for number, event in enumerate(batch.events):
-        for subscriber, rank, matched in batch.matches.of(number):
+        for subscriber, rank, matched in batch.matches.rows(number):
             ids = tuple(batch.subscriptions[each] for each in matched)
             rows.append((event, batch.subscribers[subscriber], rank, ids))
     return rows

@@ -71,7 +71,7 @@ def written_out(batch: MatchBatch) -> list[Any]:
     for place, event in enumerate(batch.events):
         matches = [
             (batch.subscribers[number], rank, [batch.subscriptions[each] for each in matched])
-            for number, rank, matched in batch.matches.of(place)
+            for number, rank, matched in batch.matches.rows(place)
         ]
         columns = (int(batch.us[place]), int(batch.sequence[place]), batch.forms[place])
         rows.append((event, *columns, matches))

@@ -30,7 +30,7 @@ def test_a_pickled_source_matches_as_before():
     assert source.parts == 1
     assert not source.counts_published()
     assert source.matcher(0) is travelled(source).matcher(0)
-    assert source.matcher(0).wanted([Event("e", {"x": 1}, 0)]).ranks.tolist() == [2.0]
+    assert source.matcher(0).match_many([Event("e", {"x": 1}, 0)]).ranks.tolist() == [2.0]
     policies = travelled(source.policy_source()).policies()
     assert [policies.policy(name) for name in ("bob", "cy")] == [Policy(), None]
     assert policies.policy("ann") is travelled(policies).policy("ann")

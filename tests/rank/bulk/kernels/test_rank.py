@@ -52,7 +52,7 @@ def test_the_most_specific_subscriptions_make_the_rank(events: list[list[int]]) 
     numbers = np.array([number for event in events for number in event], np.int32)
     none = np.empty(0, np.int64), np.empty(0, np.int32)
     matches = table.rank(Hits(np.cumsum([0, *map(len, events)]), numbers, *none))
-    assert [list(matches.of(event)) for event in range(len(events))] == [*map(expected, events)]
+    assert [list(matches.rows(event)) for event in range(len(events))] == [*map(expected, events)]
 
 
 def test_every_aggregate_has_a_number() -> None:
