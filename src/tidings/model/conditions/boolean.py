@@ -157,10 +157,10 @@ class Structure:
         # A run without alternatives is folded in one go, so a long `and` takes linear time.
         runs = groupby(clauses, key=lambda clause: len(clause.conjunctions) == 1)
         steps = chain.from_iterable([self._run(list(run))] if plain else run for plain, run in runs)
-        found = next(steps)
+        clause = next(steps)
         for step in steps:
-            found = self._product(found, step)
-        return found
+            clause = self._product(clause, step)
+        return clause
 
     def _run(self, clauses: Sequence[Clause]) -> Clause:
         """Fold clauses of one conjunction each into one clause."""
@@ -187,19 +187,19 @@ class Structure:
         self._combined += count
         if self._combined > _COMBINED * self._limits.conjunctions:
             self._check("conjunctions", self._combined, what, start, end)
-        found, size, empty = Conjunctions(), 0, ""
+        conjunctions, size, empty = Conjunctions(), 0, ""
         for one, other in product(left.conjunctions, right.conjunctions):
             try:
-                found.append(fold(one + other))
+                conjunctions.append(fold(one + other))
             except InvalidCondition as error:
                 empty = str(error)
                 continue
-            size += len(found[-1])
+            size += len(conjunctions[-1])
             if size > REPEATED * self._limits.predicates:
                 self._check("predicates", size, "the number of predicates", start, end)
-        if not found:
+        if not conjunctions:
             self._refuse(empty, start, end)
-        return Clause(found, start, end)
+        return Clause(conjunctions, start, end)
 
     def _check_nesting(self, depth: int, position: int) -> None:
         if depth > self._limits.nesting:

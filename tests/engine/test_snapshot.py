@@ -1,0 +1,47 @@
+"""Snapshots of an engine are read back, or refused with the reason."""
+
+from typing import Any
+
+import pytest
+
+from tidings.engine.snapshot import check_same, opened, sealed
+from tidings.errors import StateError
+
+STATE: dict[str, Any] = {
+    "subscribers": [],
+    "subscriptions": [],
+    "feeds": {"kind": "plain", "state": "AAEC"},
+    "intake": {"sequence": 1},
+}
+
+
+def test_the_fields_are_those_that_were_sealed() -> None:
+    fields = opened(sealed(STATE))
+    assert (fields.kind, fields.feeds, fields.intake) == ("plain", b"\0\1\2", {"sequence": 1})
+    assert fields.owed == []
+
+
+def test_whole_floats_may_come_back_as_integers() -> None:
+    state = sealed(STATE | {"intake": {"sequence": 1.0}})
+    opened(state | {"intake": {"sequence": 1}})
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"version": 99}, "has version 99, but this release reads version 1"),
+        ({"intake": {"sequence": 2}}, "its checksum does not match its fields"),
+        ({"subscribers": {}}, "field 'subscribers' is {}"),
+        ({"feeds": {"state": ""}}, "field 'kind' is missing"),
+    ],
+)
+def test_a_changed_snapshot_is_refused(change: dict[str, Any], reason: str) -> None:
+    with pytest.raises(StateError, match=reason):
+        opened(sealed(STATE) | change)
+
+
+def test_subscribers_and_feeds_must_agree() -> None:
+    check_same(["a", "b"], {"a": 1, "b": 2})
+    for subscribers in (["a"], ["a", "a"], ["a", "c"]):
+        with pytest.raises(StateError, match="feeds and subscribers differ"):
+            check_same(subscribers, {"a": 1, "b": 2})

@@ -1,0 +1,58 @@
+"""Refused records keep the record, the reason and, from readers, the position."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tidings.errors import InvalidForm
+from tidings.model.dead_letter import (
+    BadRecord,
+    DeadLetter,
+    Failure,
+    attempt,
+    printable_record,
+    try_call,
+)
+
+
+def fail(error: BaseException) -> Any:
+    raise error
+
+
+def test_a_result_or_the_error_is_returned() -> None:
+    assert try_call(int, "7") == 7
+    failure = try_call(int, "x")
+    assert isinstance(failure, Failure)
+    assert failure.reason.startswith("ValueError: invalid literal")
+
+
+def test_an_exhausted_memory_is_raised() -> None:
+    with pytest.raises(MemoryError):
+        try_call(fail, MemoryError())
+
+
+def test_a_record_that_cannot_be_read_is_bad() -> None:
+    assert attempt(int, "7", 1, lambda raw: {"text": raw}) == 7
+    bad = attempt(lambda raw: fail(InvalidForm("no")), "x", 4, lambda raw: {"text": raw})
+    assert bad == BadRecord({"text": "x"}, "no", 4)
+
+
+def test_a_record_that_cannot_be_shown_is_shown_briefly() -> None:
+    bad = attempt(lambda raw: fail(KeyError("a")), "x", 1, lambda raw: fail(KeyError("b")))
+    assert bad == BadRecord({"text": "'x'"}, "KeyError: 'a'", 1)
+
+
+def test_forms_are_json_whatever_the_record_holds() -> None:
+    record = {"time": datetime(2026, 1, 1, tzinfo=UTC), "bytes": b"x", "nan": float("nan")}
+    for refused in (BadRecord(record, "why", 1), DeadLetter(record, "why")):
+        assert json.loads(json.dumps(refused.to_dict()))["reason"] == "why"
+
+
+def test_a_foreign_record_that_fails_is_printed_as_text() -> None:
+    class Broken(dict[str, Any]):
+        def items(self) -> Any:
+            raise RuntimeError
+
+    json.dumps(printable_record(Broken(a=1)))
