@@ -1,4 +1,4 @@
-"""Feeds in arrays: long streams, room that is found again, and what is never touched."""
+"""Table feeds: long streams, memory that is reused, and rows that are not touched."""
 
 from random import Random
 from typing import Any
@@ -44,18 +44,18 @@ LONG: list[Any] = [
 
 
 def long_stream(seed: int, names: str, events: int) -> list[Step]:
-    """A stream that is long enough for slots, sets and slabs to be given again."""
-    chance, at_s, found = Random(seed), 0, []
+    """Return a stream that is long enough for slots, sets and slabs to be reused."""
+    chance, seconds, steps = Random(seed), 0, []
     for number in range(1, events + 1):
-        at_s += chance.choice([0, 1, 1, 2, 30])
-        wanting = [name for name in names if chance.random() < 0.6]
-        event = Event(f"e{chance.random()}", {}, published_at=at_s, sequence=number)
-        scores = {name: chance.choice([0.1, 0.5, chance.random()]) for name in wanting}
+        seconds += chance.choice([0, 1, 1, 2, 30])
+        matching = [name for name in names if chance.random() < 0.6]
+        event = Event(f"e{chance.random()}", {}, published_at=seconds, sequence=number)
+        scores = {name: chance.choice([0.1, 0.5, chance.random()]) for name in matching}
         matched = {
-            name: tuple(sorted(chance.sample("abc", chance.randint(0, 3)))) for name in wanting
+            name: tuple(sorted(chance.sample("abc", chance.randint(0, 3)))) for name in matching
         }
-        found.append(Step(event, number, scores, matched))
-    return found
+        steps.append(Step(event, number, scores, matched))
+    return steps
 
 
 def table_of(policies: dict[str, Policy]) -> TableFeeds:

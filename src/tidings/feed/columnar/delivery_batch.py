@@ -82,7 +82,7 @@ class DeliveryBatch:
 
     @property
     def has_objects(self) -> bool:
-        """Whether some of the deliveries are objects already."""
+        """True if some of the deliveries are objects already."""
         return any(part.objects for part in self._parts)
 
     def _sort(self, order: Int64s) -> None:

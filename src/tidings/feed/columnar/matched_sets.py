@@ -63,7 +63,7 @@ class MatchedSets:
 
     @property
     def crowded(self) -> bool:
-        """Whether there are twice as many numbers as were in use at the last count."""
+        """True if there are twice as many numbers as were in use at the last count."""
         return len(self._numbers) > self._limit
 
     def free_unused(self, used: Iterable[Int32s]) -> None:

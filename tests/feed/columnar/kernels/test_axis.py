@@ -75,10 +75,10 @@ def test_steps_are_skipped_only_while_the_oldest_match_stays(
     length = step + more
     end = (oldest // step + 1) * step
     now = end + wait
-    found = next_step(end, jumping(length, step), oldest, now)
+    following = next_step(end, jumping(length, step), oldest, now)
     stops = [end + i * step for i in range(1, 100)]
     expected = next(stop for stop in stops if stop - length > oldest or stop > now)
-    assert found == expected
+    assert following == expected
 
 
 @given(st.integers(-9, 9), st.integers(1, 9), st.integers(0, 60))

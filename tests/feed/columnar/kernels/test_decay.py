@@ -71,6 +71,6 @@ def test_the_mean_of_a_set_is_its_divrank_without_diversity(
 ) -> None:
     left_out = data.draw(st.integers(-1, len(values) - 1))
     event = Event("e", {}, published_at=0)
-    chosen = [Candidate(event, each, 0) for at, each in enumerate(values) if at != left_out]
-    found = mean_without(np.array(values), len(values), left_out, np.empty(PARTS))
-    assert found == set_divrank(chosen, 1.0, Overlap())
+    chosen = [Candidate(event, rank, 0) for i, rank in enumerate(values) if i != left_out]
+    mean = mean_without(np.array(values), len(values), left_out, np.empty(PARTS))
+    assert mean == set_divrank(chosen, 1.0, Overlap())

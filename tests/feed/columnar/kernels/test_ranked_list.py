@@ -67,8 +67,8 @@ def test_lists_stay_sorted_through_insertions_and_removals(
             assert expected[position][1] == slot
         if number == 63:
             compact_lists(windows, np.argsort(cohort.head[:, SLAB], kind="stable"))
-        for each, listed in model.items():
-            assert entries(cohort, each) == listed
+        for other, listed in model.items():
+            assert entries(cohort, other) == listed
 
 
 @given(st.lists(st.integers(0, 4), max_size=10), st.integers(0, 10), st.integers(1, 4))

@@ -67,13 +67,13 @@ def column(values: Sequence[float], kind: type) -> np.ndarray:
     st.booleans(),
     st.booleans(),
 )
-def test_the_first_invalid_row_is_found(found: list[Window], rings: bool, prune: bool) -> None:
+def test_the_first_invalid_row_is_found(drawn: list[Window], rings: bool, prune: bool) -> None:
     prune &= rings
-    listed = [entry for window in found for entry in window[0]]
-    ring = [slot for window in found for slot in window[1]] if rings else []
+    listed = [entry for window in drawn for entry in window[0]]
+    ring = [slot for window in drawn for slot in window[1]] if rings else []
     rows = RestoredRows(
-        column([len(window[0]) for window in found], np.int64),
-        column([len(window[1]) for window in found], np.int64),
+        column([len(window[0]) for window in drawn], np.int64),
+        column([len(window[1]) for window in drawn], np.int64),
     )
     row = first_invalid_row(
         rows,
@@ -88,5 +88,5 @@ def test_the_first_invalid_row_is_found(found: list[Window], rings: bool, prune:
         rings,
         prune,
     )
-    expected = [nth for nth, window in enumerate(found) if not is_valid(window, rings, prune)]
+    expected = [nth for nth, window in enumerate(drawn) if not is_valid(window, rings, prune)]
     assert row == (expected[0] if expected else -1)

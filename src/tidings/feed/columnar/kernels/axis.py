@@ -46,6 +46,7 @@ def axis_end(axis: int, seen: int, us: int, sequence: int) -> int:
 @inlined
 def has_passed(axis: int, end: int, seen: int, us: int, sequence: int) -> bool:
     """Return whether no match before `end` can arrive any more."""
+    # Later events have at least the time `us`, but higher sequences and numbers than now.
     return end <= us if axis == TIME else end <= axis_end(axis, seen, us, sequence)
 
 

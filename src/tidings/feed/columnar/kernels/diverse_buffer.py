@@ -79,6 +79,7 @@ def move_window(buffer: DiverseBuffer, row: int, target: int) -> None:
     """Copy a full window to another slab, the oldest match first."""
     start, capacity = buffer.head[row, SLAB], places(buffer, row)
     for i in range(capacity):
+        # The window is full, so the oldest match follows the newest.
         source = start + (buffer.head[row, LAST] + 1 + i) % capacity
         buffer.slot[target + i] = buffer.slot[source]
         buffer.handle[target + i] = buffer.handle[source]

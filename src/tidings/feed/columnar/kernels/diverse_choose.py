@@ -74,6 +74,7 @@ def copy_candidates(windows: DiverseWindows, row: int, size: int) -> CandidateCo
     buffer, scratch, events = windows.buffer, windows.scratch, windows.events
     start, us = buffer.head[row, SLAB], events.us
     place = np.flatnonzero(scratch.linked[: places(buffer, row)] >= 0)
+    # Ids first, then times by a stable sort: newest first, then smaller id.
     place = place[np.argsort(events.id_order[buffer.slot[start + place]])]
     place = place[np.argsort(-us[buffer.slot[start + place]], kind="mergesort")]
     slot, key = np.empty(size, np.int64), np.empty(size)
@@ -118,7 +119,7 @@ def list_within(matrix: Float64s, alpha: float, near: Neighbourhoods) -> None:
 def number_levels(matrix: Float64s, levels: Int64s) -> int:
     """Replace distances by their rank among the different ones; return how many differ."""
     flat = matrix.ravel()
-    count = number_hashes(flat.view(np.uint64), levels)
+    count = number_hashes(flat.view(np.uint64), levels)  # equal distances have equal bits
     values, level_of = np.empty(count), np.empty(count, np.int64)
     for i in range(len(flat)):
         values[levels[i]] = flat[i]
@@ -140,7 +141,7 @@ def list_all(matrix: Float64s, near: Neighbourhoods) -> None:
     offsets = np.empty(level_count + 1, np.int64)
     for one in range(size):
         own = levels[one * size : (one + 1) * size]
-        if level_count > size:
+        if level_count > size:  # clearing the offsets would take longer than a comparison sort
             order = np.argsort(own, kind="mergesort")
         else:
             order = counting_sort(own, offsets)
@@ -185,6 +186,7 @@ def choose_cover(
         list_within(matrix, diversity.alpha, near)
         count = cover(near, relevance, np.arange(size), chosen)
     chosen = chosen[:count]
+    # The k most relevant of the cover stay in the order of choice.
     limit = np.sort(best[chosen])[min(k, count) - 1]
     return chosen[best[chosen] <= limit]
 

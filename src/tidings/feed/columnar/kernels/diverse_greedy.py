@@ -208,6 +208,7 @@ def best_candidate(
     """
     scratch, rule, sigma = windows.scratch, windows.diversity.rule, windows.diversity.sigma
     best = ScoredPlace(-1.0, int64(-1))
+    # SLACK exceeds the rounding of values, so a candidate that ties is never ruled out.
     for place in range(capacity):
         if scratch.linked[place] < 0:
             continue
@@ -238,7 +239,7 @@ def extend_choice(
     chosen: Int32s,
     values: Float64s,
 ) -> None:
-    """Choose for a range of steps; the places chosen before them are no longer candidates."""
+    """Choose for a range of steps; the places chosen before them stop being candidates."""
     linked = windows.scratch.linked
     for step in range(steps[0]):
         linked[chosen[step]] = -1
@@ -257,7 +258,7 @@ def choose_greedy(
 ) -> None:
     """Choose `size` of all candidates, at least two.
 
-    `values[0]`, where there is no value of a step, becomes the highest rank of the window.
+    `values[0]` becomes the highest rank of the window, because the first step has no value.
     """
     values[0] = -np.inf
     for place in range(capacity):
@@ -267,7 +268,7 @@ def choose_greedy(
     extend_choice(windows, row, capacity, (int64(2), size), chosen, values)
 
 
-@nested_inner
+@nested_inlined
 def insert_winner(
     windows: DiverseWindows, row: int, new: int, valid: int, chosen: Int32s, values: Float64s
 ) -> int:
@@ -285,7 +286,7 @@ def insert_winner(
     return -1
 
 
-@nested_inner
+@nested_inlined
 def valid_steps(windows: DiverseWindows, row: int, capacity: int, new: int) -> int:
     """Return how many steps of the kept choice are valid, including the new match if it wins."""
     scratch, sigma, start = windows.scratch, windows.diversity.sigma, choice_start(windows, row)
@@ -296,6 +297,7 @@ def valid_steps(windows: DiverseWindows, row: int, capacity: int, new: int) -> i
     prepare_place(windows, row, new, 0)
     highest = values[0]
     values[0] = max(highest, scratch.rank[new])
+    # Only with a rank this high can the match be part of a better pair.
     if pair_weight(sigma, scratch.rank[new], highest, 1.0) + SLACK >= values[1]:
         prepare_all(windows, row, capacity)
         old = BestPair(values[1], int64(chosen[0]), int64(chosen[1]))
@@ -342,7 +344,7 @@ def is_among(chosen: Int32s, size: int, place: int) -> bool:
 
 @nested_inlined
 def invalidate_from(windows: DiverseWindows, row: int, place: int) -> None:
-    """Invalidate the kept choice from a place on that is dropped; a single place is no choice."""
+    """Invalidate the kept choice from a dropped place on; below a pair nothing is kept."""
     head, start = windows.buffer.head, choice_start(windows, row)
     for step in range(head[row, CHOSEN]):
         if windows.last.place[start + step] == place:

@@ -54,6 +54,7 @@ PARTIALS: Final = 5
 @nested_inner
 def sum_without(partials: Float64s, kind: int, size: int, removed: Float64s) -> float:
     """Return one of the sums without some of its terms, exactly."""
+    # Exact partial sums can be reduced exactly; a plain float sum would drift.
     for i in range(size):
         partials[REST, i] = partials[kind, i]
     for number in removed:
@@ -151,7 +152,7 @@ def add_member(windows: DiverseWindows, row: int, match: Arrival) -> bool:
     drop_below(windows, row, low)
     full = head[row, HELD] >= policy.k
     place = add_match(windows.buffer, row, match)
-    if full:
+    if full:  # the match competes as one of k + 1 members
         size = prepare_range(windows, row, whole_axis(policy), int64(events.us[match.slot]))
         dropped = dropped_by_swap(windows, row, size, place)
         drop_match(windows, row, dropped)

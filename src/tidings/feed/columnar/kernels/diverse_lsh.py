@@ -52,7 +52,7 @@ def find_winners(windows: DiverseWindows, row: int, own: int, winners: Int64s) -
 
 @nested_inner
 def add_votes(windows: DiverseWindows, row: int, place: int) -> None:
-    """Give a new match the votes of the buckets in which it is the most relevant."""
+    """Count for a new match the votes of the buckets in which it is the most relevant."""
     votes, winners = windows.last.votes, windows.scratch.winners
     own = windows.buffer.head[row, SLAB] + place
     find_winners(windows, row, own, winners)
@@ -60,7 +60,7 @@ def add_votes(windows: DiverseWindows, row: int, place: int) -> None:
     for best in winners:
         if best < 0:
             votes[own] += 1
-        elif is_more_relevant(windows, own, best):
+        elif is_more_relevant(windows, own, best):  # it takes the vote over
             votes[own] += 1
             votes[best] -= 1
 

@@ -51,7 +51,7 @@ from tidings.window.protocol import Moment
 
 
 class EndedWindow(NamedTuple):
-    """What a choice is made from where a period or a step ends."""
+    """The range and the extent of a period or step that has ended."""
 
     within: AxisRange
     extent: WindowExtent
@@ -144,7 +144,7 @@ def close(windows: DiverseWindows, row: int, within: AxisRange, now: Moment, sen
 def end_passed(windows: DiverseWindows, output: Output, row: int, order: int, now: Moment) -> None:
     """Close the period, or take the steps, that have ended by now."""
     policy, progress, chosen = windows.policy, output.progress, windows.scratch.chosen
-    while is_due(windows.buffer.head, policy, row, now):
+    while is_due(windows.buffer.head, policy, row, now):  # each turn moves the end, or clears it
         ended = ended_window(windows, row, now)
         before, extent = progress[OUT], ended.extent
         if extent.width > 0:

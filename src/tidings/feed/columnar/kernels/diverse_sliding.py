@@ -4,7 +4,7 @@ The choice is brought up to date where the diversifier allows it, and made from 
 """
 
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import kernel, nested_inner
+from tidings.compiled.jit import kernel, nested_inlined, nested_inner
 from tidings.feed.columnar.kernels.diverse_buffer import add_match, choice_start, places
 from tidings.feed.columnar.kernels.diverse_choose import choose_range
 from tidings.feed.columnar.kernels.diverse_greedy import update_choice
@@ -40,7 +40,7 @@ from tidings.feed.columnar.kernels.layout import (
 )
 
 
-@nested_inner
+@nested_inlined
 def enter(windows: DiverseWindows, row: int, match: Arrival) -> int:
     """Drop the matches that leave the window as a match arrives, and add the match.
 
@@ -69,7 +69,7 @@ def whole_extent(windows: DiverseWindows, row: int, now_us: int) -> WindowExtent
 def deliver_updated(
     windows: DiverseWindows, output: Output, row: int, order: int, new: int, now_us: int
 ) -> None:
-    """Bring the choice from a window of at least two matches up to date; deliver what is new."""
+    """Bring the choice from a window of at least two matches up to date; deliver new places."""
     buffer, head = windows.buffer, windows.buffer.head
     if windows.diversity.rule == VOTES:
         if head[row, CHOSEN] == 0:
@@ -95,7 +95,7 @@ def is_continuous(policy: PolicyCodes) -> bool:
     return policy.window == CONTINUOUS or policy.window == BEST  # noqa: PLR1714 - compiled
 
 
-@nested_inner
+@nested_inlined
 def slide_updated(
     windows: DiverseWindows, output: Output, row: int, order: int, match: Arrival
 ) -> bool:
@@ -108,7 +108,7 @@ def slide_updated(
     before = head[row, CHOSEN]
     deliver_updated(windows, output, row, order, new, now_us)
     if is_continuous(policy):
-        if before > 0:
+        if before > 0:  # all others were marked when they were passed over
             buffer.mark[head[row, SLAB] + new] |= DONE
         else:
             mark_all_done(buffer, row)

@@ -75,7 +75,7 @@ def drop_below(windows: DiverseWindows, row: int, low: int) -> None:
             drop_match(windows, row, place)
 
 
-@nested_inner
+@nested_inlined
 def window_start(windows: DiverseWindows, row: int, match: Arrival) -> int:
     """Return the position where the window starts once a match has arrived."""
     policy, us = windows.policy, int64(windows.events.us[match.slot])

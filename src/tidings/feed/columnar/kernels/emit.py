@@ -81,7 +81,7 @@ def deliver_new(
     for nth in range(min(windows.policy.k, windows.head[row, SIZE])):
         cell = list_start(windows, row) + nth
         if entry[cell, MARK] & DONE:
-            continue
+            continue  # it keeps its position among the k best
         entry[cell, MARK] |= DONE
         slot, score = entry[cell, SLOT], windows.score[cell]
         index = write_delivery(windows.head, output, row, order, nth + 1, extent)
@@ -103,7 +103,7 @@ def insert_match(windows: RankedWindows, row: int, match: Arrival, last: bool) -
     key = order_key(windows.decay, match.score, windows.events.us[match.slot])
     position = rank_position(windows, row, key, match.slot)
     if policy.capped and position >= policy.k:
-        return -1
+        return -1  # nothing ever leaves a capped list before its better ones
     beaten = 0
     if policy.prune:
         if last:
@@ -122,6 +122,7 @@ def count_out_of_order(windows: RankedWindows, row: int, position: int, slot: in
     """Count the beaten entries where a match is not the last to leave; return how many beat it."""
     entry, axis, k = windows.entry, windows.policy.axis, windows.policy.k
     own, beaten = event_position(windows.events, axis, slot), 0
+    # From the back, because a removal shifts the entries behind it.
     for nth in range(windows.head[row, SIZE] - 1, -1, -1):
         cell = list_start(windows, row) + nth
         other = event_position(windows.events, axis, entry[cell, SLOT])
@@ -148,7 +149,7 @@ def choose_ranked(
         return False
     extent = WindowExtent(oldest_us(windows, row), now_us, held, now_us)
     deliver_new(windows, output, row, order, extent)
-    if policy.leave:
+    if policy.leave:  # the chosen entries are the first ones, so leaving is O(1)
         chosen = min(policy.k, size)
         head[row, FIRST] += chosen
         head[row, SIZE] -= chosen

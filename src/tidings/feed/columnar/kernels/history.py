@@ -41,6 +41,7 @@ def expire_members(windows: RankedWindows, row: int, now_us: int, sequence: int)
     """Drop the members that have left the window; return the position where it starts."""
     head, policy = windows.head, windows.policy
     start = axis_end(policy.axis, head[row, SEEN], now_us, sequence) - policy.length
+    # From the back, because a removal shifts the entries behind it.
     for nth in range(head[row, SIZE] - 1, -1, -1):
         cell = list_start(windows, row) + nth
         if policy.axis == MATCHING:
@@ -88,7 +89,7 @@ def best_swap(windows: RankedWindows, row: int, rank: float) -> int:
     for nth in range(size):
         if ranks[nth] - lowest > size * (ABSOLUTE + RELATIVE * highest):
             continue
-        same = best >= 0 and ranks[nth] == dropped_rank
+        same = best >= 0 and ranks[nth] == dropped_rank  # equal ranks leave equal means
         mean = value if same else mean_without(ranks, size + 1, nth, windows.partials)
         if best < 0 or mean > value or (mean == value and is_older(windows, row, nth, best)):
             best, value, dropped_rank = nth, mean, ranks[nth]
@@ -101,7 +102,7 @@ def best_swap(windows: RankedWindows, row: int, rank: float) -> int:
 def add_member(
     windows: RankedWindows, output: Output, row: int, order: int, match: Arrival
 ) -> None:
-    """Add a match to the history and deliver what is new, unless the policy waits for more."""
+    """Add a match to the history and deliver new members, unless the policy waits for more."""
     head, policy, us = windows.head, windows.policy, windows.events.us
     now_us = us[match.slot]
     position = insert_match(windows, row, match, True)
@@ -145,6 +146,6 @@ def offer_history(windows: RankedWindows, output: Output, offers: Offers) -> Non
         if not reserve_entry(windows, row) or progress[OUT] + head[row, SIZE] + 1 > room:
             return
         if head[row, SIZE] + 1 > len(windows.ranks):
-            return
+            return  # the scratch has no room for the members and the match
         filter_match(windows, output, row, index, arrival_at(offers, index))
     progress[NEXT] = len(offers.row)

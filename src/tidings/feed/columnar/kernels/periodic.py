@@ -102,7 +102,7 @@ def add_to_period(windows: RankedWindows, row: int, match: Arrival) -> None:
     head, us = windows.head, windows.events.us[match.slot]
     if head[row, COUNT] == 0:
         head[row, OLDEST_US] = us
-    head[row, NEWEST_US] = us
+    head[row, NEWEST_US] = us  # events arrive in order of time
     head[row, COUNT] += 1
     insert_match(windows, row, match, True)
     head[row, SIZE] = min(head[row, SIZE], windows.policy.k)
@@ -115,6 +115,7 @@ def offer_match(
     """End the periods before a match, add it, and end the period that it completes."""
     head, now_us = windows.head, windows.events.us[match.slot]
     before = head[row, END]
+    # Periods that end before the match do not contain it; one that it completes does.
     end_passed(windows, output, row, order, Moment(now_us, match.sequence - 1))
     head[row, SEEN] += 1
     if windows.policy.window == JUMPING:
@@ -136,6 +137,7 @@ def offer_periodic(windows: RankedWindows, output: Output, offers: Offers) -> No
         row = int64(offers.row[index])
         progress[NEXT] = index
         prefetch_ahead(windows, offers.row, index)
+        # Room is reserved before anything changes, so an offer that stops here can be repeated.
         if not reserve_entry(windows, row) or progress[OUT] + windows.head[row, SIZE] + 1 > room:
             return
         if jumping and not reserve_cell(windows, row):

@@ -69,7 +69,7 @@ def reserve_entry(windows: RankedWindows, row: int) -> bool:
             return False
     for i in range(size):
         copy_entry(windows, target + i, start + first + i)
-    if grow:
+    if grow:  # released only now: its first cell becomes a link
         release_list(windows, row)
         head[row, SLAB], head[row, SLAB_CLASS] = target, size_class + 1
     head[row, FIRST] = 0
@@ -93,7 +93,7 @@ def rank_position(windows: RankedWindows, row: int, key: float, slot: int) -> in
         middle = (low + high) >> 1
         other = windows.key[start + middle]
         ahead = other > key
-        if other == key:
+        if other == key:  # the total order of ties: newer, then smaller id
             rival = windows.entry[start + middle, SLOT]
             ahead = us[rival] > us[slot] or (
                 us[rival] == us[slot] and id_order[rival] < id_order[slot]
@@ -110,6 +110,7 @@ def insert_entry(windows: RankedWindows, row: int, position: int, new: RankedEnt
     """Insert an entry at its position; there must be room behind the last."""
     start = list_start(windows, row)
     cell = start + position
+    # From the back, so that no entry is overwritten before it has moved.
     for i in range(start + windows.head[row, SIZE], cell, -1):
         copy_entry(windows, i, i - 1)
     windows.key[cell] = new.key
@@ -125,7 +126,7 @@ def remove_entry(windows: RankedWindows, row: int, position: int) -> None:
     """Remove an entry, and close the gap from the nearer side."""
     head = windows.head
     start, size = list_start(windows, row), head[row, SIZE]
-    if position < size - 1 - position:
+    if position < size - 1 - position:  # few entries precede it: the list starts a cell later
         for i in range(start + position, start, -1):
             copy_entry(windows, i, i - 1)
         head[row, FIRST] += 1
@@ -155,7 +156,7 @@ def count_beaten(windows: RankedWindows, row: int, position: int, k: int) -> Non
     start = list_start(windows, row)
     kept = start + position
     for cell in range(kept, start + windows.head[row, SIZE]):
-        entry[cell, MARK] += 2
+        entry[cell, MARK] += 2  # the lowest bit is DONE
         if entry[cell, MARK] >> 1 < k:
             if kept < cell:
                 copy_entry(windows, kept, cell)

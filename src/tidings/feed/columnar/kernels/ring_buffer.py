@@ -26,7 +26,7 @@ from tidings.feed.columnar.kernels.slabs import capacity_of, release_slab, take_
 def ring_cell(windows: RankedWindows, row: int, nth: int) -> int:
     """Return the cell of the n-th oldest match in the pool."""
     head = windows.head
-    offset = head[row, FRONT] + nth
+    offset = head[row, FRONT] + nth  # below twice the capacity: no modulo is needed
     capacity = windows.ring_slabs.capacity[head[row, RING_CLASS]]
     return head[row, RING] + (offset if offset < capacity else offset - capacity)
 
@@ -41,7 +41,7 @@ def reserve_cell(windows: RankedWindows, row: int) -> bool:
     target = take_slab(slabs, ring, size_class + 1)
     if target < 0:
         return False
-    for nth in range(held):
+    for nth in range(held):  # unrolled, so that the new ring starts at cell 0
         ring[target + nth] = ring[ring_cell(windows, row, nth)]
     release_ring(windows, row)
     head[row, RING], head[row, RING_CLASS], head[row, FRONT] = target, size_class + 1, 0
@@ -88,7 +88,7 @@ def expire_ring(windows: RankedWindows, row: int, start: int) -> None:
     while head[row, HELD] > 0:
         slot = windows.ring[ring_cell(windows, row, 0)]
         if policy.axis == MATCHING:
-            oldest = head[row, SEEN] - head[row, HELD]
+            oldest = head[row, SEEN] - head[row, HELD]  # matches are numbered without gaps
         else:
             oldest = event_position(windows.events, policy.axis, slot)
         if oldest >= start:
@@ -107,7 +107,7 @@ def oldest_us(windows: RankedWindows, row: int) -> int:
     """Return the oldest publication time of the window, which must not be empty."""
     us, ring = windows.events.us, windows.ring
     oldest = us[ring[ring_cell(windows, row, 0)]]
-    if windows.disorder[0]:
+    if windows.disorder[0]:  # only then the ring is not sorted by time
         for nth in range(1, windows.head[row, HELD]):
             oldest = min(oldest, us[ring[ring_cell(windows, row, nth)]])
     return oldest

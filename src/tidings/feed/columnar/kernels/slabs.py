@@ -26,7 +26,7 @@ def take_slab(slabs: Slabs, links: Int32s, size_class: int) -> int:
     `links` is the column of the pool whose cells link the free slabs of a class.
     """
     start = slabs.free[size_class]
-    if start >= 0:
+    if start >= 0:  # reused first, so that the pool is compacted rarely
         slabs.free[size_class] = links[start]
     elif slabs.used[0] + slabs.capacity[size_class] <= len(links):
         start = slabs.used[0]

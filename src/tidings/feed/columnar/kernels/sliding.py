@@ -72,6 +72,7 @@ def offer_sliding(windows: RankedWindows, output: Output, offers: Offers) -> Non
         row = int64(offers.row[index])
         progress[NEXT] = index
         prefetch_ahead(windows, offers.row, index)
+        # Room is reserved before anything changes, so an offer that stops here can be repeated.
         if not reserve_entry(windows, row) or progress[OUT] + windows.head[row, SIZE] + 1 > room:
             return
         match = arrival_at(offers, index)
