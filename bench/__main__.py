@@ -1,8 +1,8 @@
-"""Run the benches, each in a process of its own, and draw the charts.
+"""Run the benches, each in its own process, and draw the charts.
 
 python bench [NAME] [--quick]
 
-Further options go to the bench that is named: python bench interval --sizes 1000 --only sopt-r.
+Further options are passed to the named bench: python bench interval --sizes 1000 --only sopt-r.
 """
 
 import argparse
@@ -21,12 +21,12 @@ BENCHES = {
     "predicates": "indexes over whole conditions",
     "fanout": "every subscriber's rank of an event",
     "windows": "windows of many subscribers, in arrays and as objects",
-    "diversity": "diversifiers over n, k and windows, beside peers and the best set",
+    "diversity": "diversifiers over n, k and windows, next to peers and the optimum",
     "covers": "the preferential subscription graph (PREF Table 2), and covers of many subscribers",
-    "pipeline": "the pipeline on Spark, beside the engine and plain SQL",
+    "pipeline": "the pipeline on Spark, next to the engine and plain SQL",
     "parts": "an index in parts: 5,000,000 subscriptions on Spark",
     "state": "windows in Spark's state store, in buckets and by key",
-    "crowds": "the k of one big crowd of candidates, on Spark and in one process",
+    "crowds": "the k of one large set of candidates, on Spark and in one process",
     "changes": "changes of subscriptions while a million are served",
     "long": "an hour of simulated days, and whether anything grows",
     "recovery": "from kill -9 of a pipeline to its next delivery",
@@ -36,12 +36,12 @@ BENCHES = {
 def main() -> int:
     names = "; ".join(f"{name}: {about}" for name, about in BENCHES.items())
     parser = argparse.ArgumentParser(prog="python bench", description=__doc__.splitlines()[0])
-    parser.add_argument("name", nargs="?", choices=BENCHES, help=f"one only. {names}")
+    parser.add_argument("name", nargs="?", choices=BENCHES, help=f"run only this one. {names}")
     parser.add_argument("--quick", action="store_true", help="small sizes; nothing is written")
     parser.add_argument("--json", action="store_true", help="print lines of JSON, not tables")
     wanted, further = parser.parse_known_args()
     if further and not wanted.name:
-        parser.error(f"name the bench that {further[0]} is for")
+        parser.error(f"name the bench that gets the option {further[0]}")
     flags = [f"--{flag}" for flag in ("quick", "json") if getattr(wanted, flag)] + further
     for name in [wanted.name] if wanted.name else BENCHES:
         if status := run(name, *flags):

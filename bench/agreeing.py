@@ -1,11 +1,11 @@
-"""How often LSH chooses what the greedy algorithm chooses, at the settings of TKS 7.3.2.
+"""Agreement of LSH with the greedy algorithm, at the settings of TKS 7.3.2.
 
-TKS Fig. 7.5 gives probabilities over sizes of windows for three thresholds, and the text sums up:
-the same diverse set "in average ... around 0.7". Taken from the text: the thresholds, the windows
-of its Table 7.9, the error of 0.07 that it settles on (7.4.2.1), a view for each of the six main
+TKS Fig. 7.5 gives probabilities over window sizes for three thresholds, and the text sums up: the
+same diverse set "in average ... around 0.7". From the text: the thresholds, the windows of its
+Table 7.9, the error of 0.07 that it settles on (7.4.2.1), a view for each of the six main
 categories of its Table 7.1, all publications matching, relevance by normal preferences over 32
-tuples. Not in the text, and so ours: the products, k = 10, alpha = 1 - s, and that the probability
-is the share of what greedy chose.
+tuples. Not in the text, and so our choice: the products, k = 10, alpha = 1 - s, and the probability
+as the share of the greedy choice.
 """
 
 from collections.abc import Callable
@@ -33,18 +33,18 @@ VIEWS = {
     "Phones": (40, 57),
     "Home": (668, 67),
 }
-"""Of each main category its sub-categories and its attributes (TKS Table 7.1)."""
+"""The numbers of sub-categories and attributes of each main category (TKS Table 7.1)."""
 Draw = Callable[[int, int, int], list[Candidate]]
 
 
 def by_wishes(view: int, w: int, seed: int) -> list[Candidate]:
-    """A window of one view, ranked by preferences: events that are alike have like ranks."""
+    """Return a window of one view, ranked by preferences: similar events have similar ranks."""
     shop = _shop(view, seed)
     return shop.wanted(w, shop.wishes(TUPLES))
 
 
 def by_chance(view: int, w: int, seed: int) -> list[Candidate]:
-    """A window of one view, ranked by chance."""
+    """Return a window of one view, ranked at random."""
     return _shop(view, seed).candidates(w)
 
 
@@ -58,25 +58,25 @@ RANKED: dict[str, Draw] = {"preferences": by_wishes, "chance": by_chance}
 
 @cache
 def drawn(ranked: str, w: int) -> list[list[Candidate]]:
-    """A window of every view."""
+    """Return a window of every view."""
     return [RANKED[ranked](view, w, 1) for view in range(len(VIEWS))]
 
 
 def agreed(ranked: str, threshold: float, w: int) -> dict[str, Any]:
-    """Both probabilities over a window of every view."""
+    """Return both probabilities over a window of every view."""
     lsh = MaxDivRelLsh(error=ERROR, threshold=threshold)
     found = compared(drawn(ranked, w), lsh, MaxDivRel(alpha=1 - threshold, distance=Jaccard()))
     return {"ranked": ranked, "s": threshold, "shape": lsh.shape, "w": w, **found._asdict()}
 
 
 def tuned(ranked: str, threshold: float, w: int) -> float:
-    """The diversity probability against greedy with the largest alpha that yields k."""
+    """Return the diversity probability against greedy with the largest alpha that yields k."""
     lsh = MaxDivRelLsh(error=ERROR, threshold=threshold)
     return compared(drawn(ranked, w), lsh, MaxDivRel(distance=Jaccard())).diversity
 
 
 def compared(windows: list[list[Candidate]], lsh: MaxDivRelLsh, judge: MaxDivRel) -> Agreement:
-    """Compare choices; what greedy chose is ordered by relevance, as in TKS."""
+    """Compare choices; the greedy choice is ordered by relevance, as in TKS."""
     pairs = []
     for window in windows:
         judged = sorted(judge.choose(window, K), key=lambda i: best_first(window[i]))
@@ -85,6 +85,6 @@ def compared(windows: list[list[Candidate]], lsh: MaxDivRelLsh, judge: MaxDivRel
 
 
 def mean(rows: list[dict[str, Any]], ranked: str, threshold: float) -> float:
-    """The mean diversity probability over the windows."""
+    """Return the mean diversity probability over the windows."""
     of = [row for row in rows if row["ranked"] == ranked and row["s"] == threshold]
     return fmean(row["diversity"] for row in of)

@@ -2,7 +2,7 @@
 
 python bench/box.py [--cases relaxed-1000000-8 ...] [--quick]
 
-Times are the least of several rounds, of the asking thread on its core; ratios hold inside one run.
+Times are the best of several rounds, measured on the calling thread; ratios hold within one run.
 Results go to bench/results/box.json and box.md, with the machine and the commit.
 """
 
@@ -27,12 +27,12 @@ from tidings.index.boxes import BOX_INDEXES, box_index
 
 BATCH = 64
 LARGEST = {"threshold": 800_000, "intersection": 3_200_000, "sparse": 8_000_000}
-"""Up to so many predicates only; the paper's methods are Python over compiled iterators."""
+"""The largest number of predicates; the papers' methods are Python over compiled iterators."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A matching, n, d, by how much intervals are shortened, and the bar it is held against."""
+    """A kind of matching, n, d, the factor that shortens intervals, and the baseline."""
 
     kind: str
     size: int
@@ -73,7 +73,7 @@ CASES = [
 
 
 class NumpyColumns:
-    """A mask or a sum over all, column by column, then argpartition. Wrong where scores tie."""
+    """A mask or a sum over all rows, column by column, then argpartition. Wrong for tied scores."""
 
     def __init__(self, low: Any, high: Any, worth: Any) -> None:
         self.low, self.high = ([np.ascontiguousarray(each) for each in of.T] for of in (low, high))
@@ -97,7 +97,7 @@ class NumpyColumns:
 
 
 class NumpySparse(NumpyColumns):
-    """The same where an infinite interval is no predicate: its weight is set to 0."""
+    """The same where an infinite interval stands for no predicate: its weight is set to 0."""
 
     def __init__(self, low: Any, high: Any, worth: Any) -> None:
         free = (low == -np.inf) & (high == np.inf)
@@ -124,7 +124,7 @@ def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "10,000 subscriptions, few rounds")
     parser.add_argument("--cases", nargs="+", choices=names, default=names)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=1.5, help="at most, for one figure")
+    parser.add_argument("--seconds", type=float, default=1.5, help="upper limit per figure")
     wanted = parser.parse_args()
     if wanted.quick:
         wanted.rounds, wanted.seconds = 2, 0.2
@@ -132,7 +132,7 @@ def arguments() -> argparse.Namespace:
 
 
 def measured(case: Case, wanted: argparse.Namespace) -> dict[str, Any]:
-    """One row per index; all answers are compared with the scan's."""
+    """Return one row per index; all answers are compared with those of the scan."""
     size = min(case.size, 10_000) if wanted.quick else case.size
     work, warm = case.work(size), case.work(200)
     worth = case.worth(work)
@@ -175,7 +175,7 @@ def makers(case: Case, size: int) -> dict[str, Callable[..., Any]]:
 
 
 def touch(index: Any, work: Boxes) -> None:
-    """Compile what will be measured."""
+    """Compile the code that will be measured."""
     index.top(work.events[0], K)
     index.top_many(work.events[:5], K)
 
@@ -201,14 +201,14 @@ def figures(
 
 
 def page(result: dict[str, Any]) -> str:
-    remark = "`x numpy`: times faster than numpy, column by column, in this run."
+    remark = "`x numpy`: speed-up over numpy, column by column, in this run."
     lines = opening(f"Top {K} of subscriptions over several attributes", result, remark)
     for case in result["cases"]:
         kind, _, attributes = case["case"].rsplit("-", 2)
         lines += [f"## {kind}, {case['size']:,} subscriptions, d = {attributes}", ""]
         lines += [case["about"] + ".", ""] if case["about"] else []
         lines += table(case["rows"])
-        lines += ["", f"{case['found']:.0f} found an event; {verdict(case)}", ""]
+        lines += ["", f"{case['found']:.0f} found per event; {verdict(case)}", ""]
     return "\n".join(lines)
 
 
@@ -217,18 +217,18 @@ def verdict(case: dict[str, Any]) -> str:
     if case["bar"] is None:
         return f"the fastest is {fastest:,.0f}x numpy."
     met = "met" if fastest >= case["bar"] else "not met"
-    return f"the bar is {case['bar']:,.0f}x numpy, the fastest {fastest:,.0f}x: {met}."
+    return f"the target is {case['bar']:,.0f}x numpy, the fastest {fastest:,.0f}x: {met}."
 
 
 HEAD = (
     "index",
     "build s",
     "bytes/subscription",
-    "us, one call each",
+    "us, single calls",
     "x numpy",
-    f"us, {BATCH} a call",
+    f"us, {BATCH} per call",
     "x numpy",
-    "looked at, an event",
+    "examined per event",
     "right",
 )
 

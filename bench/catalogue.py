@@ -1,7 +1,7 @@
-"""Conditions and products of a made-up shop, as uneven as a real catalogue.
+"""Conditions and products of a synthetic shop, as uneven as a real catalogue.
 
-30 categories by Zipf's law, each with its own 8 to 20 of 250 attributes and a few that all have;
-half are numbers, the rest words and flags. A condition asks for some of what one product has.
+30 categories by Zipf's law, each with its own 8 to 20 of 250 attributes and a few that all share;
+half are numbers, the rest strings and flags. A condition asks for some attributes of one product.
 """
 
 from random import Random
@@ -20,7 +20,7 @@ OPERATORS = {
 
 
 class Catalogue:
-    """Draws products, and conditions that some product satisfies."""
+    """A generator of products, and of conditions that some product satisfies."""
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
@@ -30,7 +30,7 @@ class Catalogue:
         ]
 
     def zipf(self, count: int) -> int:
-        """A number below `count`, small ones more often."""
+        """Return a number below `count`, small ones more often."""
         return min(count - 1, int(count ** self.chance.random()) - 1)
 
     def product(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def kind(number: int) -> str:
 
 
 def subscriptions(count: int, each: int = 5, seed: int = 7) -> list[Subscription]:
-    """Make `count` subscriptions, `each` of one subscriber, with prefranks in tenths."""
+    """Return `count` subscriptions, `each` per subscriber, with prefranks in tenths."""
     drawn = Catalogue(seed)
     return [
         Subscription(
@@ -87,7 +87,7 @@ def subscriptions(count: int, each: int = 5, seed: int = 7) -> list[Subscription
 
 
 def products(count: int, seed: int = 8) -> list[Event]:
-    """Make events of products of the same shop."""
+    """Return events for products of the same shop."""
     drawn = Catalogue(7)
     drawn.chance = Random(seed)
     return [Event(f"e{number}", drawn.product(), 0) for number in range(count)]

@@ -1,15 +1,14 @@
-"""Changes of subscriptions while a million are served: how soon they hold, and what they cost.
+"""Changes of subscriptions while a million are served: how soon they hold, and their cost.
 
 python bench/changes.py [--subscriptions 1000000] [--rounds 3] [--quick]
 
-The market of bench/market.py, 5 subscriptions a subscriber, in a store that a publisher follows; a
-query on Spark takes one file of events after the other, through windows of sliding(100), k = 10.
-Meanwhile subscriptions are put in, taken away, replaced and scored anew: one, and a thousand at
-once; and at last so many that a new base is made in the background. A change holds within one
-trigger if the first batch that begins after the change was committed sees it. After each change a
-small batch is judged: how many matches every subscriber had, and their mean, by a scan of all
-subscriptions that there are at that version. Results go to bench/results/changes.json and
-changes.md.
+The market of bench/market.py, 5 subscriptions per subscriber, in a store that a publisher follows;
+a query on Spark reads one file of events after the other, with windows of sliding(100), k = 10.
+Meanwhile subscriptions are added, removed, replaced and rescored, one and a thousand at a time, and
+finally so many that a new base is built in the background. A change holds within one trigger if the
+first batch that begins after its commit sees it. After each change a small batch is verified: the
+number of matches of every subscriber, and their mean, by a scan of all subscriptions at that
+version. Results go to bench/results/changes.json and changes.md.
 """
 
 import argparse
@@ -45,7 +44,7 @@ from tidings.store import Store, open_store
 
 AHEAD, PATIENCE_S, CALM = 2, 1200.0, 5
 JUDGED, MOST = 3, 200_000
-"""Events of a batch that is judged: a scan of a million takes a second or two for each."""
+"""Events of a verified batch: a scan of a million takes a second or two for each."""
 Row = dict[str, Any]
 
 
@@ -73,7 +72,7 @@ def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "2,000 subscriptions")
     parser.add_argument("--subscriptions", type=int, default=1_000_000)
     parser.add_argument("--events", type=int, default=200, help="of each batch")
-    parser.add_argument("--many", type=int, default=1_000, help="of a change of many")
+    parser.add_argument("--many", type=int, default=1_000, help="of a bulk change")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--fewest", type=int, default=MIN_CHANGED, help=argparse.SUPPRESS)
     wanted = parser.parse_args()
@@ -84,7 +83,7 @@ def arguments() -> argparse.Namespace:
 
 
 class Crowd:
-    """All subscriptions by id, here and in a store, and the ways in which they change."""
+    """All subscriptions by id, in memory and in a store, and the ways in which they change."""
 
     def __init__(self, store: Store, size: int) -> None:
         chance = Random(9)
@@ -98,7 +97,7 @@ class Crowd:
         self._store.catalogue.load([*self._people, *self.wishes.values()])
 
     def insert(self, count: int) -> int:
-        """Put in new subscriptions of people who are there."""
+        """Add new subscriptions of existing subscribers."""
         made = [self._new.pop() for _ in range(count)]
         return self._put([replace(each, id=f"{each.id}-new") for each in made])
 
@@ -109,7 +108,7 @@ class Crowd:
         return self._store.catalogue.version()
 
     def replace(self, count: int) -> int:
-        """Give subscriptions other conditions."""
+        """Replace the conditions of subscriptions."""
         some = self._some(count)
         return self._put([replace(each, where=self._new.pop().where) for each in some])
 
@@ -119,7 +118,7 @@ class Crowd:
         return self._put([replace(each, prefrank=rank) for each, rank in pairs])
 
     def judged(self, events: list[Event]) -> dict[str, list[float]]:
-        """Give everybody's ranks of events, by a scan of all subscriptions that there are now."""
+        """Return all ranks of events by a scan of the present subscriptions."""
         owned, interested = dict[str, list[Subscription]](), set[str]()
         for each in self.wishes.values():
             owned.setdefault(each.subscriber, []).append(each)
@@ -133,7 +132,7 @@ class Crowd:
         return found
 
     def _some(self, count: int) -> list[Subscription]:
-        """Give subscriptions that did not change yet."""
+        """Return subscriptions that have not changed yet."""
         return [self.wishes[self._old.pop()] for _ in range(count)]
 
     def _put(self, made: list[Subscription]) -> int:
@@ -142,14 +141,14 @@ class Crowd:
 
 
 class Seen(NamedTuple):
-    """A batch that is done: the version of the source that it saw, and what it counted."""
+    """A finished batch: the version of the source that it saw, and its counts."""
 
     source: int
     accounts: list[Row]
 
 
 class Batch(NamedTuple):
-    """When a batch began, how long it took, and which version of the source it saw."""
+    """The start of a batch, its duration, and the version of the source that it saw."""
 
     began_s: float
     seconds: float
@@ -157,7 +156,7 @@ class Batch(NamedTuple):
 
 
 class Query:
-    """A stream that never waits for events, followed batch by batch."""
+    """A stream that never waits for events, observed batch by batch."""
 
     def __init__(self, spark: Any, folder: Path, publisher: Publisher, each: int) -> None:
         self._folder, self._index, self._each = folder, publisher.folder, each
@@ -172,18 +171,18 @@ class Query:
         self._query = writer.option("checkpointLocation", str(folder / "check")).start()
 
     def wait(self, true: Callable[[], bool]) -> None:
-        """Keep the stream going until something is true."""
+        """Keep the stream going until a condition holds."""
         until = time.monotonic() + PATIENCE_S
         while not true():
             if time.monotonic() > until or not self._query.isActive:
-                raise TimeoutError(f"the query has ended, or nothing came for {PATIENCE_S} s")
+                raise TimeoutError(f"the query has ended, or nothing arrived for {PATIENCE_S} s")
             if self._files < len(self._seen) + AHEAD:
                 self.write(self._each)
             self._follow()
             time.sleep(0.01)
 
     def write(self, count: int) -> tuple[int, list[Event]]:
-        """Write a file; give its batch and events."""
+        """Write a file; return its batch and events."""
         events = list(islice(self._stream, count))
         new = self._folder / f"{self._files:06d}.jsonl"
         write_events(events, new)
@@ -192,16 +191,16 @@ class Query:
         return self._files - 1, events
 
     def accounts(self, batch: int) -> list[Row]:
-        """Wait for a batch; give its accounts."""
+        """Wait for a batch; return its counts."""
         self.wait(lambda: batch in self.batches)
         return self._seen[batch].accounts
 
     def base(self) -> str:
-        """Give the file of the newest base."""
+        """Return the file of the newest base."""
         return self._index.manifest(self._index.newest()).parts[0].index
 
     def stop(self) -> None:
-        """Let the query take what is there, so that it is not torn away in a batch, and end it."""
+        """Let the query finish its batch, so that it is not interrupted, and stop it."""
         self._query.processAllAvailable()
         self._query.stop()
 
@@ -233,7 +232,7 @@ KINDS = ("insert", "delete", "replace", "rescore")
 
 
 def changed(query: Query, crowd: Crowd, kind: str, count: int) -> Row:
-    """Make a change in the midst of a batch; give when it held, and what it cost."""
+    """Make a change in the middle of a batch; return when it held, and its cost."""
     known = len(query.batches)
     query.wait(lambda: len(query.batches) >= known + CALM)
     calm = median(each.seconds for each in list(query.batches.values())[-CALM:])
@@ -265,7 +264,7 @@ def same(got: dict[str, tuple[int, float]], due: dict[str, list[float]]) -> bool
 
 
 def rebuilt(query: Query, crowd: Crowd, wanted: argparse.Namespace) -> Row:
-    """Change so many that a base is made anew; give the batches meanwhile."""
+    """Change enough subscriptions for a new base; return the batches meanwhile."""
     known = len(query.batches)
     query.wait(lambda: len(query.batches) >= known + CALM)
     before = list(query.batches.values())[-CALM:]
@@ -300,7 +299,7 @@ HEAD = (
     "committed in",
     "triggers until it holds",
     "batches before",
-    "the first that sees it",
+    "first batch that sees it",
     "right",
 )
 
@@ -310,8 +309,8 @@ def page(result: Row) -> str:
         "Changes while many are served",
         result,
         f"{result['size']:,} subscriptions of {result['size'] // market.OWNED:,} subscribers, "
-        f"{result['events']} events a batch. The store was loaded in {result['load_s']:,.0f} s and "
-        f"first published in {result['begin_s']:,.0f} s.",
+        f"{result['events']} events per batch. The store was loaded in {result['load_s']:,.0f} s "
+        f"and first published in {result['begin_s']:,.0f} s.",
     )
     again = result["rebuild"]
     told = (

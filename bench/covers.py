@@ -2,8 +2,8 @@
 
 python bench/covers.py [--sizes 20000 100000] [--owners 200000] [--quick]
 
-Conditions are those of a made-up shop (catalogue.py), five a subscriber. Counts depend on the seed
-only; times are seconds of the processor, without what other work took. Results go to bench/results.
+Conditions are those of a synthetic shop (catalogue.py), five per subscriber. Counts depend on the
+seed only; times are CPU seconds. Results go to bench/results.
 """
 
 import argparse
@@ -46,7 +46,7 @@ PAPER = {
 GRAPH_LINES = (
     "- {nodes} nodes, {roots} roots, {edges} edges",
     "- {compared} conjunctions compared, {share} of all pairs",
-    "- built in {build_s} s, {each_us} us a subscription; {bytes} bytes each (at {traced})",
+    "- built in {build_s} s, {each_us} us per subscription; {bytes} bytes each (at {traced})",
     "- in the full graph a removal takes {remove_us} us, an addition {add_us} us",
     "- an event checks {checked} nodes for {matches} matches, in {psg_us} us; ranks: {ranks_us} us",
     "- the scan takes {scan_us} us for it, access {access_us} us",
@@ -75,7 +75,7 @@ def arguments() -> argparse.Namespace:
 
 
 def profile(covered: float, size: int = 100) -> list[Subscription]:
-    """One user's subscriptions, of which a share is covered, each by another one."""
+    """Return one user's subscriptions, a share of which is covered, each by another one."""
     pairs = round(covered * size)
     roots = [f"topic = 't{number}'" for number in range(size - pairs)]
     refined = [f"topic = 't{number}' and year >= 2000" for number in range(pairs)]
@@ -83,14 +83,14 @@ def profile(covered: float, size: int = 100) -> list[Subscription]:
 
 
 def scenario(matching: float, size: int = 100) -> list[Event]:
-    """Events of which a share matches, among the topics that are refined first."""
+    """Return events of which a share matches, among the topics that are refined first."""
     hits = round(matching * size)
     topics = [f"t{number % 10}" if number < hits else "other" for number in range(size)]
     return [Event(f"e{n}", {"topic": topic, "year": 2009}, 0) for n, topic in enumerate(topics)]
 
 
 def table_2(size: int = 100) -> list[dict[str, Any]]:
-    """PREF Table 2: nodes checked by SIENA, which stops at a match, and by PrefSIENA."""
+    """Return PREF Table 2: nodes checked by SIENA, which stops at a match, and by PrefSIENA."""
     rows = []
     for (matching, covered), paper in PAPER.items():
         graphs = [PreferentialGraph(profile(covered, size)) for _ in range(2)]
@@ -103,7 +103,7 @@ def table_2(size: int = 100) -> list[dict[str, Any]]:
 
 
 def graph_row(size: int) -> dict[str, Any]:
-    """Build, match and change one graph, beside the other indexes."""
+    """Build, match and change one graph, next to the other indexes."""
     wishes, stream = subscriptions(size, EACH), products(EVENTS)
     warm(wishes)
     graph, build = timed(lambda: filled(PreferentialGraph(), wishes))
@@ -138,7 +138,7 @@ def least(ask: Callable[[Event], Any], stream: list[Event]) -> float:
 
 
 def changes(graph: PreferentialGraph, wishes: list[Subscription]) -> dict[str, float]:
-    """Remove some subscriptions from all over the full graph, and put them back."""
+    """Remove subscriptions from all over the full graph, and put them back."""
     some = wishes[:: max(1, len(wishes) // CHANGED)]
     _, removed = timed(lambda: [graph.remove(each.id) for each in some])
     _, added = timed(lambda: filled(graph, some))
@@ -146,7 +146,7 @@ def changes(graph: PreferentialGraph, wishes: list[Subscription]) -> dict[str, f
 
 
 def traced(wishes: list[Subscription]) -> dict[str, float]:
-    """Bytes a subscription of the graph alone; the subscriptions belong to who made them."""
+    """Return the bytes per subscription of the graph alone, without the subscriptions."""
     tracemalloc.start()
     graph = filled(PreferentialGraph(), wishes)
     held, _ = tracemalloc.get_traced_memory()
@@ -170,7 +170,7 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def warm(wishes: list[Subscription]) -> None:
-    """Make what subscriptions make when first asked, and keep it out of collections."""
+    """Create what subscriptions create lazily, and keep it out of garbage collections."""
     for each in wishes:
         assert each.conjunctions
     gc.collect()

@@ -1,11 +1,11 @@
-"""One big crowd of candidates: the k of BLSH in one process, and the same on Spark.
+"""One large set of candidates: the k of BLSH in one process, and the same on Spark.
 
 python bench/crowds.py [--sizes 100000 1000000] [--k 10] [--quick]
 
-Products of 60 kinds in variants, 10 attributes each, in Parquet, ranked by chance; `maxdivrel-lsh`
-with 20 tables of 5 rows. `choose` is BLSH in this process, on one core, on candidates that are
-there; `read` is what it takes to make them from Parquet. `spark` reads the same files and chooses
-on all cores. Both must choose the same. Results go to bench/results/crowds.json and crowds.md.
+Products of 60 kinds in variants, 10 attributes each, in Parquet, ranked at random; `maxdivrel-lsh`
+with 20 tables of 5 rows. `choose` is BLSH in this process, on one core, over candidates in memory;
+`read` is the time to create them from Parquet. `spark` reads the same files and chooses on all
+cores. Both must choose the same. Results go to bench/results/crowds.json and crowds.md.
 """
 
 import argparse
@@ -96,12 +96,12 @@ def candidates(whole: pa.Table) -> list[Candidate]:
 
 def page(result: Row) -> str:
     lines = opening(
-        "One big crowd on Spark",
+        "One large set of candidates on Spark",
         result,
-        f"The {result['k']} of `maxdivrel-lsh`. `x`: how many times Spark is faster than to read "
-        "and choose in one process.",
+        f"The {result['k']} of `maxdivrel-lsh`. `x`: the speed-up of Spark over reading "
+        "and choosing in one process.",
     )
-    head = ("candidates", "read", "choose (BLSH)", "Spark, all of it", "x", "the same")
+    head = ("candidates", "read", "choose (BLSH)", "Spark, end to end", "x", "the same")
     rows = [
         (
             f"{row['size']:,}",

@@ -1,9 +1,9 @@
-"""Simulated days for bench/long.py: a stream in files, people for it, and changes meanwhile.
+"""Simulated days for bench/long.py: a stream in files, its subscribers, and their changes.
 
-A file holds two hours of event time. Some events come in the next file, in time or too late, and
-some come twice. Everything is drawn anew from its number, so nothing has to be kept. Windows are so
-short, and conditions so wide, that all windows are full after some twenty files: what grows later
-than that grows for ever.
+A file holds two hours of event time. Some events arrive in the next file, in time or too late, and
+some arrive twice. Everything is derived from its number, so nothing has to be stored. Windows are
+so short, and conditions so broad, that all windows are full after about twenty files: whatever
+grows after that grows without bound.
 """
 
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ from tidings.store import Store
 LATENESS, REMEMBER = "30m", "2d"
 FILE_S: Final = 7200
 EARLIEST_LATE_S, LATEST_LATE_S, SHUFFLED_S = 6000, 5400, 900
-"""Events of the last SHUFFLED_S of a file may come in the next one; those of some minutes well
-before the end, which the watermark has passed then, come too late."""
+"""Events of the last SHUFFLED_S of a file may arrive in the next one; those of some earlier
+minutes, which the watermark has passed by then, arrive too late."""
 SHARE_MOVED, SHARE_AGAIN = 0.5, 0.02
 GENRES, CHANNELS = 24, 40
 WINDOWS: Final[tuple[Any, ...]] = (
@@ -51,20 +51,20 @@ DECAYS: Final[tuple[Any, ...]] = (
     "logarithmic",
 )
 STEADY: Final = 0.9
-"""The share of people whom no change touches."""
+"""The share of subscribers that no change concerns."""
 GUESTS: Final = 100
-"""So many of those who come and go are there at a time."""
+"""The number of guests that are subscribed at any time."""
 
 
 @dataclass(frozen=True)
 class Days:
-    """A stream of files with so many events each."""
+    """A stream of files with a fixed number of events each."""
 
     each: int
     seed: int = 7
 
     def file(self, number: int) -> list[Event]:
-        """Give the events of a file in the order in which they come."""
+        """Return the events of a file in order of arrival."""
         chance = Random(f"{self.seed}-file-{number}")
         before = self._period(number - 1) if number else []
         moved = [each for each in before if self._comes_later(each, number - 1)]
@@ -78,7 +78,7 @@ class Days:
         return [event for *_, event in sorted(shuffled, key=lambda each: each[:2])] + again
 
     def last(self, number: int) -> Event:
-        """Give an event of a far future, which lets all before it go."""
+        """Return an event of the far future, which releases everything before it."""
         return Event(
             f"e{number}-last", {"year": -1}, (number + 100) * FILE_S, sequence=self._first(number)
         )
@@ -87,7 +87,7 @@ class Days:
         return number * self.each + 1
 
     def _period(self, number: int) -> list[Event]:
-        """Give the events of two hours, numbered in order of their times."""
+        """Return the events of two hours, numbered in order of time."""
         chance = Random(f"{self.seed}-{number}")
         times = sorted(round(chance.random() * FILE_S, 3) for _ in range(self.each))
         return [
@@ -116,9 +116,9 @@ def said(chance: Random) -> dict[str, Any]:
 
 
 def policies(seed: int = 7) -> list[Policy]:
-    """Give each window four times: as it is, with a decay, with a diversifier, with both.
+    """Return each window four times: plain, with a decay, with a diversifier, with both.
 
-    One that keeps all it ever saw when it is diverse, and so grows by design, is never diverse.
+    A window that keeps everything when it is diverse, and so grows by design, is never diverse.
     """
     chance, found = Random(seed), list[Policy]()
     for decays, diverse in product((False, True), (False, True)):
@@ -134,7 +134,7 @@ POLICIES: Final = policies()
 
 
 def people(count: int) -> list[Subscriber]:
-    """Give subscribers of all policies in turn; the first one wants everything."""
+    """Return subscribers with all policies in turn; the first one matches everything."""
     return [
         Subscriber(f"u{number:05d}", POLICIES[(number + 5) % len(POLICIES)])
         for number in range(count)
@@ -142,7 +142,7 @@ def people(count: int) -> list[Subscriber]:
 
 
 def wishes(name: str, seed: object = 7) -> list[Subscription]:
-    """Give the subscriptions of a person; those of the first one match everything."""
+    """Return the subscriptions of a subscriber; those of the first one match everything."""
     chance = Random(f"{seed}-{name}")
     if name == "u00000":
         return [Subscription("u00000-0", name, "year >= 0", prefrank=0.5)]
@@ -166,19 +166,19 @@ def wish(key: str, name: str, chance: Random) -> Subscription:
 
 
 def steady(everybody: list[Subscriber]) -> list[Subscriber]:
-    """Give those whom no change touches."""
+    """Return the subscribers that no change concerns."""
     return everybody[: round(len(everybody) * STEADY)]
 
 
 class Changes:
-    """What happens in the catalogue while the stream runs: round by round, always as much."""
+    """The changes of the catalogue while the stream runs: the same number in every round."""
 
     def __init__(self, store: Store, everybody: list[Subscriber]) -> None:
         self._store, self._round, self._chance = store, 0, Random(9)
         self._movers = everybody[len(steady(everybody)) :]
 
     def make(self) -> int:
-        """Let a guest come and one go; replace, score anew and take away; give how many changed."""
+        """Add a guest and remove one; replace, rescore and remove; return the number of changes."""
         catalogue, chance = self._store.catalogue, self._chance
         guest = Subscriber(f"guest{self._round}", chance.choice(POLICIES))
         catalogue.put(guest, *wishes(guest.id))
@@ -196,13 +196,13 @@ class Changes:
         return 5 + gone
 
     def _toggle(self, name: str) -> None:
-        """Take the last subscription of a person away, or put it back."""
+        """Remove the last subscription of a subscriber, or put it back."""
         if not self._store.catalogue.remove("subscription", f"{name}-2"):
             self._store.catalogue.put(wish(f"{name}-2", name, self._chance))
 
 
 def stream(days: Days, files: int) -> Iterator[list[Event]]:
-    """Give all files, and the last event."""
+    """Yield all files, and the last event."""
     for number in range(files):
         yield days.file(number)
     yield [days.last(files)]

@@ -1,10 +1,10 @@
-"""Diversifiers side by side: over n and k, over windows, against the best set and against peers.
+"""Diversifiers side by side: over n and k, over windows, against the optimum and against peers.
 
 python bench/diversity.py [--quick]
 
-Times are CPU time, the least of some rounds in which competitors take turns, on one core; ratios
-hold inside one run. Results go to bench/results/diversity.json and diversity.md, with the machine
-and the commit. Peers and the films of PREF 7.1 are left out where they are not installed.
+Times are CPU time, the best of several rounds in which competitors take turns, on one core; ratios
+hold within one run. Results go to bench/results/diversity.json and diversity.md, with the machine
+and the commit. Peers and the films of PREF 7.1 are left out if they are not installed.
 """
 
 import argparse
@@ -80,7 +80,7 @@ def compile_all() -> None:
 
 
 def taking_turns(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Milliseconds of each call, the least of the rounds."""
+    """Return the milliseconds of each call, the best of the rounds."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
@@ -91,7 +91,7 @@ def taking_turns(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, 
 
 
 def choices(wanted: argparse.Namespace) -> list[dict[str, Any]]:
-    """Every diversifier on new lists of candidates, whose events were hashed before."""
+    """Measure every diversifier on new lists of candidates, whose events were hashed before."""
     rows = []
     for n in wanted.counts:
         window = Catalogue(20).candidates(n)
@@ -114,7 +114,7 @@ def choice(part: Any, window: list[Candidate], n: int) -> dict[str, Any]:
 
 
 def peers(wanted: argparse.Namespace) -> dict[str, float]:
-    """divrank from attributes beside pyversity's MMR on vectors that are given."""
+    """Measure divrank from attributes against pyversity's MMR on given vectors."""
     chance, n = np.random.default_rng(3), 1000
     window = Catalogue(6).candidates(n)
     part, scores = DivRank(sigma=0.5), np.array([each.rank for each in window], np.float32)
@@ -132,7 +132,7 @@ def peers(wanted: argparse.Namespace) -> dict[str, float]:
 
 
 def stream(w: int, size: int) -> dict[str, Any]:
-    """One step of a sliding window (TKS Fig. 7.12 to 7.20): an arrival, an expiry, the top k."""
+    """Measure a step of a sliding window (TKS Fig. 7.12 to 7.20): arrival, expiry, top k."""
     catalogue = Catalogue(size)
     window = catalogue.candidates(w + 1)
     lsh = MaxDivRelLsh(tables=20, rows=5)
@@ -176,12 +176,12 @@ def kept_step(part: MaxDivRel, window: list[Candidate]) -> float:
 
 
 def table_1(draws: int) -> list[dict[str, Any]]:
-    """PREF Table 1: set diversity and time of the heuristic and of the best set."""
+    """Measure PREF Table 1: set diversity and time of the heuristic and of the optimum."""
     return [row_1(n, k, draws) for n, ks in TABLE_1.items() for k in ks if films(n, 1)]
 
 
 def row_1(n: int, k: int, draws: int) -> dict[str, Any]:
-    """Means over draws of n films; sigma = 0, so that diversity is what both make large."""
+    """Return means over draws of n films; sigma = 0, so that both maximize diversity."""
     found: dict[str, list[float]] = {"heuristic": [], "best": []}
     times: dict[str, list[float]] = {"heuristic": [], "best": []}
     parts = {"heuristic": DivRank(sigma=0), "best": Optimal(sigma=0).bounded(1 << 62)}

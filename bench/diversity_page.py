@@ -24,7 +24,11 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def chosen(rows: list[dict[str, Any]]) -> list[str]:
-    lines = ["## One choice, ms", "", "20 attributes, random ranks; `plain` is the judge, k = 10."]
+    lines = [
+        "## One choice, ms",
+        "",
+        "20 attributes, random ranks; `plain` is the plain version, k = 10.",
+    ]
     cells = []
     for row in rows:
         times = tuple(f"{row['ms'][k]:.2f}" for k in ("5", "10", "50"))
@@ -39,7 +43,7 @@ def plain(row: dict[str, Any]) -> str:
 def peers(times: dict[str, float]) -> list[str]:
     own = times["divrank, overlap of 6 attributes"]
     rows = [(name, f"{each:.3f}", ratio(own / each)) for name, each in times.items()]
-    lines = ["## n = 1000, k = 10", "", "`x`: what divrank takes, in times of that row."]
+    lines = ["## n = 1000, k = 10", "", "`x`: the time of divrank relative to that row."]
     return lines + table(("", "ms", "x"), rows)
 
 
@@ -48,7 +52,7 @@ def sketches(windows: dict[int, dict[str, float]]) -> list[str]:
     lines += [
         "sketch, votes, expiry and delivery; peers: sketch, query and insert. `new event`: its"
     ]
-    lines += ["attributes are hashed too. `x`: times faster than that row."]
+    lines += ["attributes are hashed too. `x`: speed-up over that row."]
     rows = []
     for w, times in windows.items():
         new, kept = times["LSH window, new event"], times["LSH window, hashed"]
@@ -61,7 +65,7 @@ def streams(rows: list[dict[str, Any]]) -> list[str]:
     names = ("LSH window", "BLSH", "greedy, lists kept", "greedy")
     lines = ["## One step of a sliding window, ms", ""]
     lines += ["20 tables of 5 rows, alpha 0.5, k = 10: an arrival, an expiry, the top k.", ""]
-    lines += ["`x`: the LSH window is times faster than the greedy choice over the window."]
+    lines += ["`x`: the speed-up of the LSH window over the greedy choice."]
     cells = []
     for row in rows:
         times = row["ms"]
@@ -74,9 +78,9 @@ def streams(rows: list[dict[str, Any]]) -> list[str]:
 def agreements(rows: list[dict[str, Any]]) -> list[str]:
     lines = ["## LSH against the greedy choice (TKS Fig. 7.5)", ""]
     lines += ["The six views of TKS Table 7.1, error 0.07, alpha = 1 - s, k = 10; ranked by normal"]
-    lines += ["preferences over 32 tuples, or by chance. `tuned`: the diversity probability"]
+    lines += ["preferences over 32 tuples, or at random. `tuned`: the diversity probability"]
     lines += ["against greedy with the largest alpha that yields k, whatever s is. The thesis"]
-    lines += ["reports a mean over windows of around 0.7; where w = k, all are chosen.", ""]
+    lines += ["reports a mean over windows of around 0.7; if w = k, all are chosen.", ""]
     for ranked, s in dict.fromkeys((row["ranked"], row["s"]) for row in rows):
         lines += [f"- ranked by {ranked}, s = {s}: mean {mean(rows, ranked, s):.2f}"]
     cells = []
@@ -90,8 +94,8 @@ def agreements(rows: list[dict[str, Any]]) -> list[str]:
 def best_sets(rows: list[dict[str, Any]]) -> list[str]:
     if not rows:
         return []
-    lines = ["## The heuristic and the best set (PREF Table 1)", ""]
-    lines += ["Set diversity of films drawn at random, sigma = 0; means of the draws."]
+    lines = ["## The heuristic and the optimum (PREF Table 1)", ""]
+    lines += ["Set diversity of random films, sigma = 0; means of the draws."]
     cells = [(str(r["n"]), str(r["k"]), *cell(r, "heuristic"), *cell(r, "best")) for r in rows]
     return lines + table(("n", "k", "heuristic", "ms", "best set", "ms"), cells)
 

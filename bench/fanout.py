@@ -2,11 +2,11 @@
 
 python bench/fanout.py [--sizes 10000 100000 1000000] [--quick]
 
-5 subscriptions a subscriber: a condition of two predicates with two refinements, another with one,
-so that preferences look at covers; attributes and values as in bench/predicates.py, 20 attributes
-an event. `plain` asks the scan and every ranker, at 10,000 subscriptions; for more it is taken to
-grow in proportion. `engine` publishes through feeds in arrays, sliding(100) with k = 10. Times are
-those of the calling thread. Results go to bench/results/fanout.json and fanout.md.
+5 subscriptions per subscriber: a condition of two predicates with two refinements, another with
+one, so that preferences involve covers; attributes and values as in bench/predicates.py, 20
+attributes per event. `plain` runs the scan and every ranker, at 10,000 subscriptions, and is
+extrapolated in proportion. `engine` publishes through columnar feeds, sliding(100) with k = 10.
+Times are those of the calling thread. Results go to bench/results/fanout.json and fanout.md.
 """
 
 import argparse
@@ -39,9 +39,9 @@ SCORERS: dict[str, Any] = {
     "graph": "graph",
 }
 MOST, LARGE = 100_000, ("preference", "graph")
-"""Above this, one scorer that asks for whole matches and one that asks for partial ones."""
+"""Above this size, one scorer that needs whole matches and one that needs partial ones."""
 FEW = {"relaxed": 20, "graph": 20}
-"""Partial matches are so many more that fewer events are enough."""
+"""There are so many partial matches that fewer events suffice."""
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def arguments() -> argparse.Namespace:
 
 
 def subscriptions(size: int, seed: int) -> list[Subscription]:
-    """Chains of conditions, each refining the one before."""
+    """Return chains of conditions, each refining the previous one."""
     words, made = Words(seed), []
     for person in range(size // OWNED):
         for chain, depth in enumerate(DEPTHS):
@@ -140,7 +140,7 @@ def figures(
 def plainly(
     matcher: Matcher, everyone: list[Subscriber], wishes: list[Subscription], few: list[Event]
 ) -> dict[str, Any]:
-    """The plain form over some events, whose answers must be the same."""
+    """Measure the plain form over some events, whose answers must be the same."""
     scan = Matcher(everyone, wishes, "scan")
     scan.matches(few[0])  # prepares the rankers
     found = [timed(lambda event=event: scan.matches(event), OWN) for event in few]
@@ -165,12 +165,12 @@ def published(
 HEAD = (
     "scorer",
     "build s",
-    "bytes a subscription",
-    "ranks an event",
-    "us an event",
+    "bytes per subscription",
+    "ranks per event",
+    "us per event",
     "events/s",
     "x plain",
-    "us, through the engine",
+    "us through the engine",
     "plain, us",
     "right",
 )
@@ -180,8 +180,8 @@ def page(result: dict[str, Any]) -> str:
     lines = opening(
         "Ranks of all subscribers",
         result,
-        "`x plain`: times faster than the plain form, which is taken to grow in proportion to the "
-        "subscriptions from the first table on. `bytes` are the records beside the index.",
+        "`x plain`: speed-up over the plain form, which is extrapolated in proportion to the "
+        "subscriptions from the first table on. `bytes` are the records next to the index.",
     )
     for size, rows in result["sizes"].items():
         lines += [f"## {size:,} subscriptions of {size // OWNED:,} subscribers", ""]

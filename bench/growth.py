@@ -1,9 +1,9 @@
-"""How a query grows: with k over one attribute, and with the number d of attributes.
+"""The growth of query costs: with k over one attribute, and with the number d of attributes.
 
 python bench/growth.py [--size 100000] [--quick]
 
-How it grows with the number of subscriptions is in the results of interval, box and predicates.
-Times are the least of several rounds of the thread that asks, many events a call. Results go to
+Growth with the number of subscriptions is in the results of interval, box and predicates. Times are
+the best of several rounds on the calling thread, many events per call. Results go to
 bench/results/growth.json and growth.md.
 """
 
@@ -44,7 +44,7 @@ def main() -> None:
 def arguments() -> argparse.Namespace:
     parser = pages.arguments(__doc__, "5,000 subscriptions, few values of k and d")
     parser.add_argument("--size", type=int)
-    parser.add_argument("--seconds", type=float, default=1.0, help="at most, for one figure")
+    parser.add_argument("--seconds", type=float, default=1.0, help="upper limit per figure")
     wanted = parser.parse_args()
     wanted.ks, wanted.ds = ((1, 20, 100), (1, 4)) if wanted.quick else (KS, DS)
     wanted.seconds = 0.05 if wanted.quick else wanted.seconds
@@ -53,7 +53,7 @@ def arguments() -> argparse.Namespace:
 
 
 def over_k(wanted: argparse.Namespace) -> Times:
-    """Microseconds a query for every k, over one attribute."""
+    """Return microseconds per query for every k, over one attribute."""
     work = workload(wanted.size, BATCH, 7)
     found: Times = {}
     for name in NAMES:
@@ -64,7 +64,7 @@ def over_k(wanted: argparse.Namespace) -> Times:
 
 
 def over_d(matching: str, wanted: argparse.Namespace) -> Times:
-    """Microseconds an event for every d; the paper's methods as long as they take no minutes."""
+    """Return microseconds per event for every d; the papers' methods only while they are fast."""
     names = [name for name, able in BOX_INDEXES.items() if matching in able and name != "auto"]
     found: Times = {name: {} for name in ("numpy", *names)}
     for d in wanted.ds:
@@ -87,7 +87,7 @@ def asked(index: Any, queries: Any, k: int, wanted: argparse.Namespace) -> float
 
 def page(result: dict[str, Any]) -> str:
     title = f"Growth of a query, {result['size']:,} subscriptions"
-    lines = opening(title, result, "Microseconds an event, many events a call.")
+    lines = opening(title, result, "Microseconds per event, many events per call.")
     lines += ["## With k, over one attribute", "", *grown(result["over_k"], "k"), ""]
     for matching in ("relaxed", "exact"):
         lines += [f"## With d, {matching}, k = {result['k']}", ""]

@@ -2,9 +2,9 @@
 
 python bench/interval.py [--sizes 10000 100000 1000000] [--workload rps|tiny] [--quick]
 
-Times are the least of several rounds, on one core and of the thread that asks (and of the process
-of PostgreSQL that answers); ratios hold inside one run. Slow ones are asked few queries. Results
-go to bench/results/interval.json and interval.md, with the machine and the commit.
+Times are the best of several rounds, on one core and of the calling thread (and of the answering
+process of PostgreSQL); ratios hold within one run. Slow competitors get few queries. Results go to
+bench/results/interval.json and interval.md, with the machine and the commit.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from tidings.index.intervals import INTERVAL_INDEXES, interval_index
 
 BATCH, K = 1024, 20
 BASES = ("numpy", "superintervals")
-"""What the others are set against: measured before and after them, the lesser time counts."""
+"""The baselines: measured before and after the others; the shorter time counts."""
 
 WORKLOADS = {"rps": workload, "tiny": tiny}
 Row = dict[str, Any]
@@ -51,7 +51,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sizes", type=int, nargs="+")
     parser.add_argument("--workload", choices=WORKLOADS, default="rps")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--seconds", type=float, default=2.0, help="at most, for one figure")
+    parser.add_argument("--seconds", type=float, default=2.0, help="upper limit per figure")
     parser.add_argument("--only", nargs="+", help="names of indexes and peers")
     wanted = parser.parse_args()
     if wanted.quick:
@@ -66,7 +66,7 @@ def names(wanted: argparse.Namespace) -> list[str]:
 
 
 def left_out(wanted: argparse.Namespace) -> dict[str, str]:
-    """Peers that are not installed or do not start, and why."""
+    """Return the peers that are not installed or do not start, with the reason."""
     work, found = WORKLOADS[wanted.workload](200, 5, 8), {}
     for name in names(wanted):
         try:
@@ -78,11 +78,11 @@ def left_out(wanted: argparse.Namespace) -> dict[str, str]:
 
 
 def left(name: str, why: str) -> str:
-    return f"{name} is left out: {why}."
+    return f"{name} is missing: {why}."
 
 
 def measured(size: int, wanted: argparse.Namespace, missing: dict[str, str]) -> list[Row]:
-    """One row per index and peer; all answers are compared with the scan's."""
+    """Return one row per index and peer; all answers are compared with those of the scan."""
     work = WORKLOADS[wanted.workload](size, BATCH, 7)
     warm = WORKLOADS[wanted.workload](200, BATCH, 8)
     expected = interval_index("scan", work.low, work.high, work.score).top_many(work.queries, K)[0]
@@ -107,7 +107,7 @@ def maker(name: str) -> Callable[[Workload], Any]:
 
 
 def touch(index: Any, work: Workload) -> None:
-    """Compile what will be measured."""
+    """Compile the code that will be measured."""
     index.top(work.queries[0], K)
     index.top_many(work.queries, K)
     changes(index, work, count=10)
@@ -136,7 +136,7 @@ def figures(
 
 
 def iterator(index: Any, points: list[float], rounds: int) -> dict[str, float]:
-    """Microseconds for the first K of an iterator, one after the other."""
+    """Return microseconds for the first K results of an iterator, one at a time."""
     if not hasattr(index, "iterate"):
         return {}
     best = least(lambda: [list(islice(index.iterate(q), K)) for q in points], rounds, 1, OWN)
@@ -149,14 +149,14 @@ def one_by_one(index: Any, points: list[float]) -> None:
 
 
 def agrees(index: Any, qs: Any, expected: Any) -> float:
-    """The share of queries with the scan's answer; peers on integers may miss some."""
+    """Return the share of queries with the scan's answer; peers on integers may miss some."""
     rows = [row[row >= 0].tolist() for row in expected[: len(qs)]]
     found = [index.top(q, K).tolist() for q in qs]
     return float(np.mean([one == other for one, other in zip(found, rows, strict=True)]))
 
 
 def changes(index: Any, work: Workload, count: int = 50_000) -> dict[str, float]:
-    """Updates a second, one Python call each, and 1024 a call."""
+    """Return updates per second, with one Python call each, and with 1024 per call."""
     if getattr(index, "name", "") not in ("ir", "live"):
         return {}
     columns = [each[:count] for each in (work.low, work.high, work.score)]
@@ -173,7 +173,7 @@ def changes(index: Any, work: Workload, count: int = 50_000) -> dict[str, float]
 
 
 def with_ratios(rows: list[Row]) -> list[Row]:
-    """How many times faster than each base that is there, one call each and many a call."""
+    """Add the speed-up over each baseline, for single calls and for batches."""
     bases = [row for row in rows if row["name"] in BASES]
     for row in rows:
         for kind in ("single", "batch"):
@@ -184,9 +184,7 @@ def with_ratios(rows: list[Row]) -> list[Row]:
 
 
 def page(result: Row) -> str:
-    remark = (
-        "`x numpy`: times faster than numpy's mask and argpartition in this run; `x super`: than"
-    )
+    remark = "`x numpy`: speed-up over numpy's mask and argpartition in this run; `x super`: over"
     remark += (
         "\nall stabs of superintervals, sorted. Both are measured before and after the others."
     )
@@ -202,9 +200,9 @@ HEAD = (
     "index",
     "build s",
     "bytes/interval",
-    "us, one call each",
+    "us, single calls",
     "x numpy",
-    f"us, {BATCH} a call",
+    f"us, {BATCH} per call",
     "x numpy",
     "x super",
     f"us, iterator to {K}",
@@ -231,28 +229,28 @@ def times(factor: float | None) -> str:
 
 
 def notes(rows: list[Row]) -> list[str]:
-    """What a table has no column for: updates a second, and what peers tell of themselves."""
+    """Return figures without a column: updates per second, and the plans of peers."""
     lines = []
     for row in rows:
         rates = {key[:-6]: value for key, value in row.items() if key.endswith("_per_s")}
         each = ", ".join(f"{kind} {rate:,.0f}" for kind, rate in rates.items())
-        lines += [f"{row['name']}, updates a second: {each}.", ""] if rates else []
+        lines += [f"{row['name']}, updates per second: {each}.", ""] if rates else []
         lines += [f"{row['name']}: {row['about']}.", ""] if "about" in row else []
     return lines
 
 
 def growth(sizes: dict[int, list[Row]]) -> list[str]:
-    """What a query costs at every size, and how often that of the size before at the last."""
+    """Return the cost of a query at every size, and its growth from the last size but one."""
     if len(sizes) < 2:
         return []
     found = [{row["name"]: row["batch_us"] for row in rows} for rows in sizes.values()]
     every = dict.fromkeys(name for each in found for name in each)
-    head = ("index", *(f"us at {size:,}" for size in sizes), "last x the one before")
+    head = ("index", *(f"us at {size:,}" for size in sizes), "last / previous")
     rows = [
         (name, *(figure(each, name, ",.3f") for each in found), times(last(found, name)))
         for name in every
     ]
-    return ["## Growth", "", f"Microseconds a query, {BATCH} a call.", "", *table(head, rows)]
+    return ["## Growth", "", f"Microseconds per query, {BATCH} per call.", "", *table(head, rows)]
 
 
 def last(found: list[dict[str, float]], name: str) -> float | None:

@@ -2,13 +2,14 @@
 
 python bench/long.py [--minutes 60] [--subscribers 1000] [--events 100] [--quick]
 
-A query reads files of two simulated hours each, one a batch, as fast as it can; it follows a store
-in which subscribers and subscriptions come, change and go with every file, and writes to a
-notification store. Everything of bench/days.py is in it: all windows, some diversifiers and decays,
-events out of order, late ones and repeated ids. Another process looks at it from outside every
-minute. A figure is flat if its median in the last quarter of the run is at most 1.15 times that in
-the second quarter. At the end, what subscribers whom no change touched have got is compared with
-what the engine in one process delivers. Results go to bench/results/long.json and long.md.
+A query reads files of two simulated hours each, one per batch, as fast as it can; it follows a
+store in which subscribers and subscriptions are added, changed and removed with every file, and
+writes to a notification store. It covers everything in bench/days.py: all windows, some
+diversifiers and decays, events out of order, late events and repeated ids. Another process observes
+it from outside every minute. A figure is flat if its median in the last quarter of the run is at
+most 1.15 times that in the second quarter. At the end, the notifications of subscribers that no
+change concerned are compared with the deliveries of an engine in one process. Results go to
+bench/results/long.json and long.md.
 """
 
 import argparse
@@ -43,7 +44,7 @@ from tidings.spark.ops.query_control import SinkGate, follow, start
 from tidings.store import open_store
 
 AHEAD, PATIENCE_S, EVERY_S = 3, 1200, 60.0
-"""So many files are there before they are read; a sample is taken so often."""
+"""The number of files written ahead, the patience in seconds, and the time between samples."""
 
 
 def main() -> None:
@@ -76,7 +77,7 @@ def arguments() -> argparse.Namespace:
 
 
 def serve(folder: Path, every_s: float) -> None:
-    """Run the query up to the batch that a file `stop` names; write a line for each batch."""
+    """Run the query up to the batch that a file `stop` names; write a line per batch."""
     spark = session("long", settings={FOLDER: str(folder / "index")})
     reader = spark.readStream.option("maxFilesPerTrigger", 1).option("cleanSource", "delete")
     lines = watch_events(reader.text(str(folder / "in")))
@@ -96,13 +97,13 @@ def serve(folder: Path, every_s: float) -> None:
 
 
 def written(query: Any) -> int:
-    """Give how many bytes the last batch put into the state store: the blobs that it rewrote."""
+    """Return the bytes that the last batch put into the state store: the blobs that it rewrote."""
     states = query.lastProgress.stateOperators
     return sum(each.customMetrics.get("rocksdbTotalBytesWritten", 0) for each in states)
 
 
 def heap(spark: Any) -> Sample:
-    """Give what lives in Java's heap once the rest is collected."""
+    """Return the size of the Java heap after a garbage collection."""
     java = spark._jvm.java.lang  # noqa: SLF001
     java.System.gc()
     used = java.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage()
@@ -110,7 +111,7 @@ def heap(spark: Any) -> Sample:
 
 
 class Told:
-    """The lines that the query writes, a batch each, read as they come."""
+    """The lines that the query writes, one per batch, read as they arrive."""
 
     def __init__(self, path: Path) -> None:
         path.touch()
@@ -121,7 +122,7 @@ class Told:
         self.heap: Sample = {}
 
     def read(self) -> int:
-        """Take the new lines; give how many there are in all."""
+        """Read the new lines; return their total number."""
         *whole, self._begun = (self._begun + self._file.read()).split("\n")
         for line in map(json.loads, whole):
             self.count += 1
@@ -130,12 +131,12 @@ class Told:
         return self.count
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
 class Run:
-    """The stream, the changes, and the query in a process of its own."""
+    """The stream, the changes, and the query in its own process."""
 
     def __init__(self, folder: Path, wanted: argparse.Namespace) -> None:
         self._folder, self._wanted = folder, wanted
@@ -152,7 +153,7 @@ class Run:
         self._spent = (0, 0.0)
 
     def measured(self) -> Result:
-        """Feed the query for the time that is wanted, and change the store with every file."""
+        """Feed the query for the requested time, and change the store with every file."""
         changes, samples = Changes(self._store, self._people), list[Sample]()
         self._feed_until(lambda: self._told.read() > AHEAD)
         began = due = time.monotonic()
@@ -168,7 +169,7 @@ class Run:
         return {"files": self._files, "days": self._files * FILE_S / 86_400, "samples": samples}
 
     def stop(self) -> None:
-        """End whatever still runs."""
+        """Stop whatever is still running."""
         if self._running.poll() is None:
             os.killpg(self._running.pid, signal.SIGKILL)
         self._running.wait()
@@ -176,12 +177,12 @@ class Run:
         self._told.close()
 
     def right(self) -> bool:
-        """Tell whether those whom no change touched have got what the engine delivers."""
+        """Return whether subscribers that no change concerned got the engine's deliveries."""
         calm = steady(self._people)
         return received(self._folder, calm) == delivered(self._days, self._files, calm)
 
     def _feed_until(self, true: Callable[[], bool], changes: Changes | None = None) -> None:
-        """Write a file whenever the query has read those before, until something is true."""
+        """Write a file whenever the query has read the previous ones, until a condition holds."""
         deadline = time.monotonic() + PATIENCE_S
         while not true():
             if time.monotonic() > deadline or self._running.poll() is not None:
@@ -199,13 +200,13 @@ class Run:
         new.rename(self._folder / "in" / new.name)
 
     def _end(self) -> None:
-        """Write the last event, and wait for the query to take it and end."""
+        """Write the last event, and wait for the query to read it and end."""
         (self._folder / "stop").write_text(str(self._files))
         self._write([self._days.last(self._files)])
         self._running.wait(PATIENCE_S)
 
     def _sample(self) -> Sample:
-        """Give what is seen from outside, and what the batches since the last sample have told."""
+        """Return a sample from outside, with the batches since the last one."""
         root, place = self._running.pid, self._folder
         found = watching.processes(root)
         kinds = {kind: watching.memory(numbers) for kind, numbers in found.items()}
@@ -243,7 +244,7 @@ class Run:
 
 
 def received(folder: Path, people: list[Subscriber]) -> dict[str, str]:
-    """Give a digest of what each of these has got, in order."""
+    """Return a digest of each subscriber's notifications, in order."""
     digests = {person.id: blake2b() for person in people}
     question = (
         "SELECT subscriber, event, rank, position FROM deliveries ORDER BY subscriber, sequence"
@@ -256,7 +257,7 @@ def received(folder: Path, people: list[Subscriber]) -> dict[str, str]:
 
 
 def delivered(days: Days, files: int, people: list[Subscriber]) -> dict[str, str]:
-    """Give a digest of what the engine delivers to each of these, in order."""
+    """Return a digest of the engine's deliveries to each subscriber, in order."""
     engine = Engine(lateness=LATENESS, index="access", feeds="table", remember=1)
     for person in people:
         engine.subscribe(person)
@@ -270,32 +271,32 @@ def delivered(days: Days, files: int, people: list[Subscriber]) -> dict[str, str
 
 MEGABYTES, SECONDS, COUNT = (1e6, "MB", ",.1f"), (1, "s", ".3f"), (1, "", ",.0f")
 FIGURES = {
-    "driver_own": ("driver's Python, of its own", MEGABYTES),
-    "java_own": ("Java, of its own", MEGABYTES),
-    "heap_used": ("Java's heap, once collected", MEGABYTES),
-    "worker_own": ("Python workers, of their own", MEGABYTES),
+    "driver_own": ("driver's Python, private", MEGABYTES),
+    "java_own": ("Java, private", MEGABYTES),
+    "heap_used": ("Java heap after collection", MEGABYTES),
+    "worker_own": ("Python workers, private", MEGABYTES),
     "workers": ("Python workers", COUNT),
-    "blob_bytes": ("blobs that a batch writes", MEGABYTES),
+    "blob_bytes": ("blobs written per batch", MEGABYTES),
     "state_bytes": ("state store on disk, by Spark", MEGABYTES),
     "state_memory_bytes": ("state store in memory, by Spark", MEGABYTES),
     "checkpoint": ("checkpoint, without the source's log", MEGABYTES),
     "index": ("index files", MEGABYTES),
     "descriptors": ("open files", COUNT),
     "threads": ("threads of Java", COUNT),
-    "processor_s": ("processor time a batch", SECONDS),
-    "seconds": ("seconds a batch", SECONDS),
+    "processor_s": ("CPU time per batch", SECONDS),
+    "seconds": ("seconds per batch", SECONDS),
 }
 GROWING = {
-    "checkpoint_source": ("the log of Spark's file source: a line a file, for ever", MEGABYTES),
+    "checkpoint_source": ("log of Spark's file source: a line per file, never removed", MEGABYTES),
     "catalogue": ("store of subscriptions: its file keeps the space of old versions", MEGABYTES),
     "notes": ("notification store: all deliveries", MEGABYTES),
 }
 EXCUSED = ("seconds",)
-"""What the load of the machine decides as well; it is shown, and processor time is judged."""
+"""Figures that depend on other load; they are shown, and CPU time is judged instead."""
 
 
 def judged(samples: list[Sample]) -> Result:
-    """Give the trend of each figure, and whether all that should be flat are."""
+    """Return the trend of each figure, and whether all that should be flat are."""
     hours = [each["hours"] for each in samples]
     trends = {
         name: watching.trend(hours, [each[name] for each in samples]) for name in FIGURES | GROWING
@@ -307,20 +308,20 @@ def judged(samples: list[Sample]) -> Result:
 def page(result: Result) -> str:
     samples, trends = result["samples"], result["trends"]
     deliveries = sum(each["deliveries"] for each in samples)
-    verdict = "All is flat" if result["flat"] else f"GROWING: {', '.join(result['growing'])}"
-    right = "as the engine delivers" if result["right"] else "OTHER THAN THE ENGINE DELIVERS"
+    verdict = "Everything is flat" if result["flat"] else f"GROWING: {', '.join(result['growing'])}"
+    right = "the same as the engine's" if result["right"] else "DIFFERENT FROM THE ENGINE'S"
     remark = (
         f"{samples[-1]['hours'] * 60:,.0f} minutes, {result['days']:,.0f} simulated days in "
         f"{result['files']:,} files and batches, {result['subscribers']:,} subscribers, changes of "
         f"the store with every file. {verdict}: the last quarter's median is at most "
         f"{watching.ALLOWED} times that of the second, for every figure of the first table but the "
-        f"last one, which the load of the machine decides as well. Deliveries are {right}."
+        f"last one, which depends on other load as well. Deliveries are {right}."
     )
     grown = (
         f"These grow by design. A delivery takes {samples[-1]['notes'] / deliveries:,.0f} bytes "
-        "of the notification store; `prune` takes old ones away."
+        "of the notification store; `prune` deletes old ones."
     )
-    head = ("", "second quarter", "last quarter", "most", "growth in an hour, second half", "flat")
+    head = ("", "second quarter", "last quarter", "most", "growth per hour, second half", "flat")
     return "\n".join(
         [
             *opening("A long run", result, remark),

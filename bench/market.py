@@ -1,7 +1,7 @@
-"""A market for the pipeline: many people with chains of wishes, and offers of 20 attributes.
+"""A market for the pipeline: many subscribers with chains of conditions, and 20-attribute offers.
 
-As in bench/fanout.py, but conditions are equalities and ranges only, so that plain SQL can hold
-them as well; of 1,000,000 subscriptions some 100 match an offer.
+As in bench/fanout.py, but conditions are only equalities and ranges, so that plain SQL can express
+them as well; of 1,000,000 subscriptions about 100 match an offer.
 """
 
 import sys
@@ -31,10 +31,10 @@ def wish(words: Words, attribute: int) -> Predicate:
 
 
 def subscriptions(size: int, seed: int = 7, broad: float = 0.0) -> Iterator[Subscription]:
-    """Chains of conditions of 2 to 4 predicates, each refining the one before.
+    """Return chains of conditions of 2 to 4 predicates, each refining the previous one.
 
-    Those of a share of people, the `broad` ones, begin with one predicate: they match some 70
-    times as much.
+    Those of a share of subscribers, the `broad` ones, begin with one predicate and match about 70
+    times as often.
     """
     words = Words(seed)
     for person in range(size // OWNED):
@@ -54,7 +54,7 @@ def owner(person: int) -> str:
 
 
 def people(size: int, *policies: Policy) -> list[Subscriber]:
-    """Give everybody, with the policies in turn."""
+    """Return all subscribers, with the policies in turn."""
     return [
         Subscriber(owner(person), policies[person % len(policies)])
         for person in range(size // OWNED)
@@ -62,7 +62,7 @@ def people(size: int, *policies: Policy) -> list[Subscriber]:
 
 
 def events(count: int, seed: int = 8) -> Iterator[Event]:
-    """One a second."""
+    """Yield one event per second."""
     words = Words(seed)
     for number in range(count):
         said = {
@@ -73,7 +73,7 @@ def events(count: int, seed: int = 8) -> Iterator[Event]:
 
 
 def event_rows(stream: Iterator[Event]) -> Iterator[Row]:
-    """Events as columns: two maps, since an attribute is a number or a text."""
+    """Return events as columns, with two maps, since an attribute is a number or a string."""
     for event in stream:
         texts = {name: each for name, each in event.attributes.items() if isinstance(each, str)}
         numbers = {name: each for name, each in event.attributes.items() if name not in texts}
@@ -87,7 +87,7 @@ def event_rows(stream: Iterator[Event]) -> Iterator[Row]:
 
 
 def predicate_rows(wishes: Iterator[Subscription]) -> Iterator[Row]:
-    """One row a predicate, as a relational schema has it."""
+    """Return one row per predicate, as in a relational schema."""
     for each in wishes:
         [parts] = each.conjunctions
         for part in parts:

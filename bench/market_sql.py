@@ -1,10 +1,10 @@
-"""The market in plain Spark SQL: what one would write without an index or window state.
+"""The market in plain Spark SQL, as one would write it without an index or window state.
 
-Predicates are rows, and so are the attributes of events. A join on the attribute finds predicates
-that hold; a subscription matches if as many hold as it has. An offer is delivered if fewer than k
-of the subscriber's 99 matches before it rank higher. (Of a subscriber's matching subscriptions the
-best counts: which one is most specific is not asked, and an offer that comes to be among the best
-only later is never delivered; both would cost more.)
+Predicates are rows, and so are the attributes of events. A join on the attribute finds satisfied
+predicates; a subscription matches if all of its predicates do. An offer is delivered if fewer than
+k of the subscriber's 99 previous matches rank higher. (The best of a subscriber's matching
+subscriptions counts, not the most specific one, and an offer that becomes one of the best only
+later is never delivered; both would cost more.)
 """
 
 from pyspark.sql import DataFrame
@@ -35,13 +35,13 @@ SELECT subscriber, id, rank FROM (
 
 
 def ranked(events: DataFrame, predicates: DataFrame) -> DataFrame:
-    """Every subscriber's rank of every event that it wants."""
+    """Return every subscriber's rank of every event that matches."""
     events.createOrReplaceTempView("events")
     predicates.createOrReplaceTempView("predicates")
     return events.sparkSession.sql(JOIN)
 
 
 def deliveries(events: DataFrame, predicates: DataFrame, k: int) -> DataFrame:
-    """The deliveries of sliding(100) with k."""
+    """Return the deliveries of sliding(100) with k."""
     ranked(events, predicates).createOrReplaceTempView("ranked")
     return events.sparkSession.sql(BEST.format(k=k))

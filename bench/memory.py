@@ -1,11 +1,11 @@
-"""Memory of every index as the system sees it, beside what the index says of itself.
+"""Memory of every index as the system sees it, next to the index's own figure.
 
 python bench/memory.py [--sizes 100000 1000000] [--kinds interval predicates] [--quick]
 
-Each index is built in a process of its own, which stops at four points: ready (a small index was
-built, so code is loaded), with the inputs, with inputs and index, and with the index alone. There
+Each index is built in its own process, which stops at four points: ready (a small index was built,
+so code is loaded), with the inputs, with inputs and index, and with the index alone. At each point
 this process reads the other's proportional set size (PSS, /proc/<pid>/smaps_rollup), after it has
-given free memory back. Linux only. Results go to bench/results/memory.json and memory.md.
+returned free memory. Linux only. Results go to bench/results/memory.json and memory.md.
 """
 
 import argparse
@@ -33,12 +33,12 @@ from tidings.index.intervals import INTERVAL_INDEXES, interval_index
 
 DIMENSIONS, WARM = 8, 2000
 LARGEST = {"op": 100_000, "threshold": 100_000, "intersection": 100_000}
-"""Above this it takes minutes or many gigabytes to build."""
+"""Above this size, building takes minutes or many gigabytes."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A family of indexes: what they are built from, how, and how many predicates that are."""
+    """A family of indexes: their inputs, how they are built, and the number of predicates."""
 
     names: Iterable[str]
     inputs: Callable[[int], Any]
@@ -62,7 +62,7 @@ def exact_inputs(size: int) -> list[Any]:
 
 
 def conditions(name: str, wishes: Any) -> Any:
-    """An index over conditions, told so many events that it has settled."""
+    """Return an index over conditions, after enough events for it to settle."""
     index = predicates.filled(INDEXES[name](), wishes)
     for event in predicates.events(20, 9):
         index.top(event, 1)
@@ -110,7 +110,7 @@ def main() -> None:
         child(KINDS[kind], name, int(size))
         return
     if not Path("/proc/self/smaps_rollup").exists():
-        sys.exit("memory is read from /proc/<pid>/smaps_rollup, which only Linux has")
+        sys.exit("memory is read from /proc/<pid>/smaps_rollup, which exists only on Linux")
     result = {"machine": machine(), "dimensions": DIMENSIONS}
     result["rows"] = [
         seen(kind, name, size)
@@ -146,7 +146,7 @@ def child(kind: Kind, name: str, size: int) -> None:
 
 
 def stop(told: dict[str, Any]) -> None:
-    """Give free memory back, tell, and wait until it was measured."""
+    """Return free memory to the system, report, and wait to be measured."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     print(json.dumps(told), flush=True)
@@ -154,20 +154,20 @@ def stop(told: dict[str, Any]) -> None:
 
 
 def seen(kind: str, name: str, size: int) -> dict[str, Any]:
-    """Build one index in a new process, and measure that."""
+    """Build one index in a new process, and measure it."""
     line = [sys.executable, __file__, "--child", kind, name, str(size)]
     told: dict[str, Any] = {}
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
         points = [point(run, told) for _ in range(4)]
     if run.returncode:
-        sys.exit(f"{kind} {name}: the process that was to build it failed")
+        sys.exit(f"{kind} {name}: the building process failed")
     row = {"kind": kind, "name": name, "size": size, **told, **differences(points)}
     print(f"{kind} {name} {size:,}: {row['kept'] / size:,.1f} bytes", file=sys.stderr, flush=True)
     return row
 
 
 def point(run: subprocess.Popen[str], told: dict[str, Any]) -> dict[str, int]:
-    """Measure at one stop, and let it go on; the peak is counted anew from there."""
+    """Measure at one stop, and continue; the peak is reset there."""
     told |= json.loads(run.stdout.readline() or "{}")
     found = {**kilobytes(run.pid, "smaps_rollup"), **kilobytes(run.pid, "status")}
     Path(f"/proc/{run.pid}/clear_refs").write_text("5")
@@ -183,7 +183,7 @@ def kilobytes(pid: int, file: str) -> dict[str, int]:
 
 
 def differences(points: list[dict[str, int]]) -> dict[str, int]:
-    """Bytes between the stops: of the inputs, of the index beside them, of it alone, at most."""
+    """Return the bytes between the stops: inputs, index next to them, index alone, peak."""
     ready, with_inputs, built, alone = points
     return {
         "inputs": with_inputs["Pss"] - ready["Pss"],
@@ -195,11 +195,11 @@ def differences(points: list[dict[str, int]]) -> dict[str, int]:
 
 HEAD = (
     "index",
-    "says itself",
-    "beside its inputs",
-    "a predicate",
+    "nbytes",
+    "next to its inputs",
+    "per predicate",
     "alone, inputs released",
-    "at most while built",
+    "peak while building",
     "inputs",
 )
 
@@ -214,12 +214,13 @@ def page(result: dict[str, Any]) -> str:
 
 
 REMARKS = (
-    "Bytes a subscription. `says itself` is `nbytes`; all else is the process's proportional set",
-    "size, read by another process, as it changed. `a predicate` is that beside the inputs.",
+    "Bytes per subscription. `nbytes` is the index's own figure; all else is the change of the",
+    "process's proportional set size, read by another process. `per predicate` is that next to the",
+    "inputs.",
     "",
-    "Inputs are arrays, or `Subscription` objects, which the indexes over conditions keep. Where",
-    "the index alone is larger than beside its inputs, it keeps them. For small sizes the pages of",
-    "the system blur the figures.",
+    "Inputs are arrays, or `Subscription` objects, which the indexes over conditions keep. If the",
+    "index alone is larger than next to its inputs, it keeps them. For small sizes the figures are",
+    "imprecise, since memory is counted in pages.",
 )
 
 

@@ -1,4 +1,4 @@
-"""What every bench shares: its arguments, the machine, the page and the files of its results."""
+"""Shared parts of every bench: arguments, machine, and the pages and files of results."""
 
 import argparse
 import json
@@ -14,7 +14,7 @@ Result = dict[str, Any]
 
 
 def arguments(doc: str, quick: str) -> argparse.ArgumentParser:
-    """A parser with what every bench takes; `quick` says what is then measured."""
+    """Return a parser with the common options; `quick` describes the quick measurement."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=f"{quick}; nothing is written")
     parser.add_argument(
@@ -37,7 +37,7 @@ def publish(
 
 
 def machine() -> dict[str, Any]:
-    """Where and of what a run is, to be taken at its start: the load is then that of others."""
+    """Return the environment of a run; call it first, so that the load is that of others."""
     return {
         "cpu": cpu(),
         "cores": os.cpu_count(),
@@ -59,7 +59,7 @@ def load() -> float:
 
 
 def commit() -> str:
-    """The commit of the tree, `-dirty` if it was changed since; `unknown` without git."""
+    """Return the commit of the tree, `-dirty` if it has changes; `unknown` without git."""
     line = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     try:
         found = subprocess.run(
@@ -71,7 +71,7 @@ def commit() -> str:
 
 
 def opening(title: str, result: Result, *remarks: str) -> list[str]:
-    """The first lines of a page: title, machine, and what to know."""
+    """Return the first lines of a page: title, machine and remarks."""
     about = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
     return [f"# {title}", "", about, "", *(each for remark in remarks for each in (remark, ""))]
 
@@ -89,5 +89,5 @@ def ratio(times: float) -> str:
 
 
 def figure(row: dict[str, Any], key: str, form: str = ",.2f") -> str:
-    """A figure of a row as text, `-` where there is none."""
+    """Return a figure of a row as text, `-` if there is none."""
     return format(row[key], form) if row.get(key) is not None else "-"

@@ -2,12 +2,11 @@
 
 python bench/parts.py [--subscriptions 5000000] [--parts 8] [--events 2000] [--quick]
 
-The market of bench/market.py, 5 subscriptions a subscriber; conditions are drawn from 200,000
-different ones. Parts are made one after the other, so that one of them is in memory at a time;
-then Spark matches events with all of them, and drops the matches. Bytes are those on disk, and the
-most that this process and a worker of Spark had in memory of their own. Some events are ranked by a
-scan of all who own a condition that holds, too. Results go to bench/results/parts.json and
-parts.md.
+The market of bench/market.py, 5 subscriptions per subscriber; conditions are drawn from 200,000
+different ones. Parts are built one after the other, so that one at a time is in memory; then Spark
+matches events with all of them, and drops the matches. Bytes are those on disk, and the peak of
+this process's and of a Spark worker's private memory. Some events are also ranked by a scan of all
+owners of a satisfied condition. Results go to bench/results/parts.json and parts.md.
 """
 
 import argparse
@@ -85,7 +84,7 @@ def arguments() -> argparse.Namespace:
 
 
 class Crowd:
-    """Everybody, part by part: each time the same."""
+    """All subscribers, part by part, the same each time."""
 
     def __init__(self, subscriptions: int, parts: int) -> None:
         words = Words(7)
@@ -101,7 +100,7 @@ class Crowd:
                 yield self._member(person)
 
     def interested(self, events: list[Event]) -> Iterator[SubscriberBundle]:
-        """Those of whom some condition holds."""
+        """Return the owners of some satisfied condition."""
         held = [any(each.holds(event.tokens) for event in events) for each in self._conditions]
         for person in range(self._people):
             if any(held[self._which(number)] for number in self._numbers(person)):
@@ -141,7 +140,7 @@ def sealed(crowd: Crowd, place: Path) -> IndexFolder:
 
 
 def own_memory(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Tell what a worker has in memory that it does not share."""
+    """Yield the private memory of a worker."""
     for _ in batches:
         lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
         told = dict(line.split(":", 1) for line in lines)
@@ -150,7 +149,7 @@ def own_memory(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def judged(crowd: Crowd, events: list[Event]) -> Iterator[tuple[str, str, float]]:
-    """Rank events for all who own a condition that holds, each by a scan of what it has."""
+    """Rank events for all owners of a satisfied condition, each by a scan of its own."""
     for member in crowd.interested(events):
         assert member.subscriber is not None
         matcher = Matcher([member.subscriber], member.subscriptions, "scan")
@@ -176,11 +175,11 @@ def page(result: Row) -> str:
         "yes" if result["right"] else "NO",
     )
     head = (
-        "sealed in",
-        "bytes each, on disk",
-        "driver, at most",
-        "a worker's own",
-        "matches an event",
+        "built in",
+        "bytes on disk each",
+        "driver, peak",
+        "worker, private",
+        "matches per event",
         "events/s",
         "right",
     )

@@ -1,4 +1,4 @@
-"""What one would use instead: each answers `top` and `top_many`; what cannot be had is left out."""
+"""Alternatives that one might use: each answers `top` and `top_many`; missing ones are left out."""
 
 import heapq
 from collections.abc import Callable
@@ -13,12 +13,12 @@ SCALE = 2**28  # superintervals takes 32-bit integers: cells of 4e-9
 
 
 def whole(numbers: Any) -> Any:
-    """Coordinates as integers above 0, which ncls and superintervals want."""
+    """Return coordinates as positive integers, which ncls and superintervals need."""
     return np.floor((np.asarray(numbers) + 2) * SCALE).astype(np.int64)
 
 
 class NumpyBruteForce:
-    """A mask over all, then argpartition and a sort of k. Wrong where the k-th score is tied."""
+    """A mask over all rows, argpartition, and a sort of k. Wrong if the k-th score is tied."""
 
     def __init__(self, low: Any, high: Any, score: Any) -> None:
         self.low, self.high, self.score = low, high, score
@@ -37,7 +37,7 @@ class NumpyBruteForce:
 
 
 class SuperIntervals(NumpyBruteForce):
-    """All that q stabs, as ranks, then the k smallest of them."""
+    """All intervals that q stabs, as ranks, then the k smallest of them."""
 
     def __init__(self, low: Any, high: Any, score: Any) -> None:
         order = np.argsort(-score, kind="stable")
@@ -51,7 +51,7 @@ class SuperIntervals(NumpyBruteForce):
 
 
 class Ncls(NumpyBruteForce):
-    """All that q stabs, as ranks, then the k smallest of them."""
+    """All intervals that q stabs, as ranks, then the k smallest of them."""
 
     def __init__(self, low: Any, high: Any, score: Any) -> None:
         order = np.argsort(-score, kind="stable")
@@ -67,7 +67,7 @@ class Ncls(NumpyBruteForce):
 
 
 class IntervalTreePeer(NumpyBruteForce):
-    """All that q stabs, as ranks, then the k smallest of them; pure Python."""
+    """All intervals that q stabs, as ranks, then the k smallest of them; pure Python."""
 
     def __init__(self, low: Any, high: Any, score: Any) -> None:
         order = np.argsort(-score, kind="stable")
@@ -90,4 +90,4 @@ PEERS: dict[str, Callable[..., Any]] = {
 }
 
 LARGEST = {"intervaltree": 100_000}
-"""Above this a peer takes minutes to build."""
+"""Above this size, a peer takes minutes to build."""

@@ -1,4 +1,4 @@
-"""Windows kept by subscriber, a row a match: what one would write with Spark's state API."""
+"""Windows kept by subscriber, a row per match, as one would write them with Spark's state API."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ K, WINDOW = 10, 100
 
 
 class KeyedWindow(StatefulProcessor):
-    """The ranks of a subscriber's last matches; a match that is among the best is delivered."""
+    """The ranks of a subscriber's last matches; a match among the best is delivered."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._ranks = handle.getValueState("ranks", "ranks array<double>")
@@ -34,7 +34,7 @@ class KeyedWindow(StatefulProcessor):
 
 
 def deliveries(matches: DataFrame) -> DataFrame:
-    """The deliveries of matches: subscriber, event, published_us, rank."""
+    """Return the deliveries of matches: subscriber, event, published_us, rank."""
     return matches.groupBy("subscriber").transformWithState(
         KeyedWindow(),
         outputStructType="subscriber string, event string, rank double",

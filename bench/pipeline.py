@@ -1,15 +1,16 @@
-"""The pipeline on Spark, end to end, beside the engine in one process and beside plain SQL.
+"""The pipeline on Spark, end to end, next to the engine in one process and to plain SQL.
 
 python bench/pipeline.py [--only sizes fanout policies cores latency] [--sizes 10000 100000 1000000]
     [--events 20000] [--cores 2] [--quick]
 
-The market of bench/market.py, 5 subscriptions a subscriber. `kernel` ranks for everybody in this
-process, on one core; `match` reads Parquet, matches on Spark and drops the matches; `feed` goes on
-through windows, sliding(100) with k = 10, to deliveries; `engine` publishes to the same feeds in
-this process; `sql` is bench/market_sql.py over fewer events, where it ends in time. Each is run
-once before it is timed; feeds are right if they deliver as much as the engine. Further parts are
-those of bench/pipeline_parts.py: more matches an event, other policies, one core and two, and what
-a trigger takes. Each part has its page in bench/results: pipeline.md, pipeline-fanout.md and so on.
+The market of bench/market.py, 5 subscriptions per subscriber. `kernel` ranks for all subscribers in
+this process, on one core; `match` reads Parquet, matches on Spark and drops the matches; `feed`
+continues through windows, sliding(100) with k = 10, to deliveries; `engine` publishes to the same
+feeds in this process; `sql` is bench/market_sql.py over fewer events, where it ends in time. Each
+is run once before it is timed; feeds are right if they deliver as much as the engine. Further parts
+are those of bench/pipeline_parts.py: more matches per event, other policies, one core and two, and
+the latency of a trigger. Each part has its page in bench/results: pipeline.md, pipeline-fanout.md
+and so on.
 """
 
 import argparse
@@ -46,7 +47,7 @@ class Page(Protocol):
 
 
 class Part(NamedTuple):
-    """What a part measures, and how it is shown."""
+    """One part of the bench: its measurement and its page."""
 
     run: Run
     page: Page

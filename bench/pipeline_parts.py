@@ -1,4 +1,4 @@
-"""The parts of bench/pipeline.py: sizes, fan-out, policies, cores, and what a trigger takes."""
+"""The parts of bench/pipeline.py: sizes, fan-out, policies, cores, and trigger latency."""
 
 import argparse
 import json
@@ -32,7 +32,7 @@ POLICIES: dict[str, Any] = {
     "sliding(100), divrank": {"window": {"name": "sliding", "length": 100}, "diversify": "divrank"},
 }
 ROUNDS, TRIGGERS, FIRST, SMALL = 2, 40, 10, 100
-"""Runs of each number of cores; triggers of SMALL events, of which the FIRST are not counted."""
+"""Runs per number of cores; triggers of SMALL events, of which the FIRST do not count."""
 
 
 def sizes(offers: Offers, wanted: argparse.Namespace) -> Row:
@@ -44,7 +44,7 @@ def sizes(offers: Offers, wanted: argparse.Namespace) -> Row:
 def fanout(offers: Offers, wanted: argparse.Namespace) -> Row:
     size = wanted.size or BROAD_SIZE
     cases = [Case(label, size, broad=broad) for label, broad in BROAD.items()]
-    return titled("The pipeline over matches an event", "matches", cases, offers)
+    return titled("The pipeline over matches per event", "matches", cases, offers)
 
 
 def policies(offers: Offers, wanted: argparse.Namespace) -> Row:
@@ -67,15 +67,15 @@ def rows_page(result: Row) -> str:
     lines = opening(
         result["title"],
         result,
-        f"local[{result['cores']}], {result['sizes'][0]['size']:,} subscriptions or as it says, "
-        f"{result['events']:,} events, {by}k = {K}. "
-        "`x`: how many times the events a second of the column before it.",
+        f"local[{result['cores']}], {result['sizes'][0]['size']:,} subscriptions unless stated "
+        f"otherwise, {result['events']:,} events, {by}k = {K}. "
+        "`x`: the ratio of events per second to the column before it.",
     )
     return "\n".join([*lines, *rows_of(result["what"], result["sizes"]), ""])
 
 
 def cores(offers: Offers, wanted: argparse.Namespace) -> Row:
-    """Measure the same size on one core and on two, each in processes of its own, in turn."""
+    """Measure the same size on one core and on two, each in its own processes, in turn."""
     size, rows = wanted.size or SIZE, list[Row]()
     for number in (1, 2) * (1 if wanted.quick else ROUNDS):
         line = [sys.executable, str(Path(__file__).with_name("pipeline.py")), "--only", "sizes"]
@@ -96,9 +96,9 @@ SPEEDS = {"match_per_s": "match, events/s", "feed_per_s": "feed, events/s"}
 def cores_page(result: Row) -> str:
     one, two = result["best"][1], result["best"][2]
     remark = (
-        f"{result['size']:,} subscriptions, {result['events']:,} events; the best of some runs."
+        f"{result['size']:,} subscriptions, {result['events']:,} events; the best of several runs."
     )
-    right = "as the engine delivers" if result["right"] else "OTHER THAN THE ENGINE DELIVERS"
+    right = "the same as the engine's" if result["right"] else "DIFFERENT FROM THE ENGINE'S"
     rows = [
         (about, f"{one[name]:,.0f}", f"{two[name]:,.0f}", f"{two[name] / one[name]:.2f}")
         for name, about in SPEEDS.items()
@@ -111,7 +111,7 @@ def cores_page(result: Row) -> str:
 
 
 def latency(offers: Offers, wanted: argparse.Namespace) -> Row:
-    """Run triggers of few events through nothing, the match stage, and all of it."""
+    """Run triggers of few events through nothing, the match stage, and everything."""
     size = wanted.size or SIZE
     folder = offers.folder / "small"
     (folder / "in").mkdir(parents=True)
@@ -135,7 +135,7 @@ def latency(offers: Offers, wanted: argparse.Namespace) -> Row:
 
 
 def triggers(frame: DataFrame, checkpoint: Path) -> float:
-    """Give the milliseconds that a trigger takes, once it is warm."""
+    """Return the milliseconds that a trigger takes after warm-up."""
     writer = frame.writeStream.format("noop").trigger(availableNow=True)
     query = writer.option("checkpointLocation", str(checkpoint)).start()
     query.awaitTermination()
@@ -146,10 +146,10 @@ def triggers(frame: DataFrame, checkpoint: Path) -> float:
 def latency_page(result: Row) -> str:
     ms = result["ms"]
     lines = opening(
-        "What a trigger takes",
+        "Latency of a trigger",
         result,
         f"Triggers of {result['small']} events, {result['size']:,} subscriptions, "
         f"local[{result['cores']}], dropped at the end; `identity` is a query that does nothing.",
     )
     rows = [(name, f"{each:,.0f} ms", f"{each / ms['identity']:.2f}") for name, each in ms.items()]
-    return "\n".join([*lines, *table(("", "a trigger, median", "x identity"), rows), ""])
+    return "\n".join([*lines, *table(("", "median per trigger", "x identity"), rows), ""])

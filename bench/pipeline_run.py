@@ -30,9 +30,9 @@ K, WINDOW, CHUNK = 10, 100, 1000
 POLICY = Policy(k=K, window=Sliding(WINDOW))
 FILES, DAY_S = 4, 86_400
 EACH = 5_000
-"""Subscribers a bucket, where they are many."""
+"""Subscribers per bucket, if there are many."""
 SQL_SIZE, SQL_WORK = 100_000, 200_000_000
-"""SQL is asked up to this size, and for so few events that events x subscriptions stay below."""
+"""SQL runs up to this size, and with so few events that events x subscriptions stay below."""
 _TEXTS, _NUMBERS = pa.map_(pa.string(), pa.string()), pa.map_(pa.string(), pa.float64())
 EVENTS = pa.schema(
     {
@@ -60,7 +60,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured: how many subscriptions, how broad, and by which policies."""
+    """A case: the number of subscriptions, their breadth, and the policies."""
 
     label: str
     size: int
@@ -113,7 +113,7 @@ def measured(case: Case, offers: Offers) -> Row:
 
 
 def rate(count: int, call: Callable[[], Any]) -> tuple[Any, float]:
-    """What the second call gives, and how many a second it takes."""
+    """Return the result of the second call, and its throughput per second."""
     call()
     found, seconds = timed(call)
     return found, count / seconds
@@ -140,7 +140,7 @@ def in_process(stream: list[Event], wishes: list[Subscription], everyone: list[S
 
 
 def after(stream: list[Event]) -> int:
-    """Give a time at which every period has ended."""
+    """Return a time at which every period has ended."""
     return len(stream) + DAY_S
 
 
@@ -175,10 +175,10 @@ def drop(frame: DataFrame) -> None:
 
 
 HEAD = (
-    "sealed in",
+    "built in",
     "bytes each",
-    "matches an event",
-    "deliveries an event",
+    "matches per event",
+    "deliveries per event",
     "kernel, events/s",
     "match, events/s",
     "x kernel",
@@ -192,7 +192,7 @@ HEAD = (
 
 
 def rows_of(what: str, rows: Iterable[Row]) -> list[str]:
-    """Give the table of some cases."""
+    """Return the table of some cases."""
     return table((what, *HEAD), map(cells, rows))
 
 

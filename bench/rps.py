@@ -2,7 +2,7 @@
 
 Our reading, where the paper leaves room:
 - the line [0, 1) has 100 cells (c_i); 10 regions (n_regions) of 5 cells each (v_min = v_max =
-  100 / 20) lie anywhere on it, also over one another, and are equally likely (skew_across = 0);
+  100 / 20) lie anywhere on it, possibly overlapping, and are equally likely (skew_across = 0);
 - within a region the cells are ranked by their distance from its middle, and a cell of rank r has
   weight 1 / r (skew_within = 1); a point is uniform in its cell. Queries are such points;
 - a subscription is [x - l, x + l] around such a point x, with l = (rank - U) / 100, where rank is
@@ -48,7 +48,7 @@ def zipf(count: int, skew: float) -> Float64s:
 
 
 def tiny(size: int, queries: int, seed: int) -> Workload:
-    """Short intervals anywhere, 60 of them over a point, with scores that know nothing of them."""
+    """Return short intervals anywhere, 60 of them over a point, with independent scores."""
     rng = np.random.default_rng(seed)
     low, length = rng.random(size), 120 / size * rng.random(size)
     return Workload(low, low + length, rng.random(size), rng.random(queries))

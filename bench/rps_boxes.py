@@ -1,9 +1,9 @@
 """The workload of RPS 4 in d dimensions, and one where few attributes of many are constrained.
 
-Our reading, where the paper leaves room: as in rps.py, for each dimension on its own; a region has
-the d-th root of 1/20 of the cells on a side (v_min = v_max = 100^d / 20), at least 5. The weight of
-an interval is 1 - l; the score of a subscription for exact matching is uniform (`score`), or the
-mean of its weights, which is against those that match most (`score_paper`).
+Our reading, where the paper leaves room: as in rps.py, for each dimension independently; a region
+has the d-th root of 1/20 of the cells on a side (v_min = v_max = 100^d / 20), at least 5. The
+weight of an interval is 1 - l; the score of a subscription for exact matching is uniform (`score`),
+or the mean of its weights, which works against those that match most (`score_paper`).
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Boxes:
 
 
 def boxes(size: int, attributes: int, events: int, seed: int, shrink: float = 1.0) -> Boxes:
-    """Lengths are divided by `shrink`: above 1 fewer subscriptions match exactly."""
+    """Return boxes whose lengths are divided by `shrink`: above 1, fewer match exactly."""
     rng = np.random.default_rng(seed)
     side = max(REGION_CELLS, round(CELLS * 20 ** (-1 / attributes)))
     regions = rng.integers(0, CELLS - side + 1, (REGIONS, attributes))
@@ -55,7 +55,7 @@ def points(rng: np.random.Generator, regions: np.ndarray, side: int, count: int)
 
 
 def few_of_many(size: int, attributes: int, events: int, seed: int) -> Boxes:
-    """2 to 8 of all attributes, Zipf(1), are constrained; an event lacks none of them."""
+    """Return boxes over 2 to 8 of all attributes, Zipf(1); an event has all of them."""
     rng = np.random.default_rng(seed)
     every = boxes(size, attributes, events, seed)
     share = zipf(attributes, 1.0)

@@ -1,4 +1,4 @@
-"""One arrival in a window of w: `maxdivrel-lsh` beside datasketch and rensa.
+"""One arrival in a window of w: `maxdivrel-lsh` next to datasketch and rensa.
 
 Ours is a sliding window of one subscriber in columnar feeds: it sketches the event, updates the
 votes, expires the oldest event and delivers the k of most votes. The peers sketch, query, insert.
@@ -22,7 +22,7 @@ from tidings.window import Moment
 TABLES, ROWS, K = 16, 8, 10
 CHUNK = 100
 BEFORE = 3000
-"""Events that the stream has seen before the window was filled."""
+"""Events that the stream has seen before the window is filled."""
 Step = Callable[[Any], None]
 
 
@@ -61,13 +61,13 @@ def datasketch_steps(update: Callable[[Any, list[bytes]], None]) -> Step:
 
 
 def one_by_one(sketch: Any, tokens: list[bytes]) -> None:
-    """As the documentation has it: an update for each token."""
+    """Update a sketch token by token, as the documentation shows."""
     for each in tokens:
         sketch.update(each)
 
 
 def together(sketch: Any, tokens: list[bytes]) -> None:
-    """With all tokens of an event in one update."""
+    """Update a sketch with all tokens of an event at once."""
     sketch.update_batch(tokens)
 
 
@@ -95,7 +95,7 @@ PEERS: dict[str, Callable[[], Step]] = {
 
 
 def beside(w: int, size: int, rounds: int) -> dict[str, float]:
-    """Microseconds of a step: the least of some rounds, in which all take turns."""
+    """Return microseconds per step: the best of several rounds, in which all take turns."""
     catalogue = Catalogue(size)
     earlier, filled = catalogue.events(BEFORE), catalogue.events(w)
     part = MaxDivRelLsh(tables=TABLES, rows=ROWS)

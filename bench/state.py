@@ -1,10 +1,10 @@
-"""Windows in Spark's state store: buckets in columns beside a key for each subscriber.
+"""Windows in Spark's state store: columnar buckets next to a key per subscriber.
 
 python bench/state.py [--subscribers 100000] [--batches 4] [--quick]
 
-Every batch has one match for each subscriber; windows are sliding(100) with k = 10. `buckets` is
-the state stage of Tidings, `per key` is bench/per_key.py, a row a match, which keeps less: ranks
-only. Both read Parquet with a batch a file and drop what comes out. Seconds are those that Spark
+Every batch has one match per subscriber; windows are sliding(100) with k = 10. `buckets` is the
+state stage of Tidings, `per key` is bench/per_key.py, a row per match, which keeps less: only
+ranks. Both read Parquet with a batch per file and drop the output. Seconds are those that Spark
 reports for the batches after the first. Results go to bench/results/state.json and state.md.
 """
 
@@ -94,7 +94,7 @@ class OnePolicy:
 
 
 class MatchFiles:
-    """The same matches in files of both forms: of the flow, and a row each."""
+    """The same matches in files of both forms: match batches, and a row each."""
 
     def __init__(self, subscribers: int, batches: int, folder: Path) -> None:
         self.folder, self.buckets = folder, max(2, subscribers // EACH)
@@ -180,10 +180,10 @@ def page(result: Row) -> str:
     lines = opening(
         "State of many subscribers on Spark",
         result,
-        f"{result['subscribers']:,} subscribers, a match each in every batch. Buckets are "
-        f"{result['ratio']:,.1f} times faster than a key for each subscriber.",
+        f"{result['subscribers']:,} subscribers, one match each in every batch. Buckets are "
+        f"{result['ratio']:,.1f} times faster than a key per subscriber.",
     )
-    head = ("state", "s a batch", "s, the first", "matches/s", "rows of state")
+    head = ("state", "s per batch", "s, first batch", "matches/s", "rows of state")
     return "\n".join([*lines, *table(head, map(cells, result["rows"])), ""])
 
 

@@ -1,8 +1,8 @@
-"""Times of calls, in seconds. The least of several rounds is what a busy machine disturbs least.
+"""Times of calls, in seconds. The best of several rounds is the least disturbed by other load.
 
-`WALL` is the time that passes. `OWN` is that of the calling thread on its core: what others take
-away meanwhile does not count, so on a busy machine long calls are not put at a disadvantage. It
-misses work in other threads and processes.
+`WALL` is elapsed time. `OWN` is the CPU time of the calling thread: time taken by other processes
+does not count, so on a busy machine long calls are not at a disadvantage. It misses work in other
+threads and processes.
 """
 
 import time
@@ -15,7 +15,7 @@ OWN: Clock = time.thread_time
 
 
 def least(call: Callable[[], Any], rounds: int, seconds: float, clock: Clock = WALL) -> float:
-    """The least time of a call in some rounds, which end early when they take too long."""
+    """Return the least time of a call in several rounds, which end early if they take too long."""
     best, spent = float("inf"), 0.0
     for _ in range(rounds):
         took = timed(call, clock)[1]
@@ -31,5 +31,5 @@ def timed(call: Callable[[], Any], clock: Clock = WALL) -> tuple[Any, float]:
 
 
 def per(items: Sized, seconds: float) -> float:
-    """Microseconds an item."""
+    """Return microseconds per item."""
     return seconds / len(items) * 1e6

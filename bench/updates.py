@@ -1,13 +1,14 @@
-"""The live index under change: updates a second, and what queries cost meanwhile.
+"""The live index under change: updates per second, and the cost of queries meanwhile.
 
 python bench/updates.py [--sizes 100000 1000000] [--quick]
 
-Times are those of the thread that changes and asks, on its core; the rates stand also by the wall,
-where they share the machine with the rebuilds. A round is some updates, a third each of inserts,
-deletes and new scores, which are drawn from all scores, at 300,000 a second by the wall or as many
-as there is time for, and then 1024 queries. Now and then the state that readers see is kept; later
-each is asked in turn with a static index of the same contents. States are told apart by whether a
-rebuild was under way. Results go to bench/results/updates.json and updates.md.
+Times are those of the thread that updates and queries, on its core; rates are also given by the
+wall clock, where they share the machine with the rebuilds. A round is a number of updates, a third
+each of inserts, deletes and new scores, which are drawn from all scores, at 300,000 per second by
+the wall clock or as many as possible, and then 1024 queries. Occasionally the state that readers
+see is kept; later each is queried in turn with a static index of the same contents. States are
+distinguished by whether a rebuild was in progress. Results go to bench/results/updates.json and
+updates.md.
 """
 
 import argparse
@@ -33,9 +34,9 @@ WORKLOADS = {"rps": workload, "tiny": tiny}
 BATCH, K = 1024, 20
 SINGLE, UPDATES, SECONDS, TIMES = 12_000, 1023, 3.0, 10
 PACE = 300_000
-"""Updates a second, by the wall."""
+"""Updates per second of wall time."""
 KEPT = 10
-"""So many states are kept."""
+"""The number of states that are kept."""
 
 
 def main() -> None:
@@ -54,7 +55,7 @@ def arguments() -> argparse.Namespace:
 
 
 def figures(name: str, size: int) -> dict[str, Any]:
-    """All figures of one workload; the intervals to come are drawn with those that are there."""
+    """Return all figures of one workload; future intervals are drawn with the present ones."""
     work = WORKLOADS[name](2 * size, BATCH, 7)
     rates(WORKLOADS[name](4000, BATCH, 7), 1000)  # compiles
     with Served(work) as served:
@@ -65,7 +66,7 @@ def figures(name: str, size: int) -> dict[str, Any]:
 
 
 class Served:
-    """A live index, and what is there now."""
+    """A live index, and its present contents."""
 
     def __init__(self, work: Workload) -> None:
         self.work, self.size = work, len(work.low) // 2
@@ -88,9 +89,9 @@ class Served:
         return "a rebuild is under way" in self.index.describe()
 
     def kept(self) -> tuple[dict[str, Any], Any, Any]:
-        """How things stand, the state that readers see, and its contents.
+        """Return the progress, the state that readers see, and its contents.
 
-        The grid is copied: what is added to it later would be in the way.
+        The grid is copied, so that later additions do not interfere.
         """
         state = self.index._snapshot  # noqa: SLF001 - as a reader takes it
         changed = (int(state.grid.pool[LIVING]) + state.base.dead) / len(self.index)
@@ -98,7 +99,7 @@ class Served:
         return {"busy": self.busy, "changed": changed}, state, self.columns(self.ids)
 
     def update(self, third: int) -> tuple[float, float]:
-        """Change three times as many; give the thread's seconds and those by the wall."""
+        """Change three times as many; return the seconds by CPU time and by the wall clock."""
         new = np.arange(self.at, self.at + third)
         some = np.unique(self.rng.integers(0, len(self.ids), 3 * third))
         places = self.rng.permutation(some)[: 2 * third]
@@ -117,7 +118,7 @@ class Served:
 
 
 def meanwhile(served: Served) -> dict[str, Any]:
-    """Rounds for some seconds, as long as there are intervals to come."""
+    """Run rounds for some seconds, as long as there are future intervals."""
     rounds: list[tuple[float, float]] = []
     asked: dict[bool, list[float]] = {True: [], False: []}
     most = min(PACE * SECONDS, 3 * served.size) / UPDATES
@@ -143,7 +144,7 @@ def meanwhile(served: Served) -> dict[str, Any]:
 def beside_static(
     queries: Any, stands: dict[str, Any], state: Any, contents: Any
 ) -> dict[str, Any]:
-    """Ask a state and a static index of the same contents in turn."""
+    """Query a state and a static index of the same contents in turn."""
     static = interval_index("sopt-r-64", *contents)
     asks = (lambda: state.top_many(queries, K), lambda: static.top_many(queries, K))
     seconds = np.array([[timed(ask, OWN)[1] for ask in asks] for _ in range(TIMES)])
@@ -152,12 +153,12 @@ def beside_static(
 
 
 def quartile(seconds: list[float]) -> float | None:
-    """Microseconds a query, the lower quartile of the rounds."""
+    """Return microseconds per query, the lower quartile of the rounds."""
     return float(np.quantile(seconds, 0.25)) / BATCH * 1e6 if seconds else None
 
 
 def rates(work: Workload, count: int) -> dict[str, list[float]]:
-    """Updates a second with the rebuilds that they bring about: by one call each, 1024 a call."""
+    """Return updates per second with the rebuilds that they cause: single, and 1024 per call."""
     with Served(work) as served:
         index, old = served.index, served.rng.permutation(served.size)[: 3 * count // 4]
         gone, scored, placed = np.array_split(old, 3)
@@ -189,7 +190,7 @@ def rates(work: Workload, count: int) -> dict[str, list[float]]:
 
 
 def per_second(change: Callable[..., Any], calls: list[tuple[Any, ...]], count: int) -> list[float]:
-    """Updates a second of the thread's own time, and by the wall."""
+    """Return updates per second of the thread's CPU time, and by the wall clock."""
     own, wall = OWN(), WALL()
     for each in calls:
         change(*each)
@@ -201,20 +202,23 @@ def page(result: dict[str, Any]) -> str:
     lines = opening(
         "The live index under change",
         result,
-        "Updates a second of the writer's own time / by the wall, with the rebuilds they bring "
-        f"about; _many: {BATCH} a call.",
+        "Updates per second of the writer's CPU time / wall time, with the rebuilds that they "
+        f"cause; _many: {BATCH} per call.",
     )
     kinds = list(rows[0]["rates"])
     lines += table(("workload", "intervals", "bytes/interval", *kinds), map(rate_cells, rows))
-    lines += ["", f"Rounds of {UPDATES} updates with any new scores, paced to {PACE:,} a second by"]
     lines += [
-        f"the wall, and {BATCH} queries, k = {K}. `own`, `wall`: what the updates alone could"
+        "",
+        f"Rounds of {UPDATES} updates with random new scores, paced to {PACE:,} per second of",
     ]
-    lines += ["reach. `us`: a query in the rounds, lower quartile, own time.", ""]
+    lines += [
+        f"wall time, and {BATCH} queries, k = {K}. `own`, `wall`: the rates that the updates alone"
+    ]
+    lines += ["could reach. `us`: a query in the rounds, lower quartile, CPU time.", ""]
     head = ("workload", "intervals", "paced/s", "own/s", "wall/s", "updates", "rebuilds")
     lines += table((*head, "us, quiet", "us, rebuilding"), map(round_cells, rows))
     lines += ["", "States kept in these rounds, in turn with the static `sopt-r-64` of the same"]
-    lines += ["contents, own time: `changed` counts the dead of the run and the new.", ""]
+    lines += ["contents, CPU time: `changed` counts tombstones and new intervals.", ""]
     head = ("workload", "intervals", "rebuilding", "changed", "live us", "static us", "x")
     lines += table(head, (cells for row in rows for cells in state_cells(row)))
     return "\n".join(lines)

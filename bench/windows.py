@@ -1,16 +1,16 @@
-"""Windows of many subscribers: offers a second and bytes a subscriber, in arrays and as objects.
+"""Windows of many subscribers: offers per second and bytes per subscriber, columnar and as objects.
 
 python bench/windows.py [--subscribers 20000] [--quick] [--diverse WINDOW...] [--million]
 
-Each subscriber is filled with 130 matches of random score, a window of 100 being full then. The
-plain form takes the same stream for fewer subscribers; both are asked in turn, and the best of some
-rounds counts. An offer to the arrays is one of a batch, an event for all subscribers, deliveries as
-arrays included; where only some rounds deliver, the mean of all counts. Bytes are those by which a
-process of its own grows, names, numbers and batches included. A bucket is a snapshot of 1,000
-subscribers: its bytes, and what reading and writing it takes, as a stream does with every batch.
-Results go to bench/results/windows.json and windows.md. Instead, --diverse measures windows with
-every diversifier (windows-diverse), where bytes are those of the arrays; --million a million full
-windows (windows-million).
+Each subscriber gets 130 matches of random score, so that a window of 100 is full. The plain form
+takes the same stream for fewer subscribers; both take turns, and the best of several rounds counts.
+An offer to the arrays is one of a batch, an event for all subscribers, including deliveries as
+arrays; where only some rounds deliver, the mean of all counts. Bytes are the growth of a separate
+process, including names, numbers and batches. A bucket is a snapshot of 1,000 subscribers: its
+bytes, and the time to read and write it, as a stream does with every batch. Results go to
+bench/results/windows.json and windows.md. Instead, --diverse measures windows with every
+diversifier (windows-diverse), where bytes are those of the arrays; --million a million full windows
+(windows-million).
 """
 
 import argparse
@@ -116,7 +116,7 @@ def arguments() -> argparse.Namespace:
 
 
 def figures(name: str, subscribers: int) -> dict[str, Any]:
-    """Fill both forms, and ask them in turn; a tenth of the subscribers where sets are diverse."""
+    """Fill both forms, and run them in turn; with a tenth of the subscribers for diverse sets."""
     if "diversify" in POLICIES[name]:
         subscribers = max(1, subscribers // 10)
     few = min(FEW if "diversify" in POLICIES[name] else PLAIN, subscribers)
@@ -135,7 +135,7 @@ def figures(name: str, subscribers: int) -> dict[str, Any]:
 
 
 def bucket(name: str) -> dict[str, float]:
-    """Give the bytes of a bucket, and the microseconds to read and write it, for a subscriber."""
+    """Return the bytes of a bucket, and the microseconds to read and write it, per subscriber."""
     stream = TableStream(name, BUCKET)
     for _ in range(FILL):
         stream.step()
@@ -148,7 +148,7 @@ def bucket(name: str) -> dict[str, float]:
 
 
 def in_turn(table: "TableStream", plain: "PlainStream", name: str) -> tuple[float, float]:
-    """Fill both forms, and ask them in turn: the seconds of a step of each."""
+    """Fill both forms, and run them in turn; return the seconds per step of each."""
     for _ in range(FILL):
         table.step()
         plain.step()
@@ -159,7 +159,7 @@ def in_turn(table: "TableStream", plain: "PlainStream", name: str) -> tuple[floa
 
 
 def crossed(window: str, part: str) -> dict[str, Any]:
-    """Measure a window with a diversifier: what an offer costs, and the bytes of the arrays."""
+    """Measure a window with a diversifier: the cost of an offer, and the bytes of the arrays."""
     name = f"{window}, {part}"
     POLICIES[name] = {"window": GRID[window], "diversify": PARTS[part]}
     table = TableStream(name, DIVERSE)
@@ -175,7 +175,7 @@ def crossed(window: str, part: str) -> dict[str, Any]:
 
 
 def million(subscribers: int) -> dict[str, Any]:
-    """Fill sliding(100) of very many, and measure the last rounds; deliveries are not kept."""
+    """Fill sliding(100) of very many subscribers, and measure the last rounds."""
     result: dict[str, Any] = {"machine": machine(), "k": K, "subscribers": subscribers}
     before = resident()
     stream, enrolling = timed(lambda: TableStream("sliding(100)", subscribers))
@@ -251,13 +251,13 @@ def event(at: int) -> Event:
 
 
 def measured(kind: str, name: str, subscribers: int) -> float:
-    """Ask a new process by how much it grows."""
+    """Return the growth of a new process."""
     command = [sys.executable, __file__, "--memory", kind, name, "--subscribers", str(subscribers)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def grown(kind: str, name: str, subscribers: int) -> float:
-    """Give the bytes that a subscriber with a full window costs, its name and number included."""
+    """Return the bytes per subscriber with a full window, including its name and number."""
     make = TableStream if kind == "table" else PlainStream
     small = make(name, 50)
     for _ in range(FILL):
@@ -290,8 +290,8 @@ HEAD = (
 def page(result: dict[str, Any]) -> str:
     remark = (
         f"{result['subscribers']:,} subscribers, k = {result['k']}, after {FILL} matches each. "
-        "Bytes are those of a subscriber. Diverse policies have a tenth of the subscribers. "
-        f"A bucket has {BUCKET:,}: bytes, and µs to read and to write it, for each of them."
+        "Bytes are per subscriber. Diverse policies have a tenth of the subscribers. "
+        f"A bucket has {BUCKET:,}: bytes, and µs to read and to write it, per subscriber."
     )
     lines = opening("Windows of many subscribers", result, remark)
     return "\n".join(lines + table(HEAD, map(cells, result["rows"])))
@@ -309,7 +309,7 @@ def grid_cells(row: dict[str, Any]) -> tuple[str, ...]:
 def grid_page(result: dict[str, Any]) -> str:
     remark = (
         f"{DIVERSE} subscribers, {FEW} of the plain form, k = {result['k']}, after {FILL} matches "
-        "each; bytes are those of the arrays of a subscriber."
+        "each; bytes are those of the arrays per subscriber."
     )
     lines = opening("Windows with every diversifier", result, remark)
     return "\n".join(lines + table(GRID_HEAD, map(grid_cells, result["grid"])))
@@ -318,7 +318,7 @@ def grid_page(result: dict[str, Any]) -> str:
 def million_page(result: dict[str, Any]) -> str:
     remark = (
         f"{result['subscribers']:,} subscribers with sliding(100), k = {result['k']}, after {FILL} "
-        f"matches each; the least full window holds {result['held']}."
+        f"matches each; the least full window has {result['held']}."
     )
     lines = opening("A million full windows", result, remark)
     head = ("enrolled in", "filled in", "offers/s", "bytes of arrays", "bytes of the process")

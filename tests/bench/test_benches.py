@@ -52,8 +52,8 @@ def test_interval_writes_its_page_and_its_growth(bench: Bench, tmp_path: Path) -
     assert [row[0] for row in small] == ["index", "numpy", "scan", "ir"]
     assert [len(row) for row in large] == [10] * 4
     assert [row[0] for row in growth[1:]] == ["numpy", "scan", "ir"]
-    assert growth[0][1:] == ["us at 200", "us at 400", "last x the one before"]
-    assert "ir, updates a second: insert " in page
+    assert growth[0][1:] == ["us at 200", "us at 400", "last / previous"]
+    assert "ir, updates per second: insert " in page
     assert (tmp_path / "interval.md").read_text().strip() == page.strip()
     written = json.loads((tmp_path / "interval.json").read_text())
     assert [row["name"] for row in written["sizes"]["400"]] == ["numpy", "scan", "ir"]
@@ -68,7 +68,7 @@ def test_a_missing_peer_is_left_out_with_a_note(
 
     monkeypatch.setitem(module("peers").PEERS, "ncls", missing)
     page = bench("interval", "--quick", "--sizes", 200, "--only", "numpy", "ncls")
-    assert "ncls is left out: No module named 'ncls'." in page.splitlines()
+    assert "ncls is missing: No module named 'ncls'." in page.splitlines()
     assert [row[0] for row in tables(page)[0]] == ["index", "numpy"]
 
 

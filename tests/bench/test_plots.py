@@ -62,7 +62,7 @@ def test_without_matplotlib_charts_are_left_out_with_a_note(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert draw(module, tmp_path, monkeypatch) == {}
-    assert capsys.readouterr().err.startswith("The charts are left out: import of matplotlib")
+    assert capsys.readouterr().err.startswith("No charts: import of matplotlib")
 
 
 def test_peers_are_dashed_and_ours_are_thick(module: Load) -> None:

@@ -1,4 +1,4 @@
-"""What every store keeps to: the same answers as plain dicts, whatever is done in what order."""
+"""The contract of stores: the same answers as plain dicts, in any order of operations."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +42,7 @@ BATCHES = st.integers(0, 5)
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Does everything to a store and to the model, in any order, with restarts."""
+    """Applies every operation to a store and to the model, in any order, with restarts."""
 
     def __init__(self, address: str) -> None:
         super().__init__()
@@ -208,7 +208,7 @@ class StoreMachine(RuleBasedStateMachine):
                 history.changes(oldest - 1)
 
     def owners_are_the_same(self, version: int) -> None:
-        """Compare who was touched since a version, and what they had then and have now."""
+        """Compare the subscribers that changed since a version, and their records then and now."""
         history, newest = self.store.history, self.model.version
         assert history.newest() == newest
         before, touched = self.model.at(version), set[str]()
@@ -320,13 +320,13 @@ def test_one_refused_record_refuses_the_call(address: str) -> None:
 
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write and read in hundreds instead of ten thousands."""
+    """Write and read in chunks of a hundred."""
     monkeypatch.setattr("tidings.store.catalogue._CHUNK", 100)
     monkeypatch.setattr("tidings.store.history._PAGE", 100)
 
 
 @pytest.mark.usefixtures("small_pages")
-def test_a_load_in_chunks_tells_how_far_it_is_and_can_be_repeated(address: str) -> None:
+def test_a_load_in_chunks_reports_progress_and_can_be_repeated(address: str) -> None:
     many = [drama(f"s{n:03d}", f"u{n % 7}") for n in range(205)]
     with open_store(address) as store:
         for _ in range(2):
@@ -351,7 +351,7 @@ def test_a_refused_record_stops_a_load_before_its_chunk(address: str) -> None:
 
 
 @pytest.mark.usefixtures("small_pages")
-def test_a_state_that_is_being_read_does_not_change(address: str) -> None:
+def test_a_snapshot_that_is_being_read_does_not_change(address: str) -> None:
     with open_store(address) as store:
         version = store.catalogue.load(drama(f"s{n:03d}") for n in range(101, 320))
         reading = store.history.as_of(version)
@@ -383,7 +383,7 @@ def test_a_pinned_version_outlives_compaction(address: str) -> None:
             store.history.pin("q", 7)
 
 
-def test_a_subscriber_leaves_with_its_subscriptions(address: str) -> None:
+def test_removing_a_subscriber_removes_its_subscriptions(address: str) -> None:
     with open_store(address) as store:
         store.catalogue.put(drama("s1"), drama("s2", "bob"), drama("s3"), {"id": "addison"})
         assert store.catalogue.remove("subscriber", "bob") is False
@@ -393,7 +393,7 @@ def test_a_subscriber_leaves_with_its_subscriptions(address: str) -> None:
         assert [entry.id for entry in store.history.as_of()] == ["s2"]
 
 
-def test_versions_and_kinds_that_are_not_there_are_refused(address: str) -> None:
+def test_unknown_versions_and_kinds_are_refused(address: str) -> None:
     with open_store(address) as store:
         with pytest.raises(StoreError, match="there is no version 1 yet; the newest is 0"):
             store.history.changes(1)
@@ -432,7 +432,7 @@ def test_a_read_mark_never_goes_back(address: str) -> None:
             store.notifications.mark_read("a", 3)
 
 
-def test_a_repeated_batch_is_skipped_with_the_account_of_the_first(address: str) -> None:
+def test_a_repeated_batch_is_skipped_and_returns_the_first_result(address: str) -> None:
     with open_store(address) as store:
         first = store.notifications.append("q", 4, [delivery("a", "e1"), delivery("a", "e1")])
         assert first == AppendResult(delivered=1, repeated=1)
@@ -451,7 +451,7 @@ def test_an_event_is_not_delivered_again_by_another_query(address: str) -> None:
         assert delivered(store, "a") == [(1, "e1"), (2, "e2"), (3, "e3")]
 
 
-def test_a_pruned_event_comes_again_only_when_its_key_is_forgotten(address: str) -> None:
+def test_a_pruned_event_is_delivered_again_only_after_its_key_is_deleted(address: str) -> None:
     with open_store(address) as store:
         notifications = store.notifications
         notifications.append(
@@ -466,7 +466,7 @@ def test_a_pruned_event_comes_again_only_when_its_key_is_forgotten(address: str)
         assert delivered(store, "a") == [(2, "e2"), (3, "e1")]
 
 
-def test_a_sequence_goes_on_after_all_was_pruned(address: str) -> None:
+def test_a_sequence_continues_after_everything_was_pruned(address: str) -> None:
     with open_store(address) as store:
         store.notifications.append("q", 0, [delivery("a", "e1", 5), delivery("a", "e2", 5)])
         store.notifications.mark_read("a", 1)
@@ -477,7 +477,7 @@ def test_a_sequence_goes_on_after_all_was_pruned(address: str) -> None:
         assert delivered(store, "a") == [(3, "e3")]
 
 
-def test_a_sequence_does_not_go_back_when_its_end_was_pruned(address: str) -> None:
+def test_a_sequence_does_not_go_back_after_its_end_was_pruned(address: str) -> None:
     with open_store(address) as store:
         store.notifications.append("q", 0, [delivery("a", "e1", 5), delivery("a", "e2", 1)])
         assert store.notifications.prune(before=3e-6) == 1
@@ -506,7 +506,7 @@ def test_batches_that_are_no_longer_listed_count_as_written(
         assert store.notifications.append("few", 4, [delivery("a", "e1")]).delivered == 1
 
 
-def test_what_no_database_can_hold_becomes_a_dead_letter(address: str) -> None:
+def test_a_delivery_that_no_database_can_hold_becomes_a_dead_letter(address: str) -> None:
     poison = delivery("a", "e" * 1001)
     with open_store(address) as store:
         found = store.notifications.append("q", 0, [delivery("a", "e1"), poison])
@@ -517,7 +517,7 @@ def test_what_no_database_can_hold_becomes_a_dead_letter(address: str) -> None:
     assert letter.to_dict()["taken_at"] is None
 
 
-def test_letters_keep_any_record_and_where_it_came_from(address: str) -> None:
+def test_letters_keep_any_record_with_its_query_and_batch(address: str) -> None:
     odd = {"x": float("nan"), "text": "\0\x1a\ud800", "when": Path("a")}
     late = Event("e1", {"n": 1}, 0)
     with open_store(address) as store:
@@ -564,7 +564,7 @@ def test_threads_share_a_store(address: str) -> None:
         assert [entry.version for entry in store.history.changes(0)] == list(range(1, 31))
 
 
-def test_a_store_has_an_id_of_its_own_that_stays(address: str, tmp_path: Path) -> None:
+def test_a_store_has_a_unique_and_permanent_id(address: str, tmp_path: Path) -> None:
     with open_store(address) as store:
         drawn = store.history.store_id()
         store.catalogue.put(Subscriber("ann"))
@@ -574,7 +574,7 @@ def test_a_store_has_an_id_of_its_own_that_stays(address: str, tmp_path: Path) -
         assert another.history.store_id() != drawn
 
 
-def test_a_closed_store_says_so(address: str) -> None:
+def test_a_closed_store_is_reported(address: str) -> None:
     store = open_store(address)
     store.close()
     with pytest.raises(StoreError, match="is closed; open it again"):

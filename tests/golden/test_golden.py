@@ -1,12 +1,11 @@
-"""What an earlier release wrote is restored, and goes on as if nothing had come in between.
+"""State and index files of earlier releases are restored, and continue without a difference.
 
-Each folder beside this file is of one version of the formats, which its name tells. It holds a
-stream, half of it published: the state and the clock of a bucket with every subscriber, the
-snapshots of an engine with each kind of feeds, and a folder of index files. Who changes a format
-gives it a new version; then `pytest tests/golden` makes the folder (`make`, `make_index`), and
-fails until it is there. A folder that is there is never made anew: releases that wrote such bytes
-are in use. One whose version is not read any more is to be refused in words; nothing else is to
-come of it.
+Each folder beside this file has the versions of its formats in its name. A `state-*` folder holds a
+stream, half of it published: the state and the clock of a bucket with all subscribers, and
+the snapshots of an engine with each kind of feeds. An `index-*` folder holds index files. A change
+of a format needs a new version; `pytest tests/golden` then writes the new folder and fails once.
+Existing folders are never written again, since releases that wrote such bytes are in use. A version
+that is no longer read must be refused with a message, and nothing else may happen.
 """
 
 import json
@@ -54,37 +53,38 @@ FAR = 10**6
 
 
 def stream() -> Workload:
-    """Every window and diversifier; one event comes again in the second half, and one too late."""
-    made = workload(seed=11, events=2 * HALF, subscribers=36)
-    again = made.events[HALF - 3]
-    ancient = Event("ancient", made.events[1].attributes, published_at=-1000, sequence=1)
-    events = [*made.events[: HALF + 9], again, ancient, *made.events[HALF + 9 :]]
-    return Workload(made.subscribers, made.subscriptions, events)
+    """Return a stream for every window and diversifier, with a repeated and a late event."""
+    work = workload(seed=11, events=2 * HALF, subscribers=36)
+    again = work.events[HALF - 3]
+    ancient = Event("ancient", work.events[1].attributes, published_at=-1000, sequence=1)
+    events = [*work.events[: HALF + 9], again, ancient, *work.events[HALF + 9 :]]
+    return Workload(work.subscribers, work.subscriptions, events)
 
 
 def engine_of(work: Workload, feeds: str) -> Engine:
     engine = Engine(f"{LATENESS_S}s", feeds=feeds)
-    for person in work.subscribers:
-        engine.subscribe(person)
+    for subscriber in work.subscribers:
+        engine.subscribe(subscriber)
     engine.add_many(work.subscriptions)
     return engine
 
 
 def bucket_of(work: Workload) -> Bucket:
-    return Bucket(ListedPolicies.of({each.id: each for each in work.subscribers}), TERMS)
+    subscribers = {subscriber.id: subscriber for subscriber in work.subscribers}
+    return Bucket(ListedPolicies.of(subscribers), TERMS)
 
 
 def parcels(work: Workload, events: list[Event]) -> tuple[list[Any], list[Tick]]:
-    """Give what a micro-batch sends to the bucket of everybody."""
+    """Return what a micro-batch sends to a bucket with all subscribers."""
     matcher = Matcher(work.subscribers, work.subscriptions)
-    return sent(matcher, events, [each.id for each in work.subscribers])
+    return sent(matcher, events, [subscriber.id for subscriber in work.subscribers])
 
 
 def make(folder: Path) -> None:
-    """Write the state of now, half-way through the stream."""
+    """Write the present state, half-way through the stream."""
     work = stream()
     folder.mkdir()
-    forms = {name: [each.to_dict() for each in some] for name, some in vars(work).items()}
+    forms = {name: [r.to_dict() for r in records] for name, records in vars(work).items()}
     (folder / "stream.json").write_text(json.dumps(forms))
     bucket = bucket_of(work)
     bucket.run(*parcels(work, work.events[:HALF]))
@@ -97,7 +97,7 @@ def make(folder: Path) -> None:
 
 
 def make_index(folder: Path) -> None:
-    """Write the index files of now: a base, and what changed after it."""
+    """Write index files in the present format: a base and a delta."""
     work = stream()
     with (
         TemporaryDirectory() as place,
@@ -116,54 +116,54 @@ MAKE = {NOW: make, INDEX_NOW: make_index}
 
 def _of(work: Workload, numbers: range) -> list[Any]:
     names = {work.subscribers[number].id for number in numbers}
-    return [each for each in work.subscriptions if each.subscriber in names]
+    return [one for one in work.subscriptions if one.subscriber in names]
 
 
 def read(folder: Path) -> Workload:
     forms = json.loads((folder / "stream.json").read_text())
     return Workload(
-        [loads_subscriber(each) for each in forms["subscribers"]],
-        [loads_subscription(each) for each in forms["subscriptions"]],
-        [loads_event(each) for each in forms["events"]],
+        [loads_subscriber(form) for form in forms["subscribers"]],
+        [loads_subscription(form) for form in forms["subscriptions"]],
+        [loads_event(form) for form in forms["events"]],
     )
 
 
 def states(kind: str, now: str) -> list[Any]:
-    """Give the folders of a kind; those of a version that is not the newest may be refused."""
-    found = sorted(each for each in HERE.glob(f"{kind}-*"))
-    return [pytest.param(each, each.name == now, id=each.name) for each in found]
+    """Return the folders of a kind; those that are not of the newest version may be refused."""
+    folders = sorted(HERE.glob(f"{kind}-*"))
+    return [pytest.param(path, path.name == now, id=path.name) for path in folders]
 
 
-def restored(newest: bool, restore: Any, *given: Any) -> bool:
-    """Restore something; tell whether it is there, or was refused in words since it is old."""
+def restored(newest: bool, restore: Any, *arguments: Any) -> bool:
+    """Return whether something is restored; an old version may be refused with a message."""
     if newest:
-        restore(*given)
+        restore(*arguments)
         return True
     with suppress(TidingsError):
-        restore(*given)
+        restore(*arguments)
         return True
     with pytest.raises(TidingsError, match="version"):
-        restore(*given)
+        restore(*arguments)
     return False
 
 
 def undisturbed(work: Workload) -> tuple[list[Delivery], Engine]:
-    """Give what an engine delivers in the second half that was never stopped, and the engine."""
+    """Return the deliveries of the second half by an engine that never stopped, and the engine."""
     engine = engine_of(work, "plain")
     engine.publish_many(work.events[:HALF])
-    made = engine.publish_many(work.events[HALF:])
-    return made + engine.advance(FAR), engine
+    deliveries = engine.publish_many(work.events[HALF:])
+    return deliveries + engine.advance(FAR), engine
 
 
-def test_the_formats_of_now_have_their_files() -> None:
+def test_the_present_formats_have_golden_files() -> None:
     missing = [name for name in (NOW, INDEX_NOW) if not (HERE / name).exists()]
     for name in missing:
         MAKE[name](HERE / name)
-    assert not missing, "a format has a new version; its files are made now, and to be kept"
+    assert not missing, "a format has a new version; its files were written just now: commit them"
 
 
 @pytest.mark.parametrize(("folder", "newest"), states("state", NOW))
-def test_a_bucket_goes_on_from_its_bytes(folder: Path, newest: bool) -> None:
+def test_a_bucket_continues_from_its_bytes(folder: Path, newest: bool) -> None:
     work, bucket = read(folder), bucket_of(read(folder))
     clocks = [path for path in (folder / "bucket.pulse", folder / "bucket.clock") if path.exists()]
     [clock] = {BucketClock.unpack(path.read_bytes()) for path in clocks}
@@ -171,21 +171,24 @@ def test_a_bucket_goes_on_from_its_bytes(folder: Path, newest: bool) -> None:
         return
     assert len(bucket.ids) > HALF / 2
     assert bucket.waiting.events
-    found = [bucket.run(*parcels(work, work.events[HALF:])), bucket.run([], [Tick(FAR * 10**6, 0)])]
+    results = [
+        bucket.run(*parcels(work, work.events[HALF:])),
+        bucket.run([], [Tick(FAR * 10**6, 0)]),
+    ]
     expected, engine = undisturbed(work)
     forms: dict[str, list[Any]] = {}
-    for each in expected:
-        forms.setdefault(each.subscriber, []).append(each.to_dict())
-    assert deliveries(found) == forms
-    told = late_rows([arrived_rows(work.events[HALF:])], clock.watermark_us, read_events)
-    assert [row["event"] for row in rows(told, "late")] == [each.id for each in engine.late]
-    assert {row["reason"] for row in rows(found[0], "dead")} == {
-        each.reason for each in engine.dead_letters
+    for delivery in expected:
+        forms.setdefault(delivery.subscriber, []).append(delivery.to_dict())
+    assert deliveries(results) == forms
+    late = late_rows([arrived_rows(work.events[HALF:])], clock.watermark_us, read_events)
+    assert [row["event"] for row in rows(late, "late")] == [event.id for event in engine.late]
+    assert {row["reason"] for row in rows(results[0], "dead")} == {
+        letter.reason for letter in engine.dead_letters
     }
 
 
-def test_a_bucket_is_written_as_it_was() -> None:
-    """What is read and written again is the same, or else its version is to be another."""
+def test_a_bucket_is_written_unchanged() -> None:
+    """A bucket that is read and written again is the same; otherwise its format needs a version."""
     folder = HERE / NOW
     blob = (folder / "bucket.blob").read_bytes()
     clock = (folder / "bucket.clock").read_bytes()
@@ -196,31 +199,31 @@ def test_a_bucket_is_written_as_it_was() -> None:
 
 
 def opened(frame: Frame, blob: bytes) -> Any:
-    """Give all that bytes hold, also those within; how they are squeezed is left to zlib."""
+    """Return the content of a frame and of the frames within; compressed bytes may differ."""
     header, columns = frame.unpack(blob)
     inside = {"feeds": feeds_frame.FRAME, "waiting": parcel_frame.FRAME}
-    found = {
-        name: opened(inside[name], each)
+    content = {
+        name: opened(inside[name], column)
         if name in inside and frame is bucket_frame.FRAME
-        else (each.dtype.str, each.tolist())
-        if isinstance(each, np.ndarray)
-        else each
-        for name, each in columns.items()
+        else (column.dtype.str, column.tolist())
+        if isinstance(column, np.ndarray)
+        else column
+        for name, column in columns.items()
     }
-    return header, found
+    return header, content
 
 
 @pytest.mark.parametrize("feeds", FEEDS)
 @pytest.mark.parametrize(("folder", "newest"), states("state", NOW))
-def test_an_engine_goes_on_from_its_snapshot(folder: Path, newest: bool, feeds: str) -> None:
+def test_an_engine_continues_from_its_snapshot(folder: Path, newest: bool, feeds: str) -> None:
     work, engine = read(folder), Engine()
     snapshot = json.loads((folder / f"engine-{feeds}.json").read_text())
     if not restored(newest, engine.restore, snapshot):
         return
-    made = engine.publish_many(work.events[HALF:])
+    second_half = engine.publish_many(work.events[HALF:])
     expected, whole = undisturbed(work)
-    assert made + engine.advance(FAR) == expected
-    assert [each.id for each in engine.late] == [each.id for each in whole.late]
+    assert second_half + engine.advance(FAR) == expected
+    assert [event.id for event in engine.late] == [event.id for event in whole.late]
     assert engine.snapshot().keys() == snapshot.keys()
 
 
@@ -229,25 +232,24 @@ def test_index_files_answer_as_a_scan_does(place: Path, newest: bool) -> None:
     folder, work = IndexFolder(place), read(HERE / NOW)
     if not restored(newest, serve, folder, folder.newest()):
         return
-    served, scan = serve(folder, folder.newest()), Matcher(work.subscribers, work.subscriptions)
-    wanted = served.match_many(work.events)
-    names = served.names.take(wanted.subscribers).to_pylist()
-    spans = np.repeat(np.arange(len(work.events)), np.diff(wanted.starts)).tolist()
-    found = zip(spans, names, wanted.ranks.tolist(), strict=True)
-    assert sorted(found) == sorted(
+    matcher, scan = serve(folder, folder.newest()), Matcher(work.subscribers, work.subscriptions)
+    matches = matcher.match_many(work.events)
+    names = matcher.names.take(matches.subscribers).to_pylist()
+    rows_by_event = zip(matches.events.tolist(), names, matches.ranks.tolist(), strict=True)
+    assert sorted(rows_by_event) == sorted(
         (number, match.subscriber, match.score)
         for number, event in enumerate(work.events)
         for match in scan.matches(event)
     )
-    [part_manifest] = folder.manifest(folder.newest()).parts
-    assert len(part_manifest.deltas) == 1
-    assert len(current_bundles(place, part_manifest)) == len(work.subscribers)
+    [part] = folder.manifest(folder.newest()).parts
+    assert len(part.deltas) == 1
+    assert len(current_bundles(place, part)) == len(work.subscribers)
 
 
-def test_index_files_of_version_1_are_refused_with_the_way_out_and_made_again(
+def test_index_files_of_version_1_are_refused_with_advice_and_built_again(
     tmp_path: Path,
 ) -> None:
-    """They were pickles: nothing in them is looked at."""
+    """They were pickles, which must never be loaded."""
     place, work = tmp_path / "index", read(HERE / NOW)
     copytree(HERE / "index-1", place)
     folder = IndexFolder(place)

@@ -1,6 +1,6 @@
-"""Tries changed index files, each in a process of its own: `fuzz_child.py FOLDER CASES`.
+"""Opens changed index files, each in its own process: `fuzz_child.py FOLDER CASES`.
 
-Writes a line for each case: its file, what came of it (refused, same, changed or wrong), and why.
+Writes a line per case: its file, the outcome (refused, same, changed or wrong), and the reason.
 """
 
 import os
@@ -25,7 +25,7 @@ from tidings.score.relaxed import Relaxed
 
 SECONDS = 5
 WAITING = 120
-"""Seconds of its own that a case may work, and those that it may take on a busy machine."""
+"""The CPU seconds that a case may use, and the seconds that it may take on a busy machine."""
 EVENTS = [
     Event(
         f"e{n}",
@@ -45,42 +45,39 @@ EVENTS.append(Event("r", {"year": {"range": [3, 70]}, "genre": "g1"}, published_
 
 
 def answers(path: Path) -> Any:
-    """Ask all that can be asked of the newest version in a folder."""
+    """Return every answer of the newest version in a folder."""
     forget()
     folder = IndexFolder(path)
     version = folder.newest()
-    served = serve(folder, version)
-    wanted = served.match_many(EVENTS)
-    names = served.names.take(wanted.subscribers).to_pylist()
-    ids = served.ids.take(wanted.matched).to_pylist()
-    spans = np.split(np.arange(len(ids)), wanted.matched_starts[1:-1])
-    matched = [tuple(ids[at] for at in each) for each in spans] if names else []
-    events = np.repeat(np.arange(len(EVENTS)), np.diff(wanted.starts)).tolist()
-    found = sorted(zip(events, names, wanted.ranks.tolist(), matched, strict=True))
-    best = [served.top_many(EVENTS, 5, each) for each in (Exact(), Relaxed())]
-    roster = FolderPolicies(folder, version)
-    policies = [repr(roster.policy(f"u{n}")) for n in range(60)]
-    changed = roster.changed_since(roster.version - 1)
-    [part_manifest] = folder.manifest(version).parts
-    everybody = [
-        (each.name, len(each.subscriptions)) for each in current_bundles(path, part_manifest)
-    ]
-    return repr((found, best, policies, sorted(changed or ()), everybody))
+    matcher = serve(folder, version)
+    matches = matcher.match_many(EVENTS)
+    names = matcher.names.take(matches.subscribers).to_pylist()
+    ids = matcher.ids.take(matches.matched).to_pylist()
+    spans = np.split(np.arange(len(ids)), matches.matched_starts[1:-1])
+    matched = [tuple(ids[number] for number in span) for span in spans] if names else []
+    rows = zip(matches.events.tolist(), names, matches.ranks.tolist(), matched, strict=True)
+    best = [matcher.top_many(EVENTS, 5, scorer) for scorer in (Exact(), Relaxed())]
+    policies = FolderPolicies(folder, version)
+    policy_texts = [repr(policies.policy(f"u{n}")) for n in range(60)]
+    changed = policies.changed_since(policies.version - 1)
+    [part] = folder.manifest(version).parts
+    sizes = [(bundle.name, len(bundle.subscriptions)) for bundle in current_bundles(path, part)]
+    return repr((sorted(rows), best, policy_texts, sorted(changed or ()), sizes))
 
 
 def outcome(path: Path, expected: str) -> str:
-    """Tell what comes of a folder."""
+    """Return the outcome of opening a folder."""
     try:
-        found = answers(path)
+        actual = answers(path)
     except TidingsError as error:
         return f"refused {error}"[:300].replace("\n", " ")
-    except BaseException as error:  # noqa: BLE001 - that is what is looked for
+    except BaseException as error:  # noqa: BLE001 - these are the errors that the test is for
         return f"wrong {type(error).__name__}: {error}"[:300].replace("\n", " ")
-    return "same" if found == expected else "changed"
+    return "same" if actual == expected else "changed"
 
 
 def forked(path: Path, expected: str) -> str:
-    """Tell the same from a process that may die or hang."""
+    """Return the outcome from a process that may die or hang."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -92,11 +89,11 @@ def forked(path: Path, expected: str) -> str:
     ready, _, _ = select.select([reading], [], [], WAITING)
     if not ready:
         os.kill(child, signal.SIGKILL)
-    said = os.read(reading, 4096).decode("utf-8", "replace") if ready else ""
+    text = os.read(reading, 4096).decode("utf-8", "replace") if ready else ""
     os.close(reading)
     _, status = os.waitpid(child, 0)
-    if said and status == 0:
-        return said
+    if text and status == 0:
+        return text
     return f"wrong status {status}" + ("" if ready else f", after {WAITING} s")
 
 
@@ -106,9 +103,9 @@ def main() -> None:
     expected = answers(folder)
     assert forked(folder, expected) == "same"
     place = Path(mkdtemp(dir=cases))
-    for each in folder.iterdir():
-        if each.is_file():
-            os.link(each, place / each.name)
+    for file in folder.iterdir():
+        if file.is_file():
+            os.link(file, place / file.name)
     for case in sorted(cases.glob("*~*")):
         name = case.name.partition("~")[2]
         (place / name).unlink()

@@ -1,9 +1,8 @@
-"""Index files that were damaged or forged: an error of ours that names a file, or an answer.
+"""Damaged and forged index files: one of our errors that names the file, or an answer.
 
-A child process forks for each case, so that a signal, a hang or a foreign error of one case is
-told, with the case, and stops no other one. Plain damage (flipped bits, cuts) must be noticed or
-answered as before. A forged file has a right checksum: whatever it says, nothing but `TidingsError`
-may come of it.
+A child process forks for each case, so that a signal, a hang or a foreign error is reported with
+its case and stops no other. Plain damage (flipped bits, truncation) must be detected, or change no
+answer. A forged file has a correct checksum; it must raise nothing but `TidingsError`.
 """
 
 import json
@@ -36,7 +35,7 @@ def aligned(at: int) -> int:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with a version of every kind of file, and every way of ranking in it."""
+    """Return a folder with every kind of file and every ranker."""
     root = tmp_path_factory.mktemp("fuzz")
     rng = random.Random(5)
     scorers = ["preference", "exact", "relaxed", "graph", {"name": "relaxed", "aggregate": "max"}]
@@ -85,7 +84,7 @@ def _condition(rng: random.Random) -> str:
 
 
 def flipped(data: bytes, rng: random.Random) -> bytes:
-    """Flip some bits, or cut, or put something behind."""
+    """Flip some bits, truncate, or append bytes."""
     changed, how = bytearray(data), rng.randrange(10)
     if how == 0:
         return data[: rng.randrange(len(data))]
@@ -101,7 +100,7 @@ VALUES: list[Any] = [None, True, -1, 0, 1, 2**31, 2**70, 1.5, "", "uint16", "x",
 
 
 def forged(data: bytes, rng: random.Random) -> bytes:
-    """Change a field of the header or cells of an array, and make the checksum right again."""
+    """Change a field of the header or cells of an array, and correct the checksum."""
     mark, version, _, _, size = HEAD.unpack(data[: HEAD.size])
     header = json.loads(data[HEAD.size : HEAD.size + size])
     arrays, at = [], HEAD.size + size
@@ -134,10 +133,10 @@ def _forge_header(header: Any, rng: random.Random) -> None:
 
 
 def _forge_array(header: Any, arrays: list[Any], rng: random.Random) -> None:
-    """Change cells, exchange two, or drop or repeat some at the end; sizes follow."""
+    """Change a cell, or drop or repeat some at the end, and correct the sizes."""
     number = rng.randrange(len(arrays))
     name, dtype, array = arrays[number]
-    cell = np.dtype(dtype if isinstance(dtype, str) else [tuple(each) for each in dtype]).itemsize
+    cell = np.dtype(dtype if isinstance(dtype, str) else [tuple(part) for part in dtype]).itemsize
     if name.endswith("chunks") and array:
         _forge_chunk(array, rng)
     elif rng.random() < 0.1:
@@ -150,24 +149,24 @@ def _forge_array(header: Any, arrays: list[Any], rng: random.Random) -> None:
             if cell > 4
             else {4: "<i4", 2: "<i2"}.get(cell, "<u1")
         )
-        found = np.frombuffer(array, kind, len(array) // np.dtype(kind).itemsize)
-        at, other = rng.randrange(len(found)), rng.randrange(len(found))
+        cells = np.frombuffer(array, kind, len(array) // np.dtype(kind).itemsize)
+        position, other = rng.randrange(len(cells)), rng.randrange(len(cells))
         with np.errstate(all="ignore"):
             new = rng.choice(
                 [
                     np.array(rng.choice(NUMBERS)).astype(kind),
-                    found[other],
-                    found[at] + np.array(1).astype(kind),
+                    cells[other],
+                    cells[position] + np.array(1).astype(kind),
                     np.frombuffer(rng.randbytes(8), kind)[0],
                 ]
             )
-            found[at] = new
+            cells[position] = new
     shape = header["arrays"][number]
     shape[2], shape[3] = [len(array) // cell], len(array)
 
 
 def _forge_chunk(array: bytearray, rng: random.Random) -> None:
-    """Change the JSON of members, or their compressed bytes; the first chunk is the only one."""
+    """Change the JSON of bundles, or their compressed bytes; there is only one chunk."""
     try:
         text = bytearray(decompress(bytes(array)))
     except Exception:  # noqa: BLE001 - it was changed before
@@ -192,44 +191,44 @@ def broken(data: bytes, rng: random.Random) -> bytes:
     return bytes(text)
 
 
-def tried(
+def count_outcomes(
     place: Path,
-    made: Path,
+    changed: Path,
     change: Callable[[bytes, random.Random], bytes],
     count: int,
     pattern: str,
 ) -> Counter[str]:
-    """Write the changed files of some cases, let a child try them, and count what came of them."""
+    """Write changed files, let a child process open them, and count the outcomes."""
     files = sorted(place.glob(pattern))
-    made.mkdir()
+    changed.mkdir()
     for case in range(count):
         rng = random.Random(f"{change.__name__} {case}")
         path = rng.choice(files)
-        (made / f"{case:06d}~{path.name}").write_bytes(change(path.read_bytes(), rng))
-    child = [sys.executable, str(CHILD), str(place), str(made)]
+        (changed / f"{case:06d}~{path.name}").write_bytes(change(path.read_bytes(), rng))
+    child = [sys.executable, str(CHILD), str(place), str(changed)]
     done = subprocess.run(child, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    found = [line.split(" ", 2) for line in done.stdout.splitlines()]
-    assert len(found) == count
-    wrong = [each for each in found if each[1] == "wrong"]
+    lines = [line.split(" ", 2) for line in done.stdout.splitlines()]
+    assert len(lines) == count
+    wrong = [line for line in lines if line[1] == "wrong"]
     assert not wrong, wrong[:5]
-    return Counter(each[1] for each in found)
+    return Counter(outcome for _, outcome, *_ in lines)
 
 
 @pytest.mark.fuzz
-def test_damage_is_noticed(place: Path, tmp_path: Path) -> None:
-    found = tried(place, tmp_path / "cases", flipped, PLAIN, "*.sealed")
-    assert found["changed"] == 0
-    assert found["refused"] > 0.9 * PLAIN
+def test_damage_is_detected(place: Path, tmp_path: Path) -> None:
+    outcomes = count_outcomes(place, tmp_path / "cases", flipped, PLAIN, "*.sealed")
+    assert outcomes["changed"] == 0
+    assert outcomes["refused"] > 0.9 * PLAIN
 
 
 @pytest.mark.fuzz
 def test_forged_files_are_refused_or_answer(place: Path, tmp_path: Path) -> None:
-    found = tried(place, tmp_path / "cases", forged, FORGED, "*.sealed")
-    assert found["refused"] > 0.3 * FORGED
+    outcomes = count_outcomes(place, tmp_path / "cases", forged, FORGED, "*.sealed")
+    assert outcomes["refused"] > 0.3 * FORGED
 
 
 @pytest.mark.fuzz
 def test_broken_manifests_are_refused_or_answer(place: Path, tmp_path: Path) -> None:
-    found = tried(place, tmp_path / "cases", broken, PLAIN, "version-*.json")
-    assert found["refused"] > 0.3 * PLAIN
+    outcomes = count_outcomes(place, tmp_path / "cases", broken, PLAIN, "version-*.json")
+    assert outcomes["refused"] > 0.3 * PLAIN

@@ -39,18 +39,13 @@ INVALID: list[object] = [
     VALID | {"shelves": [PART | {"changes": [], "counting": 1}]},
 ]
 
-
-def encoded(form: object) -> bytes:
-    return json.dumps(form).encode()
-
-
 TEXTS = [
     b"",
     b"{",
     b"\xff",
     b"[" * 100_000,
     b"1" * 5_000,
-    *(json.dumps(x).encode() for x in INVALID),
+    *(json.dumps(form).encode() for form in INVALID),
 ]
 
 

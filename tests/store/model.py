@@ -21,14 +21,14 @@ class ModelStore:
     letters: list[list[Any]] = field(default_factory=list)
 
     def at(self, version: int) -> dict[Key, Form]:
-        """Play the log up to a version."""
-        found: dict[Key, Form] = {}
+        """Return the records after the log was applied up to a version."""
+        current: dict[Key, Form] = {}
         for kind, name, form in self.log[:version]:
             if form is None:
-                del found[kind, name]
+                del current[kind, name]
             else:
-                found[kind, name] = form
-        return found
+                current[kind, name] = form
+        return current
 
     @property
     def version(self) -> int:
@@ -58,26 +58,26 @@ class ModelStore:
         return self.compacted
 
     def append(
-        self, query: str, batch: int, given: list[Delivery], late: list[Any], dead: list[Any]
+        self, query: str, batch: int, deliveries: list[Delivery], late: list[Any], dead: list[Any]
     ) -> tuple[int, int, int, int]:
         if (query, batch) in self.batches:
             return self.batches[query, batch]
         new = 0
-        for each in given:
-            if (each.subscriber, each.event) not in self.keys:
-                self.keys[each.subscriber, each.event] = each.delivered_us
-                self.inboxes.setdefault(each.subscriber, []).append(each)
+        for delivery in deliveries:
+            if (delivery.subscriber, delivery.event) not in self.keys:
+                self.keys[delivery.subscriber, delivery.event] = delivery.delivered_us
+                self.inboxes.setdefault(delivery.subscriber, []).append(delivery)
                 new += 1
         for kind, records in (("late", late), ("dead", dead)):
             self.letters += [[kind, record, False] for record in records]
-        self.batches[query, batch] = (new, len(given) - new, len(late), len(dead))
+        self.batches[query, batch] = (new, len(deliveries) - new, len(late), len(dead))
         return self.batches[query, batch]
 
     def prune(self, before_us: int, forget_us: int | None) -> int:
         dropped = 0
         for inbox in self.inboxes.values():
-            for place, each in enumerate(inbox):
-                if each is not None and each.delivered_us < before_us:
+            for place, delivery in enumerate(inbox):
+                if delivery is not None and delivery.delivered_us < before_us:
                     inbox[place] = None
                     dropped += 1
         kept = {(d.subscriber, d.event) for i in self.inboxes.values() for d in i if d}
@@ -88,7 +88,7 @@ class ModelStore:
 
     def delivered(self, subscriber: str) -> list[tuple[int, str, int]]:
         inbox = enumerate(self.inboxes.get(subscriber, []), start=1)
-        return [(number, each.event, each.delivered_us) for number, each in inbox if each]
+        return [(number, d.event, d.delivered_us) for number, d in inbox if d]
 
     def waiting(self, kind: str) -> list[list[Any]]:
         return [letter for letter in self.letters if letter[0] == kind and not letter[2]]

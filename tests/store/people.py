@@ -33,14 +33,14 @@ deliveries = st.builds(
 
 
 def undisturbed(batches: int, size: int = 20) -> dict[str, list[tuple[int, str]]]:
-    """Give what batches deliver to each, by the definition: each event once, in order."""
+    """Return the deliveries of batches by the definition: each event once, in order."""
     inboxes: dict[str, dict[str, None]] = {}
     for number in range(batches):
-        for each in batch_of(number, size):
-            inboxes.setdefault(each.subscriber, {}).setdefault(each.event)
+        for delivered in batch_of(number, size):
+            inboxes.setdefault(delivered.subscriber, {}).setdefault(delivered.event)
     return {name: list(enumerate(events, start=1)) for name, events in inboxes.items()}
 
 
 def delivered(store: Store, subscriber: str) -> list[tuple[int, str]]:
-    """Give all that a subscriber has, in order."""
+    """Return all notifications of a subscriber, in order."""
     return [(d.sequence, d.event) for d in store.notifications.after(subscriber, limit=10_000)]

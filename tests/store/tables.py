@@ -1,4 +1,4 @@
-"""A table of somebody else, in each kind of database: made, and written to by others."""
+"""A table of another application, in each kind of database, and its writers."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ POSTGRES = """CREATE TABLE outbox (id bigserial PRIMARY KEY, name text, score nu
 
 
 def connect(address: str) -> Any:
-    """Open a connection as others have it; each of its transactions ends with `commit`."""
+    """Open a connection of another application; its transactions end with `commit`."""
     if address.startswith("postgresql"):
         return psycopg.connect(address)
     return sqlite3.connect(address)
 
 
 def make(address: str, sql: str | None = None) -> str:
-    """Make the table anew."""
+    """Create the table again."""
     default = POSTGRES if address.startswith("postgresql") else SQLITE
     with closed(address) as connection:
         connection.execute("DROP TABLE IF EXISTS outbox")
@@ -39,7 +39,7 @@ def insert(connection: Any, *names: str) -> None:
 
 
 def add(address: str, *names: str) -> None:
-    """Insert rows in a transaction of their own."""
+    """Insert rows in one transaction."""
     with closed(address) as connection:
         insert(connection, *names)
         connection.commit()
@@ -56,7 +56,7 @@ def closed(address: str) -> Iterator[Any]:
 
 @contextmanager
 def opened(address: str, table: str = "outbox", key: str = "id") -> Iterator[AppendOnlyTable]:
-    """Open the table as a source does."""
+    """Open the table for reading."""
     database = open_database(address)
     try:
         yield AppendOnlyTable(database, table, key)

@@ -1,4 +1,4 @@
-"""The door for columns lets in what the door for objects does, and nothing else."""
+"""Appending a batch: columns are checked as objects are, and become the same rows."""
 
 from typing import Any
 
@@ -23,32 +23,32 @@ LATE, DEAD = [Event("e0", {}, 0)], [DeadLetter({"id": 1}, "no good")]
 
 
 @given(st.lists(st.one_of(deliveries, poison), max_size=6))
-def test_both_doors_check_alike(found: list[Delivery]) -> None:
-    expected = BatchAppend.of("q", 3, found, late=LATE, dead=DEAD)
-    columns = BatchAppend.of_columns("q", 3, deliveries_to_table(found), late=LATE, dead=DEAD)
+def test_objects_and_columns_are_checked_alike(batch: list[Delivery]) -> None:
+    expected = BatchAppend.of("q", 3, batch, late=LATE, dead=DEAD)
+    columns = BatchAppend.of_columns("q", 3, deliveries_to_table(batch), late=LATE, dead=DEAD)
     assert columns == BatchAppend(**{**vars(expected), "rows": columns.rows})
     assert list(columns.rows) == list(expected.rows)
 
 
 def test_columns_read_back_as_objects(address: str) -> None:
-    found = [delivery("a", f"e{n}", n, n + 1) for n in range(3)] + [delivery("b", "e1")]
+    batch = [delivery("a", f"e{n}", n, n + 1) for n in range(3)] + [delivery("b", "e1")]
     with open_store(address) as store:
-        table = deliveries_to_table(found)
+        table = deliveries_to_table(batch)
         assert store.notifications.append_columns("q", 0, table).delivered == 4
         assert store.notifications.append_columns("q", 0, table).skipped
         assert store.notifications.append_columns("q", 1, table).repeated == 4
-        assert store.notifications.after("a") == found[:3]
-        assert store.notifications.after("b") == found[3:]
+        assert store.notifications.after("a") == batch[:3]
+        assert store.notifications.after("b") == batch[3:]
 
 
-def test_columns_of_another_order_and_width_are_taken() -> None:
+def test_columns_may_have_another_order_and_width() -> None:
     table = deliveries_to_table([delivery("a", "e1")])
     wide = table.select(table.column_names[::-1]).append_column("more", pa.array([1]))
     narrow = wide.set_column(
         wide.column_names.index("position"), "position", pa.array([1], pa.int32())
     )
     assert BatchAppend.of_columns("q", 0, narrow, late=(), dead=()).rows == [
-        tuple(each) for each in BatchAppend.of_columns("q", 0, table, late=(), dead=()).rows
+        tuple(row) for row in BatchAppend.of_columns("q", 0, table, late=(), dead=()).rows
     ]
 
 

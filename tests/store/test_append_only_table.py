@@ -1,4 +1,4 @@
-"""A table of others: its columns and rows in order of the key, and which ones are refused."""
+"""Another application's table: its columns, its rows in order of the key, and refusals."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,9 +13,9 @@ from tidings.store import TableColumn
 
 def test_columns_have_kinds(address: str) -> None:
     with opened(make(address)) as table:
-        found = table.columns()
+        columns = table.columns()
     at = "timestamp" if address.startswith("postgresql") else "string"
-    assert found == [
+    assert columns == [
         ("id", "long"),
         ("name", "string"),
         ("score", "double"),
@@ -55,7 +55,7 @@ def test_cells_are_python_values(postgres_address: str) -> None:
     assert row == (7, 7, "a", 1.5, at, True, b"x", "[1]")
 
 
-def test_a_table_may_be_in_a_schema_of_its_own(postgres_address: str) -> None:
+def test_a_table_may_be_in_any_schema(postgres_address: str) -> None:
     with closed(postgres_address) as connection:
         connection.execute("CREATE SCHEMA IF NOT EXISTS shop")
         connection.execute('DROP TABLE IF EXISTS shop."My Events"')
@@ -68,7 +68,7 @@ def test_a_table_may_be_in_a_schema_of_its_own(postgres_address: str) -> None:
         assert table.writers() == frozenset()
 
 
-def test_nothing_is_written_to_a_database_of_others(address: str) -> None:
+def test_another_applications_database_is_read_only(address: str) -> None:
     make(address)
     with (
         opened(address) as table,
@@ -77,7 +77,7 @@ def test_nothing_is_written_to_a_database_of_others(address: str) -> None:
         table.database.write(lambda session: session.run("DELETE FROM outbox"))
 
 
-def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_created(tmp_path: Path) -> None:
     with opened(f"sqlite:///{tmp_path}/none.db") as table, pytest.raises(StoreError, match="none"):
         table.top()
     assert list(tmp_path.iterdir()) == []
@@ -94,7 +94,9 @@ def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
         ("", "id", "the name of a table or column is a non-empty string"),
     ],
 )
-def test_what_cannot_be_read_is_refused(address: str, table: str, key: str, reason: str) -> None:
+def test_an_unreadable_table_or_key_is_refused(
+    address: str, table: str, key: str, reason: str
+) -> None:
     make(address)
     with opened(address, table, key) as found, pytest.raises(StoreError) as error:
         found.columns()
@@ -112,7 +114,7 @@ def test_what_cannot_be_read_is_refused(address: str, table: str, key: str, reas
         ("CREATE TABLE outbox (id INTEGER PRIMARY KEY)", True),
     ],
 )
-def test_a_key_is_whole_unique_and_never_empty(address: str, sql: str, good: bool) -> None:
+def test_a_key_is_an_integer_unique_and_never_null(address: str, sql: str, good: bool) -> None:
     with opened(make(address, sql)) as table:
         if good:
             assert table.columns() == [("id", "long")]
@@ -121,7 +123,7 @@ def test_a_key_is_whole_unique_and_never_empty(address: str, sql: str, good: boo
             table.columns()
 
 
-def test_a_column_whose_name_would_be_taken_for_a_value_is_refused(tmp_path: Path) -> None:
+def test_a_column_name_with_a_placeholder_is_refused(tmp_path: Path) -> None:
     address = make(
         str(tmp_path / "a.db"), 'CREATE TABLE outbox (id INTEGER PRIMARY KEY, "a?" TEXT)'
     )
@@ -129,7 +131,7 @@ def test_a_column_whose_name_would_be_taken_for_a_value_is_refused(tmp_path: Pat
         table.page(table.columns(), 0, 1, 1)
 
 
-def test_a_schema_before_a_table_of_sqlite_is_refused(tmp_path: Path) -> None:
+def test_an_sqlite_table_with_a_schema_is_refused(tmp_path: Path) -> None:
     address = make(str(tmp_path / "a.db"))
     with opened(address, "main.outbox") as table, pytest.raises(StoreError, match="have no schema"):
         table.columns()
@@ -139,7 +141,7 @@ def test_a_schema_before_a_table_of_sqlite_is_refused(tmp_path: Path) -> None:
     ("sequence", "reason"),
     [("CACHE 20", "CACHE 20, INC"), ("INCREMENT -1", "INCREMENT -1"), ("CYCLE", "1, CYCLE")],
 )
-def test_keys_that_a_sequence_gives_out_of_order_are_refused(
+def test_a_sequence_that_is_out_of_order_is_refused(
     postgres_address: str, sequence: str, reason: str
 ) -> None:
     sql = f"CREATE TABLE outbox (id int GENERATED ALWAYS AS IDENTITY ({sequence}) PRIMARY KEY)"
@@ -149,7 +151,7 @@ def test_keys_that_a_sequence_gives_out_of_order_are_refused(
         assert reason in str(error.value)
 
 
-def test_passwords_and_schemas_of_others_are_left_as_they_are(postgres_address: str) -> None:
+def test_the_search_path_of_another_application_stays(postgres_address: str) -> None:
     with psycopg.connect(postgres_address) as connection:
         path = connection.execute("SHOW search_path").fetchone()
     with opened(postgres_address) as table:

@@ -1,4 +1,4 @@
-"""Damaged and hostile SQLite files: `StoreError` that names the file, and the good records."""
+"""Damaged and hostile SQLite files: the intact records, or a `StoreError` with the file."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.fuzz
 
 
 def filled(path: Path) -> Path:
-    """Make a store with something in every table."""
+    """Write a store with rows in every table."""
     with open_store(path) as store:
         store.catalogue.put(*({"id": f"p{n}", "policy": {"k": 2}} for n in range(5)))
         store.catalogue.put(
@@ -55,7 +55,7 @@ def test_a_damaged_file_gives_records_or_our_own_errors(tmp_path: Path) -> None:
     try_all(tmp_path, {"store.db": sample}, read_all, cases(300), named=False)
 
 
-def test_a_damaged_table_of_others_gives_rows_or_our_own_errors(tmp_path: Path) -> None:
+def test_a_damaged_foreign_table_gives_rows_or_our_own_errors(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE outbox (id INTEGER PRIMARY KEY, name TEXT, price REAL)")
@@ -76,7 +76,7 @@ def test_a_damaged_table_of_others_gives_rows_or_our_own_errors(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("content", [b"no database", b"SQLite format 3\0", b"\0" * 5000, b"[]"])
-def test_a_file_that_is_no_database_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_database_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "store.db"
     path.write_bytes(content)
     with pytest.raises(StoreError, match=r"store\.db: "):

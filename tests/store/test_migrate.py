@@ -1,4 +1,4 @@
-"""Schemas: old ones are brought to the newest, newer ones are refused, all or nothing."""
+"""Migrations: old schemas are upgraded atomically, newer ones refused."""
 
 import hashlib
 import sqlite3
@@ -30,12 +30,12 @@ def dialect_of(address: str) -> str:
 
 
 def first(dialect: str) -> str:
-    """Give the first version of the schema as it was released."""
+    """Return the first version of the schema as it was released."""
     return (FOLDER / dialect / "0001_first.sql").read_text(encoding="utf-8")
 
 
 def run_raw(address: str, script: str) -> None:
-    """Run SQL without any code of ours."""
+    """Run SQL without our own code."""
     if dialect_of(address) == "sqlite":
         connection = sqlite3.connect(address)
         connection.executescript(script)
@@ -47,7 +47,7 @@ def run_raw(address: str, script: str) -> None:
 
 @pytest.fixture
 def old(address: str) -> str:
-    """Give the address of a store that the first version of the schema wrote."""
+    """Return the address of a store with the first version of the schema."""
     run_raw(address, first(dialect_of(address)))
     run_raw(address, ROWS.read_text(encoding="utf-8"))
     return address
@@ -57,7 +57,7 @@ def applied(store: Store) -> list[Any]:
     return store.database.read(lambda s: s.rows("SELECT number, name FROM migrations ORDER BY 1"))
 
 
-def test_an_old_store_is_brought_to_the_newest_with_all_it_holds(old: str) -> None:
+def test_an_old_store_is_upgraded_with_its_content(old: str) -> None:
     with open_store(old) as store:
         steps = migrations(dialect_of(old))
         assert applied(store) == [(step.number, step.name) for step in steps]
@@ -70,7 +70,7 @@ def test_an_old_store_is_brought_to_the_newest_with_all_it_holds(old: str) -> No
         assert store.letters.page("late")[0].record == {"id": "e3"}
 
 
-def test_an_old_store_gets_an_id_that_lasts(old: str) -> None:
+def test_an_old_store_gets_a_permanent_id(old: str) -> None:
     with open_store(old) as store:
         drawn = store.history.store_id()
     with open_store(old) as again:
@@ -78,18 +78,18 @@ def test_an_old_store_gets_an_id_that_lasts(old: str) -> None:
         assert len(drawn) == 32
 
 
-def test_an_old_store_goes_on_where_it_was(old: str) -> None:
+def test_an_upgraded_store_continues(old: str) -> None:
     with open_store(old) as store:
         assert store.notifications.append("q", 0, [delivery("addison", "e9")]).skipped
-        given = [delivery("addison", event) for event in ("e0", "e2", "e4")]
-        assert store.notifications.append("q", 1, given).repeated == 2
+        batch = [delivery("addison", event) for event in ("e0", "e2", "e4")]
+        assert store.notifications.append("q", 1, batch).repeated == 2
         assert delivered(store, "addison")[2:] == [(3, "e4")]
         assert store.notifications.mark_read("addison", 3) == Inbox(last=3, read=3)
         assert store.catalogue.put({"id": "bob"}) == 6
         assert store.history.pin("q", 2) == 6
 
 
-def test_a_newer_store_is_refused_and_left_alone(address: str) -> None:
+def test_a_newer_store_is_refused_and_not_changed(address: str) -> None:
     open_store(address).close()
     run_raw(address, "INSERT INTO migrations VALUES (99, 'from_the_future')")
     for _ in range(2):
@@ -105,26 +105,24 @@ def test_a_newer_store_is_refused_and_left_alone(address: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_what_was_released_never_changes(dialect: str) -> None:
+def test_a_released_migration_never_changes(dialect: str) -> None:
     assert hashlib.sha256(first(dialect).encode()).hexdigest() == FIRST[dialect]
 
 
-def test_a_file_is_read_statement_by_statement() -> None:
+def test_a_migration_is_split_into_statements() -> None:
     text = "-- what; for\nCREATE TABLE a (\n    x TEXT\n);\nINSERT INTO a VALUES (';');\n"
     step = read_migration("0007_some_name.sql", text)
     statements = ("CREATE TABLE a (\n    x TEXT\n)", "INSERT INTO a VALUES (';')")
     assert step == Migration(7, "some_name", statements)
 
 
-def test_migrations_are_numbered_from_1_and_alike_in_all_databases() -> None:
+def test_migrations_are_numbered_from_1_and_the_same_in_all_databases() -> None:
     steps = {dialect: migrations(dialect) for dialect in DIALECTS}
     assert [step.number for step in steps["sqlite"]] == list(range(1, len(steps["sqlite"]) + 1))
     assert [s.name for s in steps["sqlite"]] == [s.name for s in steps["postgres"]]
 
 
-def test_a_step_that_fails_leaves_the_schema_as_it_was(
-    old: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_migration_is_rolled_back(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = [
         *migrations(dialect_of(old)),
         Migration(99, "broken", ("CREATE TABLE extra (x TEXT)", "INSERT INTO nowhere VALUES (1)")),
@@ -140,17 +138,17 @@ def test_a_step_that_fails_leaves_the_schema_as_it_was(
         assert store.notifications.inbox("bob") == Inbox(last=1, read=0)
 
 
-def test_many_may_open_a_new_store_at_once(address: str) -> None:
+def test_a_new_store_may_be_opened_concurrently(address: str) -> None:
     def opened(_: int) -> list[Any]:
         with open_store(address) as store:
             return applied(store)
 
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(opened, range(4)))
-    assert all(each == found[0] for each in found)
+        numbers = list(pool.map(opened, range(4)))
+    assert all(each == numbers[0] for each in numbers)
 
 
-def test_to_migrate_again_changes_nothing(address: str) -> None:
+def test_a_second_migration_changes_nothing(address: str) -> None:
     with open_store(address) as store:
         store.catalogue.put({"id": "a"})
         before = applied(store)

@@ -1,4 +1,4 @@
-"""Addresses of stores."""
+"""Opening of stores by address."""
 
 import contextlib
 from pathlib import Path
@@ -9,7 +9,7 @@ from tidings.errors import StoreError
 from tidings.store import open_store
 
 
-def test_every_spelling_of_a_path_opens_the_same_store(tmp_path: Path) -> None:
+def test_every_form_of_a_path_opens_the_same_store(tmp_path: Path) -> None:
     path = tmp_path / "a b.db"
     with open_store(path) as store:
         store.catalogue.put({"id": "a"})
@@ -19,7 +19,7 @@ def test_every_spelling_of_a_path_opens_the_same_store(tmp_path: Path) -> None:
             with open_store(address) as store:
                 assert store.catalogue.version() == 1
                 assert store.database.name.endswith("a b.db")
-    assert {each.name for each in tmp_path.iterdir()} == {"a b.db"}
+    assert {path.name for path in tmp_path.iterdir()} == {"a b.db"}
 
 
 @pytest.mark.parametrize("address", ["mysql://host/db", "sqlite://host", "http://x"])

@@ -1,4 +1,4 @@
-"""Connections that threads share."""
+"""The connection pool: reuse, errors, forks."""
 
 import os
 import weakref
@@ -11,7 +11,7 @@ from tidings.store.pool import ConnectionPool
 
 
 class Recorded:
-    """A connection that remembers what was done with it."""
+    """A connection that records its calls."""
 
     def __init__(self, broken: str = "") -> None:
         self.done: list[str] = []
@@ -27,105 +27,109 @@ class Recorded:
 
 
 @pytest.fixture
-def made() -> list[Recorded]:
+def opened() -> list[Recorded]:
     return []
 
 
 @pytest.fixture
-def connections(made: list[Recorded]) -> ConnectionPool[Recorded]:
+def pool(opened: list[Recorded]) -> ConnectionPool[Recorded]:
     def connect() -> Recorded:
-        made.append(Recorded())
-        return made[-1]
+        opened.append(Recorded())
+        return opened[-1]
 
     return ConnectionPool("here", connect)
 
 
-def test_one_after_the_other_uses_the_same(
-    connections: ConnectionPool[Recorded], made: list[Recorded]
+def test_consecutive_transactions_share_a_connection(
+    pool: ConnectionPool[Recorded], opened: list[Recorded]
 ) -> None:
     for _ in range(3):
-        with connections.transaction("BEGIN"):
+        with pool.transaction("BEGIN"):
             pass
-    assert [each.done for each in made] == [["BEGIN", "COMMIT"] * 3]
+    assert [connection.done for connection in opened] == [["BEGIN", "COMMIT"] * 3]
 
 
-def test_two_at_once_use_two(connections: ConnectionPool[Recorded], made: list[Recorded]) -> None:
-    with connections.transaction("BEGIN") as one, connections.transaction("BEGIN") as other:
+def test_concurrent_transactions_use_two_connections(
+    pool: ConnectionPool[Recorded], opened: list[Recorded]
+) -> None:
+    with pool.transaction("BEGIN") as one, pool.transaction("BEGIN") as other:
         assert one is not other
-    assert len(made) == 2
+    assert len(opened) == 2
 
 
 def broken_at(statement: str) -> tuple[ConnectionPool[Recorded], list[Recorded]]:
-    found: list[Recorded] = []
+    opened: list[Recorded] = []
 
     def connect() -> Recorded:
-        found.append(Recorded(statement))
-        return found[-1]
+        opened.append(Recorded(statement))
+        return opened[-1]
 
-    return ConnectionPool("here", connect), found
+    return ConnectionPool("here", connect), opened
 
 
 @pytest.mark.parametrize("statement", ["BEGIN", "COMMIT"])
-def test_a_statement_that_fails_rolls_back_and_closes(statement: str) -> None:
-    connections, found = broken_at(statement)
+def test_a_failed_statement_rolls_back_and_closes(statement: str) -> None:
+    pool, opened = broken_at(statement)
     for _ in range(2):
-        with pytest.raises(OSError, match=statement), connections.transaction("BEGIN"):
+        with pytest.raises(OSError, match=statement), pool.transaction("BEGIN"):
             pass
-    assert [each.done[-3:] for each in found] == [[statement, "ROLLBACK", "close"]] * 2
+    assert [connection.done[-3:] for connection in opened] == [[statement, "ROLLBACK", "close"]] * 2
 
 
 @pytest.mark.parametrize("statement", ["", "ROLLBACK"])
-def test_work_that_fails_rolls_back_and_its_error_is_the_one_shown(statement: str) -> None:
-    connections, found = broken_at(statement)
+def test_failed_work_rolls_back_and_raises_its_own_error(statement: str) -> None:
+    pool, opened = broken_at(statement)
     for _ in range(2):
-        with pytest.raises(KeyError), connections.transaction("BEGIN"):
+        with pytest.raises(KeyError), pool.transaction("BEGIN"):
             raise KeyError
-    assert [each.done for each in found] == [["BEGIN", "ROLLBACK", "close"]] * 2
+    assert [connection.done for connection in opened] == [["BEGIN", "ROLLBACK", "close"]] * 2
 
 
 def test_a_lent_connection_is_closed_when_it_comes_back(
-    connections: ConnectionPool[Recorded], made: list[Recorded]
+    pool: ConnectionPool[Recorded], opened: list[Recorded]
 ) -> None:
-    with connections.transaction("BEGIN"):
-        connections.close()
-        assert made[0].done == ["BEGIN"]
-    assert made[0].done == ["BEGIN", "COMMIT", "close"]
+    with pool.transaction("BEGIN"):
+        pool.close()
+        assert opened[0].done == ["BEGIN"]
+    assert opened[0].done == ["BEGIN", "COMMIT", "close"]
     with pytest.raises(StoreError, match="the store here is closed"):
-        connections.transaction("BEGIN").__enter__()
+        pool.transaction("BEGIN").__enter__()
 
 
-def test_idle_ones_are_dropped(connections: ConnectionPool[Recorded], made: list[Recorded]) -> None:
-    with connections.transaction("BEGIN"):
-        pass
-    connections.drop()
-    assert made[0].done[-1] == "close"
-    with connections.transaction("BEGIN"):
-        pass
-    assert len(made) == 2
-
-
-def test_another_process_leaves_them_alone(
-    connections: ConnectionPool[Recorded], made: list[Recorded], monkeypatch: pytest.MonkeyPatch
+def test_drop_closes_idle_connections(
+    pool: ConnectionPool[Recorded], opened: list[Recorded]
 ) -> None:
-    with connections.transaction("BEGIN"):
+    with pool.transaction("BEGIN"):
+        pass
+    pool.drop()
+    assert opened[0].done[-1] == "close"
+    with pool.transaction("BEGIN"):
+        pass
+    assert len(opened) == 2
+
+
+def test_a_child_process_does_not_use_its_parents_connections(
+    pool: ConnectionPool[Recorded], opened: list[Recorded], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pool.transaction("BEGIN"):
         pass
     monkeypatch.setattr(os, "getpid", lambda: -1)
-    with connections.transaction("BEGIN"):
+    with pool.transaction("BEGIN"):
         pass
-    assert [each.done for each in made] == [["BEGIN", "COMMIT"]] * 2
+    assert [connection.done for connection in opened] == [["BEGIN", "COMMIT"]] * 2
 
 
 @pytest.mark.parametrize("end", [ConnectionPool.drop, ConnectionPool.close])
-def test_another_process_does_not_close_them(
-    connections: ConnectionPool[Recorded],
-    made: list[Recorded],
+def test_a_child_process_does_not_close_its_parents_connections(
+    pool: ConnectionPool[Recorded],
+    opened: list[Recorded],
     monkeypatch: pytest.MonkeyPatch,
     end: Callable[[ConnectionPool[Recorded]], None],
 ) -> None:
-    with connections.transaction("BEGIN"):
+    with pool.transaction("BEGIN"):
         pass
-    kept = weakref.ref(made[0])
+    kept = weakref.ref(opened[0])
     monkeypatch.setattr(os, "getpid", lambda: -1)
-    end(connections)
-    assert made.pop().done == ["BEGIN", "COMMIT"]
-    assert kept() is not None, "a driver closes what is let go of"
+    end(pool)
+    assert opened.pop().done == ["BEGIN", "COMMIT"]
+    assert kept() is not None, "a driver closes a connection that is garbage-collected"

@@ -1,4 +1,4 @@
-"""What only a store in PostgreSQL has to do: a server that goes away and comes back."""
+"""Stores in PostgreSQL: servers that stop and restart, lost replies, addresses."""
 
 import sys
 import threading
@@ -21,7 +21,7 @@ BATCHES = 80
 
 @pytest.fixture
 def server(postgres: Any, postgres_address: str) -> Iterator[Any]:
-    """Give a server that a test may stop; it runs again afterwards."""
+    """Yield a server that a test may stop; it is restarted afterwards."""
     assert postgres_address == postgres.get_uri()
     yield postgres
     start(postgres)
@@ -44,7 +44,7 @@ def append_all(store: Store, failed: list[BaseException]) -> None:
 
 
 @pytest.mark.parametrize("stop", [lambda server: server.stop(), crash], ids=["stop", "crash"])
-def test_a_server_that_comes_back_has_every_batch_once(
+def test_every_batch_is_written_once_across_restarts_of_the_server(
     server: Any, store: Store, stop: Callable[[Any], None]
 ) -> None:
     failed: list[BaseException] = []
@@ -59,12 +59,14 @@ def test_a_server_that_comes_back_has_every_batch_once(
     assert not failed
     assert store.notifications.last_batch("q") == BATCHES - 1
     assert {name: delivered(store, name) for name in USERS} == undisturbed(BATCHES)
-    assert [each.record for each in store.letters.page("dead", limit=500)] == list(range(BATCHES))
+    assert [letter.record for letter in store.letters.page("dead", limit=500)] == list(
+        range(BATCHES)
+    )
     ids = [entry.id for entry in store.history.changes(0)]
     assert ids == [f"u{number}" for number in range(BATCHES)]
 
 
-def test_a_server_that_stays_away_is_an_error_that_says_so(
+def test_a_server_that_stays_unreachable_is_reported(
     server: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     with open_store(server.get_uri(), patience_s=0.3) as store:
@@ -78,9 +80,9 @@ def test_a_server_that_stays_away_is_an_error_that_says_so(
                 StoreError, match=r"PostgreSQL has not answered for 0\.3 s; check that"
             ):
                 work()
-        told = [record.getMessage() for record in caplog.records]
-        assert len(told) == 2
-        assert all("waiting up to 0 s for PostgreSQL: " in each for each in told)
+        messages = [record.getMessage() for record in caplog.records]
+        assert len(messages) == 2
+        assert all("waiting up to 0 s for PostgreSQL: " in each for each in messages)
         start(server)
         assert store.notifications.append("q", 1, [delivery("a", "e2")]) == AppendResult(
             delivered=1
@@ -90,7 +92,7 @@ def test_a_server_that_stays_away_is_an_error_that_says_so(
 
 @pytest.fixture
 def lose_next_commit(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """Let the next COMMIT be done, and its answer be lost."""
+    """Return a function after which the next COMMIT succeeds and its reply is lost."""
 
     def arm() -> list[str]:
         execute = psycopg.Connection.execute
@@ -110,14 +112,14 @@ def lose_next_commit(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]
     return arm
 
 
-def test_a_commit_whose_answer_is_lost_writes_once(
+def test_a_commit_whose_reply_is_lost_writes_once(
     store: Store, lose_next_commit: Callable[[], list[str]]
 ) -> None:
     lost = lose_next_commit()
-    given = [delivery("a", "e1"), delivery("a", "e2")]
-    found = store.notifications.append("q", 0, given, dead=[DeadLetter(n, "x") for n in range(4)])
+    batch = [delivery("a", "e1"), delivery("a", "e2")]
+    result = store.notifications.append("q", 0, batch, dead=[DeadLetter(n, "x") for n in range(4)])
     assert lost
-    assert found == AppendResult(delivered=2, dead=4, skipped=True)
+    assert result == AppendResult(delivered=2, dead=4, skipped=True)
     assert delivered(store, "a") == [(1, "e1"), (2, "e2")]
     lost = lose_next_commit()
     assert store.catalogue.put({"id": "a"}, {"id": "b"}) == 2
@@ -125,14 +127,14 @@ def test_a_commit_whose_answer_is_lost_writes_once(
     assert len(store.history.changes(0)) == 2
 
 
-def test_letters_that_a_lost_answer_took_are_handed_out(
+def test_letters_taken_by_a_commit_whose_reply_is_lost_are_returned(
     store: Store, lose_next_commit: Callable[[], list[str]]
 ) -> None:
     store.notifications.append("q", 0, dead=[DeadLetter(n, "x") for n in range(4)])
     lost = lose_next_commit()
     taken = store.letters.take("dead", at=0, limit=2)
     assert lost
-    assert [each.record for each in taken] == [0, 1]
+    assert [letter.record for letter in taken] == [0, 1]
     assert store.letters.count("dead") == 2
 
 
@@ -143,7 +145,7 @@ def test_letters_that_a_lost_answer_took_are_handed_out(
         (("//postgres:", "//nobody:"), 'role "***" does not exist'),
     ],
 )
-def test_what_time_does_not_mend_is_said_at_once(
+def test_a_permanent_error_is_reported_at_once(
     server: Any, change: tuple[str, str], says: str
 ) -> None:
     address = server.get_uri().replace(*change)
@@ -153,7 +155,7 @@ def test_what_time_does_not_mend_is_said_at_once(
     assert says in str(refused.value)
 
 
-def test_an_address_that_is_none_is_refused() -> None:
+def test_an_invalid_address_is_refused() -> None:
     with pytest.raises(StoreError, match="the address of a store cannot be read"):
         open_store("postgresql://host/db?colour=red")
 
@@ -165,28 +167,30 @@ def test_errors_do_not_show_passwords() -> None:
     assert "secret" not in str(refused.value)
 
 
-def test_without_psycopg_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_psycopg_is_reported_with_the_command_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delitem(sys.modules, "tidings.store.postgres", raising=False)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StoreError, match=r"pip install 'tidings\[postgres\]'"):
         open_store("postgresql://localhost/db")
 
 
-def test_tables_lie_in_a_schema_of_their_own(server: Any, store: Store) -> None:
+def test_the_tables_are_in_the_schema_tidings(server: Any, store: Store) -> None:
     with psycopg.connect(server.get_uri()) as connection:
-        found = connection.execute(
+        schemas = connection.execute(
             "SELECT DISTINCT table_schema FROM information_schema.tables "
             "WHERE table_name IN ('records', 'deliveries', 'migrations')"
         ).fetchall()
-    assert found == [("tidings",)]
+    assert schemas == [("tidings",)]
     options = server.get_uri() + "&options=-cstatement_timeout%3D12345"
     with open_store(options) as other:
         assert other.catalogue.put({"id": "a"}) == store.catalogue.version()
-        told = other.database.read(lambda session: session.rows("SHOW statement_timeout"))
-        assert told == [("12345ms",)]
+        timeout = other.database.read(lambda session: session.rows("SHOW statement_timeout"))
+        assert timeout == [("12345ms",)]
 
 
-def test_text_of_any_characters_reads_back(store: Store) -> None:
+def test_text_with_any_characters_reads_back(store: Store) -> None:
     odd = ["\0", "\x1a", "\x1a0", "\x1a1\0", "\\N", "\t\n", "?%s", "'", "\U0001f600"]
     store.notifications.append("q", 0, [delivery("a", event) for event in odd])
     assert [event for _, event in delivered(store, "a")] == odd

@@ -14,7 +14,7 @@ BATCHES, SIZE = 12, 600
 
 
 def check_whole(store: Store) -> int:
-    """Check that every batch is there with all its rows, or not at all; return how many are."""
+    """Check that every batch is stored with all its rows, or not at all; return how many are."""
     batches = store.database.read(
         lambda session: session.rows(
             "SELECT batch, delivered, dead, "

@@ -1,4 +1,4 @@
-"""What only a store in an SQLite file has to do: logs, locks, disks that are full or read-only."""
+"""Stores in SQLite: the write-ahead log, locks, and disks that are full or read-only."""
 
 import sqlite3
 import subprocess
@@ -23,7 +23,7 @@ def pragma(store: Store, name: str) -> object:
     return store.database.read(lambda session: session.rows(f"PRAGMA {name}"))[0][0]
 
 
-def test_the_file_has_a_log_and_every_connection_is_strict(path: Path) -> None:
+def test_the_file_has_a_write_ahead_log_and_strict_tables(path: Path) -> None:
     with open_store(path) as store:
         assert pragma(store, "journal_mode") == "wal"
         assert pragma(store, "foreign_keys") == 1
@@ -48,7 +48,7 @@ def test_a_reader_does_not_wait_for_a_writer(path: Path) -> None:
         other.close()
 
 
-def test_a_writer_waits_for_another_only_so_long(path: Path) -> None:
+def test_a_writer_waits_only_for_its_patience(path: Path) -> None:
     with open_store(path, patience_s=0.1) as store:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -59,7 +59,7 @@ def test_a_writer_waits_for_another_only_so_long(path: Path) -> None:
         assert store.catalogue.put({"id": "a"}) == 1
 
 
-def test_a_full_disk_is_said_and_leaves_nothing_half_written(
+def test_a_full_disk_is_reported_and_leaves_nothing_half_written(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_store(path) as store:
@@ -85,7 +85,7 @@ def test_a_full_disk_is_said_and_leaves_nothing_half_written(
         assert store.notifications.append("q", 1, batch_of(1)).delivered == 10
 
 
-def test_a_disk_that_refuses_is_said(path: Path) -> None:
+def test_a_disk_error_is_reported(path: Path) -> None:
     with open_store(path) as store:
         store.catalogue.put({"id": "a"})
     script = (
@@ -114,7 +114,7 @@ def test_a_read_only_store_can_be_read(path: Path) -> None:
             store.notifications.append("q", 1, [delivery("a", "e2")])
 
 
-def test_a_read_only_address_makes_no_file(path: Path) -> None:
+def test_a_read_only_address_creates_no_file(path: Path) -> None:
     with pytest.raises(StoreError, match="its folder must exist"):
         open_store(f"sqlite:///{path}?mode=ro")
     assert not path.exists()
@@ -124,19 +124,19 @@ def test_a_read_only_address_makes_no_file(path: Path) -> None:
     ("name", "says"),
     [("missing/tidings.db", "its folder must exist and be writable"), ("", "cannot be opened")],
 )
-def test_a_place_that_cannot_be_opened_is_said(tmp_path: Path, name: str, says: str) -> None:
+def test_a_path_that_cannot_be_opened_is_reported(tmp_path: Path, name: str, says: str) -> None:
     with pytest.raises(StoreError, match=says):
         open_store(tmp_path / name)
 
 
-def test_a_file_of_another_kind_is_refused_and_left_alone(path: Path) -> None:
+def test_a_file_of_another_kind_is_refused_and_not_changed(path: Path) -> None:
     path.write_text("these are notes, not a database\n" * 100)
     with pytest.raises(StoreError, match="this file is not an SQLite database"):
         open_store(path)
     assert path.read_text().startswith("these are notes")
 
 
-def test_a_damaged_file_is_said(path: Path) -> None:
+def test_a_damaged_file_is_reported(path: Path) -> None:
     with open_store(path) as store:
         store.catalogue.load({"id": f"u{n}"} for n in range(2000))
     with path.open("r+b") as file:

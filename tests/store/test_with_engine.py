@@ -1,4 +1,4 @@
-"""A store beside the engine: the same deliveries, and a catalogue that can be followed."""
+"""A store with an engine: the same deliveries, and a catalogue that an engine can follow."""
 
 from random import Random
 
@@ -10,19 +10,19 @@ from tidings.store import CatalogueEntry, Store, open_store
 from tidings.testing import Workload, workload
 
 
-def follow(engine: Engine, entry: CatalogueEntry, known: set[tuple[str, str]]) -> None:
-    """Bring an engine up to an entry of the change log."""
+def follow(engine: Engine, entry: CatalogueEntry, present: set[tuple[str, str]]) -> None:
+    """Apply an entry of the change log to an engine."""
     key, record = (entry.kind, entry.id), entry.record
     if record is None:
-        known.remove(key)
+        present.remove(key)
         if entry.kind == "subscriber":
             engine.unsubscribe(entry.id)
         else:
             engine.remove(entry.id)
-    elif key in known:
+    elif key in present:
         engine.replace(record)
     else:
-        known.add(key)
+        present.add(key)
         if isinstance(record, Subscriber):
             engine.subscribe(record)
         else:
@@ -30,7 +30,7 @@ def follow(engine: Engine, entry: CatalogueEntry, known: set[tuple[str, str]]) -
 
 
 def batches(events: list[Event], chance: Random) -> list[list[Event]]:
-    """Split a stream anywhere."""
+    """Split a stream at random places."""
     cuts = sorted(chance.sample(range(len(events)), 5))
     bounds = zip([0, *cuts], [*cuts, len(events)], strict=True)
     return [events[low:high] for low, high in bounds]
@@ -43,21 +43,21 @@ def filled(address: str, films: Workload) -> Store:
 
 
 def engine_of(store: Store) -> Engine:
-    engine, known = Engine(), set[tuple[str, str]]()
+    engine, present = Engine(), set[tuple[str, str]]()
     for entry in store.history.as_of():
-        follow(engine, entry, known)
+        follow(engine, entry, present)
     return engine
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_store_holds_what_the_engine_delivers(address: str, seed: int) -> None:
+def test_the_store_holds_the_deliveries_of_the_engine(address: str, seed: int) -> None:
     films, chance = workload(seed), Random(seed)
     store = filled(address, films)
     engine, alone = engine_of(store), Engine()
-    for person in films.subscribers:
-        alone.subscribe(person)
-    for wanted in films.subscriptions:
-        alone.add(wanted)
+    for subscriber in films.subscribers:
+        alone.subscribe(subscriber)
+    for subscription in films.subscriptions:
+        alone.add(subscription)
     expected = alone.publish_many(films.events)
     for number, part in enumerate(batches(films.events, chance)):
         deliveries = engine.publish_many(part)
@@ -65,41 +65,40 @@ def test_the_store_holds_what_the_engine_delivers(address: str, seed: int) -> No
             store.notifications.append("films", number, deliveries)
         store.close()
         store = open_store(address)
-    for person in films.subscribers:
-        own = [each for each in expected if each.subscriber == person.id]
-        assert store.notifications.after(person.id, limit=1000) == own
+    for subscriber in films.subscribers:
+        own = [delivery for delivery in expected if delivery.subscriber == subscriber.id]
+        assert store.notifications.after(subscriber.id, limit=1000) == own
     assert len(expected) > 20
     store.close()
 
 
-def test_an_engine_that_follows_the_changes_is_one_that_starts_anew(address: str) -> None:
+def test_an_engine_that_follows_the_changes_equals_a_new_one(address: str) -> None:
     films, chance = workload(3), Random(3)
     store = filled(address, films)
-    follower, known, version = Engine(), set[tuple[str, str]](), 0
+    follower, present, version = Engine(), set[tuple[str, str]](), 0
     for number in range(20):
         for _ in range(chance.randint(0, 3)):
             change(store, films, chance, number)
         while entries := store.history.changes(version, limit=4):
             for entry in entries:
-                follow(follower, entry, known)
+                follow(follower, entry, present)
             version = entries[-1].version
-        anew = engine_of(store)
-        found = follower.snapshot(), anew.snapshot()
+        followed, new = follower.snapshot(), engine_of(store).snapshot()
         for part in ("subscribers", "subscriptions"):
-            assert sorted(found[0][part], key=str) == sorted(found[1][part], key=str)
+            assert sorted(followed[part], key=str) == sorted(new[part], key=str)
     store.close()
 
 
 def change(store: Store, films: Workload, chance: Random, number: int) -> None:
     """Change something at random."""
-    wanted = chance.choice(films.subscriptions)
-    moved = Subscription(wanted.id, wanted.subscriber, where=f"year = {2000 + number}")
+    chosen = chance.choice(films.subscriptions)
+    moved = Subscription(chosen.id, chosen.subscriber, where=f"year = {2000 + number}")
     verb = chance.choice(["load", "remove", "unsubscribe", "subscribe"])
     if verb == "load":
         store.catalogue.load([moved])
     elif verb == "remove":
-        store.catalogue.remove("subscription", wanted.id)
+        store.catalogue.remove("subscription", chosen.id)
     elif verb == "unsubscribe":
-        store.catalogue.remove("subscriber", wanted.subscriber)
+        store.catalogue.remove("subscriber", chosen.subscriber)
     else:
-        store.catalogue.load(each for each in films.subscribers if each.id == wanted.subscriber)
+        store.catalogue.load(one for one in films.subscribers if one.id == chosen.subscriber)
