@@ -65,8 +65,10 @@ def drawn(ranked: str, w: int) -> list[list[Candidate]]:
 def agreed(ranked: str, threshold: float, w: int) -> dict[str, Any]:
     """Return both probabilities over a window of every view."""
     lsh = MaxDivRelLsh(error=ERROR, threshold=threshold)
-    found = compared(drawn(ranked, w), lsh, MaxDivRel(alpha=1 - threshold, distance=Jaccard()))
-    return {"ranked": ranked, "s": threshold, "shape": lsh.shape, "w": w, **found._asdict()}
+    probabilities = compared(
+        drawn(ranked, w), lsh, MaxDivRel(alpha=1 - threshold, distance=Jaccard())
+    )
+    return {"ranked": ranked, "s": threshold, "shape": lsh.shape, "w": w, **probabilities._asdict()}
 
 
 def tuned(ranked: str, threshold: float, w: int) -> float:

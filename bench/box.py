@@ -57,13 +57,13 @@ class Case:
 
 
 CASES = [
-    *(Case("relaxed", 100_000, each) for each in (4, 8, 32)),
+    *(Case("relaxed", 100_000, d) for d in (4, 8, 32)),
     Case("relaxed", 1_000_000, 4),
     Case("relaxed", 1_000_000, 8, bar=300),
     Case("relaxed", 1_000_000, 32, bar=80),
     Case("relaxed", 100_000, 100, bar=60),
     Case("sparse", 100_000, 300, about="2 to 8 of 300 attributes constrained, relaxed"),
-    *(Case("exact", 100_000, each) for each in (4, 8, 32)),
+    *(Case("exact", 100_000, d) for d in (4, 8, 32)),
     Case("exact", 1_000_000, 4),
     Case("exact", 1_000_000, 8, bar=1000, about="uniform scores, >= 20 match"),
     Case("exact", 1_000_000, 32),
@@ -72,12 +72,16 @@ CASES = [
 ]
 
 
+def columns(array: Any) -> list[Any]:
+    return [np.ascontiguousarray(column) for column in array.T]
+
+
 class NumpyColumns:
     """A mask or a sum over all rows, column by column, then argpartition. Wrong for tied scores."""
 
     def __init__(self, low: Any, high: Any, worth: Any) -> None:
-        self.low, self.high = ([np.ascontiguousarray(each) for each in of.T] for of in (low, high))
-        self.worth = [np.ascontiguousarray(each) for each in worth.T] if worth.ndim == 2 else worth
+        self.low, self.high = columns(low), columns(high)
+        self.worth = columns(worth) if worth.ndim == 2 else worth
         self.nbytes = low.nbytes + high.nbytes + worth.nbytes
 
     def top(self, row: Any, k: int) -> Any:
@@ -168,7 +172,7 @@ def makers(case: Case, size: int) -> dict[str, Callable[..., Any]]:
     names = [name for name, kinds in BOX_INDEXES.items() if how in kinds and name != "scan"]
     names.remove("threshold" if case.kind == "sparse" else "auto")  # auto is blocks elsewhere
     predicates = size * (5 if case.kind == "sparse" else case.attributes)
-    fitting = [each for each in names if predicates <= LARGEST.get(each, 1e12)]
+    fitting = [name for name in names if predicates <= LARGEST.get(name, 1e12)]
     indexes = {name: lambda *boxes, name=name: box_index(name, *boxes) for name in fitting}
     numpy = NumpySparse if case.kind == "sparse" else NumpyColumns
     return {"numpy": numpy, **indexes}

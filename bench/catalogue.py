@@ -25,7 +25,7 @@ class Catalogue:
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
         self.sheets = [
-            [*COMMON, *(f"a{each}" for each in self.chance.sample(range(ATTRIBUTES), size))]
+            [*COMMON, *(f"a{number}" for number in self.chance.sample(range(ATTRIBUTES), size))]
             for size in (self.chance.randint(8, 20) for _ in range(CATEGORIES))
         ]
 

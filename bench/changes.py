@@ -88,7 +88,7 @@ class Crowd:
     def __init__(self, store: Store, size: int) -> None:
         chance = Random(9)
         self._store, self._chance = store, chance
-        self.wishes = {each.id: each for each in market.subscriptions(size)}
+        self.wishes = {wish.id: wish for wish in market.subscriptions(size)}
         self._people = market.people(size, POLICY)
         self._old = chance.sample(list(self.wishes), min(size // 2, MOST))
         self._new = list(market.subscriptions(min(size, MOST), seed=11))
@@ -98,8 +98,8 @@ class Crowd:
 
     def insert(self, count: int) -> int:
         """Add new subscriptions of existing subscribers."""
-        made = [self._new.pop() for _ in range(count)]
-        return self._put([replace(each, id=f"{each.id}-new") for each in made])
+        new = [self._new.pop() for _ in range(count)]
+        return self._put([replace(wish, id=f"{wish.id}-new") for wish in new])
 
     def delete(self, count: int) -> int:
         for each in self._some(count):
@@ -110,7 +110,7 @@ class Crowd:
     def replace(self, count: int) -> int:
         """Replace the conditions of subscriptions."""
         some = self._some(count)
-        return self._put([replace(each, where=self._new.pop().where) for each in some])
+        return self._put([replace(wish, where=self._new.pop().where) for wish in some])
 
     def rescore(self, count: int) -> int:
         ranks = [round(self._chance.random() / 2, 3) for _ in range(count)]
@@ -120,24 +120,24 @@ class Crowd:
     def judged(self, events: list[Event]) -> dict[str, list[float]]:
         """Return all ranks of events by a scan of the present subscriptions."""
         owned, interested = dict[str, list[Subscription]](), set[str]()
-        for each in self.wishes.values():
-            owned.setdefault(each.subscriber, []).append(each)
-            if any(each.matches(event) for event in events):
-                interested.add(each.subscriber)
+        for wish in self.wishes.values():
+            owned.setdefault(wish.subscriber, []).append(wish)
+            if any(wish.matches(event) for event in events):
+                interested.add(wish.subscriber)
         people = [Subscriber(name, POLICY) for name in sorted(interested)]
-        scan = Matcher(people, (each for name in interested for each in owned[name]), "scan")
-        found = dict[str, list[float]]()
+        scan = Matcher(people, (wish for name in interested for wish in owned[name]), "scan")
+        ranks = dict[str, list[float]]()
         for match in (match for event in events for match in scan.matches(event)):
-            found.setdefault(match.subscriber, []).append(match.score)
-        return found
+            ranks.setdefault(match.subscriber, []).append(match.score)
+        return ranks
 
     def _some(self, count: int) -> list[Subscription]:
         """Return subscriptions that have not changed yet."""
         return [self.wishes[self._old.pop()] for _ in range(count)]
 
-    def _put(self, made: list[Subscription]) -> int:
-        self.wishes |= {each.id: each for each in made}
-        return self._store.catalogue.load(made)
+    def _put(self, wishes: list[Subscription]) -> int:
+        self.wishes |= {wish.id: wish for wish in wishes}
+        return self._store.catalogue.load(wishes)
 
 
 class Seen(NamedTuple):
@@ -233,21 +233,21 @@ KINDS = ("insert", "delete", "replace", "rescore")
 
 def changed(query: Query, crowd: Crowd, kind: str, count: int) -> Row:
     """Make a change in the middle of a batch; return when it held, and its cost."""
-    known = len(query.batches)
-    query.wait(lambda: len(query.batches) >= known + CALM)
-    calm = median(each.seconds for each in list(query.batches.values())[-CALM:])
+    finished = len(query.batches)
+    query.wait(lambda: len(query.batches) >= finished + CALM)
+    calm = median(batch.seconds for batch in list(query.batches.values())[-CALM:])
     version, commit_s = timed(lambda: getattr(crowd, kind)(count))
     committed = time.time()
-    query.wait(lambda: any(each.source >= version for each in query.batches.values()))
-    later = [each for each in query.batches.values() if each.began_s > committed]
-    first = next(each for each in query.batches.values() if each.source >= version)
+    query.wait(lambda: any(batch.source >= version for batch in query.batches.values()))
+    later = [batch for batch in query.batches.values() if batch.began_s > committed]
+    first = next(batch for batch in query.batches.values() if batch.source >= version)
     batch, events = query.write(JUDGED)
     got = {row["subscriber"]: (row["position"], row["rank"]) for row in query.accounts(batch)}
     row = {
         "kind": kind,
         "count": count,
         "commit_s": commit_s,
-        "triggers": 1 + sum(each.source < version for each in later),
+        "triggers": 1 + sum(batch.source < version for batch in later),
         "calm_s": calm,
         "first_s": first.seconds,
         "right": same(got, crowd.judged(events)),
@@ -265,30 +265,30 @@ def same(got: dict[str, tuple[int, float]], due: dict[str, list[float]]) -> bool
 
 def rebuilt(query: Query, crowd: Crowd, wanted: argparse.Namespace) -> Row:
     """Change enough subscriptions for a new base; return the batches meanwhile."""
-    known = len(query.batches)
-    query.wait(lambda: len(query.batches) >= known + CALM)
+    finished = len(query.batches)
+    query.wait(lambda: len(query.batches) >= finished + CALM)
     before = list(query.batches.values())[-CALM:]
     base, many = (
         query.base(),
         max(wanted.fewest, wanted.subscriptions // market.OWNED // CHANGED_SHARE),
     )
     version, began = crowd.rescore(2 * many), time.time()
-    query.wait(lambda: any(each.source >= version for each in query.batches.values()))
+    query.wait(lambda: any(batch.source >= version for batch in query.batches.values()))
     query.wait(lambda: query.base() != base)
-    made = time.time()
+    built_at = time.time()
     number = len(query.batches)
     query.wait(lambda: len(query.batches) >= number + CALM)
     everything = list(query.batches.values())
-    meanwhile = [each.seconds for each in everything if began < each.began_s < made]
+    meanwhile = [batch.seconds for batch in everything if began < batch.began_s < built_at]
     batch, events = query.write(JUDGED)
     got = {row["subscriber"]: (row["position"], row["rank"]) for row in query.accounts(batch)}
     return {
         "changed": 2 * many,
-        "seconds": made - began,
-        "before_s": median(each.seconds for each in before),
+        "seconds": built_at - began,
+        "before_s": median(batch.seconds for batch in before),
         "meanwhile_s": median(meanwhile) if meanwhile else None,
         "most_s": max(meanwhile, default=None),
-        "after_s": median(each.seconds for each in everything[-CALM:]),
+        "after_s": median(batch.seconds for batch in everything[-CALM:]),
         "right": same(got, crowd.judged(events)),
     }
 
@@ -313,13 +313,13 @@ def page(result: Row) -> str:
         f"and first published in {result['begin_s']:,.0f} s.",
     )
     again = result["rebuild"]
-    told = (
+    rebuilt_line = (
         f"{again['changed']:,} changes at once, and a new base {again['seconds']:,.0f} s after: "
         f"batches took {again['before_s']:.2f} s before, {figure(again, 'meanwhile_s')} s "
         f"meanwhile (at most {figure(again, 'most_s')} s), {again['after_s']:.2f} s after it; "
         f"{'right' if again['right'] else 'WRONG'}."
     )
-    return "\n".join([*lines, *table(HEAD, map(cells, result["rows"])), "", told, ""])
+    return "\n".join([*lines, *table(HEAD, map(cells, result["rows"])), "", rebuilt_line, ""])
 
 
 def cells(row: Row) -> tuple[str, ...]:

@@ -140,7 +140,7 @@ def least(ask: Callable[[Event], Any], stream: list[Event]) -> float:
 def changes(graph: PreferentialGraph, wishes: list[Subscription]) -> dict[str, float]:
     """Remove subscriptions from all over the full graph, and put them back."""
     some = wishes[:: max(1, len(wishes) // CHANGED)]
-    _, removed = timed(lambda: [graph.remove(each.id) for each in some])
+    _, removed = timed(lambda: [graph.remove(wish.id) for wish in some])
     _, added = timed(lambda: filled(graph, some))
     return {"remove_us": per(some, removed), "add_us": per(some, added)}
 
@@ -171,15 +171,15 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
 
 def warm(wishes: list[Subscription]) -> None:
     """Create what subscriptions create lazily, and keep it out of garbage collections."""
-    for each in wishes:
-        assert each.conjunctions
+    for wish in wishes:
+        assert wish.conjunctions
     gc.collect()
     gc.freeze()
 
 
 def filled(index: Any, wishes: list[Subscription]) -> Any:
-    for each in wishes:
-        index.add(each)
+    for wish in wishes:
+        index.add(wish)
     return index
 
 
@@ -189,11 +189,12 @@ def page(result: dict[str, Any]) -> str:
     lines += table_2_lines(result["table_2"])
     for row in result["graphs"]:
         lines += ["", f"## A graph of {row['size']:,} subscriptions", "", *graph_lines(row)]
-    found = result["arrays"]
+    arrays = result["arrays"]
     lines += ["", "## Strict covers of each subscriber, as arrays", ""]
     lines.append(
-        f"{found['owners']:,} subscribers with {EACH} subscriptions each: {found['seconds']:.1f} s;"
-        f" {found['covers']:,} covers among {found['pairs']:,} ordered pairs."
+        f"{arrays['owners']:,} subscribers with {EACH} subscriptions each: "
+        f"{arrays['seconds']:.1f} s; {arrays['covers']:,} covers among {arrays['pairs']:,} ordered "
+        "pairs."
     )
     return "\n".join(lines)
 
@@ -211,7 +212,7 @@ def graph_lines(row: dict[str, Any]) -> list[str]:
     shown = {name: f"{value:,.0f}" for name, value in row.items()}
     shown |= {"share": f"{row['share']:.2%}", "build_s": f"{row['build_s']:.1f}"}
     shown["each_us"] = f"{row['build_s'] / row['size'] * 1e6:.0f}"
-    return [each.format(**shown) for each in GRAPH_LINES]
+    return [template.format(**shown) for template in GRAPH_LINES]
 
 
 if __name__ == "__main__":

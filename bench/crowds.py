@@ -59,9 +59,9 @@ def crowd(size: int, seed: int = 7) -> pa.Table:
     values = kinds[chance.integers(KINDS, size=size)]
     changed = chance.random(values.shape) < chance.random((size, 1)) * MOST_CHANGED
     values[changed] = chance.integers(VALUES, size=int(changed.sum()))
-    words = pa.array([f"v{each}" for each in range(VALUES)])
+    words = pa.array([f"v{number}" for number in range(VALUES)])
     columns = {
-        "id": pa.array([f"p{each:08d}" for each in range(size)]),
+        "id": pa.array([f"p{number:08d}" for number in range(size)]),
         "published_at": pa.array(np.arange(size) * 1_000_000, pa.timestamp("us", "UTC")),
         "rank": pa.array(np.round(chance.random(size), 3)),
     }

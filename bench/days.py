@@ -67,15 +67,15 @@ class Days:
         """Return the events of a file in order of arrival."""
         chance = Random(f"{self.seed}-file-{number}")
         before = self._period(number - 1) if number else []
-        moved = [each for each in before if self._comes_later(each, number - 1)]
-        there = [each for each in self._period(number) if not self._comes_later(each, number)]
-        again = [each for each in (*before, *there) if each not in moved]
-        again = [each for each in again if chance.random() < SHARE_AGAIN]
+        moved = [event for event in before if self._comes_later(event, number - 1)]
+        there = [event for event in self._period(number) if not self._comes_later(event, number)]
+        again = [event for event in (*before, *there) if event not in moved]
+        again = [event for event in again if chance.random() < SHARE_AGAIN]
         shuffled = [
-            (each.published_us / 1e6 + chance.random() * SHUFFLED_S, each.id, each)
-            for each in (*moved, *there)
+            (event.published_us / 1e6 + chance.random() * SHUFFLED_S, event.id, event)
+            for event in (*moved, *there)
         ]
-        return [event for *_, event in sorted(shuffled, key=lambda each: each[:2])] + again
+        return [event for *_, event in sorted(shuffled, key=lambda event: event[:2])] + again
 
     def last(self, number: int) -> Event:
         """Return an event of the far future, which releases everything before it."""
@@ -92,12 +92,12 @@ class Days:
         times = sorted(round(chance.random() * FILE_S, 3) for _ in range(self.each))
         return [
             Event(
-                f"e{number}-{at}",
+                f"e{number}-{position}",
                 said(chance),
                 number * FILE_S + time,
-                sequence=self._first(number) + at,
+                sequence=self._first(number) + position,
             )
-            for at, time in enumerate(times)
+            for position, time in enumerate(times)
         ]
 
     def _comes_later(self, event: Event, number: int) -> bool:
@@ -120,14 +120,14 @@ def policies(seed: int = 7) -> list[Policy]:
 
     A window that keeps everything when it is diverse, and so grows by design, is never diverse.
     """
-    chance, found = Random(seed), list[Policy]()
+    chance, drawn = Random(seed), list[Policy]()
     for decays, diverse in product((False, True), (False, True)):
         for window in WINDOWS:
             decay = chance.choice(DECAYS) if decays else "none"
             bounded = diverse and window != "continuous"
             diversify = chance.choice(DIVERSIFIERS) if bounded else "none"
-            found.append(Policy(chance.randint(2, 8), "preference", decay, window, diversify))
-    return found
+            drawn.append(Policy(chance.randint(2, 8), "preference", decay, window, diversify))
+    return drawn
 
 
 POLICIES: Final = policies()
@@ -146,7 +146,7 @@ def wishes(name: str, seed: object = 7) -> list[Subscription]:
     chance = Random(f"{seed}-{name}")
     if name == "u00000":
         return [Subscription("u00000-0", name, "year >= 0", prefrank=0.5)]
-    return [wish(f"{name}-{each}", name, chance) for each in range(3)]
+    return [wish(f"{name}-{number}", name, chance) for number in range(3)]
 
 
 def wish(key: str, name: str, chance: Random) -> Subscription:

@@ -87,7 +87,7 @@ def taking_turns(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, 
             started = time.process_time()
             call()
             times[name].append((time.process_time() - started) * 1e3)
-    return {name: min(each) for name, each in times.items()}
+    return {name: min(spent) for name, spent in times.items()}
 
 
 def choices(wanted: argparse.Namespace) -> list[dict[str, Any]]:
@@ -137,14 +137,14 @@ def stream(w: int, size: int) -> dict[str, Any]:
     window = catalogue.candidates(w + 1)
     lsh = MaxDivRelLsh(tables=20, rows=5)
     greedy = MaxDivRel(alpha=ALPHA, distance=Jaccard())
-    found = {
+    steps_ms = {
         "LSH window": lsh_window_step(lsh, catalogue, w),
         "BLSH": taking_turns({"": lambda: lsh.choose(window[1:], K)}, 3)[""],
     }
     if w <= 1000:
-        found["greedy, lists kept"] = kept_step(greedy, window)
-        found["greedy"] = taking_turns({"": lambda: greedy.choose(window[1:], K)}, 2)[""]
-    return {"w": w, "D": size, "ms": found}
+        steps_ms["greedy, lists kept"] = kept_step(greedy, window)
+        steps_ms["greedy"] = taking_turns({"": lambda: greedy.choose(window[1:], K)}, 2)[""]
+    return {"w": w, "D": size, "ms": steps_ms}
 
 
 def lsh_window_step(part: MaxDivRelLsh, catalogue: Catalogue, w: int) -> float:
@@ -182,7 +182,7 @@ def table_1(draws: int) -> list[dict[str, Any]]:
 
 def row_1(n: int, k: int, draws: int) -> dict[str, Any]:
     """Return means over draws of n films; sigma = 0, so that both maximize diversity."""
-    found: dict[str, list[float]] = {"heuristic": [], "best": []}
+    diversities: dict[str, list[float]] = {"heuristic": [], "best": []}
     times: dict[str, list[float]] = {"heuristic": [], "best": []}
     parts = {"heuristic": DivRank(sigma=0), "best": Optimal(sigma=0).bounded(1 << 62)}
     for seed in range(draws):
@@ -191,9 +191,9 @@ def row_1(n: int, k: int, draws: int) -> dict[str, Any]:
             started = time.process_time()
             chosen = part.choose(window, k)
             times[name].append((time.process_time() - started) * 1e3)
-            found[name].append(diversity([window[i].event for i in chosen], Overlap()))
-    means = {name: float(np.mean(each)) for name, each in found.items()}
-    spent = {name: float(np.mean(each)) for name, each in times.items()}
+            diversities[name].append(diversity([window[i].event for i in chosen], Overlap()))
+    means = {name: float(np.mean(values)) for name, values in diversities.items()}
+    spent = {name: float(np.mean(values)) for name, values in times.items()}
     return {"n": n, "k": k, "diversity": means, "ms": spent}
 
 

@@ -16,7 +16,7 @@ def page(result: dict[str, Any]) -> str:
         agreements(result["agreement"]),
         best_sets(result["table_1"]),
     ]
-    return "\n\n".join("\n".join(each) for each in parts if each)
+    return "\n\n".join("\n".join(part) for part in parts if part)
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
@@ -42,7 +42,7 @@ def plain(row: dict[str, Any]) -> str:
 
 def peers(times: dict[str, float]) -> list[str]:
     own = times["divrank, overlap of 6 attributes"]
-    rows = [(name, f"{each:.3f}", ratio(own / each)) for name, each in times.items()]
+    rows = [(name, f"{ms:.3f}", ratio(own / ms)) for name, ms in times.items()]
     lines = ["## n = 1000, k = 10", "", "`x`: the time of divrank relative to that row."]
     return lines + table(("", "ms", "x"), rows)
 
@@ -56,8 +56,8 @@ def sketches(windows: dict[int, dict[str, float]]) -> list[str]:
     rows = []
     for w, times in windows.items():
         new, kept = times["LSH window, new event"], times["LSH window, hashed"]
-        for name, each in times.items():
-            rows.append((str(w), name, f"{each:.1f}", ratio(each / new), ratio(each / kept)))
+        for name, us in times.items():
+            rows.append((str(w), name, f"{us:.1f}", ratio(us / new), ratio(us / kept)))
     return lines + table(("w", "", "us", "x, new event", "x, hashed"), rows)
 
 

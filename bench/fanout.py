@@ -68,15 +68,17 @@ def arguments() -> argparse.Namespace:
 
 def subscriptions(size: int, seed: int) -> list[Subscription]:
     """Return chains of conditions, each refining the previous one."""
-    words, made = Words(seed), []
+    words, drawn = Words(seed), []
     for person in range(size // OWNED):
         for chain, depth in enumerate(DEPTHS):
-            parts = [part(words, each) for each in words.attributes(1 + depth)]
+            parts = [part(words, attribute) for attribute in words.attributes(1 + depth)]
             for step in range(depth):
                 condition = Condition((tuple(parts[: 2 + step]),))
                 name, rank = f"s{person:06d}-{chain}{step}", round(words.chance.random(), 2)
-                made.append(Subscription(name, owner(person), condition, prefrank=rank, score=rank))
-    return made
+                drawn.append(
+                    Subscription(name, owner(person), condition, prefrank=rank, score=rank)
+                )
+    return drawn
 
 
 def owner(person: int) -> str:
@@ -143,11 +145,11 @@ def plainly(
     """Measure the plain form over some events, whose answers must be the same."""
     scan = Matcher(everyone, wishes, "scan")
     scan.matches(few[0])  # prepares the rankers
-    found = [timed(lambda event=event: scan.matches(event), OWN) for event in few]
+    timings = [timed(lambda event=event: scan.matches(event), OWN) for event in few]
     right = all(
-        matches == matcher.matches(event) for event, (matches, _) in zip(few, found, strict=True)
+        matches == matcher.matches(event) for event, (matches, _) in zip(few, timings, strict=True)
     )
-    return {"plain_us": min(seconds for _, seconds in found) * 1e6, "right": right}
+    return {"plain_us": min(seconds for _, seconds in timings) * 1e6, "right": right}
 
 
 def published(

@@ -55,27 +55,27 @@ def arguments() -> argparse.Namespace:
 def over_k(wanted: argparse.Namespace) -> Times:
     """Return microseconds per query for every k, over one attribute."""
     work = workload(wanted.size, BATCH, 7)
-    found: Times = {}
+    times: Times = {}
     for name in NAMES:
         index = maker(name)(work)
-        found[name] = {k: asked(index, work.queries, k, wanted) for k in wanted.ks}
-        print(f"{name} over k: {found[name]}", file=sys.stderr)
-    return found
+        times[name] = {k: asked(index, work.queries, k, wanted) for k in wanted.ks}
+        print(f"{name} over k: {times[name]}", file=sys.stderr)
+    return times
 
 
 def over_d(matching: str, wanted: argparse.Namespace) -> Times:
     """Return microseconds per event for every d; the papers' methods only while they are fast."""
     names = [name for name, able in BOX_INDEXES.items() if matching in able and name != "auto"]
-    found: Times = {name: {} for name in ("numpy", *names)}
+    times: Times = {name: {} for name in ("numpy", *names)}
     for d in wanted.ds:
         work = boxes(wanted.size, d, EVENTS, 7)
-        given = (work.low, work.high, work.weight if matching == "relaxed" else work.score)
-        for name in found:
+        columns = (work.low, work.high, work.weight if matching == "relaxed" else work.score)
+        for name in times:
             if wanted.size * d <= LARGEST.get(name, 1e12):
-                index = NumpyColumns(*given) if name == "numpy" else box_index(name, *given)
-                found[name][d] = asked(index, work.events, K, wanted)
+                index = NumpyColumns(*columns) if name == "numpy" else box_index(name, *columns)
+                times[name][d] = asked(index, work.events, K, wanted)
         print(f"{matching}, d = {d}", file=sys.stderr)
-    return found
+    return times
 
 
 def asked(index: Any, queries: Any, k: int, wanted: argparse.Namespace) -> float:
@@ -95,14 +95,14 @@ def page(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def grown(found: Times, letter: str) -> Iterable[str]:
-    values = sorted({each for times in found.values() for each in times})
-    head = ("index", *(f"{letter} = {each}" for each in values))
-    return table(head, [(name, *row(times, values)) for name, times in found.items()])
+def grown(times_by_name: Times, letter: str) -> Iterable[str]:
+    values = sorted({value for times in times_by_name.values() for value in times})
+    head = ("index", *(f"{letter} = {value}" for value in values))
+    return table(head, [(name, *row(times, values)) for name, times in times_by_name.items()])
 
 
 def row(times: dict[int, float], values: list[int]) -> Iterable[str]:
-    return (figure(times, each, ",.3f") for each in values)
+    return (figure(times, value, ",.3f") for value in values)
 
 
 if __name__ == "__main__":

@@ -67,14 +67,14 @@ def names(wanted: argparse.Namespace) -> list[str]:
 
 def left_out(wanted: argparse.Namespace) -> dict[str, str]:
     """Return the peers that are not installed or do not start, with the reason."""
-    work, found = WORKLOADS[wanted.workload](200, 5, 8), {}
+    work, reasons = WORKLOADS[wanted.workload](200, 5, 8), {}
     for name in names(wanted):
         try:
             maker(name)(work)
         except ImportError as error:
-            found[name] = str(error)
+            reasons[name] = str(error)
             print(left(name, str(error)), file=sys.stderr)
-    return found
+    return reasons
 
 
 def left(name: str, why: str) -> str:
@@ -151,8 +151,8 @@ def one_by_one(index: Any, points: list[float]) -> None:
 def agrees(index: Any, qs: Any, expected: Any) -> float:
     """Return the share of queries with the scan's answer; peers on integers may miss some."""
     rows = [row[row >= 0].tolist() for row in expected[: len(qs)]]
-    found = [index.top(q, K).tolist() for q in qs]
-    return float(np.mean([one == other for one, other in zip(found, rows, strict=True)]))
+    answers = [index.top(q, K).tolist() for q in qs]
+    return float(np.mean([one == other for one, other in zip(answers, rows, strict=True)]))
 
 
 def changes(index: Any, work: Workload, count: int = 50_000) -> dict[str, float]:
@@ -233,8 +233,8 @@ def notes(rows: list[Row]) -> list[str]:
     lines = []
     for row in rows:
         rates = {key[:-6]: value for key, value in row.items() if key.endswith("_per_s")}
-        each = ", ".join(f"{kind} {rate:,.0f}" for kind, rate in rates.items())
-        lines += [f"{row['name']}, updates per second: {each}.", ""] if rates else []
+        listed = ", ".join(f"{kind} {rate:,.0f}" for kind, rate in rates.items())
+        lines += [f"{row['name']}, updates per second: {listed}.", ""] if rates else []
         lines += [f"{row['name']}: {row['about']}.", ""] if "about" in row else []
     return lines
 
@@ -243,18 +243,22 @@ def growth(sizes: dict[int, list[Row]]) -> list[str]:
     """Return the cost of a query at every size, and its growth from the last size but one."""
     if len(sizes) < 2:
         return []
-    found = [{row["name"]: row["batch_us"] for row in rows} for rows in sizes.values()]
-    every = dict.fromkeys(name for each in found for name in each)
+    by_size = [{row["name"]: row["batch_us"] for row in rows} for rows in sizes.values()]
+    every = dict.fromkeys(name for by_name in by_size for name in by_name)
     head = ("index", *(f"us at {size:,}" for size in sizes), "last / previous")
     rows = [
-        (name, *(figure(each, name, ",.3f") for each in found), times(last(found, name)))
+        (
+            name,
+            *(figure(by_name, name, ",.3f") for by_name in by_size),
+            times(last(by_size, name)),
+        )
         for name in every
     ]
     return ["## Growth", "", f"Microseconds per query, {BATCH} per call.", "", *table(head, rows)]
 
 
-def last(found: list[dict[str, float]], name: str) -> float | None:
-    before, now = (each.get(name) for each in found[-2:])
+def last(by_size: list[dict[str, float]], name: str) -> float | None:
+    before, now = (by_name.get(name) for by_name in by_size[-2:])
     return now / before if before and now else None
 
 

@@ -208,16 +208,16 @@ class Run:
     def _sample(self) -> Sample:
         """Return a sample from outside, with the batches since the last one."""
         root, place = self._running.pid, self._folder
-        found = watching.processes(root)
-        kinds = {kind: watching.memory(numbers) for kind, numbers in found.items()}
-        everyone = [number for numbers in found.values() for number in numbers]
+        by_program = watching.processes(root)
+        kinds = {kind: watching.memory(numbers) for kind, numbers in by_program.items()}
+        everyone = [number for numbers in by_program.values() for number in numbers]
         checkpoint = watching.size(place / "check")
         source = watching.size(place / "check" / "sources")
         return {
             **{f"{kind}_{name}": each for kind, of in kinds.items() for name, each in of.items()},
-            "workers": len(found["worker"]),
+            "workers": len(by_program["worker"]),
             "descriptors": watching.entries("fd", everyone),
-            "threads": watching.entries("task", found["java"]),
+            "threads": watching.entries("task", by_program["java"]),
             "checkpoint": checkpoint - source,
             "checkpoint_source": source,
             "index": watching.size(place / "index"),
@@ -338,13 +338,13 @@ def page(result: Result) -> str:
     )
 
 
-def row(found: dict[str, Any], about: str, unit: tuple[float, str, str]) -> tuple[str, ...]:
+def row(trend: dict[str, Any], about: str, unit: tuple[float, str, str]) -> tuple[str, ...]:
     by, name, form = unit
-    figures = (found[each] / by for each in ("second", "last", "most", "an_hour"))
+    figures = (trend[key] / by for key in ("second", "last", "most", "an_hour"))
     return (
         about,
-        *(f"{each:{form}} {name}".strip() for each in figures),
-        "yes" if found["flat"] else "NO",
+        *(f"{value:{form}} {name}".strip() for value in figures),
+        "yes" if trend["flat"] else "NO",
     )
 
 

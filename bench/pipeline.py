@@ -69,9 +69,9 @@ def main() -> None:
         about = {"machine": machine(), "cores": wanted.cores, "events": wanted.events}
         with TemporaryDirectory() as folder:
             offers = Offers(spark, Path(folder), wanted.events)
-            found = about | PARTS[part].run(offers, wanted)
+            result = about | PARTS[part].run(offers, wanted)
         name = "pipeline" if part == "sizes" else f"pipeline-{part}"
-        publish(name, found, PARTS[part].page, wanted)
+        publish(name, result, PARTS[part].page, wanted)
 
 
 def arguments() -> argparse.Namespace:

@@ -53,13 +53,13 @@ def policies(offers: Offers, wanted: argparse.Namespace) -> Row:
         Case(label, size, (Policy(k=K, **parts),), broad=1.0, prune=label.endswith("pruned"))
         for label, parts in POLICIES.items()
     ]
-    own = [Policy(k=K, window={"name": "sliding", "length": 50 + each}) for each in range(OWN)]
+    own = [Policy(k=K, window={"name": "sliding", "length": 50 + extra}) for extra in range(OWN)]
     cases.append(Case(f"{OWN} lengths of sliding", size, tuple(own), broad=1.0))
     return titled("The pipeline over policies", "policy", cases, offers)
 
 
 def titled(title: str, what: str, cases: list[Case], offers: Offers) -> Row:
-    return {"title": title, "what": what, "sizes": [measured(each, offers) for each in cases]}
+    return {"title": title, "what": what, "sizes": [measured(case, offers) for case in cases]}
 
 
 def rows_page(result: Row) -> str:
@@ -81,8 +81,8 @@ def cores(offers: Offers, wanted: argparse.Namespace) -> Row:
         line = [sys.executable, str(Path(__file__).with_name("pipeline.py")), "--only", "sizes"]
         line += ["--json", "--speeds", "--cores", str(number), "--sizes", str(size)]
         line += ["--events", str(wanted.events)]
-        told = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout
-        rows += [{"cores": number, **row} for row in json.loads(told)["sizes"]]
+        output = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout
+        rows += [{"cores": number, **row} for row in json.loads(output)["sizes"]]
     best = {
         number: {name: max(row[name] for row in rows if row["cores"] == number) for name in SPEEDS}
         for number in (1, 2)
@@ -130,8 +130,8 @@ def latency(offers: Offers, wanted: argparse.Namespace) -> Row:
         "match": ts.match(lines, index),
         "feed": ts.feed(lines, index, buckets=8),
     }
-    found = {name: triggers(frame, folder / name) for name, frame in frames.items()}
-    return {"size": size, "small": SMALL, "ms": found}
+    medians = {name: triggers(frame, folder / name) for name, frame in frames.items()}
+    return {"size": size, "small": SMALL, "ms": medians}
 
 
 def triggers(frame: DataFrame, checkpoint: Path) -> float:
@@ -139,8 +139,8 @@ def triggers(frame: DataFrame, checkpoint: Path) -> float:
     writer = frame.writeStream.format("noop").trigger(availableNow=True)
     query = writer.option("checkpointLocation", str(checkpoint)).start()
     query.awaitTermination()
-    done = [each for each in query.recentProgress if each.numInputRows]
-    return median(each.durationMs["triggerExecution"] for each in done[FIRST:])
+    done = [progress for progress in query.recentProgress if progress.numInputRows]
+    return median(progress.durationMs["triggerExecution"] for progress in done[FIRST:])
 
 
 def latency_page(result: Row) -> str:
@@ -151,5 +151,8 @@ def latency_page(result: Row) -> str:
         f"Triggers of {result['small']} events, {result['size']:,} subscriptions, "
         f"local[{result['cores']}], dropped at the end; `identity` is a query that does nothing.",
     )
-    rows = [(name, f"{each:,.0f} ms", f"{each / ms['identity']:.2f}") for name, each in ms.items()]
+    rows = [
+        (name, f"{median_ms:,.0f} ms", f"{median_ms / ms['identity']:.2f}")
+        for name, median_ms in ms.items()
+    ]
     return "\n".join([*lines, *table(("", "median per trigger", "x identity"), rows), ""])

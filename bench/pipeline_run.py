@@ -115,8 +115,8 @@ def measured(case: Case, offers: Offers) -> Row:
 def rate(count: int, call: Callable[[], Any]) -> tuple[Any, float]:
     """Return the result of the second call, and its throughput per second."""
     call()
-    found, seconds = timed(call)
-    return found, count / seconds
+    result, seconds = timed(call)
+    return result, count / seconds
 
 
 def in_process(stream: list[Event], wishes: list[Subscription], everyone: list[Subscriber]) -> Row:
@@ -166,8 +166,8 @@ def on_spark(
 
 def in_sql(offers: Offers, wishes: list[Subscription], count: int) -> Row:
     some = offers.frame.where(f"sequence <= {count}")
-    found = market_sql.deliveries(some, offers.predicates(wishes), K)
-    return {"sql_events": count, "sql_per_s": rate(count, lambda: drop(found))[1]}
+    deliveries = market_sql.deliveries(some, offers.predicates(wishes), K)
+    return {"sql_events": count, "sql_per_s": rate(count, lambda: drop(deliveries))[1]}
 
 
 def drop(frame: DataFrame) -> None:

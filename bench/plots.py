@@ -49,18 +49,18 @@ def plotter() -> Any:
     return plt
 
 
-def lines(plot: Any, found: dict[str, Line], words: tuple[str, str, str]) -> Any:
+def lines(plot: Any, series: dict[str, Line], words: tuple[str, str, str]) -> Any:
     """Draw a chart with logarithmic axes; the legend is in order of the last points."""
     figure, axes = plot.subplots(figsize=SIZE, layout="constrained")
-    order = sorted(found, key=lambda name: -last(found[name]))
+    order = sorted(series, key=lambda name: -last(series[name]))
     for number, name in enumerate(order):
-        places = sorted(found[name])
-        values = [found[name][each] for each in places]
+        places = sorted(series[name])
+        values = [series[name][place] for place in places]
         axes.plot(places, values, marker="o", markersize=3, label=name, **style(name, number))
     title, across, up = words
     axes.set(xscale="log", yscale="log", title=title, xlabel=across, ylabel=up)
-    places = sorted({each for line in found.values() for each in line})
-    axes.set_xticks(places, [f"{each:,.0f}" for each in places], minor=False)
+    places = sorted({place for line in series.values() for place in line})
+    axes.set_xticks(places, [f"{place:,.0f}" for place in places], minor=False)
     axes.minorticks_off()
     axes.grid(visible=True, color="#e4e4e4", linewidth=0.6)
     figure.legend(loc="outside right center", frameon=False, fontsize=8)
@@ -80,11 +80,11 @@ def style(name: str, number: int) -> dict[str, Any]:
 
 
 def over_sizes(result: dict[str, Any], key: str) -> dict[str, Line]:
-    found: dict[str, Line] = {}
+    series: dict[str, Line] = {}
     for size, rows in result["sizes"].items():
         for row in rows:
-            found.setdefault(row["name"], {})[int(size)] = row[key]
-    return found
+            series.setdefault(row["name"], {})[int(size)] = row[key]
+    return series
 
 
 def queries(plot: Any, result: dict[str, Any]) -> Any:
@@ -98,13 +98,13 @@ def builds(plot: Any, result: dict[str, Any]) -> Any:
 
 def over(part: str, letter: str, about: str) -> Callable[[Any, dict[str, Any]], Any]:
     def draw(plot: Any, result: dict[str, Any]) -> Any:
-        found = {
-            name: {int(each): us for each, us in times.items()}
+        series = {
+            name: {int(value): us for value, us in times.items()}
             for name, times in result[part].items()
             if times
         }
         title = f"{about}, {result['size']:,} subscriptions"
-        return lines(plot, found, (title, letter, "us an event, many a call"))
+        return lines(plot, series, (title, letter, "us an event, many a call"))
 
     return draw
 
@@ -116,8 +116,8 @@ def memory(plot: Any, result: dict[str, Any]) -> Any:
     figure, axes = plot.subplots(figsize=(SIZE[0], 0.22 * len(rows) + 1.4), layout="constrained")
     names = [f"{row['name']} ({row['kind']}, {row['size']:,})" for row in rows]
     for key, (mark, colour, label) in POINTS.items():
-        each = [(row[key] or 0) / row["size"] for row in rows]
-        places = [value if value >= 1 else None for value in each]
+        values = [(row[key] or 0) / row["size"] for row in rows]
+        places = [value if value >= 1 else None for value in values]
         axes.plot(places, names, mark, color=colour, label=label, fillstyle="none", markersize=6)
     axes.set(xscale="log", title="Memory", xlabel="bytes per subscription")
     axes.grid(visible=True, color="#e4e4e4", linewidth=0.6)

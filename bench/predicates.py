@@ -63,11 +63,11 @@ class Words:
 
     def attributes(self, count: int) -> list[int]:
         """Return distinct attributes, common ones more often."""
-        found: dict[int, None] = {}
-        while len(found) < count:
+        attributes: dict[int, None] = {}
+        while len(attributes) < count:
             drawn = np.searchsorted(self.law, self.chance.random(2 * count))
-            found |= dict.fromkeys(drawn.tolist())
-        return list(found)[:count]
+            attributes |= dict.fromkeys(drawn.tolist())
+        return list(attributes)[:count]
 
     def word(self) -> str:
         number = int(np.searchsorted(self.words, self.chance.random()))
@@ -171,20 +171,20 @@ def settled(wishes: list[Subscription], before: list[Event]) -> Access:
 
 def fresh(ask: Callable[[Event], Any], chunks: list[list[Event]]) -> float:
     """Return microseconds per event of the fastest chunk; no event repeats, as in a stream."""
-    spent = [timed(lambda chunk=chunk: [ask(each) for each in chunk], OWN)[1] for chunk in chunks]
+    spent = [timed(lambda chunk=chunk: [ask(event) for event in chunk], OWN)[1] for chunk in chunks]
     return min(per(chunk, took) for chunk, took in zip(chunks, spent, strict=True))
 
 
 def asked(index: Any, chunks: list[list[Event]]) -> dict[str, Any]:
     """Measure whole queries, from events to subscriptions, one call each."""
-    found = {}
+    figures = {}
     count = sum(map(len, chunks))
     for kind, ask in {"all": index.matching, "top": lambda event: index.top(event, K)}.items():
         earlier = dict(index.counters())
-        found |= {f"{kind}_us": fresh(ask, chunks)}
+        figures |= {f"{kind}_us": fresh(ask, chunks)}
         spent = {key: value - earlier[key] for key, value in index.counters().items()}
-        found |= {f"{kind}_{key}": value / count for key, value in spent.items()}
-    return found
+        figures |= {f"{kind}_{key}": value / count for key, value in spent.items()}
+    return figures
 
 
 def naive_rows(
@@ -203,10 +203,10 @@ def naive_rows(
         took = fresh(lambda event, of=segment, room=room: naive(index, of, event, room), few)
         rows.append({"name": name, "all_us": took, "top_us": took, "right": True})
         for event in few[0]:
-            found = sorted(naive(index, segment, event, room))
+            matching = sorted(naive(index, segment, event, room))
             numbers = index.matching_many([event]).hits.numbers.tolist()
-            ids = [wishes[each].id if segment is plain else each for each in found]
-            known = [index.subscription(each).id for each in numbers]
+            ids = [wishes[number].id if segment is plain else number for number in matching]
+            known = [index.subscription(number).id for number in numbers]
             right = sorted(known if segment is plain else numbers)
             rows[-1]["right"] &= sorted(ids) == right
     return rows
@@ -223,8 +223,8 @@ def naive(index: Access, segment: Segment, event: Event, room: Any) -> list[int]
         starts,
         room[1],
     )
-    found: list[int] = segment.numbers[room[1][: starts[1]]].tolist()
-    return found
+    covering: list[int] = segment.numbers[room[1][: starts[1]]].tolist()
+    return covering
 
 
 BUFFERS = ScratchBuffers()
@@ -238,13 +238,13 @@ def kernels(index: Access, chunks: list[list[Event]]) -> dict[str, float]:
     out, starts = np.empty(1 << 22, np.int32), np.zeros(EVENTS + 1, np.int64)
     ranks, limits = np.empty(EVENTS * (K + 1), np.int64), np.full(EVENTS, size, np.int32)
 
-    def top(each: Query) -> None:
-        top_events(part, each.batch, each.scratch(K), limits, ranks)
+    def top(query: Query) -> None:
+        top_events(part, query.batch, query.scratch(K), limits, ranks)
 
-    def every(each: Query) -> None:
-        match_events(part, each.batch, each.scratch(0), 0, starts, out)
+    def every(query: Query) -> None:
+        match_events(part, query.batch, query.scratch(0), 0, starts, out)
 
-    one = [[each] for each in asked]
+    one = [[query] for query in asked]
     return {
         "encode_us": fresh(lambda chunk: Query(snapshot, chunk, buffers), [[c] for c in chunks])
         / EVENTS,
@@ -268,13 +268,13 @@ def batches(index: Access, chunks: list[list[Event]]) -> dict[str, float]:
 def changes(index: Access, wishes: list[Subscription]) -> dict[str, float]:
     """Return changes per second with existing subscriptions, one by one and in bulk."""
     some = wishes[: min(2000, len(wishes) // 8)]
-    ids, found = [each.id for each in some], {}
+    ids, found = [item.id for item in some], {}
     scores = dict.fromkeys(ids, 1.0)
     steps = {
-        "remove": lambda: [index.remove(each) for each in ids],
-        "add": lambda: [index.add(each) for each in some],
-        "rescore": lambda: [index.rescore(each, 2.0) for each in ids],
-        "replace": lambda: [index.replace(each) for each in some],
+        "remove": lambda: [index.remove(item) for item in ids],
+        "add": lambda: [index.add(item) for item in some],
+        "rescore": lambda: [index.rescore(item, 2.0) for item in ids],
+        "replace": lambda: [index.replace(item) for item in some],
         "remove_many": lambda: index.remove_many(ids),
         "add_many": lambda: index.add_many(some),
         "rescore_many": lambda: index.rescore_many(scores),
@@ -289,9 +289,9 @@ def changes(index: Access, wishes: list[Subscription]) -> dict[str, float]:
 def page(result: dict[str, Any]) -> str:
     remark = "`x naive`: speed-up over the compiled check of every conjunction, as written."
     lines = opening(f"All matches and top {K} over the condition language", result, remark)
-    for size, found in result["sizes"].items():
-        lines += [f"## {size:,} subscriptions, {found['predicates']:,} predicates", ""]
-        lines += [f"{found['matches']:.0f} matches per event.", "", *table(found["rows"]), ""]
+    for size, of_size in result["sizes"].items():
+        lines += [f"## {size:,} subscriptions, {of_size['predicates']:,} predicates", ""]
+        lines += [f"{of_size['matches']:.0f} matches per event.", "", *table(of_size["rows"]), ""]
     return "\n".join(lines)
 
 
@@ -321,7 +321,7 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
 
 def parts_of(row: dict[str, Any]) -> str:
     rates = {key[:-6]: value for key, value in row.items() if key.endswith("_per_s")}
-    each = ", ".join(f"{kind} {rate:,.0f}" for kind, rate in rates.items())
+    listed = ", ".join(f"{kind} {rate:,.0f}" for kind, rate in rates.items())
     us = {key[:-3]: f"{value:.1f} us" for key, value in row.items() if key.endswith("_us")}
     return (
         f"Access, {EVENTS} events per call: encoding an event in Python takes {us['encode']}; "
@@ -329,7 +329,7 @@ def parts_of(row: dict[str, Any]) -> str:
         f"whole queries take {us['many']} for the top, {ratio(row['many_ratio'])} times faster "
         f"than naive, {us['fan']} for all as numbers, {us['relaxed']} for the relaxed top, "
         f"{us['touch']} for all partial matches with their satisfied predicates. "
-        f"Changes per second: {each}."
+        f"Changes per second: {listed}."
     )
 
 

@@ -169,10 +169,10 @@ def page(result: Result) -> str:
         "CPU time is more telling than wall time."
     )
     rounds = result["rounds"]
-    times = {name: sorted(each[name] for each in rounds) for name in rounds[0]}
+    times = {name: sorted(kill[name] for kill in rounds) for name in rounds[0]}
     rows = [
-        (label, *(f"{seconds:.1f}" for seconds in (found[0], median(found), found[-1])))
-        for label, found in (
+        (label, *(f"{seconds:.1f}" for seconds in (figures[0], median(figures), figures[-1])))
+        for label, figures in (
             ("to a Spark session", times["session_s"]),
             ("to the next delivery", times["delivery_s"]),
             ("CPU time of all processes until then", times["processor_s"]),

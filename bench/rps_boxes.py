@@ -35,23 +35,23 @@ def boxes(size: int, attributes: int, events: int, seed: int, shrink: float = 1.
     low, high = points(rng, regions, side, size), np.empty((size, attributes))
     weight = np.empty((size, attributes))
     share = zipf(CELLS, SKEW_LENGTH)
-    for each in range(attributes):
+    for dimension in range(attributes):
         rank = 1 + rng.choice(CELLS, size, p=share)
         length = (rank - rng.random(size)) / CELLS / shrink
-        high[:, each] = low[:, each] + length
-        low[:, each] -= length
-        weight[:, each] = 1 - length
+        high[:, dimension] = low[:, dimension] + length
+        low[:, dimension] -= length
+        weight[:, dimension] = 1 - length
     return Boxes(low, high, weight, rng.random(size), points(rng, regions, side, events))
 
 
 def points(rng: np.random.Generator, regions: np.ndarray, side: int, count: int) -> Float64s:
     by_distance = np.argsort(np.abs(np.arange(side) - side // 2), kind="stable")
     share, region = zipf(side, SKEW_WITHIN), rng.integers(0, len(regions), count)
-    found = np.empty((count, regions.shape[1]))
-    for each in range(regions.shape[1]):
+    points = np.empty((count, regions.shape[1]))
+    for dimension in range(regions.shape[1]):
         within = by_distance[rng.choice(side, count, p=share)]
-        found[:, each] = (regions[region, each] + within + rng.random(count)) / CELLS
-    return found
+        points[:, dimension] = (regions[region, dimension] + within + rng.random(count)) / CELLS
+    return points
 
 
 def few_of_many(size: int, attributes: int, events: int, seed: int) -> Boxes:

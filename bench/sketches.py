@@ -47,23 +47,23 @@ class LshWindow:
 
 def datasketch_steps(update: Callable[[Any, list[bytes]], None]) -> Step:
     peer = import_module("datasketch")
-    lsh, at = peer.MinHashLSH(num_perm=TABLES * ROWS, params=(TABLES, ROWS)), 0
+    lsh, inserted = peer.MinHashLSH(num_perm=TABLES * ROWS, params=(TABLES, ROWS)), 0
 
     def step(tokens: list[str]) -> None:
-        nonlocal at
+        nonlocal inserted
         sketch = peer.MinHash(TABLES * ROWS)
-        update(sketch, [each.encode() for each in tokens])
+        update(sketch, [token.encode() for token in tokens])
         lsh.query(sketch)
-        lsh.insert(at, sketch)
-        at += 1
+        lsh.insert(inserted, sketch)
+        inserted += 1
 
     return step
 
 
 def one_by_one(sketch: Any, tokens: list[bytes]) -> None:
     """Update a sketch token by token, as the documentation shows."""
-    for each in tokens:
-        sketch.update(each)
+    for token in tokens:
+        sketch.update(token)
 
 
 def together(sketch: Any, tokens: list[bytes]) -> None:
@@ -74,15 +74,15 @@ def together(sketch: Any, tokens: list[bytes]) -> None:
 def rensa_steps() -> Step:
     peer = import_module("rensa")
     lsh = peer.RMinHashLSH(threshold=0.5, num_perm=TABLES * ROWS, num_bands=TABLES)
-    at = 0
+    inserted = 0
 
     def step(tokens: list[str]) -> None:
-        nonlocal at
+        nonlocal inserted
         sketch = peer.RMinHash(num_perm=TABLES * ROWS, seed=42)
         sketch.update(tokens)
         lsh.query(sketch)
-        lsh.insert(at, sketch)
-        at += 1
+        lsh.insert(inserted, sketch)
+        inserted += 1
 
     return step
 
@@ -115,7 +115,7 @@ def beside(w: int, size: int, rounds: int) -> dict[str, float]:
     for _ in range(rounds):
         for name, seconds in turn(catalogue, ours, peers):
             times[name].append(seconds / CHUNK * 1e6)
-    return {name: min(each) for name, each in times.items()}
+    return {name: min(spent) for name, spent in times.items()}
 
 
 def turn(

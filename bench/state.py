@@ -57,11 +57,11 @@ def main() -> None:
     spark = ts.session("tidings-bench")
     result: Row = {"machine": machine(), "subscribers": wanted.subscribers}
     with TemporaryDirectory() as folder:
-        given = MatchFiles(wanted.subscribers, wanted.batches, Path(folder))
-        terms = BucketSettings(buckets=given.buckets)
+        files = MatchFiles(wanted.subscribers, wanted.batches, Path(folder))
+        terms = BucketSettings(buckets=files.buckets)
         result["rows"] = [
-            measured("buckets", spark, given, lambda flow: run_buckets(flow, OnePolicy(), terms)),
-            measured("per key", spark, given, per_key.deliveries),
+            measured("buckets", spark, files, lambda flow: run_buckets(flow, OnePolicy(), terms)),
+            measured("per key", spark, files, per_key.deliveries),
         ]
     fast, slow = (row["seconds"] for row in result["rows"])
     result["ratio"] = slow / fast
@@ -155,23 +155,23 @@ def parcel(batch: int, events: Any, ranks: Any, names: list[str]) -> bytes:
 
 
 def measured(
-    kind: str, spark: SparkSession, given: MatchFiles, run: Callable[[DataFrame], DataFrame]
+    kind: str, spark: SparkSession, files: MatchFiles, run: Callable[[DataFrame], DataFrame]
 ) -> Row:
-    place = given.folder / kind
+    place = files.folder / kind
     schema = spark.read.parquet(str(place)).schema
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     writer = run(reader.parquet(str(place))).writeStream.format("noop").trigger(availableNow=True)
-    writer = writer.option("checkpointLocation", str(given.folder / f"check {kind}"))
+    writer = writer.option("checkpointLocation", str(files.folder / f"check {kind}"))
     query = writer.start()
     query.awaitTermination()
-    batches = [each for each in query.recentProgress if each.numInputRows]
-    seconds = [each.durationMs["triggerExecution"] / 1000 for each in batches]
+    batches = [progress for progress in query.recentProgress if progress.numInputRows]
+    seconds = [progress.durationMs["triggerExecution"] / 1000 for progress in batches]
     state = batches[-1].stateOperators[0]
     return {
         "kind": kind,
         "seconds": min(seconds[1:]),
         "first_s": seconds[0],
-        "rows_per_s": len(given.names) / min(seconds[1:]),
+        "rows_per_s": len(files.names) / min(seconds[1:]),
         "state_rows": state.numRowsTotal,
     }
 

@@ -135,10 +135,10 @@ def meanwhile(served: Served) -> dict[str, Any]:
     count, passed = len(rounds) * UPDATES, WALL() - begun
     own, wall = np.array(rounds).sum(axis=0).tolist()
     served.index.settle()
-    found = {"paced": count / passed, "own": count / own, "wall": count / wall, "updates": count}
-    found["rebuilds"] = served.index.counters()["rebuilds"]
-    found["states"] = [beside_static(served.work.queries, *each) for each in kept]
-    return {**found, "calm_us": quartile(asked[False]), "busy_us": quartile(asked[True])}
+    figures = {"paced": count / passed, "own": count / own, "wall": count / wall, "updates": count}
+    figures["rebuilds"] = served.index.counters()["rebuilds"]
+    figures["states"] = [beside_static(served.work.queries, *each) for each in kept]
+    return {**figures, "calm_us": quartile(asked[False]), "busy_us": quartile(asked[True])}
 
 
 def beside_static(
@@ -167,7 +167,7 @@ def rates(work: Workload, count: int) -> dict[str, list[float]]:
         rows = list(zip(*(each.tolist() for each in new), strict=True))
         moved = list(zip(placed.tolist(), *(each.tolist() for each in new), strict=False))
         pairs = list(zip(scored.tolist(), score.tolist(), strict=False))
-        found = {
+        by_change = {
             "insert": per_second(index.insert, rows, count),
             "delete": per_second(index.delete, [(each,) for each in gone.tolist()], len(gone)),
             "rescore": per_second(index.rescore, pairs, len(pairs)),
@@ -185,15 +185,15 @@ def rates(work: Workload, count: int) -> dict[str, list[float]]:
             size = min(map(len, columns))
             parts = [slice(at, min(at + BATCH, size)) for at in range(0, size, BATCH)]
             calls = [tuple(each[part] for each in columns) for part in parts]
-            found[name] = per_second(change, calls, size)
-    return found
+            by_change[name] = per_second(change, calls, size)
+    return by_change
 
 
 def per_second(change: Callable[..., Any], calls: list[tuple[Any, ...]], count: int) -> list[float]:
     """Return updates per second of the thread's CPU time, and by the wall clock."""
     own, wall = OWN(), WALL()
-    for each in calls:
-        change(*each)
+    for arguments in calls:
+        change(*arguments)
     return [count / (OWN() - own), count / (WALL() - wall)]
 
 
@@ -230,9 +230,9 @@ def rate_cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def round_cells(row: dict[str, Any]) -> tuple[str, ...]:
-    each = row["meanwhile"]
-    counts = (f"{each[key]:,.0f}" for key in ("paced", "own", "wall", "updates", "rebuilds"))
-    times = (figure(each, key) for key in ("calm_us", "busy_us"))
+    figures = row["meanwhile"]
+    counts = (f"{figures[key]:,.0f}" for key in ("paced", "own", "wall", "updates", "rebuilds"))
+    times = (figure(figures, key) for key in ("calm_us", "busy_us"))
     return (row["workload"], f"{row['size']:,}", *counts, *times)
 
 

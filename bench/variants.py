@@ -56,13 +56,13 @@ class Catalogue:
 
     def wanted(self, count: int, wishes: dict[tuple[str, str], float]) -> list[Candidate]:
         """Return events with preferred values, ranked by the mean of their weights."""
-        found: list[Candidate] = []
-        while len(found) < count:
+        candidates: list[Candidate] = []
+        while len(candidates) < count:
             event = self.event()
-            met = [wishes[each] for each in event.attributes.items() if each in wishes]
+            met = [wishes[pair] for pair in event.attributes.items() if pair in wishes]
             if met:
-                found.append(Candidate(event, fmean(met), fmean(met)))
-        return found
+                candidates.append(Candidate(event, fmean(met), fmean(met)))
+        return candidates
 
     def _values(self, count: int) -> Any:
         return np.searchsorted(self.law, self.chance.random(count))
@@ -81,11 +81,11 @@ def films(count: int, seed: int) -> list[Candidate] | None:
 
 def film(row: dict[str, Any], rank: float) -> Candidate:
     """Return the candidate of a film; missing ratings or genres count as equal."""
-    known = {name: row[name] for name in ("title", "year", "length", "rating")}
+    present = {name: row[name] for name in ("title", "year", "length", "rating")}
     blank = {"mpaa": row["mpaa"] or "", "genre": row["genre"] or []}
-    return Candidate(Event(row["id"], known | blank, row["published_at"]), rank, rank)
+    return Candidate(Event(row["id"], present | blank, row["published_at"]), rank, rank)
 
 
 def texts(events: Sequence[Event]) -> list[list[str]]:
     """Return each event as attribute=value, the form that the peers need."""
-    return [[f"{name}={value}" for name, value in each.attributes.items()] for each in events]
+    return [[f"{name}={value}" for name, value in event.attributes.items()] for event in events]

@@ -21,11 +21,11 @@ def processes(root: int) -> dict[str, list[int]]:
             head, _, rest = entry.read_text().rpartition(")")
             number = int(entry.parent.name)
             names[number], parents[number] = head.partition("(")[2], int(rest.split()[1])
-    found: dict[str, list[int]] = {"driver": [root], "java": [], "worker": []}
+    by_program: dict[str, list[int]] = {"driver": [root], "java": [], "worker": []}
     for number, name in names.items():
         if root in ancestors(number, parents):
-            found["java" if name == "java" else "worker"].append(number)
-    return found
+            by_program["java" if name == "java" else "worker"].append(number)
+    return by_program
 
 
 def ancestors(number: int, parents: dict[int, int]) -> Iterator[int]:
@@ -39,8 +39,8 @@ def memory(numbers: Iterable[int]) -> Sample:
     for number in numbers:
         with suppress(OSError, ProcessLookupError):
             lines = Path(f"/proc/{number}/smaps_rollup").read_text().splitlines()[1:]
-            told = dict(line.split(":", 1) for line in lines)
-            kilobytes = {name: int(each.split()[0]) for name, each in told.items()}
+            fields = dict(line.split(":", 1) for line in lines)
+            kilobytes = {name: int(text.split()[0]) for name, text in fields.items()}
             own += 1024 * (kilobytes["Private_Clean"] + kilobytes["Private_Dirty"])
             whole += 1024 * kilobytes["Rss"]
     return {"own": own, "rss": whole}
@@ -48,22 +48,22 @@ def memory(numbers: Iterable[int]) -> Sample:
 
 def entries(kind: str, numbers: Iterable[int]) -> int:
     """Return the number of open files (`fd`) or threads (`task`) of processes."""
-    found = 0
+    count = 0
     for number in numbers:
         with suppress(OSError):
-            found += len([*Path(f"/proc/{number}/{kind}").iterdir()])
-    return found
+            count += len([*Path(f"/proc/{number}/{kind}").iterdir()])
+    return count
 
 
 def size(*paths: Path) -> int:
     """Return the bytes of files and of the content of folders."""
-    found = 0
+    total = 0
     for path in paths:
         for place, _, names in os.walk(path) if path.is_dir() else [(path.parent, [], [path.name])]:
             for name in names:
                 with suppress(OSError):
-                    found += (Path(place) / name).stat().st_size
-    return found
+                    total += (Path(place) / name).stat().st_size
+    return total
 
 
 def quarters(values: Sequence[float]) -> list[float]:

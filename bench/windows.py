@@ -245,9 +245,14 @@ def enrol(feeds: Feeds, name: str, subscribers: int) -> None:
         feeds.enrol(Subscriber(f"u{place}", policy))
 
 
-def event(at: int) -> Event:
-    values = {"genre": at * 7 % 6, "mood": at * 5 % 4, "stars": at * 3 % 5, "year": at * 11 % 9}
-    return Event(f"e{at}", values, published_at=at, sequence=at)
+def event(number: int) -> Event:
+    values = {
+        "genre": number * 7 % 6,
+        "mood": number * 5 % 4,
+        "stars": number * 3 % 5,
+        "year": number * 11 % 9,
+    }
+    return Event(f"e{number}", values, published_at=number, sequence=number)
 
 
 def measured(kind: str, name: str, subscribers: int) -> float:
@@ -322,9 +327,9 @@ def million_page(result: dict[str, Any]) -> str:
     )
     lines = opening("A million full windows", result, remark)
     head = ("enrolled in", "filled in", "offers/s", "bytes of arrays", "bytes of the process")
-    found = (f"{result['enrol_s']:.0f} s", f"{result['fill_s']:.0f} s")
-    figures = (f"{result[each]:,.0f}" for each in ("offers_per_s", "array_bytes", "bytes"))
-    return "\n".join([*lines, *table(head, [(*found, *figures)])])
+    durations = (f"{result['enrol_s']:.0f} s", f"{result['fill_s']:.0f} s")
+    figures = (f"{result[name]:,.0f}" for name in ("offers_per_s", "array_bytes", "bytes"))
+    return "\n".join([*lines, *table(head, [(*durations, *figures)])])
 
 
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
