@@ -58,8 +58,8 @@ def test_passwords_are_not_shown():
     ],
 )
 def test_a_choice_picks_partitions(choice, expected):
-    found = [("films", 1), ("films", 0), ("news", 0), ("f2", 0)]
-    assert read_options({**SERVERS, **choice}).choice.select(found) == expected
+    partitions = [("films", 1), ("films", 0), ("news", 0), ("f2", 0)]
+    assert read_options({**SERVERS, **choice}).choice.select(partitions) == expected
 
 
 def test_a_chosen_topic_or_partition_that_is_missing_is_named():
