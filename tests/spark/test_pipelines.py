@@ -27,7 +27,7 @@ from tidings.app.run.summary import RunSummary
 from tidings.errors import TidingsError
 from tidings.formats.files import write_events
 from tidings.index_files.versions import IndexFolder
-from tidings.spark.ops.metrics import Report, Reporter, Totals
+from tidings.spark.ops.metrics import BatchReport, Reporter, Totals
 from tidings.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -315,7 +315,7 @@ def test_json_events_may_change_their_attributes_in_mid_stream(pipeline, tmp_pat
 def test_a_listener_of_the_session_gets_every_batch(spark, pipeline, tmp_path):
     events(tmp_path, "a.jsonl", [event(60, n=3), event(61, n=9)])
     events(tmp_path, "b.jsonl", [event(62, n=9)])
-    told: list[Report] = []
+    told: list[BatchReport] = []
     listener = Reporter(told.append)
     spark.streams.addListener(listener)
     try:

@@ -3,12 +3,12 @@
 import pytest
 
 from tidings.errors import TidingsError
-from tidings.index.intervals.ranges import Window, window_of, windows_of
+from tidings.index.intervals.ranges import QueryBounds, window_of, windows_of
 
 
 def test_a_window_turns_a_range_into_two_comparisons():
-    assert window_of(2, 5, "overlaps") == Window(below=5.0, above=2.0)
-    assert window_of(2, 5, "contained") == Window(below=2.0, above=5.0)
+    assert window_of(2, 5, "overlaps") == QueryBounds(below=5.0, above=2.0)
+    assert window_of(2, 5, "contained") == QueryBounds(below=2.0, above=5.0)
 
 
 @pytest.mark.parametrize("mode", ["overlaps", "contained"])

@@ -16,7 +16,7 @@ from tidings.spark.analysis.lsh_votes import (
     BEST,
     COUNTS,
     SLICE,
-    CandidateColumns,
+    VoteColumns,
     ballot_rows,
     count_rows,
     pack_rows,
@@ -49,7 +49,7 @@ def votes_in_slices(candidates: Any, splits: int, k: int) -> list[dict[str, Any]
         batch = [(f"e{n:02d}", *row) for n, row in enumerate(candidates) if n % splits == split]
         if batch:
             ids, ranks, us, keys = zip(*batch, strict=True)
-            columns = CandidateColumns(
+            columns = VoteColumns(
                 pa.array(ids), pa.array(us, pa.int64()), pa.array([rank + 0.0 for rank in ranks])
             )
             rows += ballot_rows(columns, np.array(keys, np.uint64) + TABLE_OFFSETS)
@@ -81,7 +81,7 @@ def test_winners_are_those_of_one_machine(rows: Any, splits: int, k: int) -> Non
 
 
 def test_a_slice_without_keys_gets_no_row_except_the_first_which_gets_all_candidates() -> None:
-    columns = CandidateColumns(pa.array(["a", "b"]), pa.array([1, 1]), pa.array([0.5, 0.7]))
+    columns = VoteColumns(pa.array(["a", "b"]), pa.array([1, 1]), pa.array([0.5, 0.7]))
     keys = np.array([[8 + 1, 16 + 1], [8 + 1, 24 + 2]], np.uint64)
     first, second, third = ballot_rows(columns, keys)
     assert (first[SLICE], len(first["ids"]), first["keys"]) == (0, 2, b"")

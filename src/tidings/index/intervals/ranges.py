@@ -17,7 +17,7 @@ from tidings.model import validate
 MODES: Final = ("overlaps", "contained")
 
 
-class Window(NamedTuple):
+class QueryBounds(NamedTuple):
     """A query over bounds: an interval is within if low <= `below` and `above` <= high.
 
     A range [a, b] becomes (b, a) for "overlaps" and (a, b) for "contained"; a point q is (q, q).
@@ -35,7 +35,7 @@ class RangeAnswers:
     that contain all of it.
     """
 
-    within: Callable[[Window], Iterator[int]]
+    within: Callable[[QueryBounds], Iterator[int]]
     """Yields the ids within a window, in order, lazily."""
     within_many: Callable[[Float64s, int], tuple[Int64s, Int64s]] | None = None
     """The same for an array of windows at once, with k."""
@@ -53,7 +53,7 @@ class RangeAnswers:
         width = arguments.result_width(k, len(windows))
         if self.within_many is not None:
             return self.within_many(windows, width)
-        rows = (islice(self.within(Window(*row)), width) for row in windows.tolist())
+        rows = (islice(self.within(QueryBounds(*row)), width) for row in windows.tolist())
         return padded_rows([np.array(list(row), np.int64) for row in rows], width)
 
     def iterate(self, low: float, high: float, mode: str = "overlaps") -> Iterator[int]:
@@ -61,14 +61,14 @@ class RangeAnswers:
         return self.within(window_of(low, high, mode))
 
 
-def window_of(low: float, high: float, mode: str) -> Window:
+def window_of(low: float, high: float, mode: str) -> QueryBounds:
     """Return the window of one range."""
     validate.choice("a range's mode", mode, MODES, TidingsError)
     start = arguments.number("the range's low", low)
     end = arguments.number("the range's high", high)
     if not start <= end:
         raise TidingsError(f"the range's low {start} is above its high {end}")
-    return Window(end, start) if mode == "overlaps" else Window(start, end)
+    return QueryBounds(end, start) if mode == "overlaps" else QueryBounds(start, end)
 
 
 def windows_of(lows: Any, highs: Any, mode: str) -> Float64s:

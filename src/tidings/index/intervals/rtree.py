@@ -25,7 +25,7 @@ from tidings.index.intervals.kernels.rtree import (
     window_walk_many,
 )
 from tidings.index.intervals.protocol import RankedIntervals
-from tidings.index.intervals.ranges import RangeAnswers, Window
+from tidings.index.intervals.ranges import QueryBounds, RangeAnswers
 from tidings.index.typed_kernel import TypedKernel
 
 FIRST_BATCH: Final = 64
@@ -103,7 +103,7 @@ class RangeTree:
         """The answers to ranges."""
         return RangeAnswers(self.within, self.within_many)
 
-    def within(self, window: Window) -> Iterator[int]:
+    def within(self, window: QueryBounds) -> Iterator[int]:
         """Yield the ids within a window, in order."""
         tree, state = self.tree, np.zeros(STATE, np.int64)
         return in_batches(lambda out: WINDOW_WALK(tree, *window, state, out), len(tree.ids))

@@ -9,7 +9,7 @@ from tidings.compiled.array_types import Float64s, Int64s
 from tidings.index import arguments
 from tidings.index.array_bytes import total_bytes
 from tidings.index.intervals.protocol import RankedIntervals, padded_rows
-from tidings.index.intervals.ranges import RangeAnswers, Window
+from tidings.index.intervals.ranges import QueryBounds, RangeAnswers
 
 
 class IntervalScan:
@@ -51,7 +51,7 @@ class IntervalScan:
         """Return the counters: every query tests every interval."""
         return {"nodes": 0, "leaves": 0, "intervals": len(self._intervals)}
 
-    def _within(self, window: Window) -> Iterator[int]:
+    def _within(self, window: QueryBounds) -> Iterator[int]:
         intervals = self._intervals
         inside = (intervals.low <= window.below) & (window.above <= intervals.high)
         return iter(intervals.ids[np.flatnonzero(inside)].tolist())

@@ -11,7 +11,7 @@ from tidings.index.intervals.kernels.sopt_r_simd import (
     FAN,
     STATE,
     BlockTree,
-    Frame,
+    TreeFrame,
     block_walk,
     block_walk_many,
     grow_blocks,
@@ -49,7 +49,7 @@ def sopt_r_64(intervals: RankedIntervals) -> TreeIndex:
     return TreeIndex("sopt-r-64", len(intervals), tree, BLOCK_WALK, range_tree, notes)
 
 
-def frame_of(low: Float64s, high: Float64s) -> Frame:
+def frame_of(low: Float64s, high: Float64s) -> TreeFrame:
     """Return the frame in which float32 distinguishes the bounds best.
 
     The base is the median bound, so that times or prices that lie close together, far from 0, stay
@@ -57,15 +57,15 @@ def frame_of(low: Float64s, high: Float64s) -> Frame:
     """
     bounds = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)]])
     if not len(bounds):
-        return Frame(0.0, 2.0, 1.0)
+        return TreeFrame(0.0, 2.0, 1.0)
     median = float(np.partition(bounds, len(bounds) // 2)[len(bounds) // 2])
     base = min(max(median, -LARGEST_BASE), LARGEST_BASE)
     farthest = float(np.abs(bounds - base).max()) or 1.0
     exponent = max(math.frexp(farthest)[1], LEAST_EXPONENT)
-    return Frame(base, 2 * farthest, math.ldexp(1.0, -exponent))
+    return TreeFrame(base, 2 * farthest, math.ldexp(1.0, -exponent))
 
 
-def framed(frame: Frame, numbers: Float64s) -> Float64s:
+def framed(frame: TreeFrame, numbers: Float64s) -> Float64s:
     """Return numbers in the frame, before rounding; order is kept, though some become equal."""
     result: Float64s = (numbers - frame.base) * frame.scale
     return result

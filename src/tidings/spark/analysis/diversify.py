@@ -29,7 +29,7 @@ from tidings.spark.analysis.lsh_votes import (
     BEST,
     COUNTS,
     SLICE,
-    CandidateColumns,
+    VoteColumns,
     ballot_rows,
     count_rows,
     pack_rows,
@@ -206,7 +206,7 @@ def cast_ballots(
     for batch in batches:
         candidates = reader.candidates(batch)
         keys = part.bands([candidate.event for candidate in candidates])
-        columns = CandidateColumns(
+        columns = VoteColumns(
             pa.array([candidate.event.id for candidate in candidates], pa.string()),
             pa.array([candidate.event.published_us for candidate in candidates], pa.int64()),
             # Adding 0.0 turns a negative zero into 0.0: slices hash the bits of ranks.

@@ -47,16 +47,16 @@ _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _BEST_FIRST: Final = [("rank", "descending"), ("us", "descending"), ("id", "ascending")]
 
 
-class CandidateColumns(NamedTuple):
+class VoteColumns(NamedTuple):
     """Candidates in columns."""
 
     ids: pa.Array
     us: pa.Array
     ranks: pa.Array
 
-    def take(self, places: Int64s) -> "CandidateColumns":
+    def take(self, places: Int64s) -> "VoteColumns":
         """Return some of the candidates."""
-        return CandidateColumns(*(column.take(pa.array(places)) for column in self))
+        return VoteColumns(*(column.take(pa.array(places)) for column in self))
 
     def best_first(self) -> Int64s:
         """Return their places by rank, then newer, then smaller id."""
@@ -75,7 +75,7 @@ class CandidateColumns(NamedTuple):
         return {"ids": self.ids, "published_us": self.us, "ranks": self.ranks}
 
 
-def ballot_rows(candidates: CandidateColumns, keys: UInt64s) -> Iterator[dict[str, Any]]:
+def ballot_rows(candidates: VoteColumns, keys: UInt64s) -> Iterator[dict[str, Any]]:
     """Yield the rows for the slices of keys, given the keys of each candidate.
 
     Slice 0 receives all candidates, even if none of its keys is theirs, to count them.
@@ -159,11 +159,9 @@ def _column(cells: list[Any], kind: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, values, type=kind)
 
 
-def _concatenate(table: pa.Table) -> CandidateColumns:
+def _concatenate(table: pa.Table) -> VoteColumns:
     names = ("ids", "published_us", "ranks")
-    return CandidateColumns(
-        *(pc.list_flatten(table.column(name).combine_chunks()) for name in names)
-    )
+    return VoteColumns(*(pc.list_flatten(table.column(name).combine_chunks()) for name in names))
 
 
 def _cells(table: pa.Table, name: str) -> list[bytes]:

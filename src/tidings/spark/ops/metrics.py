@@ -20,7 +20,7 @@ from pyspark.sql.streaming.listener import (
 
 from tidings.spark.ops.progress import Progress, read_progress
 
-Export = Callable[["Report"], None]
+Export = Callable[["BatchReport"], None]
 _METRICS: Final = {
     "batches_total": ("counter", "Finished batches."),
     "events_total": ("counter", "Publications read, including bad ones."),
@@ -60,7 +60,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Report:
+class BatchReport:
     """A finished batch of a query, and the totals of the query so far."""
 
     query: str
@@ -87,7 +87,7 @@ class QueryTotals:
         """Add a finished batch."""
         self._totals[query] = self._totals.get(query, Totals()).plus(progress)
         for export in self._exports:
-            export(Report(query, progress, self._totals[query]))
+            export(BatchReport(query, progress, self._totals[query]))
 
 
 class Reporter(StreamingQueryListener):
@@ -122,9 +122,9 @@ def prometheus_file(path: str | Path) -> Export:
 
     The file is always complete: it is written under a temporary name, then renamed.
     """
-    target, reports = Path(path), dict[str, Report]()
+    target, reports = Path(path), dict[str, BatchReport]()
 
-    def export(report: Report) -> None:
+    def export(report: BatchReport) -> None:
         reports[report.query] = report
         temporary = target.with_name(f".{target.name}.{os.getpid()}")
         temporary.write_text(prometheus_text(reports), encoding="utf-8")
@@ -136,14 +136,14 @@ def prometheus_file(path: str | Path) -> Export:
 def json_file(path: str | Path) -> Export:
     """Return an export that appends a line per batch to a file."""
 
-    def export(report: Report) -> None:
+    def export(report: BatchReport) -> None:
         with Path(path).open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(report.to_dict()) + "\n")
 
     return export
 
 
-def prometheus_text(reports: Mapping[str, Report]) -> str:
+def prometheus_text(reports: Mapping[str, BatchReport]) -> str:
     """Return the last reports of queries in the text format of Prometheus."""
     samples = {query: _samples(report) for query, report in reports.items()}
     lines = []
@@ -166,7 +166,7 @@ def prometheus_text(reports: Mapping[str, Report]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _samples(report: Report) -> dict[str, float | None]:
+def _samples(report: BatchReport) -> dict[str, float | None]:
     progress = report.progress
     totals = {f"{name}_total": total for name, total in asdict(report.totals).items()}
     return {

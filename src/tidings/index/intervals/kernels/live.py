@@ -45,7 +45,7 @@ from tidings.index.intervals.kernels.sopt_r_simd import (
     PENDING,
     STATE,
     SURE,
-    Frame,
+    TreeFrame,
     round_query,
     seek_leaf,
 )
@@ -71,7 +71,7 @@ class Run(NamedTuple):
     starts: Int64s
     bounds: Float64s
     notes: Int64s
-    frame: Frame
+    frame: TreeFrame
 
 
 class RunEntries(NamedTuple):

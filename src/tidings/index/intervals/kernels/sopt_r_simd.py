@@ -33,7 +33,7 @@ STATE: Final = LEVELS + 3 * 8
 the block, the mask of entries still pending, and for the leaf the mask of those sure."""
 
 
-class Frame(NamedTuple):
+class TreeFrame(NamedTuple):
     """The transformation of bounds to float32: (bound - base) * scale."""
 
     base: float
@@ -50,7 +50,7 @@ class BlockTree(NamedTuple):
     bounds: Float64s
     """Rows (low, high) in float64."""
     ids: Int32s
-    frame: Frame
+    frame: TreeFrame
 
 
 class RoundedQuery(NamedTuple):
@@ -102,7 +102,7 @@ strictly_inside = strictly_inside_fast if WIDE else inner(strictly_inside_plain)
 
 
 @inlined
-def round_query(frame: Frame, q: float) -> RoundedQuery:
+def round_query(frame: TreeFrame, q: float) -> RoundedQuery:
     """Return a query as the blocks hold bounds, rounded down and up.
 
     A query far outside all bounds is moved closer, so that scaling cannot overflow; it stays

@@ -28,7 +28,7 @@ from tidings.index.intervals.kernels.delta_grid import (
 from tidings.index.intervals.kernels.hash_table import HashTable, table_refill
 from tidings.index.intervals.kernels.live import IntervalChanges, live_add_many, live_kill_many
 from tidings.index.intervals.live.base_run import BaseRun, GridCuts, KeyedIntervals
-from tidings.index.intervals.ranges import Window
+from tidings.index.intervals.ranges import QueryBounds
 
 CHUNKS: Final = 64
 TABLE_SLOTS: Final = 256
@@ -105,7 +105,7 @@ def living_in(grid: Grid, version: int, since: int = -1) -> KeyedIntervals:
     return KeyedIntervals(low, high, slots[living, KEY], slots[living, ID])
 
 
-def entries_within(grid: Grid, window: Window, version: int) -> tuple[Int64s, Int64s]:
+def entries_within(grid: Grid, window: QueryBounds, version: int) -> tuple[Int64s, Int64s]:
     """Return ids and keys of the entries within a window at a version, in order."""
     ids, keys = np.empty((2, int(grid.pool[TAKEN]) * SLOTS), np.int64)
     count = grid_gather(grid, *window, version, ids, keys)

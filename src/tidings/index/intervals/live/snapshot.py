@@ -15,7 +15,7 @@ from tidings.index.intervals.kernels.sopt_r_simd import STATE
 from tidings.index.intervals.live.base_run import BaseRun
 from tidings.index.intervals.live.delta import entries_within
 from tidings.index.intervals.protocol import padded_rows
-from tidings.index.intervals.ranges import Window
+from tidings.index.intervals.ranges import QueryBounds
 from tidings.index.typed_kernel import TypedKernel
 
 FIRST_BATCH: Final = 64
@@ -65,7 +65,7 @@ class IntervalSnapshot(NamedTuple):
         if len(first) == FIRST_BATCH:
             yield from islice(self._stabbed(q, np.zeros(STATE, np.int64)), FIRST_BATCH, None)
 
-    def within(self, window: Window) -> Iterator[int]:
+    def within(self, window: QueryBounds) -> Iterator[int]:
         """Yield all ids within a window, from the scored R-tree of the run and the grid."""
         tree, walked = self.base.range_tree, np.zeros(RANGE_STATE, np.int64)
         notes, ids = self.run.notes, self.base.ids
@@ -85,7 +85,7 @@ class IntervalSnapshot(NamedTuple):
             length = run_next(self.run, q, self.version, state, ids, keys)
             return ids[:length], keys[:length], length < count
 
-        return merged(fetch, *entries_within(self.grid, Window(q, q), self.version))
+        return merged(fetch, *entries_within(self.grid, QueryBounds(q, q), self.version))
 
 
 def merged(fetch: Fetch, new_ids: Int64s, new_keys: Int64s) -> Iterator[int]:
