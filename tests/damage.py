@@ -1,7 +1,7 @@
-"""Damage for state that is read again: bits, cuts and hostile values; and a child that reads it.
+"""Damage to state that is read again: flipped bits, cuts and hostile values.
 
-What is read runs in a child process, so that a signal, five seconds of its time or a few gigabytes
-are failures of one case.
+Each case runs in a child process, so that a signal, five seconds of CPU time or a few gigabytes of
+memory fail only that case.
 """
 
 import os
@@ -26,7 +26,7 @@ Case = Callable[[Random], None]
 
 
 def run_cases(name: str, case: Case, count: int) -> None:
-    """Run a case with so many seeds, in children; whatever is no `TidingsError` fails."""
+    """Run a case with `count` seeds in child processes; any error but a `TidingsError` fails."""
     failed = []
     for first in range(0, count, BATCH):
         seeds = [f"{name}-{number}" for number in range(first, min(count, first + BATCH))]
@@ -38,7 +38,7 @@ def run_cases(name: str, case: Case, count: int) -> None:
 
 
 def _in_child(case: Case, seeds: Sequence[str]) -> list[str]:
-    """Run cases until all are done or one ends the child; return what became of each."""
+    """Run cases until all are done or one ends the child; return the outcome of each."""
     readable, writable = os.pipe()
     child = os.fork()
     if child == 0:

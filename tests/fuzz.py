@@ -1,4 +1,4 @@
-"""How many cases fuzz suites try: few by default, as many as TIDINGS_FUZZ says otherwise."""
+"""The number of cases of fuzz suites: small by default, or as set by TIDINGS_FUZZ."""
 
 import os
 

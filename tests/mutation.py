@@ -1,4 +1,4 @@
-"""Files with bits flipped and parts cut, each read in a child: a signal or a hang is a failure."""
+"""Files with flipped bits and cuts, each read in a child process: a signal or a hang fails."""
 
 import os
 import random
@@ -18,11 +18,11 @@ _LARGE = (b"\xff" * 8, b"\0" * 8, b"\xff\xff\xff\x7f", b"\0\0\0\0\0\0\0\x10", b"
 
 
 def mutated(chance: random.Random, content: bytes) -> bytes:
-    """Give a copy with a few changes: bits, bytes, numbers, cuts and repetitions."""
+    """Return a copy with a few changes: bits, bytes, numbers, cuts and repetitions."""
     data = bytearray(content)
     for _ in range(chance.choice((1, 1, 2, 4, 8))):
         at = chance.randrange(len(data) + 1)
-        if chance.random() < 0.4:  # what a file says of itself is often at its end
+        if chance.random() < 0.4:  # the metadata of a file is often at its end
             at = max(0, len(data) - 1 - int(chance.expovariate(1 / 300)))
         _change(chance, data, at)
     return bytes(data)
@@ -53,7 +53,7 @@ def try_all(
     *,
     named: bool = True,
 ) -> None:
-    """Read `number` mutations in children; nothing but our own errors, which name the file."""
+    """Read `number` mutations in child processes; only our errors may be raised."""
     for start in range(0, number, _BATCH):
         note = folder / "case"
         child = os.fork()
@@ -66,7 +66,7 @@ def try_all(
 
 
 def _waited(child: int, note: Path) -> int:
-    """Wait for a child that goes on from case to case."""
+    """Wait for a child that runs cases, and kill it if one hangs."""
     last, since = "", time.monotonic()
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)

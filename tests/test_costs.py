@@ -1,6 +1,6 @@
-"""The largest subscriptions within the limits, in children whose time on a core is bounded.
+"""The largest subscriptions within the limits, in child processes with bounded CPU time.
 
-A child that works for much longer than its case should is ended by a signal, which fails.
+A child that exceeds its time is ended by a signal, which fails the test.
 """
 
 import json
@@ -20,7 +20,7 @@ from tidings.score.preference import Preference
 
 pytestmark = pytest.mark.slow
 SECONDS = 20
-"""Far more than any case takes, and far less than what is quadratic would."""
+"""Far more than any case takes, and far less than a quadratic algorithm would."""
 Made = tuple[list[Subscription], dict[str, object]]
 
 

@@ -1,4 +1,4 @@
-"""Objects of foreign classes at the doors: each is taken, or refused by an error of ours."""
+"""Objects of foreign classes as arguments: each is accepted, or refused by a TidingsError."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress

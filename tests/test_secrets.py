@@ -77,13 +77,13 @@ MARKS = ("Sw0rd", "fishy", "1234", "漢")
 
 
 def leaks(text: str) -> list[str]:
-    """Give the marks of a password that a text shows."""
+    """Return the marks of a password that a text shows."""
     spelled = set(MARKS) | {quote(mark) for mark in MARKS}
     return [mark for mark in spelled if mark in text]
 
 
 def refusal(door: Callable[[], Any]) -> str:
-    """Give all that is raised at a door, with causes and contexts; what opens raises nothing."""
+    """Return all that is raised at a door, with causes and contexts; what opens raises nothing."""
     try:
         opened = door()
     except TidingsError as error:
@@ -168,7 +168,7 @@ DOORS = {
 
 
 def toml(text: str) -> str:
-    """Give a text as TOML writes it."""
+    """Return a text as TOML writes it."""
     return json.dumps(text, ensure_ascii=True).replace("\\/", "/")
 
 

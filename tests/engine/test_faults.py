@@ -73,7 +73,7 @@ def test_what_a_broken_call_delivered_survives_a_restart() -> None:
 
 @dataclass(frozen=True)
 class Flaky:
-    """An aggregate that fails for a weight of 7, or gives what is no rank."""
+    """An aggregate that fails for a weight of 7, or returns an invalid rank."""
 
     answer: Any = None
 

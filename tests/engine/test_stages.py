@@ -24,7 +24,7 @@ def filled(work, index: str, feeds: str) -> Engine:
 
 
 def change(engine: Engine, work, step: int) -> None:
-    """Let somebody go, come back with another interest, and somebody else change its mind."""
+    """Remove a subscriber and add it again, replace a subscription, or change a policy."""
     person = work.subscribers[step % len(work.subscribers)]
     owned = [each for each in work.subscriptions if each.subscriber == person.id]
     if step % 3 == 0:

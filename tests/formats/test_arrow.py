@@ -519,7 +519,7 @@ def test_times_of_any_zone_are_the_same_time():
 
 
 def bad_text(*cells: bytes) -> pa.Array:
-    """Give texts as they come from Spark, which does not look at their bytes."""
+    """Return texts as they come from Spark, which does not look at their bytes."""
     return pa.array(cells, pa.binary()).view(pa.string())
 
 

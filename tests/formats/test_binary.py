@@ -1,4 +1,4 @@
-"""State as bytes: what was written comes back, and what is not ours is refused."""
+"""Binary state is read back as written; other bytes are refused."""
 
 import json
 import struct

@@ -38,7 +38,7 @@ def events() -> list[Event]:
 
 
 def table() -> pa.Table:
-    """Give a table with every kind of column that an event may have."""
+    """Return a table with every kind of column that an event may have."""
     rows = range(NUMBER)
     return pa.table(
         {
@@ -55,7 +55,7 @@ def table() -> pa.Table:
 
 
 def samples(folder: Path, *suffixes: str) -> dict[str, bytes]:
-    """Give files of each suffix, in every way that they may be compressed."""
+    """Return files of each suffix, in every way that they may be compressed."""
     found = {}
     for suffix in suffixes:
         for way in {".parquet": ("snappy", "none", "zstd", "gzip")}.get(

@@ -58,7 +58,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def neighbourhood(operands: list[float]) -> list[float]:
-    """Give all values at which the sets of predicates with these operands begin or end."""
+    """Return all values at which the sets of predicates with these operands begin or end."""
     near = {math.nextafter(each, to) for each in operands for to in (-math.inf, math.inf)}
     low, high = min(operands), max(operands)
     return [each for each in sorted({*operands, *near}) if low <= each <= high]
@@ -79,7 +79,7 @@ DOMAINS: dict[str, list[Any]] = {
 
 
 def written(family: str) -> Iterator[Written]:
-    """Give predicates of a family with all its operators."""
+    """Return predicates of a family with all its operators."""
     if family == "boolean":
         yield from product(["=", "!="], [True, False])
         yield from [("in", [True]), ("in", [False]), ("in", [True, False])]
@@ -94,7 +94,7 @@ def written(family: str) -> Iterator[Written]:
 
 @cache
 def sets(family: str) -> list[tuple[Written, Any, int]]:
-    """Give each predicate with the set of values that satisfy it, one bit for each value."""
+    """Return each predicate with the set of values that satisfy it, one bit for each value."""
     found = []
     for name, operand in written(family):
         key = seconds(operand) if family == "time" else operand
@@ -160,7 +160,7 @@ Disjuncts = list[list[tuple[str, str, int]]]
 
 
 def folded(parts: list[tuple[str, str, int]]) -> list[tuple[str, frozenset[int]]]:
-    """Give the sets that a conjunction stands for: bounds share one, each `!=` has its own."""
+    """Return the sets that a conjunction stands for: bounds share one, each `!=` has its own."""
     found: list[tuple[str, frozenset[int]]] = []
     for name in "xy":
         mine = [(op, v) for each, op, v in parts if each == name]

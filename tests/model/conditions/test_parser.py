@@ -219,7 +219,7 @@ def test_not_equal_of_a_list_means_that_some_value_differs() -> None:
 
 
 def underlined(refused: InvalidCondition, text: str) -> str:
-    """Give what the caret line marks, once it agrees with the position."""
+    """Return what the caret line marks, once it agrees with the position."""
     lines = str(refused).split("\n")
     (at,) = [number for number, line in enumerate(lines) if re.fullmatch(r" *\^+", line)]
     marked = lines[at - 1][lines[at].index("^") : len(lines[at])]
@@ -327,7 +327,7 @@ def test_what_nests_as_deeply_as_allowed_is_read_from_any_stack(text: str, print
 
 
 def deep_down(frames: int, call: Callable[..., Any], *given: Any) -> Any:
-    """Call something so many frames further down."""
+    """Call a function from a deeper stack frame."""
     return call(*given) if frames <= 0 else deep_down(frames - 1, call, *given)
 
 
