@@ -15,6 +15,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Self
 
@@ -95,7 +96,7 @@ class Served:
         """
         state = self.index._snapshot  # noqa: SLF001 - as a reader takes it
         changed = (int(state.grid.pool[LIVING]) + state.base.dead) / len(self.index)
-        state = state._replace(grid=tuple(each.copy() for each in state.grid))
+        state = state._replace(grid=deepcopy(state.grid))
         return {"busy": self.busy, "changed": changed}, state, self.columns(self.ids)
 
     def update(self, third: int) -> tuple[float, float]:

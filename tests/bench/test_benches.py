@@ -219,4 +219,4 @@ def test_the_command_lists_all_benchmarks() -> None:
     assert all(name in text for name in files - {"pages"})
     wrong = subprocess.run([*line, "--rounds=3"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2
-    assert "name the bench that --rounds=3 is for" in wrong.stderr
+    assert "name the bench that gets the option --rounds=3" in wrong.stderr
