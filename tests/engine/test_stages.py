@@ -76,7 +76,7 @@ def test_a_snapshot_goes_on_in_arrays():
 
 def test_arrays_are_used_where_both_sides_have_them():
     assert isinstance(Engine(index="access", feeds="table")._stages._handoff, ArrayHandoff)
-    assert isinstance(Engine(index="access")._stages._handoff, ObjectHandoff)
+    assert isinstance(Engine(index="access", feeds="plain")._stages._handoff, ObjectHandoff)
     assert isinstance(Engine(feeds="table")._stages._handoff, ObjectHandoff)
 
 

@@ -1,10 +1,12 @@
 """Decorators that compile kernels, with one set of options for all of them."""
 
+import sys
 from collections.abc import Callable
 from typing import Any, Final, ParamSpec, TypeVar
 
 import numba
 from llvmlite import binding
+from numba.core import event
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -17,6 +19,29 @@ def wide_vectors() -> bool:
     """Return whether this CPU has AVX2, without which the scalar versions of kernels run."""
     features = binding.get_host_cpu_features() if COMPILED else {}
     return bool(features.get("avx2"))
+
+
+class CompileNotice(event.Listener):
+    """Tells a person at a terminal, once, why the first use of a kernel takes long."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def on_start(self, event: object) -> None:
+        """Write the notice before the first kernel that is compiled, not loaded from the cache."""
+        if not self._told and sys.stderr.isatty():
+            sys.stderr.write(
+                "Tidings compiles its kernels for this machine; they are cached, so this happens "
+                "once and takes up to a minute or two.\n"
+            )
+        self._told = True
+
+    def on_end(self, event: object) -> None:
+        """Do nothing."""
+
+
+if COMPILED:
+    event.register("numba:compile", CompileNotice())  # type: ignore[no-untyped-call]
 
 
 OPTIONS: Final[dict[str, Any]] = {"cache": True, "nogil": True, "error_model": "numpy"}

@@ -73,7 +73,7 @@ class Engine:
         lateness: object = "0s",
         remember: int = 10_000,
         index: str = "auto",
-        feeds: str = "plain",
+        feeds: str = "table",
         remember_ids: object = None,
         *,
         limits: Limits = TRUSTED,
