@@ -1,73 +1,14 @@
-"""Regions are found by containment; conjunctions without comparing all pairs."""
+"""Conjunctions are found by covering, without comparing all pairs."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.index.papers.cover_graph.drawn import conditions, parts
+from tests.index.papers.cover_graph.drawn import conditions
 
 from tidings.index.papers.cover_graph.conjunctions import ConjunctionIndex
-from tidings.index.papers.cover_graph.regions import Region, RegionIndex, narrowest, region_of
-from tidings.model.conditions.implication import covers, implies
+from tidings.model.conditions.implication import covers
 from tidings.model.conditions.parser import parse
-from tidings.model.conditions.predicate import Condition, Predicate
-
-
-@given(parts(), parts())
-def test_a_region_stands_for_all_predicates_that_imply_each_other(
-    one: Predicate, other: Predicate
-) -> None:
-    first, second = region_of(one), region_of(other)
-    same = implies(one, other) and implies(other, one)
-    assert (first.key == second.key) == same
-    if first.slot == second.slot:
-        assert first.within(second) == implies(one, other)
-
-
-@given(parts())
-def test_a_witness_satisfies_the_predicate_and_keys_are_all_its_values(part: Predicate) -> None:
-    region = region_of(part)
-    if region.spans != ():
-        assert part.holds({part.attribute: frozenset([(part.family, region.witness())])})
-    keys = region.keys()
-    if keys is not None and region.spans:
-        assert region.single == (len(keys) == 1)
-        assert part.operator not in ("prefix", "suffix", "substring")
-
-
-def distinct(drawn: list[Predicate]) -> dict[object, Region]:
-    return {region.key: region for region in map(region_of, drawn)}
-
-
-@given(st.lists(parts(), min_size=1, max_size=10), parts(), st.sets(st.integers(0, 9)))
-def test_an_index_finds_containing_and_contained_regions_after_removals(
-    drawn: list[Predicate], asked: Predicate, removed: set[int]
-) -> None:
-    wanted = region_of(asked)
-    regions = [region for region in distinct(drawn).values() if region.slot == wanted.slot]
-    index = RegionIndex()
-    for region in regions:
-        index.add(region)
-    for number in sorted(removed, reverse=True):
-        if number < len(regions):
-            index.remove(regions.pop(number))
-    containing, contained = index.containing(wanted), index.contained(wanted)
-    assert len(index) == len(regions)
-    assert set(index) == set(regions)
-    assert set(containing) == {one for one in regions if implies(asked, one.predicate)}
-    assert set(contained) == {one for one in regions if implies(one.predicate, asked)}
-    assert len(containing) == len(set(containing))
-    assert len(contained) == len(set(contained))
-
-
-@given(st.lists(parts(), min_size=1, max_size=4))
-def test_the_narrowest_regions_imply_all_and_none_another(drawn: list[Predicate]) -> None:
-    kept = narrowest(distinct(drawn).values())
-    assert all(any(implies(region.predicate, part) for region in kept) for part in drawn)
-    assert not any(
-        one is not other and implies(one.predicate, other.predicate)
-        for one in kept
-        for other in kept
-    )
+from tidings.model.conditions.predicate import Condition
 
 
 @given(st.lists(conditions(), min_size=1, max_size=10), st.sets(st.integers(0, 9)))
