@@ -17,7 +17,6 @@ from tidings.app.cli import app
 from tidings.app.config import load_config
 from tidings.errors import TidingsError
 from tidings.formats.event_source import KAFKA, TABLE
-from tidings.formats.redaction import hider, is_secret, masked
 from tidings.spark.sources import kafka_options, sql_table
 from tidings.store import open_database, open_store
 from tidings.store.address import read_address
@@ -226,23 +225,6 @@ def test_a_client_of_kafka_does_not_show_values_of_options() -> None:
     }
     wanted = kafka_options.read_options(given)
     assert not leaks(refusal(lambda: broker.Broker(wanted)))
-
-
-def test_options_are_secret_by_their_names() -> None:
-    given = {"sasl.password": "x", "ssl.key.password": "y", "aws.secret.access.key": "z"}
-    assert set(masked(given).values()) == {"***"}
-    assert masked({"subscribe": "films", "key": "id"}) == {"subscribe": "films", "key": "id"}
-    assert is_secret("fs.s3a.session.token")
-    assert not is_secret("maxRowsPerTrigger")
-
-
-def test_short_secrets_are_hidden_where_they_are_quoted() -> None:
-    hide = hider(["ab", "word"])
-    assert (
-        hide('user "ab" is absent; a word, but no sword')
-        == 'user "***" is absent; a ***, but no sword'
-    )
-    assert hider([])("as it is") == "as it is"
 
 
 def test_sources_are_named_as_their_modules_say() -> None:
