@@ -1,0 +1,74 @@
+"""Masks of comparisons against plain Python, bit by bit."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import types
+
+from tidings.compiled.jit import COMPILED, kernel
+from tidings.compiled.simd import LANES, compare_bounds
+
+pytestmark = pytest.mark.skipif(not COMPILED, reason="intrinsics exist in compiled kernels only")
+
+_within = compare_bounds("<=", types.float64)
+_strictly_within = compare_bounds("<", types.float64)
+_four_within = compare_bounds("<=", types.float64, 4)
+_single_within = compare_bounds("<=", types.float32)
+
+
+@kernel
+def within(bounds: Any, lows: int, highs: int, below: float, above: float) -> int:
+    return int(_within(bounds, lows, highs, below, above))
+
+
+@kernel
+def strictly_within(bounds: Any, lows: int, highs: int, below: float, above: float) -> int:
+    return int(_strictly_within(bounds, lows, highs, below, above))
+
+
+@kernel
+def four_within(bounds: Any, lows: int, highs: int, below: float, above: float) -> int:
+    return int(_four_within(bounds, lows, highs, below, above))
+
+
+@kernel
+def single_within(bounds: Any, lows: int, highs: int, below: float, above: float) -> int:
+    return int(_single_within(bounds, lows, highs, below, above))
+
+
+def signed(bits: list[bool]) -> int:
+    """Return a mask as a signed number of 64 bits."""
+    mask = sum(bit << place for place, bit in enumerate(bits))
+    return mask - 2**64 if mask >= 2**63 else mask
+
+
+NUMBERS = st.sampled_from([0.0, -0.0, 1.0, 2.0, 3.0, float("inf"), float("-inf"), float("nan")])
+QUERIES = st.sampled_from([0.0, 1.0, 2.0, 3.0, float("inf"), float("-inf")])
+
+
+@given(st.lists(NUMBERS, min_size=7, max_size=7), st.integers(0, 3), QUERIES, QUERIES)
+def test_masks_are_those_of_plain_comparisons(
+    some: list[float], start: int, below: float, above: float
+) -> None:
+    bounds = np.resize(np.array(some), start + 2 * LANES)
+    lows, highs = bounds[start : start + LANES], bounds[start + LANES : start + 2 * LANES]
+    pairs = list(zip(lows.tolist(), highs.tolist(), strict=True))
+    inside = [low <= below and above <= high for low, high in pairs]
+    strictly = [low < below and above < high for low, high in pairs]
+    place = (start, start + LANES)
+    assert within(bounds, *place, below, above) == signed(inside)
+    assert strictly_within(bounds, *place, below, above) == signed(strictly)
+    one: Any = bounds.astype(np.float32)
+    assert single_within(one, *place, below, above) == signed(inside)
+    assert four_within(bounds, *place, below, above) == signed(inside[:4])
+
+
+def test_the_last_lane_is_the_sign_of_the_mask() -> None:
+    bounds = np.zeros(2 * LANES)
+    bounds[: LANES - 1] = 1.0
+    assert within(bounds, 0, LANES, 0.0, 0.0) == -(2**63)
+    assert within(bounds, 0, LANES, 1.0, 0.0) == -1
+    assert four_within(bounds, 0, LANES, 1.0, 0.0) == 0b1111
