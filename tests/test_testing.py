@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from tidings.conditions import Condition
 from tidings.policy import Policy
 from tidings.testing import DECAYS, DIVERSIFIERS, SCORERS, WINDOWS, workload
 
@@ -64,6 +65,6 @@ def test_each_subscriber_owns_two_to_four_subscriptions() -> None:
 def test_every_subscription_matches_some_events_and_not_others() -> None:
     made = workload(subscribers=40)
     for subscription in made.subscriptions:
-        assert subscription.where is not None
+        assert isinstance(subscription.where, Condition)
         matched = [subscription.where.holds(event.tokens) for event in made.events]
         assert set(matched) == {False, True}
