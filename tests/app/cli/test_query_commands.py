@@ -1,70 +1,26 @@
-"""The commands: their output, its stream, and the exit status."""
+"""The commands `check`, `match` and `explain`: their output, its stream, and the exit status."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
-from tidings import __version__
-from tidings.app.cli import app
-
-EXAMPLE = Path(__file__).parents[3] / "examples" / "movies"
-CONFIG, SUBSCRIPTIONS, EVENTS = (
-    str(EXAMPLE / name) for name in ("pipeline.toml", "subscriptions.jsonl", "events.jsonl")
+from tests.app.cli.commands import (
+    CONFIG,
+    EVENTS,
+    HORROR,
+    SUBSCRIBERS,
+    SUBSCRIPTIONS,
+    printed,
+    tidings,
+    wrong_usage,
 )
-SUBSCRIBERS = str(EXAMPLE / "subscribers.jsonl")
-HORROR = '{"genre": ["horror", "comedy"], "rating": 7, "minutes": 90}'
-
-
-def tidings(*arguments, stdin=None, columns=80):
-    return CliRunner(env={"COLUMNS": str(columns), "TERM": "dumb"}).invoke(
-        app, [str(argument) for argument in arguments], input=stdin
-    )
-
-
-def printed(result):
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return [json.loads(line) for line in result.stdout.splitlines()]
-
-
-def command(*arguments, **options):
-    """Run the real command in a child process."""
-    line = [sys.executable, "-m", "tidings.app.cli", *map(str, arguments)]
-    return subprocess.run(line, capture_output=True, text=True, check=False, **options)
-
-
-def test_the_version_is_printed_by_the_real_command():
-    result = command("--version")
-    assert (result.returncode, result.stdout) == (0, f"tidings {__version__}\n")
-
-
-def test_the_real_command_prints_an_error_without_a_traceback(tmp_path):
-    (tmp_path / "run.toml").write_text("engine = 'flink'\n")
-    result = command("run", "run.toml", cwd=tmp_path)
-    assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == "error: run.toml: config: field 'source' is missing\n"
-
-
-@pytest.mark.parametrize("name", ["check", "match", "explain", "run", "demo", "bench"])
-def test_help_teaches_with_an_example(name):
-    result = tidings(name, "--help")
-    assert result.exit_code == 0
-    assert "For example:" in result.stdout
-    assert f"  tidings {name} " in result.stdout
-    assert max(map(len, result.stdout.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["fly"], "No such command 'fly'"),
         (["check"], "Missing argument"),
         (["check", "nowhere.toml"], "does not exist"),
-        (["run", "nowhere.toml"], "does not exist"),
-        (["run", CONFIG, "--engine", "flink"], "'flink'"),
         (["match", "nowhere.jsonl", EVENTS], "does not exist"),
         (["match", SUBSCRIPTIONS], "give either a file of EVENTS or one --event"),
         (["match", SUBSCRIPTIONS, EVENTS, "--event", "{}"], "give either a file of EVENTS or one"),
@@ -105,14 +61,7 @@ def test_help_teaches_with_an_example(name):
     ],
 )
 def test_wrong_usage_is_exit_status_2(arguments, reason):
-    result = tidings(*arguments, columns=200)
-    assert result.exit_code == 2
-    assert reason in result.stderr
-    assert result.stdout == ""
-
-
-def test_no_command_shows_the_commands():
-    assert "match" in tidings().stdout + tidings().stderr
+    assert reason in wrong_usage(*arguments)
 
 
 def test_check_prints_a_table_and_a_count():
@@ -398,138 +347,6 @@ def test_explain_shows_a_bad_record_even_if_it_is_the_one_in_doubt(tmp_path):
     assert (result.exit_code, result.stdout[:10]) == (1, "ada-comedy")
 
 
-@pytest.fixture
-def example(tmp_path):
-    for path in EXAMPLE.iterdir():
-        if path.is_file():
-            (tmp_path / path.name).write_bytes(path.read_bytes())
-    return tmp_path / "pipeline.toml"
-
-
-def test_run_prints_a_summary(example):
-    result = tidings("run", example, "--engine", "local", columns=200)
-    assert result.exit_code == 0
-    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
-    assert lines[0].endswith("in one process: 6 subscribers, 13 subscriptions, 1 file of events")
-    assert " ".join(result.stderr.split()).startswith("batch 0 30 events ")
-    assert lines[-3].startswith("30 events, ")
-    assert lines[-2].startswith("69.9% of 93 matches delivered, mean rank 0.729 ")
-    assert ", 0 late, 0 dead letters, " in lines[-3]
-    assert lines[-1].startswith(f"Written to {example.parent}/out. ")
-    assert {line.split()[0] for line in lines[4:10]} == {
-        "ada",
-        "bruno",
-        "chiara",
-        "dev",
-        "festival-desk",
-        "guest",
-    }
-
-
-def test_run_as_json_prints_only_the_summary(example):
-    text = example.read_text().replace('format = "parquet"', 'format = "jsonl"')
-    example.write_text(text + "\n")
-    result = tidings("run", example, "--engine", "local", "--json")
-    (summary,) = printed(result)
-    assert (summary["engine"], summary["events"], summary["batches"]) == ("local", 30, 1)
-    (written,) = (example.parent / "out" / "deliveries").iterdir()
-    assert len(written.read_text().splitlines()) == summary["deliveries"]
-    assert summary["deliveries"] == sum(summary["subscribers"].values())
-
-
-def test_run_reports_refused_records(example):
-    with (example.parent / "subscriptions.jsonl").open("a") as subscriptions:
-        subscriptions.write('{"id": "x", "subscriber": "y", "where": "z >"}\n')
-    result = tidings("run", example, "--engine", "local")
-    assert result.exit_code == 0
-    assert "1 record refused: " in result.stdout
-
-
-def test_a_file_in_place_of_the_output_folder_is_an_error(example):
-    (example.parent / "out").touch()
-    result = tidings("run", example, "--engine", "local")
-    assert result.exit_code == 1
-    assert "[sink] path must be a folder, but 'out' is a file" in result.stderr
-
-
-def test_without_spark_the_error_says_what_to_install(example, monkeypatch):
-    monkeypatch.setattr("tidings.app.cli.run_command.find_spec", lambda _: None)
-    result = tidings("run", example)
-    assert result.exit_code == 1
-    assert "pip install 'tidings[spark]', or use --engine local" in result.stderr
-
-
-def test_demo_passes_its_options_on(monkeypatch, tmp_path):
-    calls = []
-
-    def run_demo(*arguments, **options):
-        calls.append((arguments, options))
-        return 130
-
-    monkeypatch.setattr("tidings.app.demo.run_demo", run_demo)
-    result = tidings("demo", "--movies", 7, "--out", tmp_path, "--json")
-    assert (result.exit_code, calls) == (130, [((tmp_path, 7), {"json_lines": True})])
-
-
-def test_bench_passes_its_options_on(monkeypatch):
-    calls = []
-
-    def run_bench(*arguments):
-        calls.append(arguments)
-        return 3
-
-    monkeypatch.setattr("tidings.app.bench.run_bench", run_bench)
-    result = tidings("bench", "interval", "--quick", "--json")
-    assert (result.exit_code, calls) == (3, [("interval", ["--quick", "--json"])])
-    tidings("bench")
-    assert calls[1] == (None, [])
-
-
-def test_a_dry_run_prints_the_plan_and_writes_nothing(example):
-    result = tidings("run", example, "--engine", "local", "--dry-run", columns=200)
-    assert result.exit_code == 0
-    rows = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
-    assert rows == {
-        "engine": "local",
-        "source": "1 file of events",
-        "subscribers": "6 with 6 policies",
-        "subscriptions": f"13 from {example.parent}/subscriptions.jsonl",
-        "refused": "0",
-        "index": "scan",
-        "lateness": "0s",
-        "sink": f"parquet: {example.parent}/out",
-    }
-    (form,) = printed(tidings("run", example, "--engine", "local", "--dry-run", "--json"))
-    assert (form["subscribers"], form["columns"]) == ("6 with 6 policies", {})
-    assert not (example.parent / "out").exists()
-
-
-def test_a_dry_run_refuses_what_a_run_would_refuse(example):
-    (example.parent / "out").mkdir()
-    (example.parent / "out/thesis.tex").touch()
-    result = tidings("run", example, "--engine", "local", "--dry-run", columns=200)
-    assert result.exit_code == 1
-    assert "out is not empty and was not written by a run" in result.stderr
-
-
-def test_a_json_log_goes_to_stderr_and_the_summary_to_stdout(example):
-    result = tidings("run", example, "--engine", "local", "--log", "json", "--json")
-    (summary,) = printed(result)
-    (line,) = map(json.loads, result.stderr.splitlines())
-    assert (line["message"], line["batch"], line["events"]) == ("batch", 0, 30)
-    assert line["deliveries"] == summary["deliveries"]
-
-
-def test_packages_and_engine_override_the_config(example, monkeypatch):
-    seen = []
-    monkeypatch.setattr(
-        "tidings.app.cli.run_command._run", lambda options, config: seen.append(config)
-    )
-    tidings("run", example, "--engine", "spark", "--packages", "a:b:1")
-    assert seen[0].engine == "spark"
-    assert seen[0].settings == {"spark.jars.packages": "a:b:1"}
-
-
 def test_pipes_and_devices_are_refused_by_check(tmp_path):
     for suffix in (".toml", ".jsonl", ".json", ".csv"):
         path = tmp_path / f"device{suffix}"
@@ -537,11 +354,3 @@ def test_pipes_and_devices_are_refused_by_check(tmp_path):
         result = tidings("check", str(path))
         assert result.exit_code == 1
         assert "this is a pipe or a device" in result.stdout
-
-
-def test_help_on_a_full_disk_is_an_error_message():
-    with Path("/dev/full").open("w") as full:
-        line = [sys.executable, "-m", "tidings.app.cli", "--help"]
-        result = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert result.returncode == 1
-    assert result.stderr == "error: [Errno 28] No space left on device\n"
