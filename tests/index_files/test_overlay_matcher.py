@@ -11,7 +11,7 @@ from tests.rank.bulk.test_ranker import CONDITIONS, EVENTS, SCORERS, WEIGHTED
 
 from tidings import Policy, Subscriber, Subscription
 from tidings.errors import TidingsError
-from tidings.index_files.base_files import build_folder, new_part, read_base, write_mapped_files
+from tidings.index_files.base_files import new_part, read_base, write_mapped_files
 from tidings.index_files.mapped_matcher import BaseIndex, build_base
 from tidings.index_files.overlay_matcher import OverlayMatcher, in_memory_matcher
 from tidings.index_files.string_table import OverlaidStrings
@@ -148,12 +148,6 @@ def test_a_base_refuses_a_scorer_that_no_index_supports():
         overlay.top_many(work.events, 4, Preference())
 
 
-def test_a_policy_that_cannot_be_written_is_refused():
-    policy = Policy(scorer=Relaxed(aggregate=lambda weights: 2 * sum(weights)))
-    with pytest.raises(TidingsError, match="subscriber ann cannot be written"):
-        build_base([SubscriberBundle("ann", Subscriber("ann", policy))])
-
-
 def test_flags_follow_the_present_policies():
     bundles = [
         SubscriberBundle(name, Subscriber(name, Policy(k=k)))
@@ -185,12 +179,3 @@ def test_a_later_bundle_replaces_an_uncompiled_one():
     for changed, matches in (((), 1), ([SubscriberBundle("ann")], 0)):
         overlay = OverlayMatcher(build_base([ann]), changed)
         assert len(overlay.match_many([event]).subscribers) == matches
-
-
-def test_another_policy_changes_the_version_of_a_folder_without_a_source(tmp_path: Path):
-    sources = []
-    for number, k in enumerate((3, 3, 4)):
-        (tmp_path / str(number)).mkdir()
-        bundles = [SubscriberBundle("ann", Subscriber("ann", Policy(k=k)))]
-        sources.append(build_folder(tmp_path / str(number), bundles).manifest(1).source)
-    assert sources[0] == sources[1] != sources[2]
