@@ -2,7 +2,6 @@
 
 import json
 import pickle
-from collections.abc import Iterator
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
@@ -15,20 +14,16 @@ from tests.spark.match_stage.test_bucketize import expected, written_out
 
 from tidings import Event, Policy, Sliding, Subscriber, Subscription
 from tidings.errors import InvalidPolicy
-from tidings.formats.arrow import events_to_table, matches_to_table, read_events
+from tidings.formats.arrow import events_to_table, read_events
 from tidings.index_files.base_files import build_folder
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
-from tidings.model.dead_letter import BadRecord
-from tidings.model.records import Event as Publication
 from tidings.rank.matcher import Matcher
-from tidings.score.exact import Exact
-from tidings.score.preference import Preference
 from tidings.score.relaxed import Relaxed
 from tidings.spark.match_stage import stage
 from tidings.spark.match_stage.match_batch import MatchBatch
 from tidings.spark.match_stage.matcher_source import FolderSource, PickledSource
-from tidings.spark.match_stage.results import ROW, TargetStage, match_batches
+from tidings.spark.match_stage.results import match_batches
 from tidings.spark.match_stage.stage import BUCKET_ROWS, PART, MatchStage, bucket_of
 from tidings.spark.publications import ReadLines
 from tidings.store import open_store
@@ -214,51 +209,6 @@ def test_all_matches_of_any_workload_in_any_batches_are_sent(seed, size, buckets
     rows = sent(MatchStage(source, read_events, buckets), batches(work.events, size))
     scan = Matcher(work.subscribers, work.subscriptions, index="scan")
     assert matches(rows) == sorted(expected(scan, work.events))
-
-
-@pytest.mark.parametrize("parts", [1, 2])
-def test_matches_are_rows(folders, parts):
-    arrived = batches(WORK.events) if parts == 1 else to_parts(batches(WORK.events), parts)
-    table = pa.Table.from_batches(list(match_batches(folders[parts], read_events, arrived)))
-    plain = matches_to_table(chain(*map(SCAN.matches, WORK.events)))
-    order = [("event", "ascending"), ("subscriber", "ascending")]
-    assert table.sort_by(order).to_pylist() == plain.sort_by(order).to_pylist()
-    assert table.schema == plain.schema
-
-
-def reader(batch: pa.RecordBatch) -> Iterator[Publication | BadRecord]:
-    """Read events, refusing the first row."""
-    _, *others = read_events(batch)
-    yield BadRecord({}, "it is the first", 1)
-    yield from others
-
-
-@pytest.mark.parametrize("scorer", [Exact(), Relaxed()])
-def test_targets_are_rows(folders, scorer):
-    (batch,) = batches(WORK.events, 60)
-    numbered = batch.append_column(ROW, pa.array(range(60), pa.int64()))
-    rows = [
-        row
-        for b in TargetStage(folders[1], reader, 3, scorer).batches([numbered])
-        for row in b.to_pylist()
-    ]
-    assert [
-        (row[ROW], row["event"], row["position"], row["subscription"], row["score"]) for row in rows
-    ] == [
-        (number, event.id, place, name, score)
-        for number, event in enumerate(WORK.events)
-        if number
-        for place, (name, score) in enumerate(SCAN.top(event, 3, scorer), start=1)
-    ]
-
-
-def test_targets_by_other_scorers_need_pickled_members():
-    (batch,) = batches(WORK.events, 60)
-    targets = TargetStage(PickledSource.of(MEMBERS), read_events, 2, Preference())
-    rows = [row for each in targets.batches([batch]) for row in each.to_pylist()]
-    assert [(row["event"], row["subscription"]) for row in rows] == [
-        (event.id, name) for event in WORK.events for name, _ in SCAN.top(event, 2, Preference())
-    ]
 
 
 def test_a_pickled_folder_source_has_every_policy(folders):
