@@ -1,5 +1,6 @@
 """Histories in arrays, compared with a list of members."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,22 +11,24 @@ from tests.feed.columnar.kernels.batches import (
     Offered,
     Sent,
     batches,
-    best_first,
     offers_of,
     output_of,
     run_all,
 )
-from tests.feed.columnar.kernels.windows import ID_ORDER, SEQUENCE, US, ranked_cohort
+from tests.feed.columnar.kernels.models import Histories, Scored, best, deliveries
+from tests.feed.columnar.kernels.windows import ranked_cohort
 
 from tidings.feed.columnar.kernels.history import offer_history
 from tidings.feed.columnar.kernels.layout import NEXT, OUT, SEEN, SIZE, SLOT
 from tidings.feed.columnar.ranked_cohort import RankedCohort
+from tidings.model.values import rounded
 
 LENGTHS: dict[str, Any] = {
     "matching": {"length": 4},
     "published": {"length": 9, "count": "published"},
     "time": {"length": "3us"},
 }
+SIZES = {"matching": 4, "published": 9, "time": 3}
 
 
 def run(
@@ -49,54 +52,9 @@ def members_of(batch: list[Offered]) -> list[int]:
     return sorted(cohort.entry[cohort.entries(np.array([0])), SLOT].tolist())
 
 
-class HistoryOfLists:
-    """The members of one history: slot, score and number among the matches seen."""
-
-    def __init__(self, k: int, axis: str, wait: bool, strict: bool) -> None:
-        self.k, self.axis, self.wait, self.strict = k, axis, wait, strict
-        self.members = list[tuple[int, float, int]]()
-        self.delivered = set[int]()
-        self.seen = self.sent = 0
-
-    def inside(self, slot: int, number: int, now: int) -> bool:
-        if self.axis == "matching":
-            return number > self.seen - 4
-        if self.axis == "published":
-            return bool(SEQUENCE[slot] > SEQUENCE[now] - 9)
-        return bool(US[slot] > US[now] - 3)
-
-    def swapped(self, score: float) -> tuple[int, float, int] | None:
-        """Return the member whose place a match takes; the mean falls with the rank dropped."""
-
-        def order(member: tuple[int, float, int]) -> tuple[float, int, int]:
-            """The largest mean without it, then the oldest, then the larger id."""
-            return (member[1], int(US[member[0]]), -int(ID_ORDER[member[0]]))
-
-        dropped = min(self.members, key=order)
-        gains = score > dropped[1] if self.strict else score >= dropped[1]
-        return dropped if gains else None
-
-    def offer(self, order: int, row: int, slot: int, score: float) -> list[Sent]:
-        self.seen += 1
-        self.members = [one for one in self.members if self.inside(one[0], one[2], slot)]
-        if len(self.members) >= self.k:
-            dropped = self.swapped(score)
-            if dropped is None:
-                return []
-            self.members.remove(dropped)
-        self.members.append((slot, score, self.seen))
-        if self.wait and len(self.members) < self.k:
-            return []
-        us, sent = int(US[slot]), list[Sent]()
-        extent = (min(int(US[one]) for one, _, _ in self.members), us, len(self.members))
-        ranked = sorted(self.members, key=lambda one: best_first(*one[:2]))
-        for position, (one, _, _) in enumerate(ranked, start=1):
-            if one not in self.delivered:
-                self.sent += 1
-                place = (order, row, one, one + 1000, position)
-                sent.append(Sent(*place, *extent, self.sent, us))
-                self.delivered.add(one)
-        return sent
+def mean_score(matches: list[Scored]) -> float:
+    """The divrank of a set where rank alone decides."""
+    return rounded(math.fsum(score for _, score in matches) / len(matches))
 
 
 @pytest.mark.parametrize("axis", LENGTHS)
@@ -107,12 +65,8 @@ def test_a_match_is_delivered_if_it_has_a_place_or_a_swap(
 ) -> None:
     window = {"name": "history", "wait": wait, "strict": strict, **LENGTHS[axis]}
     sent, ranks = run(ranked_cohort(k=k, window=window), batch)
-    models = [HistoryOfLists(k, axis, wait, strict) for _ in range(2)]
-    assert sent == [
-        one
-        for order, (row, slot, score) in enumerate(batch)
-        for one in models[row].offer(order, row, slot, score)
-    ]
+    kind: Any = {"axis": axis, "length": SIZES[axis], "strict": strict, "divrank": mean_score}
+    assert sent == deliveries(lambda: Histories(best, k, wait, **kind), batch)
     scores = {slot: score for _, slot, score in batch}
     assert ranks == [scores[one.event] for one in sent]
 

@@ -10,12 +10,12 @@ from tests.feed.columnar.kernels.batches import (
     Offered,
     Sent,
     batches,
-    best_first,
     offers_of,
     output_of,
     run_all,
 )
-from tests.feed.columnar.kernels.windows import SEQUENCE, US, ranked_cohort
+from tests.feed.columnar.kernels.models import LAST, Jumps, Periods, best, deliveries
+from tests.feed.columnar.kernels.windows import ranked_cohort
 
 from tidings.feed.columnar.kernels.layout import END, ENDS, NEVER, NEXT, OUT, SEEN
 from tidings.feed.columnar.kernels.periodic import advance_periodic, offer_periodic
@@ -33,7 +33,6 @@ STEPS: dict[str, Any] = {
     "time": {"length": "4us", "step": "3us"},
     "mixed": {"length": "4us", "step": 3},
 }
-LAST = Moment(40, 80)
 
 
 def run(cohort: RankedCohort, batch: list[Offered], room: int = 64) -> list[Sent]:
@@ -48,116 +47,6 @@ def run(cohort: RankedCohort, batch: list[Offered], room: int = 64) -> list[Sent
     return [*sent, *(one._replace(order=-1) for one in due)]
 
 
-class Ended:
-    """What periods and steps have in common: an end, and matches with their places."""
-
-    def __init__(self, k: int, axis: str, step: int, wait: bool, origin: int = 0) -> None:
-        self.k, self.axis, self.step, self.wait, self.origin = k, axis, step, wait, origin
-        self.matches = list[tuple[int, float, int]]()
-        self.end: int | None = None
-        self.seen = self.sent = 0
-
-    def place(self, axis: str, slot: int, number: int) -> int:
-        places = {"time": int(US[slot]), "published": int(SEQUENCE[slot]) - 1}
-        return places.get(axis, number - 1)
-
-    def due(self, now: Moment) -> bool:
-        passed = {"time": now.us, "published": now.sequence}.get(self.axis, self.seen)
-        return self.end is not None and self.end <= passed
-
-    def offer(self, order: int, row: int, slot: int, score: float) -> list[Sent]:
-        us, sequence = int(US[slot]), int(SEQUENCE[slot])
-        sent = self.advance(order, row, Moment(us, sequence - 1))
-        self.seen += 1
-        self.matches.append((slot, score, self.seen))
-        if self.end is None:
-            place = self.place(self.axis, slot, self.seen)
-            self.end = self.origin + ((place - self.origin) // self.step + 1) * self.step
-        return sent + self.advance(order, row, Moment(us, sequence))
-
-    def advance(self, order: int, row: int, now: Moment) -> list[Sent]:
-        raise NotImplementedError
-
-    def deliver(self, place: tuple[int, int], chosen: list[int], extent: Any) -> list[Sent]:
-        """Deliver slots by their position; those that are -1 are delivered already."""
-        sent = list[Sent]()
-        start, stop, width, decided = extent
-        for position, slot in enumerate(chosen, start=1):
-            if slot >= 0:
-                self.sent += 1
-                row = (*place, slot, slot + 1000, position, start, stop, width)
-                sent.append(Sent(*row, self.sent, decided))
-        return sent
-
-    def best(self, matches: list[tuple[int, float, int]]) -> list[int]:
-        ranked = sorted(matches, key=lambda match: best_first(*match[:2]))
-        return [slot for slot, _, _ in ranked[: self.k]]
-
-
-class Periods(Ended):
-    """All matches of the open period."""
-
-    def advance(self, order: int, row: int, now: Moment) -> list[Sent]:
-        if not self.due(now):
-            return []
-        end, self.end = self.end or 0, None
-        if self.wait and len(self.matches) < self.k:
-            return []
-        times = [int(US[slot]) for slot, _, _ in self.matches]
-        start, stop = min(times), max(times)
-        if self.axis == "time":
-            start, stop = end - self.step, end
-        chosen, width = self.best(self.matches), len(self.matches)
-        self.matches = []
-        return self.deliver((order, row), chosen, (start, stop, width, stop))
-
-
-class Jumps(Ended):
-    """All matches, the delivered events, and every step one by one."""
-
-    def __init__(self, length: int, across: str, leave: bool, *rest: Any) -> None:
-        super().__init__(*rest)
-        self.length, self.across, self.leave = length, across, leave
-        self.delivered = set[int]()
-
-    def advance(self, order: int, row: int, now: Moment) -> list[Sent]:
-        sent = list[Sent]()
-        while self.due(now):
-            end = self.end or 0
-            stop = end if self.across == self.axis else now.us + 1
-            self.matches = [
-                match
-                for match in self.matches
-                if self.place(self.across, match[0], match[2]) >= stop - self.length
-            ]
-            if not self.matches:
-                self.end = None
-                break
-            self.end = end + self.step
-            sent += self.choose(order, row, end)
-        return sent
-
-    def choose(self, order: int, row: int, end: int) -> list[Sent]:
-        candidates = [m for m in self.matches if not (self.leave and m[0] in self.delivered)]
-        if not candidates or (self.wait and len(candidates) < self.k):
-            return []
-        times = [int(US[slot]) for slot, _, _ in self.matches]
-        decided = end if self.axis == "time" else max(times)
-        chosen = self.best(candidates)
-        new = [-1 if slot in self.delivered else slot for slot in chosen]
-        self.delivered |= {*chosen}
-        return self.deliver((order, row), new, (min(times), decided, len(times), decided))
-
-
-def expected(models: list[Any], batch: list[Offered]) -> list[Sent]:
-    sent = [
-        one
-        for order, (row, slot, score) in enumerate(batch)
-        for one in models[row].offer(order, row, slot, score)
-    ]
-    return sent + [one for row in range(2) for one in models[row].advance(-1, row, LAST)]
-
-
 @pytest.mark.parametrize("axis", PERIODS)
 @settings(max_examples=60)
 @given(batches(), st.integers(1, 3), st.booleans())
@@ -166,8 +55,8 @@ def test_a_period_delivers_its_best_when_it_ends(
 ) -> None:
     window = {"name": "periodic", "wait": wait, **PERIODS[axis]}
     step = 5 if axis == "published" else 3
-    models = [Periods(k, axis, step, wait) for _ in range(2)]
-    assert run(ranked_cohort(k=k, window=window), batch) == expected(models, batch)
+    sent = run(ranked_cohort(k=k, window=window), batch)
+    assert sent == deliveries(lambda: Periods(best, k, wait, axis=axis, step=step), batch, end=True)
 
 
 @given(batches(), st.integers(-5, 5))
@@ -175,8 +64,10 @@ def test_periods_of_time_are_aligned_to_their_origin(batch: list[Offered], origi
     window = {"name": "periodic", "length": "3us"}
     cohort = ranked_cohort(window=window)
     cohort.codes = cohort.codes._replace(origin=origin)
-    models = [Periods(3, "time", 3, False, origin) for _ in range(2)]
-    assert run(cohort, batch) == expected(models, batch)
+    kind: Any = {"axis": "time", "step": 3, "origin": origin}
+    assert run(cohort, batch) == deliveries(
+        lambda: Periods(best, 3, False, **kind), batch, end=True
+    )
 
 
 @pytest.mark.parametrize("axis", STEPS)
@@ -189,8 +80,9 @@ def test_a_jumping_window_chooses_where_a_step_ends(
     window = {"name": "jumping", "wait": wait, "delivered": delivered, **STEPS[axis]}
     across, along = ("time", "matching") if axis == "mixed" else (axis, axis)
     length, step = (7, 5) if axis == "published" else (4, 3)
-    models = [Jumps(length, across, leave, k, along, step, wait) for _ in range(2)]
-    assert run(ranked_cohort(k=k, window=window), batch) == expected(models, batch)
+    kind: Any = {"across": across, "length": length, "leave": leave, "axis": along, "step": step}
+    sent = run(ranked_cohort(k=k, window=window), batch)
+    assert sent == deliveries(lambda: Jumps(best, k, wait, **kind), batch, end=True)
 
 
 def test_a_period_is_delivered_before_the_match_that_is_after_it() -> None:

@@ -9,12 +9,12 @@ from tests.feed.columnar.kernels.batches import (
     Offered,
     Sent,
     batches,
-    best_first,
     offers_of,
     output_of,
     run_all,
 )
-from tests.feed.columnar.kernels.windows import SEQUENCE, US, ranked_cohort
+from tests.feed.columnar.kernels.models import Slides, best, deliveries
+from tests.feed.columnar.kernels.windows import ranked_cohort
 
 from tidings.feed.columnar.kernels.layout import NEXT, OUT, SEEN, SENT
 from tidings.feed.columnar.kernels.sliding import offer_sliding
@@ -35,52 +35,8 @@ def run(
     return run_all(lambda output: offer_sliding(cohort.windows, output, offers), len(batch), room)
 
 
-class WindowOfLists:
-    """One window: all its matches, and the events that are delivered or passed over."""
-
-    def __init__(self, k: int, axis: str, **options: bool) -> None:
-        self.k, self.axis, self.options = k, axis, options
-        self.matches = list[tuple[int, float]]()
-        self.done = set[int]()
-        self.sent = 0
-
-    def held(self, now: int) -> list[tuple[int, float]]:
-        """Return the matches in the window when the event in slot `now` is the newest."""
-        if self.axis == "ever":
-            return sorted(self.matches, key=lambda match: best_first(*match))[: self.k]
-        if self.axis == "matching":
-            return self.matches[-SIZES["matching"] :]
-        places, size = {"time": US, "published": SEQUENCE}[self.axis], SIZES[self.axis]
-        return [match for match in self.matches if places[match[0]] > places[now] - size]
-
-    def offer(self, order: int, row: int, slot: int, score: float) -> list[Sent]:
-        self.matches.append((slot, score))
-        held = self.held(slot)
-        leave = self.options.get("leave", False)
-        candidates = [match for match in held if not (leave and match[0] in self.done)]
-        if not candidates or (self.options.get("wait") and len(candidates) < self.k):
-            return []
-        chosen = sorted(candidates, key=lambda match: best_first(*match))[: self.k]
-        us, sent = int(US[slot]), list[Sent]()
-        extent = (min(int(US[one]) for one, _ in held), us, len(held))
-        for position, (one, _) in enumerate(chosen, start=1):
-            if one not in self.done:
-                self.sent += 1
-                place = (order, row, one, one + 1000, position)
-                sent.append(Sent(*place, *extent, self.sent, us))
-        self.done |= {one for one, _ in chosen}
-        if self.options.get("continuous"):
-            self.done.add(slot)
-        return sent
-
-
-def expected(batch: list[Offered], k: int, axis: str, **options: bool) -> list[Sent]:
-    models = [WindowOfLists(k, axis, **options) for _ in range(2)]
-    return [
-        one
-        for order, (row, slot, score) in enumerate(batch)
-        for one in models[row].offer(order, row, slot, score)
-    ]
+def expected(batch: list[Offered], k: int, wait: bool, **kind: Any) -> list[Sent]:
+    return deliveries(lambda: Slides(best, k, wait, **kind), batch)
 
 
 @pytest.mark.parametrize("axis", LENGTHS)
@@ -93,7 +49,7 @@ def test_the_chosen_are_delivered_once(
     window = {"name": "sliding", "delivered": delivered, "wait": wait, **LENGTHS[axis]}
     cohort = ranked_cohort(k=k, window=window)
     sent, _ = run(cohort, batch)
-    assert sent == expected(batch, k, axis, leave=leave, wait=wait)
+    assert sent == expected(batch, k, wait, axis=axis, length=SIZES[axis], leave=leave)
 
 
 @pytest.mark.parametrize("axis", ["matching", "time"])
@@ -105,7 +61,7 @@ def test_a_continuous_window_delivers_a_match_on_arrival_or_never(
     expires = LENGTHS[axis]["length"]
     cohort = ranked_cohort(k=k, window={"name": "continuous", "wait": wait, "expires": expires})
     sent, _ = run(cohort, batch)
-    assert sent == expected(batch, k, axis, wait=wait, continuous=True)
+    assert sent == expected(batch, k, wait, axis=axis, length=SIZES[axis], continuous=True)
 
 
 @given(batches(), st.integers(1, 3), st.booleans())
@@ -114,8 +70,8 @@ def test_without_expiry_the_best_of_all_time_are_delivered(
 ) -> None:
     cohort = ranked_cohort(k=k, window={"name": "continuous", "wait": wait})
     sent, _ = run(cohort, batch)
-    best = expected(batch, k, "ever", wait=wait, continuous=True)
-    assert [one[:5] for one in sent] == [one[:5] for one in best]
+    ever = expected(batch, k, wait, axis="matching", length=99, continuous=True)
+    assert [one[:5] for one in sent] == [one[:5] for one in ever]
 
 
 @given(batches(max_size=24), st.integers(8, 12))
