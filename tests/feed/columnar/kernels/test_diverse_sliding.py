@@ -46,9 +46,10 @@ def test_the_chosen_are_delivered_once(
     window = {"name": "sliding", "wait": wait, **LENGTHS[axis]}
     window["delivered"] = "leave" if leave else "keep"
     cohort = diverse_cohort(k=k, window=window, diversify=part)
-    choose, kind = choice_of(cohort.policy.diversify), {"axis": axis, "leave": leave}
+    choose = choice_of(cohort.policy.diversify)
+    kind: Any = {"axis": axis, "length": SIZES[axis], "leave": leave}
     sent, ranks = run(cohort, batch)
-    expected = deliveries(lambda: Slides(choose, k, wait, length=SIZES[axis], **kind), batch)
+    expected = deliveries(lambda: Slides(choose, k, wait, **kind), batch)
     assert sent == expected
     scores = {slot: score for _, slot, score in batch}
     assert ranks == [scores[one.event] for one in sent]

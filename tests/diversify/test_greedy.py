@@ -1,0 +1,91 @@
+"""Greedy growth of candidates and of arrays gives the choice of the plain version."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.diversify.small import SIGMAS, Candidate, candidate, ids, large_windows
+
+from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
+from tidings.diversify.distance import Jaccard, Overlap
+from tidings.diversify.distance_matrix import Submatrix
+from tidings.diversify.divrank import DivRank
+from tidings.diversify.greedy import GreedyGrowth
+from tidings.diversify.kernels.greedy import LEAST, MEAN, NEAREST, SUM
+from tidings.diversify.plain.registry import PLAIN
+from tidings.diversify.tie_order import order_of, ranks_and_keys
+from tidings.model.records import Event
+
+RULES = [(NEAREST, DivRank), (LEAST, MaxMin), (SUM, MaxSum), (MEAN, MaxAvg)]
+every_rule = pytest.mark.parametrize(("rule", "part"), RULES, ids=str)
+
+
+class Own(Jaccard):
+    """A distance of a user: the difference of the attribute `at`, at most 1."""
+
+    def between(self, one: Event, other: Event) -> float:
+        apart = abs(one.attributes["at"] - other.attributes["at"])  # type: ignore[operator]
+        return min(1.0, float(apart))
+
+
+def matrix_of(candidates: list[Candidate], distance: Any) -> Any:
+    events = [one.event for one in candidates]
+    rows = [[distance.between(one, other) for other in events] for one in events]
+    return np.array(rows, np.float64).reshape(len(events), len(events))
+
+
+@every_rule
+@given(candidates=large_windows(), k=st.integers(1, 6), sigma=SIGMAS)
+def test_a_choice_of_candidates_is_the_plain_one(
+    rule: int, part: Any, candidates: list[Candidate], k: int, sigma: float
+) -> None:
+    made = part(sigma)
+    chosen = GreedyGrowth(rule, sigma).choose(made, candidates, k)
+    assert chosen == PLAIN[made.name](made, candidates, k)
+
+
+@every_rule
+@given(candidates=large_windows(), k=st.integers(1, 6), sigma=SIGMAS)
+def test_a_choice_of_arrays_is_the_plain_one(
+    rule: int, part: Any, candidates: list[Candidate], k: int, sigma: float
+) -> None:
+    made = part(sigma)
+    ranks, keys = ranks_and_keys(candidates)
+    order = order_of([one.event for one in candidates])
+    matrix = matrix_of(candidates, Overlap())
+    chosen = GreedyGrowth(rule, sigma).pick(ranks, keys, order, matrix, k)
+    assert chosen.tolist() == PLAIN[made.name](made, candidates, k)
+
+
+def test_candidates_may_be_rows_of_a_larger_matrix() -> None:
+    window = [candidate(name, 0.5, n, a=n % 2, b=n) for n, name in enumerate("abcdef")]
+    whole, members = matrix_of(window, Overlap()), np.array([5, 1, 2])
+    some = [window[i] for i in members.tolist()]
+    ranks, keys = ranks_and_keys(some)
+    order = order_of([one.event for one in some])
+    chosen = GreedyGrowth(NEAREST, 0.25).pick(ranks, keys, order, Submatrix(whole, members), 2)
+    assert chosen.tolist() == PLAIN["divrank"](DivRank(0.25), some, 2)
+
+
+def test_one_is_chosen_by_its_key_where_ranks_have_vanished() -> None:
+    window = [
+        Candidate(Event("old", {}, 0), 0.0, -900.0),
+        Candidate(Event("fresh", {}, 0), 0.0, -800.0),
+    ]
+    assert GreedyGrowth(NEAREST, 0.5).choose(DivRank(), window, 1) == [1]
+    ranks, keys = ranks_and_keys(window)
+    order = order_of([one.event for one in window])
+    picked = GreedyGrowth(NEAREST, 0.5).pick(ranks, keys, order, np.zeros((2, 2)), 1)
+    assert picked.tolist() == [1]
+
+
+def test_no_candidates_are_no_choice() -> None:
+    assert GreedyGrowth(SUM, 0.5).choose(MaxSum(), [], 3) == []
+
+
+def test_a_distance_without_a_kernel_is_measured_in_python() -> None:
+    window = [candidate(name, 0.5, at=at) for name, at in zip("abc", (0.0, 0.25, 1.0), strict=True)]
+    chosen = GreedyGrowth(NEAREST, 0.5).choose(DivRank(0.5, Own()), window, 2)
+    assert ids(window, chosen) == ["a", "c"]
