@@ -142,7 +142,7 @@ def test_events_that_are_compared_need_attributes():
 
 def shared(**changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a header and the columns that all policies share."""
-    header = {"policies": [{}, {}], "objects": {}}
+    header: dict[str, Any] = {"policies": [{}, {}], "objects": {}}
     columns: dict[str, Any] = {
         "subscribers": ["ada", "bob", "eve"],
         "seats": np.array([0, 1, 0]),
