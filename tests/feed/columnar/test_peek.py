@@ -89,10 +89,7 @@ def test_a_diverse_window_lists_like_a_plain_feed(window, batch, k, after, part)
 
 def test_an_empty_window_lists_nothing():
     now = Moment(7, 9)
-    for cohort, current in (
-        (ranked_cohort(), current_ranked),
-        (diverse_cohort(), current_diverse),
-    ):
-        empty = current(cohort, 0, now)  # type: ignore[operator]
+    lists = (current_ranked(ranked_cohort(), 0, now), current_diverse(diverse_cohort(), 0, now))
+    for empty in lists:
         assert empty.slot.tolist() == empty.rank.tolist() == empty.handle.tolist() == []
         assert empty.extent.width == 0

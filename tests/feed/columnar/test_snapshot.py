@@ -146,9 +146,9 @@ def test_a_policy_of_a_user_comes_from_the_caller():
 
 def test_a_known_policy_is_used_only_if_it_is_the_one_of_the_snapshot():
     state = filled({"a": RANKED}).snapshot()
-    for known in (PERIODIC, None):
+    for known in ({"a": PERIODIC}, dict[str, Policy]()):
         twin = TableFeeds()
-        twin.restore(state, lambda _, known=known: known)
+        twin.restore(state, known.get)
         assert twin.snapshot() == state
 
 
