@@ -42,7 +42,7 @@ def cohort_of(window: Any, rows: int = 2) -> RankedCohort:
     return cohort
 
 
-def rows_of(output: CohortOutput) -> list[list[int]]:
+def rows_of(output: CohortOutput) -> Any:
     return np.column_stack([output.columns, output.ranks]).tolist()
 
 
