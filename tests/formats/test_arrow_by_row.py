@@ -184,6 +184,7 @@ def test_shared_values_count_each_time_they_are_decoded() -> None:
     assert 3_000 <= decoded_bytes(coded) < 5_000
     view = pa.record_batch({"t": pa.array([long, "y"], pa.string_view())})
     assert 1_001 <= decoded_bytes(view) < 3_000
+    assert decoded_bytes(view.slice(1)) < 1_100
     plain = pa.record_batch({"n": pa.array([1, 2, 3], pa.int64())})
     assert decoded_bytes(plain) == 24
 

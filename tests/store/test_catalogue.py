@@ -89,6 +89,17 @@ def test_a_record_may_be_put_again_after_its_removal(catalogue: Catalogue) -> No
     assert catalogue.put(wish("s1")) == 3
 
 
+def test_a_subscriber_is_removed_after_its_subscriptions(store: Store) -> None:
+    store.catalogue.put(person("m"), wish("z", "m"), wish("a", "m"), wish("b", "ann"))
+    assert store.catalogue.remove("subscriber", "m") is True
+    assert [(entry.version, entry.id) for entry in store.history.changes(4)] == [
+        (5, "a"),
+        (6, "z"),
+        (7, "m"),
+    ]
+    assert ids(store.catalogue, "subscription") == ["b"]
+
+
 def test_a_subscriber_that_only_owns_subscriptions_cannot_be_removed(catalogue: Catalogue) -> None:
     catalogue.put(wish("s1", "ann"))
     assert catalogue.remove("subscriber", "ann") is False

@@ -106,6 +106,24 @@ def test_matches_of_several_events_are_grouped_by_event(folders):
     assert stated == [times[name] for name in rows.column("event").to_pylist()]
 
 
+def test_an_event_that_cannot_be_matched_does_not_shift_the_numbers_of_others():
+    def read(batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
+        """Read events; the second and third have values of an unknown type."""
+        for number, event in enumerate(read_events(batch)):
+            poisoned = isinstance(event, Event) and number in (1, 2)
+            yield Event.known("poison", {"year": object()}, 0, None) if poisoned else event
+
+    (batch,) = batches(WORK.events, 60)
+    numbered = batch.append_column(ROW, pa.array(range(100, 160), pa.int64()))
+    stage = TargetStage(PickledSource.of(MEMBERS), read, 1, Exact())
+    rows = [row for each in stage.batches([numbered]) for row in each.to_pylist()]
+    assert [(row[ROW], row["event"]) for row in rows] == [
+        (100 + number, event.id)
+        for number, event in enumerate(WORK.events)
+        if number not in (1, 2) and SCAN.top(event, 1, Exact())
+    ]
+
+
 def test_rows_that_cannot_be_read_are_dead_letters():
     good = json.dumps(Event("e1", {"n": 1}, 0).to_dict())
     lines = pa.record_batch({"value": [good, "{", None]})
