@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from tidings import Event, Policy, Subscriber, Subscription
+from tidings.compiled.array_file import Reader, Stored, Writer, described
 from tidings.index.access.kernels.partial_match import Hits
-from tidings.rank.bulk.protocol import Owner, RankRequest, Unranked
+from tidings.index.access.kernels.validate import CheckedParts
+from tidings.rank.bulk.protocol import IndexExtent, Owner, RankRequest, Unranked
 from tidings.rank.matches import Matches
 
 Numbered = Mapping[int, Subscription]
@@ -71,3 +73,28 @@ def expected_rows(owners: Iterable[Owner], event: Event) -> list[Row]:
         if rank is not None and own:
             ranked.append((one.number, rank, sorted(own)))
     return sorted(ranked)
+
+
+def active_parts(subscription: Subscription) -> list[int]:
+    parts = [part for group in subscription.groups for part in group]
+    return [place for place, part in enumerate(parts) if part.state == "active"]
+
+
+def read_back(method: Any, owners: Sequence[Owner]) -> Any:
+    """Return the method that a file of it gives, for an index that checks all active predicates."""
+    numbered = {number: one for each in owners for number, one in each.subscriptions.items()}
+    numbers = range(max(numbered, default=-1) + 1)
+    active = [active_parts(numbered[one]) if one in numbered else [] for one in numbers]
+    checked = CheckedParts(
+        np.array([place for own in active for place in own], np.uint8),
+        np.array(numbers, np.int32),
+        np.cumsum([0, *map(len, active)]).astype(np.int32),
+    )
+    extent = IndexExtent.of(max((one.number for one in owners), default=-1) + 1, checked)
+    writer = Writer()
+    method.write(writer, extent.subscriptions, extent.owners)
+    arrays = {
+        name: Stored(described(array.dtype), list(array.shape), memoryview(array.tobytes()))
+        for name, array in writer.arrays.items()
+    }
+    return type(method).read(Reader("a ranker", writer.header, arrays), extent)

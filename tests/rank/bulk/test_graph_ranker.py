@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.rank.bulk.plain import expected_rows, owner, request, rows
+from tests.rank.bulk.plain import expected_rows, owner, read_back, request, rows
 
 from tidings import Event, Subscription
 from tidings.errors import TidingsError
@@ -66,6 +66,13 @@ def test_ranks_are_those_of_the_scorer(drawn: Any) -> None:
     check(method, owners)
 
 
+@given(drawn_owners)
+def test_a_method_that_was_written_and_read_ranks_alike(drawn: Any) -> None:
+    owners, method = owners_of(drawn), GraphMethod()
+    method.update(owners)
+    check(read_back(method, owners), owners)
+
+
 @given(drawn_owners, drawn_owners)
 def test_a_graph_is_replaced_as_a_whole(before: Any, after: Any) -> None:
     method, old, new = GraphMethod(), owners_of(before), owners_of(after)
@@ -89,6 +96,18 @@ def test_edges_and_predicates_that_hold_share_the_score() -> None:
         [(1, 0.3, [4])],
         [(1, 0.95, [4])],
     ]
+
+
+@pytest.mark.parametrize(("threshold", "ranks"), [(2, [0.75]), (3, [])])
+def test_a_graph_with_fewer_active_predicates_than_the_threshold_has_no_rank(
+    threshold: int, ranks: list[float]
+) -> None:
+    parts = [["a = 1", 0.5], ["b = 1", 0.5], ["c = 1", 0.5, "inactive"]]
+    wanted = {0: Subscription("s", "u", any=parts)}
+    method = GraphMethod()
+    method.update([owner(0, {"name": "graph", "threshold": threshold}, wanted)])
+    matches = method.rank(request([EVENTS[6]], wanted, partial=True))
+    assert [rank for _, rank, _ in rows(matches, 0)] == ranks
 
 
 def test_a_score_of_zero_is_no_match() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.rank.bulk.plain import expected_rows, owner, request, rows
+from tests.rank.bulk.plain import expected_rows, owner, read_back, request, rows
 
 from tidings import Event, Subscription
 from tidings.rank.bulk.preference_ranker import PreferenceMethod
@@ -69,6 +69,13 @@ def test_ranks_are_those_of_the_scorer(drawn: Any) -> None:
     owners, method = owners_of(drawn), PreferenceMethod()
     method.update(owners)
     check(method, owners)
+
+
+@given(drawn_owners)
+def test_a_method_that_was_written_and_read_ranks_alike(drawn: Any) -> None:
+    owners, method = owners_of(drawn), PreferenceMethod()
+    method.update(owners)
+    check(read_back(method, owners), owners)
 
 
 @given(drawn_owners, drawn_owners)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.rank.bulk.plain import expected_rows, owner, request, rows
+from tests.rank.bulk.plain import expected_rows, owner, read_back, request, rows
 
 from tidings import Event, Subscription
 from tidings.rank.bulk.protocol import Owner
@@ -67,6 +67,13 @@ def test_ranks_are_those_of_the_scorer(drawn: list[list[int]]) -> None:
     method.update(owners)
     check(method, owners, EVENTS)
     check(method, owners, UNSURE)
+
+
+@given(st.lists(sets, min_size=1, max_size=3))
+def test_a_method_that_was_written_and_read_ranks_alike(drawn: list[list[int]]) -> None:
+    owners, method = owners_of(drawn), RelaxedMethod()
+    method.update(owners)
+    check(read_back(method, owners), owners, UNSURE)
 
 
 @given(st.lists(sets, min_size=2, max_size=2), st.lists(sets, min_size=2, max_size=2))
