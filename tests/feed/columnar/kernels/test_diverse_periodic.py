@@ -117,3 +117,9 @@ def test_an_advance_without_room_changes_nothing() -> None:
     advance_diverse(cohort.windows, output, np.array([1, 0], np.int32), LAST)
     assert output.progress[[NEXT, OUT]].tolist() == [1, 0]
     assert cohort.head[0, END] == 3
+
+
+def test_delivered_matches_that_leave_make_room_at_the_next_step() -> None:
+    window = {"name": "jumping", "length": "10us", "step": "2us", "delivered": "leave"}
+    sent = run(diverse_cohort(k=1, window=window), [(0, 4, 0.75), (0, 5, 0.5)])
+    assert [(one.event, one.decided) for one in sent] == [(4, 2), (5, 4)]

@@ -187,3 +187,10 @@ def test_room_is_needed_in_the_output_for_the_window_and_one_more():
     assert not has_room(cohort.windows, used, 0)
     cohort._scratch = cohort._new_scratch(3)
     assert not has_room(cohort.windows, output_of(3), 0)
+
+
+def test_a_range_ends_before_its_high_position():
+    cohort = diverse_cohort(window=AXES["time"])
+    fill(cohort, [(0, 4, 0.5), (0, 8, 0.5)])
+    assert measure(cohort.windows, 0, AxisRange(cohort.codes.axis, 1, 2)) == (1, 1, 1)
+    assert measure(cohort.windows, 0, AxisRange(cohort.codes.axis, 1, 3)) == (1, 2, 2)

@@ -108,3 +108,11 @@ def test_an_offer_without_room_changes_nothing() -> None:
 
 def test_no_offers_deliver_nothing() -> None:
     assert run(ranked_cohort(), []) == ([], [])
+
+
+def test_a_match_that_was_passed_over_is_not_delivered_when_a_better_one_expires() -> None:
+    batch = [(0, 4, 0.75), (0, 8, 0.5), (0, 12, 0.25)]
+    continuous, _ = run(ranked_cohort(k=1, window={"name": "continuous", "expires": 2}), batch)
+    sliding, _ = run(ranked_cohort(k=1, window={"name": "sliding", "length": 2}), batch)
+    assert [one.event for one in continuous] == [4]
+    assert [one.event for one in sliding] == [4, 8]
