@@ -74,6 +74,19 @@ def test_large_batches_are_split_and_keep_their_order(monkeypatch: pytest.Monkey
     assert max(sizes) < 10
 
 
+@pytest.mark.parametrize("kind", ["string", "view", "dictionary"])
+def test_a_row_counts_its_own_bytes_whatever_it_shares_buffers_with(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slice of such a column has the whole buffer, which is above the limit of one record."""
+    monkeypatch.setattr(arrow_by_row, "BATCH_BYTES", 1_000_000)
+    texts = [f"{number:04d}" * 4_500 for number in range(1_000)]  # 18 kB each, 18 MB in all
+    cells = pa.array(texts, pa.string_view() if kind == "view" else pa.string())
+    if kind == "dictionary":
+        cells = cells.dictionary_encode()
+    assert not any(isinstance(row, BadRecord) for row in rows_of(pa.table({"x": cells})))
+
+
 def test_a_quick_reader_is_not_asked_about_batches_above_the_limits() -> None:
     def quick(_: pa.RecordBatch) -> list[Any]:
         return ["quick"]
@@ -185,6 +198,8 @@ def test_shared_values_count_each_time_they_are_decoded() -> None:
     view = pa.record_batch({"t": pa.array([long, "y"], pa.string_view())})
     assert 1_001 <= decoded_bytes(view) < 3_000
     assert decoded_bytes(view.slice(1)) < 1_100
+    coded = coded.take(pa.array([0, 2]))
+    assert decoded_bytes(coded.slice(1)) < 100
     plain = pa.record_batch({"n": pa.array([1, 2, 3], pa.int64())})
     assert decoded_bytes(plain) == 24
 

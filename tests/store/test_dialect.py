@@ -67,6 +67,7 @@ def test_a_kind_follows_from_the_words_of_a_type(tmp_path: Path, declared: str, 
     [
         ("id INTEGER PRIMARY KEY", True),
         ("id integer PRIMARY KEY AUTOINCREMENT", True),
+        ("id INTEGER PRIMARY KEY DESC", False),
         ("id BIGINT PRIMARY KEY", False),
         ("id BIGINT PRIMARY KEY NOT NULL", True),
         ("id BIGINT NOT NULL UNIQUE", True),

@@ -33,6 +33,8 @@ _TEXT_TYPES: Final = (types.is_string, types.is_large_string, types.is_string_vi
 _NUMBER_TYPES: Final = (types.is_integer, types.is_floating, types.is_decimal)
 _PLAIN_TYPES: Final = (*_TEXT_TYPES, *_NUMBER_TYPES, types.is_boolean, types.is_null)
 _SCALAR_BYTES: Final = 16
+_VIEW_BYTES: Final = 16
+"""Bytes of a string view, and at most of the offset and size of a list."""
 _VIEW_TYPES: Final = (types.is_list_view, types.is_large_list_view)
 LIST_TYPES: Final = (
     types.is_list,
@@ -92,24 +94,26 @@ def decoded_bytes(batch: pa.RecordBatch) -> int:
 
 
 def _decoded_bytes(array: pa.Array) -> int:
+    # `nbytes` of a slice counts all of a dictionary or view buffer, so these are counted by value.
     kind = array.type
     if not _shares_values(kind):
         return int(array.nbytes)
     if types.is_dictionary(kind):
         codes = array.indices.drop_null()
-        return int(array.nbytes) + int(pc.sum(_lengths(array.dictionary).take(codes)).as_py() or 0)
+        values = int(pc.sum(_lengths(array.dictionary).take(codes)).as_py() or 0)
+        return int(array.indices.nbytes) + values
     if types.is_string_view(kind):
-        return int(array.nbytes) + int(pc.sum(_lengths(array)).as_py() or 0)
+        return _VIEW_BYTES * len(array) + int(pc.sum(_lengths(array)).as_py() or 0)
     if any(test(kind) for test in _VIEW_TYPES):
         longest = int(pc.max(_lengths(array.values)).as_py() or 0)
-        return int(array.nbytes) + _values_in(array) * longest
+        return _VIEW_BYTES * len(array) + _values_in(array) * longest
     if types.is_struct(kind):
         return sum(map(_decoded_bytes, array.flatten()))
     if types.is_map(kind):
         start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
         parts = (array.keys, array.items)
         return sum(_decoded_bytes(part.slice(start, end - start)) for part in parts)
-    return int(array.nbytes) + _decoded_bytes(array.flatten())
+    return _VIEW_BYTES * len(array) + _decoded_bytes(array.flatten())
 
 
 def _shares_values(kind: pa.DataType) -> bool:

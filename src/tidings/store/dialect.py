@@ -46,6 +46,8 @@ class SqliteDialect:
     _UNIQUE_INDEX: Final = """
         SELECT 1 FROM pragma_index_list(?) AS i WHERE i."unique" AND NOT i.partial
         AND (SELECT group_concat(name) FROM pragma_index_info(i.name)) = ?"""
+    # An `INTEGER PRIMARY KEY DESC` is not the rowid: it has an index and accepts nulls.
+    _PRIMARY_INDEX: Final = "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'"
     # The rules of SQLite that derive an affinity from the words of a type, in their order.
     _KINDS: Final = (
         ("INT", "long"),
@@ -69,7 +71,8 @@ class SqliteDialect:
         rows = session.rows(self._COLUMNS, name)
         primary = [column for column, _, _, position in rows if position]
         rowids = [column for column, kind, *_ in rows if kind.upper() == "INTEGER"]
-        is_rowid = primary == [key] and key in rowids
+        has_index = bool(session.rows(self._PRIMARY_INDEX, name))
+        is_rowid = primary == [key] and key in rowids and not has_index
         is_indexed = bool(session.rows(self._UNIQUE_INDEX, name, key))
         return [
             ColumnInfo(

@@ -53,7 +53,7 @@ def _write(batch: DataFrame, directory: str, number: int) -> None:
 def batch_path(directory: str, folder: str, number: int) -> str:
     """Return the path of a batch of a kind; the scheme of a URL is kept.
 
-    >>> place("s3a://bucket/films/", "late", 7)
+    >>> batch_path("s3a://bucket/films/", "late", 7)
     's3a://bucket/films/late/batch=00000007'
     """
     return f"{directory.rstrip('/')}/{folder}/batch={number:08d}"

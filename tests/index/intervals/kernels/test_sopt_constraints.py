@@ -96,3 +96,12 @@ def test_the_leftmost_rank_without_an_edge_comes_next(by_low, pairs):
         expected.append(free[0])
         left.remove(free[0])
     assert order.tolist() == expected
+
+
+def test_a_block_may_end_with_the_last_cell_of_a_full_word():
+    """There is no word after 32 cells, so nothing may be looked up behind them."""
+    blocks, owner = empty_bitset(32), np.full(32, -1, np.int32)
+    bitset_add(blocks, 0)
+    cover_blocks(blocks, owner, 7, 30, 31)
+    assert owner[30] == 7
+    assert [bitset_from(blocks, cell) for cell in (0, 1, 30)] == [0, 30, 30]

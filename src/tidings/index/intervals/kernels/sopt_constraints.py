@@ -35,10 +35,11 @@ class ConstraintGraph(NamedTuple):
 @inner
 def cover_blocks(blocks: Bitset, owner: Int32s, rank: int, first: int, last: int) -> None:
     """Make the cells first..last one visible block of `rank`; cut blocks keep their rest."""
-    after = bitset_until(blocks, last + 1)
-    if after != last + 1 and last + 1 < len(owner):
-        owner[last + 1] = owner[after]
-        bitset_add(blocks, last + 1)
+    if last + 1 < len(owner):
+        after = bitset_until(blocks, last + 1)
+        if after != last + 1:
+            owner[last + 1] = owner[after]
+            bitset_add(blocks, last + 1)
     block = bitset_from(blocks, first)
     while 0 <= block <= last:
         bitset_discard(blocks, block)
