@@ -160,7 +160,7 @@ def test_a_new_window_is_empty(name: str) -> None:
         ({"name": "sliding", "length": "0s"}, "0s", "above 0"),
         ({"name": "sliding", "length": 3, "delivered": "stay"}, "stay", "'keep', 'leave'"),
         ({"name": "sliding", "length": 3, "wait": "no"}, "'no'", "true or false"),
-        ({"name": "sliding", "length": 3, "size": 3}, "size", "it has: length"),
+        ({"name": "sliding", "length": 3, "size": 3}, "size", "expected one of: length"),
         ({"name": "sliding"}, "length", "needs"),
         ({"name": "continuous", "expires": 0}, "0", "at least 1"),
         ({"name": "continuous", "wait": None}, "None", "true or false"),

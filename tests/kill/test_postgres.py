@@ -49,7 +49,9 @@ def test_a_killed_database_is_awaited_and_then_reported(
     kill_database(database, pipeline, query)
     with pytest.raises(StreamingQueryException) as caught:
         query.awaitTermination()
-    assert "PostgreSQL has not answered for 1 s; see that it runs" in describe_error(caught.value)
+    assert "PostgreSQL has not answered for 1 s; check that it is running" in describe_error(
+        caught.value
+    )
     server.start(database)
     query = start(spark, tmp_path, {**given, "patience_s": 120}, tmp_path)
     kill_database(database, pipeline, query)

@@ -56,14 +56,14 @@ def test_a_full_or_locked_store_is_reported_and_a_restart_resumes(
         patch.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "PRAGMA max_page_count = 28"))
         with pytest.raises(SPARK_ERRORS) as caught:
             run(spark, pipeline, files=2)
-    assert "the disk is full; free some space and do it again" in describe_error(caught.value)
+    assert "the disk is full; free some space and try again" in describe_error(caught.value)
     assert written(pipeline) > 0
     holder = sqlite3.connect(pipeline.stores[0], isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     text = refused(spark, pipeline, patience_s=0.5)
     holder.execute("ROLLBACK")
     holder.close()
-    assert "another process has been writing for too long; try again, or end it" in text
+    assert "another process has been writing for too long; try again, or stop it" in text
     run(spark, pipeline)
     with open_store(pipeline.stores[0]) as store:
         expected.check(store)

@@ -162,7 +162,7 @@ def test_a_scorer_that_fails_costs_only_its_owner_that_event():
             "ZeroDivisionError: odd weights"
         ),
         (
-            "subscriber 'quin' did not get event 'e03': its scorer failed: a scorer must give a "
+            "subscriber 'quin' did not get event 'e03': its scorer failed: a scorer must return a "
             "finite rank of at least 0, not inf"
         ),
     ]
@@ -306,7 +306,8 @@ def test_a_scorer_derived_from_a_built_in_one_is_not_mistaken_for_it() -> None:
     ]
     bundles = bundle_subscribers(subscribers, owned)
     with pytest.raises(
-        InvalidPolicy, match=r"subscriber bob cannot be sealed: .*Halved.* registered"
+        InvalidPolicy,
+        match=r"the policy of subscriber bob cannot be written .*Halved.* registered",
     ):
         build_base(bundles)
     by_pair = ranks(matcher_of(bundles, sealed=False))

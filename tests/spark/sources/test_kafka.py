@@ -89,7 +89,7 @@ def test_a_wrong_option_is_an_error_before_anything_is_created(tmp_path: Path) -
     with pytest.raises(TidingsError) as error:
         dry_run(plan)
     assert str(error.value).startswith(
-        "[source] format = 'tidings-kafka': tidings-kafka: unknown option 'minpartitions'; possib"
+        "[source] format = 'tidings-kafka': tidings-kafka: unknown option 'minpartitions'; expected"
     )
     assert not (tmp_path / "out").exists()
 

@@ -191,7 +191,7 @@ def test_a_distance_derived_from_a_built_in_one_is_not_mistaken_for_it() -> None
     assert {name: got[name] for name in ("ann", "eve")} == {
         name: expected[name] for name in ("ann", "eve")
     }
-    with pytest.raises(InvalidPolicy, match=r"Brittle' is not registered, so it has no written"):
+    with pytest.raises(InvalidPolicy, match=r"Brittle' is not registered, so it has no JSON form"):
         same["dan"].policy.to_dict()
 
 
