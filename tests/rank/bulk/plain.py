@@ -94,7 +94,10 @@ def read_back(method: Any, owners: Sequence[Owner]) -> Any:
     writer = Writer()
     method.write(writer, extent.subscriptions, extent.owners)
     arrays = {
-        name: Stored(described(array.dtype), list(array.shape), memoryview(array.tobytes()))
+        # Mapped files are copy-on-write, so kernels may write to the arrays.
+        name: Stored(
+            described(array.dtype), list(array.shape), memoryview(bytearray(array.tobytes()))
+        )
         for name, array in writer.arrays.items()
     }
     return type(method).read(Reader("a ranker", writer.header, arrays), extent)
