@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from tests.feed.columnar.kernels.windows import ID_ORDER, SEQUENCE, US
 
 from tidings.feed.columnar.kernels.layout import DELIVERY_WIDTH, ENDS, NEXT, OUT, Offers, Output
+from tidings.window.protocol import Moment
 
+LAST = Moment(40, 80)
+"""After all events."""
 Offered = tuple[int, int, float]
 """A row, an event slot and a score."""
 
@@ -78,3 +81,27 @@ def run_all(run: Callable[[Output], Any], count: int, room: int) -> tuple[list[S
 def best_first(slot: int, score: float) -> tuple[float, int, int]:
     """Return the order of semantics §3: the higher score, the newer event, the smaller id."""
     return (-score, -int(US[slot]), int(ID_ORDER[slot]))
+
+
+def offer_all(
+    kernel: Callable[..., Any], cohort: Any, batch: Sequence[Offered], room: int = 64
+) -> tuple[list[Sent], list[float]]:
+    """Offer a batch to the windows of a cohort; return all deliveries and their ranks."""
+    offers = offers_of(batch)
+    return run_all(lambda output: kernel(cohort.windows, output, offers), len(batch), room)
+
+
+def offer_and_advance(
+    offer: Callable[..., Any],
+    advance: Callable[..., Any],
+    cohort: Any,
+    batch: Sequence[Offered],
+    room: int = 64,
+) -> list[Sent]:
+    """Offer a batch, then move the clock past everything; what is due then has the order -1."""
+    sent, ranks = offer_all(offer, cohort, batch, room)
+    scores = {slot: score for _, slot, score in batch}
+    assert ranks == [scores[one.event] for one in sent]
+    rows = np.arange(2, dtype=np.int32)
+    due, _ = run_all(lambda output: advance(cohort.windows, output, rows, LAST), 2, room)
+    return [*sent, *(one._replace(order=-1) for one in due)]

@@ -7,7 +7,7 @@ choice to choice, and every step is taken one by one.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.feed.columnar.kernels.batches import Offered, Sent, best_first
+from tests.feed.columnar.kernels.batches import LAST, Offered, Sent, best_first
 from tests.feed.columnar.kernels.windows import ID_ORDER, SEQUENCE, US
 
 from tidings.window.protocol import Moment
@@ -18,8 +18,6 @@ Choose = Callable[[list[Scored], int], list[int]]
 SetRank = Callable[[list[Scored]], float]
 
 ROWS = 2
-LAST = Moment(40, 80)
-"""After all events."""
 
 
 def best(matches: list[Scored], k: int) -> list[int]:

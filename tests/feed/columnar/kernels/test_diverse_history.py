@@ -1,5 +1,6 @@
 """Diverse histories in arrays, compared with a list of members; and lists on demand."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.feed.columnar.kernels.batches import (
     Offered,
-    Sent,
     batches,
     best_first,
+    offer_all,
     offers_of,
     output_of,
     run_all,
@@ -32,13 +33,7 @@ LENGTHS: dict[str, Any] = {
 SIZES = {"matching": 5, "published": 12, "time": 4}
 
 
-def run(
-    cohort: DiverseCohort, batch: list[Offered], room: int = 64
-) -> tuple[list[Sent], list[float]]:
-    offers = offers_of(batch)
-    return run_all(
-        lambda output: offer_diverse_history(cohort.windows, output, offers), len(batch), room
-    )
+run = partial(offer_all, offer_diverse_history)
 
 
 def peeked(

@@ -1,5 +1,6 @@
 """Sliding and continuous diverse windows in arrays, compared with lists of matches."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -7,16 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.feed.columnar.kernels.batches import (
     Offered,
-    Sent,
     batches,
+    offer_all,
     offers_of,
     output_of,
-    run_all,
 )
 from tests.feed.columnar.kernels.diverse import PARTS, choice_of, diverse_cohort, parts
 from tests.feed.columnar.kernels.models import Slides, deliveries
 
-from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.kernels.diverse_sliding import offer_diverse_sliding
 from tidings.feed.columnar.kernels.layout import HELD, NEXT, OUT, SEEN, SENT
 
@@ -28,13 +27,7 @@ LENGTHS: dict[str, Any] = {
 SIZES = {"matching": 5, "published": 12, "time": 4}
 
 
-def run(
-    cohort: DiverseCohort, batch: list[Offered], room: int = 64
-) -> tuple[list[Sent], list[float]]:
-    offers = offers_of(batch)
-    return run_all(
-        lambda output: offer_diverse_sliding(cohort.windows, output, offers), len(batch), room
-    )
+run = partial(offer_all, offer_diverse_sliding)
 
 
 @pytest.mark.parametrize("axis", LENGTHS)

@@ -1,6 +1,7 @@
 """Histories in arrays, compared with a list of members."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.feed.columnar.kernels.batches import (
     Offered,
-    Sent,
     batches,
+    offer_all,
     offers_of,
     output_of,
-    run_all,
 )
 from tests.feed.columnar.kernels.models import Histories, Scored, best, deliveries
 from tests.feed.columnar.kernels.windows import ranked_cohort
 
 from tidings.feed.columnar.kernels.history import offer_history
 from tidings.feed.columnar.kernels.layout import NEXT, OUT, SEEN, SIZE, SLOT
-from tidings.feed.columnar.ranked_cohort import RankedCohort
 from tidings.model.values import rounded
 
 LENGTHS: dict[str, Any] = {
@@ -31,11 +30,7 @@ LENGTHS: dict[str, Any] = {
 SIZES = {"matching": 4, "published": 9, "time": 3}
 
 
-def run(
-    cohort: RankedCohort, batch: list[Offered], room: int = 64
-) -> tuple[list[Sent], list[float]]:
-    offers = offers_of(batch)
-    return run_all(lambda output: offer_history(cohort.windows, output, offers), len(batch), room)
+run = partial(offer_all, offer_history)
 
 
 def events_of(batch: list[Offered], k: int, **options: Any) -> list[tuple[int, int]]:

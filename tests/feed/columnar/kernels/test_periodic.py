@@ -1,5 +1,6 @@
 """Periodic and jumping windows in arrays, compared with lists of matches."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -7,19 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.feed.columnar.kernels.batches import (
+    LAST,
     Offered,
     Sent,
     batches,
+    offer_and_advance,
     offers_of,
     output_of,
     run_all,
 )
-from tests.feed.columnar.kernels.models import LAST, Jumps, Periods, best, deliveries
+from tests.feed.columnar.kernels.models import Jumps, Periods, best, deliveries
 from tests.feed.columnar.kernels.windows import ranked_cohort
 
 from tidings.feed.columnar.kernels.layout import END, ENDS, NEVER, NEXT, OUT, SEEN
 from tidings.feed.columnar.kernels.periodic import advance_periodic, offer_periodic
-from tidings.feed.columnar.ranked_cohort import RankedCohort
 from tidings.window.protocol import Moment
 
 PERIODS: dict[str, Any] = {
@@ -35,16 +37,7 @@ STEPS: dict[str, Any] = {
 }
 
 
-def run(cohort: RankedCohort, batch: list[Offered], room: int = 64) -> list[Sent]:
-    """Offer a batch, then move the clock past everything."""
-    offers, rows = offers_of(batch), np.arange(2, dtype=np.int32)
-    sent, ranks = run_all(
-        lambda output: offer_periodic(cohort.windows, output, offers), len(batch), room
-    )
-    scores = {slot: score for _, slot, score in batch}
-    assert ranks == [scores[one.event] for one in sent]
-    due, _ = run_all(lambda output: advance_periodic(cohort.windows, output, rows, LAST), 2, room)
-    return [*sent, *(one._replace(order=-1) for one in due)]
+run = partial(offer_and_advance, offer_periodic, advance_periodic)
 
 
 @pytest.mark.parametrize("axis", PERIODS)

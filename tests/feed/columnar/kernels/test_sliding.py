@@ -1,5 +1,6 @@
 """Sliding and continuous windows in arrays, compared with lists of matches."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,16 +10,15 @@ from tests.feed.columnar.kernels.batches import (
     Offered,
     Sent,
     batches,
+    offer_all,
     offers_of,
     output_of,
-    run_all,
 )
 from tests.feed.columnar.kernels.models import Slides, best, deliveries
 from tests.feed.columnar.kernels.windows import ranked_cohort
 
 from tidings.feed.columnar.kernels.layout import NEXT, OUT, SEEN, SENT
 from tidings.feed.columnar.kernels.sliding import offer_sliding
-from tidings.feed.columnar.ranked_cohort import RankedCohort
 
 LENGTHS: dict[str, Any] = {
     "matching": {"length": 4},
@@ -28,11 +28,7 @@ LENGTHS: dict[str, Any] = {
 SIZES = {"matching": 4, "published": 9, "time": 3}
 
 
-def run(
-    cohort: RankedCohort, batch: list[Offered], room: int = 64
-) -> tuple[list[Sent], list[float]]:
-    offers = offers_of(batch)
-    return run_all(lambda output: offer_sliding(cohort.windows, output, offers), len(batch), room)
+run = partial(offer_all, offer_sliding)
 
 
 def expected(batch: list[Offered], k: int, wait: bool, **kind: Any) -> list[Sent]:
