@@ -24,6 +24,7 @@ from pyarrow import dataset, feather, ipc, parquet, types
 from tidings.errors import InvalidForm
 from tidings.formats.arrow_by_row import BATCH_BYTES, BATCH_ROWS, decoded_bytes
 from tidings.formats.parquet_claims import ColumnChunk, RowGroup, read_row_groups
+from tidings.formats.parquet_delta import check_delta_pages
 from tidings.model.limits import Limits
 
 EXPANSION_FLOOR: Final = 256_000_000
@@ -110,6 +111,7 @@ def _open_parquet_file(path: Path, limits: Limits) -> ColumnarFile:
             _check_expansion("pages", total, size, PAGE_EXPANSION)
             for chunk in group.chunks:
                 _check_chunk(chunk, group, size)
+                check_delta_pages(file, chunk)
                 if _repeats_long_strings(chunk):
                     dictionaries.add(chunk.leaf.path)
             batch_rows = min(batch_rows, _batch_rows(group))

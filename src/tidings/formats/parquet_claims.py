@@ -11,7 +11,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from tidings.errors import InvalidForm
 
@@ -25,12 +25,20 @@ _ELEMENT_TYPE, _ELEMENT_REPETITION = (1, _I32), (3, _I32)
 _ELEMENT_NAME, _ELEMENT_CHILDREN = (4, _BINARY), (5, _I32)
 _GROUP_CHUNKS, _GROUP_ROWS = (1, _LIST), (3, _I64)
 _CHUNK_METADATA = (3, _STRUCT)
-_META_VALUES, _META_DATA_PAGE, _META_DICTIONARY_PAGE = (5, _I64), (9, _I64), (11, _I64)
-_PAGE_UNCOMPRESSED, _PAGE_COMPRESSED = (2, _I32), (3, _I32)
-_PAGE_DATA, _PAGE_DICTIONARY, _PAGE_DATA_V2 = (5, _STRUCT), (7, _STRUCT), (8, _STRUCT)
+_META_CODEC, _META_VALUES = (4, _I32), (5, _I64)
+_META_DATA_PAGE, _META_DICTIONARY_PAGE = (9, _I64), (11, _I64)
+_PAGE_TYPE, _PAGE_UNCOMPRESSED, _PAGE_COMPRESSED = (1, _I32), (2, _I32), (3, _I32)
+_PAGE_HEADERS: Final = {0: (5, _STRUCT), 2: (7, _STRUCT), 3: (8, _STRUCT)}
+_DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _VALUES, _ENCODING, _ENCODING_V2 = (1, _I32), (2, _I32), (4, _I32)
-_BYTE_ARRAY, _REPEATED, _DELTA_BYTE_ARRAY = 6, 2, 7
+_LEVEL_ENCODINGS = (3, _I32), (4, _I32)
+_LEVEL_BYTES_V2 = (5, _I32), (6, _I32)
+_NOT_COMPRESSED_V2 = (7, 2)
+_BYTE_ARRAY, _OPTIONAL, _REPEATED = 6, 1, 2
+_RLE = 3
+DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY = 5, 6, 7
 
+UNCOMPRESSED: Final = 0
 _TAIL: Final = struct.Struct("<I4s")
 _HEADER_BYTES: Final = 1024
 _DEEPEST: Final = 64
@@ -38,11 +46,31 @@ _DEEPEST: Final = 64
 
 @dataclass(frozen=True)
 class Leaf:
-    """A column of values in a Parquet schema; a `repeated` one may have many values per row."""
+    """A column of values in a Parquet schema.
+
+    A `repeated` one may have many values per row, and an `optional` one may have none.
+    """
 
     path: str
     is_binary: bool
     repeated: bool
+    optional: bool
+
+
+class DeltaPage(NamedTuple):
+    """A page of values encoded as differences, whose body claims a number of values again.
+
+    version 1   compressed(levels, values)
+    version 2   levels, compressed(values)      `level_bytes` before the values
+    """
+
+    encoding: int
+    values: int
+    codec: int
+    position: int
+    compressed: int
+    uncompressed: int
+    level_bytes: int | None
 
 
 @dataclass
@@ -54,24 +82,26 @@ class ColumnChunk:
     size: int = 0
     dictionary_size: int = 0
     largest_page: int = 0
-    shares_prefixes: bool = False
-    """Whether values are encoded as a prefix of the value before them and a suffix."""
+    delta_pages: list[DeltaPage] = field(default_factory=list)
 
-    def add_page(self, header: ThriftStruct) -> None:
+    @property
+    def shares_prefixes(self) -> bool:
+        """Whether values are encoded as a prefix of the value before them and a suffix."""
+        return any(page.encoding == DELTA_BYTE_ARRAY for page in self.delta_pages)
+
+    def add_page(self, page: "_Page") -> None:
         """Add a page by its header."""
-        uncompressed = header[_PAGE_UNCOMPRESSED]
-        if _PAGE_DICTIONARY in header:
-            entries = header[_PAGE_DICTIONARY].get(_VALUES, -1)
-            _require(0 <= entries <= uncompressed, "a dictionary with more entries than bytes")
-            self.dictionary_size = uncompressed
-        elif page := header.get(_PAGE_DATA) or header.get(_PAGE_DATA_V2):
-            values = page.get(_VALUES, -1)
-            encoding = page.get(_ENCODING if _PAGE_DATA in header else _ENCODING_V2)
-            _require(values >= 0, "a page with a negative number of values")
-            self.values += values
-            self.largest_page = max(self.largest_page, uncompressed)
-            self.shares_prefixes |= encoding == _DELTA_BYTE_ARRAY
-        self.size += uncompressed
+        if page.kind == _DICTIONARY:
+            entries = page.header.get(_VALUES, -1)
+            _require(0 <= entries <= page.uncompressed, "a dictionary with more entries than bytes")
+            self.dictionary_size = page.uncompressed
+        elif page.kind in (_DATA, _DATA_V2):
+            _require(page.values >= 0, "a page with a negative number of values")
+            self.values += page.values
+            self.largest_page = max(self.largest_page, page.uncompressed)
+            if delta_page := page.delta_page(self.leaf):
+                self.delta_pages.append(delta_page)
+        self.size += page.uncompressed
 
 
 @dataclass
@@ -103,12 +133,55 @@ def read_row_groups(file: BinaryIO, size: int) -> Iterator[RowGroup]:
         )
         for leaf, chunk in zip(leaves, chunks, strict=True):
             row_group.chunks.append(ColumnChunk(leaf))
-            for header, length in _page_headers(file, size, chunk.get(_CHUNK_METADATA, {})):
+            for page in _pages(file, size, chunk.get(_CHUNK_METADATA, {})):
                 # Pages of honest files do not overlap; claims that they do cost time for nothing.
-                walked += length
+                walked += page.header_length + page.compressed
                 _require(walked <= size, "column chunks that are larger than the file")
-                row_group.chunks[-1].add_page(header)
+                row_group.chunks[-1].add_page(page)
         yield row_group
+
+
+class _Page(NamedTuple):
+    """A page, by its header: the struct of its kind, and where its body is."""
+
+    kind: int
+    header: ThriftStruct
+    header_length: int
+    codec: int
+    position: int
+    compressed: int
+    uncompressed: int
+
+    @property
+    def values(self) -> int:
+        """The values that a data page claims, missing ones included; other pages have none."""
+        return self.header.get(_VALUES, -1) if self.kind in (_DATA, _DATA_V2) else 0
+
+    def delta_page(self, leaf: Leaf) -> DeltaPage | None:
+        """Return a data page as one with encoded differences, if it is one."""
+        is_v2 = self.kind == _DATA_V2
+        encoding = self.header.get(_ENCODING_V2 if is_v2 else _ENCODING)
+        if encoding not in (DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY):
+            return None
+        codec, level_bytes = self.codec, None
+        if is_v2:
+            lengths = [self.header.get(field, 0) for field in _LEVEL_BYTES_V2]
+            level_bytes = sum(lengths)
+            within = min(lengths) >= 0 and level_bytes <= min(self.compressed, self.uncompressed)
+            _require(within, "levels that are larger than their page")
+            codec = UNCOMPRESSED if _NOT_COMPRESSED_V2 in self.header else codec
+        elif leaf.optional:
+            known = all(self.header.get(field) == _RLE for field in _LEVEL_ENCODINGS)
+            _require(known, "levels in an encoding other than RLE")
+        return DeltaPage(
+            encoding,
+            self.values,
+            codec,
+            self.position,
+            self.compressed,
+            self.uncompressed,
+            level_bytes,
+        )
 
 
 def _require(holds: bool, what: str) -> None:
@@ -136,31 +209,32 @@ def _read_footer(file: BinaryIO, size: int) -> ThriftStruct:
 def _leaves(elements: list[ThriftStruct]) -> list[Leaf]:
     """Return the leaves of a schema, whose elements are listed depth first after the root."""
     leaves = list[Leaf]()
-    parents = [[elements[0].get(_ELEMENT_CHILDREN, 0), "", False]] if elements else []
+    parents = [[elements[0].get(_ELEMENT_CHILDREN, 0), "", False, False]] if elements else []
     for element in elements[1:]:
         while parents and parents[-1][0] == 0:
             parents.pop()
         _require(0 < len(parents) <= _DEEPEST, "a schema that is not a tree")
         parents[-1][0] -= 1
-        _, above, repeated = parents[-1]
+        _, above, repeated, optional = parents[-1]
         name = element.get(_ELEMENT_NAME, b"").decode(errors="replace")
         path = f"{above}.{name}" if above else name
-        repeated = repeated or element.get(_ELEMENT_REPETITION) == _REPEATED
+        repetition = element.get(_ELEMENT_REPETITION)
+        repeated = repeated or repetition == _REPEATED
+        optional = optional or repetition in (_OPTIONAL, _REPEATED)
         children = element.get(_ELEMENT_CHILDREN, 0)
         if children:
-            parents.append([children, path, repeated])
+            parents.append([children, path, repeated, optional])
         else:
-            leaves.append(Leaf(path, element.get(_ELEMENT_TYPE) == _BYTE_ARRAY, repeated))
+            is_binary = element.get(_ELEMENT_TYPE) == _BYTE_ARRAY
+            leaves.append(Leaf(path, is_binary, repeated, optional))
     for path, count in Counter(leaf.path for leaf in leaves).items():
         if count > 1:
             raise InvalidForm(f"there are several columns {path}; rename them")
     return leaves
 
 
-def _page_headers(
-    file: BinaryIO, size: int, chunk: ThriftStruct
-) -> Iterator[tuple[ThriftStruct, int]]:
-    """Yield the page headers of a column chunk, each with the length of the page and its header."""
+def _pages(file: BinaryIO, size: int, chunk: ThriftStruct) -> Iterator[_Page]:
+    """Yield the pages of a column chunk."""
     position, dictionary = chunk.get(_META_DATA_PAGE, 0), chunk.get(_META_DICTIONARY_PAGE, 0)
     if 0 < dictionary < position:
         position = dictionary
@@ -168,12 +242,19 @@ def _page_headers(
     while missing > 0:
         _require(0 <= position < size, "a column chunk outside of it")
         header, length = _read_page_header(file, position)
-        body = header.get(_PAGE_COMPRESSED, -1)
-        _require(body >= 0 and header.get(_PAGE_UNCOMPRESSED, -1) >= 0, "a page of negative size")
-        yield header, length + body
-        page = header.get(_PAGE_DATA) or header.get(_PAGE_DATA_V2) or {}
-        missing -= page.get(_VALUES, 0)
-        position += length + body
+        compressed, uncompressed = (
+            header.get(field, -1) for field in (_PAGE_COMPRESSED, _PAGE_UNCOMPRESSED)
+        )
+        _require(min(compressed, uncompressed) >= 0, "a page of negative size")
+        kind = header.get(_PAGE_TYPE, -1)
+        described = header.get(_PAGE_HEADERS[kind]) if kind in _PAGE_HEADERS else {}
+        _require(described is not None, "a page without the header of its type")
+        codec = chunk.get(_META_CODEC, UNCOMPRESSED)
+        position += length
+        page = _Page(kind, described or {}, length, codec, position, compressed, uncompressed)
+        yield page
+        missing -= page.values
+        position += compressed
 
 
 def _read_page_header(file: BinaryIO, position: int) -> tuple[ThriftStruct, int]:
@@ -192,15 +273,18 @@ def _read_page_header(file: BinaryIO, position: int) -> tuple[ThriftStruct, int]
 
 def _read_struct(content: bytes) -> tuple[ThriftStruct, int]:
     """Return the struct at the beginning of `content`, and its length."""
-    reader = _ThriftReader(content)
+    reader = CompactReader(content)
     try:
         return reader.read_struct(), reader.position
     except IndexError:
         raise InvalidForm("the file is damaged: its metadata cannot be read") from None
 
 
-class _ThriftReader:
-    """A reader of the Thrift compact protocol; IndexError: the bytes end too early."""
+class CompactReader:
+    """A reader of the Thrift compact protocol; IndexError: the bytes end too early.
+
+    The headers of encoded differences consist of the same variable-length integers.
+    """
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -209,10 +293,13 @@ class _ThriftReader:
     def read_struct(self, depth: int = 0) -> ThriftStruct:
         """Read a struct: fields of one byte (step in field number, type) and a value, then 0."""
         _require(depth <= _DEEPEST, "metadata that nests too deeply")
-        fields, number = ThriftStruct(), 0
+        fields, number, numbers = ThriftStruct(), 0, set[int]()
         while header := self._byte():
             step, kind = header >> 4, header & 15
-            number = number + step if step else self._integer()
+            number = number + step if step else self.integer()
+            # Readers differ in which of two they take.
+            _require(number not in numbers, "metadata with a field that comes twice")
+            numbers.add(number)
             # The types 1 and 2 of a field are the booleans themselves.
             fields[number, kind] = kind == 1 if kind <= 2 else self._value(kind, depth)
         return fields
@@ -221,11 +308,11 @@ class _ThriftReader:
         if kind <= 3:
             return self._byte()
         if kind <= _I64:
-            return self._integer()
+            return self.integer()
         if kind == 7:
-            return self._bytes(8)
+            return self.take(8)
         if kind == _BINARY:
-            return self._bytes(self._varint())
+            return self.take(self.varint())
         if kind in (_LIST, _SET):
             return self._list(depth)
         if kind == _STRUCT:
@@ -236,20 +323,26 @@ class _ThriftReader:
         _require(depth <= _DEEPEST, "metadata that nests too deeply")
         header = self._byte()
         count, kind = header >> 4, header & 15
-        count = count if count < 15 else self._varint()
+        count = count if count < 15 else self.varint()
         return [self._value(kind, depth + 1) for _ in range(count)]
+
+    def skip(self, count: int) -> None:
+        """Skip some bytes."""
+        self.position += count
 
     def _byte(self) -> int:
         self.position += 1
         return self.content[self.position - 1]
 
-    def _bytes(self, count: int) -> bytes:
+    def take(self, count: int) -> bytes:
+        """Read some bytes."""
         start, self.position = self.position, self.position + count
         if self.position > len(self.content):
             raise IndexError
         return self.content[start : self.position]
 
-    def _varint(self) -> int:
+    def varint(self) -> int:
+        """Read an unsigned integer of 7 bits a byte, lowest first."""
         value = shift = 0
         while (byte := self._byte()) & 0x80:
             value |= (byte & 0x7F) << shift
@@ -257,6 +350,7 @@ class _ThriftReader:
             _require(shift < 64, "metadata with numbers of more than 64 bits")
         return value | byte << shift
 
-    def _integer(self) -> int:
-        value = self._varint()
+    def integer(self) -> int:
+        """Read a signed integer, whose lowest bit is its sign."""
+        value = self.varint()
         return value >> 1 ^ -(value & 1)
