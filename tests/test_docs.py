@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*ROOT.glob("README.md"), *sorted(ROOT.glob("docs/*.md"))]
+PAGES = [*ROOT.glob("README.md"), *sorted(ROOT.glob("docs/**/*.md"))]
 BLOCK = re.compile(
     r"(?P<skip><!-- not run -->\s*)?^```(?P<language>python|console)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,

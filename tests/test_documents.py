@@ -19,7 +19,7 @@ from tidings.window import WINDOWS
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "tidings"
 README = ROOT / "README.md"
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 WIDTH = 120
 CITATION = re.compile(r"semantics §(\d+)")
 
@@ -120,15 +120,15 @@ def first_column(text: str) -> list[str]:
 
 
 def test_the_page_on_indexes_lists_every_index() -> None:
-    page = ROOT / "docs/indexes.md"
+    page = ROOT / "docs/internals/indexes.md"
     assert set(first_column(section(page, "## One attribute"))) == set(INTERVAL_INDEXES)
     boxes = set(first_column(section(page, "## Several attributes")))
     assert boxes == set(BOX_INDEXES)
 
 
 def test_the_page_on_diversity_lists_every_diversifier() -> None:
-    text = (ROOT / "docs/diversity.md").read_text(encoding="utf-8").split("Use `divrank`")[0]
-    assert set(first_column(text)) - {"alpha"} == set(DIVERSIFIERS)
+    text = (ROOT / "docs/internals/diversity.md").read_text(encoding="utf-8")
+    assert set(first_column(text.split("Use `divrank`")[0])) - {"alpha"} == set(DIVERSIFIERS)
 
 
 def test_the_page_on_pipelines_lists_every_limit_and_the_defaults_of_streams() -> None:
@@ -148,7 +148,7 @@ def test_the_page_on_dataframes_lists_every_option_with_its_default() -> None:
     (options,) = (node for node in module.body if getattr(node, "name", "") == "Options")
     assert isinstance(options, ast.ClassDef)
     defaults = {**assigned(module.body), **assigned(options.body)}
-    page = section(ROOT / "docs/notebook.md", "## Options of")
+    page = section(ROOT / "docs/spark.md", "## Options of")
     listed = dict(option.partition("=")[::2] for option in first_column(page.split("\n## ")[0]))
     assert set(listed) == set(assigned(options.body))
     for name, default in listed.items():
