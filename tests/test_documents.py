@@ -1,10 +1,12 @@
 """Sentences and tables of the documents agree with the code: paths, links, sections, lists."""
 
 import ast
+import json
 import re
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,6 +131,43 @@ def test_the_page_on_indexes_lists_every_index() -> None:
 def test_the_page_on_diversity_lists_every_diversifier() -> None:
     text = (ROOT / "docs/internals/diversity.md").read_text(encoding="utf-8")
     assert set(first_column(text.split("Use `divrank`")[0])) - {"alpha"} == set(DIVERSIFIERS)
+
+
+@pytest.mark.parametrize(
+    ("heading", "parts"),
+    [
+        ("Scorers", SCORERS),
+        ("Decays", DECAYS),
+        ("Windows", WINDOWS),
+        ("Diversifiers", DIVERSIFIERS),
+    ],
+)
+def test_the_page_on_policies_lists_every_parameter_with_its_default(
+    heading: str, parts: dict[str, type]
+) -> None:
+    listed: dict[str, dict[str, str]] = {}
+    for line in section(ROOT / "docs/policies.md", f"## {heading}").splitlines():
+        if line.startswith("| ") and not line.startswith("| " + heading.lower()[:-1]):
+            part, parameter, default, _ = (cell.strip(" `") for cell in line[1:].split("|")[:4])
+            listed.setdefault(part or [*listed][-1], {}).update(
+                {parameter: default} if parameter else {}
+            )
+    actual = {
+        name: {field.name.rstrip("_"): shown_default(field) for field in fields(part) if field.init}
+        for name, part in parts.items()
+    }
+    assert listed == actual
+
+
+def shown_default(field: Field[Any]) -> str:
+    """Return a default the way the page on policies shows it."""
+    if field.default_factory is not MISSING:
+        return json.dumps(field.default_factory())
+    if field.default is MISSING:
+        return "required"
+    if field.default is None:
+        return "never" if field.name == "expires" else "automatic"
+    return json.dumps(getattr(field.default, "name", field.default))
 
 
 def test_the_page_on_pipelines_lists_every_limit_and_the_defaults_of_streams() -> None:
