@@ -54,15 +54,31 @@ def table() -> pa.Table:
     )
 
 
+def write_delta_encoded(path: Path) -> None:
+    """Write a Parquet file with every encoding of differences, not compressed."""
+    encodings = {
+        "id": "DELTA_BYTE_ARRAY",
+        "published_at": "DELTA_BINARY_PACKED",
+        "genre.list.element": "DELTA_LENGTH_BYTE_ARRAY",
+        "more.key_value.value": "DELTA_BINARY_PACKED",
+        "code": "DELTA_LENGTH_BYTE_ARRAY",
+    }
+    parquet.write_table(
+        table(), path, compression="none", use_dictionary=False, column_encoding=encodings
+    )
+
+
 def samples(folder: Path, *suffixes: str) -> dict[str, bytes]:
     """Return files of each suffix, in every way that they may be compressed."""
     found = {}
     for suffix in suffixes:
-        for way in {".parquet": ("snappy", "none", "zstd", "gzip")}.get(
+        for way in {".parquet": ("snappy", "none", "zstd", "gzip", "delta")}.get(
             suffix, ("lz4", "uncompressed", "zstd") if suffix in (".arrow", ".feather") else ("",)
         ):
             path = folder / f"base-{way}{suffix}"
-            if suffix == ".parquet":
+            if way == "delta":
+                write_delta_encoded(path)
+            elif suffix == ".parquet":
                 parquet.write_table(table(), path, compression=way)
             elif way:
                 feather.write_feather(table(), path, compression=way)

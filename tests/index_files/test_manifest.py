@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tidings.index_files.base_files import build_folder
-from tidings.index_files.manifest import Delta, Manifest, PartManifest, read_manifest
+from tidings.index_files.manifest import Delta, Manifest, PartManifest, RefusedRecord, read_manifest
 from tidings.index_files.mapped_file import Damaged
 from tidings.index_files.version_cache import serve
 
@@ -37,6 +37,10 @@ INVALID: list[object] = [
     VALID | {"shelves": [PART | {"changes": [["../c.sealed", 1, False, 1]]}]},
     VALID | {"shelves": [PART | {"changes": [], "size": 10**30}]},
     VALID | {"shelves": [PART | {"changes": [], "counting": 1}]},
+    *(
+        VALID | {"shelves": [PART | {"changes": []}], "refused": refused}
+        for refused in [[1], [["s1"]], [["subscription", "s1", "ann", 1]], ["text"], 1]
+    ),
 ]
 
 TEXTS = [
@@ -52,7 +56,8 @@ TEXTS = [
 def test_a_manifest_reads_back() -> None:
     part = PartManifest("i.sealed", "p.sealed", "a.sealed", 3, counts_published=True, source=5)
     with_deltas = PartManifest("j", "q", "b", deltas=(Delta("c", 2), Delta("d", 1, True, 6)))
-    manifest = Manifest(7, 6, (part, with_deltas), fingerprint=2**64 - 1)
+    refused = (RefusedRecord("subscription", "s1", "ann", "no such operator"),)
+    manifest = Manifest(7, 6, (part, with_deltas), 2**64 - 1, refused)
     assert read_manifest(7, json.loads(json.dumps(manifest.to_dict()))) == manifest
 
 

@@ -79,6 +79,12 @@ def test_a_publisher_skips_a_record_until_it_is_corrected(store, tmp_path):
         subscribe(store, "cy")
         publisher.publish()
         assert list(publisher.refused) == ["s-bob"]
+    with Publisher(tmp_path / "index", Source(), parts=2) as publisher:
+        version = publisher.publish()
+        assert list(publisher.refused) == ["s-bob"]
+        (refused,) = publisher.folder.manifest(version).refused
+        assert refused[:3] == ("subscription", "s-bob", "bob")
+        assert "ROUND THE CORNER" in refused.reason
         subscribe(store, "bob", k=3)
         assert matched_names(publisher.folder, publisher.publish()) == ["ann", "bob", "cy"]
         assert publisher.refused == {}

@@ -193,6 +193,10 @@ def test_poison_in_a_store_and_in_files_does_not_stop_others(tmp_path):
     reasons = [each["reason"] for each in lines(tmp_path / "out", "dead_letters")]
     for why in BAD_LINES:
         assert len([reason for reason in reasons if why in reason]) == 2
-    assert len(reasons) == 2 * len(BAD_LINES)
+    left_out = sorted(reason for reason in reasons if "of the store is left out" in reason)
+    assert len(left_out) == 2
+    assert left_out[0].startswith("subscription 'large' of the store")
+    assert left_out[1].startswith("subscription 'poison' of the store")
+    assert len(reasons) == 2 * len(BAD_LINES) + len(left_out)
     refused = (tmp_path / "out" / "refused.jsonl").read_text().splitlines()
     assert sorted(json.loads(line)["id"] for line in refused) == ["large", "poison"]

@@ -4,8 +4,10 @@ A manifest is a small JSON file. Its keys (`shelves`, `people`, `changes`, `mark
 first release and stay, so that old and new processes can share a folder.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from tidings.errors import shown
@@ -52,16 +54,33 @@ class PartManifest:
         return [self.index, self.subscribers, self.archive, *(delta.file for delta in self.deltas)]
 
 
+class RefusedRecord(NamedTuple):
+    """A subscriber or subscription of the source that a version leaves out, and the reason."""
+
+    kind: str
+    id: str
+    owner: str
+    reason: str
+
+    @property
+    def fingerprint(self) -> int:
+        """A number that differs for another record or another reason."""
+        text = json.dumps(self)
+        return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
+
+
 class Manifest(NamedTuple):
     """A version: a source as of one of its own versions, part by part.
 
     `fingerprint` identifies the source and the defaults that were added to it; 0 if unknown.
+    `refused` has the records of the source that are missing, or the first of them.
     """
 
     version: int
     source: int
     parts: tuple[PartManifest, ...]
     fingerprint: int = 0
+    refused: tuple[RefusedRecord, ...] = ()
 
     @property
     def counts_published(self) -> bool:
@@ -73,12 +92,13 @@ class Manifest(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {
+        form = {
             "version": self.version,
             "source": self.source,
             "shelves": [_part_form(part) for part in self.parts],
             "mark": self.fingerprint,
         }
+        return form | ({"refused": self.refused} if self.refused else {})
 
 
 def _part_form(part: PartManifest) -> Mapping[str, Any]:
@@ -101,7 +121,16 @@ def read_manifest(version: int, form: Any) -> Manifest:
     if not isinstance(parts, list) or not parts:
         raise ValueError("'shelves' must be a list of at least one part")
     source, fingerprint = (_number(form.get(name, 0), name) for name in ("source", "mark"))
-    return Manifest(version, source, tuple(map(_read_part, parts)), fingerprint)
+    refused = form.get("refused", [])
+    if not isinstance(refused, list):
+        raise ValueError("'refused' must be a list of records")
+    return Manifest(
+        version,
+        source,
+        tuple(map(_read_part, parts)),
+        fingerprint,
+        tuple(map(_read_refused, refused)),
+    )
 
 
 def _read_part(form: Any) -> PartManifest:
@@ -127,6 +156,15 @@ def _read_delta(
     if more:
         raise ValueError("an entry of 'changes' is a file, members, counting and source")
     return Delta(_file(file), _number(bundles, "members"), _flag(counts), _number(source, "source"))
+
+
+def _read_refused(form: Any) -> RefusedRecord:
+    texts = isinstance(form, list) and all(isinstance(field, str) for field in form)
+    if not texts or len(form) != len(RefusedRecord._fields):
+        raise ValueError(
+            f"a refused record is a kind, an id, an owner and a reason, not {shown(form)}"
+        )
+    return RefusedRecord(*form)
 
 
 def is_file_name(name: object) -> bool:

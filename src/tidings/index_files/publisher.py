@@ -55,7 +55,7 @@ class Publisher:
     changed: the bundles of the subscribers concerned are a new delta. `defaults` has policies for
     owners of subscriptions that are not subscribers of the source. If the folder shows another
     source or other defaults, everything is built again. Records that cannot be read are skipped,
-    and kept in `refused`.
+    and kept in `refused`; each manifest lists the first of them, so that streams can report them.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Publisher:
         self._failures = BackgroundFailures(self.folder)
         self._builder = BackgroundBuilder(self.folder, self._lock, self._install, self._failures)
         self._follower: Thread | None = None
-        self._repaired, self._fingerprint = False, 0
+        self._repaired, self._resumed, self._fingerprint = False, False, 0
         with _reporting_unwritable(path):
             self._lock_file = (path / "publisher.lock").open("w")
         try:
@@ -91,7 +91,10 @@ class Publisher:
 
     @property
     def refused(self) -> Mapping[str, DeadLetter]:
-        """The records that are missing from the newest version, by id, as far as it was read."""
+        """The records that are missing from the newest version, by id.
+
+        Those that an earlier process refused are known by id and owner only.
+        """
         return self._reader.refused
 
     def publish(self) -> int:
@@ -151,6 +154,9 @@ class Publisher:
         manifest = self.folder.manifest(version) if version else None
         if manifest is None or not self._can_continue(manifest, upto):
             return self._put(self._build_all(upto))
+        if not self._resumed:
+            self._reader.resume(manifest.refused)
+            self._resumed = True
         if upto == manifest.source:
             return manifest
         try:
@@ -175,7 +181,8 @@ class Publisher:
         numbers = range(self._parts)
         parts = [self._build(self._reader, upto, number, self._parts) for number in numbers]
         self._builder.forget()
-        return Manifest(self.folder.next(), upto, tuple(parts), self._fingerprint)
+        self._resumed = True
+        return self._manifest(upto, parts)
 
     def _build(self, reader: SourceReader, upto: int, number: int, parts: int) -> PartManifest:
         """Build the base of a part as of a version of the source."""
@@ -218,7 +225,11 @@ class Publisher:
             write_delta(self.folder.path / file, changed)
             delta = Delta(file, len(changed), any_counts_published(changed), upto)
             parts[number] = replace(parts[number], deltas=(*parts[number].deltas, delta))
-        return Manifest(self.folder.next(), upto, tuple(parts), self._fingerprint)
+        return self._manifest(upto, parts)
+
+    def _manifest(self, upto: int, parts: Iterable[PartManifest]) -> Manifest:
+        refused = self._reader.listed()
+        return Manifest(self.folder.next(), upto, tuple(parts), self._fingerprint, refused)
 
     def _start_due_base(self, parts: Sequence[PartManifest]) -> None:
         """Start to build a new base, if one is due and none is being built."""

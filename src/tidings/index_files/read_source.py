@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 from tidings.errors import InvalidForm, TidingsError
 from tidings.formats.json_forms import loads_subscriber, loads_subscription
+from tidings.index_files.manifest import RefusedRecord
 from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
 from tidings.model.dead_letter import DeadLetter
 from tidings.model.limits import TRUSTED, Limits
@@ -17,6 +18,9 @@ from tidings.policy import Policy, Subscriber
 
 _LOG: Final = logging.getLogger(__name__)
 _FINGERPRINT_BYTES: Final = 8
+_LISTED: Final = 1_000
+SUBSCRIBER: Final = "subscriber"
+SUBSCRIPTION: Final = "subscription"
 RecordForm = Mapping[str, Any]
 
 
@@ -74,7 +78,7 @@ class SourceReader:
             if selects(_owner(form)):
                 try:
                     _check_undamaged(record)
-                    if "subscriber" in form:
+                    if _kind(form) == SUBSCRIPTION:
                         subscriptions.append(loads_subscription(form, self._defaults.limits))
                     else:
                         subscribers.append(loads_subscriber(form, self._defaults.limits))
@@ -83,6 +87,21 @@ class SourceReader:
         self._note(refused, selects)
         bundles = bundle_subscribers(subscribers, subscriptions)
         return [self._with_default_policy(bundle) for bundle in bundles]
+
+    def listed(self) -> tuple[RefusedRecord, ...]:
+        """Return the first of the refused records, in order of id, as a manifest lists them."""
+        letters = sorted(self.refused.items())[:_LISTED]
+        return tuple(
+            RefusedRecord(_kind(letter.record), name, _owner(letter.record), letter.reason)
+            for name, letter in letters
+        )
+
+    def resume(self, listed: Iterable[RefusedRecord]) -> None:
+        """Go on from the refused records of a manifest; later reads replace those of owners."""
+        for record in listed:
+            owner = {"subscriber": record.owner} if record.kind == SUBSCRIPTION else {}
+            form = {"id": record.id, **owner}
+            self.refused.setdefault(record.id, DeadLetter(form, record.reason))
 
     def _note(self, refused: Mapping[str, DeadLetter], selects: Callable[[str], bool]) -> None:
         """Replace the refused records of the owners just read, and log the new ones."""
@@ -108,6 +127,10 @@ def _check_undamaged(record: SourceRecord) -> None:
     damage = getattr(record, "damage", None)
     if damage is not None:
         raise InvalidForm(f"its form in the store {damage}")
+
+
+def _kind(form: RecordForm) -> str:
+    return SUBSCRIPTION if "subscriber" in form else SUBSCRIBER
 
 
 def _owner(form: RecordForm) -> str:

@@ -83,6 +83,7 @@ class FolderPolicies:
     def __init__(self, folder: IndexFolder, version: int) -> None:
         manifest = folder.manifest(version)
         self.version = manifest.fingerprint * _SOURCE_VERSIONS + manifest.source
+        self.refused = manifest.refused
         self._path, self._parts = folder.path, manifest.parts
         self._tables = [_tables(folder, part).at(version) for part in range(len(self._parts))]
 

@@ -13,6 +13,7 @@ from tests.spark.match_stage.match_batches import deliveries, match_batch, rows,
 
 from tidings import Delivery, Engine, Event, TidingsError
 from tidings.errors import StateError
+from tidings.index_files.manifest import RefusedRecord
 from tidings.model.records import Match, Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.rank.matcher import Matcher
@@ -299,3 +300,34 @@ def test_a_state_with_a_damaged_reason_is_refused(aside: dict[str, Any]) -> None
     blob = FRAME.pack(header | {"aside": aside}, columns)
     with pytest.raises(StateError, match="entry of 'ann' is not a fingerprint and a reason"):
         Bucket(ListedPolicies.of({"ann": Subscriber("ann")})).unpack(blob, BucketClock())
+
+
+def test_a_refused_record_is_a_dead_letter_once_until_it_is_refused_again() -> None:
+    """Each batch is run on the packed state of the one before."""
+    poison = RefusedRecord("subscription", "s1", "ann", "no such operator")
+    other = poison._replace(reason="the condition is empty")
+    states: list[Packed] = []
+
+    def reasons(*refused: RefusedRecord) -> list[str]:
+        bucket = Bucket(ListedPolicies.of({}))
+        if states:
+            bucket.unpack(states[-1][0], BucketClock.unpack(states[-1][1]))
+        table = bucket.run([], [Tick(len(states), 0)], refused=refused)
+        states.append((bucket.pack(), bucket.clock.pack()))
+        return [row["reason"] for row in table.to_pylist() if row["kind"] == "dead"]
+
+    left_out = "subscription 's1' of the store is left out: "
+    assert reasons() == []
+    assert reasons(poison) == [left_out + "no such operator"]
+    assert reasons(poison) == []
+    assert reasons(other) == [left_out + "the condition is empty"]
+    assert reasons() == []
+    assert reasons(other) == [left_out + "the condition is empty"]
+
+
+@pytest.mark.parametrize("reported", ["text", [1.5], {"1": 1}, [True]])
+def test_damaged_fingerprints_of_refused_records_are_refused(reported: Any) -> None:
+    bucket = Bucket(ListedPolicies.of({}))
+    bucket.reported = reported
+    with pytest.raises(StateError, match="reported records"):
+        Bucket(ListedPolicies.of({})).unpack(bucket.pack(), bucket.clock)

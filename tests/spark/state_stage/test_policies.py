@@ -1,5 +1,6 @@
 """Subscribers that leave or change their policies during a stream, against the engine."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ from tests.spark.match_stage.match_batches import deliveries, rows, sent
 from tests.spark.state_stage.test_bucket import Packed, run_batch
 
 from tidings import Engine, Event
+from tidings.index_files.manifest import RefusedRecord
 from tidings.index_files.overlay_matcher import in_memory_matcher
 from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.model.records import Subscription
@@ -33,6 +35,7 @@ class ChangingPolicies:
     version: int = 0
     forgetful: bool = False
     changed: dict[str, int] = field(default_factory=dict)
+    refused: Sequence[RefusedRecord] = ()
 
     def policy(self, name: str) -> Policy | None:
         return self.policies.get(name)

@@ -19,6 +19,7 @@ from tidings.feed.columnar.kernels.layout import FAR
 from tidings.feed.columnar.match_batch import OfferedEvents
 from tidings.feed.policy_key import needs_attributes
 from tidings.formats.binary import Frame, check, reading
+from tidings.index_files.manifest import RefusedRecord
 from tidings.index_files.subscriber_bundle import fingerprint
 from tidings.policy import Policy, Subscriber
 from tidings.spark.match_stage.match_batch import MatchBatch
@@ -55,7 +56,8 @@ class SetAside(NamedTuple):
 class Bucket:
     """The feeds of some subscribers, each opened with its first match.
 
-    Subscribers in `aside` get no matches until their policies change.
+    Subscribers in `aside` get no matches until their policies change. `reported` has fingerprints
+    of the refused records that are dead letters already.
     """
 
     def __init__(self, policies: Policies, settings: BucketSettings | None = None) -> None:
@@ -66,16 +68,19 @@ class Bucket:
         self.watermark_us: int | None = None
         self.ticks = PendingTicks()
         self.aside: dict[str, SetAside] = {}
+        self.reported: list[int] = []
 
     def run(
         self,
         batches: Sequence[MatchBatch],
         ticks: Sequence[Tick],
         letters: Sequence[str | bytes] = (),
+        refused: Sequence[RefusedRecord] = (),
     ) -> pa.Table:
         """Take all of one micro-batch, in any order, and return its outcomes.
 
-        These are deliveries, dead letters, and an account of each subscriber's matches.
+        These are deliveries, dead letters, and an account of each subscriber's matches. Records
+        that the source of the policies refused are dead letters, each once.
         """
         new = MatchBatch.merged(batches)
         new, rejected = self._without_repeats_and_late(new.select(new.publication_order()))
@@ -83,6 +88,7 @@ class Bucket:
         self._advance_watermark([*new.us[-1:].tolist(), *(tick.us for tick in ticks)])
         released = self._with_feeds(self._release(new))
         tables = [outcomes.dead_letters(letters), *rejected, *self._offer(released)]
+        tables.append(outcomes.refused(self._unreported(refused)))
         matches = released.matches
         tables.append(outcomes.accounts(released.subscribers, matches.subscribers, matches.ranks))
         if failed := dict(self.feeds.set_aside):
@@ -90,6 +96,11 @@ class Bucket:
         if self.watermark_us is not None:
             self.ids.forget(self.watermark_us)
         return pa.concat_tables(tables)
+
+    def _unreported(self, refused: Sequence[RefusedRecord]) -> list[RefusedRecord]:
+        """Return the refused records that were not refused before, for the same reason."""
+        before, self.reported = {*self.reported}, [each.fingerprint for each in refused]
+        return [each for each in refused if each.fingerprint not in before]
 
     def _without_repeats_and_late(self, batch: MatchBatch) -> tuple[MatchBatch, list[pa.Table]]:
         """Leave out repeated events, which are dead letters, and late ones (`late_events`)."""
@@ -206,6 +217,8 @@ class Bucket:
         }
         if self.aside:
             header["aside"] = dict(sorted(self.aside.items()))
+        if self.reported:
+            header["reported"] = self.reported
         return pack_state(header, self.feeds, self.waiting, self.ids.columns())
 
     def unpack(self, blob: bytes, clock: BucketClock) -> None:
@@ -220,6 +233,7 @@ class Bucket:
         self.waiting = MatchBatch.unpack(columns["waiting"])
         self.ids.restore(columns)
         self.aside = {name: SetAside(*pair) for name, pair in header.get("aside", {}).items()}
+        self.reported = header.get("reported", [])
         self.watermark_us = clock.watermark_us
         self.ticks = PendingTicks(clock.ticks, clock.sequence)
         if header["roster"] != self._policies.version:
@@ -285,6 +299,9 @@ def unpack_state(blob: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
         for name, pair in header.get("aside", {}).items():
             fits = len(pair) == len(SetAside._fields) and all(map(isinstance, pair, (int, str)))
             check(fits, FRAME.name, f"the entry of {shown(name)} is not a fingerprint and a reason")
+        reported = header.get("reported", [])
+        numbers = isinstance(reported, list) and all(type(each) is int for each in reported)
+        check(numbers, FRAME.name, "the reported records are not a list of fingerprints")
         for name in ("feeds", "waiting"):
             check(isinstance(columns[name], bytes), FRAME.name, f"column {name} is not bytes")
         for name in ("low", "high", "us"):

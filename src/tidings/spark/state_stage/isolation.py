@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.feed.policy_key import unregistered
+from tidings.index_files.manifest import RefusedRecord
 from tidings.model.dead_letter import Failure
 from tidings.policy import Subscriber
 from tidings.rank.matches import Matches
@@ -36,13 +37,15 @@ PROBE: Final = "tidings-probe"
 class BucketInput(NamedTuple):
     """Everything that a bucket receives in a micro-batch; each match batch is a tick as well.
 
-    `arrived` are rows for the late table.
+    `arrived` are rows for the late table. `refused` are the records that the source of the
+    policies leaves out; one bucket gets them.
     """
 
     matches: list[MatchBatch]
     ticks: list[Tick]
     letters: list[bytes]
     arrived: list[ArrivedRows]
+    refused: Sequence[RefusedRecord] = ()
 
 
 class BucketState(NamedTuple):
@@ -79,7 +82,7 @@ def run_isolated(state: BucketState, inputs: BucketInput) -> BucketRun:
     changes. Each culprit is a dead letter.
     """
     bucket = state.open()
-    result = attempt(bucket.run, inputs.matches, inputs.ticks, inputs.letters)
+    result = attempt(bucket.run, inputs.matches, inputs.ticks, inputs.letters, inputs.refused)
     if not isinstance(result, Failure):
         return BucketRun(bucket, result)
     trials = Trials(state, inputs)
@@ -92,7 +95,7 @@ def run_isolated(state: BucketState, inputs: BucketInput) -> BucketRun:
         letters.append(outcomes.unusable_events(trials.matches, culprits.events))
         bucket.drop_events(culprits.events.keys())
     usable = [batch.without_events(culprits.events.keys()) for batch in inputs.matches]
-    table = bucket.run(usable, inputs.ticks, inputs.letters)
+    table = bucket.run(usable, inputs.ticks, inputs.letters, inputs.refused)
     return BucketRun(bucket, pa.concat_tables([table, *letters]))
 
 

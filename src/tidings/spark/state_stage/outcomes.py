@@ -14,6 +14,7 @@ from tidings.errors import clipped, shown
 from tidings.feed.columnar.delivery_batch import DeliveryBatch, IdTables
 from tidings.feed.columnar.kernels import layout
 from tidings.formats.binary import check, reading
+from tidings.index_files.manifest import RefusedRecord
 from tidings.model.dead_letter import printable_record
 from tidings.model.records import Delivery, Event
 from tidings.model.values import LATEST_US, format_time, moment
@@ -175,6 +176,21 @@ def set_aside(reasons: Mapping[str, str]) -> pa.Table:
         ],
     }
     return _table("dead", len(names), columns)
+
+
+def refused(records: Sequence[RefusedRecord]) -> pa.Table:
+    """Return a dead letter for each record of a store that is left out."""
+    columns = {
+        "record": [
+            json.dumps({"id": each.id, "subscriber": each.owner}, sort_keys=True)
+            for each in records
+        ],
+        "reason": [
+            clipped(f"{each.kind} {shown(each.id)} of the store is left out: {each.reason}")
+            for each in records
+        ],
+    }
+    return _table("dead", len(records), columns)
 
 
 def unusable_events(batch: MatchBatch, reasons: Mapping[str, str]) -> pa.Table:

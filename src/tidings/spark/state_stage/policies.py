@@ -6,15 +6,16 @@ functions to its workers, pickled by Spark's own pickler.
 """
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from pyspark import cloudpickle
 
+from tidings.index_files.manifest import RefusedRecord
 from tidings.index_files.subscriber_bundle import fingerprint
 from tidings.policy import Policy, Subscriber
 
@@ -28,6 +29,10 @@ class Policies(Protocol):
     @property
     def version(self) -> int:
         """Number that changes whenever some policy may have changed."""
+
+    @property
+    def refused(self) -> Sequence[RefusedRecord]:
+        """The records of the source that this version leaves out."""
 
     def policy(self, name: str) -> Policy | None:
         """Return the policy of a subscriber, or None if there is no such subscriber."""
@@ -76,6 +81,7 @@ class ListedPolicies:
 
     by_name: Mapping[str, Policy] = field(hash=False)
     version: int
+    refused: ClassVar[Sequence[RefusedRecord]] = ()
 
     @classmethod
     def of(cls, subscribers: Mapping[str, Subscriber]) -> "ListedPolicies":

@@ -28,6 +28,8 @@ from tidings.spark.state_stage.late_events import ArrivedRows, late_rows
 from tidings.spark.state_stage.policies import Policies, PolicySource
 from tidings.spark.state_stage.watermark import BucketClock, Tick
 
+REPORTING: Final = 0
+"""The bucket that reports the records that the source of the policies leaves out."""
 OUTCOMES: Final = from_arrow_schema(outcomes.OUTCOMES)
 
 
@@ -121,7 +123,9 @@ class BucketProcessor(StatefulProcessor):
             late = late_rows(inputs.arrived, clock.watermark_us, self.read)
         if late.num_rows:
             yield late.to_pandas(integer_object_nulls=True)
-        if not (inputs.matches or inputs.letters):
+        if key[0] == REPORTING:
+            inputs = inputs._replace(refused=self.policies_of_batch().refused)
+        if not (inputs.matches or inputs.letters or inputs.refused):
             moved = clock.after(inputs.ticks, self.settings.lateness_us)
             if moved is not None:  # nothing is due: the state need not be loaded
                 self._clock.update((moved.pack(),))
