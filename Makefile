@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test quick lint types imports plain pytest bench format lock clean
+.PHONY: help run test quick lint types imports plain pytest bench docs format lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -55,6 +55,11 @@ pytest: $(VENV)/.dev ## all tests, doctests and documentation examples; prints t
 bench: $(VENV)/.bench ## measure the indexes against their peers; results go to bench/results
 	@$(BIN)/tidings bench
 
+docs: $(VENV)/.dev ## build the documentation site in build/site
+	$(BIN)/sphinx-build -q -W --keep-going -c docs -d build/doctrees . build/site
+	@cp build/site/README.html build/site/index.html
+	@echo 'Open build/site/index.html'
+
 format: $(VENV)/.dev ## fix style with ruff
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
@@ -68,7 +73,7 @@ lock: ## pin the newest compatible versions in requirements.lock, with Python 3.
 	@rm -rf .venv-lock
 
 clean: ## remove the virtual environment and all caches
-	rm -rf $(VENV) .venv-lock .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-lock build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian's Python may lack ensurepip; its own pip can then install one into the environment.

@@ -1,6 +1,7 @@
 """Sentences and tables of the documents agree with the code: paths, links, sections, lists."""
 
 import ast
+import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from tidings.app.config.pipeline import Config
 from tidings.diversify import DIVERSIFIERS
+from tidings.engine.engine import Engine
 from tidings.index.boxes.registry import BOX_INDEXES
 from tidings.index.intervals.registry import INTERVAL_INDEXES
 from tidings.model.limits import Limits
@@ -131,6 +133,14 @@ def test_the_page_on_indexes_lists_every_index() -> None:
 def test_the_page_on_diversity_lists_every_diversifier() -> None:
     text = (ROOT / "docs/internals/diversity.md").read_text(encoding="utf-8")
     assert set(first_column(text.split("Use `divrank`")[0])) - {"alpha"} == set(DIVERSIFIERS)
+
+
+def test_the_page_on_web_apps_lists_every_method_and_setting_of_the_engine() -> None:
+    page = ROOT / "docs/web-app.md"
+    listed = first_column(section(page, "## All methods"))
+    public = {name for name in vars(Engine) if not name.startswith("_")}
+    settings = set(inspect.signature(Engine).parameters)
+    assert {name.partition("(")[0] for name in listed} == {"Engine"} | public | settings
 
 
 @pytest.mark.parametrize(
