@@ -17,8 +17,8 @@ from variants import Catalogue
 
 from tidings.diversify import Candidate, agreement
 from tidings.diversify.agreement import Agreement
+from tidings.diversify.covers import MaxDivRel
 from tidings.diversify.distance import Jaccard
-from tidings.diversify.maxdivrel import MaxDivRel
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.protocol import best_first
 

@@ -27,10 +27,10 @@ from sketches import LshWindow, beside
 from variants import Catalogue, films
 
 from tidings.diversify import DIVERSIFIERS, Candidate, Neighbours, diversity, order_of
+from tidings.diversify.covers import MaxDivRel
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.divrank import DivRank
 from tidings.diversify.event_tokens import token_hashes
-from tidings.diversify.maxdivrel import MaxDivRel
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.optimal import Optimal
 from tidings.diversify.plain.registry import PLAIN

@@ -4,11 +4,10 @@ Each subscriber gets the k best events that are fresh and different from each ot
 event, `target` returns the k subscriptions that fit best.
 """
 
-from tidings.diversify.disc import Disc
+from tidings.diversify.covers import Disc, MaxDivRel
 from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.divrank import DivRank
-from tidings.diversify.maxdivrel import MaxDivRel
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.none import NoDiversity
 from tidings.diversify.optimal import Optimal

@@ -5,7 +5,7 @@ from dataclasses import InitVar, dataclass
 from typing import Any, Final
 
 from tidings.diversify import DIVERSIFIERS, Diversifier
-from tidings.diversify.disc import Disc
+from tidings.diversify.covers import Disc
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.memory_limits import check_sets
 from tidings.diversify.none import NoDiversity

@@ -5,9 +5,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tidings.diversify.covers import MaxDivRel
 from tidings.diversify.distance import Jaccard
 from tidings.diversify.divrank import DivRank
-from tidings.diversify.maxdivrel import MaxDivRel
 from tidings.feed import Feeds, Offer
 from tidings.model.records import Delivery, Event, Match
 from tidings.policy import Policy, Subscriber

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
-from tidings.diversify.disc import Disc, most_relevant
+from tidings.diversify.covers import CoverDiversifier, most_relevant
 from tidings.diversify.event_hashes import EventHashes
 from tidings.diversify.kernels.cover import Neighbourhoods, Relevance, cover
 from tidings.diversify.kernels.neighbour_lists import (
@@ -12,7 +12,6 @@ from tidings.diversify.kernels.neighbour_lists import (
     leave_lists,
     mark_near,
 )
-from tidings.diversify.maxdivrel import MaxDivRel
 from tidings.diversify.protocol import TieOrder
 from tidings.diversify.tie_order import by_rank, rank_places
 from tidings.errors import InvalidPolicy, TidingsError
@@ -27,10 +26,10 @@ class Neighbours:
     neighbours; a choice is one greedy pass over the lists (TKS Alg. 4.1), O(edges).
     """
 
-    def __init__(self, part: MaxDivRel | Disc) -> None:
+    def __init__(self, part: CoverDiversifier) -> None:
         if part.alpha is None:
             raise InvalidPolicy("neighbour lists need an alpha")
-        self._relevant = part.name == "maxdivrel"
+        self._relevant = part.gains_relevance
         self._alpha, self._hashes = rounded(part.alpha), EventHashes(part.distance)
         self._alive = np.empty(0, np.int64)
         self._lists = PaddedLists(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tidings.diversify.disc import most_relevant, neighbours_within, sorted_neighbours
+from tidings.diversify.covers import most_relevant, neighbours_within, sorted_neighbours
 from tidings.diversify.kernels.cover import Relevance, cover, fitting_cover
 
 Matrix = np.ndarray

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from tests.diversify import cover as definition
 from tests.diversify.cover import ALPHAS, Gain
 from tests.diversify.small import DISTANCES, Between, candidate, ids, names, windows
-from tests.diversify.test_disc_cover import most_neighbours, relevance_over_crowd
+from tests.diversify.test_covers import most_neighbours, relevance_over_crowd
 
-from tidings.diversify.disc import Disc
+from tidings.diversify.covers import Disc, MaxDivRel
 from tidings.diversify.distance import Overlap
-from tidings.diversify.maxdivrel import MaxDivRel
 from tidings.diversify.plain.cover import cover, disc, maxdivrel, pair_distances
 from tidings.diversify.protocol import Candidate, Distance
 

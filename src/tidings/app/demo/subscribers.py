@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from tidings.diversify.covers import MaxDivRel
 from tidings.diversify.distance import Overlap
 from tidings.diversify.divrank import DivRank
-from tidings.diversify.maxdivrel import MaxDivRel
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.model.records import Subscription
 from tidings.policy import Policy, Subscriber

@@ -1,4 +1,4 @@
-"""DisC diversity (TKS Def. 4.2.8 and 4.2.9): choices that cover all candidates.
+"""Diversity by covers: DisC (TKS Def. 4.2.8 and 4.2.9) and MAXDIVREL (TKS Alg. 4.1).
 
 The chosen are independent (more than alpha apart) and dominating (every candidate is within alpha
 of a chosen one).
@@ -23,59 +23,38 @@ from tidings.diversify.kernels.cover import (
     list_near,
 )
 from tidings.diversify.memory_limits import check_dense
-from tidings.diversify.protocol import Candidate, Diversifier, TieOrder
+from tidings.diversify.protocol import Candidate, TieOrder
 from tidings.diversify.tie_order import by_rank, order_of, rank_places, ranks_and_keys
 from tidings.model import validate
 from tidings.model.values import rounded
 
 
 @dataclass(frozen=True)
-class Disc:
-    """Always the candidate with the most uncovered neighbours.
+class CoverDiversifier:
+    """Greedy covers, cut to the k most relevant; subclasses say what a candidate gains.
 
     Without an alpha, the largest one that still yields k is used.
     """
 
     alpha: float | None = None
     distance: Any = Overlap()
-    name: ClassVar[str] = "disc"
+    name: ClassVar[str]
     sigma: ClassVar[float] = 0.5
+    gains_relevance: ClassVar[bool]
 
     def __post_init__(self) -> None:
-        check_alpha(self.alpha)
+        if self.alpha is not None:
+            validate.positive("alpha", self.alpha)
         read_distance(self)
 
     def choose(self, candidates: Sequence[Candidate], k: int) -> list[int]:
-        return choose_cover(self, candidates, k)
-
-    def pick(
-        self, ranks: Float64s, keys: Float64s, order: TieOrder, matrix: DistanceMatrix, k: int
-    ) -> Int64s:
-        return GreedyCover(self.alpha, relevant=False).pick(ranks, keys, order, matrix, k)
-
-
-def check_alpha(alpha: float | None) -> None:
-    """Check the radius of a neighbourhood: above 0, or left open."""
-    if alpha is not None:
-        validate.positive("alpha", alpha)
-
-
-def choose_cover(part: Diversifier, candidates: Sequence[Candidate], k: int) -> list[int]:
-    """Cover all candidates, then keep the k most relevant of the cover; O(n²) distances."""
-    check_dense(part.name, len(candidates))
-    events = [candidate.event for candidate in candidates]
-    chosen: list[int] = part.pick(
-        *ranks_and_keys(candidates), order_of(events), distances(events, part.distance), k
-    ).tolist()
-    return chosen
-
-
-@dataclass(frozen=True)
-class GreedyCover:
-    """Covers of `alpha`, or of the largest alpha that yields k; gains by relevance or by counts."""
-
-    alpha: float | None
-    relevant: bool
+        """Return the places of the chosen; O(n²) distances."""
+        check_dense(self.name, len(candidates))
+        events = [candidate.event for candidate in candidates]
+        chosen: list[int] = self.pick(
+            *ranks_and_keys(candidates), order_of(events), distances(events, self.distance), k
+        ).tolist()
+        return chosen
 
     def pick(
         self, ranks: Float64s, keys: Float64s, order: TieOrder, matrix: DistanceMatrix, k: int
@@ -83,14 +62,31 @@ class GreedyCover:
         """Choose from arrays; without an alpha, one cover per distinct distance at worst."""
         if len(ranks) < k:
             return by_rank(keys, order.newest)
-        check_dense("maxdivrel" if self.relevant else "disc", len(ranks))
-        relevance = Relevance(ranks, rank_places(keys, order.newest), self.relevant)
+        check_dense(self.name, len(ranks))
+        relevance = Relevance(ranks, rank_places(keys, order.newest), self.gains_relevance)
         members, chosen = np.arange(len(ranks)), np.empty(len(ranks), np.int64)
         if self.alpha is None:
             size = fitting_cover(sorted_neighbours(matrix), relevance, members, k, chosen)
         else:
             size = cover(neighbours_within(matrix, self.alpha), relevance, members, chosen)
         return most_relevant(chosen[:size], relevance.places, k)
+
+
+class Disc(CoverDiversifier):
+    """Always the candidate with the most uncovered neighbours (TKS Def. 4.2.8)."""
+
+    name = "disc"
+    gains_relevance = False
+
+
+class MaxDivRel(CoverDiversifier):
+    """Always the white p of largest r(p)² / sum of r(q) d(p, q) over its white neighbours q.
+
+    The chosen events represent their neighbourhoods (TKS Def. 4.2.10, Alg. 4.1).
+    """
+
+    name = "maxdivrel"
+    gains_relevance = True
 
 
 def neighbours_within(matrix: DistanceMatrix, alpha: float) -> Neighbourhoods:
