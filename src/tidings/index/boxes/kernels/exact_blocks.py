@@ -75,6 +75,7 @@ def fill_exact(rows: UInt8s, layout: ExactLayout) -> None:
     attributes = rows.shape[1] // 2
     for flat in (directories, codes):
         for place in range(len(flat)):
+            # An empty lane: its low is above every code, its high below.
             flat[place] = NEVER if place % BOTH < LANES else 0
     best_in_block[:] = len(ranks)
     best_onwards[:] = len(ranks)
@@ -101,6 +102,7 @@ def stab_block(codes: UInt8s, block: int, events: CodedEvents, row: int) -> int:
     first, start = block * attributes * BOTH, row * (attributes + 1)
     mask = stab(codes, first, first + LANES, below[start], above[start])
     for attribute in range(1, attributes):
+        # Most blocks fail at the first few attributes.
         if mask == 0:
             break
         lows, code = first + attribute * BOTH, start + attribute
@@ -132,6 +134,7 @@ def search_directory(task: ExactTask, row: int, directory: int, best: Int64s, si
     while blocks != 0:
         block = directory * LANES + lowest_bit(blocks)
         blocks = without_lowest(blocks)
+        # The root of the heap is the worst of the best: a block without a better rank is skipped.
         if size == len(best) and layout.best_in_block[block] > best[0]:
             continue
         counters[BLOCKS] += 1
@@ -142,6 +145,7 @@ def search_directory(task: ExactTask, row: int, directory: int, best: Int64s, si
             if size == len(best) and rank > best[0]:
                 continue
             counters[CHECKED] += 1
+            # Codes have no false negatives but false positives: the float64 bounds decide.
             id = layout.ids[rank]
             if is_alive(task.liveness, id) and contains_event(task.bounds, id, task.events, row):
                 size = heap_offer(best, size, rank)

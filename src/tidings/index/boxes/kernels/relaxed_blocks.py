@@ -137,6 +137,7 @@ def enqueue(task: RelaxedTask, block: int, group: EventGroup, member: int) -> No
         lane = lowest_bit(mask)
         mask = without_lowest(mask)
         most = task.layout.most[block]
+        # A scale of 0 marks weights that no code can hold: only the total bounds them.
         if blocks.scales[block] > 0:
             codes = group.sums[member * LANES + lane] + blocks.errors[block]
             most = min(most, codes / blocks.scales[block])
@@ -149,6 +150,7 @@ def score_waiting(task: RelaxedTask, row: int) -> None:
     layout, events, waiting, best = task.layout, task.events, task.waiting, task.best
     while waiting.sizes[row] > 0:
         if is_full(best, row):
+            # The slack covers the rounding of sums, so that a tie is scored and not skipped.
             bound = -waiting.scores[row, 0] * (1 + SLACK) + ROUNDING
             if most_score(bound, events.peaks[row]) < best.scores[row, 0]:
                 break
@@ -216,6 +218,7 @@ def search_promising(task: RelaxedTask, row: int, groups: Groups, ahead: LookAhe
             sums[directory * LANES + lane] = codes
             bins[min(len(bins) - 1, (int64(codes) * step) >> 32)] += 1
     least, count = len(bins) - 1, bins[len(bins) - 1]
+    # From the best bin downwards, as many bins as hold about AHEAD_BLOCKS middles.
     while least > 0 and count + bins[least - 1] <= AHEAD_BLOCKS:
         least -= 1
         count += bins[least]
@@ -243,10 +246,12 @@ def search_directory(
     aim(task, group, row, required_codes(task, directories, directory, row))
     weigh_block(task, directories, directory, group, task.events.below.shape[1] + 1)
     task.counters[DIRECTORIES] += 1
+    # Those done were promising and have been searched already.
     mask = group.masks[0] & ~done
     while mask != 0:
         block = directory * LANES + lowest_bit(mask)
         mask = without_lowest(mask)
+        # Only scoring raises the k-th best, and with it the codes that a block needs.
         if search_block(task, block, row, groups.block, 0):
             mask &= reach(group.sums, 0, required_codes(task, directories, directory, row))
 
@@ -283,6 +288,7 @@ def relaxed_near(task: RelaxedTask) -> None:
                 unfinished = True
                 done = ahead.done[row, directory] if directory < looked else int64(0)
                 search_directory(task, directory, row, groups, done)
+        # No event can find anything further on: totals descend.
         if not unfinished:
             break
 

@@ -127,6 +127,7 @@ def fill_tile(
             tiles.codes[target] = code_of(cuts, attribute, bounds[predicate, LOW])
             tiles.codes[size + target] = code_of(cuts, attribute, bounds[predicate, HIGH])
             tiles.positions[target] = row - first
+            # Rounded up and one more, so that a sum of codes is never below the sum of weights.
             weight = bounds[predicate, WEIGHT] * tiles.scales[tile]
             tiles.weights[target] = int(np.ceil(weight)) + 1
     for attribute in range(count):
@@ -181,6 +182,7 @@ def add_codes(
     for attribute in range(count):
         start = tiles.places[tile * (count + 1) + attribute]
         end = tiles.places[tile * (count + 1) + attribute + 1]
+        # NaN stands for an attribute that the event lacks.
         if start == end or np.isnan(events.below[event, attribute]):
             continue
         compared += end - start
@@ -188,6 +190,7 @@ def add_codes(
         below, above = events.below_codes[code], events.above_codes[code]
         for first in range(start, end, LANES):
             mask = stab(tiles.codes, first, size + first, below, above)
+            # The lanes behind the last predicate belong to the next attribute.
             if end - first < LANES:
                 mask &= ~(int64(-1) << int64(end - first))
             while mask != 0:
@@ -219,6 +222,7 @@ def search_tile(task: SparseTask, tile: int, event: int, sums: UInt16s) -> None:
         while mask != 0:
             box = block + lowest_bit(mask)
             mask = without_lowest(mask)
+            # `required` may have grown since the mask was taken.
             if sums[box] < required or not is_alive(task.liveness, first + box):
                 continue
             counters[WEIGHED] += 1

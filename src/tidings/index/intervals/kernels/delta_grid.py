@@ -165,6 +165,7 @@ def open_chunk(grid: Grid, level: int, node: int) -> int:
         grid.chunks[last, NEXT] = chunk
     else:
         nodes[node, FIRST] = chunk
+        # Only 32 bits of each word, so that shifts of int64 never meet the sign.
         grid.used[node >> 5] |= int64(1) << (node & 31)
         pool[BUSY + level] += 1
     nodes[node, LAST] = chunk
@@ -203,6 +204,7 @@ def grid_add(grid: Grid, table: HashTable, entry: GridEntry, born: int) -> None:
     twins, height = grid.twins, grid.pool[HEIGHT]
     first, last = count_until(grid.cuts, entry.low), count_until(grid.cuts, entry.high)
     level = int64(0)
+    # The number of a wide cell is a prefix of the numbers of its cells: a shift finds it.
     while (last >> (BITS * level)) - (first >> (BITS * level)) > 1:
         level += 1
     bits = band_bits(level)
@@ -229,6 +231,7 @@ def grid_kill(grid: Grid, table: HashTable, id: int, version: int) -> int:
     if slot < 0:
         return int64(-1)
     table_remove(table, place)
+    # The slot stays where it is: readers of earlier versions still need it.
     slots[slot, DIED] = version
     if twins[slot] >= 0:
         slots[twins[slot], DIED] = version
@@ -301,6 +304,7 @@ def grid_seed(grid: Grid, q: float, version: int, best: TwoSources) -> tuple[int
     end = node + (int64(1) << band_bits(level))
     node = next_node(grid.used, node, end)
     while node < end:
+        # Keys ascend as scores descend, so a greater key is a worse entry.
         if grid.nodes[node, TOP] > min(pool[USUAL], last_key(best, counts)):
             break
         counts = node_offer(grid, node, q, version, best, counts)

@@ -130,11 +130,16 @@ def run_leaf(
         mask = without_lowest(mask)
         place = first + entry
         state[INTERVALS] += 1
+        # The rounded bounds decide alone for nearly all entries; the float64 ones are in another
+        # cache line.
         if (sure >> entry) & 1 or bounds[place, 0] <= q <= bounds[place, 1]:
             stamped = notes[place, STAMP]
+            # Dead at this version. A single read of the stamp gives the id and the version of its
+            # death, so a writer cannot change one between the two.
             if stamped >> 32 <= version:
                 continue
             ids[old], keys[old] = stamped_id(stamped), notes[place, KEY]
+            # The answer is full: this entry replaces the last new one, or loses to it.
             if old + new == len(ids):
                 if precedes(new_keys[new - 1], new_ids[new - 1], keys[old], ids[old]):
                     state[LEVEL] = ENDED
@@ -170,6 +175,7 @@ def live_top(run: Run, grid: Grid, version: int, q: float, state: Int64s, out: I
         return int64(0)
     room = np.empty((3, len(out)), np.int64)
     best = TwoSources(out, room[0], room[1], room[2])
+    # Likely answers of the grid first: with them the walk of the run ends sooner.
     seeded, counts = grid_seed(grid, q, version, best)
     counts = run_walk(run, q, version, state, best, counts)
     return merge(best, grid_offer(grid, seeded, q, version, best, counts))
@@ -214,6 +220,7 @@ def place_of(entries: RunEntries, id: int) -> int:
     size = int64(len(ids))
     if size == 0:
         return int64(-1)
+    # Ids are dense but for removed intervals, so their positions are known up to the gaps.
     missing = int64(ids[size - 1]) - (size - 1)
     below, above = max(int64(-1), min(id - missing, size) - 1), min(size, id + 1)
     while above - below > 1:
@@ -230,6 +237,7 @@ def run_kill(entries: RunEntries, id: int, version: int) -> int:
     """Write the tombstone of a run's entry, dead from `version` on; return its place, or -1."""
     notes = entries.notes
     place = place_of(entries, id)
+    # An entry that has died stays dead at its old version: readers of that version rely on it.
     if place < 0 or notes[place, STAMP] >> 32 != NEVER:
         return int64(-1)
     notes[place, STAMP] = stamp(id, version)
@@ -243,6 +251,7 @@ def live_change(
     """Replace an interval's bounds or score: kill the old entry, add the new one to the grid."""
     if not has_room(grid, table):
         return FULL
+    # The room was checked first: a kill without its addition would lose the interval.
     outcome, place = IN_RUN, run_kill(entries, change.id, version)
     if place >= 0:
         before = (entries.bounds[place, 0], entries.bounds[place, 1])

@@ -96,6 +96,7 @@ def node_within(tree: RTree, below: float, above: float, level: int, entry: int)
     starts = tree.starts
     end = min(starts[level + 1] - starts[level], (entry // BRANCHING + 1) * BRANCHING)
     mask = within(tree.extents, starts[level] + entry, below, above)
+    # 64 lanes are compared, but a node has 50 entries: the rest belongs to its neighbour.
     return mask & ((int64(1) << (end - entry)) - 1), end
 
 
@@ -134,11 +135,13 @@ def window_walk(tree: RTree, below: float, above: float, state: Int64s, out: Int
             continue
         mask, end = node_within(tree, below, above, level, entry)
         if mask == 0:
+            # The last node of its level: nothing can follow, not even below another parent.
             if end == starts[level + 1] - starts[level]:
                 place = starts[1]
                 break
             level, entry = rtree_climb(starts, level, end)
             continue
+        # Skipped siblings need no stack: the walk meets their successors again from below.
         level, entry = level - 1, (entry + lowest_bit(mask)) * BRANCHING
         count_node(state, level)
     state[PLACE] = place

@@ -108,12 +108,14 @@ def round_query(frame: TreeFrame, q: float) -> RoundedQuery:
     A query far outside all bounds is moved closer, so that scaling cannot overflow; it stays
     outside, since `reach` is beyond the farthest bound.
     """
+    # Infinite queries stay infinite: they compare correctly as they are.
     offset = q - frame.base
     if frame.reach < offset < np.inf:
         offset = frame.reach
     if -np.inf < offset < -frame.reach:
         offset = -frame.reach
     framed = offset * frame.scale
+    # The cast rounds to nearest; one step brings it to the wanted side.
     near = float32(framed)
     down = np.nextafter(near, float32(-np.inf)) if np.float64(near) > framed else near
     up = np.nextafter(near, float32(np.inf)) if np.float64(near) < framed else near
@@ -149,11 +151,13 @@ def seek_leaf(tree: BlockTree, query: RoundedQuery, state: Int64s) -> bool:
     while level <= top:
         at = LEVELS + 3 * level
         mask = state[at + PENDING]
+        # Nothing is left below this block: go on with its parent.
         if mask == 0:
             level += 1
             continue
         if level == 0:
             break
+        # The lowest bit is the first in order, which is what makes answers come out sorted.
         state[at + PENDING] = without_lowest(mask)
         level -= 1
         enter_block(tree, query, level, state[at + BLOCK] * FAN + lowest_bit(mask), state)
@@ -193,6 +197,7 @@ def block_walk_many(tree: BlockTree, qs: Float64s, out: Int64s, counts: Int64s) 
     """Answer each query in its row of `out`."""
     state = np.zeros(STATE, np.int64)
     for row in range(len(qs)):
+        # Only the flag: counters go on, and the masks are written before they are read.
         state[BEGUN] = 0
         counts[row] = block_walk(tree, qs[row], state, out[row])
 

@@ -56,6 +56,7 @@ class TopkLists(NamedTuple):
 def best_insert(best: Int64s, size: int, rank: int) -> int:
     """Insert a rank into the ascending list of the K best; return the new size."""
     if size == len(best):
+        # Worse than all of the K best; the bitset remembers it for when one of them ends.
         if best[size - 1] < rank:
             return size
         size -= 1
@@ -80,6 +81,7 @@ def best_remove(active: Bitset, best: Int64s, size: int, rank: int) -> int:
     for position in range(place, size - 1):
         best[position] = best[position + 1]
     if full:
+        # Ranks are positions by score, so the next set bit is the next best active interval.
         following = bitset_from(active, worst + 1)
         if following >= 0:
             best[size - 1] = following
@@ -92,6 +94,7 @@ def sweep_cell(cells: SweepCells, active: Bitset, best: Int64s, state: Int64s) -
     """End and begin intervals at the next cell; return whether the K best have changed."""
     first, last, by_low, by_high = cells.first, cells.last, cells.by_low, cells.by_high
     cell, size, changed = state[CELL], state[SIZE], False
+    # Ends before beginnings: the list never holds an interval that is over.
     while state[OVER] < len(last) and last[by_high[state[OVER]]] < cell:
         rank = int64(by_high[state[OVER]])
         state[OVER] += 1
@@ -118,6 +121,7 @@ def sweep(
     """
     holds_from, places, ranks = lists.holds_from, lists.places, lists.ranks
     while state[CELL] <= len(cells.starts):
+        # Checked before the cell is swept, so that a resumed sweep has lost nothing.
         if state[LISTS] == len(holds_from) or state[RANKS] + len(best) > len(ranks):
             return False
         if sweep_cell(cells, active, best, state):
