@@ -1,8 +1,8 @@
 """Elementary cells: the line, cut wherever an interval begins or ends (RPS 2.1.2).
 
-intervals      [-----A-----]
-[----B----]
-cells       0 |  1   |  2  | 3 | 4      all points of a cell stab the same intervals
+    intervals      [-----A-----]
+                          [----B----]
+    cells       0  |  1   |  2 |  3 | 4      all points of a cell stab the same intervals
 """
 
 from dataclasses import dataclass
