@@ -2,7 +2,9 @@
 
     intervals      [-----A-----]
                           [----B----]
-    cells       0  |  1   |  2 |  3 | 4      all points of a cell stab the same intervals
+    cells       0  |  1   |  2 |  3 | 4
+
+All points of a cell stab the same intervals.
 """
 
 from dataclasses import dataclass
