@@ -7,7 +7,14 @@ import pytest
 from pyarrow import parquet
 
 from tidings import Event
-from tidings.app.demo.movies import DIRECTORS, FILMS, publications, write_publications
+from tidings.app.demo.movies import (
+    DIRECTORS,
+    FILMS,
+    genres,
+    publications,
+    title,
+    write_publications,
+)
 from tidings.formats.arrow import read_events
 
 
@@ -102,6 +109,30 @@ def test_files_are_modified_in_their_order(films: pa.Table, tmp_path: Path) -> N
 
 def test_there_are_no_more_files_than_films(films: pa.Table, tmp_path: Path) -> None:
     assert write_publications(films.slice(0, 2), tmp_path / "publications", files=5) == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        ("Graduate, The", "The Graduate (2000)"),
+        ("Avventura, L'", "L'Avventura (2000)"),
+        ("Hello, Dolly!", "Hello, Dolly! (2000)"),
+    ],
+)
+def test_articles_move_to_the_front(listed: str, expected: str) -> None:
+    assert title(Event("m1", {"title": listed, "year": 2000}, 0)) == expected
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({}, ()),
+        ({"genre": "drama"}, ("drama",)),
+        ({"genre": ["drama", "short"]}, ("drama", "short")),
+    ],
+)
+def test_genres_are_a_tuple(attributes: dict[str, Any], expected: tuple[str, ...]) -> None:
+    assert genres(Event("m1", attributes, 0)) == expected
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

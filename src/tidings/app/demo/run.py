@@ -1,19 +1,23 @@
-"""The demo from start to end: load the films, start Spark, run the stream, report progress."""
+"""The demo from start to end: the first day at once, all films through Spark, and the report."""
 
 import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console
 
 from tidings.app.demo import screen
+from tidings.app.demo.facts import RunFacts, not_sent, person_day
+from tidings.app.demo.first_day import CHUNK, FirstDay
 from tidings.app.demo.movies import FILMS, catalogue, publications
+from tidings.app.demo.report import REPORT, report_page
 from tidings.app.demo.state import DemoState, OutcomeBatch
 from tidings.app.demo.subscribers import demo_subscribers
 from tidings.app.demo.workspace import prepare
@@ -88,12 +92,35 @@ class Demo:
             reporter.message(f"Writing films to {self.directory}")
             table = publications(catalogue(), films)
             state = DemoState(subscribers, table, prepare(self.directory, table, subscribers))
-            view.state = state
-            reporter.message("Starting Spark")
-            completed = self._stream(state, reporter)
-            seconds = self._elapsed()
-        self.print_result(state, seconds, completed=completed)
+            day = FirstDay(subscribers, state.events)
+            view.state, view.day = state, day
+            with _started_in_background(_start_spark) as spark:
+                reporter.message("Starting Spark; meanwhile, the first day in this process")
+                self.run_first_day(state, day, view, reporter)
+                if not spark.done():
+                    reporter.message("Starting Spark")
+                completed = self._stream(spark.result(), state, reporter)
+            facts = RunFacts(self._elapsed(), day.confirmed(state.stats), len(day.deliveries))
+        if completed:
+            text = report_page(state, person_day(state), not_sent(state, day), facts)
+            (self.directory / REPORT).write_text(text, encoding="utf-8")
+        self.print_result(state, facts, completed=completed)
         return completed
+
+    def run_first_day(
+        self, state: DemoState, day: FirstDay, view: screen.LiveView, reporter: RunReporter
+    ) -> None:
+        """Run the first day of films, and report the deliveries."""
+        owners = {owner.name: owner for owner in state.subscribers}
+        for deliveries in day.run():
+            for delivery in deliveries:
+                listed = state.listed(owners[delivery.subscriber], state.sent(delivery))
+                view.news.append(screen.News(delivery.subscriber, listed))
+            is_due = day.published <= CHUNK or day.published % (4 * CHUNK) == 0
+            if view.news and is_due:
+                form = {"first_day": day.published, "delivered": len(day.deliveries)}
+                line = f"{screen.day_line(day)}; {screen.news_line(view.news[-1])}"
+                reporter.batch(line, form | self._seconds())
 
     @contextmanager
     def reporter(self, view: screen.LiveView) -> Iterator[RunReporter]:
@@ -106,46 +133,66 @@ class Demo:
         ) as reporter:
             yield reporter
 
-    def _stream(self, state: DemoState, reporter: RunReporter) -> bool:
+    def _stream(self, spark: Any, state: DemoState, reporter: RunReporter) -> bool:
         from tidings.app.demo.stream import run_stream  # noqa: PLC0415 - Spark is slow to import
-        from tidings.spark import session  # noqa: PLC0415
 
-        spark = session("tidings-demo")
         stop = StopActions(lambda: reporter.message("Stopping after this batch"))
-        try:
-            with stop_on_signals(stop) as stop_requested:
-                reporter.message("Waiting for the first batch")
-                return run_stream(
-                    spark,
-                    state.subscribers,
-                    self.directory,
-                    lambda batch: self.add_batch(state, batch, reporter),
-                    stop_requested,
-                )
-        finally:
-            spark.stop()
+        with stop_on_signals(stop) as stop_requested:
+            reporter.message("All films through Spark: waiting for the first batch")
+            return run_stream(
+                spark,
+                state.subscribers,
+                self.directory,
+                lambda batch: self.add_batch(state, batch, reporter),
+                stop_requested,
+            )
 
     def add_batch(self, state: DemoState, batch: OutcomeBatch, reporter: RunReporter) -> None:
         """Add a batch to the state and report it."""
         state.add(batch)
-        seconds = {"seconds": round(self._elapsed(), 1)}
-        form = {"batch": state.batches, **state.counts(), **seconds}
+        form = {"batch": state.batches, **state.counts(), **self._seconds()}
         reporter.batch(screen.progress_line(state), form)
 
-    def print_result(self, state: DemoState, seconds: float, *, completed: bool) -> None:
+    def _seconds(self) -> dict[str, float]:
+        return {"seconds": round(self._elapsed(), 1)}
+
+    def print_result(self, state: DemoState, facts: RunFacts, *, completed: bool) -> None:
         """Print the lists and totals, where they were written, and what to try next."""
-        totals = state.counts() | {"seconds": round(seconds, 1)}
+        report = self.directory / REPORT
+        totals = state.counts() | {"seconds": round(facts.seconds, 1)}
         written = {"written": str(self.directory), **totals}
+        if not completed:
+            if self._json_lines:
+                print_json_line(self._console, {"stopped": True, **written})
+            else:
+                self._console.print(screen.stopped(state, self.directory))
+            return
         if self._json_lines:
-            for stats in state.stats.values() if completed else ():
+            for stats in state.stats.values():
                 print_json_line(self._console, stats.to_dict())
-            print_json_line(self._console, written if completed else {"stopped": True, **written})
-        elif completed:
-            self._console.print("")
-            self._console.print(screen.result(state, seconds, self._console.width))
-            self._console.print(screen.next_steps(self.directory, _command()))
-        else:
-            self._console.print(screen.stopped(state, self.directory))
+            print_json_line(self._console, {**written, "report": str(report), **facts.to_dict()})
+            return
+        self._console.print("")
+        self._console.print(screen.result(state, facts))
+        self._console.print(screen.next_steps(self.directory, _command(), report))
+
+
+def _start_spark() -> Any:
+    from tidings.spark import session  # noqa: PLC0415 - Spark is slow to import
+
+    return session("tidings-demo")
+
+
+@contextmanager
+def _started_in_background(start: Callable[[], Any]) -> Iterator[Future[Any]]:
+    """Yield the future of what `start` returns in another thread; stop it at the end."""
+    with ThreadPoolExecutor(1) as background:
+        future = background.submit(start)
+        try:
+            yield future
+        finally:
+            if future.exception() is None:
+                future.result().stop()
 
 
 def _command() -> str:

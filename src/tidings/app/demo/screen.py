@@ -1,28 +1,54 @@
 """Everything the demo draws on the screen, from its state; without Spark."""
 
-import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from tidings.app.demo.movies import EVERY_S
-from tidings.app.demo.state import Comparison, DemoState, ListedFilm, SubscriberStats
+from tidings.app.demo.compare import Comparison, Figures
+from tidings.app.demo.facts import RunFacts
+from tidings.app.demo.first_day import FirstDay
+from tidings.app.demo.movies import EVERY_S, title
+from tidings.app.demo.state import DemoState, ListedFilm, SubscriberStats
 from tidings.app.demo.subscribers import DemoSubscriber
 from tidings.app.demo.workspace import CONFIG
-from tidings.model.records import Event
+from tidings.model.values import SECOND_US
 
-_WIDE: Final = 130
-_REASON_WIDTH: Final = 42
 _DAY_S: Final = 24 * 60 * 60
 _ROTATION_S: Final = 3
 _ROWS_ABOVE_FEEDS: Final = 8
-_ARTICLE: Final = re.compile(r"(.+), (The|An?|La|Le|Les|L'|Der|Die|Das|El|Los|Las|Il)")
+_ROWS_ABOVE_NEWS: Final = 4
+_NO_VALUE: Final = "-"
+
+RANK: Final = "how well the films fit, as a share of the subscriber's best list"
+VARIETY: Final = "how much they differ in genre and decade: 1 is in everything"
+AGE: Final = "how old they are when the list is complete"
+COLUMNS: Final = {
+    "plain": "films that match: plain publish/subscribe sends them all",
+    "Tidings": "films that Tidings sent",
+    "rank": RANK,
+    "variety": f"{VARIETY} (*: did not ask for it)",
+    "age": AGE,
+}
+"""The columns of the table, explained."""
+FIRST_COME: Final = (
+    "First come are the first films that matched since the list before: what somebody reads who "
+    "stops after as many notifications."
+)
+
+
+class News(NamedTuple):
+    """A delivery, as the ticker shows it."""
+
+    subscriber: str
+    listed: ListedFilm
 
 
 def introduction(films: int, subscribers: Sequence[DemoSubscriber]) -> RenderableType:
@@ -35,7 +61,7 @@ def introduction(films: int, subscribers: Sequence[DemoSubscriber]) -> Renderabl
     )
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     table.add_column("subscriber", style="bold cyan", no_wrap=True)
-    table.add_column("likes")
+    table.add_column("likes (and how much)")
     table.add_column("gets", style="dim")
     for subscriber in subscribers:
         table.add_row(subscriber.name, subscriber.likes, subscriber.gets)
@@ -43,24 +69,35 @@ def introduction(films: int, subscribers: Sequence[DemoSubscriber]) -> Renderabl
 
 
 class LiveView:
-    """The live view: a progress bar, the table, and as many feeds as the terminal has room for."""
+    """The live view: the latest deliveries while Spark starts, then the table and the feeds."""
 
     def __init__(self, console: Console, elapsed: Callable[[], float]) -> None:
         self.state: DemoState | None = None
+        self.day: FirstDay | None = None
+        self.news: deque[News] = deque(maxlen=50)
         self._console = console
         self._elapsed = elapsed
+        self._spinner = Spinner("dots", style="cyan")
 
     def __call__(self, message: str) -> RenderableType:
         """Draw the current state."""
         if self.state is None or not self.state.batches:
-            return Text(f"{message} ({self._elapsed():.0f} s)", style="dim")
+            self._spinner.update(text=Text(f"{message} ({self._elapsed():.0f} s)", style="dim"))
+            return Group(self._spinner, *self._first_day())
         message = message or f"batch {self.state.batches} of {len(self.state.sizes)}"
         stats = list(self.state.stats.values())
         return Group(
             progress(self.state, self._elapsed(), message),
-            stats_table(stats, self._console.width),
+            stats_table(stats),
             *self._visible_feeds(stats),
         )
+
+    def _first_day(self) -> Iterator[RenderableType]:
+        """Yield the first day so far, and as many of its deliveries as there is room for."""
+        if self.day is not None and self.day.published:
+            room = max(1, self._console.height - _ROWS_ABOVE_NEWS)
+            yield Text(day_line(self.day), style="bold")
+            yield _news_table(list(self.news)[-room:][::-1])
 
     def _visible_feeds(self, stats: list[SubscriberStats]) -> Iterator[RenderableType]:
         """Yield the feeds that fit below the table; the first one rotates every few seconds."""
@@ -70,7 +107,30 @@ class LiveView:
             room -= height(subscriber_stats)
             if room < 0:
                 return
-            yield Group(feed(subscriber_stats, self._console.width), "")
+            yield Group(feed(subscriber_stats, fold=False), "")
+
+
+def _news_table(news: Iterable[News]) -> Table:
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="dim", no_wrap=True)
+    rows.add_column(style="cyan", no_wrap=True)
+    rows.add_column(style="bold green", no_wrap=True)
+    rows.add_column(no_wrap=True, overflow="ellipsis")
+    for subscriber, (sent, _) in news:
+        rank = f"{sent.rank:.2f}"
+        rows.add_row(clock(sent.at_us // SECOND_US), subscriber, rank, Text(title(sent.film)))
+    return rows
+
+
+def day_line(day: FirstDay) -> str:
+    """Return how far the first day is, and what it delivered, in one line."""
+    sent = f"{len(day.deliveries):,} of {day.matches:,} matches sent"
+    return f"day 1 {clock(day.published * EVERY_S)}: {sent}"
+
+
+def news_line(news: News) -> str:
+    """Return a delivery in one line."""
+    return f"to {news.subscriber}: {title(news.listed.sent.film)}"
 
 
 def progress(state: DemoState, elapsed_s: float, message: str) -> RenderableType:
@@ -86,105 +146,138 @@ def progress(state: DemoState, elapsed_s: float, message: str) -> RenderableType
 
 def progress_line(state: DemoState) -> str:
     """Return the progress of the stream in one line."""
-    return f"{position(state)}: {state.delivered:,} of {state.matches:,} matches delivered"
+    return f"{position(state)}: {state.delivered:,} of {state.matches:,} matches sent"
 
 
 def position(state: DemoState) -> str:
     """Return the position in the stream: the number of films, and the simulated time."""
     past_s = state.published * EVERY_S
-    day, hour, minute = past_s // _DAY_S + 1, past_s // 3600 % 24, past_s // 60 % 60
     films = f"{state.published:,} of {state.films.num_rows:,} films"
-    return f"{films}, day {day} {hour:02d}:{minute:02d}"
+    return f"{films}, day {past_s // _DAY_S + 1} {clock(past_s)}"
 
 
-def stats_table(stats: Iterable[SubscriberStats], width: int) -> Table:
+def clock(seconds: int) -> str:
+    """Return the time of day; midnight is the end of a day.
+
+    >>> clock(3 * 86_400 + 17 * 3600 + 30 * 60), clock(86_400)
+    ('17:30', '24:00')
+    """
+    if seconds % _DAY_S == 0:
+        return "24:00"
+    return f"{seconds // 3600 % 24:02d}:{seconds // 60 % 60:02d}"
+
+
+def age(seconds: float) -> str:
+    """Return a duration in a few characters.
+
+    >>> age(51.2), age(1790), age(117 * 60), age(6 * 3600)
+    ('51 s', '30 min', '2 h', '6 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.0f} h"
+
+
+def stats_table(stats: Iterable[SubscriberStats]) -> Table:
     """Draw a row per subscriber: plain publish/subscribe next to Tidings."""
-    wide = width >= _WIDE
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    table.add_column("\nsubscriber", style="bold cyan", no_wrap=True)
-    if wide:
-        table.add_column("\ngets", style="dim")
-    table.add_column("plain\nsends", justify="right", no_wrap=True)
-    table.add_column("Tidings\nsends", justify="right", style="bold green", no_wrap=True)
-    table.add_column("\nshare", justify="right", no_wrap=True)
-    table.add_column("mean rank\nplain → Tidings", justify="center", no_wrap=True)
-    table.add_column("mean diversity\nplain → Tidings", justify="center", no_wrap=True)
+    table.add_column("subscriber", style="bold cyan", no_wrap=True)
+    table.add_column("plain", justify="right", no_wrap=True)
+    table.add_column("Tidings", justify="right", style="bold green", no_wrap=True)
+    for name in ("rank", "variety", "age"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in stats:
-        counts = [f"{row.matches:,}", f"{len(row.delivered):,}", f"{row.share:.1%}"]
-        pairs = [_arrow(row.mean_ranks), _arrow(row.mean_diversities)]
-        subscriber = row.subscriber
-        table.add_row(subscriber.name, *([subscriber.gets] * wide), *counts, *pairs)
+        cells = _quality_cells(row.subscriber, row.figures)
+        table.add_row(row.subscriber.name, f"{row.matches:,}", f"{row.delivered:,}", *cells)
     return table
 
 
-def _arrow(pair: Comparison) -> str:
-    return f"{pair.plain:.2f} → {pair.tidings:.2f}" if pair.tidings else ""
+def _quality_cells(owner: DemoSubscriber, quality: Figures | None) -> list[str]:
+    if quality is None:
+        return [_NO_VALUE] * 3
+    mark = " " if owner.asks_for_variety else "*"
+    return [
+        arrow(quality.rank, "{:.0%}".format),
+        arrow(quality.variety, "{:.2f}".format) + mark,
+        arrow(quality.age_s, age),
+    ]
 
 
-def feed(stats: SubscriberStats, width: int, *, fold: bool = False) -> RenderableType:
-    """Draw the last list of a subscriber: position, rank, film, and why it matched.
+def arrow(pair: Comparison, form: Callable[[float], str]) -> str:
+    """Return the figure of first come, an arrow, and that of Tidings.
 
-    Long texts are cut, so that a film takes one line; with `fold` they are wrapped instead.
+    >>> arrow(Comparison(0.5, 0.75), "{:.0%}".format)
+    '50% → 75%'
+    """
+    return f"{form(pair.first_come)} → {form(pair.tidings)}"
+
+
+def legend() -> RenderableType:
+    """Explain the columns of the table."""
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="bold", no_wrap=True)
+    rows.add_column()
+    for name, text in COLUMNS.items():
+        rows.add_row(name, text)
+    text = "The arrows lead from first come to Tidings, list by list with the same number of films."
+    return Group(rows, Text(f"{text} {FIRST_COME}"))
+
+
+def feed(stats: SubscriberStats, *, fold: bool) -> RenderableType:
+    """Draw the last deliveries to a subscriber: when, rank, film, and with `fold` why it matched.
+
+    With `fold` long texts are wrapped. Otherwise they are cut, so that a film takes one line.
     """
     head = Text.assemble((stats.subscriber.name, "bold cyan"), f"  {stats.subscriber.gets}")
+    head.no_wrap, head.overflow = not fold, "ellipsis" if not fold else "fold"
     if not stats.films:
-        return Group(head, Text("     nothing delivered yet", style="dim"))
-    return Group(head, _films(stats.films, width, fold=fold), _diversity_line(stats))
-
-
-def _films(films: Iterable[ListedFilm], width: int, *, fold: bool) -> Table:
+        return Group(head, Text("   nothing sent yet", style="dim"))
     rows = Table.grid(padding=(0, 2))
-    rows.add_column(justify="right", style="dim", width=3)
-    rows.add_column(justify="right", style="bold green", width=4)
-    rows.add_column(width=width - _REASON_WIDTH - 14, no_wrap=not fold, overflow="ellipsis")
-    rows.add_column(width=_REASON_WIDTH, style="dim", no_wrap=not fold, overflow="ellipsis")
-    for listed in films:
-        texts = (f"{listed.position}.", f"{listed.rank:.2f}", title(listed.film), listed.reason)
-        rows.add_row(*map(Text, texts))
-    return rows
-
-
-def _diversity_line(stats: SubscriberStats) -> Text:
-    """Return the diversity of the list, and of the last films of plain publish/subscribe."""
-    films = ", ".join(title(film) for film in stats.plain)
-    line = Text.assemble(
-        (f"     diversity {stats.diversity.tidings:.2f}", "green"),
-        (f", plain {stats.diversity.plain:.2f}: {films}", "dim"),
-    )
-    line.no_wrap, line.overflow = True, "ellipsis"
-    return line
+    rows.add_column(style="dim", no_wrap=True)
+    rows.add_column(justify="right", style="bold green", no_wrap=True)
+    rows.add_column(no_wrap=not fold, overflow="fold" if fold else "ellipsis", ratio=4)
+    if fold:
+        rows.add_column(style="dim", overflow="fold", ratio=3)
+    for sent, reason in stats.films:
+        when = f"   {clock(sent.at_us // SECOND_US)}"
+        cells = [Text(title(sent.film)), *([Text(reason)] if fold else [])]
+        rows.add_row(when, f"{sent.rank:.2f}", *cells)
+    return Group(head, rows)
 
 
 def height(stats: SubscriberStats) -> int:
     """Return the number of rows that a feed takes without folding, with an empty one after it."""
-    return len(stats.films) + 3
+    return max(1, len(stats.films)) + 2
 
 
-def title(film: Event) -> str:
-    """Return the title of a film with its article in front, and its year.
-
-    >>> title(Event("m1", {"title": "Graduate, The", "year": 1967}, 0))
-    'The Graduate (1967)'
-    """
-    text = str(film.attributes["title"])
-    if match := _ARTICLE.fullmatch(text):
-        text = f"{match[2]} {match[1]}".replace("' ", "'")
-    return f"{text} ({film.attributes['year']})"
-
-
-def result(state: DemoState, seconds: float, width: int) -> RenderableType:
+def result(state: DemoState, facts: RunFacts) -> RenderableType:
     """Draw the last list of every subscriber, then all figures."""
-    heading = "The last list of each feed: position, rank, film, and why it matched"
     stats = state.stats.values()
     return Group(
-        Text(heading, style="bold"),
+        Text("The last films of each feed: when they were sent, rank, and why", style="bold"),
+        *_scale_note(stats),
         "",
-        *(Group(feed(subscriber_stats, width, fold=True), "") for subscriber_stats in stats),
+        *(Group(feed(subscriber_stats, fold=True), "") for subscriber_stats in stats),
         Text("All deliveries, compared with plain publish/subscribe", style="bold"),
-        stats_table(stats, width),
+        stats_table(stats),
+        legend(),
+        "",
         *_contrast(state),
-        *_totals(state, seconds),
+        *_totals(state, facts),
     )
+
+
+def _scale_note(stats: Iterable[SubscriberStats]) -> Iterator[Text]:
+    """Explain ranks above 1, if there are any."""
+    names = [
+        row.subscriber.name for row in stats if any(listed.sent.rank > 1 for listed in row.films)
+    ]
+    if names:
+        yield Text(
+            f"Ranks are on each subscriber's own scale. That of {' and '.join(names)} goes above "
+            "1, since preference graphs reward related traits.",
+            style="dim",
+        )
 
 
 def stopped(state: DemoState, directory: Path) -> Text:
@@ -202,31 +295,35 @@ def _contrast(state: DemoState) -> Iterator[Text]:
         return
     parts = []
     for name in ("addison-burton", "carson"):
-        delivered = sum(film.id in state.stats[name].delivered for film in dramas)
-        parts.append(f"{name}, who ranks them {state.rank(name, dramas[0])}, got {delivered}")
+        sent = sum(map(state.stats[name].received, dramas))
+        parts.append(f"{name}, who ranks them {state.rank(name, dramas[0])}, got {sent}")
     yield Text(f"{len(dramas)} dramas by T. Burton: {'; '.join(parts)}.")
 
 
-def _totals(state: DemoState, seconds: float) -> Iterator[Text]:
+def _totals(state: DemoState, facts: RunFacts) -> Iterator[Text]:
     share = state.delivered / state.matches if state.matches else 0.0
     days = state.published * EVERY_S / _DAY_S
-    yield Text(f"{state.published:,} films, {days:.1f} simulated days, {seconds:.0f} seconds.")
+    seconds = f"{facts.seconds:.0f} seconds"
+    yield Text(f"{state.published:,} films, {days:.1f} simulated days, {seconds}.")
     yield Text.assemble(
         f"{state.matches:,} matches, ",
-        (f"{state.delivered:,} delivered ({share:.1%})", "bold green"),
+        (f"{state.delivered:,} sent ({share:.1%})", "bold green"),
         f", {state.dead} refused, {state.late} late.",
     )
+    yield Text(facts.agreement)
 
 
-def next_steps(directory: Path, command: str) -> RenderableType:
-    """List the files that were written, and commands to try next."""
+def next_steps(directory: Path, command: str, report: Path) -> RenderableType:
+    """List the report and the files that were written, and commands to try next."""
     config = directory / CONFIG
-    rows = Table.grid(padding=(0, 2))
-    rows.add_column(style="cyan", no_wrap=True)
-    rows.add_column(style="dim")
-    rows.add_row(f"{directory}/deliveries/", "all deliveries, as Parquet")
-    rows.add_row(f"{directory}/subscriptions.jsonl", "all subscriptions")
-    rows.add_row(f"{command} check {config}", "check them")
-    rows.add_row(f"{command} run {config}", "change them and run again")
-    rows.add_row("README.md", "continue with Python and Spark")
-    return Group("", Text("Output, and what to try next", style="bold"), rows)
+    steps = {
+        str(report): "a day on two phones: open it in a browser",
+        f"{directory}/deliveries/": "all deliveries, as Parquet",
+        f"{command} check {config}": "check the subscriptions",
+        f"{command} run {config}": "change them and run again",
+        "README.md": "continue with Python and Spark",
+    }
+    lines = [
+        Text.assemble((f"{what}\n", "cyan"), (f"    {why}", "dim")) for what, why in steps.items()
+    ]
+    return Group("", Text("Output, and what to try next", style="bold"), *lines)

@@ -1,6 +1,7 @@
 """The subscribers of the demo: eight, each of which shows a different idea."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,6 +9,7 @@ from tidings.diversify.covers import MaxDivRel
 from tidings.diversify.distance import Overlap
 from tidings.diversify.divrank import DivRank
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
+from tidings.engine.engine import Engine
 from tidings.model.records import Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.score.decay import Exponential
@@ -46,6 +48,11 @@ class DemoSubscriber:
         """The length of its list."""
         return self.subscriber.policy.k
 
+    @property
+    def asks_for_variety(self) -> bool:
+        """Whether its policy has a diversifier."""
+        return self.subscriber.policy.diversify.name != "none"
+
 
 def demo_subscribers() -> list[DemoSubscriber]:
     """Return all subscribers; those of the papers are defined exactly as there."""
@@ -61,6 +68,15 @@ def demo_subscribers() -> list[DemoSubscriber]:
     ]
 
 
+def plain_engine(subscribers: Sequence[DemoSubscriber], remember: int = 0) -> Engine:
+    """Return an engine without kernels to compile; it can explain the last `remember` events."""
+    engine = Engine(remember=remember, index="scan", feeds="plain")
+    for owner in subscribers:
+        engine.subscribe(owner.subscriber)
+        engine.add_many(owner.subscriptions)
+    return engine
+
+
 def _addison() -> DemoSubscriber:
     """Return Addison of PREF 5.1."""
     ranks = {"comedy": 0.9, "romance": 0.9, "drama": 0.8, "horror": 0.6}
@@ -74,16 +90,20 @@ def _addison() -> DemoSubscriber:
 
 
 def _drama(name: str, burton: float) -> DemoSubscriber:
-    """Return Addison or Carson of PREF 3.2, who rank the dramas of one director differently."""
-    taste = "and best of all (.9)" if burton > 0.7 else "but less so (.5)"
+    """Return Addison or Carson of PREF 3.2, who rank the dramas of one director differently.
+
+    Here they also like romance, but less; otherwise nearly all their matches would rank alike.
+    """
+    taste = "best of all (.9)" if burton > 0.7 else "less so (.5)"
     by_burton = "genre = 'drama' and director = 'T. Burton'"
     return DemoSubscriber(
         Subscriber(name, Policy(k=3, window=Periodic("6h"))),
         (
             _subscription(name, "drama", "genre = 'drama'", prefrank=0.7),
             _subscription(name, "burton", by_burton, prefrank=burton),
+            _subscription(name, "romance", "genre = 'romance'", prefrank=0.4),
         ),
-        likes=f"drama (.7), {taste} by T. Burton",
+        likes=f"drama (.7), {taste} by T. Burton, romance (.4)",
         gets="top 3 of each 6 hours",
     )
 
@@ -159,11 +179,11 @@ def _club() -> DemoSubscriber:
     return DemoSubscriber(
         Subscriber(name, Policy(k=4, scorer=Exact(), window=Periodic("12h"), diversify=diverse)),
         (
-            _subscription(name, "classic", "rating >= 8 and votes >= 1000", score=5),
-            _subscription(name, "silent", "year < 1930 and length >= 60", score=3),
-            _subscription(name, "cartoon", "genre = 'animation' and year < 1960", score=2),
+            _subscription(name, "classic", "rating >= 8 and votes >= 1000", score=1),
+            _subscription(name, "silent", "year < 1930 and length >= 60", score=0.6),
+            _subscription(name, "cartoon", "genre = 'animation' and year < 1960", score=0.4),
         ),
-        likes="classics (5), silents (3), old cartoons (2)",
+        likes="classics (1), silents (.6), old cartoons (.4)",
         gets="top 4 of each 12 hours, diverse",
     )
 

@@ -1,0 +1,238 @@
+"""The report of the demo: one page that stands alone, from the numbers of the run."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+from xml.etree.ElementTree import Element
+
+from tidings.app.demo.facts import Band, NotSent, PersonDay, RunFacts
+from tidings.app.demo.markup import Node, page, tag
+from tidings.app.demo.movies import EVERY_S, genres, title
+from tidings.app.demo.plots import Dot, PlotRow, Scale, Tick, bars, dots, linear, logarithmic, panel
+from tidings.app.demo.screen import AGE, FIRST_COME, RANK, VARIETY, age, clock
+from tidings.app.demo.state import DemoState, SentFilm, SubscriberStats
+from tidings.app.output.console import plural
+from tidings.model.records import Event
+from tidings.model.values import SECOND_US
+
+REPORT: Final = "report.html"
+_STYLE: Final = Path(__file__).with_name("report.css")
+_ON_SCREEN: Final = 6
+_SHARES: Final = linear("{:.0%}".format, [Tick(0, "0"), Tick(0.5, "50%"), Tick(1, "best")])
+_DISTANCES: Final = linear("{:.2f}".format, [Tick(0, "alike"), Tick(1, "different")])
+_AGES: Final = logarithmic(
+    age,
+    [Tick(60, "1 min"), Tick(600, "10 min"), Tick(3600, "1 h"), Tick(43_200, "12 h")],
+)
+
+
+class Ping(NamedTuple):
+    """A notification on a phone."""
+
+    at_us: int
+    film: Event
+    rank: float
+
+
+def report_page(
+    state: DemoState, day: PersonDay, not_sent: Sequence[NotSent], facts: RunFacts
+) -> str:
+    """Return the page."""
+    matched, sent = f"{len(day.matches):,}", f"{len(day.sent):,}"
+    headline = f"{matched} films matched. {sent} were worth a ping."
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"Tidings demo: {headline}"),
+        tag("style", _STYLE.read_text()),
+    )
+    header = tag(
+        "header",
+        tag("p", "Tidings demo", class_="overline"),
+        tag("h1", headline),
+        tag("p", _lead(day), class_="lead"),
+    )
+    sections = (
+        _phones(day),
+        _strip(day),
+        _not_sent(not_sent) if not_sent else None,
+        _quality(list(state.stats.values())),
+        _everyone(list(state.stats.values())),
+    )
+    main = tag("main", header, *sections)
+    return page(tag("html", head, tag("body", main, _footer(state, facts)), lang="en"))
+
+
+def _lead(day: PersonDay) -> str:
+    span = "one day" if day.is_whole else f"the first {age(day.published * EVERY_S)}"
+    every = age(day.seconds_per_match)
+    return (
+        f"In {span}, {day.published:,} films came out. {_person(day)} likes {day.owner.likes}. "
+        f"Plain publish/subscribe sends every film that matches: one every {every}, day and "
+        f"night. Tidings sends the {day.owner.gets}."
+    )
+
+
+def _person(day: PersonDay) -> str:
+    return day.owner.name.capitalize()
+
+
+def _section(heading: str, *children: Node | Iterable[Node]) -> Element:
+    return tag("section", tag("h2", heading), *children)
+
+
+def _phones(day: PersonDay) -> Element:
+    matches = [Ping(film.published_us, film, score) for film, score in day.matches]
+    sent = [Ping(at_us, film, rank) for film, rank, at_us in day.sent]
+    top = max(day.hourly([ping.film for ping in matches]), default=1)
+    phones = (
+        _phone(day, heading, kind, pings, top)
+        for heading, kind, pings in (
+            ("Plain publish/subscribe", "plain", matches),
+            ("Tidings", "tidings", sent),
+        )
+    )
+    return tag("section", phones, class_="phones", aria_label="The same day on two phones")
+
+
+def _phone(day: PersonDay, heading: str, kind: str, pings: Sequence[Ping], top: int) -> Element:
+    """Draw a phone with its last notifications; a bar of `top` pings has the full height."""
+    hourly = day.hourly([ping.film for ping in pings])
+    shown = pings[: -_ON_SCREEN - 1 : -1]
+    total, now = f"{len(pings):,}", clock(day.published * EVERY_S)
+    label = f"{heading}: pings per hour, at most {max(hourly, default=0):,}"
+    screen = tag(
+        "div",
+        tag("p", tag("span", now), tag("span", total, class_="badge"), class_="status"),
+        tag("ol", map(_notification, shown)),
+        tag("p", f"and {len(pings) - len(shown):,} more", class_="more"),
+        class_="screen",
+    )
+    return tag(
+        "figure",
+        tag("figcaption", tag("h2", heading), tag("p", tag("strong", total), " pings")),
+        screen,
+        tag("div", bars(hourly, top, label), tag("p", "pings per hour"), class_="bars"),
+        class_=f"phone {kind}",
+    )
+
+
+def _notification(ping: Ping) -> Element:
+    about = " · ".join([*genres(ping.film), f"rank {ping.rank:.1f}"])
+    return tag(
+        "li",
+        tag("time", clock(ping.at_us // SECOND_US)),
+        tag("span", title(ping.film), class_="film"),
+        tag("span", about, class_="about"),
+    )
+
+
+def _strip(day: PersonDay) -> Element:
+    sent = {sent.film.id: sent for sent in day.sent}
+    text = (
+        f"Each dot is a film that matches, in the order they came. Those that {_person(day)} was "
+        "sent are lit: few, the best of their time, and different from each other."
+    )
+    bands = (_band(band, sent) for band in day.bands)
+    return _section("Every match, by rank", tag("p", text), tag("div", bands, class_="night"))
+
+
+def _band(band: Band, sent: Mapping[str, SentFilm]) -> Element:
+    lit = [
+        Dot(place, f"{clock(sent[film.id].at_us // SECOND_US)} {title(film)}")
+        for place, film in enumerate(band.films)
+        if film.id in sent
+    ]
+    counts = f"{plural(len(band.films), 'film')}, {len(lit):,} sent"
+    rank = f"rank {band.rank:g}"
+    caption = tag("figcaption", tag("strong", rank), tag("span", counts))
+    return tag("figure", caption, dots(len(band.films), lit, f"{rank}: {counts}"))
+
+
+def _not_sent(lines: Sequence[NotSent]) -> Element:
+    cards = (
+        tag(
+            "li",
+            tag("p", f"not sent to {line.subscriber}", class_="overline"),
+            tag("h3", title(line.film)),
+            tag("p", line.because),
+        )
+        for line in lines
+    )
+    text = "Whatever is not sent has a reason. Ask the engine to explain it:"
+    return _section("Not sent, because", tag("p", text), tag("ul", cards, class_="cards"))
+
+
+def _quality(everyone: Sequence[SubscriberStats]) -> Element:
+    known = [(row.subscriber, quality) for row in everyone if (quality := row.figures)]
+    lists = f"{sum(len(row.lists) for row in everyone):,} lists of {len(known)} subscribers"
+    ranks = [PlotRow(owner.name, quality.rank) for owner, quality in known]
+    ages = [PlotRow(owner.name, quality.age_s) for owner, quality in known]
+    varieties = [
+        PlotRow(owner.name, quality.variety, "" if owner.asks_for_variety else "did not ask")
+        for owner, quality in known
+    ]
+    plots = (
+        _plot("Rank", RANK, ranks, _SHARES),
+        _plot("Variety", VARIETY, varieties, _DISTANCES),
+        _plot("Age", AGE, ages, _AGES),
+    )
+    legend = tag(
+        "p",
+        tag("span", "first come", class_="key first"),
+        tag("span", "Tidings", class_="key tidings"),
+        class_="legend",
+    )
+    text = tag("p", f"{lists}, each beside as many films first come. {FIRST_COME}")
+    return _section("Better lists for everyone", text, legend, tag("div", plots, class_="plots"))
+
+
+def _plot(heading: str, text: str, rows: Sequence[PlotRow], scale: Scale) -> Element:
+    values = "; ".join(
+        f"{row.name} {scale.form(row.pair.first_come)} to {scale.form(row.pair.tidings)}"
+        for row in rows
+    )
+    caption = tag("figcaption", tag("h3", heading), tag("p", text))
+    return tag("figure", caption, panel(rows, scale, f"{heading}, first come to Tidings: {values}"))
+
+
+def _everyone(everyone: Sequence[SubscriberStats]) -> Element:
+    cards = (
+        tag(
+            "li",
+            tag("h3", row.subscriber.name),
+            tag("p", f"likes {row.subscriber.likes}; gets {row.subscriber.gets}", class_="about"),
+            tag(
+                "p",
+                tag("strong", f"{row.delivered:,}"),
+                f" sent of {plural(row.matches, 'match')}",
+            ),
+            tag("ol", (_listed(sent, reason) for sent, reason in row.films)),
+        )
+        for row in everyone
+    )
+    text = "Each policy is a different idea; these are the last films each one sent."
+    return _section("The subscribers", tag("p", text), tag("ul", cards, class_="cards people"))
+
+
+def _listed(sent: SentFilm, reason: str) -> Element:
+    return tag(
+        "li",
+        tag("time", clock(sent.at_us // SECOND_US)),
+        tag("span", title(sent.film), class_="film"),
+        tag("span", f"rank {sent.rank:.2f} · {reason}", class_="about"),
+    )
+
+
+def _footer(state: DemoState, facts: RunFacts) -> Element:
+    counts = (
+        f"{state.published:,} films, {plural(state.matches, 'match')}, {state.delivered:,} sent, "
+        f"in {facts.seconds:.0f} seconds through a Spark stream of {state.batches} batches. "
+    )
+    data = (
+        "The films are the catalogue ggplot2movies (IMDb up to 2005), shuffled and published one "
+        f"every {EVERY_S} seconds. All numbers on this page come from this run of the demo."
+    )
+    return tag("footer", tag("p", counts, facts.agreement), tag("p", data))

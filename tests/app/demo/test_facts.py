@@ -1,0 +1,61 @@
+import pytest
+
+from tidings.app.demo import facts as facts_of_demo
+from tidings.app.demo.facts import RunFacts, not_sent, person_day
+from tidings.app.demo.first_day import FirstDay
+from tidings.app.demo.state import DemoState
+
+
+def test_the_day_of_a_person_is_that_of_the_stream(state: DemoState) -> None:
+    day = person_day(state)
+    stats = state.stats["addison"]
+    assert (day.owner, day.published, day.is_whole) == (stats.subscriber, 400, False)
+    assert len(day.matches) == stats.matches
+    assert day.sent == list(stats.sent)
+    assert day.seconds_per_match == 4000 / stats.matches
+
+
+def test_films_after_the_day_are_left_out(
+    state: DemoState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts_of_demo, "FILMS_PER_DAY", 180)
+    day = person_day(state)
+    assert (day.published, day.is_whole) == (180, True)
+    ids = {film.id for film in state.events[:180]}
+    assert len(day.sent) == 2
+    assert {sent.film.id for sent in day.sent} <= ids
+    assert {match.film.id for match in day.matches} <= ids
+
+
+def test_pings_are_counted_by_hour(state: DemoState) -> None:
+    day = person_day(state)
+    hours = day.hourly([match.film for match in day.matches])
+    assert len(hours) == 24
+    assert sum(hours[:2]) == len(day.matches)
+    assert hours[0] > hours[1] > 0 == hours[2]
+
+
+def test_bands_hold_every_match_by_rank(state: DemoState) -> None:
+    day = person_day(state)
+    assert [band.rank for band in day.bands] == [0.9, 0.8]
+    films = [film for band in day.bands for film in band.films]
+    assert sorted(film.id for film in films) == sorted(match.film.id for match in day.matches)
+    for band in day.bands:
+        times = [film.published_us for film in band.films]
+        assert times == sorted(times)
+
+
+def test_the_agreement_names_both_numbers() -> None:
+    facts = RunFacts(1.0, confirmed=1_200, first_day=1_234)
+    assert "1,200 of the 1,234 deliveries" in facts.agreement
+    assert facts.to_dict() == {"first_day": 1_234, "confirmed": 1_200}
+
+
+def test_what_was_not_sent_matched(state: DemoState, day: FirstDay) -> None:
+    lines = not_sent(state, day)
+    assert len(lines) == 3
+    for line in lines:
+        explanation = day.explain(line.subscriber, line.film)
+        assert explanation.delivery is None
+        assert explanation.rank is not None
+        assert not state.stats[line.subscriber].received(line.film)

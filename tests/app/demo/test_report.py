@@ -1,0 +1,140 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+from tidings import Event
+from tidings.app.demo.facts import NotSent, RunFacts, person_day
+from tidings.app.demo.report import report_page
+from tidings.app.demo.screen import age
+from tidings.app.demo.state import DemoState
+
+VOID = {"meta", "link", "img", "br", "input"}
+
+
+class Page(HTMLParser):
+    """A parser of the report that checks the nesting of its tags."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self._open:
+            self.text.append(data)
+
+    def named(self, name: str, class_: str | None = None) -> list[dict[str, str | None]]:
+        """Return the attributes of all tags of a name, and of a class."""
+        found = [attributes for tag, attributes in self.tags if tag == name]
+        return [each for each in found if class_ in (None, *(each.get("class") or "").split())]
+
+    @property
+    def words(self) -> str:
+        """All text, with single spaces."""
+        return " ".join(" ".join(self.text).split())
+
+
+@pytest.fixture
+def html(state: DemoState, facts: RunFacts) -> str:
+    line = NotSent("addison", state.events[0], "others <b>rank</b> higher")
+    return report_page(state, person_day(state), [line, line, line], facts)
+
+
+@pytest.fixture
+def page(html: str) -> Page:
+    return Page(html)
+
+
+def test_the_page_stands_alone(html: str, page: Page) -> None:
+    assert html.startswith('<!DOCTYPE html>\n<html lang="en">')
+    names = {name for name, _ in page.tags}
+    assert not names & {"script", "link", "img", "iframe", "object", "embed", "image", "use"}
+    assert not re.search(r"https?:|//[a-z]|@import|url\(", html)
+    loading = {"src", "href", "srcset", "data", "poster", "action"}
+    assert not any(loading & attributes.keys() for _, attributes in page.tags)
+
+
+def test_the_numbers_are_those_of_the_run(state: DemoState, facts: RunFacts, page: Page) -> None:
+    addison = state.stats["addison"]
+    assert f"{addison.matches} films matched. {addison.delivered} were worth a ping." in page.words
+    assert f"{addison.matches} pings" in page.words
+    assert f"{addison.delivered} pings" in page.words
+    assert f"{state.published} films, {state.matches} matches, {state.delivered} sent" in page.words
+    assert facts.agreement in page.words
+    for stats in state.stats.values():
+        assert f"{stats.delivered} sent of {stats.matches} matches" in page.words
+
+
+def test_every_match_is_a_dot_and_every_delivery_is_lit(state: DemoState, page: Page) -> None:
+    addison = state.stats["addison"]
+    dark = sum((path.get("d") or "").count("M") for path in page.named("path", "dark"))
+    assert len(page.named("circle", "lit")) == addison.delivered
+    assert dark == addison.matches - addison.delivered
+
+
+def test_the_plots_have_the_figures_of_all_subscribers(state: DemoState, page: Page) -> None:
+    known = {name: stats.figures for name, stats in state.stats.items() if stats.figures}
+    assert len(page.named("circle", "disc")) == 3 * len(known)
+    for name, figures in known.items():
+        assert f"{figures.rank.first_come:.0%} → {figures.rank.tidings:.0%}" in page.words
+        assert f"{figures.variety.first_come:.2f} → {figures.variety.tidings:.2f}" in page.words
+        assert f"{age(figures.age_s.first_come)} → {age(figures.age_s.tidings)}" in page.words
+        remark = "" if state.stats[name].subscriber.asks_for_variety else f"{name} (did not ask)"
+        assert remark in page.words
+
+
+def test_what_was_not_sent_is_told(page: Page) -> None:
+    assert page.words.count("others <b>rank</b> higher") == 3
+
+
+def test_every_picture_has_a_text(page: Page) -> None:
+    pictures = page.named("svg")
+    assert len(pictures) == 2 + 2 + 3  # bars, bands and plots
+    assert all(picture["role"] == "img" and picture["aria-label"] for picture in pictures)
+
+
+def test_headings_are_not_skipped(page: Page) -> None:
+    levels = [int(name[1]) for name, _ in page.tags if re.fullmatch(r"h\d", name)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_titles_are_escaped(state: DemoState, facts: RunFacts) -> None:
+    title = "<script>alert(1)</script> & \"Fish\" 'n'"
+    film = Event("m1", {"title": title, "year": 1999, "genre": ["<i>"], "votes": 1}, 0)
+    stats = state.stats["addison"]
+    listed = stats.films[0]
+    sent = listed.sent._replace(film=film)
+    state.stats = {
+        **state.stats,
+        "addison": replace(
+            stats, sent=(*stats.sent[:-1], sent), films=(listed._replace(sent=sent, reason="<u>"),)
+        ),
+    }
+    day = person_day(state)._replace(sent=[sent])
+    page = Page(report_page(state, day, [NotSent("<a>", film, "<s>")], facts))
+    assert not {"script", "i", "u", "s", "a"} & {name for name, _ in page.tags}
+    assert page.words.count(f"{title} (1999)") >= 3
+
+
+def test_a_day_without_matches_is_a_page_too(state: DemoState, facts: RunFacts) -> None:
+    empty = DemoState(state.subscribers, state.films, state.sizes)
+    page = Page(report_page(empty, person_day(empty), [], facts))
+    assert "0 films matched. 0 were worth a ping." in page.words
+    assert "Not sent, because" not in page.words
