@@ -4,9 +4,9 @@ import pytest
 
 from tidings.app.demo.compare import Comparison
 from tidings.app.demo.plots import (
+    AxisMark,
     Dot,
     PlotRow,
-    Tick,
     bars,
     dots,
     linear,
@@ -47,12 +47,12 @@ def test_a_linear_scale_ends_at_its_ends(value: float, place: float) -> None:
 def test_a_logarithmic_scale_goes_from_the_first_tick_to_the_last(
     value: float, place: float
 ) -> None:
-    scale = logarithmic(str, [Tick(1, "1"), Tick(10, "10"), Tick(100, "100")])
+    scale = logarithmic(str, [AxisMark(1, "1"), AxisMark(10, "10"), AxisMark(100, "100")])
     assert scale.place(value) == pytest.approx(place)
 
 
 def test_a_panel_draws_each_pair_and_dims_rows_with_a_remark() -> None:
-    scale = linear("{:.1f}".format, [Tick(0, "none"), Tick(1, "all")])
+    scale = linear("{:.1f}".format, [AxisMark(0, "none"), AxisMark(1, "all")])
     rows = [PlotRow("a", Comparison(0, 1)), PlotRow("b", Comparison(1, 0.5), "did not ask")]
     picture = panel(rows, scale, "pairs")
     rings, discs = of_class(picture, "ring"), of_class(picture, "disc")

@@ -56,7 +56,7 @@ def bars(counts: Sequence[int], top: int, label: str) -> Element:
     return svg(max(1, len(counts)) * _BAR, _BARS_HEIGHT, label, drawn)
 
 
-class Tick(NamedTuple):
+class AxisMark(NamedTuple):
     """A labelled place on a scale."""
 
     value: float
@@ -68,15 +68,15 @@ class Scale(NamedTuple):
 
     place: Callable[[float], float]
     form: Callable[[float], str]
-    ticks: Sequence[Tick]
+    ticks: Sequence[AxisMark]
 
 
-def linear(form: Callable[[float], str], ticks: Sequence[Tick]) -> Scale:
+def linear(form: Callable[[float], str], ticks: Sequence[AxisMark]) -> Scale:
     """Return the scale from 0 to 1."""
     return Scale(lambda value: min(1.0, max(0.0, value)), form, ticks)
 
 
-def logarithmic(form: Callable[[float], str], ticks: Sequence[Tick]) -> Scale:
+def logarithmic(form: Callable[[float], str], ticks: Sequence[AxisMark]) -> Scale:
     """Return a logarithmic scale from the first tick to the last."""
     low, high = math.log(ticks[0].value), math.log(ticks[-1].value)
 

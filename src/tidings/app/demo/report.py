@@ -8,7 +8,17 @@ from xml.etree.ElementTree import Element
 from tidings.app.demo.facts import Band, NotSent, PersonDay, RunFacts
 from tidings.app.demo.markup import Node, page, tag
 from tidings.app.demo.movies import EVERY_S, genres, title
-from tidings.app.demo.plots import Dot, PlotRow, Scale, Tick, bars, dots, linear, logarithmic, panel
+from tidings.app.demo.plots import (
+    AxisMark,
+    Dot,
+    PlotRow,
+    Scale,
+    bars,
+    dots,
+    linear,
+    logarithmic,
+    panel,
+)
 from tidings.app.demo.screen import AGE, FIRST_COME, RANK, VARIETY, age, clock
 from tidings.app.demo.state import DemoState, SentFilm, SubscriberStats
 from tidings.app.output.console import plural
@@ -18,11 +28,18 @@ from tidings.model.values import SECOND_US
 REPORT: Final = "report.html"
 _STYLE: Final = Path(__file__).with_name("report.css")
 _ON_SCREEN: Final = 6
-_SHARES: Final = linear("{:.0%}".format, [Tick(0, "0"), Tick(0.5, "50%"), Tick(1, "best")])
-_DISTANCES: Final = linear("{:.2f}".format, [Tick(0, "alike"), Tick(1, "different")])
+_SHARES: Final = linear(
+    "{:.0%}".format, [AxisMark(0, "0"), AxisMark(0.5, "50%"), AxisMark(1, "best")]
+)
+_DISTANCES: Final = linear("{:.2f}".format, [AxisMark(0, "alike"), AxisMark(1, "different")])
 _AGES: Final = logarithmic(
     age,
-    [Tick(60, "1 min"), Tick(600, "10 min"), Tick(3600, "1 h"), Tick(43_200, "12 h")],
+    [
+        AxisMark(60, "1 min"),
+        AxisMark(600, "10 min"),
+        AxisMark(3600, "1 h"),
+        AxisMark(43_200, "12 h"),
+    ],
 )
 
 
