@@ -1,0 +1,130 @@
+"""Profiles of events: which predicates can never hold, and what may be meant instead."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings import Event, Range
+from tidings.model import profile as module
+from tidings.model.conditions.parser import parse_predicate
+from tidings.model.profile import Profile
+
+FLIGHTS = [
+    {
+        "dest": "MIA",
+        "carrier": ["AA", "B6"],
+        "distance": 1089,
+        "departs": datetime(2013, 1, 1, 5, tzinfo=UTC),
+    },
+    {
+        "dest": "ORD",
+        "carrier": "UA",
+        "distance": 733.0,
+        "departs": datetime(2013, 1, 2, 6, tzinfo=UTC),
+    },
+]
+
+
+def profile_of(*attributes: dict[str, Any]) -> Profile:
+    profile = Profile()
+    for number, values in enumerate(attributes):
+        profile.add(Event(f"e{number}", values, published_at=number))
+    return profile
+
+
+@pytest.mark.parametrize(
+    ("condition", "advice"),
+    [
+        ("dest = 'MIA'", None),
+        ("carrier = 'B6'", None),
+        ("distance between 1000 and 1100", None),
+        ("dst = 'MIA'", "no event has the attribute dst; did you mean dest?"),
+        ("Dest = 'MIA'", "no event has the attribute Dest; did you mean dest?"),
+        ("price > 5", "no event has the attribute price"),
+        ("dest = 5", "dest holds strings, not numbers; write dest = '5'"),
+        ("distance > '500'", "distance holds numbers, not strings; write distance > 500"),
+        ("distance in ('1', '2')", "distance holds numbers, not strings; write distance in (1, 2)"),
+        ("distance like '5%'", "distance holds numbers, not strings"),
+        (
+            "departs > '2013-01-01'",
+            "departs holds times, not strings; write departs > timestamp '2013-01-01T00:00:00Z'",
+        ),
+        ("dest = 'MIAA'", "no event has such a value; did you mean 'MIA'?"),
+        ("dest = 'mia'", "no event has such a value; did you mean 'MIA'?"),
+        ("dest = 'Berlin'", "no event has such a value"),
+        ("distance > 3000", "no event has such a value; distance is between 733 and 1089"),
+        (
+            "departs > date '2014-01-01'",
+            "no event has such a value; "
+            "departs is between 2013-01-01T05:00:00Z and 2013-01-02T06:00:00Z",
+        ),
+    ],
+)
+def test_advice(condition: str, advice: str | None) -> None:
+    assert profile_of(*FLIGHTS).advice(parse_predicate(condition)) == advice
+
+
+def test_only_types_are_compared_where_only_types_are_known() -> None:
+    profile = Profile.of_types({"dest": "string", "distance": "number"})
+    assert profile.advice(parse_predicate("dest = 'anything'")) is None
+    assert profile.advice(parse_predicate("distance > 1e9")) is None
+    assert (
+        profile.advice(parse_predicate("dest = 5"))
+        == "dest holds strings, not numbers; write dest = '5'"
+    )
+
+
+def test_above_the_number_of_kept_values_only_bounds_are_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_VALUES", 2)
+    profile = profile_of(*({"x": number, "s": str(number)} for number in range(4)))
+    assert profile.advice(parse_predicate("x = 2.5")) is None
+    assert (
+        profile.advice(parse_predicate("x > 3"))
+        == "no event has such a value; x is between 0 and 3"
+    )
+    assert profile.advice(parse_predicate("s = '9'")) is None
+
+
+def test_unknown_attributes_are_not_reported_above_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_ATTRIBUTES", 1)
+    profile = profile_of({"a": 1}, {"b": 2})
+    assert profile.advice(parse_predicate("b = 2")) is None
+
+
+def test_a_range_stands_for_values_within_its_bounds() -> None:
+    profile = profile_of({"hours": Range(20, 30)})
+    assert profile.advice(parse_predicate("hours = 25")) is None
+    assert profile.advice(parse_predicate("hours > 40")) is not None
+
+
+VALUES = st.one_of(st.integers(0, 3), st.sampled_from(["", "a", "ab", "b"]), st.booleans())
+EVENTS = st.lists(
+    st.dictionaries(st.sampled_from(["x", "y"]), VALUES | st.lists(VALUES, min_size=1, max_size=2)),
+    max_size=4,
+)
+CONDITIONS = st.sampled_from(
+    (
+        *("x = 1", "x > 1", "x between 1 and 2", "x != 1", "x = 'a'", "x like 'a%'"),
+        *("x like '%b'", "x in ('a', 'b')", "x != 'a'", "x > 'a'", "y = true", "y != true"),
+        "z = 1",
+    )
+)
+
+
+@given(EVENTS, CONDITIONS)
+def test_advice_is_given_if_and_only_if_no_event_satisfies_the_predicate(
+    attributes: list[dict[str, Any]], condition: str
+) -> None:
+    part = parse_predicate(condition)
+    events = [Event(f"e{n}", values, published_at=n) for n, values in enumerate(attributes)]
+    profile = Profile()
+    for event in events:
+        profile.add(event)
+    assert (profile.advice(part) is None) == any(part.holds(event.tokens) for event in events)
