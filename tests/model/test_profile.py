@@ -26,6 +26,7 @@ FLIGHTS = [
         "departs": datetime(2013, 1, 2, 6, tzinfo=UTC),
     },
 ]
+BOUNDS = "between 2013-01-01T05:00:00Z and 2013-01-02T06:00:00Z"
 
 
 def profile_of(*attributes: dict[str, Any]) -> Profile:
@@ -56,11 +57,7 @@ def profile_of(*attributes: dict[str, Any]) -> Profile:
         ("dest = 'mia'", "no event has such a value; did you mean 'MIA'?"),
         ("dest = 'Berlin'", "no event has such a value"),
         ("distance > 3000", "no event has such a value; distance is between 733 and 1089"),
-        (
-            "departs > date '2014-01-01'",
-            "no event has such a value; "
-            "departs is between 2013-01-01T05:00:00Z and 2013-01-02T06:00:00Z",
-        ),
+        ("departs > date '2014-01-01'", f"no event has such a value; departs is {BOUNDS}"),
     ],
 )
 def test_advice(condition: str, advice: str | None) -> None:
@@ -128,3 +125,62 @@ def test_advice_is_given_if_and_only_if_no_event_satisfies_the_predicate(
     for event in events:
         profile.add(event)
     assert (profile.advice(part) is None) == any(part.holds(event.tokens) for event in events)
+
+
+@given(EVENTS, EVENTS, CONDITIONS)
+def test_a_merged_profile_is_that_of_all_events(
+    first: list[dict[str, Any]], second: list[dict[str, Any]], condition: str
+) -> None:
+    whole, merged = profile_of(*first, *second), profile_of(*first)
+    merged.merge(profile_of(*second))
+    assert merged.events == whole.events
+    assert merged.advice(parse_predicate(condition)) == whole.advice(parse_predicate(condition))
+
+
+def test_of_many_events_the_names_are_all_read_and_the_values_are_a_sample(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "FULLY_READ", 2)
+    monkeypatch.setattr(module, "ONE_IN", 3)
+    profile = Profile()
+    profile.add_sample(
+        [Event(f"e{n}", {"n": n, f"only{n}": "x"}, published_at=n) for n in range(8)]
+    )
+    assert profile.events == 8
+    read = [n for n in range(8) if profile.flaw(parse_predicate(f"n = {n}")) is None]
+    assert read == [0, 1, 3, 6]
+    assert [profile.flaw(parse_predicate(f"only{n} = 5")) for n in (0, 2)] == ["type", None]
+    assert profile.flaw(parse_predicate("only9 = 5")) == "attribute"
+
+
+def test_a_profile_keeps_a_bounded_number_of_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_KEPT", 10)
+    profile = profile_of(*({f"a{n}": f"v{n}", f"b{n}": f"v{n}"} for n in range(20)))
+    kept = [values.distinct for types in profile.attributes.values() for values in types.values()]
+    assert sum(len(values) for values in kept if values is not None) == 10
+    assert profile.flaw(parse_predicate("a0 = 'no'")) == "value"
+    assert profile.flaw(parse_predicate("a19 = 'no'")) is None  # its values are not kept
+
+
+def test_prose_is_not_kept() -> None:
+    assert profile_of({"text": "x" * 200}).flaw(parse_predicate("text = 'y'")) is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "advice"),
+    [
+        ("open = 'true'", "open holds booleans, not strings; write open = true"),
+        ("open = 1", "open holds booleans, not numbers; write open = true"),
+        ("open = 2", "open holds booleans, not numbers"),
+        ("\"has space\" > '5'", '"has space" > 5'),
+        ("\"has space\" between '5' and '7'", '"has space" between 5 and 7'),
+        ("word > 5 and word <= 7", "word holds strings, not numbers"),
+        ("word > 5", "word holds strings, not numbers; write word > '5'"),
+        ("word = 0.1", "word holds strings, not numbers; write word = '0.1'"),
+        ("word > date '2013-01-01'", "word holds strings, not times"),
+        ("id = 'x'", "no event has the attribute id; the id of an event is not an attribute"),
+    ],
+)
+def test_advice_on_types(condition: str, advice: str) -> None:
+    profile = profile_of({"open": True, "has space": 3, "word": "x"})
+    assert advice in str(profile.advice(parse_predicate(condition)))

@@ -4,65 +4,106 @@ A condition with a typing error is valid, and matches nothing. A profile of the 
 condition apart from one that merely has not matched yet.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from tidings.errors import TidingsError
+from tidings.errors import TidingsError, clipped
 from tidings.model.conditions.parser import render_predicate
 from tidings.model.conditions.predicate import Predicate, predicate
 from tidings.model.records import Event
-from tidings.model.values import Family, Key, Range, format_time, key_us, parse_time_us
+from tidings.model.values import Family, Key, Range, format_time, key_us, parse_time_us, token
 
+Flaw = Literal["attribute", "type", "value"]
+"""Why a predicate holds for no event: its attribute, the type of its operand, or the operand."""
+
+MOST_ATTRIBUTES: Final = 10_000
 MOST_VALUES: Final = 1_000
 """Distinct values kept per attribute and type; of more, numbers and times keep their bounds."""
-MOST_ATTRIBUTES: Final = 10_000
+MOST_KEPT: Final = 50_000
+"""Distinct values kept in all."""
+LONGEST: Final = 100
+"""Characters of the longest string that is kept; an attribute with longer ones holds prose."""
+FULLY_READ: Final = 8_192
+ONE_IN: Final = 32
+"""The values of the first events are all read; later, those of one event in `ONE_IN`."""
+
 _PLURAL: Final = {"number": "numbers", "string": "strings", "boolean": "booleans", "time": "times"}
+_FIELDS: Final = {
+    "id": "the id of an event is not an attribute",
+    "published_at": "the time of publication is not an attribute",
+    "sequence": "the sequence number of an event is not an attribute",
+}
+_BOOLEANS: Final = {"true": True, "false": False, 1.0: True, 0.0: False}
 
 
 @dataclass
 class Values:
     """The values of one type that an attribute has had.
 
-    `distinct` is None if their number exceeds MOST_VALUES, or if some are unknown, as when only
-    the type of a column is known.
+    `distinct` is None if there are too many of them, or if some are unknown, as when only the type
+    of a column is known.
     """
 
     distinct: set[Any] | None = field(default_factory=set)
     low: Any = None
     high: Any = None
+    _in_order: list[Any] = field(default_factory=list, repr=False, compare=False)
 
     def add(self, key: Key) -> None:
         """Add one value."""
         if isinstance(key, Range):
             self.distinct = None  # a range stands for values that nobody has counted
-            self._widen(key.span[0])
-            self._widen(key.span[1])
+            self._widen(*key.span)
             return
         if self.distinct is not None:
             self.distinct.add(key)
-            if len(self.distinct) > MOST_VALUES:
+            if len(self.distinct) > MOST_VALUES or (isinstance(key, str) and len(key) > LONGEST):
                 self.distinct = None
-        self._widen(key)
+        self._widen(key, key)
 
-    def _widen(self, key: Any) -> None:
-        self.low = key if self.low is None else min(self.low, key)
-        self.high = key if self.high is None else max(self.high, key)
+    def merge(self, other: "Values") -> None:
+        """Add all values of another attribute of the same type."""
+        if self.distinct is not None:
+            self.distinct = None if other.distinct is None else self.distinct | other.distinct
+            if self.distinct is not None and len(self.distinct) > MOST_VALUES:
+                self.distinct = None
+        if other.low is not None:
+            self._widen(other.low, other.high)
+
+    def _widen(self, low: Any, high: Any) -> None:
+        if isinstance(low, str):
+            return  # nobody asks for the first and last of strings
+        self.low = low if self.low is None else min(self.low, low)
+        self.high = high if self.high is None else max(self.high, high)
 
     def may_satisfy(self, part: Predicate) -> bool:
         """Return False only if none of the values satisfies a predicate of their type."""
-        if self.distinct is not None:
-            tokens = {part.attribute: frozenset((part.family, key) for key in self.distinct)}
-            return part.holds(tokens)
-        if part.operator == "between" and self.low is not None:
-            least, most = part.operand
-            return bool(least <= self.high and self.low <= most)
-        return True
+        interval = part.operand if part.operator == "between" and self.low is not None else None
+        if self.distinct is None:
+            return interval is None or bool(interval[0] <= self.high and self.low <= interval[1])
+        if interval is not None:
+            ordered = self._ordered()
+            place = bisect_left(ordered, interval[0])
+            return place < len(ordered) and bool(ordered[place] <= interval[1])
+        if part.operator == "=":
+            return part.operand in self.distinct
+        tokens = {part.attribute: frozenset((part.family, key) for key in self.distinct)}
+        return part.holds(tokens)
+
+    def _ordered(self) -> list[Any]:
+        if self.distinct is not None and len(self._in_order) != len(self.distinct):
+            self._in_order = sorted(self.distinct)
+        return self._in_order
 
 
 class Profile:
     """The attributes of a number of events, with their types and values.
+
+    `attributes` holds the values of each attribute by their types. The size of a profile is
+    bounded, however many events are added.
 
     >>> from tidings.model.conditions.parser import parse_predicate
     >>> profile = Profile()
@@ -77,55 +118,102 @@ class Profile:
 
     def __init__(self) -> None:
         self.events = 0
-        self._attributes: dict[str, dict[Family, Values]] = {}
+        self.attributes: dict[str, dict[Family, Values]] = {}
+        self._room = MOST_KEPT
 
     @classmethod
     def of_types(cls, types: Mapping[str, Family]) -> "Profile":
         """Return the profile of a table of which only the types of the columns are known."""
         profile = cls()
         for name, family in types.items():
-            profile._attributes[name] = {family: Values(distinct=None)}
+            profile.attributes[name] = {family: Values(distinct=None)}
         return profile
 
     def add(self, event: Event) -> None:
-        """Add one event."""
+        """Add one event, with all its values."""
         self.events += 1
-        for name, tokens in event.tokens.items():
-            if name not in self._attributes and len(self._attributes) >= MOST_ATTRIBUTES:
+        for name, value in event.attributes.items():
+            families = self._families(name)
+            if families is None:
                 continue
-            families = self._attributes.setdefault(name, {})
-            for family, key in tokens:
+            for element in value if isinstance(value, tuple) else (value,):
+                family, key = token(element)
                 if family not in families:
                     families[family] = Values()
-                families[family].add(key)
+                self._add_value(families[family], key)
 
-    @property
-    def attributes(self) -> Iterable[str]:
-        """The names of all attributes."""
-        return self._attributes.keys()
+    def add_sample(self, events: Sequence[Event]) -> None:
+        """Add the attributes of all events, and the values of a sample of them.
+
+        That takes about a microsecond for each event beyond the first `FULLY_READ`.
+        """
+        known = self.attributes
+        for event in events:
+            if self.events < FULLY_READ or not self.events % ONE_IN:
+                self.add(event)
+                continue
+            self.events += 1
+            if not known.keys() >= event.attributes.keys():
+                for name in event.attributes:
+                    self._families(name)
+
+    def merge(self, other: "Profile") -> None:
+        """Add all events of another profile."""
+        self.events += other.events
+        for name, theirs in other.attributes.items():
+            ours = self._families(name)
+            for family, values in theirs.items() if ours is not None else ():
+                assert ours is not None
+                ours.setdefault(family, Values()).merge(values)
+
+    def _families(self, name: str) -> dict[Family, Values] | None:
+        """Return the types of an attribute; None if there are too many attributes."""
+        if name not in self.attributes and len(self.attributes) >= MOST_ATTRIBUTES:
+            return None
+        return self.attributes.setdefault(name, {})
+
+    def _add_value(self, values: Values, key: Key) -> None:
+        before = len(values.distinct or ())
+        values.add(key)
+        self._room -= len(values.distinct or ()) - before
+        if self._room < 0 and values.distinct is not None:
+            self._room += len(values.distinct)
+            values.distinct = None
+
+    def flaw(self, part: Predicate) -> Flaw | None:
+        """Return why a predicate holds for none of the events; None if it may hold for some.
+
+        That is exact for the events of which all values were read, as long as no attribute has more
+        than MOST_VALUES of them.
+        """
+        families = self.attributes.get(part.attribute)
+        if families is None:
+            return None if len(self.attributes) >= MOST_ATTRIBUTES else "attribute"
+        if not families:  # known by name only
+            return None
+        if part.family not in families:
+            return "type"
+        return None if families[part.family].may_satisfy(part) else "value"
 
     def advice(self, part: Predicate) -> str | None:
-        """Return why a predicate holds for none of the events, and what may be meant instead.
-
-        Return None if it may hold for some. That is exact unless an attribute has more than
-        MOST_VALUES values.
-        """
-        families = self._attributes.get(part.attribute)
-        if families is None:
-            if len(self._attributes) >= MOST_ATTRIBUTES:
-                return None
-            return f"no event has the attribute {part.attribute}{self._similar_name(part)}"
-        values = families.get(part.family)
-        if values is None:
-            return _wrong_type(part, families)
-        if values.may_satisfy(part):
+        """Return in words why a predicate holds for none, and what may be meant instead."""
+        flaw = self.flaw(part)
+        if flaw is None:
             return None
-        return f"no event has such a value{_known_values(part, values)}"
+        if flaw == "attribute":
+            return clipped(f"no event has the attribute {part.attribute}{self._meant(part)}")
+        families = self.attributes[part.attribute]
+        if flaw == "type":
+            return clipped(_wrong_type(part, families))
+        return clipped(f"no event has such a value{_known_values(part, families[part.family])}")
 
-    def _similar_name(self, part: Predicate) -> str:
-        folded = {name.casefold(): name for name in self._attributes}
+    def _meant(self, part: Predicate) -> str:
+        """Return a question for the attribute that is probably meant, or nothing."""
+        folded = {name.casefold(): name for name in self.attributes}
         close = get_close_matches(part.attribute.casefold(), folded, n=1)
-        return f"; did you mean {folded[close[0]]}?" if close else ""
+        if close:
+            return f"; did you mean {folded[close[0]]}?"
+        return f"; {_FIELDS[part.attribute]}" if part.attribute in _FIELDS else ""
 
 
 def _wrong_type(part: Predicate, families: Mapping[Family, Values]) -> str:
@@ -145,7 +233,7 @@ def _converted(part: Predicate, family: Family) -> Predicate | None:
         if isinstance(operand, tuple | frozenset):
             return predicate(part.attribute, operator, [_convert(key, family) for key in operand])
         return predicate(part.attribute, operator, _convert(operand, family))
-    except (TidingsError, ValueError):
+    except (TidingsError, ValueError, LookupError):
         return None
 
 
@@ -153,39 +241,36 @@ def _as_written(part: Predicate) -> tuple[str, Any]:
     """Return the operator and operand of a predicate, with one bound where only one is finite."""
     if part.operator != "between" or part.family == "string":
         return part.operator, part.operand
-    text = render_predicate(part).removeprefix(part.attribute).split()
     low, high = part.operand
-    if low == high:
-        return "=", low
-    if low == float("-inf"):
-        return text[0], float(text[1]) if part.family == "number" else high
-    if high == float("inf"):
-        return text[0], float(text[1]) if part.family == "number" else low
-    return "between", (low, high)
+    # A strict bound is stored as the neighbouring number; printing finds the one that was meant.
+    _, operator, bound, *more = render_predicate(replace(part, attribute="a")).split(" ")
+    if more or part.family == "time":
+        return "between", (low, high)
+    return operator, float(bound)
 
 
 def _convert(key: Any, family: Family) -> Any:
     if family == "number":
         return float(key)
     if family == "string":
-        return f"{key:g}" if isinstance(key, float) else str(key)
+        return f"{key:.15g}" if isinstance(key, float) else str(key)
     if family == "time" and isinstance(key, str):
         return {"time": format_time(parse_time_us(key))}
+    if family == "boolean":
+        return _BOOLEANS[key.lower() if isinstance(key, str) else key]
     raise ValueError(key)
 
 
 def _known_values(part: Predicate, values: Values) -> str:
-    """Describe the values that there are: a similar one, all of a few, or their bounds."""
+    """Describe the values that there are: a similar string, or the bounds of numbers and times."""
     if part.family == "string" and values.distinct is not None:
-        texts = sorted(values.distinct)
+        folded = {text.casefold(): text for text in sorted(values.distinct)}
         operands = part.operand if isinstance(part.operand, frozenset) else [part.operand]
-        folded = {text.casefold(): text for text in texts}
-        for operand in operands:
-            close = get_close_matches(str(operand).casefold(), folded, n=1)
+        for operand in sorted(map(str, operands)):
+            close = get_close_matches(operand.casefold(), folded, n=1)
             if close:
                 return f"; did you mean {folded[close[0]]!r}?"
-        return ""
-    if part.family in ("number", "time"):
+    elif part.family in ("number", "time") and values.low is not None:
         low, high = (_shown_bound(part.family, bound) for bound in (values.low, values.high))
         bounds = f"always {low}" if low == high else f"between {low} and {high}"
         return f"; {part.attribute} is {bounds}"
@@ -193,4 +278,4 @@ def _known_values(part: Predicate, values: Values) -> str:
 
 
 def _shown_bound(family: Family, bound: float) -> str:
-    return format_time(key_us(bound)) if family == "time" else f"{bound:g}"
+    return format_time(key_us(bound)) if family == "time" else f"{bound:.12g}"

@@ -1,0 +1,202 @@
+"""Subscriptions compared with events: typing errors in conditions, and what never matched.
+
+A condition that nothing satisfies is no error, since the value may come tomorrow. But whoever gets
+nothing should learn why.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tidings.errors import clipped
+from tidings.model.conditions.parser import render_predicate
+from tidings.model.conditions.predicate import Predicate
+from tidings.model.profile import Flaw, Profile
+from tidings.model.records import Subscription
+
+FLAWS: Final[tuple[Flaw, ...]] = ("attribute", "type", "value")
+MOST_FINDINGS: Final = 10
+"""Findings in words; further ones are counted."""
+NAMED: Final = 3
+"""Subscriptions that a finding names; further ones are counted."""
+MOST_COMPARED: Final = 100_000
+"""Subscriptions whose predicates are compared with a profile."""
+_SHOWN: Final = 200
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Predicates that hold for no event, all for the same reason.
+
+    `predicate` and `advice` are those of the first. `subscriptions` are the ids of the first that
+    have such a predicate, and `count` is the number of all.
+    """
+
+    flaw: Flaw
+    attribute: str
+    predicate: str
+    advice: str
+    subscriptions: tuple[str, ...]
+    count: int
+
+    def __str__(self) -> str:
+        """Return the finding in words."""
+        return f"{self.predicate}: {self.advice} ({_named(self.subscriptions, self.count)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return vars(self) | {"subscriptions": list(self.subscriptions)}
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What subscriptions ask for and the events do not have.
+
+    `events` is the number of events that were looked at; of many, the values are a sample.
+    `findings` are the first of `count`. `unmatched` is the number of subscriptions that matched no
+    event, or None if it is unknown, and `examples` are the first of them.
+    """
+
+    events: int
+    subscriptions: int
+    findings: tuple[Finding, ...] = ()
+    count: int = 0
+    unmatched: int | None = None
+    examples: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Return whether there is anything to report."""
+        return bool(self.findings or self.unmatched)
+
+    def __str__(self) -> str:
+        """Return the diagnosis in words, one line for each finding."""
+        return "\n".join([self.summary, *(f"  {line}" for line in self.lines)])
+
+    @property
+    def summary(self) -> str:
+        """What was compared, and which subscriptions matched nothing."""
+        compared = f"{_plural(self.subscriptions, 'subscription')}, {_plural(self.events, 'event')}"
+        if self.unmatched:
+            return f"{compared}: nothing matched {_named(self.examples, self.unmatched)}"
+        return f"{compared}: {'check these conditions' if self.findings else 'nothing to report'}"
+
+    @property
+    def lines(self) -> list[str]:
+        """Each finding in words, and the number of those that are left out."""
+        more = self.count - len(self.findings)
+        return [
+            *map(str, self.findings),
+            *([f"... and {more:,} more of this kind"] if more else []),
+        ]
+
+    def lasting(self) -> "Diagnosis":
+        """Return only the findings on attributes and types: other values may still come."""
+        kept = tuple(finding for finding in self.findings if finding.flaw != "value")
+        return Diagnosis(self.events, self.subscriptions, kept, len(kept))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        findings = [finding.to_dict() for finding in self.findings]
+        return vars(self) | {"findings": findings, "examples": list(self.examples)}
+
+
+def diagnose(
+    subscriptions: Iterable[Subscription],
+    profile: Profile,
+    matched: Collection[str] | None = None,
+    counts_parts: Callable[[Subscription], bool] = lambda _: False,
+) -> Diagnosis:
+    """Compare subscriptions with the events of a profile.
+
+    `matched` are the ids of the subscriptions that matched some event; None if they are unknown.
+    All predicates of such a subscription have held, so it needs no comparison with what may be a
+    sample; unless it has several conjunctions, or its scorer `counts_parts` of them.
+    """
+    comparison, examples = _Comparison(profile), list[str]()
+    total = unmatched = 0
+    for subscription in subscriptions:
+        total += 1
+        has_matched = matched is not None and subscription.id in matched
+        if not has_matched:
+            unmatched += 1
+            if unmatched <= NAMED:
+                examples.append(subscription.id)
+        settled = has_matched and len(subscription.conjunctions) == 1
+        if total <= MOST_COMPARED and not (settled and not counts_parts(subscription)):
+            comparison.add(subscription, has_matched=has_matched)
+    findings, count = comparison.findings(), comparison.count
+    if matched is None:
+        return Diagnosis(profile.events, total, findings, count)
+    return Diagnosis(profile.events, total, findings, count, unmatched, tuple(examples))
+
+
+@dataclass
+class _Group:
+    """Predicates with the same flaw: the first, and the subscriptions that have one of them."""
+
+    flaw: Flaw
+    part: Predicate
+    ids: list[str] = field(default_factory=list)
+    count: int = 0
+
+
+class _Comparison:
+    """The predicates of subscriptions that hold for no event of a profile, in groups."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._flaws: dict[Predicate, Flaw | None] = {}
+        self._groups: dict[Hashable, _Group] = {}
+
+    def add(self, subscription: Subscription, *, has_matched: bool) -> None:
+        """Compare one subscription; for one that has matched, a new value is no finding."""
+        touched = dict[Hashable, _Group]()
+        for part in (part for conj in subscription.conjunctions for part in conj):
+            if part not in self._flaws:
+                self._flaws[part] = self._profile.flaw(part)
+            flaw = self._flaws[part]
+            if flaw is not None and not (has_matched and flaw == "value"):
+                key = _group_key(flaw, part)
+                touched[key] = self._groups.setdefault(key, _Group(flaw, part))
+        for group in touched.values():
+            group.count += 1
+            if group.count <= NAMED:
+                group.ids.append(subscription.id)
+
+    @property
+    def count(self) -> int:
+        """The number of groups."""
+        return len(self._groups)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return the first groups in words: attributes, then types, then values."""
+        groups = sorted(
+            self._groups.values(), key=lambda each: (FLAWS.index(each.flaw), -each.count)
+        )
+        return tuple(
+            Finding(
+                group.flaw,
+                group.part.attribute,
+                clipped(render_predicate(group.part), _SHOWN),
+                self._profile.advice(group.part) or "",
+                tuple(group.ids),
+                group.count,
+            )
+            for group in groups[:MOST_FINDINGS]
+        )
+
+
+def _group_key(flaw: Flaw, part: Predicate) -> Hashable:
+    """Return what predicates must share to be one finding."""
+    if flaw == "value":
+        return part
+    return (part.attribute, part.family if flaw == "type" else None)
+
+
+def _named(ids: Collection[str], count: int) -> str:
+    more = ", ..." if count > len(ids) else ""
+    return f"{_plural(count, 'subscription')}: {', '.join(ids)}{more}"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
