@@ -2,7 +2,16 @@
 
 import pytest
 
-from tidings import Engine, Event, Policy, Sliding, Subscriber, Subscription, TidingsError
+from tidings import (
+    Engine,
+    Event,
+    Policy,
+    Relaxed,
+    Sliding,
+    Subscriber,
+    Subscription,
+    TidingsError,
+)
 
 
 @pytest.fixture
@@ -39,14 +48,25 @@ def test_an_event_that_lost_says_its_rank(engine: Engine) -> None:
     engine.publish(film("e2", "drama", 1990, 1))
     found = engine.explain("addison", "e2")
     assert (found.rank, found.delivery) == (0.7, None)
-    assert found.reasons[1].fails == ("year >= 2003",)
-    assert "not chosen" in str(found)
+    assert [str(each) for each in found.reasons[1].fails] == [
+        "year >= 2003 (year is 1990, a number)"
+    ]
+    assert str(found).startswith(
+        "e2 for addison: rank 0.7, not delivered yet: its window is open, and so far others rank "
+        "higher\n  first of 1"
+    )
 
 
 def test_an_event_that_nothing_wants_says_what_failed(engine: Engine) -> None:
     found = engine.explain("addison", film("e3", "horror", 2004, 0))
     assert found.rank is None
-    assert found.reasons[0].fails == ("genre = 'drama'",)
+    assert found.reasons[0].fails[0].to_dict() == {
+        "predicate": "genre = 'drama'",
+        "attribute": "genre",
+        "value": "horror",
+        "type": "a string",
+        "hint": None,
+    }
     assert found.to_dict()["delivery"] is None
     assert "no subscription matches" in str(found)
 
@@ -85,10 +105,11 @@ def test_a_subscription_without_a_place_says_what_failed() -> None:
     visitor = Event("visitor", {"age": 25, "town": "Ulm"}, published_at=0)
     found = offers().explain_target("e", visitor, k=2)
     assert (found.score, found.position, found.lacking) == (None, None, None)
-    assert (found.reason.holds, found.reason.fails) == (("town = 'Ulm'",), ("age > 50",))
+    assert found.reason.holds == ("town = 'Ulm'",)
+    assert [each.predicate for each in found.reason.fails] == ["age > 50"]
     assert "no position, since it does not match; the last of the best 2 has 2\n" in str(found)
     assert "has" not in str(offers().explain_target("e", visitor, k=9)).splitlines()[0]
-    assert found.to_dict()["reason"]["fails"] == ["age > 50"]
+    assert found.to_dict()["reason"]["fails"][0]["value"] == 25
     with pytest.raises(TidingsError, match="no subscription 'z'"):
         offers().explain_target("z", visitor)
 
@@ -97,3 +118,41 @@ def test_fewer_than_k_leave_nothing_to_lack() -> None:
     visitor = Event("visitor", {"age": 25}, published_at=0)
     found = offers().explain_target("d", visitor, k=10)
     assert (found.position, found.kth_score, found.lacking) == (4, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("dst = 'MIA'", "dst = 'MIA' (there is no dst; did you mean dest?)"),
+        ("Dest = 'MIA'", "Dest = 'MIA' (there is no Dest; did you mean dest?)"),
+        ("dest = 5", "dest = 5 (dest is 'ORD', a string; write dest = '5')"),
+        ("dest = 'MIA'", "dest = 'MIA' (dest is 'ORD', a string)"),
+        ("distance > '500'", "distance > '500' (distance is 733, a number; write distance > 500)"),
+        ("departs > '2013-01-01'", "write departs > timestamp '2013-01-01T00:00:00Z')"),
+        ("departs > '2013-01-01'", "(departs is 2013-01-02T00:00:00Z, a time; "),
+        ("tags = 'c'", "tags = 'c' (tags is ['a', 'b'], a list of strings)"),
+        ("gone = 1", "gone = 1 (there is no gone)"),
+    ],
+)
+def test_a_predicate_that_fails_stands_beside_what_the_event_has(
+    condition: str, words: str
+) -> None:
+    engine = Engine()
+    engine.subscribe(Subscriber("ann"))
+    engine.add(Subscription("s1", "ann", where=condition))
+    departs = {"time": "2013-01-02T00:00:00Z"}
+    attributes = {"dest": "ORD", "distance": 733, "departs": departs, "tags": ["a", "b"]}
+    event = Event("e1", attributes, published_at=0)
+    assert words in str(engine.explain("ann", event).reasons[0].fails[0])
+    assert words in str(engine.explain_target("s1", event))
+
+
+def test_a_subscriber_that_is_set_aside_is_told() -> None:
+    def fails(_: object) -> float:
+        raise RuntimeError("no")
+
+    engine = Engine()
+    engine.subscribe(Subscriber("ann", Policy(scorer=Relaxed(aggregate=fails))))
+    engine.add(Subscription("s1", "ann", where="x = 1"))
+    engine.publish(Event("e1", {"x": 1}, published_at=0))
+    assert "set aside" in str(engine.explain("ann", "e1").note)

@@ -77,7 +77,7 @@ def test_what_has_matched_is_settled_unless_parts_of_it_may_match() -> None:
 VALUES = st.sampled_from([1, 2, "a", "b"])
 CONDITIONS = st.lists(
     st.sampled_from(["x = 1", "x = 'a'", "y = 2", "x = 3 or y = 'b'", "z = 1 and x = 1"]),
-    max_size=4,
+    max_size=module.NAMED,
 )
 
 

@@ -10,13 +10,15 @@ from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from threading import RLock
 from typing import Any, Final
 
 from tidings.engine import snapshot
-from tidings.engine.explain import Explanation, Memory, Placement, explain, explain_target
+from tidings.engine.explain import Explanation, Placement, explain, explain_target
 from tidings.engine.intake import LOGGER, Intake, Latest, Notice, Terms
+from tidings.engine.memory import Memory
 from tidings.engine.quality import Report
 from tidings.engine.stages import MatchedEvents, StageFailure, Stages, Step
 from tidings.errors import InvalidForm, InvalidSubscription, TidingsError, shown
@@ -26,7 +28,9 @@ from tidings.formats.binary import reading
 from tidings.formats.json_forms import loads_subscriber, loads_subscription
 from tidings.model import named_parts, validate
 from tidings.model.dead_letter import DeadLetter
+from tidings.model.diagnosis import Diagnosis, diagnose
 from tidings.model.limits import TRUSTED, Limits, check_limits
+from tidings.model.profile import Profile
 from tidings.model.records import Delivery, Event, Subscription
 from tidings.model.values import parse_duration_us, parse_time_us
 from tidings.policy import Policy, Subscriber
@@ -87,6 +91,7 @@ class Engine:
         terms = Terms(limits, clock, None if future is None else parse_duration_us(future))
         self._stages = Stages(Matcher(index=index), FEEDS[feeds]())
         self._intake = Intake(parse_duration_us(lateness), remember_ids, terms)
+        self._profile = Profile()
         self._memory = Memory(validate.count("remember", remember, low=0))
         self._lock = RLock()
         self._busy = False
@@ -122,17 +127,22 @@ class Engine:
             new = self._subscriber(subscriber)
             if new.id in self._stages.feeds:
                 raise InvalidSubscription(f"subscriber {shown(new.id)} exists already; use replace")
-            self._stages.enrol(new)
+            self._enrol(new)
 
     def unsubscribe(self, subscriber: str) -> None:
         """Remove a subscriber, its subscriptions and its feed."""
         with self._turn(), self._intake.door(subscriber):
-            self._stages.remove_subscriber(_id("a subscriber", subscriber))
+            name = _id("a subscriber", subscriber)
+            owned = [one.id for one in self._stages.matcher.subscriptions_of(name)]
+            self._stages.remove_subscriber(name)
+            self._memory.note_left(name, owned)
 
     def add(self, subscription: Subscription | Mapping[str, Any]) -> None:
         """Add a subscription; an id that exists already is refused."""
         with self._turn(), self._intake.door(subscription):
-            self._stages.matcher.add(self._subscription(subscription))
+            new = self._subscription(subscription)
+            self._stages.matcher.add(new)
+            self._memory.note_added([new.id])
 
     def add_many(
         self, subscriptions: Iterable[Subscription | Mapping[str, Any]]
@@ -146,14 +156,21 @@ class Engine:
                     valid.append(self._subscription(record))
                 except Exception as error:  # noqa: BLE001 - a form may hold foreign objects
                     refused.append(self._intake.refuse(record, error))
-            for subscription, reason in self._stages.matcher.add_many(valid):
+            matcher = self._stages.matcher
+            new = [one.id for one in valid if one.id not in matcher.subscriptions]
+            for subscription, reason in matcher.add_many(valid):
                 refused.append(self._intake.refuse(subscription, reason))
+            self._memory.note_added(new)
         return refused
 
     def remove(self, subscription: str) -> None:
         """Remove a subscription."""
         with self._turn(), self._intake.door(subscription):
-            self._stages.remove_subscription(_id("a subscription", subscription))
+            name = _id("a subscription", subscription)
+            old = self._stages.matcher.subscriptions.get(name)
+            self._stages.remove_subscription(name)
+            if old is not None:
+                self._memory.note_changed(old.subscriber, name)
 
     def replace(self, new: Subscription | Subscriber | Mapping[str, Any]) -> None:
         """Replace the subscription or subscriber that has the same id.
@@ -165,15 +182,16 @@ class Engine:
         with self._turn(), self._intake.door(new):
             is_form = isinstance(new, Mapping) and "subscriber" in new
             if is_form or isinstance(new, Subscription):
-                self._stages.matcher.replace(self._subscription(new))
+                self._replace_subscription(self._subscription(new))
                 return
             subscriber = self._subscriber(new)
             old = self._existing(subscriber.id)
             set_aside = subscriber.id in self._stages.set_aside
             if same_feed(subscriber.policy, old.policy) and not set_aside:
                 self._stages.matcher.subscribe(subscriber)
+                self._memory.note_changed(subscriber.id)
             else:
-                self._stages.enrol(subscriber)
+                self._enrol(subscriber)
 
     def publish(self, event: Event | Mapping[str, Any]) -> list[Delivery]:
         """Publish one event; return the deliveries that it causes."""
@@ -217,6 +235,25 @@ class Engine:
         with self._turn():
             return self._stages.quality.report()
 
+    def diagnose(self) -> Diagnosis:
+        """Compare the subscriptions with the events since the engine was created or restored.
+
+        The result names attributes that no event has, types and values that no event has, and
+        subscriptions that never matched; `print` it to read it. Of many events the values are a
+        sample.
+        """
+        with self._turn():
+            matcher = self._stages.matcher
+            matched = self._stages.quality.matched_subscriptions
+            subscribers = matcher.subscribers
+
+            def counts_parts(subscription: Subscription) -> bool:
+                owner = subscribers.get(subscription.subscriber)
+                return owner is not None and owner.policy.scorer.partial
+
+            subscriptions = matcher.subscriptions.values()
+            return diagnose(subscriptions, self._profile, matched, counts_parts)
+
     def target(
         self, event: Event | Mapping[str, Any], k: int = 20, scorer: object = "exact"
     ) -> list[tuple[str, float]]:
@@ -237,7 +274,15 @@ class Engine:
             recall, read = self._memory.recall, self._intake.read
             whole = recall(event) if isinstance(event, str) else read(event)
             delivery = self._memory.delivery(subscriber, whole.id)
-            return explain(self._stages.matcher, subscriber, whole, delivery)
+            explanation = explain(self._stages.matcher, subscriber, whole, delivery)
+            aside = self._stages.set_aside.get(subscriber)
+            if aside is not None:
+                return replace(explanation, note=f"the subscriber is set aside: {aside}")
+            if delivery is not None or explanation.rank is None:
+                return explanation
+            matcher, now = self._stages.matcher, self._intake.now
+            standing, note = self._memory.standing(matcher, subscriber, whole.id, now)
+            return replace(explanation, standing=standing, note=note)
 
     def explain_target(
         self,
@@ -291,6 +336,8 @@ class Engine:
                 owed = [_delivery(form) for form in fields.owed]
             self._stages, self._intake, self._owed = stages, intake, owed
             self._steps.clear()
+            self._profile = Profile()
+            self._memory = Memory(self._memory.size, whole=False)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -316,7 +363,9 @@ class Engine:
         """
         while self._steps:
             chunk = list(islice(self._steps, CHUNK))
-            matched = self._stages.match([step.event for step in chunk if step.event is not None])
+            events = [step.event for step in chunk if step.event is not None]
+            self._profile.add_sample(events)
+            matched = self._stages.match(events)
             position = 0
             for step in chunk:
                 self._steps.popleft()  # before it runs, so that no step ever runs twice
@@ -331,9 +380,10 @@ class Engine:
         event = step.event
         assert event is not None
         try:
-            self._memory.note(event)
+            self._memory.note(event, step.now)
             self._deliver(self._stages.offer(matched, position, event, step.now))
         except StageFailure as error:
+            self._memory.forget(event.id)
             self._intake.fail(event, error)
         except BaseException as error:
             self._intake.fail(event, TidingsError(f"event {event.id}: interrupted by {error!r}"))
@@ -342,6 +392,18 @@ class Engine:
     def _deliver(self, deliveries: list[Delivery]) -> None:
         self._owed += deliveries
         self._stages.note(deliveries, self._memory)
+
+    def _enrol(self, subscriber: Subscriber) -> None:
+        self._stages.enrol(subscriber)
+        self._memory.note_enrolled(subscriber.id)
+
+    def _replace_subscription(self, new: Subscription) -> None:
+        """Replace a subscription; for `diagnose` the new one has not matched yet."""
+        old = self._stages.matcher.subscriptions.get(new.id, new)
+        self._stages.matcher.replace(new)
+        self._stages.quality.removed([new.id])
+        for owner in {old.subscriber, new.subscriber}:
+            self._memory.note_changed(owner)
 
     def _note_set_aside(self) -> None:
         """Add a dead letter and a warning for each subscriber that was set aside in this call."""

@@ -1,15 +1,44 @@
 """Explanations: why an event was or was not delivered, and the position of a subscription."""
 
-from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from tidings.errors import InvalidEvent, InvalidSubscription
+from tidings.engine.choices import Standing
+from tidings.errors import InvalidSubscription, shown
 from tidings.model.conditions.parser import render_predicate
+from tidings.model.conditions.predicate import Predicate
+from tidings.model.dead_letter import Failure, try_call
+from tidings.model.profile import Profile
 from tidings.model.records import Delivery, Event, Subscription
+from tidings.model.values import plain
 from tidings.rank.matcher import Matcher
-from tidings.score import Scorer
+from tidings.score import Ranker, Scorer
+
+
+@dataclass(frozen=True)
+class FailedPredicate:
+    """A predicate that fails, beside the value of the event and its type.
+
+    Both are None if the event lacks the attribute. `hint` is what may be meant instead.
+    """
+
+    predicate: str
+    attribute: str
+    value: Any
+    type: str | None
+    hint: str | None
+
+    def __str__(self) -> str:
+        """Return the predicate, and what the event has."""
+        has = f"there is no {self.attribute}"
+        if self.type is not None:
+            has = f"{self.attribute} is {_shown_value(self.value)}, {self.type}"
+        return f"{self.predicate} ({has}{f'; {self.hint}' if self.hint else ''})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -20,35 +49,46 @@ class Reason:
     matched: bool
     score: float | None
     holds: tuple[str, ...]
-    fails: tuple[str, ...]
+    fails: tuple[FailedPredicate, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return vars(self) | {"holds": list(self.holds), "fails": list(self.fails)}
+        fails = [failed.to_dict() for failed in self.fails]
+        return vars(self) | {"holds": list(self.holds), "fails": fails}
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The result of a subscriber for an event: rank, reasons, and the delivery if there was one."""
+    """The result of a subscriber for an event: rank, reasons, and the delivery if there was one.
+
+    The rank and the reasons are those of the present subscriptions. `standing` is what became of a
+    match that was not delivered, if the event is remembered. `note` says what limits the answer.
+    """
 
     subscriber: str
     event: str
     rank: float | None
     reasons: tuple[Reason, ...]
     delivery: Delivery | None
+    standing: Standing | None = None
+    note: str | None = None
 
     def __str__(self) -> str:
         """Return the explanation in words."""
-        return "\n".join([self._verdict(), *map(_sentence, self.reasons)])
+        lines = self.standing.lines if self.standing else []
+        notes = [f"note: {self.note}"] if self.note else []
+        indented = [f"  {line}" for line in (*lines, *notes)]
+        return "\n".join([self._verdict(), *indented, *map(_sentence, self.reasons)])
 
     def _verdict(self) -> str:
         subject = f"{self.event} for {self.subscriber}"
         if self.delivery:
-            position = self.delivery.position
-            return f"{subject}: delivered with rank {self.rank:g}, at position {position}"
+            rank, position = self.delivery.rank, self.delivery.position
+            return f"{subject}: delivered with rank {rank:g}, at position {position}"
         if self.rank is None:
             return f"{subject}: not delivered, since no subscription matches"
-        return f"{subject}: rank {self.rank:g}, not delivered (yet): it was not chosen"
+        verdict = self.standing.verdict if self.standing else "not delivered"
+        return f"{subject}: rank {self.rank:g}, {verdict}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -58,13 +98,15 @@ class Explanation:
             "rank": self.rank,
             "reasons": [reason.to_dict() for reason in self.reasons],
             "delivery": self.delivery.to_dict() if self.delivery else None,
+            "standing": self.standing.to_dict() if self.standing else None,
+            "note": self.note,
         }
 
 
 def _sentence(reason: Reason) -> str:
     verb = "matches" if reason.matched else "does not match"
     because = [f"holds: {', '.join(reason.holds)}"] if reason.holds else []
-    because += [f"fails: {', '.join(reason.fails)}"] if reason.fails else []
+    because += [f"fails: {', '.join(map(str, reason.fails))}"] if reason.fails else []
     score = "" if reason.score is None else f" with {reason.score:g}"
     return f"  {reason.subscription} {verb}{score}; {'; '.join(because)}"
 
@@ -110,55 +152,26 @@ class Placement:
         return vars(self) | {"reason": self.reason.to_dict()}
 
 
-class Memory:
-    """The last events and their deliveries, so that they can be explained."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._events: OrderedDict[str, tuple[Event, dict[str, Delivery]]] = OrderedDict()
-
-    def note(self, event: Event) -> None:
-        """Remember an event; forget the oldest if there are too many."""
-        self._events[event.id] = (event, {})
-        if len(self._events) > self._size:
-            self._events.popitem(last=False)
-
-    def note_deliveries(self, deliveries: Iterable[Delivery]) -> None:
-        """Remember deliveries of remembered events."""
-        for delivery in deliveries:
-            if delivery.event in self._events:
-                self._events[delivery.event][1][delivery.subscriber] = delivery
-
-    def event(self, event: str) -> Event | None:
-        """Return a remembered event, or None."""
-        return self._events[event][0] if event in self._events else None
-
-    def recall(self, event: str) -> Event:
-        """Return a remembered event, or refuse its id."""
-        remembered = self.event(event)
-        if remembered is None:
-            raise InvalidEvent(f"event {event!r} is not remembered; pass the whole event")
-        return remembered
-
-    def delivery(self, subscriber: str, event: str) -> Delivery | None:
-        """Return the delivery of a remembered event, or None."""
-        return self._events[event][1].get(subscriber) if event in self._events else None
-
-
 def explain(
     matcher: Matcher, subscriber: str, event: Event, delivery: Delivery | None = None
 ) -> Explanation:
-    """Explain an event for a subscriber, by its current subscriptions."""
+    """Explain an event for a subscriber, by its present subscriptions."""
     scorer = matcher.subscribers[subscriber].policy.scorer
     ranker = matcher.ranker(subscriber, scorer)
     match = {match.subscriber: match for match in matcher.matches(event)}.get(subscriber)
     matched = match.matched if match else ()
     reasons = [
-        _reason(subscription, event, matched, ranker.score(event, subscription))
+        _reason(subscription, event, matched, _score(ranker, event, subscription))
         for subscription in matcher.subscriptions_of(subscriber)
     ]
     rank = match.score if match else None
     return Explanation(subscriber, event.id, rank, tuple(reasons), delivery)
+
+
+def _score(ranker: Ranker, event: Event, subscription: Subscription) -> float | None:
+    """Return a score; None if the scorer fails, which sets its subscriber aside elsewhere."""
+    score = try_call(ranker.score, event, subscription)
+    return None if isinstance(score, Failure) else score
 
 
 def explain_target(
@@ -182,11 +195,34 @@ def _reason(
     subscription: Subscription, event: Event, matched: Collection[str], score: float | None
 ) -> Reason:
     parts = dict.fromkeys(part for conj in subscription.conjunctions for part in conj)
-    results = {render_predicate(part): part.holds(event.tokens) for part in parts}
+    profile = Profile()
+    profile.add(event)
     return Reason(
         subscription.id,
         subscription.id in matched,
         score,
-        tuple(text for text, holds in results.items() if holds),
-        tuple(text for text, holds in results.items() if not holds),
+        tuple(render_predicate(part) for part in parts if part.holds(event.tokens)),
+        tuple(_failed(part, event, profile) for part in parts if not part.holds(event.tokens)),
     )
+
+
+def _failed(part: Predicate, event: Event, profile: Profile) -> FailedPredicate:
+    """Return a predicate that fails, with what the event has instead."""
+    name = part.attribute
+    if name not in event.attributes:
+        hint = profile.hint(part, "attribute")
+        return FailedPredicate(render_predicate(part), name, None, None, hint)
+    families = sorted({family for family, _ in event.tokens[name]})
+    hint = profile.hint(part, "type") if profile.flaw(part) == "type" else None
+    types = f"a {families[0]}" if len(families) == 1 else " and ".join(families)
+    if isinstance(event.attributes[name], tuple):
+        types = f"a list of {' and '.join(f'{family}s' for family in families) or 'nothing'}"
+    value = plain(event.attributes[name])
+    return FailedPredicate(render_predicate(part), name, value, types, hint)
+
+
+def _shown_value(form: Any) -> str:
+    """Return a value of JSON as conditions write it, shortened if it is long."""
+    if isinstance(form, dict) and form.keys() == {"time"}:
+        return str(form["time"])
+    return shown(form)

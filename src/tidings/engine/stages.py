@@ -13,7 +13,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Int32s
 from tidings.compiled.growable import grown
-from tidings.engine.explain import Memory
+from tidings.engine.memory import Memory
 from tidings.engine.quality import Quality
 from tidings.errors import TidingsError, described
 from tidings.feed import Feeds

@@ -5,7 +5,7 @@ condition apart from one that merely has not matched yet.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, Final, Literal
@@ -201,29 +201,32 @@ class Profile:
         if flaw is None:
             return None
         if flaw == "attribute":
-            return clipped(f"no event has the attribute {part.attribute}{self._meant(part)}")
-        families = self.attributes[part.attribute]
+            problem = f"no event has the attribute {part.attribute}"
+        elif flaw == "type":
+            held = " and ".join(_PLURAL[family] for family in self.attributes[part.attribute])
+            problem = f"{part.attribute} holds {held}, not {_PLURAL[part.family]}"
+        else:
+            problem = "no event has such a value"
+        hint = self.hint(part, flaw)
+        return clipped(f"{problem}; {hint}" if hint else problem)
+
+    def hint(self, part: Predicate, flaw: Flaw) -> str | None:
+        """Return what may be meant by a predicate with a flaw, or None."""
+        families = self.attributes.get(part.attribute, {})
+        if flaw == "attribute":
+            close = _closest(part.attribute, self.attributes)
+            return f"did you mean {close}?" if close else _FIELDS.get(part.attribute)
         if flaw == "type":
-            return clipped(_wrong_type(part, families))
-        return clipped(f"no event has such a value{_known_values(part, families[part.family])}")
-
-    def _meant(self, part: Predicate) -> str:
-        """Return a question for the attribute that is probably meant, or nothing."""
-        folded = {name.casefold(): name for name in self.attributes}
-        close = get_close_matches(part.attribute.casefold(), folded, n=1)
-        if close:
-            return f"; did you mean {folded[close[0]]}?"
-        return f"; {_FIELDS[part.attribute]}" if part.attribute in _FIELDS else ""
+            converted = (_converted(part, family) for family in families)
+            return next((f"write {render_predicate(each)}" for each in converted if each), None)
+        return _known_values(part, families[part.family])
 
 
-def _wrong_type(part: Predicate, families: Mapping[Family, Values]) -> str:
-    held = " and ".join(_PLURAL[family] for family in families)
-    message = f"{part.attribute} holds {held}, not {_PLURAL[part.family]}"
-    for family in families:
-        converted = _converted(part, family)
-        if converted is not None:
-            return f"{message}; write {render_predicate(converted)}"
-    return message
+def _closest(text: str, known: Iterable[str]) -> str | None:
+    """Return the known text that is most similar, whatever its case, or None."""
+    folded = {each.casefold(): each for each in sorted(known)}
+    close = get_close_matches(text.casefold(), folded, n=1)
+    return folded[close[0]] if close else None
 
 
 def _converted(part: Predicate, family: Family) -> Predicate | None:
@@ -261,20 +264,17 @@ def _convert(key: Any, family: Family) -> Any:
     raise ValueError(key)
 
 
-def _known_values(part: Predicate, values: Values) -> str:
+def _known_values(part: Predicate, values: Values) -> str | None:
     """Describe the values that there are: a similar string, or the bounds of numbers and times."""
     if part.family == "string" and values.distinct is not None:
-        folded = {text.casefold(): text for text in sorted(values.distinct)}
         operands = part.operand if isinstance(part.operand, frozenset) else [part.operand]
-        for operand in sorted(map(str, operands)):
-            close = get_close_matches(operand.casefold(), folded, n=1)
-            if close:
-                return f"; did you mean {folded[close[0]]!r}?"
-    elif part.family in ("number", "time") and values.low is not None:
+        close = (_closest(text, values.distinct) for text in sorted(map(str, operands)))
+        return next((f"did you mean {each!r}?" for each in close if each), None)
+    if part.family in ("number", "time") and values.low is not None:
         low, high = (_shown_bound(part.family, bound) for bound in (values.low, values.high))
         bounds = f"always {low}" if low == high else f"between {low} and {high}"
-        return f"; {part.attribute} is {bounds}"
-    return ""
+        return f"{part.attribute} is {bounds}"
+    return None
 
 
 def _shown_bound(family: Family, bound: float) -> str:

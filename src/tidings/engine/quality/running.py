@@ -4,6 +4,7 @@ Running sums, a few operations per match or delivery: cheap enough to be always 
 """
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -95,6 +96,11 @@ class Quality:
     def wanted(self, subscriptions: Iterable[str]) -> None:
         """Record that subscriptions matched; repeated calls have no effect."""
         self._matched.update(subscriptions)
+
+    @property
+    def matched_subscriptions(self) -> AbstractSet[str]:
+        """The ids of the present subscriptions that matched."""
+        return self._matched
 
     def delivered(self, deliveries: Iterable[Delivery], event_of: Lookup) -> None:
         """Add deliveries; age and diversity are measured for events that can be looked up."""

@@ -1,0 +1,343 @@
+"""What became of a match: the choices of its subscriber's window in which it was a candidate.
+
+A window keeps no record of the events that it passes over. But it is a pure state machine; so the
+remembered matches are offered again to a window of the same policy, and a witness behind it sees
+the choices in which the event stood.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+from tidings.diversify.distance import checked_distance
+from tidings.feed.single import PolicyChooser
+from tidings.model.records import Match
+from tidings.model.values import format_time, rounded
+from tidings.policy import Policy
+from tidings.window import WINDOWS, Moment, Window
+from tidings.window.buffer import describe_window
+from tidings.window.length import Length
+
+Cause = Literal["rank", "age", "id", "similarity"]
+State = Literal["passed", "open", "waiting", "expired", "chosen"]
+Ranking = list[tuple[Match, float]]
+"""Matches with their fresh ranks."""
+_NAMED: Final = 5
+_OVERLAPPING: Final = ("sliding", "jumping")
+
+
+class Offered(NamedTuple):
+    """An event of the stream as it reached a window: its match, if any, and the moment."""
+
+    match: Match | None
+    now: Moment
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A chosen event: its rank, and its distance to the event that is explained."""
+
+    event: str
+    rank: float
+    distance: float
+
+    def __str__(self) -> str:
+        """Return the event and its rank."""
+        return f"{self.event} ({self.rank:g})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice in which an event was a candidate.
+
+    `place` counts from 1 among all candidates by rank. `decided_by` says what the event lacked; it
+    is None if the event is among the chosen. `similar_to` is the chosen event nearest to it, where
+    similarity decided. A `history` compares sets: `divrank` is that of the events it had delivered,
+    `swapped` the largest that it could have had with this event.
+    """
+
+    window: Mapping[str, Any]
+    rank: float
+    place: int
+    candidates: int
+    chosen: tuple[Rival, ...]
+    decided_by: Cause | None
+    similar_to: Rival | None = None
+    divrank: float | None = None
+    swapped: float | None = None
+
+    def __str__(self) -> str:
+        """Return the choice in words."""
+        start, end = self.window["start"], self.window["end"]
+        more = ", ..." if len(self.chosen) > _NAMED else ""
+        chosen = ", ".join(map(str, self.chosen[:_NAMED])) + more
+        text = (
+            f"{start} to {end}: number {self.place} by rank ({self.rank:g}) of {self.candidates}; "
+            f"chosen: {chosen or 'none'}"
+        )
+        if self.similar_to is not None:
+            text += f"; nearest: {self.similar_to.event} (distance {self.similar_to.distance:g})"
+        if self.divrank is not None and self.swapped is not None:
+            text += f"; divrank {self.divrank:g}, with it at most {self.swapped:g}"
+        return text
+
+    @property
+    def reason(self) -> str:
+        """Why the event was not chosen, in words."""
+        if self.decided_by == "similarity" and self.similar_to is not None:
+            return f"it was too similar to {self.similar_to.event}"
+        return {
+            "age": "newer events rank at least as high",
+            "id": "others tie with it and have smaller ids",
+        }.get(self.decided_by or "", "others rank higher")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return vars(self) | {
+            "window": dict(self.window),
+            "chosen": [rival.to_dict() for rival in self.chosen],
+            "similar_to": self.similar_to.to_dict() if self.similar_to else None,
+        }
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What became of a match that was not delivered.
+
+    The state is `passed` (it was a candidate `count` times, and never chosen), `open` (it still is
+    one), `waiting` (until there are k candidates), `expired` (there never were), or `chosen`, if
+    the replay chose it: then it is not the history that the engine had. `choices` are the first and
+    the last.
+    """
+
+    state: State
+    count: int
+    choices: tuple[Choice, ...]
+
+    @property
+    def verdict(self) -> str:
+        """The state in words."""
+        if self.state == "waiting":
+            return "not delivered yet: it waits until there are k candidates"
+        if self.state == "expired":
+            return "not delivered: it left the window before there were k candidates"
+        if self.state == "chosen" or not self.choices:
+            return "not delivered"
+        last = self.choices[-1]
+        if self.state == "passed":
+            return f"not delivered: {last.reason}"
+        now = (
+            "it is among the chosen so far" if last.decided_by is None else f"so far {last.reason}"
+        )
+        return f"not delivered yet: its window is open, and {now}"
+
+    @property
+    def lines(self) -> list[str]:
+        """The first and the last choice in words."""
+        if len(self.choices) < 2:
+            return [f"window {choice}" for choice in self.choices]
+        first, last = self.choices
+        return [f"first of {self.count:,} windows {first}", f"last window {last}"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return vars(self) | {"choices": [choice.to_dict() for choice in self.choices]}
+
+
+def replay(policy: Policy, offers: Iterable[Offered], event: str, now: Moment) -> Standing | None:
+    """Offer matches to a new window; return what became of one event, None if it was not offered.
+
+    A window whose later contents do not depend on its choices is not asked to choose, except where
+    the event stands first and last; so the replay is fast where the window is not.
+    """
+    witness = _Witness(policy, event)
+    window, target = policy.window.open(witness), None
+    for match, at in offers:
+        if match is not None:
+            target = match if match.event.id == event else target
+            window.offer(match, at)
+        window.advance(at)
+    window.advance(now)
+    return None if target is None else witness.finish(window, target, now)
+
+
+class _Stand(NamedTuple):
+    """The candidates of a choice, and its time; the chosen if the window had to know them.
+
+    A history has the set ranks instead: of what it had delivered, and of the best swap.
+    """
+
+    candidates: Sequence[Match]
+    now_us: int
+    chosen: Ranking | None = None
+    divrank: float | None = None
+    swapped: float | None = None
+
+
+class _Witness:
+    """A chooser that remembers the first and the last choice in which one event stood."""
+
+    def __init__(self, policy: Policy, event: str) -> None:
+        self._policy: Any = policy
+        self._event = event
+        self._chooser = PolicyChooser(policy)
+        self.k, self.steady = policy.k, self._chooser.steady
+        self.best_only = self._chooser.best_only
+        self._must_choose = _depends_on_choices(policy)
+        self._count = 0
+        self._first: _Stand | None = None
+        self._last: _Stand | None = None
+        self._now: _Stand | None = None
+        self._is_over = False
+        self._swaps: list[tuple[Match, float]] = []
+
+    def choose(self, matches: Sequence[Match], now_us: int) -> Ranking:
+        """Choose if the window depends on it; remember the candidates if the event is one."""
+        chosen = self._chooser.choose(matches, now_us) if self._must_choose else None
+        if self._find(matches):
+            self._note(_Stand(list(matches), now_us, chosen))
+        return chosen or []
+
+    def ranked(self, matches: Sequence[Match], now_us: int) -> Ranking:
+        """Return all matches, best fresh rank first."""
+        return self._chooser.ranked(matches, now_us)
+
+    def divrank(self, matches: Sequence[Match], now_us: int) -> float:
+        """Return the set rank; a history takes that of every swap, then that of what it has."""
+        value = self._chooser.divrank(matches, now_us)
+        if target := self._find(matches):
+            self._swaps.append((target, value))
+        elif self._swaps:
+            target, swapped = max(self._swaps, key=lambda swap: swap[1])
+            delivered = self._chooser.ranked(matches, now_us)
+            self._note(_Stand([*matches, target], now_us, delivered, value, swapped))
+            self._swaps = []
+        return value
+
+    def _find(self, matches: Sequence[Match]) -> Match | None:
+        return next((match for match in matches if match.event.id == self._event), None)
+
+    def _note(self, stand: _Stand) -> None:
+        continuous = self._policy.window.name == "continuous"
+        if continuous and (self._is_over or self._first):
+            return  # it delivers an event when that arrives, or stops waiting, and never later
+        if self._is_over:
+            self._now = stand
+        else:
+            self._count += 1
+            self._first, self._last = self._first or stand, stand
+
+    def finish(self, window: Window, target: Match, now: Moment) -> Standing:
+        """Return what became of the event, after all matches were offered."""
+        self._is_over = True
+        window.current(now)  # which asks for a choice from what the window holds now
+        part = self._policy.window
+        waits = getattr(part, "wait", False) and _holds(window, target, part, now)
+        state: State = "passed"
+        if self._now is not None:
+            state = "open"
+        elif waits and (self._first is None or part.name in _OVERLAPPING):
+            state = "waiting"
+        elif self._first is None:
+            state = "expired"
+        stands = [self._first, self._last if self._now is None else self._now]
+        distinct = {id(stand): stand for stand in stands if stand is not None}
+        choices = tuple(map(self._judged, distinct.values()))
+        if state == "passed" and any(choice.decided_by is None for choice in choices):
+            state = "chosen"
+        return Standing(state, self._count, choices)
+
+    def _judged(self, stand: _Stand) -> Choice:
+        """Return a choice with the place of the event, and what decided against it."""
+        candidates, now_us = stand.candidates, stand.now_us
+        chosen = stand.chosen
+        if chosen is None:
+            chosen = self._chooser.choose(candidates, now_us)
+        ranking = self._chooser.ranked(candidates, now_us)
+        ids = [match.event.id for match, _ in ranking]
+        place = ids.index(self._event) + 1
+        target, rank = ranking[place - 1]
+        distance = self._policy.diversify.distance
+        rivals = tuple(
+            Rival(match.event.id, fresh, checked_distance(distance, match.event, target.event))
+            for match, fresh in chosen
+        )
+        cause = None
+        if self._event not in {rival.event for rival in rivals}:
+            lowest = max((ids.index(rival.event) for rival in rivals), default=0)
+            cause = self._cause(ranking, place, lowest + 1, by_swap=stand.divrank is not None)
+        similar = min(rivals, key=lambda rival: rival.distance, default=None)
+        return Choice(
+            _extent(self._policy.window, candidates, now_us),
+            rank,
+            place,
+            len(candidates),
+            rivals,
+            cause,
+            similar if cause == "similarity" else None,
+            stand.divrank,
+            stand.swapped,
+        )
+
+    def _cause(self, ranking: Ranking, place: int, lowest: int, *, by_swap: bool) -> Cause:
+        """Return what decided against the event at a place; the last chosen is at the lowest.
+
+        Similarity did if the event would have been chosen by rank alone, or before another.
+        """
+        (target, rank), (other, other_rank) = ranking[place - 1], ranking[lowest - 1]
+        if by_swap:
+            gain, strict = rounded(rank - other_rank), self._policy.window.strict
+            return "similarity" if gain > 0 or (gain == 0 and not strict) else "rank"
+        if place <= self.k or lowest > place:
+            return "similarity"
+        if target.score < other.score:
+            return "rank"
+        return "age" if target.event.published_us < other.event.published_us else "id"
+
+
+def _extent(part: Any, candidates: Sequence[Match], now_us: int) -> dict[str, Any]:
+    """Return the description of a window; a period has fixed bounds."""
+    window = describe_window(part.name, candidates, now_us)
+    if part.name == "periodic" and part.length.us is not None:
+        window["start"] = format_time(now_us - part.length.us)
+    return window
+
+
+def _depends_on_choices(policy: Policy) -> bool:
+    """Return whether what a window holds later depends on what it chooses now."""
+    part: Any = policy.window
+    if type(part) not in WINDOWS.values():
+        return True
+    if part.name == "continuous":
+        return part.expires is None and policy.diversify.name == "none"
+    return getattr(part, "delivered", "keep") == "leave"
+
+
+def _holds(window: Window, target: Match, part: Any, now: Moment) -> bool:
+    """Return whether a window still holds a match; it may have expired since the last offer."""
+    entries = window.snapshot().get("entries", ())
+    if all(form["event"]["id"] != target.event.id for _, form in entries):
+        return False
+    size = getattr(part, "expires" if part.name == "continuous" else "length", None)
+    if size is not None and size.us is not None:
+        return bool(now.us - target.event.published_us < size.us)
+    if size is not None and getattr(part, "count", "matching") == "published":
+        return bool(now.sequence - (target.event.sequence or 0) < size.count)
+    return True
+
+
+def reach(part: Any) -> Length | None:
+    """Return how far before an event the choices that it stands in look; None if without end."""
+    if type(part) not in WINDOWS.values() or getattr(part, "delivered", "keep") == "leave":
+        return None
+    timed = {"periodic": "length", "jumping": "step"}
+    if part.name in timed and getattr(part, timed[part.name]).us is None:
+        return None  # groups are counted from the first match
+    if part.name in ("periodic", "continuous") and part.wait:
+        return None
+    size = {"continuous": "expires", "history": ""}.get(part.name, "length")
+    return getattr(part, size, None)

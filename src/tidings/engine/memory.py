@@ -1,0 +1,172 @@
+"""The last events of an engine with their deliveries, so that they can be explained."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from tidings.engine.choices import Offered, Standing, reach, replay
+from tidings.errors import InvalidEvent, described
+from tidings.model.records import Delivery, Event, Subscription
+from tidings.rank.matcher import Matcher
+from tidings.window import Moment
+
+
+class RememberedEvent(NamedTuple):
+    """An event, its number from 1, the moment that it reached, and its deliveries by subscriber."""
+
+    event: Event
+    number: int
+    now: Moment
+    deliveries: dict[str, Delivery]
+
+
+class Memory:
+    """The last events and their deliveries, and when subscribers changed meanwhile.
+
+    A change is dated by the number of events before it. Changes before the first event, and those
+    older than all remembered events, need not be kept. A memory is not `whole` if the windows hold
+    events that it never knew, as after a restore.
+    """
+
+    def __init__(self, size: int, *, whole: bool = True) -> None:
+        self.size = size
+        self._is_whole = whole
+        self._events: OrderedDict[str, RememberedEvent] = OrderedDict()
+        self._total = 0
+        self._enrolled: dict[str, int] = {}
+        self._added: dict[str, int] = {}
+        self._changed: dict[str, int] = {}
+
+    def note(self, event: Event, now: Moment) -> None:
+        """Remember an event; forget the oldest if there are too many."""
+        self._total += 1
+        self._events.pop(event.id, None)  # an id that was forgotten may come again
+        self._events[event.id] = RememberedEvent(event, self._total, now, {})
+        if len(self._events) > self.size:
+            self._events.popitem(last=False)
+        if self.size and not self._total % self.size:
+            self._forget_old_changes()
+
+    def forget(self, event: str) -> None:
+        """Forget an event that no feed has accepted."""
+        self._events.pop(event, None)
+
+    def note_deliveries(self, deliveries: Iterable[Delivery]) -> None:
+        """Remember deliveries of remembered events."""
+        for delivery in deliveries:
+            if delivery.event in self._events:
+                self._events[delivery.event].deliveries[delivery.subscriber] = delivery
+
+    def note_enrolled(self, subscriber: str) -> None:
+        """Record that a subscriber has a new window from now on."""
+        if self._total:
+            self._enrolled[subscriber] = self._total
+
+    def note_added(self, subscriptions: Iterable[str]) -> None:
+        """Record that subscriptions exist from now on."""
+        if self._total:
+            self._added.update((subscription, self._total) for subscription in subscriptions)
+
+    def note_changed(self, subscriber: str, removed: str | None = None) -> None:
+        """Record that what a subscriber wanted until now is no longer known.
+
+        `removed` is the id of a subscription that it has no more.
+        """
+        if self._total:
+            self._changed[subscriber] = self._total
+        if removed is not None:
+            self._added.pop(removed, None)
+
+    def note_left(self, subscriber: str, subscriptions: Iterable[str]) -> None:
+        """Forget a subscriber that has left, with its subscriptions."""
+        self._enrolled.pop(subscriber, None)
+        self._changed.pop(subscriber, None)
+        for subscription in subscriptions:
+            self._added.pop(subscription, None)
+
+    def event(self, event: str) -> Event | None:
+        """Return a remembered event, or None."""
+        return self._events[event].event if event in self._events else None
+
+    def recall(self, event: str) -> Event:
+        """Return a remembered event, or refuse its id."""
+        remembered = self.event(event)
+        if remembered is None:
+            raise InvalidEvent(f"event {event!r} is not remembered; pass the whole event")
+        return remembered
+
+    def delivery(self, subscriber: str, event: str) -> Delivery | None:
+        """Return the delivery of a remembered event, or None."""
+        remembered = self._events.get(event)
+        return remembered.deliveries.get(subscriber) if remembered else None
+
+    def standing(
+        self, matcher: Matcher, subscriber: str, event: str, now: Moment
+    ) -> tuple[Standing | None, str | None]:
+        """Return what became of a match that was not delivered, and what limits the answer."""
+        remembered = self._events.get(event)
+        if remembered is None:
+            return None, "the event is not among those that this engine remembers"
+        since = self._enrolled.get(subscriber, 0)
+        if remembered.number <= since:
+            return None, "the subscriber got its present window after the event"
+        policy = matcher.subscribers[subscriber].policy
+        offers = list(self._offers(matcher, subscriber, since))
+        try:
+            standing = replay(policy, offers, event, now)
+        except Exception as error:  # noqa: BLE001 - user-defined parts may raise anything
+            return None, f"its windows cannot be replayed: {described(error)}"
+        if standing is None:
+            return None, "its matching subscriptions were added after the event"
+        return standing, self._limitation(policy.window, subscriber, remembered, offers)
+
+    def _offers(self, matcher: Matcher, subscriber: str, since: int) -> Iterator[Offered]:
+        """Yield the remembered events since a number, each matched by the subscriptions it met."""
+        owner = Matcher([matcher.subscribers[subscriber]], index="scan")
+        own = matcher.subscriptions_of(subscriber)
+        later = sorted(own, key=self._added_at, reverse=True)
+        for item in self._events.values():
+            if item.number <= since:
+                continue
+            while later and self._added_at(later[-1]) < item.number:
+                owner.add(later.pop())
+            matches = owner.matches(item.event)
+            yield Offered(matches[0] if matches else None, item.now)
+
+    def _added_at(self, subscription: Subscription) -> int:
+        return self._added.get(subscription.id, 0)
+
+    def _limitation(
+        self, window: Any, subscriber: str, target: RememberedEvent, offers: list[Offered]
+    ) -> str | None:
+        """Return why a replay may differ from what happened, or None if it cannot."""
+        oldest = next(iter(self._events.values()))
+        if self._changed.get(subscriber, 0) >= oldest.number:
+            return "its subscriptions have changed; this is by the present ones"
+        enrolled = self._enrolled.get(subscriber)
+        if enrolled is not None and enrolled + 1 >= oldest.number:
+            return None
+        if oldest.number == 1 and self._is_whole:
+            return None
+        size = reach(window)
+        if size is not None and self._covers(size, window, target, offers):
+            return None
+        return "the window may have held older events, which are no longer remembered"
+
+    def _covers(
+        self, size: Any, window: Any, target: RememberedEvent, offers: list[Offered]
+    ) -> bool:
+        """Return whether everything a length before an event is remembered."""
+        oldest, event = next(iter(self._events.values())), target.event
+        if size.us is not None:
+            return bool(oldest.event.published_us <= event.published_us - size.us)
+        if getattr(window, "count", "matching") == "published":
+            return bool(oldest.now.sequence <= target.now.sequence - size.count + 1)
+        ids = [offer.match.event.id for offer in offers if offer.match is not None]
+        return bool(ids.index(event.id) + 1 >= size.count)
+
+    def _forget_old_changes(self) -> None:
+        oldest = next(iter(self._events.values())).number
+        for changes in (self._enrolled, self._added, self._changed):
+            for name in [name for name, number in changes.items() if number < oldest - 1]:
+                del changes[name]
