@@ -29,6 +29,7 @@ from tidings.formats.json_forms import (
     loads_subscription,
 )
 from tidings.model.dead_letter import BadRecord, DeadLetter
+from tidings.model.diagnosis import Diagnosis
 from tidings.model.limits import Limits
 from tidings.model.records import Delivery, Event, Match, Subscription, Weighted
 from tidings.model.values import Range
@@ -51,6 +52,7 @@ __all__ = [
     "Continuous",
     "DeadLetter",
     "Delivery",
+    "Diagnosis",
     "Disc",
     "DivRank",
     "Engine",

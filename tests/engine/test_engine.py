@@ -335,3 +335,32 @@ def test_many_subscriptions_are_added_at_once_and_bad_ones_kept() -> None:
     assert [letter.record for letter in refused] == bad
     assert "s1' already exists" in refused[1].reason
     assert [d.event for d in engine.publish(Event("e", {"a": 2}, published_at=0))] == ["e"]
+
+
+def test_an_engine_diagnoses_its_subscriptions() -> None:
+    engine = Engine()
+    engine.subscribe(Subscriber("ann"))
+    engine.subscribe(Subscriber("bob", Policy(scorer="relaxed")))
+    for name, where in {
+        "typo": "dst = 'MIA'",
+        "type": "distance > '500'",
+        "fine": "dest = 'MIA'",
+    }.items():
+        engine.add(Subscription(name, "ann", where=where))
+    engine.add(Subscription("half", "bob", any=[["dest = 'MIA'", 1], ["Distance > 5", 1]]))
+    engine.publish(Event("e1", {"dest": "MIA", "distance": 1089}, published_at=0))
+    half, typed = "(1 subscription: half)", "(1 subscription: type)"
+    found = engine.diagnose()
+    assert str(found).splitlines() == [
+        "4 subscriptions, 1 event: nothing matched 2 subscriptions: typo, type",
+        "  dst = 'MIA': no event has the attribute dst; did you mean dest? (1 subscription: typo)",
+        "  Distance > 5: no event has the attribute Distance; did you mean distance? " + half,
+        "  distance > '500': distance holds numbers, not strings; write distance > 500 " + typed,
+    ]
+    engine.replace(Subscription("typo", "ann", where="dest = 'MIA'"))
+    engine.replace(Subscription("fine", "ann", where="dest = 'ORD'"))
+    engine.publish(Event("e2", {"dest": "MIA", "distance": 1089}, published_at=1))
+    assert engine.diagnose().examples == ("type", "fine")
+    twin = Engine()
+    twin.restore(engine.snapshot())
+    assert (twin.diagnose().events, twin.diagnose().unmatched) == (0, 4)

@@ -188,7 +188,8 @@ class Profile:
         """
         families = self.attributes.get(part.attribute)
         if families is None:
-            return None if len(self.attributes) >= MOST_ATTRIBUTES else "attribute"
+            known = 0 < len(self.attributes) < MOST_ATTRIBUTES
+            return "attribute" if known else None
         if not families:  # known by name only
             return None
         if part.family not in families:

@@ -242,6 +242,8 @@ def underlined(refused: InvalidCondition, text: str) -> str:
         ("f(g(a), b) or a = 1", "f(g(a), b)", "is not in the language"),
         ("a + 1 = 2", "a + 1", "`a + 1` is not an attribute"),
         ("1 = 1", "1", "`1` is not an attribute"),
+        ('dest = "MIA"', '"MIA"', "write text in single quotes: 'MIA'"),
+        ("dest = \u201cMIA\u201d", "\u201cMIA\u201d", "write text in single quotes: 'MIA'"),
         ("a = 1 and b = c", "c", "`c` is not a value"),
         ("a in (1, c)", "c", "`c` is not a value"),
         ("a = 1 and " * 99 + "b = c", "c", "`c` is not a value"),

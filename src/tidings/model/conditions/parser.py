@@ -55,6 +55,7 @@ _TIMES: Final = (
     exp.DType.TIMESTAMPNTZ,
     exp.DType.TIMESTAMPTZ,
 )
+_CURLY: Final = "\u2018\u2019\u201c\u201d"
 _WRITTEN_OUT: Final = 1e15
 _SHOWN: Final = 120
 _CLOSED: Final = re.compile(
@@ -351,6 +352,10 @@ class _Reader:
             return node.this if node.is_string else self._number(node)
         if isinstance(node, exp.Cast) and node.to.this in _TIMES and node.this.is_string:
             return {"time": node.this.name}
+        if isinstance(node, exp.Column):
+            text = _quoted(".".join(part.name for part in node.parts).strip(_CURLY), "'")
+            why = f"`{self._quote(node)}` is not a value, but the name of an attribute"
+            self._refuse(node, f"{why}; write text in single quotes: {text}")
         self._refuse(node, f"`{self._quote(node)}` is not a value")
 
     def _number(self, node: exp.Literal) -> int | float:
