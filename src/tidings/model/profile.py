@@ -26,8 +26,8 @@ MOST_KEPT: Final = 50_000
 """Distinct values kept in all."""
 LONGEST: Final = 100
 """Characters of the longest string that is kept; an attribute with longer ones holds prose."""
-FULLY_READ: Final = 8_192
-ONE_IN: Final = 32
+FULLY_READ: Final = 1_024
+ONE_IN: Final = 16
 """The values of the first events are all read; later, those of one event in `ONE_IN`."""
 
 _PLURAL: Final = {"number": "numbers", "string": "strings", "boolean": "booleans", "time": "times"}
@@ -138,14 +138,17 @@ class Profile:
                 continue
             for element in value if isinstance(value, tuple) else (value,):
                 family, key = token(element)
-                if family not in families:
-                    families[family] = Values()
-                self._add_value(families[family], key)
+                values = families.get(family)
+                if values is None:
+                    values = families[family] = Values()
+                elif values.distinct is not None and key in values.distinct:
+                    continue  # most values are not new
+                self._add_value(values, key)
 
     def add_sample(self, events: Sequence[Event]) -> None:
         """Add the attributes of all events, and the values of a sample of them.
 
-        That takes about a microsecond for each event beyond the first `FULLY_READ`.
+        That takes about two microseconds for each event beyond the first `FULLY_READ`.
         """
         known = self.attributes
         for event in events:
