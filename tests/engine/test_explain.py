@@ -64,7 +64,7 @@ def test_an_event_that_nothing_wants_says_what_failed(engine: Engine) -> None:
         "predicate": "genre = 'drama'",
         "attribute": "genre",
         "value": "horror",
-        "type": "a string",
+        "type": "string",
         "hint": None,
     }
     assert found.to_dict()["delivery"] is None

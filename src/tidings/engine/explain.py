@@ -33,7 +33,7 @@ class FailedPredicate:
         """Return the predicate, and what the event has."""
         has = f"there is no {self.attribute}"
         if self.type is not None:
-            has = f"{self.attribute} is {_shown_value(self.value)}, {self.type}"
+            has = f"{self.attribute} is {_shown_value(self.value)}, a {self.type}"
         return f"{self.predicate} ({has}{f'; {self.hint}' if self.hint else ''})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -214,11 +214,11 @@ def _failed(part: Predicate, event: Event, profile: Profile) -> FailedPredicate:
         return FailedPredicate(render_predicate(part), name, None, None, hint)
     families = sorted({family for family, _ in event.tokens[name]})
     hint = profile.hint(part, "type") if profile.flaw(part) == "type" else None
-    types = f"a {families[0]}" if len(families) == 1 else " and ".join(families)
+    kind: str = families[0] if families else ""
     if isinstance(event.attributes[name], tuple):
-        types = f"a list of {' and '.join(f'{family}s' for family in families) or 'nothing'}"
+        kind = f"list of {' and '.join(f'{family}s' for family in families) or 'nothing'}"
     value = plain(event.attributes[name])
-    return FailedPredicate(render_predicate(part), name, value, types, hint)
+    return FailedPredicate(render_predicate(part), name, value, kind, hint)
 
 
 def _shown_value(form: Any) -> str:

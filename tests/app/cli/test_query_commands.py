@@ -261,7 +261,15 @@ def test_explain_as_json_gives_the_place_and_the_failing_predicates():
             "matched": False,
             "score": None,
             "holds": [],
-            "fails": ["minutes between 75 and 95"],
+            "fails": [
+                {
+                    "predicate": "minutes between 75 and 95",
+                    "attribute": "minutes",
+                    "value": 118,
+                    "type": "number",
+                    "hint": None,
+                }
+            ],
         },
     }
     ranking = printed(
