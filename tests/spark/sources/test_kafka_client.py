@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StringType, StructType
@@ -15,6 +15,9 @@ from tests.spark.sources.brokers import Brokers
 
 from tidings.errors import SourceError
 from tidings.spark.sources.kafka import KafkaSource
+from tidings.spark.sources.kafka_client import LastError, SpanProgress
+from tidings.spark.sources.kafka_offsets import Span
+from tidings.spark.sources.kafka_options import read_options
 
 ALL = ReadAllAvailable()
 
@@ -290,11 +293,50 @@ def test_offsets_of_partitions_that_are_not_read_are_refused(brokers: Brokers, t
         stream(brokers, topic, startingOffsets=told).initialOffset()
 
 
-def test_unreachable_brokers_are_named_after_a_timeout() -> None:
+def test_unreachable_brokers_are_reported_once_and_named_after_a_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("tidings.spark.sources.kafka_client._ATTEMPT_S", 0.1)
     given = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "a"}
-    made = KafkaSource({**given, "kafkaConsumer.pollTimeoutMs": "300"})
-    with pytest.raises(SourceError, match=r"no answer from 127.0.0.1:1: .*refused.* after 0.3 s"):
+    made = KafkaSource({**given, "kafkaConsumer.pollTimeoutMs": "500"})
+    with pytest.raises(SourceError, match=r"no answer from 127.0.0.1:1: .*refused.* after 0.5 s"):
         made.streamReader(made.schema()).initialOffset()
+    (record,) = caplog.records
+    assert record.getMessage().startswith("tidings-kafka: no answer from 127.0.0.1:1: ")
+    assert record.getMessage().endswith("Connection refused); trying for 0.5 s")
+    assert capfd.readouterr().err == ""
+
+
+def test_a_refused_connection_is_not_awaited(brokers: Brokers, topic: str) -> None:
+    """The error of a broker that answers is final."""
+    reader = stream(brokers, topic)
+    failure = KafkaException(KafkaError(KafkaError.SASL_AUTHENTICATION_FAILED))
+    reader._broker._client = SimpleNamespace(list_topics=raising(failure), poll=lambda _: 0)
+    with pytest.raises(SourceError, match="Authentication") as error:
+        reader.initialOffset()
+    assert "gave up" not in str(error.value)
+
+
+def raising(error: Exception) -> Any:
+    def fail(**_: Any) -> None:
+        raise error
+
+    return fail
+
+
+def test_a_silent_partition_is_reported_once_before_it_fails(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tidings.spark.sources.kafka_client._ATTEMPT_S", 1.0)
+    options = read_options({"kafka.bootstrap.servers": "host:1", "subscribe": "a"})
+    progress = SpanProgress(options, Span("a", 0, 0, 5), 0)
+    for _ in range(5):
+        progress.add_silence(0.5, LastError(text="Connection refused"))
+    (record,) = caplog.records
+    expected = "partition a-0 returns nothing: Connection refused; waiting for 120 s"
+    assert expected in record.getMessage()
 
 
 def test_options_of_batches_and_streams_are_distinguished(brokers: Brokers) -> None:

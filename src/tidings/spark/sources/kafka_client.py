@@ -4,6 +4,7 @@ The only import of confluent_kafka. Nothing is ever committed to a consumer grou
 """
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -38,12 +39,23 @@ _LEVELS: Final = {
     "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
     "read_committed": IsolationLevel.READ_COMMITTED,
 }
-_DEFAULTS: Final = {_ISOLATION: "read_uncommitted"}
+# A broker that is away is reported once by us; the client would log every attempt to connect.
+_DEFAULTS: Final = {_ISOLATION: "read_uncommitted", "log_level": 0}
 _MAX_MESSAGES: Final = 10_000
 _POLL_S: Final = 0.2
+_ATTEMPT_S: Final = 3.0
+"""How long one attempt to reach a broker takes; the first that fails is reported."""
 _GONE: Final = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)  # noqa: SLF001
 _NO_TOPIC: Final = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
 _END: Final = KafkaError._PARTITION_EOF  # noqa: SLF001
+_AWAY: Final = (
+    KafkaError._TRANSPORT,  # noqa: SLF001
+    KafkaError._TIMED_OUT,  # noqa: SLF001
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    KafkaError._RESOLVE,  # noqa: SLF001
+)
+_NOISE: Final = re.compile(r" \(after \d+ms in state [^)]*\)$")
+"""What the client adds to the reason of a failed connection."""
 
 
 @dataclass
@@ -55,7 +67,7 @@ class LastError:
 
     def __call__(self, error: KafkaError) -> None:
         """Record an error."""
-        self.text = self.hide(error.str())
+        self.text = _NOISE.sub("", self.hide(error.str()))
 
 
 class Broker:
@@ -119,10 +131,7 @@ class Broker:
 
     def _metadata(self) -> tuple[list[Partition], dict[str, KafkaError]]:
         """Return the partitions that brokers report now, and the errors of chosen topics."""
-        try:
-            topics = self._client.list_topics(timeout=self._options.patience_s).topics
-        except KafkaException as error:
-            raise self._no_answer(error) from None
+        topics = self._list_topics()
         errors = {
             topic: metadata.error
             for topic, metadata in topics.items()
@@ -137,6 +146,27 @@ class Broker:
             (topic, number) for topic, metadata in topics.items() for number in metadata.partitions
         ]
         return partitions, chosen
+
+    def _list_topics(self) -> Mapping[str, Any]:
+        """Return the metadata of all topics; report the first failure, and try for a while."""
+        until, reported = time.monotonic() + self._options.patience_s, False
+        while True:
+            left_s = max(_POLL_S, until - time.monotonic())
+            try:
+                topics: Mapping[str, Any] = self._client.list_topics(
+                    timeout=min(_ATTEMPT_S, left_s)
+                ).topics
+            except KafkaException as error:
+                failure = self._no_answer(error)
+                away = error.args[0].code() in _AWAY
+                if not away or time.monotonic() >= until:
+                    gave_up = f"gave up after {self._options.patience_s:g} s"
+                    raise SourceError(f"{failure}; {gave_up}" if away else failure) from None
+                if not reported:
+                    _LOG.warning("%s; trying for %g s", failure, self._options.patience_s)
+                    reported = True
+            else:
+                return topics
 
     def _resolve(self, position: str | Offsets, option: str) -> Offsets:
         existing = self._all()
@@ -170,14 +200,15 @@ class Broker:
                 for partition, future in futures.items()
             }
         except KafkaException as error:
-            raise self._no_answer(error) from None
+            failure = self._no_answer(error)
+            raise SourceError(f"{failure}; gave up after {self._options.patience_s:g} s") from None
 
-    def _no_answer(self, error: KafkaException) -> SourceError:
+    def _no_answer(self, error: KafkaException) -> str:
+        """Return which broker gave no answer, and why."""
         self._client.poll(0)
         reason = self._options.hide(_message(error))
-        return SourceError(
-            f"{KAFKA}: no answer from {self._options.servers}: {reason} "
-            f"({self._last_error.text}); gave up after {self._options.patience_s:g} s"
+        return (
+            f"{KAFKA}: no answer from {self._options.servers}: {reason} ({self._last_error.text})"
         )
 
 
@@ -219,8 +250,13 @@ class SpanProgress:
 
         Lost records are skipped if that is allowed; unreachable brokers are not.
         """
-        self.silent_s += seconds
+        before, self.silent_s = self.silent_s, self.silent_s + seconds
         if self.silent_s < self.options.patience_s:
+            if before < _ATTEMPT_S <= self.silent_s:
+                _LOG.warning(
+                    "%s: partition %s returns nothing: %s; waiting for %g s",
+                    *(KAFKA, self.span.name, last_error.text, self.options.patience_s),
+                )
             return
         reason = (
             f"partition {self.span.name} returned nothing from offset {self.position} on for "
