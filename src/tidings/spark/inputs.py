@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame
 
@@ -27,6 +27,7 @@ from tidings.spark.match_stage.matcher_source import (
     PickledSource,
 )
 from tidings.spark.match_stage.store_followers import (
+    FOLDER,
     PublishSettings,
     store_publishers,
     temporary_folder,
@@ -39,8 +40,6 @@ SubscriptionRecords = DataFrame | Iterable[Subscription | JsonForm] | str | Path
 Subscriptions = SubscriptionRecords | IndexFolder | Store
 SubscriberRecords = Iterable[Subscriber | JsonForm] | Mapping[str, Policy | JsonForm]
 Subscribers = DataFrame | SubscriberRecords | Policy | str | Path | None
-FOLDER: Final = "spark.tidings.index"
-"""Setting that names a folder for index files, which all machines of a cluster can read."""
 _SHOWN = 5
 
 

@@ -14,9 +14,10 @@ from tidings import Subscriber, Subscription, TidingsError
 from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.versions import IndexFolder
-from tidings.spark.inputs import FOLDER, matcher_source
+from tidings.spark.inputs import matcher_source
 from tidings.spark.match_stage.matcher_source import FolderSource
 from tidings.spark.match_stage.store_followers import (
+    FOLDER,
     PublishSettings,
     StorePublishers,
     store_publishers,
@@ -93,7 +94,8 @@ RUN = """
 import sys
 from types import SimpleNamespace as Namespace
 from tidings import Subscriber
-from tidings.spark.inputs import FOLDER, matcher_source
+from tidings.spark.inputs import matcher_source
+from tidings.spark.match_stage.store_followers import FOLDER
 from tidings.store import open_store
 
 store = open_store(sys.argv[1])
@@ -144,3 +146,21 @@ def test_wrong_arguments_are_refused_before_anything_is_published(store, tmp_pat
     assert not (tmp_path / "index").exists()
     settings = PublishSettings(1, str(tmp_path / "index"), streaming=True)
     assert (store.history.store_id(), settings) not in store_publishers()
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_parent_folder_that_does_not_exist_is_made(store, tmp_path, streaming):
+    parent = tmp_path / "new" / "parent"
+    folder = folder_of(frame(parent, streaming=streaming), store)
+    assert folder.path.is_relative_to(parent)
+    wanted = [Subscription("s9", "ann", "n = 1")]
+    assert matcher_source(frame(tmp_path / "other", streaming=False), wanted).parts == 1
+    assert any((tmp_path / "other").iterdir())
+
+
+def test_a_parent_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        TidingsError, match=r"spark.tidings.index = .*file/index: index files cannot"
+    ):
+        matcher_source(frame(tmp_path / "file" / "index"), [Subscription("s9", "ann", "n = 1")])

@@ -7,12 +7,16 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from threading import Lock
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from tidings.errors import prefix_errors
 from tidings.index_files.file_names import file_name
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.versions import IndexFolder
 from tidings.store import Store
+
+FOLDER: Final = "spark.tidings.index"
+"""Setting that names a folder for index files, which all machines of a cluster can read."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,11 @@ def store_publishers() -> StorePublishers:
 
 
 def temporary_folder(parent: str | None) -> Path:
-    """Create a folder that is removed when this process ends."""
-    path = Path(mkdtemp(prefix="tidings-index-", dir=parent))
+    """Create a folder that is removed when this process ends, in a parent that may be new."""
+    with prefix_errors(f"{FOLDER} = {parent}: index files cannot be written there: ", OSError):
+        if parent is not None:
+            Path(parent).mkdir(parents=True, exist_ok=True)
+        path = Path(mkdtemp(prefix="tidings-index-", dir=parent))
     atexit.register(rmtree, path, ignore_errors=True)
     return path
 
