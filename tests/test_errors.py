@@ -1,9 +1,18 @@
 """Errors: messages stay short and are made of any value."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.errors import MESSAGE_BYTES, TidingsError, clipped, shown
+from tidings.errors import (
+    MESSAGE_BYTES,
+    StoreError,
+    TidingsError,
+    clipped,
+    message,
+    prefix_errors,
+    shown,
+)
 
 
 @given(st.text(max_size=3000), st.integers(40, 2000))
@@ -15,10 +24,10 @@ def test_a_clipped_text_is_short_and_a_short_one_unchanged(text, size):
 
 
 def test_a_message_keeps_its_beginning_and_its_end():
-    message = str(TidingsError("the beginning " + "x" * 100_000 + " the end"))
-    assert len(message.encode()) <= MESSAGE_BYTES
-    assert message.startswith("the beginning")
-    assert message.endswith("the end")
+    text = str(TidingsError("the beginning " + "x" * 100_000 + " the end"))
+    assert len(text.encode()) <= MESSAGE_BYTES
+    assert text.startswith("the beginning")
+    assert text.endswith("the end")
 
 
 def test_any_value_can_be_shown():
@@ -45,3 +54,14 @@ class Unreadable:
 
 def test_an_object_that_cannot_be_read_is_shown_by_its_class():
     assert shown(Unreadable()) == "<an object of the class Unreadable>"
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n"])
+def test_no_error_has_an_empty_text(text):
+    assert str(TidingsError(text)) == "TidingsError: no reason given"
+    assert message(TimeoutError(text)).strip()
+    with (
+        pytest.raises(StoreError, match="the store: TimeoutError"),
+        prefix_errors("the store: ", OSError, StoreError),
+    ):
+        raise TimeoutError(text)

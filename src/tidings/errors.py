@@ -15,7 +15,9 @@ class TidingsError(ValueError):
     def __init__(self, message: object = "") -> None:
         # A lone surrogate, which no file or terminal accepts, is escaped.
         text = str(message).encode(errors="backslashreplace").decode()
-        super().__init__(clipped(text))
+        super().__init__(
+            clipped(text) if text.strip() else f"{type(self).__name__}: no reason given"
+        )
 
 
 def clipped(text: str, size: int = MESSAGE_BYTES) -> str:
@@ -71,6 +73,12 @@ def described(error: BaseException) -> str:
     return clipped(" ".join(f"{name}: {text}".split()) if text else name)
 
 
+def message(error: BaseException) -> str:
+    """Return the message of an error, or its type if it has none."""
+    text = described(error)
+    return text.removeprefix(f"{type(error).__name__}: ")
+
+
 @contextmanager
 def prefix_errors(
     prefix: str,
@@ -89,7 +97,7 @@ def prefix_errors(
     try:
         yield
     except caught as error:
-        raise raised(f"{prefix}{error}{suffix}") from None
+        raise raised(f"{prefix}{message(error)}{suffix}") from None
 
 
 class InvalidValue(TidingsError):

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from tests.app.cli.commands import command, tidings, wrong_usage
+from typer.testing import CliRunner
 
 from tidings import __version__
-from tidings.app.cli.app import print_json
+from tidings.app.cli.app import app, print_json
 from tidings.errors import TidingsError
 
 
@@ -90,3 +91,15 @@ def test_debug_raises_the_error_itself(monkeypatch):
 def test_json_is_one_line_of_readable_text(capsys):
     print_json({"title": "Amélie", "path": "a\nb", "half": "\ud83d"})
     assert capsys.readouterr().out == '{"title": "Amélie", "path": "a\\nb", "half": "\\ud83d"}\n'
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [("tidings st", {"store"}), ("tidings store in", {"inbox"}), ("tidings run --fr", {"--fresh"})],
+)
+def test_shells_complete_commands_and_options(words, offered):
+    number = len(words.split()) - 1
+    asked = {"_TIDINGS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(number)}
+    runner = CliRunner(env=asked)
+    result = runner.invoke(app, [], prog_name="tidings")
+    assert set(result.stdout.split()) == offered

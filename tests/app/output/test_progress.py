@@ -75,6 +75,7 @@ def test_a_json_log_has_a_record_per_batch_and_message():
         reporter.batch(batch_line(BATCH), BATCH.to_dict())
         reporter.message("Stopping")
     batch, message = map(json.loads, target.file.getvalue().splitlines())
+    assert batch.pop("time") <= message.pop("time")
     assert batch == {"level": "info", "message": "batch", **BATCH.to_dict()}
     assert (batch["batch"], batch["dead_letters"], batch["lag_seconds"]) == (3, 1, 7200.0)
     assert message == {"level": "info", "message": "Stopping"}
@@ -119,3 +120,14 @@ def test_the_view_of_a_run_has_the_last_batch_and_the_totals():
     assert last.startswith("batch 4")
     assert totals == "2 batches: 100 events, 10 deliveries, 2 late, 1 dead letter"
     assert message == "Stopping after this batch"
+
+
+def test_records_of_a_json_log_have_times_and_levels():
+    target = console()
+    reporter = JsonReporter(target, clock=lambda: 1_763_280_000.1239)
+    reporter.message("Starting")
+    reporter.message("no answer", "error")
+    reporter.batch("", {"batch": 1})
+    records = [json.loads(line) for line in target.file.getvalue().splitlines()]
+    assert {record["time"] for record in records} == {"2025-11-16T08:00:00.123000Z"}
+    assert [record["level"] for record in records] == ["info", "error", "info"]

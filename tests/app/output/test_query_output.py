@@ -108,3 +108,26 @@ def test_an_explanation_is_printed_unwrapped_as_it_reads():
     lines = printed(print_explanation, placement)
     assert lines == str(placement).splitlines()
     assert lines[0] == "s1 for e1: position 1 of the best 3, with 0.5"
+
+
+def test_problems_of_one_kind_are_printed_three_times_and_counted():
+    path = Path("e.csv")
+    reasons = {
+        line: f"event e{line}: published_at '{line}:00' is not a time" for line in range(2, 1277)
+    }
+    problems = [Problem(path, reason, line, f"e{line}") for line, reason in reasons.items()]
+    other = Problem(path, "event x: n must be a number", 1300, "x")
+    lines = printed(print_problems, [*problems, other], width=200)
+    assert [line for line in lines if "is not a time" in line] == [
+        f"  {reasons[line]}" for line in (2, 3, 4)
+    ]
+    assert lines[6] == "e.csv: 1,272 more like these, at 5, 6, 7, 8, 9, 10, 11, 12, ..."
+    assert lines[7:] == ["e.csv, record 1300", "  event x: n must be a number"]
+
+
+def test_many_kinds_of_problems_are_counted():
+    names = [f"{first}{second}" for first in "abcdefgh" for second in "abcdefgh"]
+    problems = [Problem(Path("e.json"), f"the field {name} is unknown", 1) for name in names]
+    lines = printed(print_problems, problems, width=200)
+    assert len(lines) == 2 * 40 + 1
+    assert lines[-1] == "and 24 problems of 24 other kinds; --json lists them all"

@@ -65,3 +65,21 @@ def test_the_summary_has_totals_quality_and_a_command(plan, tmp_path):
     )
     out = tmp_path / "out"
     assert lines[-1] == f"Written to {out}. Read it with: cat {out}/deliveries/*.jsonl"
+
+
+def test_of_many_subscribers_those_with_the_most_deliveries_are_listed(plan):
+    delivered = {f"u{number:04}": 1 + number % 50 for number in range(10_000)}
+    batch = BatchSummary(0, 10, 2, delivered=delivered)
+    summary = RunSummary.of(plan, [batch], seconds=2.0)
+    lines = printed(print_summary, summary).splitlines()
+    assert len(lines) < 30
+    assert "and 9,980 more subscribers with 1 to 50 each; --json lists them all" in lines
+    listed = [line.split()[0] for line in lines if line.strip().startswith("u0")]
+    assert listed == [f"u{49 + 50 * number:04}" for number in range(20)]
+    assert summary.to_dict()["subscribers"] == delivered
+
+
+def test_notes_of_the_folder_are_printed_and_part_of_the_summary(plan):
+    plan.folder.notes.append("the source was 'a' and is now 'b'")
+    assert printed(print_plan, plan).endswith("note: the source was 'a' and is now 'b'\n")
+    assert RunSummary(plan).to_dict()["notes"] == plan.folder.notes

@@ -10,6 +10,7 @@ from tidings.app.run.local import run_local
 from tidings.app.run.output_folder import OutputFolder
 from tidings.app.run.plan import make_plan
 from tidings.errors import TidingsError
+from tidings.formats.event_source import Source, SparkSource
 
 
 def test_a_local_run_replaces_the_output_of_a_local_run(folder):
@@ -74,3 +75,26 @@ def test_a_lone_surrogate_is_written_to_parquet_as_an_escape(folder):
     (file,) = (folder / "columns" / "late").glob("*/*.parquet")
     (row,) = pq.read_table(file).to_pylist()
     assert row == {"event": "\\ud800", "record": "{}", "reason": "why"}
+
+
+def test_another_source_on_an_old_checkpoint_is_told(folder):
+    spark = replace(load_config(folder / "run.toml"), engine="spark")
+    assert make_plan(spark).folder.notes == []
+    assert make_plan(spark).folder.notes == []
+    moved = replace(spark, source=Source(folder, "other-*.jsonl", ".jsonl"))
+    (note,) = make_plan(moved).folder.notes
+    assert note.startswith(f"the source was '{folder}/")
+    assert f"and is now '{folder}/other-*.jsonl'" in note
+    assert "--fresh" in note
+    assert make_plan(moved).folder.notes == []
+    assert make_plan(spark, fresh=True).folder.notes == []
+
+
+def test_the_places_of_a_spark_source_have_no_secrets(folder):
+    spark = replace(load_config(folder / "run.toml"), engine="spark")
+    options = {"subscribe": "films", "kafka.sasl.password": "swordfish", "dbtable": "films"}
+    address = {"host": "postgresql://ann:swordfish@host/db"}
+    make_plan(replace(spark, source=SparkSource("kafka", options | address)))
+    (note,) = make_plan(replace(spark, source=SparkSource("kafka", {"path": "in"}))).folder.notes
+    assert "kafka subscribe='films' dbtable='films' host=***" in note
+    assert "swordfish" not in note

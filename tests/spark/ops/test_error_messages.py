@@ -146,3 +146,8 @@ def test_spark_errors_are_raised_in_one_sentence():
         raise PySparkException("[PARSE_SYNTAX_ERROR] Syntax error\nmore")
     with pytest.raises(ValueError, match="ours"), reporting_errors():
         raise ValueError("ours")
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "[INTERNAL_ERROR] ", "SQLSTATE: XXKST"])
+def test_a_description_is_never_empty(text):
+    assert describe_error(RuntimeError(text)).strip()

@@ -13,8 +13,9 @@ import pyarrow as pa
 from pyarrow import feather, parquet
 
 from tidings.app.check.audit import Audit, CheckedFile, Problem, audit_config
+from tidings.app.check.groups import group_problems
 from tidings.app.config import DEFAULT, Config, load_config
-from tidings.errors import InvalidForm, TidingsError
+from tidings.errors import InvalidForm, TidingsError, message
 from tidings.formats.event_source import Source
 from tidings.formats.files import SUFFIXES, read_events
 from tidings.model import validate
@@ -31,6 +32,7 @@ class Review:
         """Return the JSON form."""
         return {
             "files": [file.to_dict() for file in self.checked],
+            "kinds": [group.to_dict() for group in group_problems(self.problems)],
             "problems": [problem.to_dict() for problem in self.problems],
         }
 
@@ -107,6 +109,20 @@ def _audit_files(paths: Iterable[Path]) -> Audit:
     return audit
 
 
+def read_records(paths: Iterable[Path]) -> Audit:
+    """Read subscriptions and subscribers from files; a file of anything else is a problem."""
+    audit = Audit()
+    for path in dict.fromkeys(paths):
+        try:
+            kind = detect_kind(path)
+            if kind == "events":
+                raise InvalidForm("this file holds events; expected subscriptions or subscribers")
+            audit.read(path, kind)
+        except TidingsError as error:
+            audit.problems.append(Problem(path, str(error)))
+    return audit
+
+
 # The order matters: a table of events may have a column `policy`.
 FIELDS: Final = {
     "events": {"attributes", "published_at"},
@@ -133,7 +149,7 @@ def detect_kind(path: Path) -> str:
     try:
         names = set(field_names(validate.regular_file(path)))
     except _READ_ERRORS as error:
-        raise InvalidForm(str(error) or type(error).__name__) from None
+        raise InvalidForm(message(error)) from None
     for kind, fields in FIELDS.items():
         if names & fields:
             return kind

@@ -11,7 +11,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from tidings import __version__
-from tidings.errors import TidingsError, clipped
+from tidings.errors import TidingsError, message
 
 _DEBUG: Final = "TIDINGS_DEBUG"
 _BUG: Final = "this is a bug in Tidings; please report it with the output of `tidings --debug`"
@@ -41,15 +41,15 @@ def _describe(error: Exception) -> str:
     if isinstance(error, TidingsError):
         return str(error)
     if isinstance(error, OSError):
-        return clipped(str(error))
+        return message(error)
     if isinstance(error, MemoryError):
         return "out of memory; use a smaller input or a larger machine"
     return f"unexpected {type(error).__name__}; {_BUG}"
 
 
-def _print_error(message: str) -> None:
+def _print_error(reason: str) -> None:
     console = Console(stderr=True)
-    text = Text("error: ", "bold red").append(_printable(message), "none")
+    text = Text("error: ", "bold red").append(_printable(reason), "none")
     console.print(text, soft_wrap=True)
 
 
@@ -66,7 +66,6 @@ def _print_version(requested: bool) -> None:
 
 app: Final = typer.Typer(
     cls=ErrorReportingGroup,
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",

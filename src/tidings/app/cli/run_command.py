@@ -102,9 +102,15 @@ def _run(options: RunOptions, config: Any) -> None:
         if progress.is_terminal and options.log is None:
             reporter.message(STARTING)
         stop = StopActions(lambda: reporter.message(STOPPING), lambda: _exit_at_once(progress))
-        for batch in _engine(config.engine)(plan, stop):
-            summary.add(batch)
-            reporter.batch(batch_line(batch), batch.to_dict())
+        try:
+            for batch in _engine(config.engine)(plan, stop):
+                summary.add(batch)
+                reporter.batch(batch_line(batch), batch.to_dict())
+        except TidingsError as error:
+            if options.log != "json":
+                raise
+            reporter.message(str(error), "error")
+            raise typer.Exit(1) from None
     summary.seconds = time.perf_counter() - began
     if options.as_json:
         print_json(summary.to_dict())

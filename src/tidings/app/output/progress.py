@@ -1,6 +1,7 @@
 """Progress of a run: a live view on a terminal, otherwise a line of text or JSON per batch."""
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from rich.text import Text
 
 from tidings.app.output.console import plural
 from tidings.app.run.summary import BatchSummary, RunSummary
+from tidings.model.values import format_time
 
 View = Callable[[str], RenderableType]
 """Draws the current state of a run, given the latest message."""
@@ -27,7 +29,7 @@ class RunReporter(Protocol):
     def batch(self, line: str, form: Mapping[str, Any]) -> None:
         """Report a finished batch, given as a line of text and as a JSON form."""
 
-    def message(self, text: str) -> None:
+    def message(self, text: str, level: str = "info") -> None:
         """Report anything else."""
 
 
@@ -60,27 +62,35 @@ class TextReporter:
         """Print the line of a finished batch."""
         self.console.print(Text(f"{self.prefix()}{line}", "dim"), soft_wrap=True)
 
-    def message(self, text: str) -> None:
+    def message(self, text: str, level: str = "info") -> None:
         """Print a message."""
         self.console.print(Text(f"{self.prefix()}{text}"), soft_wrap=True)
 
 
 @dataclass(frozen=True)
 class JsonReporter:
-    """A reporter of log records in JSON Lines; without `messages`, only of batches."""
+    """A reporter of log records in JSON Lines; without `messages`, only of batches.
+
+    `clock` tells the time of a record in seconds since 1970.
+    """
 
     console: Console
     messages: bool = True
+    clock: Callable[[], float] = time.time
 
     def batch(self, line: str, form: Mapping[str, Any]) -> None:
         """Print the form of a finished batch."""
-        record = {"level": "info", "message": "batch"} if self.messages else {}
+        record = self._record("batch", "info") if self.messages else {}
         print_json_line(self.console, {**record, **form})
 
-    def message(self, text: str) -> None:
+    def message(self, text: str, level: str = "info") -> None:
         """Print a log record with a message."""
         if self.messages:
-            print_json_line(self.console, {"level": "info", "message": text})
+            print_json_line(self.console, self._record(text, level))
+
+    def _record(self, text: str, level: str) -> dict[str, str]:
+        at = format_time(int(self.clock() * 1_000) * 1_000)
+        return {"time": at, "level": level, "message": text}
 
 
 def print_json_line(console: Console, form: Mapping[str, Any]) -> None:
@@ -103,7 +113,7 @@ class LiveReporter:
         """Clear the message; the view draws the new state by itself."""
         self._message = ""
 
-    def message(self, text: str) -> None:
+    def message(self, text: str, level: str = "info") -> None:
         """Show a message until the next batch."""
         self._message = text
 

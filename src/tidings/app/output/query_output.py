@@ -2,25 +2,53 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from rich.console import Console
 from rich.text import Text
 
 from tidings.app.check import Problem, location
+from tidings.app.check.groups import group_problems
 from tidings.app.check.review import Review
 from tidings.app.output.console import make_table, plural
 from tidings.engine.explain import Explanation, Placement
 
+_MOST_OF_A_KIND: Final = 3
+_MOST_KINDS: Final = 40
+_MOST_LINES: Final = 8
+
 
 def print_problems(console: Console, problems: Iterable[Problem]) -> None:
-    """Print the location and reason of each problem, unwrapped so that carets stay aligned."""
-    for problem in problems:
-        console.print(Text(location(problem.path, problem.line), "bold red"), soft_wrap=True)
-        for line in problem.reason.splitlines():
-            style = "dim" if line.startswith("possible:") else ""
-            console.print(Text(f"  {line}", style), soft_wrap=True)
-        console.print()
+    """Print the first problems of each kind, and how many more there are."""
+    groups = group_problems(problems)
+    for group in groups[:_MOST_KINDS]:
+        for problem in group.problems[:_MOST_OF_A_KIND]:
+            _print_problem(console, problem)
+        if others := group.problems[_MOST_OF_A_KIND:]:
+            console.print(Text(_others(group.path, others), "bold red"), soft_wrap=True)
+            console.print()
+    if rest := groups[_MOST_KINDS:]:
+        number = plural(sum(len(group.problems) for group in rest), "problem")
+        line = f"and {number} of {plural(len(rest), 'other kind')}; --json lists them all"
+        console.print(Text(line, "bold red"), soft_wrap=True)
+
+
+def _print_problem(console: Console, problem: Problem) -> None:
+    """Print the location and reason of a problem, unwrapped so that carets stay aligned."""
+    console.print(Text(location(problem.path, problem.line), "bold red"), soft_wrap=True)
+    for line in problem.reason.splitlines():
+        style = "dim" if line.startswith("possible:") else ""
+        console.print(Text(f"  {line}", style), soft_wrap=True)
+    console.print()
+
+
+def _others(path: Path, others: Sequence[Problem]) -> str:
+    """Return a line on the problems of a kind that are not printed."""
+    lines = [str(problem.line) for problem in others if problem.line is not None]
+    more = ", ..." if len(lines) > _MOST_LINES else ""
+    where = f", at {', '.join(lines[:_MOST_LINES])}{more}" if lines else ""
+    return f"{path}: {len(others):,} more like these{where}"
 
 
 def print_review(console: Console, review: Review) -> None:

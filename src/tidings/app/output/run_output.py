@@ -1,6 +1,7 @@
 """Output of `run` before and after: the plan, the dry run, and the summary."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from rich.console import Console
 from rich.text import Text
@@ -12,6 +13,9 @@ from tidings.app.run.summary import RunSummary
 from tidings.formats.event_source import Source
 from tidings.rank.matcher import MANY
 
+MOST_SHOWN: Final = 20
+"""With more subscribers than this, only those with the most deliveries are listed."""
+
 
 def print_plan(console: Console, plan: RunPlan) -> None:
     """Print what a run is about to do."""
@@ -22,10 +26,12 @@ def print_plan(console: Console, plan: RunPlan) -> None:
     inputs = f": {subscribers}, {subscriptions}, {source.label}"
     line = Text(str(plan.config.path), "bold").append(f" {engine}{inputs}", "not bold")
     console.print(line, soft_wrap=True)
+    notes = list(plan.folder.notes)
     file = source.older_than_before() if isinstance(source, Source) else None
     if plan.config.engine == "spark" and file is not None:
-        note = f"note: Spark reads the oldest file first, and {file} is older than its predecessor"
-        console.print(Text(note, "yellow"), soft_wrap=True)
+        notes.append(f"Spark reads the oldest file first, and {file} is older than its predecessor")
+    for note in notes:
+        console.print(Text(f"note: {note}", "yellow"), soft_wrap=True)
 
 
 def print_dry_run(console: Console, plan: RunPlan, columns: Iterable[tuple[str, str]]) -> None:
@@ -63,11 +69,7 @@ def dry_run_rows(plan: RunPlan, columns: Iterable[tuple[str, str]]) -> list[tupl
 
 def print_summary(console: Console, summary: RunSummary) -> None:
     """Print the results of a run, and how to read them."""
-    if summary.delivered:
-        table = make_table("Subscriber", "Deliveries>")
-        for name, number in sorted(summary.delivered.items()):
-            table.add_row(name, f"{number:,}")
-        console.print(table)
+    _print_subscribers(console, summary.delivered)
     if not summary.batches:
         console.print("No new events since the last run; --fresh starts over.")
     totals = [
@@ -85,6 +87,24 @@ def print_summary(console: Console, summary: RunSummary) -> None:
         line = f"{plural(len(refused), 'record')} refused: {sink.path}/refused.jsonl"
         console.print(Text(line, "red"), soft_wrap=True)
     console.print(Text(f"Written to {sink.label}{_reading_hint(summary)}"), soft_wrap=True)
+
+
+def _print_subscribers(console: Console, delivered: Mapping[str, int]) -> None:
+    """Print the deliveries of each subscriber, or of those with the most where they are many."""
+    if not delivered:
+        return
+    shown = sorted(delivered.items())
+    if len(delivered) > MOST_SHOWN:
+        shown = sorted(delivered.items(), key=lambda each: (-each[1], each[0]))[:MOST_SHOWN]
+    table = make_table("Subscriber", "Deliveries>")
+    for name, number in shown:
+        table.add_row(name, f"{number:,}")
+    console.print(table)
+    if len(delivered) > MOST_SHOWN:
+        least, most = min(delivered.values()), shown[-1][1]
+        others = plural(len(delivered) - MOST_SHOWN, "more subscriber")
+        each = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        console.print(Text(f"and {others} with {each} each; --json lists them all", "dim"))
 
 
 def _quality_line(summary: RunSummary) -> str:

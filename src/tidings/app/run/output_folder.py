@@ -22,8 +22,10 @@ from pyarrow import parquet
 from tidings.app.check import Problem
 from tidings.app.config import FOLDERS, Config
 from tidings.errors import TidingsError, shown
+from tidings.formats.event_source import Source, SparkSource
 from tidings.formats.files import write_deliveries, write_lines
 from tidings.formats.json_text import read_json
+from tidings.formats.redaction import shown_safely
 from tidings.model import validate
 from tidings.model.records import Delivery
 
@@ -34,6 +36,12 @@ _OURS: Final = (*_KINDS, "accounts", CHECKPOINT, INDEX)
 _MANIFEST: Final = "tidings.json"
 _REFUSED: Final = "refused.jsonl"
 _QUERY: Final = "query"
+_SOURCE: Final = "source"
+_PLACES: Final = (
+    *("path", "subscribe", "subscribePattern", "assign", "table", "dbtable", "query"),
+    *("kafka.bootstrap.servers", "host", "port"),
+)
+"""Options of Spark sources that say where the events come from."""
 _WAY_OUT: Final = "start over with --fresh, or choose another folder in [sink]"
 # The query name becomes part of paths: no separators, and not only dots.
 _NAME: Final = re.compile(r"[^/\\\0\n]*[^/\\\0\n.][^/\\\0\n]*")
@@ -41,7 +49,7 @@ Form = dict[str, Any]
 
 
 class OutputFolder:
-    """The folder of a config's sink; nothing is written before `begin`.
+    """The folder of a config's sink; nothing is written before `begin`, which may add `notes`.
 
     A run on Spark resumes from the checkpoint there, unless the config changed in a way that the
     checkpoint depends on. The output of a local run is replaced; `fresh` replaces everything.
@@ -53,7 +61,9 @@ class OutputFolder:
         self.format = config.sink.format
         self._checkpoint = config.checkpoint
         self._settings = _fixed_settings(config)
+        self._source = _place(config.source)
         self._stem = config.path.stem
+        self.notes: list[str] = []
 
     @property
     def query(self) -> str:
@@ -74,8 +84,13 @@ class OutputFolder:
         if manifest is None or manifest["engine"] == "local":
             self._clear()
             manifest = {_QUERY: f"{self._stem}-{uuid4().hex[:8]}"}
+        elif manifest.get(_SOURCE, self._source) != self._source:
+            self.notes.append(
+                f"the source was {shown(manifest[_SOURCE])} and is now {shown(self._source)}; "
+                "windows and progress of the earlier runs are kept (--fresh starts over)"
+            )
         (self.path / _REFUSED).unlink(missing_ok=True)
-        manifest = {_QUERY: manifest[_QUERY], **self._settings}
+        manifest = {_QUERY: manifest[_QUERY], **self._settings, _SOURCE: self._source}
         (self.path / _MANIFEST).write_text(json.dumps(manifest) + "\n", encoding="utf-8")
         for kind in _KINDS if self.format in FOLDERS else ():
             (self.path / kind).mkdir(exist_ok=True)
@@ -162,6 +177,15 @@ def _columns(letter: Form) -> Form:
         name: text.encode(errors="backslashreplace").decode() if isinstance(text, str) else text
         for name, text in texts.items()
     }
+
+
+def _place(source: Source | SparkSource) -> str:
+    """Return where events come from, without secrets."""
+    if isinstance(source, Source):
+        return str(source.folder.resolve() / source.pattern)
+    options = source.options
+    places = [f"{key}={shown_safely(options[key])}" for key in _PLACES if key in options]
+    return " ".join([source.format, *places])
 
 
 def _fixed_settings(config: Config) -> Form:

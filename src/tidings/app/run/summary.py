@@ -88,6 +88,7 @@ class RunSummary:
             "dead_letters": self.dead,
             "quality": dict(self.quality),
             "refused": len(self.plan.refused),
+            "notes": list(self.plan.folder.notes),
             "seconds": round(self.seconds, 3),
             "sink": self.plan.config.sink.label,
         }

@@ -70,10 +70,14 @@ def describe_error(error: BaseException) -> str:
     """Return the cause of an error of Spark, or of code that Spark called, in one sentence.
 
     It names a file that cannot be read, a damaged checkpoint or a full folder, with the reason and
-    the way out.
+    the way out. It is never empty.
     """
     if isinstance(error, TidingsError):
         return str(error)
+    return _sentence(error).strip() or f"{type(error).__name__} without a reason"
+
+
+def _sentence(error: BaseException) -> str:
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [repr(error)]
     raised = [line for line in lines if _RAISED.match(line)]
