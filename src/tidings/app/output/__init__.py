@@ -9,6 +9,7 @@ from tidings.app.output.query_output import (
     print_review,
 )
 from tidings.app.output.run_output import dry_run_rows, print_dry_run, print_plan, print_summary
+from tidings.app.output.store_output import print_inbox, print_letters, print_records
 
 __all__ = [
     "RunReporter",
@@ -21,9 +22,12 @@ __all__ = [
     "plural",
     "print_dry_run",
     "print_explanation",
+    "print_inbox",
+    "print_letters",
     "print_matches",
     "print_plan",
     "print_problems",
+    "print_records",
     "print_review",
     "print_summary",
 ]

@@ -1,0 +1,58 @@
+"""Output of the commands on stores."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from tidings.app.output.console import make_table, plural
+from tidings.model.records import Delivery
+from tidings.model.values import format_time
+from tidings.store.dead_letters import StoredLetter
+from tidings.store.notifications import Inbox
+
+
+def print_records(
+    console: Console, kind: str, records: Sequence[Mapping[str, Any]], *, more: bool
+) -> None:
+    """Print subscriptions or subscribers as a table."""
+    if kind == "subscriber":
+        table = make_table("Subscriber", "Policy")
+        for record in records:
+            table.add_row(str(record.get("id")), json.dumps(record.get("policy", {})))
+    else:
+        table = make_table("Subscription", "Subscriber", "Condition", "Weight>")
+        for record in records:
+            condition = record.get("where") or json.dumps(record.get("any", record.get("damage")))
+            weight = record.get("prefrank", record.get("score", ""))
+            names = (str(record.get("id")), str(record.get("subscriber", "")))
+            table.add_row(*names, condition, str(weight))
+    if records:
+        console.print(table)
+    ending = f"; continue with --after {records[-1]['id']}" if more else ""
+    console.print(Text(plural(len(records), kind) + ending, "bold"))
+
+
+def print_inbox(console: Console, deliveries: Sequence[Delivery], inbox: Inbox) -> None:
+    """Print notifications, the unread ones marked, and how many there are."""
+    table = make_table("", "Number>", "Event", "Rank>", "Delivered", "Matched by")
+    for delivery in deliveries:
+        mark = "*" if delivery.sequence > inbox.read else ""
+        at, matched = format_time(delivery.delivered_us), ", ".join(delivery.matched)
+        rank = f"{delivery.rank:.4g}"
+        table.add_row(mark, str(delivery.sequence), delivery.event, rank, at, matched)
+    if deliveries:
+        console.print(table)
+    console.print(Text(f"{plural(inbox.last, 'notification')}, {inbox.unread:,} unread", "bold"))
+
+
+def print_letters(console: Console, letters: Sequence[StoredLetter], waiting: int) -> None:
+    """Print late events or dead letters with the reasons, and how many are waiting."""
+    table = make_table("Letter>", "Reason", "Record")
+    for letter in letters:
+        table.add_row(str(letter.id), letter.reason, json.dumps(letter.record))
+    if letters:
+        console.print(table)
+    console.print(Text(f"{plural(waiting, 'letter')} waiting", "bold"))
