@@ -352,7 +352,7 @@ def test_an_engine_diagnoses_its_subscriptions() -> None:
     half, typed = "(1 subscription: half)", "(1 subscription: type)"
     found = engine.diagnose()
     assert str(found).splitlines() == [
-        "4 subscriptions, 1 event: nothing matched 2 subscriptions: typo, type",
+        "4 subscriptions, 1 event: none matched 2 subscriptions: typo, type",
         "  dst = 'MIA': no event has the attribute dst; did you mean dest? (1 subscription: typo)",
         "  Distance > 5: no event has the attribute Distance; did you mean distance? " + half,
         "  distance > '500': distance holds numbers, not strings; write distance > 500 " + typed,

@@ -33,14 +33,16 @@ def test_findings_are_grouped_and_counted() -> None:
         ),
         profile_of(EVENT),
     )
-    assert (found.events, found.subscriptions, found.count, found.unmatched) == (1, 7, 3, None)
+    assert (found.events, found.subscriptions, found.unmatched) == (1, 7, None)
+    assert found.counts == {"attribute": 1, "type": 1, "value": 1}
     assert found.lines == [
         "dst = 'MIA': no event has the attribute dst; did you mean dest? (2 subscriptions: s1, s2)",
         "dest = 5: dest holds strings, not numbers; write dest = '5' (2 subscriptions: s3, s4)",
         "dest = 'MAI': no event has such a value; did you mean 'MIA'? (2 subscriptions: s5, s7)",
     ]
     assert found.summary == "7 subscriptions, 1 event: check these conditions"
-    assert [finding.flaw for finding in found.lasting().findings] == ["attribute", "type"]
+    assert [finding.flaw for finding in found.only("type").findings] == ["type"]
+    assert len(found.only("value").lines) == 1
     form = found.to_dict()
     assert form["findings"][0]["subscriptions"] == ["s1", "s2"]
     assert form["findings"][0]["flaw"] == "attribute"
@@ -55,8 +57,10 @@ def test_many_findings_are_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> N
         "a0 = 1: no event has the attribute a0 (1 subscription: s1)",
         "... and 4 more of this kind",
     ]
+    few = diagnose(wanted, profile_of(EVENT, EVENT), matched=set(), tried=1)
+    assert few.summary.startswith("14 subscriptions, 2 events: none of 1 tried matched 14")
     assert found.summary == (
-        "14 subscriptions, 1 event: nothing matched 14 subscriptions: s1, s2, s3, ..."
+        "14 subscriptions, 1 event: none matched 14 subscriptions: s1, s2, s3, ..."
     )
 
 
@@ -67,7 +71,7 @@ def test_what_has_matched_is_settled_unless_parts_of_it_may_match() -> None:
     assert (found.unmatched, found.examples) == (0, ())
     assert [finding.subscriptions for finding in found.findings] == [("s2", "s3")]
     parts = diagnose(wanted[:1], profile, {"s1"}, counts_parts=lambda _: True)
-    assert parts.count == 1
+    assert len(parts.findings) == 1
     assert not diagnose(wanted[:1], profile, {"s1"})
     assert str(diagnose(wanted[:1], profile, {"s1"})) == (
         "1 subscription, 1 event: nothing to report"

@@ -163,6 +163,11 @@ def test_a_profile_keeps_a_bounded_number_of_values(monkeypatch: pytest.MonkeyPa
     assert profile.flaw(parse_predicate("a19 = 'no'")) is None  # its values are not kept
 
 
+def test_swapped_letters_are_the_closest() -> None:
+    profile = profile_of(*({"dest": text} for text in ("OMA", "MIA", "MCI", "AAA")))
+    assert profile.hint(parse_predicate("dest = 'MAI'"), "value") == "did you mean 'MIA'?"
+
+
 def test_prose_is_not_kept() -> None:
     assert profile_of({"text": "x" * 200}).flaw(parse_predicate("text = 'y'")) is None
 

@@ -4,8 +4,9 @@ A condition that nothing satisfies is no error, since the value may come tomorro
 nothing should learn why.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tidings.errors import clipped
@@ -53,15 +54,17 @@ class Diagnosis:
     """What subscriptions ask for and the events do not have.
 
     `events` is the number of events that were looked at; of many, the values are a sample.
-    `findings` are the first of `count`. `unmatched` is the number of subscriptions that matched no
-    event, or None if it is unknown, and `examples` are the first of them.
+    `findings` are the first, and `counts` are the numbers of all by their flaws. `unmatched` is the
+    number of subscriptions that matched none of the events `tried`, or None if it is unknown;
+    `examples` are some of them, first those without a finding.
     """
 
     events: int
     subscriptions: int
     findings: tuple[Finding, ...] = ()
-    count: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
     unmatched: int | None = None
+    tried: int = 0
     examples: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
@@ -77,27 +80,30 @@ class Diagnosis:
         """What was compared, and which subscriptions matched nothing."""
         compared = f"{_plural(self.subscriptions, 'subscription')}, {_plural(self.events, 'event')}"
         if self.unmatched:
-            return f"{compared}: nothing matched {_named(self.examples, self.unmatched)}"
+            tried = f" of {self.tried:,} tried" if self.tried < self.events else ""
+            return f"{compared}: none{tried} matched {_named(self.examples, self.unmatched)}"
         return f"{compared}: {'check these conditions' if self.findings else 'nothing to report'}"
 
     @property
     def lines(self) -> list[str]:
         """Each finding in words, and the number of those that are left out."""
-        more = self.count - len(self.findings)
+        more = sum(self.counts.values()) - len(self.findings)
         return [
             *map(str, self.findings),
             *([f"... and {more:,} more of this kind"] if more else []),
         ]
 
-    def lasting(self) -> "Diagnosis":
-        """Return only the findings on attributes and types: other values may still come."""
-        kept = tuple(finding for finding in self.findings if finding.flaw != "value")
-        return Diagnosis(self.events, self.subscriptions, kept, len(kept))
+    def only(self, *flaws: Flaw) -> "Diagnosis":
+        """Return the diagnosis with the findings of some flaws only."""
+        kept = tuple(finding for finding in self.findings if finding.flaw in flaws)
+        counts: dict[str, int] = {flaw: self.counts[flaw] for flaw in flaws if flaw in self.counts}
+        return replace(self, findings=kept, counts=counts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         findings = [finding.to_dict() for finding in self.findings]
-        return vars(self) | {"findings": findings, "examples": list(self.examples)}
+        more = {"counts": dict(self.counts), "examples": list(self.examples)}
+        return vars(self) | {"findings": findings, **more}
 
 
 def diagnose(
@@ -105,29 +111,35 @@ def diagnose(
     profile: Profile,
     matched: Collection[str] | None = None,
     counts_parts: Callable[[Subscription], bool] = lambda _: False,
+    tried: int | None = None,
 ) -> Diagnosis:
     """Compare subscriptions with the events of a profile.
 
     `matched` are the ids of the subscriptions that matched some event; None if they are unknown.
-    All predicates of such a subscription have held, so it needs no comparison with what may be a
-    sample; unless it has several conjunctions, or its scorer `counts_parts` of them.
+    `tried` is the number of events on which they were tried, all by default. All predicates of a
+    subscription that matched have held, so it needs no comparison with what may be a sample; unless
+    it has several conjunctions, or its scorer `counts_parts` of them.
     """
-    comparison, examples = _Comparison(profile), list[str]()
+    comparison, sound, flawed = _Comparison(profile), list[str](), list[str]()
     total = unmatched = 0
     for subscription in subscriptions:
         total += 1
         has_matched = matched is not None and subscription.id in matched
+        settled = has_matched and len(subscription.conjunctions) == 1
+        has_flaw = False
+        if total <= MOST_COMPARED and not (settled and not counts_parts(subscription)):
+            has_flaw = comparison.add(subscription, has_matched=has_matched)
         if not has_matched:
             unmatched += 1
-            if unmatched <= NAMED:
+            examples = flawed if has_flaw else sound
+            if len(examples) < NAMED:
                 examples.append(subscription.id)
-        settled = has_matched and len(subscription.conjunctions) == 1
-        if total <= MOST_COMPARED and not (settled and not counts_parts(subscription)):
-            comparison.add(subscription, has_matched=has_matched)
-    findings, count = comparison.findings(), comparison.count
+    findings, counts = comparison.findings(), comparison.counts
     if matched is None:
-        return Diagnosis(profile.events, total, findings, count)
-    return Diagnosis(profile.events, total, findings, count, unmatched, tuple(examples))
+        return Diagnosis(profile.events, total, findings, counts)
+    tried = profile.events if tried is None else tried
+    names = tuple([*sound, *flawed][:NAMED])
+    return Diagnosis(profile.events, total, findings, counts, unmatched, tried, names)
 
 
 @dataclass
@@ -148,8 +160,11 @@ class _Comparison:
         self._flaws: dict[Predicate, Flaw | None] = {}
         self._groups: dict[Hashable, _Group] = {}
 
-    def add(self, subscription: Subscription, *, has_matched: bool) -> None:
-        """Compare one subscription; for one that has matched, a new value is no finding."""
+    def add(self, subscription: Subscription, *, has_matched: bool) -> bool:
+        """Compare one subscription, and return whether a predicate of it has a flaw.
+
+        For one that has matched, a value that no event has is no flaw.
+        """
         touched = dict[Hashable, _Group]()
         for part in (part for conj in subscription.conjunctions for part in conj):
             if part not in self._flaws:
@@ -162,11 +177,12 @@ class _Comparison:
             group.count += 1
             if group.count <= NAMED:
                 group.ids.append(subscription.id)
+        return bool(touched)
 
     @property
-    def count(self) -> int:
-        """The number of groups."""
-        return len(self._groups)
+    def counts(self) -> dict[str, int]:
+        """The number of groups by flaw."""
+        return dict(Counter(group.flaw for group in self._groups.values()))
 
     def findings(self) -> tuple[Finding, ...]:
         """Return the first groups in words: attributes, then types, then values."""

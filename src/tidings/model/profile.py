@@ -7,7 +7,7 @@ condition apart from one that merely has not matched yet.
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import Any, Final, Literal
 
 from tidings.errors import TidingsError, clipped
@@ -36,6 +36,7 @@ _FIELDS: Final = {
     "published_at": "the time of publication is not an attribute",
     "sequence": "the sequence number of an event is not an attribute",
 }
+_CLOSE: Final = 20
 _BOOLEANS: Final = {"true": True, "false": False, 1.0: True, 0.0: False}
 
 
@@ -228,9 +229,14 @@ class Profile:
 
 def _closest(text: str, known: Iterable[str]) -> str | None:
     """Return the known text that is most similar, whatever its case, or None."""
-    folded = {each.casefold(): each for each in sorted(known)}
-    close = get_close_matches(text.casefold(), folded, n=1)
-    return folded[close[0]] if close else None
+    folded, wanted = {each.casefold(): each for each in sorted(known)}, text.casefold()
+
+    def likeness(candidate: str) -> tuple[bool, float, bool]:
+        ratio = SequenceMatcher(None, candidate, wanted).ratio()
+        return sorted(candidate) == sorted(wanted), ratio, candidate[:1] == wanted[:1]
+
+    close = get_close_matches(wanted, folded, n=_CLOSE)
+    return folded[max(close, key=likeness)] if close else None
 
 
 def _converted(part: Predicate, family: Family) -> Predicate | None:

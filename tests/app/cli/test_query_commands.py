@@ -108,8 +108,46 @@ def test_check_as_json(tmp_path):
                     "reason": "event e1: attribute year: null is not a value; omit the attribute",
                 }
             ],
+            "diagnoses": [],
         }
     ]
+
+
+MISTAKES = {
+    "dst = 'MIA'": "no event has the attribute dst; did you mean dest?",
+    "Dest = 'MIA'": "no event has the attribute Dest; did you mean dest?",
+    "dest = 5": "dest holds strings, not numbers; write dest = '5'",
+    "distance > '500'": "distance holds numbers, not strings; write distance > 500",
+    "departs > '2013-01-01'": (
+        "departs holds times, not strings; write departs > timestamp '2013-01-01T00:00:00Z'"
+    ),
+}
+
+
+def test_check_names_mistakes_in_conditions(tmp_path):
+    departs = {"time": "2013-01-01T05:15:00Z"}
+    flight = {"dest": "MIA", "distance": 1089, "departs": departs}
+    event = {"id": "e1", "published_at": 0, "attributes": flight}
+    (tmp_path / "events.jsonl").write_text(json.dumps(event))
+    conditions = [*MISTAKES, "dest = 'MAI'", "dest = 'MIA' and distance > 2000"]
+    forms = [
+        {"id": f"s{number}", "subscriber": "ann", "where": where}
+        for number, where in enumerate(conditions, start=1)
+    ]
+    (tmp_path / "subscriptions.jsonl").write_text("\n".join(map(json.dumps, forms)))
+    result = tidings("check", tmp_path / "events.jsonl", tmp_path / "subscriptions.jsonl")
+    assert result.exit_code == 1
+    for number, (condition, advice) in enumerate(MISTAKES.items(), start=1):
+        assert f"subscriptions.jsonl:{number}\n" in result.stdout
+        assert f"  subscription s{number}: {condition}: {advice}\n" in result.stdout
+    assert "note: 7 subscriptions, 1 event: none matched 7 subscriptions" in result.stdout
+    assert "  dest = 'MAI': no event has such a value; did you mean 'MIA'? (1 sub" in result.stdout
+    assert "  distance > 2000: no event has such a value; distance is always 1089" in result.stdout
+    (form,) = printed(
+        tidings("check", tmp_path / "events.jsonl", tmp_path / "subscriptions.jsonl", "--json")
+    )
+    assert [problem["id"] for problem in form["problems"]] == ["s1", "s2", "s3", "s4", "s5"]
+    assert form["diagnoses"][0]["counts"] == {"attribute": 2, "type": 3, "value": 2}
 
 
 def test_match_lists_the_subscribers_of_an_event():

@@ -9,13 +9,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+from tidings.app.check.sample import EventSample
 from tidings.app.config import Address, Config
 from tidings.errors import TidingsError
 from tidings.formats import files
 from tidings.model.dead_letter import BadRecord
+from tidings.model.diagnosis import Diagnosis
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import Subscription
-from tidings.policy import Subscriber
+from tidings.policy import Policy, Subscriber
 from tidings.store import CatalogueEntry, open_store
 from tidings.store.records import Record
 
@@ -89,6 +91,8 @@ class Audit:
         self.checked: list[CheckedFile] = []
         self._records: dict[str, dict[str, LocatedRecord]] = {kind: {} for kind in READERS}
         self._refused: set[tuple[str, str]] = set()
+        self.sample = EventSample()
+        self.diagnosis: Diagnosis | None = None
 
     @property
     def subscriptions(self) -> list[Subscription]:
@@ -123,6 +127,8 @@ class Audit:
             self.problems.append(Problem(path, reason, line, record.id))
         else:
             records[record.id] = LocatedRecord(path, line, None if kind == "events" else record)
+            if kind == "events":
+                self.sample.add(record)
 
     def _refuse(self, path: Path, kind: str, bad: BadRecord) -> None:
         value = bad.record.get("id")
@@ -148,6 +154,29 @@ class Audit:
                 reason = f"subscription {name}: {why}"
                 self.problems.append(Problem(located.path, reason, located.line, name))
                 del subscriptions[name]
+
+    def compare_with_events(self, policy_of: Callable[[str], Policy | None]) -> None:
+        """Compare the subscriptions with the events, if there are any.
+
+        A wrong attribute or type is a problem of the first subscription that has it. `policy_of`
+        returns the policy of a subscriber that is not listed.
+        """
+        if not self._records["events"] or not self._records["subscriptions"]:
+            return
+        listed = self._records["subscribers"]
+
+        def counts_parts(subscription: Subscription) -> bool:
+            owner = subscription.subscriber
+            policy = listed[owner].record.policy if owner in listed else policy_of(owner)
+            return policy is not None and policy.scorer.partial
+
+        self.diagnosis = self.sample.diagnose(self.subscriptions, counts_parts)
+        for finding in self.diagnosis.only("attribute", "type").findings:
+            first = finding.subscriptions[0]
+            located = self._records["subscriptions"][first]
+            what = f"{finding.predicate}: {finding.advice}" if finding.count == 1 else str(finding)
+            reason = f"subscription {first}: {what}"
+            self.problems.append(Problem(located.path, reason, located.line, first, refused=False))
 
     def check_preferences(self) -> None:
         """Report preferences over unknown subscriptions and over those of other subscribers."""

@@ -19,14 +19,19 @@ from tidings.errors import InvalidForm, TidingsError, message
 from tidings.formats.event_source import Source
 from tidings.formats.files import SUFFIXES, read_events
 from tidings.model import validate
+from tidings.model.diagnosis import Diagnosis
 
 
 @dataclass(frozen=True)
 class Review:
-    """The files that were checked, and their problems."""
+    """The files that were checked, and their problems.
+
+    `diagnoses` compare the subscriptions of each config, or of the other files, with their events.
+    """
 
     checked: list[CheckedFile] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    diagnoses: list[Diagnosis] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -34,11 +39,13 @@ class Review:
             "files": [file.to_dict() for file in self.checked],
             "kinds": [group.to_dict() for group in group_problems(self.problems)],
             "problems": [problem.to_dict() for problem in self.problems],
+            "diagnoses": [diagnosis.to_dict() for diagnosis in self.diagnoses],
         }
 
     def include(self, audit: Audit) -> None:
         """Add the files and problems of an audit, the problems ordered by file and line."""
         self.checked.extend(audit.checked)
+        self.diagnoses.extend(filter(None, [audit.diagnosis]))
         order = {file.path: number for number, file in enumerate(self.checked)}
         self.problems.extend(
             sorted(audit.problems, key=lambda problem: (order[problem.path], problem.line or 0))
@@ -70,6 +77,7 @@ def _review_config(path: Path, result: Review) -> None:
         for file in config.source.files():
             read = partial(read_events, suffix=config.source.suffix, limits=config.limits)
             audit.read(file, "events", _read_lazily(read, file))
+    audit.compare_with_events(config.policy)
     result.checked.append(CheckedFile(path, "config"))
     result.include(audit)
 
@@ -106,6 +114,7 @@ def _audit_files(paths: Iterable[Path]) -> Audit:
         audit.refuse_orphans(lambda _: False, " or ".join(lists))
     if any(file.kind == "subscriptions" for file in audit.checked):
         audit.check_preferences()
+    audit.compare_with_events(lambda _: None)
     return audit
 
 

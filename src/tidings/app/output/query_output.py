@@ -13,6 +13,7 @@ from tidings.app.check.groups import group_problems
 from tidings.app.check.review import Review
 from tidings.app.output.console import make_table, plural
 from tidings.engine.explain import Explanation, Placement
+from tidings.model.diagnosis import Diagnosis
 
 _MOST_OF_A_KIND: Final = 3
 _MOST_KINDS: Final = 40
@@ -62,12 +63,22 @@ def print_review(console: Console, review: Review) -> None:
         style = "red" if problems[file.path] else "green"
         table.add_row(str(file.path), file.kind, number, Text(str(problems[file.path]), style))
     console.print(table)
+    for diagnosis in review.diagnoses:
+        print_diagnosis(console, diagnosis.only("value"))  # the others are problems
     records = sum(file.records for file in review.checked)
     verdict, style = plural(len(review.problems), "problem"), "bold red"
     if not review.problems:
         verdict, style = "no problems", "bold green"
     files = plural(len(review.checked), "file")
     console.print(Text(f"{files}, {plural(records, 'record')}: ").append(verdict, style))
+
+
+def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
+    """Print what subscriptions ask for and events do not have, if there is anything."""
+    if diagnosis:
+        console.print(Text(f"note: {diagnosis.summary}", "yellow"), soft_wrap=True)
+        for line in diagnosis.lines:
+            console.print(Text(f"  {line}", "yellow"), soft_wrap=True)
 
 
 def print_matches(console: Console, direction: str, rows: Sequence[dict[str, Any]]) -> None:
