@@ -3,6 +3,7 @@ import pytest
 from tidings.app.demo import facts as facts_of_demo
 from tidings.app.demo.facts import RunFacts, not_sent, person_day
 from tidings.app.demo.first_day import FirstDay
+from tidings.app.demo.movies import title
 from tidings.app.demo.state import DemoState
 
 
@@ -51,11 +52,20 @@ def test_the_agreement_names_both_numbers() -> None:
     assert facts.to_dict() == {"first_day": 1_234, "confirmed": 1_200}
 
 
-def test_what_was_not_sent_matched(state: DemoState, day: FirstDay) -> None:
+def test_each_cause_has_a_film_in_the_words_of_the_engine(state: DemoState, day: FirstDay) -> None:
     lines = not_sent(state, day)
-    assert len(lines) == 3
+    causes = []
     for line in lines:
         explanation = day.explain(line.subscriber, line.film)
         assert explanation.delivery is None
-        assert explanation.rank is not None
+        assert explanation.standing is not None
+        choice = explanation.standing.choices[-1]
+        causes.append(choice.decided_by)
+        chosen = [title(state.film(rival.event)) for rival in choice.chosen]
+        assert all(name in line.because for name in chosen)
+        assert f"of the {choice.candidates} matches from 00:" in line.because
         assert not state.stats[line.subscriber].received(line.film)
+    assert causes == ["rank", "age", "similarity"]
+    assert "others rank higher" in lines[0].because
+    assert "it was too similar to" in lines[2].because
+    assert " m" not in lines[2].because.partition("similar to")[2].partition(".")[0]

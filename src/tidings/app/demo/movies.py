@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 START: Final = "2026-01-01T00:00:00Z"
 EVERY_S: Final = 10
-FILMS_PER_DAY: Final = 24 * 60 * 60 // EVERY_S
+DAY_S: Final = 24 * 60 * 60
+FILMS_PER_DAY: Final = DAY_S // EVERY_S
 FILMS: Final = 58_788
 FILES: Final = 32
 # This shuffle puts Big Fish, which two subscribers rank differently, into the last full six hours.
@@ -154,3 +155,14 @@ def genres(film: Event) -> tuple[str, ...]:
     """Return the genres of a film; many have none."""
     genre = film.attributes.get("genre", ())
     return genre if isinstance(genre, tuple) else (genre,)
+
+
+def clock(seconds: int, *, starts: bool = False) -> str:
+    """Return the time of day; midnight is the end of a day, unless something `starts` then.
+
+    >>> clock(3 * 86_400 + 17 * 3600 + 30 * 60), clock(86_400), clock(86_400, starts=True)
+    ('17:30', '24:00', '00:00')
+    """
+    if seconds % DAY_S == 0 and not starts:
+        return "24:00"
+    return f"{seconds // 3600 % 24:02d}:{seconds // 60 % 60:02d}"

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from tidings.app.demo.facts import Band, NotSent, PersonDay, RunFacts
 from tidings.app.demo.markup import Node, page, tag
-from tidings.app.demo.movies import EVERY_S, genres, title
+from tidings.app.demo.movies import EVERY_S, clock, genres, title
 from tidings.app.demo.plots import (
     AxisMark,
     Dot,
@@ -19,7 +19,7 @@ from tidings.app.demo.plots import (
     logarithmic,
     panel,
 )
-from tidings.app.demo.screen import AGE, FIRST_COME, RANK, VARIETY, age, clock
+from tidings.app.demo.screen import AGE, FIRST_COME, RANK, VARIETY, age
 from tidings.app.demo.state import DemoState, SentFilm, SubscriberStats
 from tidings.app.output.console import plural
 from tidings.model.records import Event

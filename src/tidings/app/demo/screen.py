@@ -15,13 +15,12 @@ from rich.text import Text
 from tidings.app.demo.compare import Comparison, Figures
 from tidings.app.demo.facts import RunFacts
 from tidings.app.demo.first_day import FirstDay
-from tidings.app.demo.movies import EVERY_S, title
+from tidings.app.demo.movies import DAY_S, EVERY_S, clock, title
 from tidings.app.demo.state import DemoState, ListedFilm, SubscriberStats
 from tidings.app.demo.subscribers import DemoSubscriber
 from tidings.app.demo.workspace import CONFIG
 from tidings.model.values import SECOND_US
 
-_DAY_S: Final = 24 * 60 * 60
 _ROTATION_S: Final = 3
 _ROWS_ABOVE_FEEDS: Final = 8
 _ROWS_ABOVE_NEWS: Final = 4
@@ -153,18 +152,7 @@ def position(state: DemoState) -> str:
     """Return the position in the stream: the number of films, and the simulated time."""
     past_s = state.published * EVERY_S
     films = f"{state.published:,} of {state.films.num_rows:,} films"
-    return f"{films}, day {past_s // _DAY_S + 1} {clock(past_s)}"
-
-
-def clock(seconds: int) -> str:
-    """Return the time of day; midnight is the end of a day.
-
-    >>> clock(3 * 86_400 + 17 * 3600 + 30 * 60), clock(86_400)
-    ('17:30', '24:00')
-    """
-    if seconds % _DAY_S == 0:
-        return "24:00"
-    return f"{seconds // 3600 % 24:02d}:{seconds // 60 % 60:02d}"
+    return f"{films}, day {past_s // DAY_S + 1} {clock(past_s)}"
 
 
 def age(seconds: float) -> str:
@@ -302,7 +290,7 @@ def _contrast(state: DemoState) -> Iterator[Text]:
 
 def _totals(state: DemoState, facts: RunFacts) -> Iterator[Text]:
     share = state.delivered / state.matches if state.matches else 0.0
-    days = state.published * EVERY_S / _DAY_S
+    days = state.published * EVERY_S / DAY_S
     seconds = f"{facts.seconds:.0f} seconds"
     yield Text(f"{state.published:,} films, {days:.1f} simulated days, {seconds}.")
     yield Text.assemble(

@@ -78,11 +78,12 @@ def plain_engine(subscribers: Sequence[DemoSubscriber], remember: int = 0) -> En
 
 
 def _addison() -> DemoSubscriber:
-    """Return Addison of PREF 5.1."""
+    """Return Addison of PREF 5.1, who gets films that differ in genre and decade."""
     ranks = {"comedy": 0.9, "romance": 0.9, "drama": 0.8, "horror": 0.6}
     wants = {genre: f"genre = '{genre}'" for genre in ranks}
+    diverse = DivRank(0.5, GENRE_AND_DECADE)
     return DemoSubscriber(
-        Subscriber("addison", Policy(k=2, window=Periodic("30m"), diversify=DivRank(sigma=0.5))),
+        Subscriber("addison", Policy(k=2, window=Periodic("30m"), diversify=diverse)),
         tuple(_subscription("addison", name, wants[name], prefrank=ranks[name]) for name in ranks),
         likes="comedy and romance (.9), drama (.8), horror (.6)",
         gets="top 2 of each half hour, diverse",
