@@ -1,10 +1,15 @@
+import pyarrow as pa
 import pytest
 
 from tidings.app.demo import facts as facts_of_demo
-from tidings.app.demo.facts import RunFacts, not_sent, person_day
+from tidings.app.demo.facts import NotSent, RunFacts, not_sent, person_day
 from tidings.app.demo.first_day import FirstDay
-from tidings.app.demo.movies import title
+from tidings.app.demo.movies import START, title
 from tidings.app.demo.state import DemoState
+from tidings.app.demo.subscribers import demo_subscribers
+from tidings.model.values import parse_time_us
+
+START_US = parse_time_us(START)
 
 
 def test_the_day_of_a_person_is_that_of_the_stream(state: DemoState) -> None:
@@ -65,7 +70,35 @@ def test_each_cause_has_a_film_in_the_words_of_the_engine(state: DemoState, day:
         assert all(name in line.because for name in chosen)
         assert f"of the {choice.candidates} matches from 00:" in line.because
         assert not state.stats[line.subscriber].received(line.film)
-    assert causes == ["rank", "age", "similarity"]
+    assert causes == ["rank", "age"]  # in these few films, nothing was too similar
     assert "others rank higher" in lines[0].because
-    assert "it was too similar to" in lines[2].because
-    assert " m" not in lines[2].because.partition("similar to")[2].partition(".")[0]
+    assert "newer events rank at least as high" in lines[1].because
+
+
+def test_a_film_that_is_too_similar_is_told_with_titles() -> None:
+    """Of three comedies, the newest and the one of another decade are sent."""
+    seconds, decades = [0, 10, 20, 1800], [1950, 1990, 1990, 1990]
+    titles = ["First, The", "Second", "Third", "Next"]
+    table = pa.table(
+        {
+            "id": [f"m{number}" for number in seconds],
+            "published_at": [START_US // 1_000_000 + number for number in seconds],
+            "title": titles,
+            "year": decades,
+            "decade": decades,
+            "votes": [1, 1, 1, 1],
+            "genre": ["comedy"] * 4,
+        }
+    )
+    addison = [owner for owner in demo_subscribers() if owner.name == "addison"]
+    state = DemoState(addison, table, [4])
+    day = FirstDay(addison, state.events)
+    assert len([delivery for deliveries in day.run() for delivery in deliveries]) == 2
+    assert not_sent(state, day) == [
+        NotSent(
+            "addison",
+            state.events[1],
+            "Number 2 by rank of the 3 matches from 00:00 to 00:30, with 0.9: it was too similar "
+            "to Third (1990). Sent instead: The First (1950), rank 0.9 and Third (1990), rank 0.9.",
+        )
+    ]

@@ -143,10 +143,11 @@ def _because(state: DemoState, choice: Choice) -> str:
     if nearest := choice.similar_to:
         reason = reason.replace(nearest.event, title(state.film(nearest.event)))
     start, end = (parse_time_us(choice.window[name]) // SECOND_US for name in ("start", "end"))
+    period = f"{clock(start, starts=True)} to {clock(end)}"
     chosen = " and ".join(
         f"{title(state.film(rival.event))}, rank {rival.rank:g}" for rival in choice.chosen
     )
     return (
-        f"Number {choice.place:,} by rank of the {choice.candidates:,} matches from "
-        f"{clock(start, starts=True)} to {clock(end)}, with {choice.rank:g}: {reason}. Sent instead: {chosen}."
+        f"Number {choice.place:,} by rank of the {choice.candidates:,} matches from {period}, with "
+        f"{choice.rank:g}: {reason}. Sent instead: {chosen}."
     )

@@ -119,7 +119,8 @@ def _phone(day: PersonDay, heading: str, kind: str, pings: Sequence[Ping], top: 
     hourly = day.hourly([ping.film for ping in pings])
     shown = pings[: -_ON_SCREEN - 1 : -1]
     total, now = f"{len(pings):,}", clock(day.published * EVERY_S)
-    label = f"{heading}: pings per hour, at most {max(hourly, default=0):,}"
+    rate = len(pings) / max(1, day.published) * 3600 / EVERY_S
+    label = f"{heading}: pings in each hour, at most {max(hourly, default=0):,}"
     screen = tag(
         "div",
         tag("p", tag("span", now), tag("span", total, class_="badge"), class_="status"),
@@ -131,7 +132,9 @@ def _phone(day: PersonDay, heading: str, kind: str, pings: Sequence[Ping], top: 
         "figure",
         tag("figcaption", tag("h2", heading), tag("p", tag("strong", total), " pings")),
         screen,
-        tag("div", bars(hourly, top, label), tag("p", "pings per hour"), class_="bars"),
+        tag(
+            "div", bars(hourly, top, label), tag("p", f"{rate:,.0f} pings per hour"), class_="bars"
+        ),
         class_=f"phone {kind}",
     )
 
@@ -202,7 +205,7 @@ def _quality(everyone: Sequence[SubscriberStats]) -> Element:
         tag("span", "Tidings", class_="key tidings"),
         class_="legend",
     )
-    text = tag("p", f"{lists}, each beside as many films first come. {FIRST_COME}")
+    text = tag("p", f"{lists}, each next to as many films first come. {FIRST_COME}")
     return _section("Better lists for everyone", text, legend, tag("div", plots, class_="plots"))
 
 

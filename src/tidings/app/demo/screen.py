@@ -38,8 +38,8 @@ COLUMNS: Final = {
 }
 """The columns of the table, explained."""
 FIRST_COME: Final = (
-    "First come are the first films that matched since the list before: what somebody reads who "
-    "stops after as many notifications."
+    "First come means the first films that matched since the previous list: what somebody reads "
+    "who stops after that many notifications."
 )
 
 
