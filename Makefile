@@ -17,9 +17,6 @@ SUPPORTED = $(shell for python in $(PYTHON); do \
 	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 
-# Compiled kernels of an earlier version may not load any more; they are compiled again when needed.
-STALE := find src tests -name '*.nb[ic]' -delete
-
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -87,13 +84,11 @@ $(VENV)/pyvenv.cfg:
 $(VENV)/.demo: $(VENV)/pyvenv.cfg pyproject.toml requirements.lock
 	@echo 'Installing Tidings and Spark into $(VENV); the first time this takes a few minutes.'
 	@$(BIN)/python $(PIP) -c requirements.lock -e '.[demo]'
-	@$(STALE)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/pyvenv.cfg pyproject.toml requirements.lock
 	@echo 'Installing Tidings, Spark and the test tools into $(VENV); the first time this takes a few minutes.'
 	@$(BIN)/python $(PIP) -c requirements.lock -e '.[dev,demo]'
-	@$(STALE)
 	@touch $(VENV)/.demo $@
 
 $(VENV)/.bench: $(VENV)/.dev

@@ -23,6 +23,7 @@ from tidings.feed.columnar.kernels.layout import (
     DecayCodes,
     DiversityCodes,
     PolicyCodes,
+    SearchCodes,
 )
 from tidings.feed.columnar.policy_codes import (
     LONGEST,
@@ -35,6 +36,7 @@ from tidings.feed.columnar.policy_codes import (
     new_slabs,
     policy_codes,
     ring_slabs,
+    search_codes,
     size_classes,
     step_axis,
 )
@@ -173,10 +175,11 @@ def test_a_choice_is_kept_where_the_next_one_starts_from_it(kept, arguments):
 
 def test_a_diversifier_is_a_rule_with_sigma_and_radius():
     divrank = diversity({"name": "divrank", "sigma": 0.25}, **SLIDING_5)
-    assert divrank == DiversityCodes(layout.NEAREST, 0.25, -1.0, 3)
-    disc = diversity({"name": "disc", "alpha": 0.3}, **SLIDING_5)
-    assert (disc.rule, disc.alpha) == (layout.COUNTED, 0.3)
-    assert diversity("maxdivrel", **SLIDING_5).alpha == -1.0
+    assert divrank == DiversityCodes(layout.NEAREST, 0.25, 3)
+    disc = Policy(k=2, diversify={"name": "disc", "alpha": 0.3})
+    assert search_codes(disc) == SearchCodes(layout.COUNTED, 0.3)
+    assert search_codes(Policy(k=2, diversify="maxdivrel")) == SearchCodes(layout.RELEVANT, -1.0)
+    assert search_codes(Policy(k=2, diversify="maxmin")) is None
 
 
 @given(st.integers(1, 3000), st.integers(1, 8))

@@ -1,6 +1,20 @@
 """The command line: parse, call, print. Each command imports only what it needs."""
 
-from tidings.app.cli import demo_commands, query_commands, run_command, store_commands
+from tidings.app.cli import (
+    demo_commands,
+    query_commands,
+    run_command,
+    store_commands,
+    warm_command,
+)
 from tidings.app.cli.app import app, main
 
-__all__ = ["app", "demo_commands", "main", "query_commands", "run_command", "store_commands"]
+__all__ = [
+    "app",
+    "demo_commands",
+    "main",
+    "query_commands",
+    "run_command",
+    "store_commands",
+    "warm_command",
+]

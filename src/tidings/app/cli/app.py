@@ -11,6 +11,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from tidings import __version__
+from tidings.compiled.jit import write_progress
 from tidings.errors import TidingsError, message
 
 _DEBUG: Final = "TIDINGS_DEBUG"
@@ -91,6 +92,7 @@ def tidings(
 
     The k best events for each subscriber, and the k best subscriptions for each event.
     """
+    write_progress()
 
 
 def print_json(form: dict[str, Any]) -> None:

@@ -43,6 +43,7 @@ from tidings.feed.columnar.kernels.layout import (
     Offers,
     Output,
     Scratch,
+    SearchCodes,
 )
 from tidings.feed.columnar.ranked_cohort import (
     CohortOutput,
@@ -60,7 +61,7 @@ COUNTERS: Final = [layout.SEEN, layout.SENT, layout.END, layout.HELD]
 EMPTY_ROW: Final = (0, 0, NEVER, 0, 0, -1, -1, 0)
 POOLS: Final = {"mark": np.int64, "score": np.float64, "handle": np.int32, "slot": np.int32}
 """The columns of a window. `slot` is the last to grow, because kernels go by its length."""
-KERNELS: Final[dict[int, Callable[[DiverseWindows, Output, Offers], None]]] = {
+KERNELS: Final[dict[int, Callable[[DiverseWindows, Output, Offers, SearchCodes | None], None]]] = {
     layout.SLIDING: offer_diverse_sliding,
     layout.CONTINUOUS: offer_diverse_sliding,
     layout.BEST: offer_diverse_sliding,
@@ -96,6 +97,7 @@ class DiverseCohort:
         self.policy, self.events = policy, events
         self.codes, self.decay = codes.policy_codes(policy), codes.decay_codes(policy)
         self.diversity = codes.diversity_codes(policy, self.codes)
+        self.search = codes.search_codes(policy)
         self.step_axis = codes.step_axis(self.codes)
         votes = self.diversity.rule == layout.VOTES
         history = self.codes.window == layout.HISTORY
@@ -207,7 +209,10 @@ class DiverseCohort:
         self.features.add(self.events, offers.slot)
         kernel = KERNELS[self.codes.window]
         return run_kernel(
-            self._buffer, offers.row, lambda output: kernel(self.windows, output, offers), self
+            self._buffer,
+            offers.row,
+            lambda output: kernel(self.windows, output, offers, self.search),
+            self,
         )
 
     def advance(self, rows: Int32s, now: Moment) -> CohortOutput:
@@ -216,7 +221,7 @@ class DiverseCohort:
         return run_kernel(
             self._buffer,
             rows,
-            lambda output: advance_diverse(self.windows, output, rows, now),
+            lambda output: advance_diverse(self.windows, output, rows, now, self.search),
             self,
         )
 
@@ -228,8 +233,8 @@ class DiverseCohort:
         Nothing is chosen from fewer than `least` candidates.
         """
         self._add_missing_features(np.array([row]))
-        measured, within = np.zeros(3, np.int64), AxisRange(self.codes.axis, low, high)
-        size = peek(self.windows, row, within, now_us, least, measured)
+        within = AxisRange(self.codes.axis, low, high)
+        size, *measured = peek(self.windows, row, within, now_us, least, self.search)
         places = self._scratch.chosen[:size].astype(np.int64)
         scores = self.window(row, "score")[places]
         times = self.events.us[self.window(row, "slot")[places]]
@@ -237,7 +242,7 @@ class DiverseCohort:
             self.policy.decay.fresh(score, us, now_us)
             for score, us in zip(scores.tolist(), times.tolist(), strict=True)
         ]
-        return ChosenPlaces(places, np.array(ranks, np.float64)), RangeSize(*measured.tolist())
+        return ChosenPlaces(places, np.array(ranks, np.float64)), RangeSize(*measured)
 
     def window(self, row: int, column: str) -> npt.NDArray[Any]:
         """Return a column of the places of a window: slot, handle, score or mark."""

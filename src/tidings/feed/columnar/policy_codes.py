@@ -20,6 +20,7 @@ from tidings.feed.columnar.kernels.layout import (
     DecayCodes,
     DiversityCodes,
     PolicyCodes,
+    SearchCodes,
     Slabs,
 )
 from tidings.model.values import parse_time_us, rounded
@@ -112,13 +113,19 @@ def diversity_codes(policy: Policy, codes: PolicyCodes) -> DiversityCodes:
     greedily without decay, or by votes, which depend on the order of ranks only.
     """
     part: Any = policy.diversify
-    rule, alpha = RULES[part.name], getattr(part, "alpha", None)
+    rule = RULES[part.name]
     slides = codes.window in (SLIDING, CONTINUOUS, BEST) and not codes.leave
     greedy = rule <= layout.MEAN and policy.decay.name == "none" and policy.k > 1
     keeps = slides and (greedy or rule == layout.VOTES)
     width = policy.k if policy.k <= _ROW_WIDTH else -1
+    return DiversityCodes(rule, float(part.sigma), width if keeps else 0)
+
+
+def search_codes(policy: Policy) -> SearchCodes | None:
+    """Return the diversifier of a policy as numbers if its rule of choice is not greedy."""
+    rule, alpha = RULES[policy.diversify.name], getattr(policy.diversify, "alpha", None)
     radius = -1.0 if alpha is None else float(rounded(alpha))
-    return DiversityCodes(rule, float(part.sigma), radius, width if keeps else 0)
+    return None if rule <= layout.MEAN else SearchCodes(rule, radius)
 
 
 def longest(codes: PolicyCodes) -> int:

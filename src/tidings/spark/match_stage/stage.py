@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tidings.compiled.jit import write_progress
 from tidings.errors import InvalidPolicy, clipped, shown
 from tidings.formats.arrow import ReadEvents
 from tidings.index_files.overlay_matcher import OverlayMatcher
@@ -110,6 +111,7 @@ class MatchStage:
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows of BUCKET_ROWS for record batches of publications; Spark calls it."""
+        write_progress()  # a worker has no terminal
         sizer = BatchSizer()
         for part, arrived in by_part(batches):
             matcher = self.source.matcher(part)

@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from tidings.compiled.jit import write_progress
 from tidings.errors import InvalidPolicy, StateError, prefix_errors
 from tidings.formats.arrow import ReadEvents, read_events
 from tidings.model.values import SECOND_US, parse_duration_us, parse_time_us
@@ -105,6 +106,7 @@ class BucketProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state; the names are those in checkpoints."""
+        write_progress()  # a worker has no terminal
         self._blob = handle.getValueState("bucket", "blob binary")
         self._clock = handle.getValueState("pulse", "pulse binary")
 

@@ -87,8 +87,13 @@ def offer_all(
     kernel: Callable[..., Any], cohort: Any, batch: Sequence[Offered], room: int = 64
 ) -> tuple[list[Sent], list[float]]:
     """Offer a batch to the windows of a cohort; return all deliveries and their ranks."""
-    offers = offers_of(batch)
-    return run_all(lambda output: kernel(cohort.windows, output, offers), len(batch), room)
+    offers, search = offers_of(batch), search_of(cohort)
+    return run_all(lambda output: kernel(cohort.windows, output, offers, *search), len(batch), room)
+
+
+def search_of(cohort: Any) -> list[Any]:
+    """Return the argument that only the kernels of diverse cohorts have."""
+    return [cohort.search] if hasattr(cohort, "search") else []
 
 
 def offer_and_advance(
@@ -102,6 +107,6 @@ def offer_and_advance(
     sent, ranks = offer_all(offer, cohort, batch, room)
     scores = {slot: score for _, slot, score in batch}
     assert ranks == [scores[one.event] for one in sent]
-    rows = np.arange(2, dtype=np.int32)
-    due, _ = run_all(lambda output: advance(cohort.windows, output, rows, LAST), 2, room)
+    arguments = np.arange(2, dtype=np.int32), LAST, *search_of(cohort)
+    due, _ = run_all(lambda output: advance(cohort.windows, output, *arguments), 2, room)
     return [*sent, *(one._replace(order=-1) for one in due)]

@@ -22,6 +22,7 @@ from tidings.feed.columnar.kernels.layout import (
     AxisRange,
     DiverseWindows,
     FeatureColumns,
+    SearchCodes,
 )
 
 FITTING: list[Any] = [*PARTS, "maxavg", "maxdivrel", {"name": "disc", "alpha": 0.5}]
@@ -35,8 +36,10 @@ def enter(windows: DiverseWindows, row: int, match: Arrival) -> int:
 
 
 @kernel
-def choose(windows: DiverseWindows, row: int, within: AxisRange, now_us: int, least: int) -> int:
-    return diverse_choose.choose_range(windows, row, within, now_us, least)
+def choose(
+    windows: DiverseWindows, within: AxisRange, least: int, search: SearchCodes | None
+) -> int:
+    return diverse_choose.choose_range(windows, 0, within, 20, least, search)
 
 
 @kernel
@@ -69,7 +72,8 @@ def filled(batch: list[Offered], **policy: Any) -> DiverseCohort:
 
 
 def chosen(cohort: DiverseCohort, low: int = -FAR, high: int = FAR, least: int = 1) -> list[int]:
-    size = choose(cohort.windows, 0, AxisRange(cohort.codes.axis, low, high), 20, least)
+    within = AxisRange(cohort.codes.axis, low, high)
+    size = choose(cohort.windows, within, least, cohort.search)
     slots: list[int] = cohort.window(0, "slot")[cohort._scratch.chosen[:size]].tolist()
     return slots
 

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +13,6 @@ from tests.feed.columnar.kernels.batches import (
     offer_all,
     offers_of,
     output_of,
-    run_all,
 )
 from tests.feed.columnar.kernels.diverse import choice_of, diverse_cohort, parts, rank_of
 from tests.feed.columnar.kernels.models import Histories, best, deliveries
@@ -40,10 +38,10 @@ def peeked(
     cohort: DiverseCohort, low: int, high: int, least: int = 1
 ) -> tuple[list[int], list[int]]:
     """Return the slots that are chosen from a range, and its measures."""
-    measured, within = np.zeros(3, np.int64), AxisRange(cohort.codes.axis, low, high)
-    size = peek(cohort.windows, 0, within, 20, least, measured)
+    within = AxisRange(cohort.codes.axis, low, high)
+    size, *measured = peek(cohort.windows, 0, within, 20, least, cohort.search)
     slots = cohort.window(0, "slot")[cohort._scratch.chosen[:size]]
-    return slots.tolist(), measured.tolist()
+    return slots.tolist(), measured
 
 
 @pytest.mark.parametrize("axis", LENGTHS)
@@ -88,7 +86,7 @@ def test_an_offer_without_room_changes_nothing() -> None:
     cohort, output = diverse_cohort(window={"name": "history", "length": 4}), output_of(1)
     offers = offers_of([(0, 1, 0.5), (0, 2, 0.5)])
     for _ in range(2):
-        offer_diverse_history(cohort.windows, output, offers)
+        offer_diverse_history(cohort.windows, output, offers, None)
         assert output.progress[[NEXT, OUT]].tolist() == [1, 1]
         assert cohort.head[0, [SEEN, HELD]].tolist() == [1, 1]
 
@@ -98,8 +96,7 @@ def test_a_list_on_demand_is_the_choice_from_a_range(
     batch: list[Offered], low: int, high: int, part: Any, least: int
 ) -> None:
     cohort = diverse_cohort(k=2, window={"name": "sliding", "length": "1d"}, diversify=part)
-    offers = offers_of(batch)
-    run_all(lambda out: offer_diverse_sliding(cohort.windows, out, offers), len(batch), 64)
+    offer_all(offer_diverse_sliding, cohort, batch)
     before = cohort.head.copy(), cohort.mark.copy()
     inside = [(slot, score) for _, slot, score in batch if low <= US[slot] < high]
     times = [int(US[slot]) for slot, _ in inside]

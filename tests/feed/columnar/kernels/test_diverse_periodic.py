@@ -84,9 +84,9 @@ def test_a_period_is_chosen_from_as_a_whole() -> None:
 def test_new_ends_are_reported_once() -> None:
     cohort, output = diverse_cohort(window={"name": "periodic", "length": "3us"}), output_of(9)
     offers = offers_of([(0, 4, 0.5), (0, 5, 0.5), (1, 13, 0.5), (0, 14, 0.5)])
-    offer_diverse_periodic(cohort.windows, output, offers)
+    offer_diverse_periodic(cohort.windows, output, offers, None)
     assert output.ends[: output.progress[ENDS]].tolist() == [[0, 3], [1, 6], [0, 6]]
-    advance_diverse(cohort.windows, output_of(9), np.array([0, 1], np.int32), Moment(6, 99))
+    advance_diverse(cohort.windows, output_of(9), np.array([0, 1], np.int32), Moment(6, 99), None)
     assert cohort.head[:2, [END, HELD]].tolist() == [[NEVER, 0], [NEVER, 0]]
 
 
@@ -106,8 +106,8 @@ def test_a_full_output_stops_before_the_offer_that_needs_room(
 def test_an_advance_without_room_changes_nothing() -> None:
     cohort, output = diverse_cohort(window={"name": "periodic", "length": "3us"}), output_of(1)
     offers = offers_of([(0, 4, 0.5), (0, 5, 0.5)])
-    run_all(lambda out: offer_diverse_periodic(cohort.windows, out, offers), 2, room=9)
-    advance_diverse(cohort.windows, output, np.array([1, 0], np.int32), LAST)
+    run_all(lambda out: offer_diverse_periodic(cohort.windows, out, offers, None), 2, room=9)
+    advance_diverse(cohort.windows, output, np.array([1, 0], np.int32), LAST, None)
     assert output.progress[[NEXT, OUT]].tolist() == [1, 0]
     assert cohort.head[0, END] == 3
 

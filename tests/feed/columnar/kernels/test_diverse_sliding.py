@@ -95,6 +95,6 @@ def test_an_offer_without_room_changes_nothing() -> None:
     cohort, output = diverse_cohort(), output_of(1)
     offers = offers_of([(0, 1, 0.5), (0, 2, 0.5)])
     for _ in range(2):
-        offer_diverse_sliding(cohort.windows, output, offers)
+        offer_diverse_sliding(cohort.windows, output, offers, cohort.search)
         assert output.progress[[NEXT, OUT]].tolist() == [1, 1]
         assert cohort.head[0, [SEEN, SENT]].tolist() == [1, 1]

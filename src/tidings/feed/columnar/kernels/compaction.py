@@ -6,7 +6,7 @@ free lists become empty. It is then lengthened by an eighth, so compaction costs
 
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import kernel, nested_inlined, nested_inner
+from tidings.compiled.jit import inlined, inner, kernel
 from tidings.feed.columnar.kernels.diverse_buffer import places
 from tidings.feed.columnar.kernels.layout import (
     CHOSEN,
@@ -84,7 +84,7 @@ def mark_ranked(windows: RankedWindows, has_rings: bool, alive: Int32s) -> None:
                 alive[windows.ring[ring_cell(windows, row, nth)]] = 1
 
 
-@nested_inlined
+@inlined
 def copy_set(old: Int32s, new: Int32s, handle: int, used: int) -> int:
     """Copy one set of matched subscriptions; return how much of `new` is used then."""
     count = old[~handle] + 1
@@ -119,7 +119,7 @@ def release_diverse_row(buffer: DiverseBuffer, row: int) -> None:
     head[row, LAST], head[row, CHOSEN] = -1, 0
 
 
-@nested_inner
+@inner
 def move_place(buffer: DiverseBuffer, last: LastChoice, source: int, target: int) -> None:
     """Copy a place of the pools to another, with its part of the last choice."""
     buffer.slot[target], buffer.handle[target] = buffer.slot[source], buffer.handle[source]

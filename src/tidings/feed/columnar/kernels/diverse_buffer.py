@@ -7,7 +7,7 @@ that starts from the last one needs few of them.
 """
 
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import nested_inlined
+from tidings.compiled.jit import inlined
 from tidings.feed.columnar.kernels.layout import (
     CHOSEN,
     HELD,
@@ -23,33 +23,33 @@ from tidings.feed.columnar.kernels.layout import (
 from tidings.feed.columnar.kernels.slabs import capacity_of, release_slab, take_slab
 
 
-@nested_inlined
+@inlined
 def is_newer(events: EventColumns, one: int, other: int) -> bool:
     """Return whether an event precedes another among equals: newer, then smaller id."""
     us, id_order = events.us, events.id_order
     return us[one] > us[other] or (us[one] == us[other] and id_order[one] < id_order[other])
 
 
-@nested_inlined
+@inlined
 def places(buffer: DiverseBuffer, row: int) -> int:
     """Return how many places the slab of a row has."""
     return capacity_of(buffer.slabs, int64(buffer.head[row, SLAB_CLASS]))
 
 
-@nested_inlined
+@inlined
 def slot_at(windows: DiverseWindows, row: int, place: int) -> int:
     """Return the event slot of a place."""
     return windows.buffer.slot[windows.buffer.head[row, SLAB] + place]
 
 
-@nested_inlined
+@inlined
 def choice_start(windows: DiverseWindows, row: int) -> int:
     """Return where the kept choice of a row starts: by row if k is small, otherwise by slab."""
     width = windows.diversity.kept_width
     return row * width if width > 0 else int64(windows.buffer.head[row, SLAB])
 
 
-@nested_inlined
+@inlined
 def reserve_place(buffer: DiverseBuffer, row: int) -> bool:
     """Make room for one more match; return whether the pools had it.
 
@@ -74,7 +74,7 @@ def reserve_place(buffer: DiverseBuffer, row: int) -> bool:
     return True
 
 
-@nested_inlined
+@inlined
 def move_window(buffer: DiverseBuffer, row: int, target: int) -> None:
     """Copy a full window to another slab, the oldest match first."""
     start, capacity = buffer.head[row, SLAB], places(buffer, row)
@@ -87,7 +87,7 @@ def move_window(buffer: DiverseBuffer, row: int, target: int) -> None:
         buffer.mark[target + i] = buffer.mark[source]
 
 
-@nested_inlined
+@inlined
 def add_match(buffer: DiverseBuffer, row: int, match: Arrival) -> int:
     """Write a match to the next free place behind the newest, and return that place."""
     head, mark = buffer.head, buffer.mark

@@ -14,7 +14,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import nested_inlined, nested_inner
+from tidings.compiled.jit import inlined, inner
 from tidings.compiled.rounding import rounded
 from tidings.diversify.kernels.distances import merged_distance, weighted_distance
 from tidings.diversify.kernels.greedy import (
@@ -53,7 +53,7 @@ class ScoredPlace(NamedTuple):
     place: int
 
 
-@nested_inlined
+@inlined
 def distance(features: FeatureColumns, one: int, other: int, partials: Float64s) -> float:
     """Return the distance of two events, by their rows of hashes."""
     rows = features.rows
@@ -62,7 +62,7 @@ def distance(features: FeatureColumns, one: int, other: int, partials: Float64s)
     return merged_distance(rows, one, other)
 
 
-@nested_inlined
+@inlined
 def prepare_place(windows: DiverseWindows, row: int, place: int, now_us: int) -> None:
     """Make a place a candidate: write its fresh rank and its row of hashes to the scratch."""
     buffer, scratch = windows.buffer, windows.scratch
@@ -74,7 +74,7 @@ def prepare_place(windows: DiverseWindows, row: int, place: int, now_us: int) ->
     scratch.linked[place] = 0
 
 
-@nested_inner
+@inner
 def prepare_all(windows: DiverseWindows, row: int, capacity: int) -> None:
     """Make all matches of a window candidates, where nothing decays."""
     start, mark, linked = (
@@ -88,7 +88,7 @@ def prepare_all(windows: DiverseWindows, row: int, capacity: int) -> None:
             prepare_place(windows, row, place, 0)
 
 
-@nested_inlined
+@inlined
 def is_pair_ahead(
     windows: DiverseWindows, row: int, one: tuple[int, int], other: tuple[int, int]
 ) -> bool:
@@ -99,7 +99,7 @@ def is_pair_ahead(
     return pair_before(TieOrder(id_order, us, id_order), pair, rival)
 
 
-@nested_inner
+@inner
 def improve_pair(
     windows: DiverseWindows, row: int, place: int, others: tuple[int, int, int], best: BestPair
 ) -> BestPair:
@@ -132,7 +132,7 @@ def improve_pair(
     return BestPair(weight, one, two)
 
 
-@nested_inner
+@inner
 def best_pair(windows: DiverseWindows, row: int, capacity: int) -> BestPair:
     """Return the pair of largest weight.
 
@@ -155,7 +155,7 @@ def best_pair(windows: DiverseWindows, row: int, capacity: int) -> BestPair:
     return best
 
 
-@nested_inlined
+@inlined
 def set_pair(
     windows: DiverseWindows, row: int, pair: BestPair, chosen: Int32s, values: Float64s
 ) -> None:
@@ -168,7 +168,7 @@ def set_pair(
     values[1] = pair.weight
 
 
-@nested_inlined
+@inlined
 def add_link(windows: DiverseWindows, place: int, added: int) -> None:
     """Combine the links of a candidate with the one to an added place (PREF Prop. 1)."""
     scratch, rule = windows.scratch, windows.diversity.rule
@@ -180,7 +180,7 @@ def add_link(windows: DiverseWindows, place: int, added: int) -> None:
     scratch.linked[place] += 1
 
 
-@nested_inlined
+@inlined
 def upper_bound(windows: DiverseWindows, place: int) -> float:
     """Return a bound on the value of a candidate, whatever its missing links are."""
     rule, sigma, link = windows.diversity.rule, windows.diversity.sigma, windows.scratch.link
@@ -189,7 +189,7 @@ def upper_bound(windows: DiverseWindows, place: int) -> float:
     return link[place] if rule == LEAST else np.inf
 
 
-@nested_inlined
+@inlined
 def wins(windows: DiverseWindows, row: int, one: ScoredPlace, other: ScoredPlace) -> bool:
     """Return whether a candidate precedes another: larger value, then newer."""
     if one.value != other.value:
@@ -198,7 +198,7 @@ def wins(windows: DiverseWindows, row: int, one: ScoredPlace, other: ScoredPlace
     return is_newer(windows.events, slot, rival)
 
 
-@nested_inner
+@inner
 def best_candidate(
     windows: DiverseWindows, row: int, capacity: int, step: int, chosen: Int32s
 ) -> ScoredPlace:
@@ -223,14 +223,14 @@ def best_candidate(
     return best
 
 
-@nested_inlined
+@inlined
 def reset_links(windows: DiverseWindows, place: int) -> None:
     """Make a candidate start without links."""
     windows.scratch.link[place] = np.inf if windows.diversity.rule <= LEAST else 0.0
     windows.scratch.linked[place] = 0
 
 
-@nested_inner
+@inner
 def extend_choice(
     windows: DiverseWindows,
     row: int,
@@ -252,7 +252,7 @@ def extend_choice(
         linked[best.place] = -1
 
 
-@nested_inner
+@inner
 def choose_greedy(
     windows: DiverseWindows, row: int, capacity: int, size: int, chosen: Int32s, values: Float64s
 ) -> None:
@@ -268,7 +268,7 @@ def choose_greedy(
     extend_choice(windows, row, capacity, (int64(2), size), chosen, values)
 
 
-@nested_inlined
+@inlined
 def insert_winner(
     windows: DiverseWindows, row: int, new: int, valid: int, chosen: Int32s, values: Float64s
 ) -> int:
@@ -286,7 +286,7 @@ def insert_winner(
     return -1
 
 
-@nested_inlined
+@inlined
 def valid_steps(windows: DiverseWindows, row: int, capacity: int, new: int) -> int:
     """Return how many steps of the kept choice are valid, including the new match if it wins."""
     scratch, sigma, start = windows.scratch, windows.diversity.sigma, choice_start(windows, row)
@@ -311,7 +311,7 @@ def valid_steps(windows: DiverseWindows, row: int, capacity: int, new: int) -> i
     return step + 1 if step >= 0 else valid
 
 
-@nested_inner
+@inner
 def update_choice(windows: DiverseWindows, row: int, capacity: int, new: int) -> bool:
     """Bring the kept choice of a window of at least two matches up to date.
 
@@ -333,7 +333,7 @@ def update_choice(windows: DiverseWindows, row: int, capacity: int, new: int) ->
     return True
 
 
-@nested_inlined
+@inlined
 def is_among(chosen: Int32s, size: int, place: int) -> bool:
     """Return whether a place is among the first `size` chosen."""
     among = False
@@ -342,7 +342,7 @@ def is_among(chosen: Int32s, size: int, place: int) -> bool:
     return among
 
 
-@nested_inlined
+@inlined
 def invalidate_from(windows: DiverseWindows, row: int, place: int) -> None:
     """Invalidate the kept choice from a dropped place on; below a pair nothing is kept."""
     head, start = windows.buffer.head, choice_start(windows, row)

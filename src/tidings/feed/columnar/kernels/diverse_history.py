@@ -5,19 +5,14 @@ The module also holds `peek`, which chooses from any diverse window and changes 
 
 from typing import Final
 
-from tidings.compiled.array_types import Float64s, Int64s
+from tidings.compiled.array_types import Float64s
 from tidings.compiled.exact_sum import sum_add, sum_total
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import kernel, nested, nested_inner
+from tidings.compiled.jit import inner, kernel
 from tidings.compiled.rounding import rounded
 from tidings.feed.columnar.kernels.axis import axis_end
 from tidings.feed.columnar.kernels.diverse_buffer import add_match, is_newer, slot_at
-from tidings.feed.columnar.kernels.diverse_choose import (
-    best_first,
-    choose_range,
-    copy_candidates,
-    prepare_range,
-)
+from tidings.feed.columnar.kernels.diverse_choose import choose_range, list_best, prepare_range
 from tidings.feed.columnar.kernels.diverse_greedy import distance
 from tidings.feed.columnar.kernels.diverse_window import (
     deliver_chosen,
@@ -43,6 +38,7 @@ from tidings.feed.columnar.kernels.layout import (
     DiverseWindows,
     Offers,
     Output,
+    SearchCodes,
     WindowExtent,
 )
 
@@ -51,7 +47,7 @@ RANKS, DISTANCES, REST = range(2, 5)
 PARTIALS: Final = 5
 
 
-@nested_inner
+@inner
 def sum_without(partials: Float64s, kind: int, size: int, removed: Float64s) -> float:
     """Return one of the sums without some of its terms, exactly."""
     # Exact partial sums can be reduced exactly; a plain float sum would drift.
@@ -62,7 +58,7 @@ def sum_without(partials: Float64s, kind: int, size: int, removed: Float64s) -> 
     return sum_total(partials[REST], size)
 
 
-@nested_inner
+@inner
 def sum_all(windows: DiverseWindows, size: int) -> tuple[int, int]:
     """Sum up ranks and distances of the first places; return how many partial sums both have.
 
@@ -83,7 +79,7 @@ def sum_all(windows: DiverseWindows, size: int) -> tuple[int, int]:
     return (rank_parts, distance_parts)
 
 
-@nested_inner
+@inner
 def distances_from(windows: DiverseWindows, one: int, size: int, out: Float64s) -> None:
     """Write the distances of one place to the first `size` places."""
     scratch = windows.scratch
@@ -93,7 +89,7 @@ def distances_from(windows: DiverseWindows, one: int, size: int, out: Float64s) 
         out[other] = apart if other != one else 0.0
 
 
-@nested_inner
+@inner
 def swap_values(windows: DiverseWindows, size: int, values: Float64s) -> None:
     """Write for each of the first places the divrank (PREF Def. 10) of all others; O(size²).
 
@@ -115,7 +111,7 @@ def swap_values(windows: DiverseWindows, size: int, values: Float64s) -> None:
         values[out] = rounded(sigma * rank + (1 - sigma) * apart)
 
 
-@nested_inner
+@inner
 def dropped_by_swap(windows: DiverseWindows, row: int, size: int, new: int) -> int:
     """Return the member of a full history that the match at `new` replaces, or `new` itself.
 
@@ -135,16 +131,13 @@ def dropped_by_swap(windows: DiverseWindows, row: int, size: int, new: int) -> i
     return best if values[best] > values[new] or equal else new
 
 
-@nested
+@inner
 def list_members(windows: DiverseWindows, row: int, within: AxisRange, now_us: int) -> int:
     """Write the members of a history within a range, best rank first; return how many."""
-    size, chosen = prepare_range(windows, row, within, now_us), windows.scratch.chosen
-    members = copy_candidates(windows, row, size)
-    chosen[:size] = members.place[best_first(members.key)]
-    return size
+    return list_best(windows, row, prepare_range(windows, row, within, now_us))
 
 
-@nested_inner
+@inner
 def add_member(windows: DiverseWindows, row: int, match: Arrival) -> bool:
     """Add a match to the history if there is room or a swap; return whether to deliver."""
     head, events, policy = windows.buffer.head, windows.events, windows.policy
@@ -165,7 +158,9 @@ def add_member(windows: DiverseWindows, row: int, match: Arrival) -> bool:
 
 
 @kernel
-def offer_diverse_history(windows: DiverseWindows, output: Output, offers: Offers) -> None:
+def offer_diverse_history(
+    windows: DiverseWindows, output: Output, offers: Offers, search: SearchCodes | None
+) -> None:
     """Offer matches from `progress[NEXT]` on; return early where a buffer is full."""
     head, policy, progress = windows.buffer.head, windows.policy, output.progress
     for index in range(progress[NEXT], len(offers.row)):
@@ -188,16 +183,22 @@ def offer_diverse_history(windows: DiverseWindows, output: Output, offers: Offer
 
 @kernel
 def peek(
-    windows: DiverseWindows, row: int, within: AxisRange, now_us: int, least: int, measured: Int64s
-) -> int:
-    """Choose from a range without changing the window; return how many are chosen.
+    windows: DiverseWindows,
+    row: int,
+    within: AxisRange,
+    now_us: int,
+    least: int,
+    search: SearchCodes | None,
+) -> tuple[int, int, int, int]:
+    """Choose from a range without changing the window.
 
-    `measured` receives the oldest and the newest time of the range, and how many matches it holds.
-    None are chosen from fewer candidates than `least`; the members of a history are listed.
+    Return how many are chosen, the oldest and the newest time of the range, and how many matches it
+    holds. None are chosen from fewer candidates than `least`; the members of a history are listed.
     """
-    measured[0], measured[1], measured[2] = measure_range(windows, row, within)
-    if measured[2] == 0:
-        return 0
-    if windows.policy.window == HISTORY:
-        return list_members(windows, row, within, now_us)
-    return choose_range(windows, row, within, now_us, least)
+    oldest, newest, held = measure_range(windows, row, within)
+    size = 0
+    if held > 0 and windows.policy.window == HISTORY:
+        size = list_members(windows, row, within, now_us)
+    elif held > 0:
+        size = choose_range(windows, row, within, now_us, least, search)
+    return (size, oldest, newest, held)

@@ -7,27 +7,27 @@ compared with those of the window, in O(w L) for w matches and L tables.
 
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import nested_inlined, nested_inner
+from tidings.compiled.jit import inlined, inner
 from tidings.feed.columnar.kernels.decay import order_key
 from tidings.feed.columnar.kernels.diverse_buffer import is_newer, places
 from tidings.feed.columnar.kernels.layout import CHOSEN, HELD, SLAB, DiverseWindows
 
 
-@nested_inlined
+@inlined
 def key_at(windows: DiverseWindows, cell: int) -> float:
     """Return the key that sorts a cell of the pools by rank at every time."""
     slot = windows.buffer.slot[cell]
     return order_key(windows.decay, windows.buffer.score[cell], windows.events.us[slot])
 
 
-@nested_inner
+@inner
 def is_more_relevant(windows: DiverseWindows, one: int, other: int) -> bool:
     """Return whether one cell of the pools precedes another: higher rank, then newer."""
     key, rival, slot = key_at(windows, one), key_at(windows, other), windows.buffer.slot
     return key > rival or (key == rival and is_newer(windows.events, slot[one], slot[other]))
 
 
-@nested_inner
+@inner
 def find_winners(windows: DiverseWindows, row: int, own: int, winners: Int64s) -> None:
     """Write for each table the most relevant other cell in the bucket of cell `own`, or -1."""
     buffer, bands = windows.buffer, windows.features.bands
@@ -50,7 +50,7 @@ def find_winners(windows: DiverseWindows, row: int, own: int, winners: Int64s) -
                     winners[table] = cell
 
 
-@nested_inner
+@inner
 def add_votes(windows: DiverseWindows, row: int, place: int) -> None:
     """Count for a new match the votes of the buckets in which it is the most relevant."""
     votes, winners = windows.last.votes, windows.scratch.winners
@@ -65,7 +65,7 @@ def add_votes(windows: DiverseWindows, row: int, place: int) -> None:
             votes[best] -= 1
 
 
-@nested_inner
+@inner
 def remove_votes(windows: DiverseWindows, row: int, place: int) -> None:
     """Pass the votes of a match that leaves on to the next most relevant ones."""
     votes, winners = windows.last.votes, windows.scratch.winners
@@ -78,7 +78,7 @@ def remove_votes(windows: DiverseWindows, row: int, place: int) -> None:
             votes[best] += 1
 
 
-@nested_inner
+@inner
 def count_all_votes(windows: DiverseWindows, row: int) -> None:
     """Count the votes of a window as if its matches arrived one by one."""
     head, mark, marks = windows.buffer.head, windows.buffer.mark, windows.scratch.linked
@@ -93,7 +93,7 @@ def count_all_votes(windows: DiverseWindows, row: int) -> None:
     head[row, CHOSEN] = 1
 
 
-@nested_inlined
+@inlined
 def is_elected(windows: DiverseWindows, one: int, other: int) -> bool:
     """Return whether one cell of the pools precedes another: more votes, then more relevant."""
     votes = windows.last.votes
@@ -102,7 +102,7 @@ def is_elected(windows: DiverseWindows, one: int, other: int) -> bool:
     return is_more_relevant(windows, one, other)
 
 
-@nested_inner
+@inner
 def choose_elected(windows: DiverseWindows, row: int, chosen: Int32s) -> int:
     """Write the places with most votes, at most k; return how many.
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from tidings.compiled.array_types import Int32s
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import kernel, nested, nested_inner
+from tidings.compiled.jit import inner, kernel, nested
 from tidings.feed.columnar.kernels.axis import (
     axis_end,
     is_due,
@@ -45,6 +45,7 @@ from tidings.feed.columnar.kernels.layout import (
     DiverseWindows,
     Offers,
     Output,
+    SearchCodes,
     WindowExtent,
 )
 from tidings.window.protocol import Moment
@@ -57,7 +58,7 @@ class EndedWindow(NamedTuple):
     extent: WindowExtent
 
 
-@nested_inner
+@inner
 def ended_window(windows: DiverseWindows, row: int, now: Moment) -> EndedWindow:
     """Return the range and the extent of the period or step that has ended."""
     head, policy = windows.buffer.head, windows.policy
@@ -76,7 +77,7 @@ def ended_window(windows: DiverseWindows, row: int, now: Moment) -> EndedWindow:
     return EndedWindow(within, WindowExtent(oldest, stop, held, stop))
 
 
-@nested_inner
+@inner
 def is_settled(windows: DiverseWindows, row: int, sent: int) -> bool:
     """Return whether the same matches have nothing more to deliver at later steps.
 
@@ -98,7 +99,7 @@ def is_settled(windows: DiverseWindows, row: int, sent: int) -> bool:
     return True
 
 
-@nested_inner
+@inner
 def oldest_position(windows: DiverseWindows, row: int) -> int:
     """Return the lowest position of a window on its axis."""
     buffer, axis = windows.buffer, windows.policy.axis
@@ -110,7 +111,7 @@ def oldest_position(windows: DiverseWindows, row: int) -> int:
     return oldest
 
 
-@nested_inner
+@inner
 def set_next_step(windows: DiverseWindows, row: int, now: Moment, sent: int) -> None:
     """Set the end of a jumping window to the next step that can deliver something."""
     head, policy = windows.buffer.head, windows.policy
@@ -124,7 +125,7 @@ def set_next_step(windows: DiverseWindows, row: int, now: Moment, sent: int) -> 
         head[row, END] = next_step(end, policy, oldest_position(windows, row), passed)
 
 
-@nested_inner
+@inner
 def close(windows: DiverseWindows, row: int, within: AxisRange, now: Moment, sent: int) -> None:
     """Empty a period, or drop the matches that a step leaves behind; set the next end."""
     buffer, head = windows.buffer, windows.buffer.head
@@ -141,20 +142,30 @@ def close(windows: DiverseWindows, row: int, within: AxisRange, now: Moment, sen
 
 
 @nested
-def end_passed(windows: DiverseWindows, output: Output, row: int, order: int, now: Moment) -> None:
+def end_passed(
+    windows: DiverseWindows,
+    output: Output,
+    row: int,
+    order: int,
+    now: Moment,
+    search: SearchCodes | None,
+) -> None:
     """Close the period, or take the steps, that have ended by now."""
     policy, progress, chosen = windows.policy, output.progress, windows.scratch.chosen
     while is_due(windows.buffer.head, policy, row, now):  # each turn moves the end, or clears it
         ended = ended_window(windows, row, now)
         before, extent = progress[OUT], ended.extent
         if extent.width > 0:
-            size = choose_range(windows, row, ended.within, extent.decided_us, fewest(policy))
+            decided_us, least = extent.decided_us, fewest(policy)
+            size = choose_range(windows, row, ended.within, decided_us, least, search)
             deliver_chosen(windows, output, row, order, chosen[:size], extent)
         close(windows, row, ended.within, now, int64(progress[OUT] - before))
 
 
 @kernel
-def offer_diverse_periodic(windows: DiverseWindows, output: Output, offers: Offers) -> None:
+def offer_diverse_periodic(
+    windows: DiverseWindows, output: Output, offers: Offers, search: SearchCodes | None
+) -> None:
     """Offer matches from `progress[NEXT]` on; return early where a buffer is full."""
     head, progress = windows.buffer.head, output.progress
     for index in range(progress[NEXT], len(offers.row)):
@@ -164,16 +175,18 @@ def offer_diverse_periodic(windows: DiverseWindows, output: Output, offers: Offe
             return
         match = arrival_at(offers, index)
         now_us, before = int64(windows.events.us[match.slot]), head[row, END]
-        end_passed(windows, output, row, index, Moment(now_us, match.sequence - 1))
+        end_passed(windows, output, row, index, Moment(now_us, match.sequence - 1), search)
         add_match(windows.buffer, row, match)
         open_end(head, windows.events, windows.policy, row, match.slot)
-        end_passed(windows, output, row, index, Moment(now_us, match.sequence))
+        end_passed(windows, output, row, index, Moment(now_us, match.sequence), search)
         report_end(head, output, row, before)
     progress[NEXT] = len(offers.row)
 
 
 @kernel
-def advance_diverse(windows: DiverseWindows, output: Output, rows: Int32s, now: Moment) -> None:
+def advance_diverse(
+    windows: DiverseWindows, output: Output, rows: Int32s, now: Moment, search: SearchCodes | None
+) -> None:
     """Move the clock of some rows to `now`; return early where the output is full."""
     head, progress = windows.buffer.head, output.progress
     for index in range(progress[NEXT], len(rows)):
@@ -182,6 +195,6 @@ def advance_diverse(windows: DiverseWindows, output: Output, rows: Int32s, now: 
         if progress[OUT] + head[row, HELD] > len(output.ranks):
             return
         before = head[row, END]
-        end_passed(windows, output, row, index, now)
+        end_passed(windows, output, row, index, now, search)
         report_end(head, output, row, before)
     progress[NEXT] = len(rows)

@@ -4,7 +4,7 @@ The choice is brought up to date where the diversifier allows it, and made from 
 """
 
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import kernel, nested_inlined, nested_inner
+from tidings.compiled.jit import inlined, inner, kernel
 from tidings.feed.columnar.kernels.diverse_buffer import add_match, choice_start, places
 from tidings.feed.columnar.kernels.diverse_choose import choose_range
 from tidings.feed.columnar.kernels.diverse_greedy import update_choice
@@ -36,11 +36,12 @@ from tidings.feed.columnar.kernels.layout import (
     Offers,
     Output,
     PolicyCodes,
+    SearchCodes,
     WindowExtent,
 )
 
 
-@nested_inlined
+@inlined
 def enter(windows: DiverseWindows, row: int, match: Arrival) -> int:
     """Drop the matches that leave the window as a match arrives, and add the match.
 
@@ -58,14 +59,14 @@ def enter(windows: DiverseWindows, row: int, match: Arrival) -> int:
     return place
 
 
-@nested_inner
+@inner
 def whole_extent(windows: DiverseWindows, row: int, now_us: int) -> WindowExtent:
     """Return the extent of a choice from the whole window."""
     oldest, _, held = measure_range(windows, row, whole_axis(windows.policy))
     return WindowExtent(oldest, now_us, held, now_us)
 
 
-@nested_inner
+@inner
 def deliver_updated(
     windows: DiverseWindows, output: Output, row: int, order: int, new: int, now_us: int
 ) -> None:
@@ -89,13 +90,13 @@ def deliver_updated(
         deliver_chosen(windows, output, row, order, chosen[:size], extent)
 
 
-@nested_inner
+@inner
 def is_continuous(policy: PolicyCodes) -> bool:
     """Return whether a match that is passed over once is never delivered."""
     return policy.window == CONTINUOUS or policy.window == BEST  # noqa: PLR1714 - compiled
 
 
-@nested_inlined
+@inlined
 def slide_updated(
     windows: DiverseWindows, output: Output, row: int, order: int, match: Arrival
 ) -> bool:
@@ -116,7 +117,9 @@ def slide_updated(
 
 
 @kernel
-def offer_diverse_sliding(windows: DiverseWindows, output: Output, offers: Offers) -> None:
+def offer_diverse_sliding(
+    windows: DiverseWindows, output: Output, offers: Offers, search: SearchCodes | None
+) -> None:
     """Offer matches from `progress[NEXT]` on; return early where a buffer is full."""
     progress, policy = output.progress, windows.policy
     for index in range(progress[NEXT], len(offers.row)):
@@ -129,7 +132,7 @@ def offer_diverse_sliding(windows: DiverseWindows, output: Output, offers: Offer
             continue
         now_us, continuous = int64(windows.events.us[match.slot]), is_continuous(policy)
         if not (continuous and waits(windows.buffer.head, policy, row)):
-            size = choose_range(windows, row, whole_axis(policy), now_us, fewest(policy))
+            size = choose_range(windows, row, whole_axis(policy), now_us, fewest(policy), search)
             extent = whole_extent(windows, row, now_us)
             deliver_chosen(windows, output, row, index, windows.scratch.chosen[:size], extent)
             if continuous:

@@ -2,7 +2,7 @@
 
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import nested_inlined, nested_inner
+from tidings.compiled.jit import inlined, inner
 from tidings.feed.columnar.kernels.axis import axis_end, match_position
 from tidings.feed.columnar.kernels.decay import fresh_rank
 from tidings.feed.columnar.kernels.diverse_buffer import places, reserve_place
@@ -34,13 +34,13 @@ from tidings.feed.columnar.kernels.layout import (
 )
 
 
-@nested_inlined
+@inlined
 def whole_axis(policy: PolicyCodes) -> AxisRange:
     """Return the range of all matches."""
     return AxisRange(policy.axis, int64(-FAR), int64(FAR))
 
 
-@nested_inner
+@inner
 def drop_match(windows: DiverseWindows, row: int, place: int) -> None:
     """Drop a match, and its part in the kept choice."""
     head = windows.buffer.head
@@ -53,7 +53,7 @@ def drop_match(windows: DiverseWindows, row: int, place: int) -> None:
     head[row, HELD] -= 1
 
 
-@nested_inner
+@inner
 def drop_below(windows: DiverseWindows, row: int, low: int) -> None:
     """Drop the matches below a position on the axis of the window.
 
@@ -75,7 +75,7 @@ def drop_below(windows: DiverseWindows, row: int, low: int) -> None:
             drop_match(windows, row, place)
 
 
-@nested_inlined
+@inlined
 def window_start(windows: DiverseWindows, row: int, match: Arrival) -> int:
     """Return the position where the window starts once a match has arrived."""
     policy, us = windows.policy, int64(windows.events.us[match.slot])
@@ -86,7 +86,7 @@ def window_start(windows: DiverseWindows, row: int, match: Arrival) -> int:
     return axis_end(policy.axis, seen, us, match.sequence) + new - policy.length
 
 
-@nested_inner
+@inner
 def measure_range(windows: DiverseWindows, row: int, within: AxisRange) -> tuple[int, int, int]:
     """Return the oldest and the newest time of a range, and how many matches it holds."""
     buffer = windows.buffer
@@ -104,7 +104,7 @@ def measure_range(windows: DiverseWindows, row: int, within: AxisRange) -> tuple
     return (oldest, newest, held)
 
 
-@nested_inner
+@inner
 def deliver_chosen(
     windows: DiverseWindows,
     output: Output,
@@ -128,7 +128,7 @@ def deliver_chosen(
         output.ranks[index] = fresh_rank(windows.decay, buffer.score[cell], us, extent.decided_us)
 
 
-@nested_inlined
+@inlined
 def mark_all_done(buffer: DiverseBuffer, row: int) -> None:
     """Mark all matches of a window as done."""
     start = buffer.head[row, SLAB]
@@ -137,19 +137,19 @@ def mark_all_done(buffer: DiverseBuffer, row: int) -> None:
             buffer.mark[cell] |= DONE
 
 
-@nested_inlined
+@inlined
 def waits(head: Int64s, policy: PolicyCodes, row: int) -> bool:
     """Return whether a window waits for k matches."""
     return policy.wait and head[row, HELD] < policy.k
 
 
-@nested_inlined
+@inlined
 def fewest(policy: PolicyCodes) -> int:
     """Return how many candidates a choice needs."""
     return policy.k if policy.wait else 1
 
 
-@nested_inlined
+@inlined
 def has_room(windows: DiverseWindows, output: Output, row: int) -> bool:
     """Return whether the pools, the output and the scratch have room for one more match."""
     buffer, used = windows.buffer, output.progress[OUT]

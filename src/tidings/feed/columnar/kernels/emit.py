@@ -6,7 +6,7 @@ so kernels neither allocate nor raise.
 
 from tidings.compiled.array_types import Int64s
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import nested_inlined
+from tidings.compiled.jit import inlined
 from tidings.feed.columnar.kernels.axis import event_position
 from tidings.feed.columnar.kernels.decay import fresh_rank, order_key
 from tidings.feed.columnar.kernels.layout import (
@@ -46,7 +46,7 @@ from tidings.feed.columnar.kernels.ranked_list import (
 from tidings.feed.columnar.kernels.ring_buffer import oldest_us
 
 
-@nested_inlined
+@inlined
 def arrival_at(offers: Offers, index: int) -> Arrival:
     """Return one of the offers."""
     return Arrival(
@@ -57,7 +57,7 @@ def arrival_at(offers: Offers, index: int) -> Arrival:
     )
 
 
-@nested_inlined
+@inlined
 def write_delivery(
     head: Int64s, output: Output, row: int, order: int, position: int, extent: WindowExtent
 ) -> int:
@@ -72,7 +72,7 @@ def write_delivery(
     return index
 
 
-@nested_inlined
+@inlined
 def deliver_new(
     windows: RankedWindows, output: Output, row: int, order: int, extent: WindowExtent
 ) -> None:
@@ -92,7 +92,7 @@ def deliver_new(
         )
 
 
-@nested_inlined
+@inlined
 def insert_match(windows: RankedWindows, row: int, match: Arrival, last: bool) -> int:
     """Insert a match into the list, and drop the entries that k newer and better ones beat.
 
@@ -117,7 +117,7 @@ def insert_match(windows: RankedWindows, row: int, match: Arrival, last: bool) -
     return position
 
 
-@nested_inlined
+@inlined
 def count_out_of_order(windows: RankedWindows, row: int, position: int, slot: int) -> int:
     """Count the beaten entries where a match is not the last to leave; return how many beat it."""
     entry, axis, k = windows.entry, windows.policy.axis, windows.policy.k
@@ -135,7 +135,7 @@ def count_out_of_order(windows: RankedWindows, row: int, position: int, slot: in
     return beaten
 
 
-@nested_inlined
+@inlined
 def choose_ranked(
     windows: RankedWindows, output: Output, row: int, order: int, now_us: int
 ) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 from tidings.compiled.exact_sum import mean_without
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import kernel, nested_inlined
+from tidings.compiled.jit import inlined, kernel
 from tidings.feed.columnar.kernels.axis import axis_end, event_position
 from tidings.feed.columnar.kernels.decay import fresh_rank
 from tidings.feed.columnar.kernels.emit import arrival_at, deliver_new, insert_match
@@ -36,7 +36,7 @@ RELATIVE: Final = 1e-14
 """Means of n ranks that differ by less than n times this tolerance may round to the same number."""
 
 
-@nested_inlined
+@inlined
 def expire_members(windows: RankedWindows, row: int, now_us: int, sequence: int) -> int:
     """Drop the members that have left the window; return the position where it starts."""
     head, policy = windows.head, windows.policy
@@ -55,7 +55,7 @@ def expire_members(windows: RankedWindows, row: int, now_us: int, sequence: int)
     return start
 
 
-@nested_inlined
+@inlined
 def rank_members(windows: RankedWindows, row: int, now_us: int) -> None:
     """Write the fresh ranks of all members to the scratch."""
     start = list_start(windows, row)
@@ -64,7 +64,7 @@ def rank_members(windows: RankedWindows, row: int, now_us: int) -> None:
         windows.ranks[nth] = fresh_rank(windows.decay, windows.score[start + nth], us, now_us)
 
 
-@nested_inlined
+@inlined
 def is_older(windows: RankedWindows, row: int, one: int, other: int) -> bool:
     """Return whether one member is older than another, or as old with a larger id."""
     us, id_order, start = windows.events.us, windows.events.id_order, list_start(windows, row)
@@ -72,7 +72,7 @@ def is_older(windows: RankedWindows, row: int, one: int, other: int) -> bool:
     return us[a] < us[b] or (us[a] == us[b] and id_order[a] > id_order[b])
 
 
-@nested_inlined
+@inlined
 def best_swap(windows: RankedWindows, row: int, rank: float) -> int:
     """Return the member that a match of this rank should replace, or -1.
 
@@ -98,7 +98,7 @@ def best_swap(windows: RankedWindows, row: int, rank: float) -> int:
     return -1
 
 
-@nested_inlined
+@inlined
 def add_member(
     windows: RankedWindows, output: Output, row: int, order: int, match: Arrival
 ) -> None:
@@ -116,7 +116,7 @@ def add_member(
     deliver_new(windows, output, row, order, WindowExtent(oldest, now_us, size, now_us))
 
 
-@nested_inlined
+@inlined
 def filter_match(
     windows: RankedWindows, output: Output, row: int, order: int, match: Arrival
 ) -> None:

@@ -105,8 +105,14 @@ class DiversityCodes(NamedTuple):
 
     rule: int
     sigma: float
-    alpha: float  # the radius of covers; negative if it is left open
     kept_width: int  # kept choices per row; -1 for as many as the slab; 0 if none are kept
+
+
+class SearchCodes(NamedTuple):
+    """A rule of choice that is not greedy, as numbers."""
+
+    rule: int
+    alpha: float  # the radius of covers; negative if it is left open
 
 
 class Slabs(NamedTuple):

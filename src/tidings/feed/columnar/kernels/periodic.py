@@ -6,7 +6,7 @@ one, from which a choice is made where a step ends.
 
 from tidings.compiled.array_types import Int32s
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import kernel, nested_inlined
+from tidings.compiled.jit import inlined, kernel
 from tidings.feed.columnar.kernels.axis import (
     axis_end,
     event_position,
@@ -49,7 +49,7 @@ from tidings.feed.columnar.kernels.ring_buffer import (
 from tidings.window.protocol import Moment
 
 
-@nested_inlined
+@inlined
 def close_period(windows: RankedWindows, output: Output, row: int, order: int, now: Moment) -> None:
     """Deliver the k best of the open period if it has ended."""
     head, policy = windows.head, windows.policy
@@ -65,7 +65,7 @@ def close_period(windows: RankedWindows, output: Output, row: int, order: int, n
     head[row, COUNT] = head[row, SIZE] = head[row, FIRST] = 0
 
 
-@nested_inlined
+@inlined
 def take_steps(windows: RankedWindows, output: Output, row: int, order: int, now: Moment) -> None:
     """Choose at every step that has ended, while the window holds something."""
     head, policy, events = windows.head, windows.policy, windows.events
@@ -87,7 +87,7 @@ def take_steps(windows: RankedWindows, output: Output, row: int, order: int, now
             head[row, END] = next_step(end, policy, oldest, passed)
 
 
-@nested_inlined
+@inlined
 def end_passed(windows: RankedWindows, output: Output, row: int, order: int, now: Moment) -> None:
     """Close the period, or take the steps, that have ended by now."""
     if windows.policy.window == JUMPING:
@@ -96,7 +96,7 @@ def end_passed(windows: RankedWindows, output: Output, row: int, order: int, now
         close_period(windows, output, row, order, now)
 
 
-@nested_inlined
+@inlined
 def add_to_period(windows: RankedWindows, row: int, match: Arrival) -> None:
     """Count a match, and keep it if it is among the k best."""
     head, us = windows.head, windows.events.us[match.slot]
@@ -108,7 +108,7 @@ def add_to_period(windows: RankedWindows, row: int, match: Arrival) -> None:
     head[row, SIZE] = min(head[row, SIZE], windows.policy.k)
 
 
-@nested_inlined
+@inlined
 def offer_match(
     windows: RankedWindows, output: Output, row: int, order: int, match: Arrival
 ) -> None:

@@ -7,7 +7,7 @@ offers ahead and tells where its entries are, which are requested NEAR offers ah
 from typing import Final
 
 from tidings.compiled.array_types import Int32s
-from tidings.compiled.jit import nested_inlined
+from tidings.compiled.jit import inlined
 from tidings.compiled.prefetch import prefetch
 from tidings.feed.columnar.kernels.layout import (
     FRONT,
@@ -24,7 +24,7 @@ NEAR: Final = 6
 FAR: Final = 12
 
 
-@nested_inlined
+@inlined
 def prefetch_head(windows: RankedWindows, row: int) -> None:
     """Request the counters of a row, which may lie on two cache lines."""
     start = row * RANKED_WIDTH
@@ -32,7 +32,7 @@ def prefetch_head(windows: RankedWindows, row: int) -> None:
     prefetch(windows.head, start + RANKED_WIDTH - 1)
 
 
-@nested_inlined
+@inlined
 def prefetch_entries(windows: RankedWindows, row: int) -> None:
     """Request the entries of a row and both ends of its ring; its head should be in the cache."""
     head, ring = windows.head, windows.ring
@@ -48,7 +48,7 @@ def prefetch_entries(windows: RankedWindows, row: int) -> None:
         prefetch(ring, head[row, RING] + (back if back < capacity else back - capacity))
 
 
-@nested_inlined
+@inlined
 def prefetch_ahead(windows: RankedWindows, rows: Int32s, index: int) -> None:
     """Request what the offers a little ahead of `index` will need."""
     if index + FAR < len(rows):

@@ -9,7 +9,7 @@ instead of the many behind it one cell down.
 
 from typing import NamedTuple
 
-from tidings.compiled.jit import inlined, nested_inlined
+from tidings.compiled.jit import inlined
 from tidings.feed.columnar.kernels.layout import (
     FIRST,
     MARK,
@@ -33,13 +33,13 @@ class RankedEntry(NamedTuple):
     mark: int
 
 
-@nested_inlined
+@inlined
 def list_start(windows: RankedWindows, row: int) -> int:
     """Return the cell of the best entry."""
     return windows.head[row, SLAB] + windows.head[row, FIRST]
 
 
-@nested_inlined
+@inlined
 def copy_entry(windows: RankedWindows, target: int, source: int) -> None:
     """Copy an entry to another cell of the pools."""
     windows.key[target] = windows.key[source]
@@ -76,7 +76,7 @@ def reserve_entry(windows: RankedWindows, row: int) -> bool:
     return True
 
 
-@nested_inlined
+@inlined
 def release_list(windows: RankedWindows, row: int) -> None:
     """Release the slab of a list."""
     start, size_class = windows.head[row, SLAB], windows.head[row, SLAB_CLASS]

@@ -5,7 +5,7 @@
 The ring knows the whole window, of which the ranked list keeps only what can still be delivered.
 """
 
-from tidings.compiled.jit import inlined, nested_inlined
+from tidings.compiled.jit import inlined
 from tidings.feed.columnar.kernels.axis import event_position
 from tidings.feed.columnar.kernels.layout import (
     FRONT,
@@ -22,7 +22,7 @@ from tidings.feed.columnar.kernels.ranked_list import find_entry, remove_entry
 from tidings.feed.columnar.kernels.slabs import capacity_of, release_slab, take_slab
 
 
-@nested_inlined
+@inlined
 def ring_cell(windows: RankedWindows, row: int, nth: int) -> int:
     """Return the cell of the n-th oldest match in the pool."""
     head = windows.head

@@ -6,7 +6,7 @@ O(log w + k) on average over any stream, whatever the order of the ranks.
 """
 
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import kernel, nested_inlined
+from tidings.compiled.jit import inlined, kernel
 from tidings.feed.columnar.kernels.axis import axis_end, event_position
 from tidings.feed.columnar.kernels.emit import arrival_at, choose_ranked, deliver_new, insert_match
 from tidings.feed.columnar.kernels.layout import (
@@ -31,7 +31,7 @@ from tidings.feed.columnar.kernels.ranked_list import list_start, reserve_entry
 from tidings.feed.columnar.kernels.ring_buffer import expire_ring, push_ring, reserve_cell
 
 
-@nested_inlined
+@inlined
 def slide(windows: RankedWindows, output: Output, row: int, order: int, match: Arrival) -> None:
     """Add a match to the window, and choose."""
     head, policy, events = windows.head, windows.policy, windows.events
@@ -49,7 +49,7 @@ def slide(windows: RankedWindows, output: Output, row: int, order: int, match: A
         windows.entry[list_start(windows, row) + position, MARK] |= DONE
 
 
-@nested_inlined
+@inlined
 def keep_best(windows: RankedWindows, output: Output, row: int, order: int, match: Arrival) -> None:
     """Deliver a match if it is among the k best of all time; otherwise ignore it."""
     head, policy, us = windows.head, windows.policy, windows.events.us
