@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test quick lint types imports plain pytest bench docs format lock clean
+.PHONY: help run picture test quick lint types imports plain pytest bench docs format lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,7 +21,17 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.demo ## replay a real movie catalogue through ranked subscriptions
+	@echo 'Loading Tidings'
 	@$(BIN)/tidings demo
+
+# As root, BROWSER='chromium --no-sandbox'.
+BROWSER := chromium
+picture: tidings-demo/report.html ## the picture in the README, from the report of the last demo
+	$(BROWSER) --headless --hide-scrollbars --window-size=1280,900 \
+		--screenshot=docs/images/demo-report.png file://$(CURDIR)/$<
+
+tidings-demo/report.html:
+	@$(MAKE) run
 
 test: lint types imports plain pytest ## everything that must pass: the five checks below
 

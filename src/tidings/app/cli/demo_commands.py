@@ -21,7 +21,8 @@ def demo(
     """Watch ranked publish/subscribe on a real movie catalogue, in about two minutes.
 
     The films are published one after another through Spark, to subscribers with different tastes
-    and policies.
+    and policies. The first day is shown at once, while Spark starts. At the end, report.html in
+    the output folder tells it in pictures.
 
     For example:
 

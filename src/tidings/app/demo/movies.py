@@ -76,7 +76,7 @@ DIRECTORS: Final[Mapping[str, frozenset[tuple[str, int]]]] = {
     ),
 }
 _DIRECTOR_OF: Final = {film: name for name, films in DIRECTORS.items() for film in films}
-_ARTICLE: Final = re.compile(r"(.+), (The|An?|La|Le|Les|L'|Der|Die|Das|El|Los|Las|Il)")
+_ARTICLE: Final = re.compile(r"(.+), (The|An?|La|Le|Les|L'|Der|Die|Das|El|Los|Las|Il|I)")
 
 
 def catalogue() -> "pd.DataFrame":

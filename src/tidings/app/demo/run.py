@@ -95,7 +95,7 @@ class Demo:
             day = FirstDay(subscribers, state.events)
             view.state, view.day = state, day
             with _started_in_background(_start_spark) as spark:
-                reporter.message("Starting Spark; meanwhile, the first day in this process")
+                reporter.message(screen.MEANWHILE)
                 self.run_first_day(state, day, view, reporter)
                 if not spark.done():
                     reporter.message("Starting Spark")

@@ -41,6 +41,7 @@ FIRST_COME: Final = (
     "First come means the first films that matched since the previous list: what somebody reads "
     "who stops after that many notifications."
 )
+MEANWHILE: Final = "Starting Spark; meanwhile, the first day in this process"
 
 
 class News(NamedTuple):
@@ -81,7 +82,8 @@ class LiveView:
     def __call__(self, message: str) -> RenderableType:
         """Draw the current state."""
         if self.state is None or not self.state.batches:
-            self._spinner.update(text=Text(f"{message} ({self._elapsed():.0f} s)", style="dim"))
+            text = f"{message or MEANWHILE} ({self._elapsed():.0f} s)"
+            self._spinner.update(text=Text(text, style="dim"))
             return Group(self._spinner, *self._first_day())
         message = message or f"batch {self.state.batches} of {len(self.state.sizes)}"
         stats = list(self.state.stats.values())
@@ -110,11 +112,10 @@ class LiveView:
 
 
 def _news_table(news: Iterable[News]) -> Table:
-    rows = Table.grid(padding=(0, 2))
-    rows.add_column(style="dim", no_wrap=True)
-    rows.add_column(style="cyan", no_wrap=True)
-    rows.add_column(style="bold green", no_wrap=True)
-    rows.add_column(no_wrap=True, overflow="ellipsis")
+    rows = Table.grid(padding=(0, 2), expand=True)
+    for style, width in (("dim", 5), ("cyan", 14), ("bold green", 4)):
+        rows.add_column(style=style, min_width=width, no_wrap=True)
+    rows.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     for subscriber, (sent, _) in news:
         rank = f"{sent.rank:.2f}"
         rows.add_row(clock(sent.at_us // SECOND_US), subscriber, rank, Text(title(sent.film)))
