@@ -63,7 +63,7 @@ def workload(seed: int = 7, events: int = 60, subscribers: int = 12) -> Workload
     """Return a small stream about films, and subscribers whose policies use every kind of part.
 
     Values are drawn from small sets, so that equal ranks, distances and times are common. Events
-    are numbered and in order.
+    are numbered and in order, and two of three have content.
 
     >>> len(workload(seed=1, events=5).events)
     5
@@ -123,4 +123,5 @@ def _stream(events: int, rng: Random) -> Iterator[Event]:
         }
         if rng.random() < 0.5:
             attributes["good"] = rng.random() < 0.5
-        yield Event(f"e{number:04d}", attributes, published_at=published_at, sequence=number)
+        content = {"link": f"https://films.example/{number}"} if number % 3 else None
+        yield Event(f"e{number:04d}", attributes, published_at, sequence=number, content=content)

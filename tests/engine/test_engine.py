@@ -18,6 +18,7 @@ from tidings import (
     Event,
     InvalidSubscription,
     Jumping,
+    Limits,
     Periodic,
     Policy,
     Relaxed,
@@ -26,6 +27,7 @@ from tidings import (
     Subscription,
     TidingsError,
 )
+from tidings.feed import FEEDS
 from tidings.testing import Workload, workload
 
 LATE_AFTER_S = 20
@@ -364,3 +366,32 @@ def test_an_engine_diagnoses_its_subscriptions() -> None:
     twin = Engine()
     twin.restore(engine.snapshot())
     assert (twin.diagnose().events, twin.diagnose().unmatched) == (0, 4)
+
+
+@pytest.mark.parametrize("feeds", FEEDS)
+def test_content_reaches_deliveries_feeds_snapshots_and_letters(feeds: str) -> None:
+    engine = Engine(feeds=feeds, lateness="1s")
+    engine.subscribe(Subscriber("addison", Policy(k=1, window=Sliding(10))))
+    engine.add(Subscription("s1", "addison", where="genre = 'comedy'"))
+    form = {"id": "e1", "attributes": {"genre": "comedy"}, "content": {"title": "Big Fish"}}
+    engine.publish(form | {"published_at": 5})
+    copy = Engine()
+    copy.restore(json.loads(json.dumps(engine.snapshot())))  # the event still waits
+    for either in (engine, copy):
+        [delivery] = either.advance(10)
+        assert delivery.content == {"title": "Big Fish"}
+        assert either.feed("addison")[0].content == {"title": "Big Fish"}
+        either.publish(form | {"published_at": 10})
+        assert either.dead_letters[-1].to_dict()["record"]["content"] == {"title": "Big Fish"}
+        either.publish(form | {"id": "e0", "published_at": 1})
+        assert either.late[0].content == {"title": "Big Fish"}
+    assert engine.explain("addison", "e1").delivery is not None
+
+
+@pytest.mark.parametrize("feeds", FEEDS)
+def test_an_engine_checks_the_content_of_objects_and_forms_alike(feeds: str) -> None:
+    engine = Engine(feeds=feeds, limits=Limits.public())
+    content = {"text": "x" * 300_000}
+    engine.publish(Event("e1", {}, 0, content=content))
+    engine.publish({"id": "e2", "attributes": {}, "content": content})
+    assert [letter.reason.count("limit record_bytes") for letter in engine.dead_letters] == [1, 1]

@@ -178,3 +178,19 @@ def test_comings_and_goings_leave_nothing_behind(index: str, feeds: str) -> None
 def test_a_leak_of_40_bytes_a_turn_would_be_seen() -> None:
     early, late = windows(engine_of("scan", "plain"), LEAST, keep=[])
     assert late.objects >= early.objects + MOST
+
+
+@pytest.mark.parametrize("kind", ["plain", "table"])
+@pytest.mark.parametrize("parts", PARTS[:4])
+def test_content_leaves_with_its_event(kind: str, parts: dict[str, Any]) -> None:
+    """It is in windows only, not in what is remembered for explanations."""
+    engine = Engine(feeds=kind, remember_ids="1s")
+    engine.subscribe(Subscriber("u", Policy(**parts)))
+    engine.add(Subscription("s", "u", where="n > 0"))
+    for number in range(1, 400):
+        content = {"text": f"content {number}"}
+        engine.publish(Event(f"e{number}", {"n": number}, 10 * number, content=content))
+    held = [*reachable(engine, object())]
+    held += [each.content_json for each in held if isinstance(each, Event)]
+    texts = {each for each in held if isinstance(each, str) and each.startswith('{"text":')}
+    assert 1 <= len(texts) <= 64  # slots of a table that are not reused yet

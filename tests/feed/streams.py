@@ -157,7 +157,8 @@ def streams(draw: st.DrawFn, names: str, max_size: int = 25) -> list[Step]:
         seconds, number = seconds + gap, max(0, number + skip)
         highest = max(highest, number)
         values = {"genre": letter, "mood": wants[0]} if wants else {"genre": letter}
-        event = Event(f"{letter}{place}", values, published_at=seconds, sequence=number)
+        content = {"place": place, "tags": [letter]} if place % 3 else None
+        event = Event(f"{letter}{place}", values, seconds, sequence=number, content=content)
         matched = {name: tuple(f"{name}-{s}" for s in wants) for name in names}
         steps.append(Step(event, highest, scores, matched))
     return steps

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tidings.errors import InvalidForm, TidingsError
 from tidings.formats.json_forms import fields, loads_event, loads_subscriber, loads_subscription
+from tidings.model.limits import Limits
 from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.window.sliding import Sliding
@@ -160,3 +161,27 @@ def test_a_subscriber_reads_back_as_it_was_written():
 def test_a_wrong_subscriber_is_refused_by_name(form, message):
     with pytest.raises(TidingsError, match=message):
         loads_subscriber({"id": "bob"} | form)
+
+
+def test_content_is_read_and_written_and_absent_where_there_is_none() -> None:
+    form = {"id": "e1", "published_at": "1970-01-01T00:00:00Z", "attributes": {}}
+    assert loads_event(form | {"content": None}).to_dict() == form
+    with_content = form | {"content": {"title": "Big Fish", "tags": [{"new": None}]}}
+    assert loads_event(with_content).to_dict() == with_content
+    with pytest.raises(TidingsError, match="event e1: content is an object with named fields"):
+        loads_event(form | {"content": ["Big Fish"]})
+
+
+def test_content_counts_in_the_size_of_a_record_and_its_strings_have_no_limit() -> None:
+    form = {"id": "e1", "published_at": 0, "attributes": {}}
+    limits, long_text = Limits.public(), "x" * 100_000
+    assert loads_event(form | {"content": {"text": [long_text]}}, limits).content
+    with pytest.raises(TidingsError, match="string in bytes is 100,000, above the limit string_b"):
+        loads_event(form | {"attributes": {"content": long_text}}, limits)
+    with pytest.raises(TidingsError, match="above the limit record_bytes"):
+        loads_event(form | {"content": {"text": [long_text] * 3}}, limits)
+    deep: object = 1
+    for _ in range(8):
+        deep = [deep]
+    with pytest.raises(TidingsError, match="above the limit nesting = 8"):
+        loads_event(form | {"content": {"deep": deep}}, limits)

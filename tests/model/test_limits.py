@@ -61,3 +61,11 @@ def test_a_record_that_holds_itself_or_nests_without_end_is_refused():
     for record in (loop, deep):
         with pytest.raises(InvalidForm, match="above the limit nesting = 64"):
             Limits().check_record(record, "a record")
+
+
+def test_lists_that_share_their_parts_have_a_size() -> None:
+    part = list[object]()
+    for _ in range(6):
+        part = [part] * 100
+    with pytest.raises(TidingsError, match="above the limit record_bytes"):
+        Limits.public().check_record({"parts": part}, "a record")

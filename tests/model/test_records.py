@@ -1,7 +1,7 @@
 """Events and subscriptions exist only if they are valid; the forms are those of the public API."""
 
 import math
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -233,3 +233,15 @@ def test_a_disjunction_matches_once_and_touches_by_any_predicate(
     made = subscription(where="a = 1 and b = 1 or c = 1")
     assert made.matches(event(attributes=attributes)) == matches
     assert made.touches(event(attributes=attributes)) == touches
+
+
+def test_a_delivery_has_the_content_of_its_event() -> None:
+    plain = Delivery("bob", "e1", 0.9, 1, {}, ("s2",), 1, 3_000_000)
+    assert plain.content is None
+    assert "content" not in plain.to_dict()
+    assert Delivery.from_dict(plain.to_dict()) == plain
+    full = replace(plain, content_json='{"title":"Big Fish"}')
+    assert full.content == {"title": "Big Fish"}
+    assert full.content is not full.content  # nobody can change that of another delivery
+    assert full.to_dict() == plain.to_dict() | {"content": {"title": "Big Fish"}}
+    assert Delivery.from_dict(full.to_dict()) == full

@@ -333,7 +333,7 @@ class Engine:
                 index = self._stages.matcher.index
                 stages = Stages(Matcher(subscribers, subscriptions, index), feeds)
                 intake = Intake.restored(fields.intake, self._intake.terms)
-                owed = [_delivery(form) for form in fields.owed]
+                owed = [Delivery.from_dict(form) for form in fields.owed]
             self._stages, self._intake, self._owed = stages, intake, owed
             self._steps.clear()
             self._profile = Profile()
@@ -459,19 +459,6 @@ def _iterable(records: Any) -> Iterable[Any]:
     if is_a(records, Iterable) and not is_a(records, str | bytes | Mapping):
         return records  # type: ignore[no-any-return]
     raise InvalidForm(f"expected a list or another iterable of records, not {shown(records)}")
-
-
-def _delivery(form: Mapping[str, Any]) -> Delivery:
-    return Delivery(
-        form["subscriber"],
-        form["event"],
-        form["rank"],
-        form["position"],
-        form["window"],
-        tuple(form["matched"]),
-        form["sequence"],
-        parse_time_us(form["delivered_at"]),
-    )
 
 
 def _forms(records: Iterable[Any]) -> list[dict[str, Any]]:

@@ -142,6 +142,9 @@ class Intake:
         limits = self.terms.limits
         if isinstance(record, Event):
             limits.check("attributes", len(record.attributes), "the attributes", InvalidEvent)
+            if record.content is not None:
+                content = {"content": record.content}
+                limits.check_record(content, f"event {record.id}", InvalidEvent)
             return record
         if isinstance(record, Mapping) and "published_at" not in record:
             us = self._clock_us()

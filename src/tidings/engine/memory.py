@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tidings.engine.choices import Offered, Standing, reach, replay
@@ -21,7 +22,7 @@ class RememberedEvent(NamedTuple):
 
 
 class Memory:
-    """The last events and their deliveries, and when subscribers changed meanwhile.
+    """The last events and their deliveries, without content, and when subscribers changed.
 
     A change is dated by the number of events before it. Changes before the first event, and those
     older than all remembered events, need not be kept. A memory is not `whole` if the windows hold
@@ -41,7 +42,8 @@ class Memory:
         """Remember an event; forget the oldest if there are too many."""
         self._total += 1
         self._events.pop(event.id, None)  # an id that was forgotten may come again
-        self._events[event.id] = RememberedEvent(event, self._total, now, {})
+        bare = event if event.content_json is None else event.carrying(None)
+        self._events[event.id] = RememberedEvent(bare, self._total, now, {})
         if len(self._events) > self.size:
             self._events.popitem(last=False)
         if self.size and not self._total % self.size:
@@ -55,7 +57,10 @@ class Memory:
         """Remember deliveries of remembered events."""
         for delivery in deliveries:
             if delivery.event in self._events:
-                self._events[delivery.event].deliveries[delivery.subscriber] = delivery
+                bare = delivery.content_json is None
+                self._events[delivery.event].deliveries[delivery.subscriber] = (
+                    delivery if bare else replace(delivery, content_json=None)
+                )
 
     def note_enrolled(self, subscriber: str) -> None:
         """Record that a subscriber has a new window from now on."""

@@ -145,4 +145,5 @@ class Feed:
             matched=pick.match.matched,
             sequence=sequence,
             delivered_us=pick.at_us,
+            content_json=pick.match.event.content_json,
         )

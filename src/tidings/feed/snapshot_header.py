@@ -8,7 +8,8 @@ from tidings.errors import StateError, shown
 from tidings.formats.binary import Column, Frame, check
 
 Arrays = dict[str, AnyArray]
-FRAME: Final = Frame(b"tidings-feeds", 4, "a snapshot of feeds")
+# Version 4 had no content.
+FRAME: Final = Frame(b"tidings-feeds", 5, "a snapshot of feeds", older=(4,))
 
 
 def pack(kind: str, header: Mapping[str, Any], columns: Mapping[str, Column]) -> bytes:

@@ -77,6 +77,8 @@ class Shape(NamedTuple):
 class Frame:
     """The format of one kind of state: its magic bytes, version and name.
 
+    States of the `older` versions are read as well.
+
     >>> frame = Frame(b"tidings-example", 1, "an example")
     >>> header, columns = frame.unpack(frame.pack({"k": 2}, {"names": ["ann", "bob"]}))
     >>> header, columns["names"]
@@ -86,6 +88,7 @@ class Frame:
     mark: bytes
     version: int
     name: str
+    older: tuple[int, ...] = ()
 
     def pack(self, header: Mapping[str, Any], columns: Mapping[str, Column]) -> bytes:
         """Return the bytes of a compressed header and plain columns."""
@@ -110,7 +113,7 @@ class Frame:
         start = len(self.mark)
         if state[:start] != self.mark or len(state) <= start + _CHECKSUM + _SIZE:
             raise StateError(f"these bytes are not {self.name}")
-        if state[start] != self.version:
+        if state[start] not in (self.version, *self.older):
             raise StateError(
                 f"{self.name} has version {state[start]}, but this release reads {self.version}; "
                 "use the release that wrote it, or start without it"

@@ -15,8 +15,8 @@ from tidings.policy import Policy, Subscriber
 
 _FEW: Final = 20
 _SHORT: Final = 300
-_SMALL: Final = 4 * 5 * _FEW * (_FEW + 1) * _SHORT
-"""The most bytes of a form with 5 fields that each hold a few lists of a few short strings."""
+_SMALL: Final = 4 * 6 * _FEW * (_FEW + 1) * _SHORT
+"""The most bytes of a form with 6 fields that each hold a few lists of a few short strings."""
 _NUMBERS: Final = (int, float, bool)
 
 
@@ -28,10 +28,10 @@ def loads_event(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Event:
     >>> loads_event({"id": "e1", "published": 0, "attributes": {}})
     Traceback (most recent call last):
     tidings.errors.InvalidForm: event e1: unknown field 'published'; expected one of:
-    'id', 'published_at', 'attributes', 'sequence', 'probabilities'
+    'id', 'published_at', 'attributes', 'sequence', 'probabilities', 'content'
     """
     check_limits(limits, InvalidForm)
-    optional = ("sequence", "probabilities")
+    optional = ("sequence", "probabilities", "content")
     values = fields(form, "event", ("id", "published_at", "attributes"), optional)
     if not validate.is_a(values.get("probabilities", {}), Mapping):
         label = _label("event", values["id"])

@@ -16,6 +16,8 @@ from tidings.model import validate
 
 DAY_US: Final = 86_400_000_000
 UNLIMITED: Final = maxsize
+CONTENT: Final = "content"
+"""The field of an event that carries its content."""
 _SCALAR_BYTES: Final = 8
 _INT32: Final = 2**31 - 1
 _CEILINGS: Final = {
@@ -41,7 +43,7 @@ class Limits:
     record_bytes: int = 16_000_000
     """Bytes of one record, about as many as its JSON takes."""
     string_bytes: int = 16_000_000
-    """Bytes of one string in a record."""
+    """Bytes of one string in a record, other than in its content."""
     nesting: int = 64
     """Levels of lists and objects in a record, and of parentheses and `not` in a condition."""
     attributes: int = 1_000_000
@@ -143,11 +145,24 @@ class Limits:
             raise error(f"{what} cannot be read: {described(failure)}") from None
 
     def _check_size(self, record: object, what: str, error: type[TidingsError]) -> None:
-        size, pending = 0, [(record, 1)]
+        if not isinstance(record, Mapping) or CONTENT not in record:
+            self._size_of(record, "string_bytes", what, error)
+            return
+        # Content is shown and never compared, so only the size of the record limits its strings.
+        entries = islice(record.items(), self.record_bytes // _SCALAR_BYTES + 1)
+        rest = {name: value for name, value in entries if name != CONTENT}
+        size = self._size_of(rest, "string_bytes", what, error)
+        self._size_of({CONTENT: record[CONTENT]}, "record_bytes", what, error, size)
+
+    def _size_of(
+        self, record: object, strings: str, what: str, error: type[TidingsError], size: int = 0
+    ) -> int:
+        """Add the size of a record; `strings` is the limit of its strings."""
+        pending = [(record, 1)]
         while pending:
             value, depth = pending.pop()
             if isinstance(value, str | bytes):
-                size += self._string_size(value, what, error)
+                size += self._string_size(value, strings, what, error)
             elif isinstance(value, Mapping):
                 self.check("nesting", depth, f"{what}: its nesting", error)
                 # One entry more than can fit is enough: `items()` of a foreign class may never end.
@@ -158,16 +173,18 @@ class Limits:
                 self.check("nesting", depth, f"{what}: its nesting", error)
                 self.check("list_values", len(value), f"{what}: the size of a list", error)
                 pending += ((inner, depth + 1) for inner in value)
+                size += _SCALAR_BYTES  # else lists that share others could have parts without end
             else:
                 size += _SCALAR_BYTES
             self.check("record_bytes", size, f"{what}: its size in bytes", error)
+        return size
 
-    def _string_size(self, text: Any, what: str, error: type[TidingsError]) -> int:
+    def _string_size(self, text: Any, limit: str, what: str, error: type[TidingsError]) -> int:
         # Encode only if the text might be too long: UTF-8 takes up to 4 bytes per character.
         size = len(text)
-        if size * 4 > self.string_bytes and isinstance(text, str):
+        if size * 4 > getattr(self, limit) and isinstance(text, str):
             size = len(text.encode(errors="replace"))
-        self.check("string_bytes", size, f"{what}: the size of a string in bytes", error)
+        self.check(limit, size, f"{what}: the size of a string in bytes", error)
         return size
 
 

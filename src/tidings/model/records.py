@@ -1,12 +1,13 @@
 """Events, subscriptions, matches and deliveries: frozen, and validated when they are created."""
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, TypeVar
 
-from tidings.errors import InvalidEvent, InvalidSubscription, TidingsError, shown
+from tidings.errors import InvalidEvent, InvalidForm, InvalidSubscription, TidingsError, shown
 from tidings.model import validate
 from tidings.model.conditions.parser import (
     check_condition,
@@ -16,6 +17,7 @@ from tidings.model.conditions.parser import (
     render_predicate,
 )
 from tidings.model.conditions.predicate import Condition, Predicate, TokenMap
+from tidings.model.content import Content, read_content
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.values import (
     SECOND_US,
@@ -42,7 +44,8 @@ class Event:
     `published_at` may be epoch seconds, a datetime or RFC 3339; everything is ordered by
     `published_us`. `sequence` is the number of the event in the stream, for windows that count
     published events. `probabilities` are those of uncertain attributes, and weigh their
-    contributions to `relaxed`.
+    contributions to `relaxed`. `content` is a JSON object for those who get the event, such as a
+    title and a link: no condition sees it, and every delivery has it (`content_json` is its text).
 
     >>> Event("e1", {"genre": ["drama", "comedy"], "year": 2003}, published_at=0).published_us
     0
@@ -53,7 +56,9 @@ class Event:
     published_at: Any
     sequence: int | None = None
     probabilities: Mapping[str, float] = field(default_factory=dict, hash=False)
+    content: Mapping[str, Any] | None = field(default=None, hash=False)
     published_us: int = field(init=False, repr=False, compare=False)
+    content_json: str | None = field(default=None, init=False, repr=False, compare=False)
 
     @validate.guarded_by(InvalidEvent)
     def __post_init__(self) -> None:
@@ -69,6 +74,9 @@ class Event:
         _set(self, attributes=values, published_us=us, published_at=_seconds(self.published_at, us))
         if type(self.probabilities) is not dict or self.probabilities:
             _set(self, probabilities=self._read_probabilities())
+        if self.content is not None:
+            content = read_content(f"event {self.id}", self.content, InvalidEvent)
+            _set(self, content=content.fields, content_json=content.text)
 
     @cached_property
     def tokens(self) -> TokenMap:
@@ -77,7 +85,12 @@ class Event:
 
     @classmethod
     def known(
-        cls, name: str, attributes: dict[str, Any], published_us: int, sequence: int | None
+        cls,
+        name: str,
+        attributes: dict[str, Any],
+        published_us: int,
+        sequence: int | None,
+        content: Content | None = None,
     ) -> "Event":
         """Return an event of fields that are known to be valid, without checking them."""
         event = object.__new__(cls)
@@ -87,7 +100,9 @@ class Event:
             published_at=published_us / SECOND_US,
             sequence=sequence,
             probabilities={},
+            content=content and content.fields,
             published_us=published_us,
+            content_json=content and content.text,
         )
         return event
 
@@ -117,6 +132,12 @@ class Event:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
+        if self.content_json is None:
+            return self.dict_without_content()
+        return self.dict_without_content() | {"content": json.loads(self.content_json)}
+
+    def dict_without_content(self) -> dict[str, Any]:
+        """Return the JSON form of everything that may decide whether the event is delivered."""
         form: dict[str, Any] = {
             "id": self.id,
             "published_at": format_time(self.published_us),
@@ -134,12 +155,43 @@ class Event:
             form["published_at"],
             form.get("sequence"),
             form.get("probabilities", {}),
+            form.get("content"),
         )
 
     def numbered(self, sequence: int) -> "Event":
         """Return a copy of the event with a sequence number."""
         twin = copy(self)
         _set(twin, sequence=sequence)
+        return twin
+
+    def showing(self, names: Sequence[str], hidden: Collection[str] = ()) -> "Event":
+        """Return the event with the named attributes, or its id and time, in its content as well.
+
+        Fields that the content already has stay as they are. Attributes that are `hidden` are left
+        out, so that they are in the content only.
+
+        >>> Event("e1", {"title": "Big Fish", "year": 2003}, 0).showing(["title", "url"]).content
+        {'title': 'Big Fish'}
+        """
+        values = {"id": self.id, "published_at": format_time(self.published_us), **self.attributes}
+        fields = {name: values[name] for name in names if name in values}
+        if not fields:
+            return self
+        fields |= self.content or {}
+        content = read_content(f"event {self.id}", fields, InvalidEvent)
+        twin = copy(self)
+        _set(twin, content=content.fields, content_json=content.text)
+        if hidden:
+            twin.__dict__.pop("tokens", None)
+            kept = {name: value for name, value in self.attributes.items() if name not in hidden}
+            _set(twin, attributes=kept)
+        return twin
+
+    def carrying(self, content_json: str | None) -> "Event":
+        """Return a copy of the event with the content of a valid text, or without any."""
+        twin = copy(self)
+        fields = None if content_json is None else json.loads(content_json)
+        _set(twin, content=fields, content_json=content_json)
         return twin
 
 
@@ -325,7 +377,10 @@ class Match:
 
 @dataclass(frozen=True)
 class Delivery:
-    """An event delivered to a subscriber, with its rank and position in the window."""
+    """An event delivered to a subscriber, with its rank and position in the window.
+
+    `content_json` is the text of the event's content, which all its deliveries share.
+    """
 
     subscriber: str
     event: str
@@ -335,15 +390,21 @@ class Delivery:
     matched: tuple[str, ...]
     sequence: int
     delivered_us: int
+    content_json: str | None = None
 
     @property
     def delivered_at(self) -> str:
         """The time of the decision, RFC 3339."""
         return format_time(self.delivered_us)
 
+    @property
+    def content(self) -> dict[str, Any] | None:
+        """The content of the event, a new object each time; None if the event had none."""
+        return None if self.content_json is None else json.loads(self.content_json)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {
+        form = {
             "subscriber": self.subscriber,
             "event": self.event,
             "rank": self.rank,
@@ -353,6 +414,23 @@ class Delivery:
             "sequence": self.sequence,
             "delivered_at": self.delivered_at,
         }
+        return form if self.content_json is None else form | {"content": self.content}
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> "Delivery":
+        """Return the delivery of a JSON form."""
+        content = form.get("content")
+        return cls(
+            form["subscriber"],
+            form["event"],
+            form["rank"],
+            form["position"],
+            form["window"],
+            tuple(form["matched"]),
+            form["sequence"],
+            parse_time_us(form["delivered_at"]),
+            None if content is None else read_content("a delivery", content, InvalidForm).text,
+        )
 
 
 def _set(frozen: object, **fields: Any) -> None:

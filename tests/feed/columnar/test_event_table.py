@@ -1,11 +1,14 @@
 """The event table: slots, the order of ids at one time, and slots that are reused."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.compiled.array_types import Int32s
+from tidings.errors import StateError
 from tidings.feed.columnar.event_table import UNNUMBERED, EventTable
 from tidings.model.records import Event
 
@@ -118,7 +121,7 @@ def test_many_events_reuse_slots() -> None:
 def test_an_event_may_be_known_by_its_id_only() -> None:
     table, one = EventTable(), np.ones(1, np.int64)
     [slot] = table.slots(["a"], one, one, nothing).tolist()
-    with pytest.raises(LookupError, match="only the id"):
+    with pytest.raises(StateError, match="only the id of event a is known"):
         table.event(slot)
     whole = event("a", 1e-6, 1)
     assert table.slot(whole, nothing) == slot
@@ -128,3 +131,40 @@ def test_an_event_may_be_known_by_its_id_only() -> None:
     assert table.event(other) == Event("b", {"n": "b"}, 1e-6, 1)
     with pytest.raises(LookupError, match="holds no event"):
         table.id(63)
+
+
+def test_content_is_dropped_with_its_event_and_a_form_leaves_it_out() -> None:
+    table, kept = EventTable(), list[int]()
+
+    def mark(alive: Int32s) -> None:
+        alive[kept] = 1
+
+    for number in range(1000):
+        event = Event(f"e{number}", {"n": number}, number, content={"n": number})
+        slot = table.slot(event, mark)
+        kept = [*kept[-3:], slot]
+        table.pending[:] = False
+        assert table.contents[slot] == event.content_json
+        assert "content" not in json.loads(table.form(slot))
+    assert len(table.contents) <= len(table.ids) <= 128
+    table.describe(slot, table.form(slot))
+    table.objects[slot] = None
+    assert table.event(slot) == event.carrying(None)
+    assert table.whole_event(slot) == event
+
+
+def test_an_id_that_is_published_again_has_its_new_time_and_content() -> None:
+    table, held = EventTable(), list[int]()
+
+    def mark(alive: Int32s) -> None:
+        alive[held] = 1
+
+    first = table.slot(Event("e", {}, 1, content={"n": 1}), mark)
+    table.pending[:] = False
+    held = [first]
+    assert table.slot(Event("e", {}, 2, content={"n": 2}), mark) == first
+    assert table.contents[first] == '{"n":1}'  # a window holds the first one
+    held = []
+    second = table.slot(Event("e", {}, 3, content={"n": 3}), mark)
+    assert (table.us[second], table.contents[second]) == (3_000_000, '{"n":3}')
+    assert len(table) == 1

@@ -40,6 +40,7 @@ class IdTables:
             matched=self.matched.ids(row[layout.HANDLE]),
             sequence=row[layout.NUMBER],
             delivered_us=row[layout.DECIDED],
+            content_json=self.events.contents.get(row[layout.EVENT]),
         )
 
 

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.compiled.array_types import Int32s, Int64s
-from tidings.formats.binary import reading
+from tidings.errors import StateError
+from tidings.formats.binary import damaged, reading
+from tidings.model.content import read_content
 from tidings.model.records import Event
 from tidings.window.snapshot_fields import read_event
 
@@ -21,6 +23,7 @@ UNNUMBERED: Final = -1
 _GAP: Final = 1 << 40
 _LARGEST: Final = 1 << 61
 _FIRST_SIZE: Final = 64
+_CONTENT: Final = "the content of an event in the state of feeds"
 _CACHED_EVENTS: Final = 1 << 12
 """Events that a process keeps as objects besides those in tables; one with five attributes takes
 about 9 KB with everything derived from it."""
@@ -32,6 +35,7 @@ class EventTable:
     Kernels order events of the same time by `id_order`, which sorts as their ids do. Events arrive
     in order of publication, so only the newest time can get more of them. An event that is not
     compared with others needs only its id; the object, or its JSON text, is kept if it is known.
+    `contents` has the texts of the content of events that have any, by slot.
     """
 
     def __init__(self) -> None:
@@ -42,6 +46,7 @@ class EventTable:
         self.ids: list[str | None] = [None] * _FIRST_SIZE
         self.objects: list[Event | None] = [None] * _FIRST_SIZE
         self.forms: list[str] = [""] * _FIRST_SIZE
+        self.contents: dict[int, str] = {}
         self.generation = 0
         self._slots: dict[str, int] = {}
         self._free = list(range(_FIRST_SIZE - 1, -1, -1))
@@ -60,6 +65,8 @@ class EventTable:
         A new slot is kept until the event has been offered, or until time goes on.
         """
         slot = self._slots.get(event.id)
+        if slot is not None and self.us[slot] != event.published_us:
+            slot = self._slot_in_use(slot, mark)
         if slot is not None:
             if self.objects[slot] is None and not self.forms[slot]:
                 self.objects[slot] = event
@@ -67,6 +74,8 @@ class EventTable:
         self._reserve(1, mark)
         slot = self._free.pop()
         self._slots[event.id], self.ids[slot], self.objects[slot] = slot, event.id, event
+        if event.content_json is not None:
+            self.contents[slot] = event.content_json
         self.us[slot] = event.published_us
         self.sequence[slot] = UNNUMBERED if event.sequence is None else event.sequence
         self.pending[slot] = True
@@ -95,12 +104,12 @@ class EventTable:
         return slots
 
     def describe(self, slot: int, form: str) -> None:
-        """Store the JSON text of an event."""
+        """Store the JSON text of an event, without its content."""
         self.forms[slot] = form
 
     def form(self, slot: int) -> str:
-        """Return the JSON text of an event that is known by more than its id."""
-        return self.forms[slot] or json.dumps(self.event(slot).to_dict())
+        """Return the JSON text, without content, of an event that is known by more than its id."""
+        return self.forms[slot] or json.dumps(self.event(slot).dict_without_content())
 
     def slot_of(self, event: str) -> int:
         """Return the slot of an event in the table, by its id."""
@@ -114,13 +123,24 @@ class EventTable:
         return name
 
     def event(self, slot: int) -> Event:
-        """Return the event in a slot, which must be known by more than its id."""
+        """Return the event in a slot, maybe without its content.
+
+        It must be known by more than its id.
+        """
         event = self.objects[slot]
         if event is None and self.forms[slot]:
             event = self.objects[slot] = read_form(self.forms[slot])
         if event is None:
-            raise LookupError(f"only the id of the event in slot {slot} is known")
+            raise damaged("the state of feeds", f"only the id of event {self.id(slot)} is known")
         return event
+
+    def whole_event(self, slot: int) -> Event:
+        """Return the event in a slot with its content."""
+        event = self.event(slot)
+        if slot not in self.contents or event.content_json is not None:
+            return event
+        with reading(_CONTENT):
+            return event.carrying(self.contents[slot])
 
     def _order_newest(self, us: int, entries: Sequence[tuple[str, int]]) -> None:
         """Set the id order of new events of one time, which is the newest."""
@@ -149,18 +169,35 @@ class EventTable:
         if len(self._free) >= count:
             return
         size = len(self.ids)
-        alive = self.pending.astype(np.int32)
-        mark(alive)
-        alive[self._free] = 1
-        for slot in np.flatnonzero(alive == 0).tolist():
-            del self._slots[self.id(slot)]
-            self.ids[slot], self.objects[slot], self.forms[slot] = None, None, ""
-            self._free.append(slot)
+        alive = self._alive(mark)
+        self._release(np.flatnonzero(alive == 0).tolist())
         self._newest_ids = [entry for entry in self._newest_ids if alive[entry[1]]]
-        self.generation += 1
         least = count + len(self._slots)
         if 2 * len(self._free) < size or least > size:
             self._grow(max(2 * size, least + least // 8))
+
+    def _alive(self, mark: Callable[[Int32s], None]) -> Int32s:
+        """Return which slots are not 0: those in use, and those that are free already."""
+        alive = self.pending.astype(np.int32)
+        mark(alive)
+        alive[self._free] = 1
+        return alive
+
+    def _slot_in_use(self, slot: int, mark: Callable[[Int32s], None]) -> int | None:
+        """Return a slot if a window holds its event; else free it for a new event of that id."""
+        if self._alive(mark)[slot]:
+            return slot
+        self._release([slot])
+        return None
+
+    def _release(self, slots: Sequence[int]) -> None:
+        """Free slots and all that they hold."""
+        for slot in slots:
+            del self._slots[self.id(slot)]
+            self.ids[slot], self.objects[slot], self.forms[slot] = None, None, ""
+            self.contents.pop(slot, None)
+            self._free.append(slot)
+        self.generation += 1
 
     def _grow(self, size: int) -> None:
         old = len(self.ids)
@@ -178,6 +215,12 @@ def read_form(form: str) -> Event:
     """Return the event of a JSON text; cached, because many tables of a process hold the same."""
     with reading("an event in the state of feeds"):
         return read_event(json.loads(form))
+
+
+def check_content(text: str) -> None:
+    """Refuse the text of content that is damaged."""
+    with reading(_CONTENT):
+        read_content("an event", json.loads(text), StateError)
 
 
 def _by_time_and_id(ids: Sequence[str], us: Int64s) -> Int64s:

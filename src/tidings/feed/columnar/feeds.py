@@ -21,7 +21,7 @@ from tidings.feed.columnar.delivery_batch import (
     object_deliveries,
 )
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
-from tidings.feed.columnar.event_table import UNNUMBERED, EventTable, read_form
+from tidings.feed.columnar.event_table import UNNUMBERED, EventTable, check_content, read_form
 from tidings.feed.columnar.kernels.layout import FAR, ORDER, PUBLISHED, TIME, Offers
 from tidings.feed.columnar.match_batch import OfferColumns, read_offers
 from tidings.feed.columnar.matched_sets import MatchedSets
@@ -250,13 +250,15 @@ class TableFeeds:
         """Restore a snapshot; `policy` returns the policy of a subscriber if it has no JSON form.
 
         All events are read, so that a damaged one is found here; `restore_many` reads the events
-        of a window when it is used.
+        of a window when it is used, and passes content on as it is.
         """
         restored = TableFeeds()
         load(self.name, restored, [state], policy)
         for form in restored.tables.events.forms:
             if form:
                 read_form(form)
+        for content in restored.tables.events.contents.values():
+            check_content(content)
         vars(self).update(vars(restored))
 
     def restore_many(self, states: Sequence[bytes], policy: PolicyOf = lambda _: None) -> None:
@@ -332,7 +334,7 @@ class TableFeeds:
         tables = self.tables
         for index in indexes.tolist():
             number = int(offers.subscribers[index])
-            event = tables.events.event(int(offers.slots[index]))
+            event = tables.events.whole_event(int(offers.slots[index]))
             if number in cohort.failed:
                 continue
             matched, rank = tables.matched.ids(int(offers.handles[index])), offers.ranks[index]

@@ -1,14 +1,14 @@
 """Snapshots of windows in arrays: each event once, and no unused cells.
 
     header      policies: the feed form of each cohort      objects: states of Python feeds
-    columns     subscribers, seats (the policy of each)     events, us, sequence, forms
+    columns     subscribers, seats (the policy of each)     events, us, sequence, forms, contents
                 subscriptions                               and of the cohort of policy p:
                 head0-p .. head6-p, score-p, mark-p, slot-p, sizes-p, members-p, ring-p, disorder-p
 
 Events are sorted by time and id, subscriptions by id, subscribers by enrolment, so equal states
 give equal bytes. Keys are not stored: they follow from the scores. Integer columns take as few
 bytes as hold all of them. An event is stored with its attributes only where a diversifier needs
-them.
+them, and with its content, once, if it has any; without any content, the column is left out.
 """
 
 from collections.abc import Callable, Sequence
@@ -109,12 +109,14 @@ def _event_columns(
     forms = [""] * len(held) if len(described) else []
     for event in described.tolist():
         forms[event] = table.form(int(held[event]))
-    return {
+    columns = {
         "events": [table.id(slot) for slot in held.tolist()],
         "us": table.us[held],
         "sequence": table.sequence[held],
         "forms": forms,
     }
+    contents = [table.contents.get(slot, "") for slot in held.tolist()] if table.contents else []
+    return columns | ({"contents": contents} if any(contents) else {})
 
 
 def _subscription_columns(parts: dict[int, Arrays], tables: IdTables) -> dict[str, Column]:
@@ -228,6 +230,9 @@ def _add_events(feeds: FeedTables, states: Sequence[Columns]) -> None:
         for name, form in zip(state["events"], state["forms"], strict=False):
             if form:
                 table.describe(table.slot_of(name), form)
+        for name, content in zip(state["events"], state.get("contents", ()), strict=False):
+            if content:
+                table.contents[table.slot_of(name)] = content
 
 
 def _policy(form: dict[str, Any], current: Policy | None) -> Policy:

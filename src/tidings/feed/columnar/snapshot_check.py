@@ -73,8 +73,10 @@ def check_shared(header: Mapping[str, Any], columns: Mapping[str, Any]) -> None:
     _check_integers(columns, "sequence", count, UNNUMBERED, LAST_SEQUENCE)
     us = columns["us"]
     check((us[1:] >= us[:-1]).all(), _NAME, "its events are not in order of time")
-    forms = columns["forms"]
-    check(isinstance(forms, list) and len(forms) in (0, count), _NAME, "column forms is too short")
+    for name in ("forms", "contents"):
+        texts = columns.get(name, [])  # an event has no content unless it says so
+        fits = isinstance(texts, list) and len(texts) in (0, count)
+        check(fits, _NAME, f"column {name} is too short")
     _check_integers(columns, "seats", len(columns["subscribers"]), 0, len(policies) - 1)
     used = np.unique(columns["seats"])
     check(len(used) == len(policies), _NAME, "it has a policy without subscribers")

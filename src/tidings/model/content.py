@@ -1,0 +1,90 @@
+"""Content: a JSON object that an event carries to its deliveries, and that no condition sees."""
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from tidings.errors import TidingsError, shown
+from tidings.model import validate
+from tidings.model.limits import TRUSTED
+from tidings.model.values import Range, format_time, scalar, time_us
+
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+
+
+class Content(NamedTuple):
+    """Content that was read: its fields as plain JSON values, and as compact JSON text."""
+
+    fields: dict[str, Any]
+    text: str
+
+
+def read_content(what: str, value: object, kind: type[TidingsError]) -> Content:
+    """Check content and copy it; `what` names the event in errors.
+
+    Names are strings and keep their order, and numbers are finite. Times become RFC 3339 text,
+    decimals and numbers of numpy become plain numbers.
+
+    >>> read_content("event e1", {"title": "Big Fish", "price": 9.5}, TidingsError).text
+    '{"title":"Big Fish","price":9.5}'
+    >>> read_content("event e1", {"price": float("inf")}, TidingsError)
+    Traceback (most recent call last):
+    tidings.errors.TidingsError: event e1: content: price: inf is not a finite number
+    """
+    label = f"{what}: content"
+    fields = validate.mapping(f"{label} is an object with named fields", value, kind)
+    if not _is_flat(fields):
+        # The size is checked first, without recursion, so that the copy ends.
+        TRUSTED.check_record({"content": fields}, what, kind)
+        try:
+            fields = _copied(fields, label)
+        except TidingsError as error:
+            raise kind(str(error)) from None
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    TRUSTED.check("record_bytes", len(text), f"{label}: its size in bytes", kind)
+    if not validate.encodable(text):
+        raise kind(f"{label} has text that UTF-8 cannot hold")
+    return Content(dict(fields), text)
+
+
+def _is_flat(fields: dict[Any, Any]) -> bool:
+    """Return whether all names and values are of plain types, as those of most content are."""
+    return all(
+        type(name) is str
+        and type(value) in _PLAIN
+        and (type(value) is not float or math.isfinite(value))
+        for name, value in fields.items()
+    )
+
+
+def _copied(value: Any, path: str) -> Any:
+    """Return a JSON value as a copy of plain types; `path` says where it is."""
+    kind = type(value)
+    if kind in _PLAIN and kind is not float:
+        return value
+    if validate.is_a(value, Mapping):
+        fields = validate.mapping(f"{path} is an object", value, TidingsError)
+        return {
+            name: _copied(field, f"{path}: {name}")
+            for name, field in zip(_names(fields, path), fields.values(), strict=True)
+        }
+    if (values := validate.listed(value, TRUSTED.list_values)) is not None:
+        return [_copied(element, path) for element in values]
+    try:
+        found = scalar(value)
+    except TidingsError as error:
+        raise TidingsError(f"{path}: {error}") from None
+    if isinstance(found, datetime):
+        return format_time(time_us(found))
+    return found.to_form() if isinstance(found, Range) else found
+
+
+def _names(fields: dict[Any, Any], path: str) -> list[str]:
+    names = list[str]()
+    for name in fields:
+        if not validate.is_a(name, str):
+            raise TidingsError(f"{path}: the name of a field is a string, not {shown(name)}")
+        names.append(validate.plain_text(name))
+    return names
