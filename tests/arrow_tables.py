@@ -42,7 +42,7 @@ SCALARS: list[pa.DataType] = [
     pa.uuid(),
     pa.json_(),
 ]
-NAMES = ["id", "published_at", "sequence", "genre", "year", "", "a.b", "attributes", "é"]
+NAMES = ["id", "published_at", "sequence", "content", "genre", "year", "", "a.b", "attributes", "é"]
 
 
 def random_type(chance: Random, depth: int = 2) -> pa.DataType:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -63,6 +64,7 @@ EVENTS = st.lists(
         ATTRIBUTES,
         st.datetimes(timezones=st.just(UTC)),
         st.none() | st.integers(0, 9),
+        content=st.none() | st.fixed_dictionaries({"title": st.text(max_size=3)}),
     ),
     max_size=4,
 )
@@ -508,6 +510,7 @@ def test_deliveries_are_a_table_whatever_their_window():
         "matched": ["s1"],
         "sequence": 17,
         "delivered_at": EPOCH + timedelta(seconds=60, microseconds=1),
+        "content": None,
     }
 
 
@@ -654,3 +657,88 @@ def test_views_of_lists_are_read_as_lists_are(view):
         for begin in range(5):
             one, other = (list(read_events(table.slice(begin))) for table in (wanted, found))
             assert [each.to_dict() for each in one] == [each.to_dict() for each in other]
+
+
+NESTED = pa.struct(
+    {
+        "title": pa.string(),
+        "price": pa.decimal128(5, 2),
+        "until": pa.timestamp("ns"),
+        "links": pa.list_(pa.struct({"url": pa.string(), "size": pa.int32()})),
+        "more": pa.map_(pa.string(), pa.float64()),
+    }
+)
+FULL = {
+    "title": "Big Fish",
+    "price": Decimal("9.50"),
+    "until": datetime(2026, 11, 15),  # noqa: DTZ001 - Arrow keeps it without a zone
+    "links": [{"url": "/a", "size": 1}, {"url": None, "size": 2}],
+    "more": [("stars", 4.5)],
+}
+
+
+def with_content(cells: pa.Array) -> pa.Table:
+    names, times = [f"e{n}" for n in range(len(cells))], pa.array(range(len(cells)))
+    return pa.table({"id": names, "published_at": times.cast(pa.timestamp("us")), "content": cells})
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits.public()])
+@pytest.mark.parametrize(
+    ("cells", "contents"),
+    [
+        (pa.array(['{"b": 1, "a": [null]}', None, "{}"]), [{"b": 1, "a": [None]}, None, {}]),
+        (pa.array(['{"a": 1}', None]).dictionary_encode(), [{"a": 1}, None]),
+        (pa.array([None], pa.null()), [None]),
+        (
+            pa.array([FULL, None, {"title": None}], NESTED),
+            [
+                {
+                    "title": "Big Fish",
+                    "price": 9.5,
+                    "until": "2026-11-15T00:00:00Z",
+                    "links": [{"url": "/a", "size": 1}, {"size": 2}],
+                    "more": {"stars": 4.5},
+                },
+                None,
+                {},
+            ],
+        ),
+        (
+            pa.array([[("title", "ü"), ("url", None)], None], pa.map_(pa.string(), pa.string())),
+            [{"title": "ü"}, None],
+        ),
+    ],
+)
+def test_content_is_text_a_struct_or_a_map(
+    cells: pa.Array, contents: list[Any], limits: Limits
+) -> None:
+    events = list(read_events(with_content(cells), limits=limits))
+    assert [isinstance(event, Event) and event.content for event in events] == contents
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind", "reason"),
+    [
+        ("a story", pa.string(), "content holds no JSON .an attribute needs another name.: Expec"),
+        ('{"a": 1, "a": 2}', pa.string(), "the name 'a' occurs twice"),
+        ("[1]", pa.string(), r"event e0: content is an object with named fields, not \[1\]"),
+        ('{"a": 1e999}', pa.string(), "event e0: content: a: inf is not a finite number"),
+        ([("a", math.nan)], pa.map_(pa.string(), pa.float64()), "a: nan is not a finite number"),
+    ],
+)
+def test_a_row_with_wrong_content_is_a_bad_record(
+    cell: Any, kind: pa.DataType, reason: str
+) -> None:
+    good, bad, last = list(read_events(with_content(pa.array([None, cell, None], kind))))[:3]
+    assert isinstance(good, Event)
+    assert isinstance(last, Event)
+    assert isinstance(bad, BadRecord)
+    assert re.search(reason.replace("e0", "e1"), bad.reason)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int64(), pa.list_(pa.string()), pa.struct({"a": pa.binary()}), pa.binary()]
+)
+def test_a_column_content_of_another_type_is_refused_with_the_way_out(kind: pa.DataType) -> None:
+    with pytest.raises(InvalidForm, match=r"column content holds .*; an attribute needs another"):
+        read_events(with_content(pa.array([None], kind)))

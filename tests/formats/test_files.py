@@ -159,7 +159,7 @@ def test_deliveries_are_written_as_csv(tmp_path):
     assert head.split(",")[:3] == ['"subscriber"', '"event"', '"rank"']
     assert row == (
         '"bob","e1",0.5,1,"{""name"": ""sliding"", ""length"": 4}","[""s1""]",17,'
-        '"1970-01-01T00:00:00Z"'
+        '"1970-01-01T00:00:00Z",'
     )
 
 

@@ -13,9 +13,10 @@ _FORK = multiprocessing.get_context("fork")
 
 
 def delivery(subscriber: str, event: str, at_us: int = 0, sequence: int = 1) -> Delivery:
-    """Return a delivery; the store assigns its own sequence number."""
+    """Return a delivery, half of them with content; the store assigns its own sequence number."""
     window = {"name": "sliding", "start": 0, "end": at_us, "size": 1}
-    return Delivery(subscriber, event, 0.5, 1, window, ("s1",), sequence, at_us)
+    content = '{"title":"it\'s \\u0000 ä"}' if at_us % 2 else None
+    return Delivery(subscriber, event, 0.5, 1, window, ("s1",), sequence, at_us, content)
 
 
 def batch_of(number: int, size: int = 20) -> list[Delivery]:

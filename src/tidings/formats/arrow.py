@@ -1,8 +1,8 @@
 """Events, subscriptions, matches and deliveries as Arrow columns.
 
-Publications have the columns `id`, `published_at` and, optionally, `sequence`; every other column
-is an attribute. A null cell is a missing attribute, a list cell a list, and a map column unfolds
-into the attributes that its keys name.
+Publications have the columns `id`, `published_at` and, optionally, `sequence` and `content`, which
+is JSON text, a struct or a map; every other column is an attribute. A null cell is a missing
+attribute, a list cell a list, and a map column unfolds into the attributes that its keys name.
 """
 
 import json
@@ -31,7 +31,7 @@ from tidings.formats.arrow_by_row import (
 from tidings.model.dead_letter import BadRecord, Failure, try_call
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.records import Delivery, Event, Match, Subscription
-from tidings.model.values import Family, Range, Value, parse_time_us, time_us
+from tidings.model.values import Family, Range, Value, time_us
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +70,7 @@ DELIVERIES: Final = pa.schema(
         "matched": _TEXTS,
         "sequence": _WHOLE,
         "delivered_at": _TIME,
+        "content": _TEXT,
     }
 )
 ReadEvents = Callable[[pa.RecordBatch], Iterator[Event | BadRecord]]
@@ -94,6 +95,8 @@ def events_to_table(events: Iterable[Event]) -> pa.Table:
     }
     if any(event.sequence is not None for event in rows):
         columns["sequence"] = pa.array([event.sequence for event in rows], _WHOLE)
+    if any(event.content_json is not None for event in rows):
+        columns["content"] = pa.array([event.content_json for event in rows], _TEXT)
     for name in dict.fromkeys(name for event in rows for name in event.attributes):
         if name in EVENT_COLUMNS:
             raise InvalidForm(
@@ -192,6 +195,7 @@ def _event(row: Mapping[str, Any], cell: Cell) -> Event:
         fields.pop("id"),
         published_at=fields.pop("published_at"),
         sequence=sequence,
+        content=fields.pop("content", None),
         attributes=fields,
     )
 
@@ -334,9 +338,14 @@ def matches_to_table(matches: Iterable[Match]) -> pa.Table:
 
 
 def deliveries_to_table(deliveries: Iterable[Delivery]) -> pa.Table:
-    """Return deliveries as a table DELIVERIES; windows are JSON text."""
-    forms = [delivery.to_dict() for delivery in deliveries]
-    for form in forms:
-        form["window"] = json.dumps(form["window"])
-        form["delivered_at"] = parse_time_us(form["delivered_at"])
+    """Return deliveries as a table DELIVERIES; windows and content are JSON text."""
+    forms = [
+        delivery.to_dict()
+        | {
+            "window": json.dumps(dict(delivery.window)),
+            "delivered_at": delivery.delivered_us,
+            "content": delivery.content_json,
+        }
+        for delivery in deliveries
+    ]
     return pa.Table.from_pylist(forms, DELIVERIES)

@@ -4,8 +4,8 @@ It returns the same events as `arrow_by_row`. If a cell may be invalid or needs 
 returns None, and the batch is read row by row.
 """
 
-from collections.abc import Container
-from itertools import pairwise
+from collections.abc import Container, Iterator
+from itertools import pairwise, repeat
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from tidings.formats.arrow_by_row import EVENT_COLUMNS, LIST_TYPES, TICK
+from tidings.errors import InvalidEvent
+from tidings.formats.arrow_by_row import EVENT_COLUMNS, LIST_TYPES, TICK, content_decoder
+from tidings.model.content import Content, read_content
+from tidings.model.limits import CONTENT
 from tidings.model.records import LAST_SEQUENCE, Event
 from tidings.model.values import EARLIEST, LATEST, SECOND_US, moment
 
@@ -30,15 +33,24 @@ def quick_events(batch: pa.RecordBatch) -> list[Event] | None:
     if ids is None or times is None or numbers is None or "" in columns:
         return None
     attributes: list[dict[str, Any]] = [{} for _ in ids]
+    reserved = {*columns, *EVENT_COLUMNS}
     for name, column in columns.items():
         if name in EVENT_COLUMNS:
             continue
         unfolds = types.is_map(column.type)
         if not (
-            _unfold(attributes, column, columns) if unfolds else _fill(attributes, name, column)
+            _unfold(attributes, column, reserved) if unfolds else _fill(attributes, name, column)
         ):
             return None
-    return list(map(Event.known, ids, attributes, times, numbers))
+    contents = _contents(ids, columns[CONTENT]) if CONTENT in columns else repeat(None)
+    return list(map(Event.known, ids, attributes, times, numbers, contents))
+
+
+def _contents(ids: list[str], column: pa.Array) -> Iterator[Content | None]:
+    """Yield the content of each event; content that is invalid raises an error."""
+    decode = content_decoder(column.type)
+    for name, cell in zip(ids, column.to_pylist(), strict=True):
+        yield None if cell is None else read_content(f"event {name}", decode(cell), InvalidEvent)
 
 
 def _decoded(column: pa.Array) -> pa.Array:

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from tidings.errors import InvalidForm, InvalidValue, clipped
+from tidings.errors import InvalidForm, InvalidValue, clipped, prefix_errors
+from tidings.formats.json_text import read_json
 from tidings.model.dead_letter import BadRecord, Failure, attempt, try_call
-from tidings.model.limits import TRUSTED, Limits
+from tidings.model.limits import CONTENT, TRUSTED, Limits
 from tidings.model.values import SECOND_US, moment
 
 R = TypeVar("R")
@@ -21,7 +22,7 @@ Decode = Callable[[Any], object]
 Cell = Callable[[str, Any], object]
 Quick = Callable[[pa.RecordBatch], list[T] | None]
 
-EVENT_COLUMNS: Final = ("id", "published_at", "sequence")
+EVENT_COLUMNS: Final = ("id", "published_at", "sequence", "content")
 BATCH_ROWS: Final = 4096
 BATCH_BYTES: Final = 64_000_000
 """Bytes of strings that are decoded at once; dictionaries and views share theirs."""
@@ -151,6 +152,8 @@ def _read_batch(batch: pa.RecordBatch, how: Reading) -> list[Any] | None:
 def _within(batch: pa.RecordBatch, limits: Limits) -> bool:
     """Return whether every row of a batch is within the limits, judging by the batch alone."""
     if batch.nbytes > min(limits.record_bytes, limits.string_bytes):
+        return False
+    if CONTENT in batch.schema.names and limits != TRUSTED:  # its depth is only known once read
         return False
     if batch.num_columns > limits.attributes:
         return False
@@ -332,13 +335,15 @@ def check_nested(schema: pa.Schema) -> None:
             )
 
 
-def _is_form(kind: pa.DataType) -> bool:
+def _is_form(kind: pa.DataType, *, maps: bool = False) -> bool:
     if types.is_dictionary(kind):
         return _is_text(kind.value_type)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return _is_form(kind.value_type)
+        return _is_form(kind.value_type, maps=maps)
     if types.is_struct(kind):
-        return all(_is_form(field.type) for field in kind)
+        return all(_is_form(field.type, maps=maps) for field in kind)
+    if types.is_map(kind):
+        return maps and _is_text(kind.key_type) and _is_form(kind.item_type, maps=maps)
     timed = types.is_timestamp(kind) or types.is_date(kind)
     return timed or any(test(kind) for test in _PLAIN_TYPES)
 
@@ -350,8 +355,48 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def attribute_columns(schema: pa.Schema) -> list[Column]:
-    """Return the columns of attributes; refuse types that no attribute can have."""
-    return [_column(column.name, column.type) for column in schema]
+    """Return the columns of events; refuse types that no attribute, or no content, can have."""
+    return [
+        Column(CONTENT, column.type, content_decoder(column.type))
+        if column.name == CONTENT
+        else _column(column.name, column.type)
+        for column in schema
+    ]
+
+
+def content_decoder(kind: pa.DataType) -> Decode:
+    """Return the decoder of a column of content: JSON text, structs or maps.
+
+    Null fields of structs and maps are left out.
+    """
+    if _is_text(kind):
+        return _content_of_text
+    if not (types.is_struct(kind) or types.is_map(kind)) or not _is_form(kind, maps=True):
+        raise InvalidForm(
+            f"column {CONTENT} holds {kind}; content is a JSON object: text, a struct or a map; an "
+            "attribute needs another name"
+        )
+    return _form_decoder(kind)
+
+
+def _content_of_text(text: str) -> object:
+    with prefix_errors(f"column {CONTENT} holds no JSON (an attribute needs another name): "):
+        return read_json(text)
+
+
+def _form_decoder(kind: pa.DataType) -> Decode:
+    """Return the decoder of nested values of plain types."""
+    if types.is_struct(kind):
+        fields = {field.name: _form_decoder(field.type) for field in kind}
+        return lambda cells: {
+            name: decode(cells[name]) for name, decode in fields.items() if cells[name] is not None
+        }
+    if types.is_map(kind):
+        item = _form_decoder(kind.item_type)
+        return lambda cells: {name: item(cell) for name, cell in cells if cell is not None}
+    if any(test(kind) for test in LIST_TYPES):
+        return partial(_decode_list, _form_decoder(kind.value_type))
+    return _same
 
 
 def _column(name: str, kind: pa.DataType) -> Column:

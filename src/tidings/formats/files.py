@@ -297,7 +297,7 @@ def _write_array(forms: Iterable[Form], path: Path) -> None:
 _EVENTS: Final = _Kind(
     loads_event,
     arrow.read_events,
-    {"id": str, "published_at": csv_file.number, "sequence": csv_file.number},
+    {"id": str, "published_at": csv_file.number, "sequence": csv_file.number, "content": str},
 )
 _SUBSCRIPTIONS: Final = _Kind(
     loads_subscription,

@@ -39,6 +39,7 @@ _STAGED: Final = StagingTable(
         "won_in": "TEXT",
         "matched": "TEXT",
         "delivered_us": "BIGINT",
+        "content": "TEXT",
     },
 )
 _CLAIM: Final = """
@@ -54,7 +55,7 @@ _NEW: Final = """
 _INSERT: Final = f"""
     INSERT INTO deliveries
     SELECT i.subscriber, b.last + row_number() OVER (PARTITION BY i.subscriber ORDER BY i.ordinal),
-        i.event, i.rank, i.position, i.won_in, i.matched, i.delivered_us, ?, ?
+        i.event, i.rank, i.position, i.won_in, i.matched, i.delivered_us, ?, ?, i.content
     FROM incoming_deliveries AS i JOIN inboxes AS b ON b.subscriber = i.subscriber
     WHERE {_NEW.format("deliveries")} AND {_NEW.format("pruned")}"""
 _LAST: Final = """
@@ -142,10 +143,10 @@ class BatchAppend:
         if not _has_valid_keys(table):
             objects = map(read_delivery, zip(*_cells(table), strict=True))
             return cls.of(query, batch, objects, late=late, dead=dead)
-        subscriber, event, rank, position, window, matched, _, delivered_us = _cells(table)
+        subscriber, event, rank, position, window, matched, _, delivered_us, content = _cells(table)
         rows = zip(
             range(table.num_rows),
-            *(subscriber, event, rank, position, window, matched, delivered_us),
+            *(subscriber, event, rank, position, window, matched, delivered_us, content),
             strict=True,
         )
         return replace(cls.of(query, batch, (), late=late, dead=dead), rows=list(rows))
@@ -201,12 +202,13 @@ def _row(ordinal: int, delivery: Delivery) -> tuple[Cell, ...]:
         json.dumps(dict(delivery.window)),
         json.dumps(list(delivery.matched)),
         delivery.delivered_us,
+        delivery.content_json,
     )
 
 
 def read_delivery(row: Row) -> Delivery:
-    """Return the delivery of a row whose window and subscriptions are JSON."""
-    subscriber, event, rank, position, window, matched, sequence, delivered_us = row
+    """Return the delivery of a row whose window, subscriptions and content are JSON."""
+    subscriber, event, rank, position, window, matched, sequence, delivered_us, content = row
     return Delivery(
         subscriber,
         event,
@@ -216,11 +218,18 @@ def read_delivery(row: Row) -> Delivery:
         tuple(json.loads(matched)),
         sequence,
         delivered_us,
+        content,
     )
 
 
 def _check_columns(deliveries: pa.Table) -> pa.Table:
-    """Return the columns in order, if all are there and only keys have nulls."""
+    """Return the columns in order, if all are there and only keys and content have nulls.
+
+    Deliveries of earlier releases have no column of content.
+    """
+    if "content" not in deliveries.column_names:
+        content = pa.nulls(deliveries.num_rows, DELIVERIES.field("content").type)
+        deliveries = deliveries.append_column("content", content)
     if missing := [name for name in DELIVERIES.names if name not in deliveries.column_names]:
         raise StoreError(
             f"deliveries need a column {missing[0]}; see tidings.formats.arrow.DELIVERIES"
@@ -232,7 +241,7 @@ def _check_columns(deliveries: pa.Table) -> pa.Table:
             f"deliveries must have the columns of tidings.formats.arrow.DELIVERIES: {error}"
         ) from None
     for name in DELIVERIES.names:
-        if name not in KEYS and table[name].null_count:
+        if name not in (*KEYS, "content") and table[name].null_count:
             raise StoreError(f"the column {name} of deliveries has nulls")
     return table
 

@@ -19,7 +19,7 @@ _LOG: Final = logging.getLogger(__name__)
 BATCHES_KEPT: Final = 1_000
 
 _SELECT: Final = (
-    "SELECT subscriber, event, rank, position, won_in, matched, sequence, delivered_us "
+    "SELECT subscriber, event, rank, position, won_in, matched, sequence, delivered_us, content "
     "FROM deliveries WHERE subscriber = ?"
 )
 
@@ -122,7 +122,7 @@ def _delivery(row: Row) -> Delivery | None:
     """Return the delivery of a row; None, after a warning, if the row is damaged."""
     try:
         delivery = read_delivery(row)
-        delivery.to_dict()
+        Delivery.from_dict(delivery.to_dict())
     except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
         _LOG.warning("skipping a damaged delivery of a store: %s (%s)", shown(row), error)
         return None
