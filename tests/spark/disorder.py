@@ -24,6 +24,7 @@ COLUMNS = pa.schema(
         "good": pa.bool_(),
         "price": pa.float64(),
         "more": pa.map_(pa.string(), pa.float64()),
+        "content": pa.struct({"title": pa.string(), "tags": pa.list_(pa.int64())}),
     }
 )
 SCORERS: tuple[Any, ...] = (
@@ -164,6 +165,8 @@ def _events(chance: Random, numbered: bool) -> Iterator[Form]:
         more |= {"price": chance.randint(0, 4) / 1, "m.x": chance.randint(0, 4) / 1}
         values |= {name: value for name, value in more.items() if chance.random() < 0.6}
         form = {"id": f"{chance.choice('xyz')}{number}", "published_at": at, "attributes": values}
+        if number % 3:
+            form["content"] = {"title": f"Film {number}", "tags": [number]}
         yield form | ({"sequence": 2 * number} if numbered else {})
 
 
@@ -194,6 +197,7 @@ def as_rows(forms: Sequence[Form], numbered: bool) -> pa.RecordBatch:
         values = dict(form.get("attributes", {}))
         inner, at = values.pop("m.x", None), form.get("published_at")
         row = values | {"id": form["id"], "sequence": form.get("sequence")}
+        row["content"] = form.get("content")
         row["published_at"] = None if at is None else int(at * 1_000_000)
         rows.append(row | {"more": None if inner is None else [("m.x", inner)]})
     table = pa.Table.from_pylist(rows, COLUMNS)

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import tidings.spark as ts
 from tidings import Delivery, Engine, Event, Policy, Sliding, Subscriber, Subscription, TidingsError
+from tidings.app.config.sink import KAFKA
 from tidings.formats.arrow import events_to_table, matches_to_table, subscriptions_to_table
 from tidings.formats.files import write_events, write_subscriptions
 from tidings.index_files.publisher import Publisher
@@ -45,6 +46,9 @@ def as_forms(deliveries: pa.Table) -> list[dict[str, Any]]:
     rows = deliveries.to_pylist()
     for row in rows:
         row["window"] = json.loads(row["window"])
+        content = row.pop("content")
+        if content is not None:
+            row["content"] = json.loads(content)
         row["delivered_at"] = row["delivered_at"].isoformat().replace("+00:00", "Z")
     return in_order(rows)
 
@@ -79,9 +83,19 @@ def read(out: Path, kind: str) -> pa.Table:
 def test_a_batch_delivers_as_the_engine_does(
     spark: SparkSession, work: Workload, expected: list[dict[str, Any]]
 ) -> None:
-    publications = frame(spark, events_to_table(work.events))
-    deliveries = ts.feed(publications, work.subscriptions, work.subscribers)
-    assert as_forms(deliveries.toArrow()) == expected
+    """Columns that are also content leave the deliveries as they are, but for their content."""
+    table = events_to_table(work.events).drop_columns(["content"])
+    seen = pa.array([{"by": [event.id]} for event in work.events])
+    publications = frame(spark, table.append_column("seen", seen))
+    options = {"content": ["title", "seen"]}
+    deliveries = ts.feed(publications, work.subscriptions, work.subscribers, **options).toArrow()
+    titles = {event.id: event.attributes["title"] for event in work.events}
+    contents = {name: {"title": title, "seen": {"by": [name]}} for name, title in titles.items()}
+    forms = [form | {"content": contents[form["event"]]} for form in expected]
+    assert as_forms(deliveries) == forms
+    frame(spark, deliveries).createOrReplaceTempView("deliveries")
+    messages = in_order(json.loads(row["value"]) for row in spark.sql(KAFKA).collect())
+    assert [*map(Delivery.from_dict, messages)] == [*map(Delivery.from_dict, forms)]
 
 
 def test_a_stream_delivers_as_the_engine_does_and_resumes_after_a_stop(
@@ -222,3 +236,19 @@ def test_bad_subscriptions_are_named(spark: SparkSession, tmp_path: Path) -> Non
         ts.feed(publications, path)
     with pytest.raises(TidingsError, match="unknown subscribers: \\['a'\\]"):
         ts.feed(publications, [Subscription("s", "a", where="x = 1")], [])
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("title", "content must be a list of column names, not 'title'"),
+        (["title", 5], "content must be a list of column names, not"),
+        (["titel"], "publications lack the columns .'titel'."),
+    ],
+)
+def test_content_is_a_list_of_columns(
+    spark: SparkSession, work: Workload, content: object, reason: str
+) -> None:
+    publications = frame(spark, events_to_table(work.events))
+    with pytest.raises(TidingsError, match=reason):
+        ts.feed(publications, work.subscriptions, work.subscribers, content=content)

@@ -84,12 +84,12 @@ def outcomes(
     """Return deliveries, late events and dead letters in one DataFrame, distinguished by `kind`.
 
     `options` are the fields of `tidings.spark.options.Options`: lateness, remember, buckets, parts,
-    prune, until, clock, state, future, limits. A dead letter is a row that cannot be read, an event
-    for which matching fails, or a subscriber that is set aside because its own policy fails; it has
-    the reason, and everything else goes on.
+    prune, until, clock, state, future, limits, content. A dead letter is a row that cannot be read,
+    an event for which matching fails, or a subscriber that is set aside because its own policy
+    fails; it has the reason, and everything else goes on.
     """
     chosen = read_options(options)
-    rows, read = readable(publications, limits=chosen.limits)
+    rows, read = readable(publications, limits=chosen.limits, content=chosen.content)
     settings = chosen.bucket_settings(streaming=rows.isStreaming)
     check_session(rows, settings.buckets)
     source = matcher_source(

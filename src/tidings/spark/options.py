@@ -1,10 +1,10 @@
 """Options of a pipeline besides its inputs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from tidings.errors import InvalidPolicy
+from tidings.errors import InvalidPolicy, shown
 from tidings.model import validate
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.values import parse_duration_us
@@ -12,6 +12,7 @@ from tidings.spark.state_stage.bucket import BucketSettings
 
 BUCKETS: Final = 8
 FUTURE: Final = "5m"
+MOST_COLUMNS: Final = 10_000
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,9 @@ class Options:
         events late. The clock is that of the micro-batch, which is the same when Spark replays it.
         None, for replays of events whose times are not those of the day, allows any time.
     limits: a record above them is a dead letter.
+    content: columns whose values every delivery carries in its `content`, such as a title and a
+        link. They remain attributes, so deliveries are the same; nested columns, which cannot be
+        attributes, are content only. Publications may have a column `content` instead.
     """
 
     lateness: object = "0s"
@@ -48,6 +52,7 @@ class Options:
     state: Any = None
     future: object = FUTURE
     limits: Limits = TRUSTED
+    content: Sequence[str] = ()
 
     @property
     def future_us(self) -> int | None:
@@ -66,4 +71,12 @@ def read_options(options: Mapping[str, Any]) -> Options:
     for name in options:
         validate.choice("an option", name, [field.name for field in fields(Options)])
     check_limits(options.get("limits", TRUSTED), InvalidPolicy)
-    return Options(**options)
+    return Options(**{**options, "content": column_names("content", options.get("content", ()))})
+
+
+def column_names(what: str, names: object) -> tuple[str, ...]:
+    """Return the names of columns; one text, whose letters would be names, is refused."""
+    listed = validate.listed(names, MOST_COLUMNS)
+    if listed is None or not all(isinstance(name, str) and name for name in listed):
+        raise InvalidPolicy(f"{what} must be a list of column names, not {shown(names)}")
+    return tuple(listed)

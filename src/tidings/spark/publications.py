@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
@@ -10,13 +10,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.formats.arrow import ReadEvents, read_events, read_valid_events
 from tidings.formats.files import read_event_line
-from tidings.model.dead_letter import BadRecord, Failure, try_call
-from tidings.model.limits import TRUSTED, Limits, check_limits
+from tidings.model.dead_letter import BadRecord, Failure, attempt, try_call
+from tidings.model.limits import CONTENT, TRUSTED, Limits, check_limits
 from tidings.model.records import Event
 from tidings.spark.match_stage.matcher_source import MatcherSource
 
@@ -33,6 +35,25 @@ class ReadRenamed:
     def __call__(self, batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
         """Read a batch with its columns under their original names."""
         return self.read(batch.rename_columns([self.names.get(n, n) for n in batch.schema.names]))
+
+
+@dataclass(frozen=True)
+class ReadShowing:
+    """Reads events, and takes some of their attributes into their content as well."""
+
+    read: ReadEvents
+    names: tuple[str, ...]
+
+    def __call__(self, batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
+        """Read a batch; an event whose content would be too large is a bad record."""
+        for position, record in enumerate(self.read(batch), start=1):
+            if isinstance(record, BadRecord):
+                yield record
+            else:
+                yield attempt(self._showing, record, position, Event.to_dict)
+
+    def _showing(self, event: Event) -> Event:
+        return event.showing(self.names)
 
 
 @dataclass(frozen=True)
@@ -85,22 +106,55 @@ def _record(line: object) -> Mapping[str, Any]:
 
 
 def readable(
-    publications: DataFrame, *others: str, limits: Limits = TRUSTED
+    publications: DataFrame,
+    *others: str,
+    limits: Limits = TRUSTED,
+    content: Sequence[str] = (),
 ) -> tuple[DataFrame, ReadEvents]:
     """Return publications that Spark can hand to Python, and the reader of their rows.
 
-    `others` are columns that are not read. A schema without publications is refused. When Spark
-    hands rows to Python, it takes a dot in a column name for a field of a struct, so such columns
-    travel under another name.
+    `others` are columns that are not read, `content` those that events carry to their deliveries. A
+    schema without publications is refused. When Spark hands rows to Python, it takes a dot in a
+    column name for a field of a struct, so such columns travel under another name.
     """
     check_frame("publications", publications)
+    publications = _with_nested_content(publications, content)
     read = event_reader(publications.drop(*others), check_limits(limits, InvalidPolicy))
+    read = ReadShowing(read, tuple(content)) if content else read
     dotted = [name for name in publications.columns if {".", "`"} & {*name}]
     if not dotted:
         return publications, read
     safe = {name: f"tidings_name_{number}" for number, name in enumerate(dotted)}
     frame = publications.toDF(*(safe.get(name, name) for name in publications.columns))
     return frame, ReadRenamed(read, {short: name for name, short in safe.items()})
+
+
+def _with_nested_content(publications: DataFrame, content: Sequence[str]) -> DataFrame:
+    """Move columns of content that no attribute can hold, such as structs, into content.
+
+    A name that is no column is refused, unless the rows are lines of JSON.
+    """
+    if not content or publications.columns in _LINES:
+        return publications
+    check_frame("publications", publications, content)
+    nested = [name for name in content if _is_nested(publications.schema[name].dataType)]
+    if not nested:
+        return publications
+    if CONTENT in publications.columns:
+        raise InvalidForm(f"content: {nested[0]} is nested, so put it into the column content")
+    fields = f.struct(*(f.col(quoted(name)).alias(name) for name in nested))
+    return publications.withColumn(CONTENT, fields).drop(*nested)
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column as SQL writes it, since a dot would mean a field of a struct."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _is_nested(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        kind = kind.elementType
+    return isinstance(kind, StructType | MapType | ArrayType)
 
 
 def check_frame(what: str, value: object, columns: Iterable[str] = ()) -> None:

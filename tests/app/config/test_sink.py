@@ -3,6 +3,7 @@
 import pytest
 
 from tidings.app.config import SinkConfig
+from tidings.app.config.sink import KAFKA
 from tidings.errors import InvalidForm
 
 OUT = '[sink]\npath = "out"\n'
@@ -21,7 +22,7 @@ def test_a_format_of_spark_has_options(load, folder):
     sink = load(sink=f'{OUT}format = "kafka"\noptions = {{ topic = "news" }}\n').sink
     assert (sink.is_spark, sink.options) == (True, {"topic": "news"})
     assert sink.label == f"kafka ({folder / 'out'})"
-    assert sink.select == "select subscriber as key, to_json(struct(*)) as value from deliveries"
+    assert sink.select == KAFKA
     sink = load(sink=f'{OUT}format = "csv"\noptions = {{ path = "t" }}\n').sink
     assert (sink.options["path"], sink.select) == (str((folder / "t").resolve()), None)
 

@@ -12,7 +12,7 @@ from tidings.formats.arrow import events_to_table
 from tidings.model.records import Event, Match
 from tidings.rank.matcher import Matcher
 from tidings.rank.matches import Matches
-from tidings.spark.match_stage.match_batch import MatchBatch
+from tidings.spark.match_stage.match_batch import MatchBatch, packed_contents
 from tidings.spark.state_stage.late_events import ArrivedRows, pack_rows
 from tidings.spark.state_stage.watermark import Tick
 
@@ -28,7 +28,7 @@ def match_batch(events: Sequence[Event], matches: Sequence[Sequence[Match]]) -> 
         sequence=np.array(
             [UNNUMBERED if event.sequence is None else event.sequence for event in events], np.int64
         ),
-        forms=[json.dumps(event.to_dict()) for event in events],
+        forms=[json.dumps(event.dict_without_content()) for event in events],
         matches=Matches(
             np.cumsum([0, *map(len, matches)]),
             np.array([subscribers.index(match.subscriber) for match in flat], np.int32),
@@ -38,6 +38,7 @@ def match_batch(events: Sequence[Event], matches: Sequence[Sequence[Match]]) -> 
         ),
         subscribers=subscribers,
         subscriptions=subscriptions,
+        contents=packed_contents(event.content_json or "" for event in events),
     )
 
 
@@ -79,5 +80,7 @@ def deliveries(tables: Iterable[pa.Table]) -> dict[str, list[dict[str, Any]]]:
             form = {name: row[name] for name in ("subscriber", "event", "rank", "position")}
             form |= {"window": json.loads(row["window"]), "matched": row["matched"]}
             form |= {"sequence": row["sequence"], "delivered_at": delivered_at}
+            if row["content"] is not None:
+                form["content"] = json.loads(row["content"])
             forms.setdefault(row["subscriber"], []).append(form)
     return forms

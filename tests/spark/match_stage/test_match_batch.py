@@ -28,6 +28,7 @@ def test_pack_and_unpack_are_inverse() -> None:
         ),
         subscribers=["ann", "bob"],
         subscriptions=["s1", "s2", "s3"],
+        contents=["", '{"title":"é"}'],
     )
     unpacked = MatchBatch.unpack(batch.pack())
     for name, column in batch.columns().items():
@@ -51,7 +52,8 @@ def entries(draw: st.DrawFn) -> list[Entry]:
     for place in range(draw(st.integers(0, 5))):
         name = f"{draw(st.sampled_from('abc'))}{place}-{draw(st.integers(0, 99))}"
         number = draw(st.sampled_from([None, 0, 1, 2]))
-        event = Event(name, {"n": place}, draw(st.integers(0, 2)), number)
+        content = {"n": place} if place % 2 else None
+        event = Event(name, {"n": place}, draw(st.integers(0, 2)), number, content=content)
         subscribers = draw(st.lists(names, unique=True, max_size=3))
         sets = st.lists(st.sampled_from("pqrs"), unique=True, max_size=3).map(sorted)
         scores = st.sampled_from([0.0, 0.5, 1.0])

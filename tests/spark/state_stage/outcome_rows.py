@@ -5,7 +5,7 @@ from typing import Any
 
 NAMES = (
     *("kind", "subscriber", "event", "rank", "position", "window", "matched", "sequence"),
-    *("delivered_at", "record", "reason"),
+    *("delivered_at", "content", "record", "reason"),
 )
 
 

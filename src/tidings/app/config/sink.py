@@ -20,7 +20,14 @@ from tidings.store.address import Address
 
 FOLDERS: Final = ("parquet", "jsonl")
 STORE: Final = "store"
-_KAFKA: Final = "select subscriber as key, to_json(struct(*)) as value from deliveries"
+# The value is the form of a delivery. Window and content are JSON already, so they are spliced in.
+KAFKA: Final = """
+    select subscriber as key, concat(
+        trim(trailing '}' from to_json(
+            struct(subscriber, event, rank, position, matched, sequence, delivered_at),
+            map('timestampFormat', "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"))),
+        ',"window":', window, coalesce(concat(',"content":', content), ''), '}') as value
+    from deliveries"""
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ def read_sink(form: Form, base: Path) -> SinkConfig:
         _check_keys(kind, table)
         store = store_address("store", table["store"], base) if kind == STORE else None
         options = resolve_path_option(base, read_settings("options", table.get("options", {})))
-        select = table.get("select", _KAFKA if kind == "kafka" else None)
+        select = table.get("select", KAFKA if kind == "kafka" else None)
         if select is not None:
             nonempty_text("select", select)
         return SinkConfig(path, kind, store, options, select)

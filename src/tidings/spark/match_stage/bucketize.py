@@ -22,7 +22,7 @@ from tidings.rank.bulk.kernels.bucketize import (
 )
 from tidings.rank.bulk.protocol import Unranked
 from tidings.rank.matches import Matches, offsets
-from tidings.spark.match_stage.match_batch import MatchBatch
+from tidings.spark.match_stage.match_batch import MatchBatch, packed_contents
 from tidings.spark.match_stage.period_pruning import prune_periods
 
 
@@ -104,6 +104,7 @@ class _BatchBuilder:
         self._sequence = np.array(
             [UNNUMBERED if event.sequence is None else event.sequence for event in events], np.int64
         )
+        self._contents = packed_contents(event.content_json or "" for event in events)
         self._forms: dict[int, str] = {}
 
     def batch(self, firsts: Int64s, lengths: Int64s) -> MatchBatch:
@@ -130,11 +131,14 @@ class _BatchBuilder:
             ),
             self._matcher.names.take(subscribers),
             self._matcher.ids.take(subscriptions),
+            packed_contents(self._contents[position] for position in present.tolist())
+            if self._contents
+            else (),
         )
 
     def _write_forms(self, present: Int32s, needed: Sequence[bool]) -> Iterator[str]:
-        """Yield the JSON text of events that some subscriber compares, else an empty text."""
+        """Yield the JSON text, without content, of events that are compared, else an empty text."""
         for position, is_needed in zip(present.tolist(), needed, strict=True):
             if is_needed and position not in self._forms:
-                self._forms[position] = json.dumps(self._events[position].to_dict())
+                self._forms[position] = json.dumps(self._events[position].dict_without_content())
             yield self._forms[position] if is_needed else ""

@@ -4,7 +4,7 @@ The matches of one Arrow batch travel with the names behind their numbers. Numbe
 one batch only, so stages need not agree on any numbering; batches that are merged are renumbered.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -19,7 +19,8 @@ from tidings.model.records import LAST_SEQUENCE
 from tidings.model.values import EARLIEST_US, LATEST_US
 from tidings.rank.matches import Matches
 
-FRAME: Final = Frame(b"tidings-parcel", 2, "a match batch")
+# Version 2 had no content.
+FRAME: Final = Frame(b"tidings-parcel", 3, "a match batch", older=(2,))
 _DTYPES: Final = {
     "us": np.int64,
     "sequence": np.int64,
@@ -43,7 +44,8 @@ class MatchBatch(NamedTuple):
 
     Match m is of subscriber `subscribers[matches.subscribers[m]]`; its matched subscriptions are
     numbers of `subscriptions`, in order of their ids. `forms` has events as JSON text, which is
-    empty where no subscriber of the bucket needs more than the id.
+    empty where no subscriber of the bucket needs more than the id. `contents` has the content of
+    each event as JSON text, empty where it has none; the list is empty if none of them has any.
     """
 
     events: Sequence[str]
@@ -53,6 +55,7 @@ class MatchBatch(NamedTuple):
     matches: Matches
     subscribers: Sequence[str]
     subscriptions: Sequence[str]
+    contents: Sequence[str] = ()
 
     @classmethod
     def empty(cls) -> "MatchBatch":
@@ -83,6 +86,7 @@ class MatchBatch(NamedTuple):
             matches=Matches.concatenated(renumbered),
             subscribers=subscribers,
             subscriptions=subscriptions,
+            contents=_merged_contents(batches),
         )
 
     def publication_order(self) -> Int64s:
@@ -106,6 +110,9 @@ class MatchBatch(NamedTuple):
             matches=matches._replace(subscribers=owners, matched=matched),
             subscribers=subscribers,
             subscriptions=subscriptions,
+            contents=packed_contents(self.contents[position] for position in positions)
+            if self.contents
+            else (),
         )
 
     def without_events(self, events: AbstractSet[str]) -> "MatchBatch":
@@ -139,9 +146,11 @@ class MatchBatch(NamedTuple):
         pairs = zip(ordered.events, ["", *ordered.events], strict=False)
         first = np.array([id != before for id, before in pairs], np.bool_).nonzero()[0]
         ends = np.append(first, len(ordered.events))
-        runs = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+        runs = list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
+        contents = (max(ordered.contents[begin:end]) for begin, end in runs)
         return ordered._replace(
             events=[ordered.events[position] for position in first.tolist()],
+            contents=list(contents) if ordered.contents else (),
             us=ordered.us[first],
             sequence=ordered.sequence[first],
             forms=[max(ordered.forms[begin:end]) for begin, end in runs],
@@ -156,6 +165,8 @@ class MatchBatch(NamedTuple):
         """Return the columns by their names on the wire."""
         columns = self._asdict()
         del columns["matches"]
+        if not self.contents:
+            del columns["contents"]
         names = {name: columns.pop(name) for name in ("subscribers", "subscriptions")}
         return columns | dict(zip(_MATCH_COLUMNS, self.matches, strict=True)) | names
 
@@ -164,11 +175,24 @@ class MatchBatch(NamedTuple):
         """Read packed bytes; damaged ones are refused."""
         _, columns = FRAME.unpack(state)
         with reading(FRAME.name):
-            names = {*cls._fields, *_MATCH_COLUMNS} - {"matches"}
-            check(columns.keys() == names, FRAME.name, "it has other columns")
+            names = {*cls._fields, *_MATCH_COLUMNS} - {"matches", "contents"}
+            check(columns.keys() - {"contents"} == names, FRAME.name, "it has other columns")
             _check(columns)
             matches = Matches(*(columns.pop(name) for name in _MATCH_COLUMNS))
             return cls(**columns, matches=matches)
+
+
+def packed_contents(contents: Iterable[str]) -> Sequence[str]:
+    """Return the contents of events, or nothing if none of them has any."""
+    texts = list(contents)
+    return texts if any(texts) else ()
+
+
+def _merged_contents(batches: Sequence[MatchBatch]) -> Sequence[str]:
+    if not any(batch.contents for batch in batches):
+        return ()
+    contents = (batch.contents or [""] * len(batch.events) for batch in batches)
+    return list(chain.from_iterable(contents))
 
 
 def _check(columns: Columns) -> None:
@@ -176,7 +200,8 @@ def _check(columns: Columns) -> None:
 
     Each column of matches takes one pass.
     """
-    for name in ("events", "forms", "subscribers", "subscriptions"):
+    texts = ("events", "forms", "subscribers", "subscriptions", *({"contents"} & columns.keys()))
+    for name in texts:
         check(isinstance(columns[name], list), FRAME.name, f"column {name} has no texts")
     for name, dtype in _DTYPES.items():
         column = columns[name]
@@ -186,7 +211,8 @@ def _check(columns: Columns) -> None:
             f"column {name} has another type",
         )
     count = len(columns["events"])
-    check(count == len(columns["forms"]), FRAME.name, "column forms has another length")
+    for name in {"forms", "contents"} & columns.keys():
+        check(count == len(columns[name]), FRAME.name, f"column {name} has another length")
     _check_range(columns, "us", count, EARLIEST_US, LATEST_US)
     _check_range(columns, "sequence", count, -1, LAST_SEQUENCE)
     matches = _check_starts(columns, "starts", count)

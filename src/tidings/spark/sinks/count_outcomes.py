@@ -101,4 +101,5 @@ def _delivery(row: Row) -> Delivery:
         matched=tuple(row["matched"]),
         sequence=row["sequence"],
         delivered_us=time_us(row["delivered_at"]),
+        content_json=row["content"],
     )

@@ -196,6 +196,8 @@ class Bucket:
         for slot, form in zip(slots.tolist(), batch.forms, strict=True):
             if form:
                 feeds.tables.events.describe(slot, form)
+        pairs = zip(slots.tolist(), batch.contents, strict=False)
+        feeds.tables.events.contents.update({slot: content for slot, content in pairs if content})
         subscribers = np.array([feeds.number(name) for name in batch.subscribers], np.int32)
         subscriptions = feeds.tables.matched.number_many(batch.subscriptions)
         matches = matches._replace(

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +32,7 @@ OUTCOMES: Final = pa.schema(
         "matched": pa.list_(pa.string()),
         "sequence": pa.int64(),
         "delivered_at": pa.timestamp("us", "UTC"),
+        "content": pa.string(),
         "record": pa.string(),
         "reason": pa.string(),
     }
@@ -49,6 +51,10 @@ def deliveries(batch: DeliveryBatch, tables: IdTables) -> pa.Table:
     subscribers = pa.array(tables.subscribers.names, pa.string())
     slots, positions = np.unique(columns[:, layout.EVENT], return_inverse=True)
     event_ids = pa.array([tables.events.id(slot) for slot in slots.tolist()], pa.string())
+    contents = pa.nulls(len(slots), pa.string())
+    if tables.events.contents:
+        texts = [tables.events.contents.get(slot) for slot in slots.tolist()]
+        contents = pa.array(texts, pa.string())
     delivered_us = pa.array(columns[:, layout.DECIDED], pa.int64())
     return _table(
         "delivery",
@@ -62,6 +68,7 @@ def deliveries(batch: DeliveryBatch, tables: IdTables) -> pa.Table:
             "matched": _matched(columns[:, layout.HANDLE].astype(np.int32), tables),
             "sequence": columns[:, layout.NUMBER],
             "delivered_at": delivered_us.cast(OUTCOMES.field("delivered_at").type),
+            "content": contents.take(pa.array(positions)),
         },
     )
 
@@ -108,6 +115,7 @@ def deliveries_from_objects(delivered: Sequence[Delivery]) -> pa.Table:
             "kind": "delivery",
             "window": json.dumps(dict(delivery.window)),
             "delivered_at": moment(delivery.delivered_us),
+            "content": delivery.content_json,
         }
         for delivery in delivered
     ]
@@ -208,9 +216,11 @@ def unusable_events(batch: MatchBatch, reasons: Mapping[str, str]) -> pa.Table:
 
 
 def records(batch: MatchBatch) -> list[str]:
-    """Return the JSON form of each event; only id, time and sequence where no more was sent."""
+    """Return the JSON form of each event; only what was sent of it: id, time, sequence, content."""
     columns = (batch.forms, batch.events, batch.us.tolist(), batch.sequence.tolist())
-    return [form or _short_form(*rest) for form, *rest in zip(*columns, strict=True)]
+    forms = [form or _short_form(*rest) for form, *rest in zip(*columns, strict=True)]
+    pairs = zip_longest(forms, batch.contents, fillvalue="")
+    return [f'{form[:-1]}, "content": {text}}}' if text else form for form, text in pairs]
 
 
 def _short_form(event: str, us: int, sequence: int) -> str:
