@@ -15,7 +15,7 @@ def store(tmp_path):
     """Return the path of a store with the records of the example."""
     path = tmp_path / "films.db"
     result = tidings("store", "add", path, SUBSCRIPTIONS, SUBSCRIBERS)
-    assert (result.exit_code, result.stdout) == (0, "17 records in the store, version 17\n")
+    assert (result.exit_code, result.stdout) == (0, "17 records, 17 new or changed; version 17\n")
     return path
 
 
@@ -28,6 +28,11 @@ def deliver(path, subscriber, *events):
         store.notifications.append(
             "q", 1, deliveries, dead=[DeadLetter({"id": "e9"}, "no such time")]
         )
+
+
+def test_adding_the_same_again_changes_nothing(store):
+    again = tidings("store", "add", store, SUBSCRIPTIONS)
+    assert again.stdout == "13 records, 0 new or changed; version 17\n"
 
 
 def test_records_are_listed_page_by_page(store):
@@ -68,7 +73,7 @@ def test_bad_records_and_files_are_named_and_the_others_added(tmp_path):
     result = tidings("store", "add", path, mixed, EVENTS, "--json", columns=200)
     assert result.exit_code == 1
     form = json.loads(result.stdout)
-    assert (form["records"], len(form["problems"])) == (1, 2)
+    assert (form["records"], form["changed"], len(form["problems"])) == (1, 1, 2)
     assert "mixed.jsonl:2" in result.stderr
     assert "holds events" in result.stderr
 

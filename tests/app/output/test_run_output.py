@@ -11,6 +11,7 @@ from tidings.app.config import SinkConfig, load_config
 from tidings.app.output import dry_run_rows, print_plan, print_summary
 from tidings.app.run.plan import read_plan
 from tidings.app.run.summary import BatchSummary, RunSummary
+from tidings.store.address import read_address
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "movies" / "pipeline.toml"
 
@@ -83,3 +84,15 @@ def test_notes_of_the_folder_are_printed_and_part_of_the_summary(plan):
     plan.folder.notes.append("the source was 'a' and is now 'b'")
     assert printed(print_plan, plan).endswith("note: the source was 'a' and is now 'b'\n")
     assert RunSummary(plan).to_dict()["notes"] == plan.folder.notes
+
+
+def test_the_summary_says_where_dead_letters_are(plan, tmp_path):
+    summary = RunSummary.of(plan, [BatchSummary(0, 10, 2, dead=3)], seconds=2.0)
+    expected = f"3 dead letters with the reasons: {tmp_path}/out/dead_letters\n"
+    assert expected in printed(print_summary, summary)
+    address = read_address(tmp_path / "films.db")
+    sink = SinkConfig(tmp_path / "out", "store", address)
+    stored = replace(plan, config=replace(plan.config, sink=sink))
+    summary = RunSummary.of(stored, [BatchSummary(0, 10, 2, dead=1)], seconds=2.0)
+    expected = f"1 dead letter with the reasons: `tidings store letters {tmp_path}/films.db`\n"
+    assert expected in printed(print_summary, summary)

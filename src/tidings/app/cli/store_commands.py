@@ -86,13 +86,16 @@ def add(
     records: list[Any] = [*audit.subscribers, *audit.subscriptions]
     with open_store(store) as opened:
         catalogue = opened.catalogue
+        before = catalogue.version()
         version = catalogue.load(records) if replace else catalogue.put(*records)
     print_problems(open_console(stderr=True), audit.problems)
     if as_json:
         problems = [problem.to_dict() for problem in audit.problems]
-        print_json({"records": len(records), "version": version, "problems": problems})
+        changed = {"changed": version - before, "version": version}
+        print_json({"records": len(records), **changed, "problems": problems})
     else:
-        open_console().print(f"{plural(len(records), 'record')} in the store, version {version}")
+        line = f"{plural(len(records), 'record')}, {version - before:,} new or changed"
+        open_console().print(f"{line}; version {version}")
     raise typer.Exit(1 if audit.problems else 0)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from tidings.app.config import FOLDERS, Address
+from tidings.app.config import FOLDERS, STORE, Address
 from tidings.app.output.console import make_table, plural
 from tidings.app.run.plan import RunPlan
 from tidings.app.run.summary import RunSummary
@@ -85,6 +85,11 @@ def print_summary(console: Console, summary: RunSummary) -> None:
     sink = summary.plan.config.sink
     if refused := summary.plan.refused:
         line = f"{plural(len(refused), 'record')} refused: {sink.path}/refused.jsonl"
+        console.print(Text(line, "red"), soft_wrap=True)
+    if summary.dead:
+        stored = sink.store if sink.format == STORE else None
+        place = f"`tidings store letters {stored}`" if stored else f"{sink.path}/dead_letters"
+        line = f"{plural(summary.dead, 'dead letter')} with the reasons: {place}"
         console.print(Text(line, "red"), soft_wrap=True)
     console.print(Text(f"Written to {sink.label}{_reading_hint(summary)}"), soft_wrap=True)
 
