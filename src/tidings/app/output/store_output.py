@@ -37,12 +37,15 @@ def print_records(
 
 def print_inbox(console: Console, deliveries: Sequence[Delivery], inbox: Inbox) -> None:
     """Print notifications, the unread ones marked, and how many there are."""
-    table = make_table("", "Number>", "Event", "Rank>", "Delivered", "Matched by")
+    table = make_table("", "Number>", "Event", "Rank>", "Delivered", "Matched by", "Content")
     for delivery in deliveries:
         mark = "*" if delivery.sequence > inbox.read else ""
-        at, matched = format_time(delivery.delivered_us), ", ".join(delivery.matched)
-        rank = f"{delivery.rank:.4g}"
-        table.add_row(mark, str(delivery.sequence), delivery.event, rank, at, matched)
+        at = format_time(delivery.delivered_us)
+        table.add_row(
+            *(mark, str(delivery.sequence), delivery.event, f"{delivery.rank:.4g}", at),
+            ", ".join(delivery.matched),
+            delivery.content_json or "",
+        )
     if deliveries:
         console.print(table)
     console.print(Text(f"{plural(inbox.last, 'notification')}, {inbox.unread:,} unread", "bold"))
