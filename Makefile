@@ -3,7 +3,6 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.NOTPARALLEL:
 .PHONY: help run picture test quick lint types imports plain pytest bench docs format lock clean
 
 VENV := .venv
@@ -16,6 +15,9 @@ PYTHON := python3.13 python3.12 python3.11 python3 python
 SUPPORTED = $(shell for python in $(PYTHON); do \
 	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
+
+# Every process that a test starts would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,11 +35,15 @@ picture: tidings-demo/report.html ## the picture in the README, from the report 
 tidings-demo/report.html:
 	@$(MAKE) run
 
-test: lint types imports plain pytest ## everything that must pass: the five checks below
+# Types and the archive for Spark take one core each.
+test: $(VENV)/.dev ## everything that must pass: the five checks below
+	@$(MAKE) --no-print-directory -j2 lint types imports $(VENV)/spark.jsa plain
+	@$(MAKE) --no-print-directory pytest
 
 # Neither Spark nor PostgreSQL starts, and property tests try few examples.
 QUICK := not (spark or postgres or kill or fuzz or bench or slow)
-quick: lint types imports ## in two minutes: lint, types, imports, fast unit and property tests
+quick: $(VENV)/.dev ## in two minutes: lint, types, imports, fast unit and property tests
+	@$(MAKE) --no-print-directory -j2 lint types imports
 	HYPOTHESIS_PROFILE=quick $(BIN)/pytest $(WORKERS) -q -m '$(QUICK)' \
 		--ignore=tests/spark --ignore=tests/kill --ignore=src/tidings/spark
 
@@ -56,7 +62,7 @@ KERNEL_TESTS := tests/compiled tests/index tests/rank \
 plain: $(VENV)/.dev ## the kernels as plain Python, not compiled
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest $(WORKERS) -q -m 'not slow' $(KERNEL_TESTS)
 
-pytest: $(VENV)/.dev ## all tests, doctests and documentation examples; prints the slowest 30
+pytest: $(VENV)/.dev $(VENV)/spark.jsa ## all tests, doctests and documentation examples; prints the slowest 30
 	$(BIN)/pytest $(WORKERS) --durations=30
 
 bench: $(VENV)/.bench ## measure the indexes against their peers; results go to bench/results
@@ -100,6 +106,15 @@ $(VENV)/.dev: $(VENV)/pyvenv.cfg pyproject.toml requirements.lock
 	@echo 'Installing Tidings, Spark and the test tools into $(VENV); the first time this takes a few minutes.'
 	@$(BIN)/python $(PIP) -c requirements.lock -e '.[dev,demo]'
 	@touch $(VENV)/.demo $@
+
+# Java maps the classes of Spark from this archive, which saves a third of the time of each start; it
+# is empty if this Java cannot write one. The pipe ends when Java has written it.
+$(VENV)/spark.jsa: $(VENV)/.dev
+	@echo 'Archiving the classes of Spark for the tests.'
+	@rm -f $@
+	@folder=$$(mktemp -d); SPARK_SUBMIT_OPTS='-XX:ArchiveClassesAtExit=$(abspath $@) -Xlog:disable' \
+		$(BIN)/python tests/spark/stateful_stream.py $$folder | cat >/dev/null; rm -rf $$folder
+	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev
 	@$(BIN)/python $(PIP) -c requirements.lock -e '.[bench]'

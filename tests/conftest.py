@@ -8,6 +8,7 @@ HYPOTHESIS_PROFILE selects one; without it, CI=true selects `ci`.
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,6 +38,12 @@ settings.load_profile(PROFILE)
 # ones. Kernels that are not compiled are about a hundred times slower.
 MAX_EXAMPLES = 10 if PROFILE == "quick" else 100_000 if COMPILED else 8
 
+# `make` archives the classes of Spark. Java maps them if they suit, and says nothing if not.
+CLASSES = Path(sys.prefix, "spark.jsa")
+if CLASSES.exists() and CLASSES.stat().st_size:
+    archived = f"-XX:SharedArchiveFile={CLASSES} -Xshare:auto -Xlog:disable"
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", archived)
+
 FEED_TESTS = ("tests/feed/", "tests/engine/", "tests/index_files/")
 
 
@@ -57,13 +64,14 @@ def _order(item: pytest.Item) -> int:
     xdist gives each worker a contiguous share, and later moves tests from the end of one share to
     another worker. So one worker first compiles the kernels of feeds, then runs the tests with
     Spark, whose Python processes would otherwise compile the same kernels once each; the others
-    need neither.
+    need neither. The longest tests come first, so that no worker is left with one at the end.
     """
     if item.nodeid.startswith("tests/contracts/test_feeds.py"):
         return 0
     if item.get_closest_marker("spark"):
-        return 1
-    return 2 if item.nodeid.startswith(FEED_TESTS) else 3
+        is_long = item.get_closest_marker("kill") or item.get_closest_marker("bench")
+        return 1 if is_long else 2
+    return 3 if item.nodeid.startswith(FEED_TESTS) else 4
 
 
 def _limit_examples(test: Any) -> None:
