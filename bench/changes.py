@@ -60,7 +60,7 @@ def main() -> None:
             with Publisher(folder / "index", store.history, min_changed=wanted.fewest) as publisher:
                 result["begin_s"] = timed(publisher.publish)[1]
                 publisher.follow()
-                query = Query(spark, folder, publisher, wanted.events)
+                query = Query(spark, folder, publisher, wanted)
                 try:
                     result |= measured(query, crowd, wanted)
                 finally:
@@ -75,10 +75,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--many", type=int, default=1_000, help="of a bulk change")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--fewest", type=int, default=MIN_CHANGED, help=argparse.SUPPRESS)
+    parser.add_argument("--calm", type=int, default=CALM, help="batches before each change")
     wanted = parser.parse_args()
     if wanted.quick:
         wanted.subscriptions, wanted.events, wanted.many = 2_000, 20, 20
-        wanted.rounds, wanted.fewest = 1, 30
+        wanted.rounds, wanted.fewest, wanted.calm = 1, 30, 1
     return wanted
 
 
@@ -158,8 +159,11 @@ class Batch(NamedTuple):
 class Query:
     """A stream that never waits for events, observed batch by batch."""
 
-    def __init__(self, spark: Any, folder: Path, publisher: Publisher, each: int) -> None:
-        self._folder, self._index, self._each = folder, publisher.folder, each
+    def __init__(
+        self, spark: Any, folder: Path, publisher: Publisher, wanted: argparse.Namespace
+    ) -> None:
+        self._folder, self._index = folder, publisher.folder
+        self._each, self._calm = wanted.events, wanted.calm
         self._stream, self._files, self._seen = market.events(10**9), 0, dict[int, Seen]()
         self.batches = dict[int, Batch]()
         (folder / "in").mkdir()
@@ -180,6 +184,12 @@ class Query:
                 self.write(self._each)
             self._follow()
             time.sleep(0.01)
+
+    def settle(self) -> list[Batch]:
+        """Wait for some more batches, and return them."""
+        number = len(self.batches) + self._calm
+        self.wait(lambda: len(self.batches) >= number)
+        return list(self.batches.values())[-self._calm :]
 
     def write(self, count: int) -> tuple[int, list[Event]]:
         """Write a file; return its batch and events."""
@@ -218,7 +228,7 @@ class Query:
 
 
 def measured(query: Query, crowd: Crowd, wanted: argparse.Namespace) -> Row:
-    query.wait(lambda: len(query.batches) > CALM)
+    query.settle()
     rows = [
         changed(query, crowd, kind, count)
         for count in (1, wanted.many)
@@ -233,9 +243,7 @@ KINDS = ("insert", "delete", "replace", "rescore")
 
 def changed(query: Query, crowd: Crowd, kind: str, count: int) -> Row:
     """Make a change in the middle of a batch; return when it held, and its cost."""
-    finished = len(query.batches)
-    query.wait(lambda: len(query.batches) >= finished + CALM)
-    calm = median(batch.seconds for batch in list(query.batches.values())[-CALM:])
+    calm = median(batch.seconds for batch in query.settle())
     version, commit_s = timed(lambda: getattr(crowd, kind)(count))
     committed = time.time()
     query.wait(lambda: any(batch.source >= version for batch in query.batches.values()))
@@ -265,9 +273,7 @@ def same(got: dict[str, tuple[int, float]], due: dict[str, list[float]]) -> bool
 
 def rebuilt(query: Query, crowd: Crowd, wanted: argparse.Namespace) -> Row:
     """Change enough subscriptions for a new base; return the batches meanwhile."""
-    finished = len(query.batches)
-    query.wait(lambda: len(query.batches) >= finished + CALM)
-    before = list(query.batches.values())[-CALM:]
+    before = query.settle()
     base, many = (
         query.base(),
         max(wanted.fewest, wanted.subscriptions // market.OWNED // CHANGED_SHARE),
@@ -276,10 +282,10 @@ def rebuilt(query: Query, crowd: Crowd, wanted: argparse.Namespace) -> Row:
     query.wait(lambda: any(batch.source >= version for batch in query.batches.values()))
     query.wait(lambda: query.base() != base)
     built_at = time.time()
-    number = len(query.batches)
-    query.wait(lambda: len(query.batches) >= number + CALM)
-    everything = list(query.batches.values())
-    meanwhile = [batch.seconds for batch in everything if began < batch.began_s < built_at]
+    after = query.settle()
+    meanwhile = [
+        batch.seconds for batch in query.batches.values() if began < batch.began_s < built_at
+    ]
     batch, events = query.write(JUDGED)
     got = {row["subscriber"]: (row["position"], row["rank"]) for row in query.accounts(batch)}
     return {
@@ -288,7 +294,7 @@ def rebuilt(query: Query, crowd: Crowd, wanted: argparse.Namespace) -> Row:
         "before_s": median(batch.seconds for batch in before),
         "meanwhile_s": median(meanwhile) if meanwhile else None,
         "most_s": max(meanwhile, default=None),
-        "after_s": median(batch.seconds for batch in everything[-CALM:]),
+        "after_s": median(batch.seconds for batch in after),
         "right": same(got, crowd.judged(events)),
     }
 

@@ -115,7 +115,7 @@ def latency(offers: Offers, wanted: argparse.Namespace) -> Row:
     size = wanted.size or SIZE
     folder = offers.folder / "small"
     (folder / "in").mkdir(parents=True)
-    count = FIRST + (2 if wanted.quick else TRIGGERS)
+    first, count = (1, 3) if wanted.quick else (FIRST, FIRST + TRIGGERS)
     stream = market.events(count * SMALL)
     for number in range(count):
         some = [next(stream) for _ in range(SMALL)]
@@ -130,17 +130,17 @@ def latency(offers: Offers, wanted: argparse.Namespace) -> Row:
         "match": ts.match(lines, index),
         "feed": ts.feed(lines, index, buckets=8),
     }
-    medians = {name: triggers(frame, folder / name) for name, frame in frames.items()}
+    medians = {name: triggers(frame, folder / name, first) for name, frame in frames.items()}
     return {"size": size, "small": SMALL, "ms": medians}
 
 
-def triggers(frame: DataFrame, checkpoint: Path) -> float:
-    """Return the milliseconds that a trigger takes after warm-up."""
+def triggers(frame: DataFrame, checkpoint: Path, first: int) -> float:
+    """Return the milliseconds that a trigger takes after the first ones, which warm up."""
     writer = frame.writeStream.format("noop").trigger(availableNow=True)
     query = writer.option("checkpointLocation", str(checkpoint)).start()
     query.awaitTermination()
     done = [progress for progress in query.recentProgress if progress.numInputRows]
-    return median(progress.durationMs["triggerExecution"] for progress in done[FIRST:])
+    return median(progress.durationMs["triggerExecution"] for progress in done[first:])
 
 
 def latency_page(result: Row) -> str:
