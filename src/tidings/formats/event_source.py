@@ -1,8 +1,9 @@
 """Sources of events: files that match a pattern, or any stream that Spark can read."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from glob import escape
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -12,7 +13,7 @@ from tidings.errors import InvalidForm
 from tidings.formats.files import SUFFIXES, read_events
 from tidings.formats.redaction import shown_safely
 from tidings.model import validate
-from tidings.model.dead_letter import BadRecord
+from tidings.model.dead_letter import BadRecord, attempt
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import Event
 
@@ -28,7 +29,8 @@ class Source:
 
     Files are ordered by name; those whose names begin with . or _ are skipped. A Parquet file that
     Spark cannot read stops the stream, or becomes a dead letter, depending on `unreadable`; in the
-    latter case, files are read one by one, each with its own schema.
+    latter case, files are read one by one, each with its own schema. The attributes named in
+    `content` are in the content of the events as well.
     """
 
     folder: Path
@@ -36,6 +38,7 @@ class Source:
     suffix: str
     files_per_batch: int = 1
     unreadable: str = UNREADABLE[0]
+    content: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -74,6 +77,7 @@ class SparkSource:
     schema: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     select: str | None = None
+    content: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -89,6 +93,20 @@ def read_file(
         yield from read_events(path, suffix, limits=limits)
     except InvalidForm as error:
         yield BadRecord({"file": str(path)}, str(error), 1)
+
+
+def showing(
+    records: Iterable[Event | BadRecord], content: Sequence[str]
+) -> Iterator[Event | BadRecord]:
+    """Yield events with some of their attributes in their content as well.
+
+    An event whose content would be too large becomes a bad record.
+    """
+    for position, record in enumerate(records, start=1):
+        if isinstance(record, BadRecord) or not content:
+            yield record
+        else:
+            yield attempt(partial(Event.showing, names=content), record, position, Event.to_dict)
 
 
 def find_source(base: Path, path: str, form: str | None = None, files_per_batch: int = 1) -> Source:

@@ -16,8 +16,9 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.formats.arrow import ReadEvents, read_events, read_valid_events
+from tidings.formats.event_source import showing
 from tidings.formats.files import read_event_line
-from tidings.model.dead_letter import BadRecord, Failure, attempt, try_call
+from tidings.model.dead_letter import BadRecord, Failure, try_call
 from tidings.model.limits import CONTENT, TRUSTED, Limits, check_limits
 from tidings.model.records import Event
 from tidings.spark.match_stage.matcher_source import MatcherSource
@@ -45,15 +46,8 @@ class ReadShowing:
     names: tuple[str, ...]
 
     def __call__(self, batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
-        """Read a batch; an event whose content would be too large is a bad record."""
-        for position, record in enumerate(self.read(batch), start=1):
-            if isinstance(record, BadRecord):
-                yield record
-            else:
-                yield attempt(self._showing, record, position, Event.to_dict)
-
-    def _showing(self, event: Event) -> Event:
-        return event.showing(self.names)
+        """Read a batch."""
+        return showing(self.read(batch), self.names)
 
 
 @dataclass(frozen=True)

@@ -102,3 +102,12 @@ def test_a_mistake_is_reported_with_key_value_and_rule(load, folder, source, rea
         load(source=source)
     assert str(error.value).startswith(f"{folder}/run.toml: ")
     assert reason in str(error.value)
+
+
+def test_columns_are_content_on_any_source(load):
+    for text in ('path = "events.jsonl"', 'format = "rate"'):
+        source = load(source=f'[source]\n{text}\ncontent = ["title", "url"]\n').source
+        assert source.content == ("title", "url")
+        for wrong in ('"title"', "[1]", '[""]', "{}"):
+            with pytest.raises(InvalidForm, match=r"\[source\] content must be"):
+                load(source=f"[source]\n{text}\ncontent = {wrong}\n")

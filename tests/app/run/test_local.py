@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.dataset
 
-from tidings import Engine
+from tidings import Engine, loads_event
 from tidings.app.config import SinkConfig, load_config
 from tidings.app.run.local import run_local
 from tidings.app.run.plan import make_plan
@@ -51,10 +51,12 @@ def test_the_example_delivers_what_the_engine_delivers(tmp_path):
         engine.subscribe(subscriber)
     for form in forms(EXAMPLE.with_name("subscriptions.jsonl")):
         engine.add(form)
-    expected = engine.publish_many(forms(EXAMPLE.with_name("events.jsonl")))
+    events = map(loads_event, forms(EXAMPLE.with_name("events.jsonl")))
+    expected = engine.publish_many(event.showing(["title", "director"]) for event in events)
     summary = run(config)
     written = lines(tmp_path, "deliveries")
     assert in_order(written) == in_order(delivery.to_dict() for delivery in expected)
+    assert all(form["content"].keys() == {"title", "director"} for form in written)
     assert (summary.events, summary.late, summary.dead) == (30, 0, 0)
     assert set(summary.delivered) == {"ada", "bruno", "chiara", "dev", "festival-desk", "guest"}
     assert sum(summary.delivered.values()) == len(expected)

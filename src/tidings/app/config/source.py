@@ -37,17 +37,19 @@ def read_source(form: Form, base: Path) -> Source | SparkSource:
 
 
 def _read_files(form: Form, base: Path) -> Source:
-    table = read_table(form, "[source]", ("path",), ("format", "files_per_batch", "unreadable"))
+    optional = ("format", "files_per_batch", "unreadable", "content")
+    table = read_table(form, "[source]", ("path",), optional)
     with prefix_errors("[source] ", raised=InvalidForm):
         batch = validate.count("files_per_batch", table.get("files_per_batch", 1), InvalidForm)
         path = nonempty_text("path", table["path"])
         unreadable = table.get("unreadable", UNREADABLE[0])
         validate.choice("unreadable", unreadable, UNREADABLE, InvalidForm)
-        return replace(find_source(base, path, table.get("format"), batch), unreadable=unreadable)
+        source = find_source(base, path, table.get("format"), batch)
+        return replace(source, unreadable=unreadable, content=_content(table))
 
 
 def _read_spark_source(form: Form, base: Path) -> SparkSource:
-    table = read_table(form, "[source]", ("format",), _SPARK)
+    table = read_table(form, "[source]", ("format",), (*_SPARK, "content"))
     with prefix_errors("[source] ", raised=InvalidForm):
         kind = format_name(table["format"])
         columns = _expressions("columns", table.get("columns", {}))
@@ -61,7 +63,15 @@ def _read_spark_source(form: Form, base: Path) -> SparkSource:
             _optional_text("schema", table),
             columns,
             _optional_text("select", table),
+            content=_content(table),
         )
+
+
+def _content(table: Form) -> tuple[str, ...]:
+    names = table.get("content", [])
+    if not isinstance(names, list):
+        raise InvalidForm(f"content must be a list of column names, not {shown_safely(names)}")
+    return tuple(nonempty_text("content", name) for name in names)
 
 
 def _options(kind: str, form: Any, base: Path) -> dict[str, str]:

@@ -14,7 +14,7 @@ from tidings.app.signals import StopActions, stop_on_signals
 from tidings.engine.engine import Engine
 from tidings.engine.intake import LATE_LOGGER
 from tidings.errors import InvalidForm, TidingsError
-from tidings.formats.event_source import Source, read_file
+from tidings.formats.event_source import Source, read_file, showing
 from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.limits import UNLIMITED
 from tidings.model.records import Delivery, Event
@@ -47,7 +47,7 @@ def run_local(plan: RunPlan, stop: StopActions | None = None) -> Iterator[BatchS
                 record for path in paths for record in read_file(path, source.suffix, limits=limits)
             ]
             with _no_late_warnings():
-                output = _publish(engine, records)
+                output = _publish(engine, list(showing(records, source.content)))
             write(number, output)
             summary = _summarize(number, len(records), output)
             yield replace(summary, quality=engine.quality().to_dict())

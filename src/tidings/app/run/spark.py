@@ -159,6 +159,7 @@ def _outcomes(plan: RunPlan, publications: Any, inputs: MatchInputs) -> Any:
         future=plan.config.allowed_future,
         buckets=plan.config.buckets,
         limits=plan.config.limits,
+        content=plan.config.source.content,
     )
 
 
