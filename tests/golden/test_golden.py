@@ -198,6 +198,14 @@ def test_a_bucket_is_written_unchanged() -> None:
     assert opened(bucket_frame.FRAME, bucket.pack()) == opened(bucket_frame.FRAME, blob)
 
 
+def test_state_before_there_was_content_is_read_and_does_not_grow() -> None:
+    folder = HERE / "state-3.4.2"
+    blob, clock = ((folder / name).read_bytes() for name in ("bucket.blob", "bucket.clock"))
+    bucket = bucket_of(read(folder))
+    bucket.unpack(blob, BucketClock.unpack(clock))
+    assert opened(bucket_frame.FRAME, bucket.pack()) == opened(bucket_frame.FRAME, blob)
+
+
 def opened(frame: Frame, blob: bytes) -> Any:
     """Return the content of a frame and of the frames within; compressed bytes may differ."""
     header, columns = frame.unpack(blob)

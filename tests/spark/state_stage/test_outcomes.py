@@ -1,5 +1,6 @@
 """Deliveries from columns equal those from objects; and the cost of a hot subscriber."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.spark.match_stage.match_batches import match_batch, rows
 from tidings.feed.columnar import ranked_cohort
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels import layout
+from tidings.formats.json_forms import loads_event
 from tidings.model.records import Event, Match
 from tidings.model.values import format_time
 from tidings.policy import Policy, Subscriber
@@ -96,3 +98,18 @@ def test_a_subscriber_that_matches_everything_costs_no_more_than_its_window(
 def test_times_are_formatted_as_everywhere_else(times: list[int]) -> None:
     whole = np.unique(np.array(times, np.int64))
     assert outcomes._format_times(whole).to_pylist() == [format_time(us) for us in whole.tolist()]
+
+
+def test_a_dead_letter_of_a_bucket_keeps_the_content_of_its_event() -> None:
+    """It can be published again; with its attributes only where they were sent to the bucket."""
+    first, second = (
+        Event(f"e{n}", {"n": n}, n, n, content={"t": "x"} if n else None) for n in (0, 1)
+    )
+    matches = [[Match("ann", event, 1.0, ("s1",))] for event in (first, second)]
+    batch = match_batch([first, second], matches)
+    assert [loads_event(json.loads(record)) for record in outcomes.records(batch)] == [
+        first,
+        second,
+    ]
+    short = [json.loads(record) for record in outcomes.records(batch._replace(forms=["", ""]))]
+    assert [form.get("content") for form in short] == [None, {"t": "x"}]
