@@ -64,13 +64,12 @@ def _copied(value: Any, path: str) -> Any:
     kind = type(value)
     if kind in _PLAIN and kind is not float:
         return value
-    if validate.is_a(value, Mapping):
+    if kind is dict or validate.is_a(value, Mapping):
         fields = validate.mapping(f"{path} is an object", value, TidingsError)
         return {
-            name: _copied(field, f"{path}: {name}")
-            for name, field in zip(_names(fields, path), fields.values(), strict=True)
+            _name(name, path): _copied(field, f"{path}: {name}") for name, field in fields.items()
         }
-    if (values := validate.listed(value, TRUSTED.list_values)) is not None:
+    if kind is not float and (values := validate.listed(value, TRUSTED.list_values)) is not None:
         return [_copied(element, path) for element in values]
     try:
         found = scalar(value)
@@ -81,10 +80,7 @@ def _copied(value: Any, path: str) -> Any:
     return found.to_form() if isinstance(found, Range) else found
 
 
-def _names(fields: dict[Any, Any], path: str) -> list[str]:
-    names = list[str]()
-    for name in fields:
-        if not validate.is_a(name, str):
-            raise TidingsError(f"{path}: the name of a field is a string, not {shown(name)}")
-        names.append(validate.plain_text(name))
-    return names
+def _name(name: object, path: str) -> str:
+    if not validate.is_a(name, str):
+        raise TidingsError(f"{path}: the name of a field is a string, not {shown(name)}")
+    return validate.plain_text(name)  # type: ignore[arg-type]
