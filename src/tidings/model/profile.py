@@ -206,8 +206,8 @@ class Profile:
         if flaw is None:
             return None
         if flaw == "attribute":
-            problem = f"no event has the attribute {part.attribute}"
-        elif flaw == "type":
+            return self.absence(part.attribute)
+        if flaw == "type":
             held = " and ".join(_PLURAL[family] for family in self.attributes[part.attribute])
             problem = f"{part.attribute} holds {held}, not {_PLURAL[part.family]}"
         else:
@@ -215,12 +215,25 @@ class Profile:
         hint = self.hint(part, flaw)
         return clipped(f"{problem}; {hint}" if hint else problem)
 
+    def absence(self, attribute: str) -> str | None:
+        """Return in words that no event has an attribute, and what may be meant; None if one has.
+
+        Nothing is said of profiles without attributes, and of those that list only some.
+        """
+        if attribute in self.attributes or not 0 < len(self.attributes) < MOST_ATTRIBUTES:
+            return None
+        problem, meant = f"no event has the attribute {attribute}", self._meant(attribute)
+        return clipped(f"{problem}; {meant}" if meant else problem)
+
+    def _meant(self, attribute: str) -> str | None:
+        close = _closest(attribute, self.attributes)
+        return f"did you mean {close}?" if close else _FIELDS.get(attribute)
+
     def hint(self, part: Predicate, flaw: Flaw) -> str | None:
         """Return what may be meant by a predicate with a flaw, or None."""
         families = self.attributes.get(part.attribute, {})
         if flaw == "attribute":
-            close = _closest(part.attribute, self.attributes)
-            return f"did you mean {close}?" if close else _FIELDS.get(part.attribute)
+            return self._meant(part.attribute)
         if flaw == "type":
             converted = (_converted(part, family) for family in families)
             return next((f"write {render_predicate(each)}" for each in converted if each), None)

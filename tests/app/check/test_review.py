@@ -163,3 +163,15 @@ def test_a_source_of_spark_is_not_read_by_a_check(tmp_path):
     )
     assert problems([config]) == []
     assert [each.kind for each in review([config]).checked] == ["config", "subscriptions"]
+
+
+def test_an_attribute_that_is_content_and_that_no_event_has_is_a_problem(tmp_path):
+    write(tmp_path, events=[EVENT], subscriptions=[S1 | {"where": "year = 3"}], subscribers=[ANN])
+    config = tmp_path / "run.toml"
+    config.write_text(
+        '[source]\npath = "events.jsonl"\ncontent = ["year", "Year", "published_at"]\n'
+        '[subscriptions]\npath = "subscriptions.jsonl"\n[subscribers]\npath = "subscribers.jsonl"\n'
+        '[sink]\npath = "out"\n'
+    )
+    reason = "[source] content: no event has the attribute Year; did you mean year?"
+    assert problems([config]) == [("run.toml", None, None, reason)]

@@ -45,7 +45,10 @@ def written(folder: Path) -> list[Delivery]:
 def read_delivery(row: dict[str, Any]) -> Delivery:
     delivered_us = time_us(row.pop("delivered_at"))
     window, matched = json.loads(row.pop("window")), tuple(row.pop("matched"))
-    return Delivery(**row, window=window, matched=matched, delivered_us=delivered_us)
+    content = row.pop("content")
+    return Delivery(
+        **row, window=window, matched=matched, delivered_us=delivered_us, content_json=content
+    )
 
 
 def test_the_stream_delivers_what_the_engine_delivers(

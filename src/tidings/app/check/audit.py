@@ -178,6 +178,14 @@ class Audit:
             reason = f"subscription {first}: {what}"
             self.problems.append(Problem(located.path, reason, located.line, first, refused=False))
 
+    def check_content(self, path: Path, content: Iterable[str]) -> None:
+        """Report attributes that a config at `path` takes as content, and that no event has."""
+        for name in content:
+            absence = None if name in ("id", "published_at") else self.sample.absence(name)
+            if absence is not None:
+                reason = f"[source] content: {absence}"
+                self.problems.append(Problem(path, reason, refused=False))
+
     def check_preferences(self) -> None:
         """Report preferences over unknown subscriptions and over those of other subscribers."""
         owners = {subscription.id: subscription.subscriber for subscription in self.subscriptions}

@@ -78,6 +78,7 @@ def _review_config(path: Path, result: Review) -> None:
             read = partial(read_events, suffix=config.source.suffix, limits=config.limits)
             audit.read(file, "events", _read_lazily(read, file))
     audit.compare_with_events(config.policy)
+    audit.check_content(path, config.source.content)
     result.checked.append(CheckedFile(path, "config"))
     result.include(audit)
 

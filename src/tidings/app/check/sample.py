@@ -33,6 +33,10 @@ class EventSample:
                 self._events, self._stride = self._events[::2], 2 * self._stride
         self._profile.add_sample([event])
 
+    def absence(self, attribute: str) -> str | None:
+        """Return in words that no event has an attribute; None if one has."""
+        return self._profile.absence(attribute)
+
     def diagnose(self, subscriptions: Iterable[Subscription], counts: CountsParts) -> Diagnosis:
         """Compare subscriptions with the events; `counts` those that match by some predicates."""
         listed = list(subscriptions)
