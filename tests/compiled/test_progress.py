@@ -106,6 +106,19 @@ def test_commands_and_workers_write_lines_from_time_to_time(stderr: Any) -> None
     assert str(cache_folder()) in lines[0]
 
 
+def test_a_listener_is_told_instead_of_the_terminal(stderr: Any) -> None:
+    screen = stderr(True)
+    told, heard = ticking(10.0), list[str]()
+    with told.told_to(heard.append):
+        compile_all(told)
+    assert heard[0] == "compiling once, 1 of 3 kernels"
+    assert len(heard) == 3
+    assert screen.getvalue() == ""
+    compile_all(told)
+    assert screen.getvalue() != ""
+    assert len(heard) == 3
+
+
 def test_nothing_is_said_about_what_takes_no_time(stderr: Any) -> None:
     screen = stderr(False)
     told = ticking(0.01)

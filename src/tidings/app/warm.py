@@ -102,4 +102,4 @@ def _run_stages() -> None:
     """Match events against index files, and pass the matches on to buckets."""
     from tidings.spark.warm_stages import warm_stages  # noqa: PLC0415 - an optional dependency
 
-    warm_stages()
+    warm_stages(workload(events=20, subscribers=60))

@@ -7,7 +7,8 @@ listen to the log.
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import CodeType, ModuleType
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ _QUIET_S: Final = 1.0
 """How long the compilation of a kernel takes before anything is said about it."""
 _INTERVAL_S: Final = 5.0
 """The time between two lines."""
+_LISTENER_S: Final = 2.0
+"""The time between two calls of a listener."""
 
 
 class CompileProgress(event.Listener):
@@ -27,6 +30,7 @@ class CompileProgress(event.Listener):
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.writes_lines = False
+        self._listener: Callable[[str], None] | None = None
         self._clock = clock
         self._needed, self._done = set[object](), set[object]()
         self._depth = 0
@@ -53,12 +57,25 @@ class CompileProgress(event.Listener):
         self._done.add(kernel.py_func)
         if self._depth == 0:
             self._done |= self._needed  # calls that its types rule out are not compiled
-            if self._clock() >= self._due_at and sys.stderr.isatty():
+            if not self._listener and self._clock() >= self._due_at and sys.stderr.isatty():
                 sys.stderr.write("\r\x1b[K")
+
+    @contextmanager
+    def told_to(self, listener: Callable[[str], None]) -> Iterator[None]:
+        """Pass what there is to say to a listener instead, from time to time."""
+        self._listener = listener
+        try:
+            yield
+        finally:
+            self._listener = None
 
     def _tell(self) -> None:
         """Report, on a terminal always, elsewhere from time to time."""
         told = f"compiling once, {len(self._done) + 1} of {len(self._needed)} kernels"
+        if self._listener:
+            self._due_at = self._clock() + _LISTENER_S
+            self._listener(told)
+            return
         if sys.stderr.isatty():
             sys.stderr.write(f"\r\x1b[K{told}")
             sys.stderr.flush()

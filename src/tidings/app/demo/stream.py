@@ -8,8 +8,18 @@ from typing import Any
 from tidings.app.demo.state import OutcomeBatch
 from tidings.app.demo.subscribers import DemoSubscriber
 from tidings.app.demo.workspace import FILES_PER_BATCH, PUBLICATIONS
+from tidings.model.records import Event
 from tidings.spark import outcomes, parquet_sink
 from tidings.spark.ops.query_control import SinkGate, follow, start
+from tidings.spark.warm_stages import warm_stages
+from tidings.testing import Workload
+
+
+def compile_kernels(subscribers: Sequence[DemoSubscriber], films: Sequence[Event]) -> None:
+    """Run both stages in this process, so that the workers find their kernels compiled."""
+    owners = [owner.subscriber for owner in subscribers]
+    subscriptions = [subscription for owner in subscribers for subscription in owner.subscriptions]
+    warm_stages(Workload(owners, subscriptions, list(films)))
 
 
 def run_stream(
