@@ -54,7 +54,7 @@ def test_bands_hold_every_match_by_rank(state: DemoState) -> None:
 def test_the_agreement_names_both_numbers() -> None:
     facts = RunFacts(1.0, confirmed=1_200, first_day=1_234)
     assert "1,200 of the 1,234 deliveries" in facts.agreement
-    assert facts.to_dict() == {"first_day": 1_234, "confirmed": 1_200}
+    assert facts.to_dict() == {"first_day": {"delivered": 1_234, "confirmed": 1_200}}
 
 
 def test_each_cause_has_a_film_in_the_words_of_the_engine(state: DemoState, day: FirstDay) -> None:

@@ -38,7 +38,7 @@ class RunFacts(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {"first_day": self.first_day, "confirmed": self.confirmed}
+        return {"first_day": {"delivered": self.first_day, "confirmed": self.confirmed}}
 
 
 class Band(NamedTuple):

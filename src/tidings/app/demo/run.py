@@ -120,9 +120,9 @@ class Demo:
                 view.news.append(screen.News(delivery.subscriber, listed))
             is_due = day.published <= CHUNK or day.published % (4 * CHUNK) == 0
             if view.news and is_due:
-                form = {"first_day": day.published, "delivered": len(day.deliveries)}
+                counts = {"published": day.published, "delivered": len(day.deliveries)}
                 line = f"{screen.day_line(day)}; {screen.news_line(view.news[-1])}"
-                reporter.batch(line, form | self._seconds())
+                reporter.batch(line, {"first_day": counts, **self._seconds()})
 
     @contextmanager
     def reporter(self, view: screen.LiveView) -> Iterator[RunReporter]:
