@@ -29,7 +29,7 @@ run: $(VENV)/.demo ## replay a real movie catalogue through ranked subscriptions
 # As root, BROWSER='chromium --no-sandbox'.
 BROWSER := chromium
 picture: tidings-demo/report.html ## the picture in the README, from the report of the last demo
-	$(BROWSER) --headless --hide-scrollbars --window-size=1280,900 \
+	$(BROWSER) --headless --hide-scrollbars --window-size=1280,1020 \
 		--screenshot=docs/images/demo-report.png file://$(CURDIR)/$<
 
 tidings-demo/report.html:
