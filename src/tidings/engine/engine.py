@@ -390,8 +390,9 @@ class Engine:
             raise
 
     def _deliver(self, deliveries: list[Delivery]) -> None:
-        self._owed += deliveries
-        self._stages.note(deliveries, self._memory)
+        if deliveries:
+            self._owed += deliveries
+            self._stages.note(deliveries, self._memory)
 
     def _enrol(self, subscriber: Subscriber) -> None:
         self._stages.enrol(subscriber)

@@ -207,7 +207,8 @@ class ArrayHandoff:
             subscribers=self._translate_subscribers(matches.subscribers),
             matched=self._translate_subscriptions(matches.matched),
         )
-        slots, sequences = np.array([self._feeds.slot(event)]), np.array([now.sequence])
+        slots = np.array([self._feeds.slot(event)], np.int32)
+        sequences = np.array([now.sequence], np.int64)
         self._quality.matched_rows(matches.ranks)
         deliveries = self._feeds.offer_matches(matches, slots, sequences).objects()
         return sorted(deliveries, key=lambda delivery: delivery.subscriber)

@@ -16,15 +16,18 @@ class Scan:
 
     def __init__(self, subscriptions: Iterable[Subscription] = ()) -> None:
         self._subscriptions = {one.id: one for one in subscriptions}
-        self._predicates = self._tested = 0
+        self._by_id: list[Subscription] | None = None  # after a change: None
+        self._predicates = self._tested = self._size = 0
 
     def add(self, subscription: Subscription) -> None:
         """Add a subscription."""
         self._subscriptions[subscription.id] = subscription
+        self._by_id = None
 
     def remove(self, subscription: str) -> None:
         """Remove a subscription by id."""
         del self._subscriptions[subscription]
+        self._by_id = None
 
     def matching(self, event: Event) -> list[Subscription]:
         """Return the subscriptions that cover the event, by id."""
@@ -55,10 +58,12 @@ class Scan:
 
     def _all(self) -> list[Subscription]:
         """Return all subscriptions by id, and count them."""
-        everything = [self._subscriptions[name] for name in sorted(self._subscriptions)]
-        self._tested += len(everything)
-        self._predicates += sum(len(group) for one in everything for group in one.conjunctions)
-        return everything
+        if self._by_id is None:
+            self._by_id = [self._subscriptions[name] for name in sorted(self._subscriptions)]
+            self._size = sum(len(group) for one in self._by_id for group in one.conjunctions)
+        self._tested += len(self._by_id)
+        self._predicates += self._size
+        return self._by_id
 
 
 def _exact(event: Event, subscription: Subscription) -> float | None:

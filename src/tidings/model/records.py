@@ -296,10 +296,15 @@ class Subscription:
 
     def matches(self, event: Event) -> bool:
         """Return whether this covers the event (PREF Def. 1): a whole conjunction holds."""
-        return any(
-            bool(conj) and all(part.holds(event.tokens) for part in conj)
-            for conj in self.conjunctions
-        )
+        tokens = event.tokens
+        for conj in self.conjunctions:  # loops take half the time of generators
+            for part in conj:
+                if not part.holds(tokens):
+                    break
+            else:
+                if conj:
+                    return True
+        return False
 
     def touches(self, event: Event) -> bool:
         """Return whether at least one predicate holds (RPS, relaxed matching)."""

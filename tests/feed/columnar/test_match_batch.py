@@ -1,55 +1,48 @@
-"""Offers as columns, one event for each."""
+"""Offers as columns."""
+
+from itertools import pairwise
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tidings.feed.columnar.match_batch import read_offers
+from tidings.feed.columnar.match_batch import read_offers, runs_of
 from tidings.model.records import Event, Match
 from tidings.window import Moment
 
 SUBSCRIBERS = {"ada": 4, "bob": 7}
 SLOTS = {"e": 2, "f": 0}
-SUBSCRIPTIONS = {"s": 5, "t": 1}
 
 
 def read(*offers: tuple[Match, Moment]):
-    return read_offers(
-        offers,
-        SUBSCRIBERS.__getitem__,
-        lambda event: SLOTS[event.id],
-        SUBSCRIPTIONS.__getitem__,
-    )
+    return read_offers(offers, SUBSCRIBERS.__getitem__, lambda event: SLOTS[event.id])
 
 
 def offer(subscriber: str, event: str, score: float, sequence: int, *matched: str):
     return Match(subscriber, Event(event, {}, 0), score, matched), Moment(9, sequence)
 
 
-def test_every_offer_is_an_event_with_one_match():
-    offered = read(
+def test_every_offer_is_a_row():
+    rows = read(
         offer("bob", "e", 0.5, 3, "s", "t"),
         offer("ada", "e", 0.25, 3),
         offer("bob", "f", 1.0, 8, "t"),
     )
-    assert offered.slots.tolist() == [2, 2, 0]
-    assert offered.sequences.tolist() == [3, 3, 8]
-    assert [list(offered.matches.rows(event)) for event in range(3)] == [
-        [(7, 0.5, [5, 1])],
-        [(4, 0.25, [])],
-        [(7, 1.0, [1])],
-    ]
+    assert rows.subscribers.tolist() == [7, 4, 7]
+    assert rows.slots.tolist() == [2, 2, 0]
+    assert rows.ranks.tolist() == [0.5, 0.25, 1.0]
+    assert rows.sequences.tolist() == [3, 3, 8]
 
 
-def test_columns_have_the_types_that_kernels_take():
-    for offered in (read(), read(offer("ada", "e", 1, 1, "s"))):
-        assert offered.slots.dtype == np.int32
-        assert offered.sequences.dtype == np.int64
-        assert offered.matches.subscribers.dtype == np.int32
-        assert offered.matches.ranks.dtype == np.float64
-        assert offered.matches.matched_starts.dtype == np.int64
-        assert offered.matches.matched.dtype == np.int32
+def test_rows_have_the_types_that_kernels_take():
+    for rows in (read(), read(offer("ada", "e", 1, 1, "s"))):
+        kinds = [column.dtype for column in rows]
+        assert kinds == [np.int32, np.int32, np.float64, np.int64]
 
 
-def test_no_offers_are_no_events():
-    offered = read()
-    assert len(offered.slots) == len(offered.sequences) == 0
-    assert offered.matches.starts.tolist() == offered.matches.matched_starts.tolist() == [0]
+@given(st.lists(st.lists(st.integers(0, 9))))
+def test_runs_are_one_after_the_other(members: list[list[int]]):
+    starts, numbers = runs_of(members)
+    assert [starts.dtype, numbers.dtype] == [np.int64, np.int32]
+    spans = pairwise(starts.tolist())
+    assert [numbers[start:stop].tolist() for start, stop in spans] == members

@@ -74,6 +74,10 @@ class CohortRegistry:
         """Return the numbers of all cohorts."""
         return list(self._cohorts)
 
+    def numbers_of_objects(self) -> list[int]:
+        """Return the numbers of the cohorts whose windows are objects."""
+        return [one for one, cohort in self._cohorts.items() if isinstance(cohort, PythonCohort)]
+
     def objects(self) -> Iterator[PythonCohort]:
         """Return the cohorts whose windows are objects."""
         return (cohort for cohort in self if isinstance(cohort, PythonCohort))

@@ -65,13 +65,17 @@ class DeliveryBatch:
     def __init__(self, parts: Sequence[CohortDeliveries], tables: IdTables) -> None:
         self._tables, self._generation = tables, tables.generation
         self._parts = parts = parts or [object_deliveries([])]
-        sizes = [len(part.rank) for part in parts]
-        self.subscriber = np.concatenate([part.subscriber for part in parts])
-        self.columns = np.concatenate([part.columns for part in parts])
-        self.rank = np.concatenate([part.rank for part in parts])
-        self.part = np.repeat(np.arange(len(parts)), sizes)
-        if len(parts) > 1 or np.any(np.diff(self.columns[:, layout.ORDER]) < 0):
-            self._sort(np.argsort(self.columns[:, layout.ORDER], kind="stable"))
+        if len(parts) == 1:
+            self.subscriber, self.columns = parts[0].subscriber, parts[0].columns
+            self.rank, self.part = parts[0].rank, np.zeros(len(parts[0].rank), np.int64)
+        else:
+            self.subscriber = np.concatenate([part.subscriber for part in parts])
+            self.columns = np.concatenate([part.columns for part in parts])
+            self.rank = np.concatenate([part.rank for part in parts])
+            self.part = np.repeat(np.arange(len(parts)), [len(part.rank) for part in parts])
+        order = self.columns[:, layout.ORDER]
+        if len(order) > 1 and (order[1:] < order[:-1]).any():
+            self._sort(np.argsort(order, kind="stable"))
 
     def __len__(self) -> int:
         return len(self.rank)

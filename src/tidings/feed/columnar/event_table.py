@@ -43,6 +43,7 @@ class EventTable:
         self.sequence = np.zeros(_FIRST_SIZE, np.int64)
         self.id_order = np.zeros(_FIRST_SIZE, np.int64)
         self.pending = np.zeros(_FIRST_SIZE, np.bool_)
+        self._any_pending = False
         self.ids: list[str | None] = [None] * _FIRST_SIZE
         self.objects: list[Event | None] = [None] * _FIRST_SIZE
         self.forms: list[str] = [""] * _FIRST_SIZE
@@ -78,7 +79,7 @@ class EventTable:
             self.contents[slot] = event.content_json
         self.us[slot] = event.published_us
         self.sequence[slot] = UNNUMBERED if event.sequence is None else event.sequence
-        self.pending[slot] = True
+        self.pending[slot] = self._any_pending = True
         self._order_newest(event.published_us, [(event.id, slot)])
         return slot
 
@@ -89,6 +90,7 @@ class EventTable:
         slots = np.fromiter(map(self._slots.get, ids, repeat(-1)), np.int32, len(ids))
         new = np.flatnonzero(slots < 0)
         if len(new):
+            self._any_pending = True
             self.pending[slots[slots >= 0]] = True
             self._reserve(len(new), mark)
             new_slots = self._free[-len(new) :]
@@ -102,6 +104,16 @@ class EventTable:
             self.pending[new_slots] = True
             self._order_many(new_ids, us[new], slots[new])
         return slots
+
+    def offered(self, slots: Int32s) -> None:
+        """Note that events have been offered: only windows hold their slots from now on."""
+        self.pending[slots] = False
+
+    def all_offered(self) -> None:
+        """Note that time goes on, and no event is about to be offered."""
+        if self._any_pending:
+            self.pending[:] = False
+            self._any_pending = False
 
     def describe(self, slot: int, form: str) -> None:
         """Store the JSON text of an event, without its content."""

@@ -23,7 +23,7 @@ from tidings.feed.columnar.delivery_batch import (
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.event_table import UNNUMBERED, EventTable, check_content, read_form
 from tidings.feed.columnar.kernels.layout import FAR, ORDER, PUBLISHED, TIME, Offers
-from tidings.feed.columnar.match_batch import OfferColumns, read_offers
+from tidings.feed.columnar.match_batch import OfferRows, read_offers, runs_of
 from tidings.feed.columnar.matched_sets import MatchedSets
 from tidings.feed.columnar.peek import current_diverse, current_ranked
 from tidings.feed.columnar.python_cohort import PythonCohort
@@ -35,6 +35,9 @@ from tidings.model.records import Delivery, Event, Match
 from tidings.policy import Policy, Subscriber
 from tidings.rank.matches import Matches
 from tidings.window import Moment
+
+CohortRows = tuple[int, Int64s | slice]
+"""The number of a cohort, and the rows of a batch that are for it: some of them, or all."""
 
 
 class TableFeeds:
@@ -141,8 +144,13 @@ class TableFeeds:
         return self.tables.matched.number(subscription)
 
     def offer_many(self, offers: Sequence[Offer]) -> list[Delivery]:
-        columns = read_offers(offers, self.number, self.slot, self.subscription)
-        return self.offer_matches(*columns).objects() if offers else []
+        if not offers:
+            return []
+        matched = [[self.subscription(name) for name in match.matched] for match, _ in offers]
+        rows = read_offers(offers, self.number, self.slot)
+        groups = self._checked_groups(rows.subscribers, rows.slots)
+        handles = self._handles(*runs_of(matched))
+        return self._offer_groups(groups, rows, handles).objects()
 
     def offer_matches(
         self, matches: Matches, event_slots: Int32s, event_sequences: Int64s
@@ -154,17 +162,31 @@ class TableFeeds:
         """
         sizes = np.diff(matches.starts)
         slots, sequences = np.repeat(event_slots, sizes), np.repeat(event_sequences, sizes)
-        groups = list(self._by_cohort(matches.subscribers))
+        groups = self._checked_groups(matches.subscribers, slots)
+        handles = self._handles(matches.matched_starts, matches.matched)
+        rows = OfferRows(matches.subscribers, slots, matches.ranks, sequences)
+        return self._offer_groups(groups, rows, handles)
+
+    def _checked_groups(self, subscribers: Int32s, slots: Int32s) -> list[CohortRows]:
+        """Return the rows of each cohort; refuse events without a number where it is needed."""
+        groups = list(self._by_cohort(subscribers))
         for cohort, indexes in groups:
             self._check_numbered(self.cohorts[cohort], slots[indexes])
+        return groups
+
+    def _handles(self, starts: Int64s, members: Int32s) -> Int32s:
+        """Return handles of runs of matched subscriptions."""
         matched = self.tables.matched
         if matched.crowded:
             in_windows = (matched.flat(cohort.handles())[1] for cohort in self.cohorts.arrays())
-            matched.free_unused([matches.matched, *in_windows])
-        handles = matched.handles(matches.matched_starts, matches.matched, self.copy_sets)
-        self.tables.events.pending[slots] = False
-        offers = OfferColumns(matches.subscribers, slots, matches.ranks, handles, sequences)
-        parts = [self._offer(cohort, indexes, offers) for cohort, indexes in groups]
+            matched.free_unused([members, *in_windows])
+        return matched.handles(starts, members, self.copy_sets)
+
+    def _offer_groups(
+        self, groups: Sequence[CohortRows], rows: OfferRows, handles: Int32s
+    ) -> DeliveryBatch:
+        self.tables.events.offered(rows.slots)
+        parts = [self._offer(cohort, indexes, rows, handles) for cohort, indexes in groups]
         return DeliveryBatch(parts, self.tables)
 
     def advance(self, now: Moment) -> list[Delivery]:
@@ -186,16 +208,14 @@ class TableFeeds:
         return Moment(*(FAR if end is None else end for end in ends))
 
     def _due(self, now: Moment) -> list[CohortDeliveries]:
-        self.tables.events.pending[:] = False
+        self.tables.events.all_offered()
         parts = [
             self._advance(cohort, rows, now)
             for axis, bound in ((TIME, now.us), (PUBLISHED, now.sequence))
             for cohort, rows in self._deadlines[axis].pop_due(bound).items()
         ]
         return parts + [
-            self._advance_objects(number, now)
-            for number in self.cohorts.numbers()
-            if isinstance(self.cohorts[number], PythonCohort)
+            self._advance_objects(number, now) for number in self.cohorts.numbers_of_objects()
         ]
 
     def current(self, subscriber: str, now: Moment) -> list[Delivery]:
@@ -286,38 +306,44 @@ class TableFeeds:
             for deadlines in self._deadlines.values():
                 deadlines.forget(cohort)
 
-    def _by_cohort(self, subscribers: Int32s) -> Iterator[tuple[int, Int64s]]:
+    def _by_cohort(self, subscribers: Int32s) -> Iterator[CohortRows]:
         """Yield the indexes of the matches of each cohort, in their order."""
         cohorts = self.tables.subscribers.cohort[subscribers]
-        if len(cohorts) and cohorts.min() < 0:
-            raise InvalidSubscription("a match is for a subscriber that is no longer enrolled")
-        if not self.set_aside:
-            yield from _grouped(cohorts)
-            return
-        aside = [self.number(name) for name in self.set_aside]
-        served = ~np.isin(subscribers, aside)
+        served = None
+        if self.set_aside:
+            served = ~np.isin(subscribers, [self.number(name) for name in self.set_aside])
         for cohort, indexes in _grouped(cohorts):
-            if served[indexes].any():
-                yield cohort, indexes[served[indexes]]
+            if cohort < 0:
+                raise InvalidSubscription("a match is for a subscriber that is no longer enrolled")
+            if served is None:
+                yield cohort, indexes
+                continue
+            rows = np.arange(len(cohorts))[indexes]
+            if served[rows].any():
+                yield cohort, rows[served[rows]]
 
     def _check_numbered(self, cohort: AnyCohort, slots: Int32s) -> None:
+        if not counts_published(cohort.policy):
+            return
         unnumbered = self.tables.events.sequence[slots] == UNNUMBERED
-        if counts_published(cohort.policy) and unnumbered.any():
+        if unnumbered.any():
             name = self.tables.events.id(int(slots[unnumbered][0]))
             raise InvalidEvent(f'event {name} has no sequence, which count="published" needs')
 
-    def _offer(self, number: int, indexes: Int64s, offers: OfferColumns) -> CohortDeliveries:
-        cohort, rows = self.cohorts[number], self.tables.subscribers.row
+    def _offer(
+        self, number: int, indexes: Int64s | slice, rows: OfferRows, handles: Int32s
+    ) -> CohortDeliveries:
+        cohort = self.cohorts[number]
         if isinstance(cohort, PythonCohort):
-            ordered = list(self._offer_objects(cohort, indexes, offers))
+            ordered = list(self._offer_objects(cohort, indexes, rows, handles))
             self._put_failed_aside(number)
             return object_deliveries(ordered)
         cohort_offers = Offers(
-            rows[offers.subscribers[indexes]],
-            offers.slots[indexes],
-            offers.ranks[indexes],
-            offers.handles[indexes],
-            offers.sequences[indexes],
+            self.tables.subscribers.row[rows.subscribers[indexes]],
+            rows.slots[indexes],
+            rows.ranks[indexes],
+            handles[indexes],
+            rows.sequences[indexes],
         )
         try:
             output = cohort.offer(cohort_offers)
@@ -325,21 +351,26 @@ class TableFeeds:
             return self._all_failed(number, cohort_offers.row, error)
         self.schedule(number, output.ends)
         self._put_aside(number, output.failed)
-        output.columns[:, ORDER] = indexes[output.columns[:, ORDER]]
+        if not isinstance(indexes, slice):
+            output.columns[:, ORDER] = indexes[output.columns[:, ORDER]]
         return cohort.deliveries(output)
 
     def _offer_objects(
-        self, cohort: PythonCohort, indexes: Int64s, offers: OfferColumns
+        self,
+        cohort: PythonCohort,
+        indexes: Int64s | slice,
+        rows: OfferRows,
+        handles: Int32s,
     ) -> Iterator[tuple[int, Delivery]]:
         tables = self.tables
-        for index in indexes.tolist():
-            number = int(offers.subscribers[index])
-            event = tables.events.whole_event(int(offers.slots[index]))
+        for index in np.arange(len(handles))[indexes].tolist():
+            number = int(rows.subscribers[index])
+            event = tables.events.whole_event(int(rows.slots[index]))
             if number in cohort.failed:
                 continue
-            matched, rank = tables.matched.ids(int(offers.handles[index])), offers.ranks[index]
+            matched, rank = tables.matched.ids(int(handles[index])), rows.ranks[index]
             match = Match(tables.subscribers.names[number], event, float(rank), matched)
-            now = Moment(event.published_us, int(offers.sequences[index]))
+            now = Moment(event.published_us, int(rows.sequences[index]))
             for delivery in cohort.offer(number, match, now):
                 yield index, delivery
 
@@ -398,10 +429,10 @@ class TableFeeds:
         return used
 
 
-def _grouped(cohorts: Int32s) -> Iterator[tuple[int, Int64s]]:
+def _grouped(cohorts: Int32s) -> Iterator[CohortRows]:
     """Yield each cohort with the indexes at which it occurs, in their order; O(n log n)."""
-    if len(cohorts) and (cohorts == cohorts[0]).all():
-        yield int(cohorts[0]), np.arange(len(cohorts))
+    if len(cohorts) == 1 or (len(cohorts) and (cohorts == cohorts[0]).all()):
+        yield int(cohorts[0]), slice(None)
         return
     order = np.argsort(cohorts, kind="stable")
     edges = np.flatnonzero(np.diff(cohorts[order], prepend=-1))

@@ -112,21 +112,24 @@ def run_kernel(
     A row that cannot have more room is emptied and delivers nothing; the others go on.
     """
     ends, progress = np.empty((len(rows), 2), np.int64), np.zeros(3, np.int64)
-    parts, failed = [buffer.copy(0)], dict[int, tuple[int, str]]()
-    while progress[layout.NEXT] < len(rows):
+    parts, failed = list[tuple[Int64s, Float64s]](), dict[int, tuple[int, str]]()
+    while True:
         run(Output(buffer.columns, buffer.ranks, ends, progress))
-        used = int(progress[layout.OUT])
+        used, stopped = int(progress[layout.OUT]), int(progress[layout.NEXT])
         parts.append(buffer.copy(used))
+        if stopped >= len(rows):
+            break
         progress[layout.OUT] = 0
-        if progress[layout.NEXT] < len(rows):
-            row = int(rows[progress[layout.NEXT]])
-            try:
-                cohort.make_room(row, used)
-            except (MemoryError, TidingsError) as error:
-                cohort.reset(row)
-                failed.setdefault(row, (int(progress[layout.NEXT]), described(error)))
-                progress[layout.NEXT] += 1
-    columns, ranks = (np.concatenate(part) for part in zip(*parts, strict=True))
+        row = int(rows[stopped])
+        try:
+            cohort.make_room(row, used)
+        except (MemoryError, TidingsError) as error:
+            cohort.reset(row)
+            failed.setdefault(row, (stopped, described(error)))
+            progress[layout.NEXT] += 1
+    columns, ranks = parts[0]
+    if len(parts) > 1:
+        columns, ranks = (np.concatenate(part) for part in zip(*parts, strict=True))
     for row, (offer, _) in failed.items():
         cohort.reset(row)
         before = (columns[:, layout.ROW] != row) | (columns[:, layout.ORDER] < offer)

@@ -60,10 +60,10 @@ class Predicate:
 
         A missing attribute and a value of another family do not, `!=` included.
         """
-        return any(
-            family == self.family and self._satisfied_by(key)
-            for family, key in tokens.get(self.attribute, ())
-        )
+        for family, key in tokens.get(self.attribute, ()):  # half the time of a generator
+            if family == self.family and self._satisfied_by(key):
+                return True
+        return False
 
     def size_bound(self) -> int:
         """Return an upper bound on the bytes of the printed predicate."""
