@@ -36,7 +36,7 @@ def forget() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
         del sys.modules[name]
     invalidate_caches()
-    source_stamp.source_stamp.cache_clear()
+    source_stamp.kernel_sources.cache_clear()
     source_stamp._source_file.cache_clear()
 
 

@@ -3,6 +3,7 @@
 import fcntl
 import logging
 import os
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -86,6 +87,19 @@ def test_a_renamed_tuple_is_noticed(written: Package) -> None:
     call(written)
     written.write("helper", HELPER.format(record="Renamed", more=1))
     assert call(written, "Renamed") == (41, 1)
+
+
+def test_reordered_fields_of_an_argument_are_noticed(written: Package, folder: Path) -> None:
+    """The types of the fields are the same, and the kernel names neither class nor file."""
+    first, second = "    first: int\n", "    second: int\n"
+    record = "from typing import NamedTuple\nclass Record(NamedTuple):\n"
+    written.write("records", record + first + second)
+    written.write("main", MAIN.replace("helper.helper(record)", "record.first"))
+    for fields, expected in (((first, second), 1), ((second, first), 2)):
+        written.write("records", record + "".join(fields))
+        kernel = written.load().main
+        assert kernel(import_module(f"{NAME}.records").Record(1, 2)) == expected
+    assert len(files(folder)) == 2
 
 
 def test_a_file_that_is_not_whole_is_not_read(written: Package, folder: Path) -> None:

@@ -12,6 +12,8 @@ from tidings.compiled.source_stamp import source_stamp
 
 __all__ = ["package"]
 
+KERNELS = "from tidings.compiled.jit import kernel\n"
+RECORD = "from typing import NamedTuple\nclass A(NamedTuple):\n    {}"
 IMPORTS = [
     f"from {NAME}.helper import A",
     f"from {NAME}.helper import (\n    A,  # a comment (with brackets)\n)",
@@ -32,13 +34,35 @@ def stamp(package: Package) -> bytes:
 
 
 @pytest.mark.parametrize("line", IMPORTS)
-def test_an_edit_of_an_imported_module_changes_the_stamp(package: Package, line: str) -> None:
-    package.write("helper", "A = 1")
-    package.write("middle", f"import math\nfrom {NAME}.helper import A\nB = A")
+def test_an_edit_of_kernels_that_are_imported_changes_the_stamp(
+    package: Package, line: str
+) -> None:
+    package.write("helper", f"{KERNELS}A = 1")
+    package.write("middle", f"{KERNELS}import math\nfrom {NAME}.helper import A\nB = A")
     package.write("main", line)
     before = stamp(package)
     assert stamp(package) == before
-    package.write("helper", "A = 2")
+    package.write("helper", f"{KERNELS}A = 1  # edited")
+    assert stamp(package) != before
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("A = 1", "A = 2"),
+        ("A = (1, 2.5)", "A = (1, 2.75)"),
+        ("import numpy\nA = numpy.arange(2)", "import numpy\nA = numpy.arange(3)"),
+        (RECORD.format("x: int\n    y: int"), RECORD.format("y: int\n    x: int")),
+    ],
+)
+def test_constants_and_tuples_of_other_modules_count(package: Package, old: str, new: str) -> None:
+    package.write("deep", old)
+    package.write("plain", f"from {NAME}.deep import A")
+    package.write("main", f"{KERNELS}from {NAME}.plain import A")
+    before = stamp(package)
+    package.write("plain", f"from {NAME}.deep import A  # edited")
+    assert stamp(package) == before
+    package.write("deep", new)
     assert stamp(package) != before
 
 
@@ -53,10 +77,10 @@ def test_an_edit_of_another_module_does_not(package: Package) -> None:
 
 
 def test_modules_may_import_each_other(package: Package) -> None:
-    package.write("helper", f"import {NAME}.main")
+    package.write("helper", f"{KERNELS}import {NAME}.main")
     package.write("main", f"import {NAME}.helper")
     before = stamp(package)
-    package.write("helper", f"import {NAME}.main\nA = 1")
+    package.write("helper", f"{KERNELS}import {NAME}.main\nA = 1")
     assert stamp(package) != before
 
 
@@ -67,7 +91,7 @@ def test_kernels_of_others_depend_on_those_of_tidings(
     before, read = stamp(package), source_stamp_module._read
 
     def read_edited(file: Path | str, root: str) -> bytes:
-        return read(file, root) + (b"#" if str(file).endswith("jit.py") else b"")
+        return read(file, root) + (b"#" if str(file).endswith("rounding.py") else b"")
 
     monkeypatch.setattr(source_stamp_module, "_read", read_edited)
     assert stamp(package) != before
@@ -76,7 +100,7 @@ def test_kernels_of_others_depend_on_those_of_tidings(
 def test_a_package_in_an_archive_has_the_stamp_of_its_source(
     package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package.write("helper", "A = 1")
+    package.write("helper", f"{KERNELS}A = 1")
     package.write("main", f"from {NAME}.helper import A")
     expected = stamp(package)
     archive = tmp_path / "packages.zip"

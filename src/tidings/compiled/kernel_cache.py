@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, Final
@@ -25,13 +25,14 @@ from uuid import uuid4
 import llvmlite
 import numba
 import numpy as np
+from numba import types
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
-from tidings.compiled.source_stamp import source_stamp
+from tidings.compiled.source_stamp import kernel_sources, source_stamp
 
 try:
     import fcntl
@@ -93,10 +94,8 @@ class KernelCache(NullCache):
     """The compiled forms of one kernel, in files."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        # The module is being imported, so its source is the one that was compiled to bytecode.
-        code = function.__code__.co_code
-        cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
-        self._stamp = sha256(source_stamp(function.__module__) + code + dumps(cells)).hexdigest()
+        kernel_sources(function.__module__)  # as they are now, while the module is imported
+        self._function = function
         name = f"{function.__module__}.{function.__qualname__}"
         self._name = name.replace("<", "").replace(">", "")
         self._locks = list[IO[bytes] | None]()
@@ -109,8 +108,17 @@ class KernelCache(NullCache):
     def _folder(self) -> Path:
         return cache_folder() / environment()
 
-    def _path(self, signature: object) -> Path:
-        digest = sha256(str(signature).encode()).hexdigest()
+    @cached_property
+    def _stamp(self) -> str:
+        """The fingerprint of the source, known once the module is imported."""
+        code = self._function.__code__.co_code
+        cells = tuple(cell.cell_contents for cell in self._function.__closure__ or ())
+        stamp = source_stamp(self._function.__module__)
+        return sha256(stamp + code + dumps(cells)).hexdigest()
+
+    def _path(self, signature: Any) -> Path:
+        arguments = signature if isinstance(signature, tuple) else (signature,)
+        digest = sha256(", ".join(map(_described, arguments)).encode()).hexdigest()
         return self._folder() / f"{self._name}-{digest[:16]}-{self._stamp[:16]}{SUFFIX}"
 
     def load_overload(self, signature: Any, context: Any) -> Any:
@@ -140,6 +148,17 @@ class KernelCache(NullCache):
             if lock is not None:
                 Path(lock.name).unlink(missing_ok=True)
                 lock.close()
+
+
+def _described(kind: Any) -> str:
+    """Return the name of a type; unlike numba's, that of a named tuple has its fields."""
+    if not isinstance(kind, types.BaseTuple):
+        return str(kind)
+    parts: Any = kind
+    members = ", ".join(map(_described, parts))
+    record = getattr(kind, "instance_class", None)
+    name = f"{record.__module__}.{record.__qualname__}{record._fields}" if record else ""
+    return f"{name}({members})"
 
 
 def _read(path: Path, signature: object, context: Any) -> Any:

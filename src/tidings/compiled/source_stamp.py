@@ -1,8 +1,9 @@
 """Fingerprints of the source that a kernel is made of.
 
-A kernel is compiled together with the kernels, constants and named tuples that its module imports.
-Its fingerprint covers the module and everything that it imports from its own package and from
-`tidings`, directly or not, so an edit of any of them makes compiled code out of date.
+A kernel is compiled together with the kernels, constants and named tuples that its module uses. Its
+fingerprint has the source of all modules with kernels that it imports, directly or not, and the
+constants and tuples in them, wherever those come from. So an edit of any of these makes compiled
+code out of date, and an edit of other modules does not.
 """
 
 import re
@@ -13,12 +14,17 @@ from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 _IMPORT: Final = re.compile(
     rb"^[ \t]*(?:from\s+(?P<source>[\w.]+)\s+import\s+(?P<names>\([^)]*\)|[^\n#]*)"
     rb"|import\s+(?P<modules>[^\n#]*))",
     re.MULTILINE,
 )
 _OWN: Final = __name__.partition(".")[0]
+_COMPILERS: Final = frozenset({"numba", "numba.extending", f"{_OWN}.compiled.jit"})
+"""A module that imports one of these has kernels, or helps to compile them."""
+_CONSTANTS: Final = (bool, int, float, complex, str, bytes, tuple, np.generic)
 
 
 class SourceFile(NamedTuple):
@@ -29,8 +35,11 @@ class SourceFile(NamedTuple):
 
 
 @cache
-def source_stamp(module: str) -> bytes:
-    """Return the fingerprint of a module and of all that it imports from its own package."""
+def kernel_sources(module: str) -> dict[str, bytes]:
+    """Return the digests of a module and of the modules with kernels that it imports, by name.
+
+    It is called while the module is imported: later, the files may have changed.
+    """
     pending, found = [module], dict[str, bytes]()
     roots = {module.partition(".")[0], _OWN}
     while pending:
@@ -38,9 +47,31 @@ def source_stamp(module: str) -> bytes:
         if name in found or name.partition(".")[0] not in roots:
             continue
         source = _source_file(name)
-        found[name] = source.digest
-        pending += source.imports
-    return sha256(b"".join(name.encode() + found[name] for name in sorted(found))).digest()
+        if name == module or not _COMPILERS.isdisjoint(source.imports):
+            found[name] = source.digest
+            pending += source.imports
+    return found
+
+
+def source_stamp(module: str) -> bytes:
+    """Return the fingerprint of a module, once it has been imported."""
+    stamp = sha256()
+    for name, digest in sorted(kernel_sources(module).items()):
+        values = vars(sys.modules[name]) if name in sys.modules else {}
+        own = {key: value for key, value in values.items() if not key.startswith("__")}
+        constants = [f"{key}={text}" for key, value in own.items() if (text := _constant(value))]
+        stamp.update(f"{name} {digest.hex()} {sorted(constants)}".encode())
+    return stamp.digest()
+
+
+def _constant(value: object) -> str:
+    """Return what a kernel takes from a global; empty for what is no constant."""
+    if isinstance(value, type) and hasattr(value, "_fields"):
+        return f"{value.__module__}.{value.__qualname__}{value._fields}"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}{sha256(value.tobytes()).hexdigest()}"
+    text = repr(value) if isinstance(value, _CONSTANTS) else ""
+    return "" if " at 0x" in text else text  # a tuple of other things, new in every process
 
 
 @cache
