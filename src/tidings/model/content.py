@@ -43,9 +43,11 @@ def read_content(what: str, value: object, kind: type[TidingsError]) -> Content:
         except TidingsError as error:
             raise kind(str(error)) from None
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-    TRUSTED.check("record_bytes", len(text), f"{label}: its size in bytes", kind)
-    if not validate.encodable(text):
-        raise kind(f"{label} has text that UTF-8 cannot hold")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise kind(f"{label} has text that UTF-8 cannot hold") from None
+    TRUSTED.check("record_bytes", size, f"{label}: its size in bytes", kind)
     return Content(dict(fields), text)
 
 
@@ -69,8 +71,8 @@ def _copied(value: Any, path: str) -> Any:
         return {
             _name(name, path): _copied(field, f"{path}: {name}") for name, field in fields.items()
         }
-    if kind is not float and (values := validate.listed(value, TRUSTED.list_values)) is not None:
-        return [_copied(element, path) for element in values]
+    if validate.is_a(value, list | tuple):
+        return [_copied(each, path) for each in validate.listed(value, TRUSTED.list_values)]
     try:
         found = scalar(value)
     except TidingsError as error:
