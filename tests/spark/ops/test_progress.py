@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.spark.ops.reports import NO_TIME, report
 
-from tidings.spark.ops.progress import Progress, read_progress
+from tidings.spark.ops.progress import Progress, read_progress, time_of_text
 
 PYTHON = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStream@1"
 
@@ -65,3 +66,12 @@ def test_without_a_time_there_is_no_lag() -> None:
     found = read_progress(report(observed=NO_TIME))
     assert found is not None
     assert (found.lag_s, found.to_dict()["lag_seconds"], found.deliveries) == (None, None, 0)
+
+
+@pytest.mark.spark
+def test_the_time_of_a_text_is_a_number_of_seconds_or_rfc_3339(spark: SparkSession) -> None:
+    texts = ["1049", "1049.5", "2026-11-15T20:05:00Z", "soon", "1e400", "NaN", ""]
+    frame = spark.createDataFrame([(text,) for text in texts], "text string")
+    found = frame.selectExpr(f"unix_micros({time_of_text('text')}) us").collect()
+    seconds = [None if row.us is None else row.us / 1e6 for row in found]
+    assert seconds == [1049, 1049.5, 1_794_773_100, None, None, None, None]

@@ -304,7 +304,7 @@ def test_a_state_with_a_damaged_reason_is_refused(aside: dict[str, Any]) -> None
 
 def test_a_refused_record_is_a_dead_letter_once_until_it_is_refused_again() -> None:
     """Each batch is run on the packed state of the one before."""
-    poison = RefusedRecord("subscription", "s1", "ann", "no such operator")
+    poison = RefusedRecord("subscription", "s1", "ann", "subscription s1: no such operator")
     other = poison._replace(reason="the condition is empty")
     states: list[Packed] = []
 

@@ -17,11 +17,8 @@ _OUTCOMES: Final = "tidings_outcomes"
 _ON_DISK: Final = "rocksdbSstFileSize"
 _PYTHON: Final = ".PythonMicroBatchStream"
 _UNREAD: Final = "offsetsBehindLatest"
-# Of a column `value`, the JSON form of an event: RFC 3339, or seconds since the epoch.
+# Of a column `value`, the JSON form of an event.
 _STATED: Final = "get_json_object(value, '$.published_at')"
-_NEWEST: Final = (
-    f"coalesce(try_to_timestamp({_STATED}), timestamp_seconds(try_cast({_STATED} as double)))"
-)
 
 
 @dataclass(frozen=True)
@@ -78,13 +75,24 @@ class Progress:
 def watch_events(publications: DataFrame) -> DataFrame:
     """Observe the number of publications and their newest time."""
     newest = f.lit(None).cast("timestamp")
-    if "published_at" in publications.columns:
+    types = dict(publications.dtypes)
+    if types.get("published_at", "string") != "string":
         newest = f.max(f.expr("try_cast(published_at as timestamp)"))
-    elif ("value", "string") in publications.dtypes:
-        newest = f.max(f.expr(_NEWEST))
+    elif "published_at" in types:
+        newest = f.max(f.expr(time_of_text("published_at")))
+    elif types.get("value") == "string":
+        newest = f.max(f.expr(time_of_text(_STATED)))
     return publications.observe(
         _EVENTS, f.count(f.lit(1)).alias("events"), f.unix_micros(newest).alias("newest_us")
     )
+
+
+def time_of_text(text: str) -> str:
+    """Return SQL for the time that a text states: seconds since the epoch, or RFC 3339.
+
+    A number is tried first: Spark takes a time of four digits for a year.
+    """
+    return f"coalesce(timestamp_seconds(try_cast({text} as double)), try_to_timestamp({text}))"
 
 
 def watch_outcomes(outcomes: DataFrame) -> DataFrame:

@@ -194,11 +194,16 @@ def refused(records: Sequence[RefusedRecord]) -> pa.Table:
             for each in records
         ],
         "reason": [
-            clipped(f"{each.kind} {shown(each.id)} of the store is left out: {each.reason}")
+            clipped(f"{each.kind} {shown(each.id)} of the store is left out: {_why(each)}")
             for each in records
         ],
     }
     return _table("dead", len(records), columns)
+
+
+def _why(refused: RefusedRecord) -> str:
+    """Return the reason without the name of the record, with which most reasons begin."""
+    return refused.reason.removeprefix(f"{refused.kind} {refused.id}: ")
 
 
 def unusable_events(batch: MatchBatch, reasons: Mapping[str, str]) -> pa.Table:
