@@ -5,7 +5,7 @@ condition apart from one that merely has not matched yet.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher, get_close_matches
 from typing import Any, Final, Literal
@@ -146,14 +146,14 @@ class Profile:
                     continue  # most values are not new
                 self._add_value(values, key)
 
-    def add_sample(self, events: Sequence[Event]) -> None:
+    def add_sample(self, events: Iterable[Event], fully_read: int | None = None) -> None:
         """Add the attributes of all events, and the values of a sample of them.
 
         That takes about two microseconds for each event beyond the first `FULLY_READ`.
         """
-        known = self.attributes
+        known, first = self.attributes, FULLY_READ if fully_read is None else fully_read
         for event in events:
-            if self.events < FULLY_READ or not self.events % ONE_IN:
+            if self.events < first or not self.events % ONE_IN:
                 self.add(event)
                 continue
             self.events += 1

@@ -7,6 +7,7 @@ quality of deliveries, and `dead_letters` returns the rows that cannot be read a
 from tidings.spark.analysis.diversify import diversify, diversify_approximately
 from tidings.spark.analysis.evaluate import evaluate
 from tidings.spark.api import dead_letters, feed, match, outcomes, target
+from tidings.spark.match_stage.event_watch import EventWatch
 from tidings.spark.session import session
 from tidings.spark.sinks.parquet import parquet_sink
 from tidings.spark.sinks.store import store_sink
@@ -14,6 +15,7 @@ from tidings.spark.sources.register import register_sources
 from tidings.spark.state_stage.rebucket import rebucket
 
 __all__ = [
+    "EventWatch",
     "dead_letters",
     "diversify",
     "diversify_approximately",

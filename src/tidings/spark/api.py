@@ -84,9 +84,9 @@ def outcomes(
     """Return deliveries, late events and dead letters in one DataFrame, distinguished by `kind`.
 
     `options` are the fields of `tidings.spark.options.Options`: lateness, remember, buckets, parts,
-    prune, until, clock, state, future, limits, content. A dead letter is a row that cannot be read,
-    an event for which matching fails, or a subscriber that is set aside because its own policy
-    fails; it has the reason, and everything else goes on.
+    prune, until, clock, state, future, limits, content, watch. A dead letter is a row that cannot
+    be read, an event for which matching fails, or a subscriber that is set aside because its own
+    policy fails; it has the reason, and everything else goes on.
     """
     chosen = read_options(options)
     rows, read = readable(publications, limits=chosen.limits, content=chosen.content)
@@ -97,7 +97,15 @@ def outcomes(
     )
     check_sequences(publications, source)
     future_us = chosen.future_us if rows.isStreaming else None
-    stage = MatchStage(source, read, settings.buckets, chosen.prune, rows.isStreaming, future_us)
+    stage = MatchStage(
+        source,
+        read,
+        settings.buckets,
+        chosen.prune,
+        rows.isStreaming,
+        future_us,
+        chosen.watch,
+    )
     sent = send_to_parts(rows if future_us is None else with_now(rows), source)
     matched = sent.mapInArrow(stage.batches, from_arrow_schema(BUCKET_ROWS))
     ticking = with_ticks(matched, settings.buckets, chosen.until, chosen.clock)

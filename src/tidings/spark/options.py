@@ -8,6 +8,7 @@ from tidings.errors import InvalidPolicy, shown
 from tidings.model import validate
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.values import parse_duration_us
+from tidings.spark.match_stage.event_watch import EventWatch
 from tidings.spark.state_stage.bucket import BucketSettings
 
 BUCKETS: Final = 8
@@ -40,6 +41,7 @@ class Options:
     content: columns whose values every delivery carries in its `content`, such as a title and a
         link. They remain attributes, so deliveries are the same; nested columns, which cannot be
         attributes, are content only. Publications may have a column `content` instead.
+    watch: an `EventWatch`, which compares subscriptions with the events while the query runs.
     """
 
     lateness: object = "0s"
@@ -53,6 +55,7 @@ class Options:
     future: object = FUTURE
     limits: Limits = TRUSTED
     content: Sequence[str] = ()
+    watch: EventWatch | None = None
 
     @property
     def future_us(self) -> int | None:

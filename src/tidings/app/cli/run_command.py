@@ -102,8 +102,12 @@ def _run(options: RunOptions, config: Any) -> None:
         if progress.is_terminal and options.log is None:
             reporter.message(STARTING)
         stop = StopActions(lambda: reporter.message(STOPPING), lambda: _exit_at_once(progress))
+
+        def warn(found: Any) -> None:
+            reporter.message(str(found), "warning")
+
         try:
-            for batch in _engine(config.engine)(plan, stop):
+            for batch in _engine(config.engine)(plan, stop, warn):
                 summary.add(batch)
                 reporter.batch(batch_line(batch), batch.to_dict())
         except TidingsError as error:
@@ -111,7 +115,7 @@ def _run(options: RunOptions, config: Any) -> None:
                 raise
             reporter.message(str(error), "error")
             raise typer.Exit(1) from None
-    summary.seconds = time.perf_counter() - began
+    summary.finish(time.perf_counter() - began)
     if options.as_json:
         print_json(summary.to_dict())
     print_summary(console, summary)

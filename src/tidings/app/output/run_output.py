@@ -8,6 +8,7 @@ from rich.text import Text
 
 from tidings.app.config import FOLDERS, STORE, Address
 from tidings.app.output.console import make_table, plural
+from tidings.app.output.query_output import print_diagnosis
 from tidings.app.run.plan import RunPlan
 from tidings.app.run.summary import RunSummary
 from tidings.formats.event_source import Source
@@ -82,6 +83,8 @@ def print_summary(console: Console, summary: RunSummary) -> None:
     console.print(Text(", ".join(totals), "bold"))
     if quality := _quality_line(summary):
         console.print(Text(quality))
+    if summary.diagnosis is not None and summary.events:
+        print_diagnosis(console, summary.diagnosis)
     sink = summary.plan.config.sink
     if refused := summary.plan.refused:
         line = f"{plural(len(refused), 'record')} refused: {sink.path}/refused.jsonl"

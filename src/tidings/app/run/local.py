@@ -2,14 +2,14 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tidings.app.check import Problem
 from tidings.app.run.output_folder import Form, OutputFolder
 from tidings.app.run.plan import RunPlan
-from tidings.app.run.summary import BatchSummary
+from tidings.app.run.summary import BatchSummary, FirstLook, Notify
 from tidings.app.signals import StopActions, stop_on_signals
 from tidings.engine.engine import Engine
 from tidings.engine.intake import LATE_LOGGER
@@ -34,9 +34,16 @@ class BatchOutput:
 WriteBatch = Callable[[int, BatchOutput], None]
 
 
-def run_local(plan: RunPlan, stop: StopActions | None = None) -> Iterator[BatchSummary]:
-    """Run all files of the source; yield the summary of each batch after it is written."""
+def run_local(
+    plan: RunPlan, stop: StopActions | None = None, notify: Notify | None = None
+) -> Iterator[BatchSummary]:
+    """Run all files of the source; yield the summary of each batch after it is written.
+
+    `notify` is called at most once, after the first events, if conditions have wrong attributes or
+    types.
+    """
     engine, source, limits = _engine(plan), plan.config.source, plan.config.limits
+    published = Published(engine, FirstLook(notify))
     if not isinstance(source, Source):
         raise InvalidForm(f"the local engine reads files, not {source.label}")
     with _open_output(plan) as write, stop_on_signals(stop or StopActions()) as stop_requested:
@@ -47,10 +54,11 @@ def run_local(plan: RunPlan, stop: StopActions | None = None) -> Iterator[BatchS
                 record for path in paths for record in read_file(path, source.suffix, limits=limits)
             ]
             with _no_late_warnings():
-                output = _publish(engine, list(showing(records, source.content)))
+                output = published.publish(list(showing(records, source.content)))
             write(number, output)
             summary = _summarize(number, len(records), output)
-            yield replace(summary, quality=engine.quality().to_dict())
+            quality = engine.quality().to_dict()
+            yield replace(summary, quality=quality, diagnose=engine.diagnose)
 
 
 @contextmanager
@@ -115,14 +123,31 @@ def _write_to_folder(folder: OutputFolder, number: int, output: BatchOutput) -> 
     folder.write_letters("dead_letters", number, [_dead_form(letter) for letter in output.dead])
 
 
-def _publish(engine: Engine, records: Sequence[Event | BadRecord]) -> BatchOutput:
-    deliveries = engine.publish_many(record for record in records if isinstance(record, Event))
-    unreadable = [record for record in records if isinstance(record, BadRecord)]
-    dead = [_with_json_record(letter) for letter in engine.dead_letters]
-    output = BatchOutput(deliveries, list(engine.late), [*unreadable, *dead])
-    engine.dead_letters.clear()
-    engine.late.clear()
-    return output
+@dataclass
+class Published:
+    """The events that an engine got so far, and a look at what subscriptions ask for in vain."""
+
+    engine: Engine
+    first_look: FirstLook
+    count: int = 0
+
+    def publish(self, records: Sequence[Event | BadRecord]) -> BatchOutput:
+        """Publish the events of a batch; return all output of the engine."""
+        engine = self.engine
+        deliveries = engine.publish_many(self._counted(records))
+        unreadable = [record for record in records if isinstance(record, BadRecord)]
+        dead = [_with_json_record(letter) for letter in engine.dead_letters]
+        output = BatchOutput(deliveries, list(engine.late), [*unreadable, *dead])
+        engine.dead_letters.clear()
+        engine.late.clear()
+        return output
+
+    def _counted(self, records: Iterable[Event | BadRecord]) -> Iterator[Event]:
+        for record in records:
+            if isinstance(record, Event):
+                self.first_look(self.count, self.engine.diagnose)
+                self.count += 1
+                yield record
 
 
 def _with_json_record(letter: DeadLetter) -> DeadLetter:

@@ -2,20 +2,22 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from tidings.app.config import DEFAULT, STORE, Address, Config, Metrics
 from tidings.app.run.output_folder import INDEX, OutputFolder
 from tidings.app.run.plan import RunPlan
-from tidings.app.run.summary import BatchSummary
+from tidings.app.run.summary import BatchSummary, FirstLook, Notify
 from tidings.app.signals import StopActions, stop_on_signals
 from tidings.formats.event_source import SparkSource
 from tidings.formats.redaction import Hide, hider, is_secret
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.read_source import Defaults
+from tidings.model.diagnosis import Diagnosis
 from tidings.model.values import parse_duration_us
-from tidings.spark import outcomes, parquet_sink, session
+from tidings.spark import EventWatch, outcomes, parquet_sink, session
 from tidings.spark.inputs import Subscribers, Subscriptions
 from tidings.spark.ops.metrics import Export, QueryTotals, json_file, prometheus_file
 from tidings.spark.ops.progress import Progress, watch_outcomes
@@ -47,15 +49,27 @@ class SparkDryRun:
     plan: str
 
 
-def run_spark(plan: RunPlan, stop: StopActions | None = None) -> Iterator[BatchSummary]:
-    """Run the new events of the source; yield the summary of each batch after it is written."""
+def run_spark(
+    plan: RunPlan, stop: StopActions | None = None, notify: Notify | None = None
+) -> Iterator[BatchSummary]:
+    """Run the new events of the source; yield the summary of each batch after it is written.
+
+    `notify` is called at most once, after the first events, if conditions have wrong attributes or
+    types.
+    """
     with match_inputs(plan) as inputs:
-        yield from _run(plan, inputs, stop or StopActions())
+        events, first_look = 0, FirstLook(notify)
+        for batch in _run(plan, inputs, stop or StopActions()):
+            events += batch.events
+            if batch.diagnose is not None:
+                first_look(events, batch.diagnose)
+            yield batch
 
 
 def _run(plan: RunPlan, inputs: MatchInputs, stop: StopActions) -> Iterator[BatchSummary]:
     spark, config = _session(plan.config), plan.config
-    stream = watch_outcomes(_outcomes(plan, _publications(spark, config), inputs))
+    watch = EventWatch(spark)
+    stream = watch_outcomes(_outcomes(plan, _publications(spark, config), inputs, watch))
     counts: dict[int, OutcomeCounts] = {}
 
     def count_batch(number: int, batch: Any) -> None:
@@ -77,7 +91,14 @@ def _run(plan: RunPlan, inputs: MatchInputs, stop: StopActions) -> Iterator[Batc
             totals.add(plan.folder.query, progress)
             batch_counts = counts.pop(progress.batch)
             quality.add(batch_counts)
-            yield _summarize(progress, batch_counts, quality)
+            summary = _summarize(progress, batch_counts, quality)
+            yield replace(summary, diagnose=partial(_diagnose, plan, watch))
+
+
+def _diagnose(plan: RunPlan, watch: EventWatch) -> Diagnosis:
+    """Compare the subscriptions that the run began with to all events so far."""
+    partial_owners = {each.id for each in plan.subscribers if each.policy.scorer.partial}
+    return watch.diagnose(plan.subscriptions, lambda each: each.subscriber in partial_owners)
 
 
 @contextmanager
@@ -151,7 +172,9 @@ def _session(config: Config) -> Any:
     return session(f"tidings {config.path.stem}", master=config.master, settings=config.settings)
 
 
-def _outcomes(plan: RunPlan, publications: Any, inputs: MatchInputs) -> Any:
+def _outcomes(
+    plan: RunPlan, publications: Any, inputs: MatchInputs, watch: EventWatch | None = None
+) -> Any:
     return outcomes(
         publications,
         *inputs,
@@ -160,6 +183,7 @@ def _outcomes(plan: RunPlan, publications: Any, inputs: MatchInputs) -> Any:
         buckets=plan.config.buckets,
         limits=plan.config.limits,
         content=plan.config.source.content,
+        watch=watch,
     )
 
 

@@ -1,11 +1,16 @@
 """The results of a run: one summary per batch, and the totals."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from tidings.app.run.plan import RunPlan
+from tidings.model.diagnosis import Diagnosis
+
+FIRST_LOOK: Final = 2_000
+"""After so many events, a run reports wrong attributes and types, without waiting for its end."""
+Notify = Callable[[Diagnosis], None]
 
 
 @dataclass(frozen=True)
@@ -14,7 +19,8 @@ class BatchSummary:
 
     `delivered` counts deliveries per subscriber, and is empty when there are too many subscribers.
     `measures` holds further figures of the engine: throughput, lag, size of the state. `quality`
-    describes all deliveries of the run so far, as far as the engine measures it.
+    describes all deliveries of the run so far, as far as the engine measures it, and `diagnose`
+    compares the subscriptions with all its events so far.
     """
 
     number: int
@@ -25,6 +31,7 @@ class BatchSummary:
     delivered: Mapping[str, int] = field(default_factory=dict)
     measures: Mapping[str, Any] = field(default_factory=dict)
     quality: Mapping[str, Any] = field(default_factory=dict)
+    diagnose: Callable[[], Diagnosis] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, without the counts per subscriber."""
@@ -37,6 +44,21 @@ class BatchSummary:
             "dead_letters": self.dead,
             "quality": dict(self.quality),
         }
+
+
+class FirstLook:
+    """Reports wrong attributes and types once, after the first events of a run."""
+
+    def __init__(self, notify: Notify | None) -> None:
+        self._notify = notify
+
+    def __call__(self, events: int, diagnose: Callable[[], Diagnosis]) -> None:
+        """Look at what subscriptions ask for, given the number of events so far."""
+        if self._notify is not None and events >= FIRST_LOOK:
+            found = diagnose().only("attribute", "type")
+            if found.findings:
+                self._notify(found)
+            self._notify = None
 
 
 @dataclass
@@ -52,13 +74,15 @@ class RunSummary:
     delivered: Counter[str] = field(default_factory=Counter)
     last: BatchSummary | None = None
     seconds: float = 0.0
+    diagnosis: Diagnosis | None = None
 
     @classmethod
     def of(cls, plan: RunPlan, batches: Iterable[BatchSummary], seconds: float) -> "RunSummary":
         """Sum up the batches of a run."""
-        summary = cls(plan, seconds=seconds)
+        summary = cls(plan)
         for batch in batches:
             summary.add(batch)
+        summary.finish(seconds)
         return summary
 
     def add(self, batch: BatchSummary) -> None:
@@ -70,6 +94,12 @@ class RunSummary:
         self.dead += batch.dead
         self.delivered.update(batch.delivered)
         self.last = batch
+
+    def finish(self, seconds: float) -> None:
+        """Record the duration of the run, and what its subscriptions asked for in vain."""
+        self.seconds = seconds
+        if self.last is not None and self.last.diagnose is not None:
+            self.diagnosis = self.last.diagnose()
 
     @property
     def quality(self) -> Mapping[str, Any]:
@@ -87,6 +117,7 @@ class RunSummary:
             "late": self.late,
             "dead_letters": self.dead,
             "quality": dict(self.quality),
+            "diagnosis": self.diagnosis.to_dict() if self.diagnosis else None,
             "refused": len(self.plan.refused),
             "notes": list(self.plan.folder.notes),
             "seconds": round(self.seconds, 3),

@@ -25,6 +25,7 @@ from tidings.model.records import Event
 from tidings.model.values import SECOND_US, format_time
 from tidings.spark.bisect_failures import Culprit, bisect
 from tidings.spark.match_stage.bucketize import MatchesByBucket, UnrankedMatch, match_by_bucket
+from tidings.spark.match_stage.event_watch import EventWatch
 from tidings.spark.match_stage.match_batch import MatchBatch
 from tidings.spark.match_stage.matcher_source import MatcherSource
 from tidings.spark.state_stage.late_events import pack_rows
@@ -92,7 +93,8 @@ class MatchStage:
 
     The buckets of a part are those whose number is the part, modulo the number of parts. An event
     that is further ahead of the clock than `future_us` is a dead letter and moves no watermark; the
-    clock is the column NOW, which is the same when a batch is replayed.
+    clock is the column NOW, which is the same when a batch is replayed. A `watch` sees all events
+    and which subscriptions match.
     """
 
     source: MatcherSource
@@ -101,6 +103,7 @@ class MatchStage:
     prune: bool = False
     streams: bool = False
     future_us: int | None = None
+    watch: EventWatch | None = None
 
     def __post_init__(self) -> None:
         if self.buckets % self.source.parts:
@@ -118,6 +121,8 @@ class MatchStage:
             events, bad, rows = self._read(arrived)
             if bad and part == 0:
                 yield pa.RecordBatch.from_pylist([_dead_row(record) for record in bad], BUCKET_ROWS)
+            if self.watch is not None and part == 0:
+                self.watch.see_events(events)
             if events and self.streams and part == 0:
                 yield pa.RecordBatch.from_pylist([self._arrived_row(events, rows)], BUCKET_ROWS)
             for some in sizer.split(part, matcher, events):
@@ -127,6 +132,9 @@ class MatchStage:
                         yield pa.RecordBatch.from_pylist([letter], BUCKET_ROWS)
                         continue
                     sizer.report(part, len(result.items), result.result.matches)
+                    if self.watch is not None:
+                        buckets = result.result.batches.values()
+                        self.watch.see_matches(batch.subscriptions for batch in buckets)
                     sent = self._rows(result.items, result.result, part)
                     yield pa.RecordBatch.from_pylist(sent, BUCKET_ROWS)
 
