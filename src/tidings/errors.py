@@ -142,3 +142,7 @@ class StateError(TidingsError):
 
 class SourceError(TidingsError):
     """A source of events that cannot be read; the next start resumes where this one stopped."""
+
+
+class ImpossibleCondition(UserWarning):
+    """A condition that no row of a table can satisfy, by the names and types of its columns."""

@@ -123,11 +123,14 @@ class Profile:
         self._room = MOST_KEPT
 
     @classmethod
-    def of_types(cls, types: Mapping[str, Family]) -> "Profile":
-        """Return the profile of a table of which only the types of the columns are known."""
+    def of_types(cls, types: Mapping[str, Family | None]) -> "Profile":
+        """Return the profile of a table of which only the types of the columns are known.
+
+        The type of a column may be unknown, too.
+        """
         profile = cls()
         for name, family in types.items():
-            profile.attributes[name] = {family: Values(distinct=None)}
+            profile.attributes[name] = {family: Values(distinct=None)} if family else {}
         return profile
 
     def add(self, event: Event) -> None:

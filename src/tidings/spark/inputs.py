@@ -4,6 +4,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +33,7 @@ from tidings.spark.match_stage.store_followers import (
     store_publishers,
     temporary_folder,
 )
+from tidings.spark.schema_warnings import warn_of_conditions
 from tidings.store import Store
 
 T = TypeVar("T")
@@ -74,6 +76,7 @@ def matcher_source(
         version = None if publications.isStreaming else subscriptions.lock_newest()
         return FolderSource(subscriptions, version)
     records = _members(subscriptions, subscribers, limits)
+    warn_of_conditions(publications, chain.from_iterable(each.subscriptions for each in records))
     threshold = publications.sparkSession.conf.get(THRESHOLD, None)
     if not seal:
         return PickledSource.of(records, threshold)

@@ -12,6 +12,7 @@ from tidings.app.run.local import run_local
 from tidings.app.run.plan import make_plan
 from tidings.app.run.summary import RunSummary
 from tidings.formats.event_source import Source
+from tidings.model.diagnosis import Diagnosis
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "movies" / "pipeline.toml"
 
@@ -81,6 +82,7 @@ def test_late_events_and_dead_letters_are_written_with_a_reason(folder):
         "subscribers": {"ann": 3, "bob": 2},
         "late": 1,
         "dead_letters": 2,
+        "diagnosis": None,
         "refused": 2,
         "seconds": 0.5,
         "sink": str(folder / "out"),
@@ -167,3 +169,25 @@ def test_events_are_checked_against_the_limits_of_the_config(folder):
     assert "the limit attributes = 1" in lines(folder, "dead_letters")[0]["reason"]
     assert (summary.late, summary.dead) == (0, 2)
     assert {"ann", "bob"} == set(summary.delivered)
+
+
+def test_wrong_conditions_are_reported_at_the_start_and_at_the_end(folder, monkeypatch):
+    monkeypatch.setattr("tidings.app.run.summary.FIRST_LOOK", 3)
+    write(
+        folder / "subscriptions.jsonl",
+        {"id": "s1", "subscriber": "ann", "where": "yaer > 3"},
+        {"id": "s2", "subscriber": "ann", "where": "year > '3'"},
+        {"id": "s3", "subscriber": "ann", "where": "year > 9999"},
+    )
+    told: list[Diagnosis] = []
+    plan = make_plan(load_config(folder / "run.toml"))
+    summary = RunSummary.of(plan, list(run_local(plan, None, told.append)), seconds=1)
+    assert [finding.predicate for finding in told[0].findings] == ["yaer > 3", "year > '3'"]
+    assert len(told) == 1
+    assert summary.diagnosis is not None
+    assert [finding.predicate for finding in summary.diagnosis.findings] == [
+        "yaer > 3",
+        "year > '3'",
+        "year > 9999",
+    ]
+    assert summary.diagnosis.unmatched == 3

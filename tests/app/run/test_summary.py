@@ -4,7 +4,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from tidings.app.run.summary import BatchSummary, RunSummary
+from tidings.app.run.summary import FIRST_LOOK, BatchSummary, FirstLook, RunSummary
+from tidings.model.diagnosis import Diagnosis, Finding
 
 BATCHES = [
     BatchSummary(0, 10, 3, delivered={"bob": 1, "ann": 2}, quality={"share": 0.5}),
@@ -29,10 +30,34 @@ def test_totals_are_sums_and_quality_is_that_of_the_last_batch():
         "late": 2,
         "dead_letters": 1,
         "quality": {"share": 0.25},
+        "diagnosis": None,
         "refused": 1,
         "seconds": 1.235,
         "sink": "out",
     }
+
+
+def test_a_first_look_reports_once_and_not_too_early():
+    told: list[Diagnosis] = []
+    look = FirstLook(told.append)
+    finding = Finding("attribute", "dst", "dst = 1", "no event has the attribute dst", ("s1",), 1)
+    typo = Diagnosis(2000, 1, (finding,), {"attribute": 1}, 1)
+    look(FIRST_LOOK - 1, lambda: typo)
+    assert told == []
+    look(FIRST_LOOK, lambda: typo)
+    look(FIRST_LOOK + 1, lambda: typo)
+    assert [found.findings for found in told] == [(finding,)]
+    look = FirstLook(told.append)
+    value = Finding("value", "x", "x = 1", "no event has such a value", ("s1",), 1)
+    look(FIRST_LOOK, lambda: Diagnosis(2000, 1, (value,), {"value": 1}, 1))
+    assert len(told) == 1  # such a value may still come
+
+
+def test_the_diagnosis_is_that_of_the_last_batch():
+    found = Diagnosis(5, 3, (), {}, unmatched=1, tried=5, examples=("s1",))
+    batch = BatchSummary(0, 5, 0, diagnose=lambda: found)
+    summary = RunSummary.of(plan(), [*BATCHES, batch], seconds=1)
+    assert summary.to_dict()["diagnosis"]["unmatched"] == 1
 
 
 def test_a_run_without_batches_has_no_quality():

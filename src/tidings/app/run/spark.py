@@ -5,12 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
+from warnings import catch_warnings, simplefilter
 
 from tidings.app.config import DEFAULT, STORE, Address, Config, Metrics
 from tidings.app.run.output_folder import INDEX, OutputFolder
 from tidings.app.run.plan import RunPlan
 from tidings.app.run.summary import BatchSummary, FirstLook, Notify
 from tidings.app.signals import StopActions, stop_on_signals
+from tidings.errors import ImpossibleCondition
 from tidings.formats.event_source import SparkSource
 from tidings.formats.redaction import Hide, hider, is_secret
 from tidings.index_files.publisher import Publisher
@@ -68,8 +70,9 @@ def run_spark(
 
 def _run(plan: RunPlan, inputs: MatchInputs, stop: StopActions) -> Iterator[BatchSummary]:
     spark, config = _session(plan.config), plan.config
-    watch = EventWatch(spark)
+    watch = EventWatch(spark) if hasattr(spark, "sparkContext") else None  # no Spark Connect
     stream = watch_outcomes(_outcomes(plan, _publications(spark, config), inputs, watch))
+    diagnose = partial(_diagnose, plan, watch) if watch is not None else None
     counts: dict[int, OutcomeCounts] = {}
 
     def count_batch(number: int, batch: Any) -> None:
@@ -92,7 +95,7 @@ def _run(plan: RunPlan, inputs: MatchInputs, stop: StopActions) -> Iterator[Batc
             batch_counts = counts.pop(progress.batch)
             quality.add(batch_counts)
             summary = _summarize(progress, batch_counts, quality)
-            yield replace(summary, diagnose=partial(_diagnose, plan, watch))
+            yield replace(summary, diagnose=diagnose)
 
 
 def _diagnose(plan: RunPlan, watch: EventWatch) -> Diagnosis:
@@ -175,16 +178,18 @@ def _session(config: Config) -> Any:
 def _outcomes(
     plan: RunPlan, publications: Any, inputs: MatchInputs, watch: EventWatch | None = None
 ) -> Any:
-    return outcomes(
-        publications,
-        *inputs,
-        lateness=plan.config.lateness,
-        future=plan.config.allowed_future,
-        buckets=plan.config.buckets,
-        limits=plan.config.limits,
-        content=plan.config.source.content,
-        watch=watch,
-    )
+    with catch_warnings():
+        simplefilter("ignore", ImpossibleCondition)  # the run itself reports these conditions
+        return outcomes(
+            publications,
+            *inputs,
+            lateness=plan.config.lateness,
+            future=plan.config.allowed_future,
+            buckets=plan.config.buckets,
+            limits=plan.config.limits,
+            content=plan.config.source.content,
+            watch=watch,
+        )
 
 
 def _query_totals(metrics: Metrics) -> QueryTotals:
