@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from pyspark.sql import functions as f
 
 import tidings.spark as ts
 from tidings import Policy, Sliding, Subscriber, Subscription, TidingsError
-from tidings.errors import InvalidForm
+from tidings.errors import ImpossibleCondition, InvalidForm
 from tidings.formats import arrow as columns
 from tidings.formats.arrow import subscriptions_to_table
 from tidings.index_files.publisher import Publisher
@@ -215,6 +216,20 @@ def test_idle_tasks_cause_a_warning(spark: SparkSession, odd: DataFrame) -> None
         assert told[0].filename == __file__
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+@pytest.mark.parametrize("function", [ts.match, ts.feed, ts.target, ts.outcomes])
+def test_conditions_that_no_row_can_satisfy_cause_a_warning(
+    odd: DataFrame, function: Callable[..., DataFrame]
+) -> None:
+    wanted = [Subscription("s", "u", where="Price > 5 and day > '2020-01-05'")]
+    with pytest.warns(ImpossibleCondition, match="no publication can satisfy") as told:
+        function(odd.drop("more"), wanted)
+    (warning,) = told
+    assert warning.filename == __file__
+    first, second = str(warning.message).splitlines()[1:]
+    assert first.startswith("  Price > 5: no event has the attribute Price; did you mean price?")
+    assert "write day > timestamp '2020-01-05T00:00:00Z' (1 subscription: s)" in second
 
 
 @pytest.mark.usefixtures("unfollowed")

@@ -47,7 +47,10 @@ def without(account, *names):
 
 
 def test_the_example_delivers_as_the_local_engine_does(tmp_path):
-    config = load_config(EXAMPLE)
+    wrong = {"id": "wrong", "subscriber": "guest", "where": "gnere = 'drama' or rating = '7'"}
+    subscriptions = EXAMPLE.with_name("subscriptions.jsonl").read_text() + json.dumps(wrong)
+    (tmp_path / "subscriptions.jsonl").write_text(subscriptions)
+    config = replace(load_config(EXAMPLE), subscriptions=tmp_path / "subscriptions.jsonl")
     spark = run(run_spark, replace(config, sink=SinkConfig(tmp_path / "spark")))
     local = run(run_local, replace(config, engine="local", sink=SinkConfig(tmp_path / "local")))
     assert deliveries(tmp_path / "spark") == deliveries(tmp_path / "local")
@@ -56,6 +59,11 @@ def test_the_example_delivers_as_the_local_engine_does(tmp_path):
         local, "engine", "sink", "quality"
     )
     assert spark.quality == pytest.approx({name: local.quality[name] for name in spark.quality})
+    assert spark.diagnosis is not None
+    assert [finding.predicate for finding in spark.diagnosis.findings] == [
+        "gnere = 'drama'",
+        "rating = '7'",
+    ]
 
 
 @pytest.fixture

@@ -84,6 +84,7 @@ def test_late_events_and_dead_letters_are_written_with_a_reason(folder):
         "dead_letters": 2,
         "diagnosis": None,
         "refused": 2,
+        "notes": [],
         "seconds": 0.5,
         "sink": str(folder / "out"),
     }

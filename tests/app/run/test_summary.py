@@ -15,7 +15,8 @@ BATCHES = [
 
 def plan() -> Any:
     config = SimpleNamespace(engine="local", sink=SimpleNamespace(label=str(Path("out"))))
-    return SimpleNamespace(config=config, refused=["one"])
+    folder = SimpleNamespace(notes=[])
+    return SimpleNamespace(config=config, refused=["one"], folder=folder)
 
 
 def test_totals_are_sums_and_quality_is_that_of_the_last_batch():
@@ -32,6 +33,7 @@ def test_totals_are_sums_and_quality_is_that_of_the_last_batch():
         "quality": {"share": 0.25},
         "diagnosis": None,
         "refused": 1,
+        "notes": [],
         "seconds": 1.235,
         "sink": "out",
     }
