@@ -55,10 +55,13 @@ def test_an_edit_of_kernels_that_are_imported_changes_the_stamp(
         (RECORD.format("x: int\n    y: int"), RECORD.format("y: int\n    x: int")),
     ],
 )
-def test_constants_and_tuples_of_other_modules_count(package: Package, old: str, new: str) -> None:
+@pytest.mark.parametrize("line", [f"from {NAME}.plain import A", f"from {NAME} import plain"])
+def test_constants_and_tuples_of_other_modules_count(
+    package: Package, line: str, old: str, new: str
+) -> None:
     package.write("deep", old)
     package.write("plain", f"from {NAME}.deep import A")
-    package.write("main", f"{KERNELS}from {NAME}.plain import A")
+    package.write("main", f"{KERNELS}{line}")
     before = stamp(package)
     package.write("plain", f"from {NAME}.deep import A  # edited")
     assert stamp(package) == before

@@ -10,8 +10,10 @@ import re
 import sys
 from functools import cache
 from hashlib import sha256
+from importlib import import_module
 from importlib.util import resolve_name
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -57,11 +59,25 @@ def source_stamp(module: str) -> bytes:
     """Return the fingerprint of a module, once it has been imported."""
     stamp = sha256()
     for name, digest in sorted(kernel_sources(module).items()):
-        values = vars(sys.modules[name]) if name in sys.modules else {}
-        own = {key: value for key, value in values.items() if not key.startswith("__")}
-        constants = [f"{key}={text}" for key, value in own.items() if (text := _constant(value))]
-        stamp.update(f"{name} {digest.hex()} {sorted(constants)}".encode())
+        import_module(name)  # one that only a function imports, perhaps not yet
+        stamp.update(f"{name} {digest.hex()} {_constants(sys.modules[name])}".encode())
     return stamp.digest()
+
+
+def _constants(module: ModuleType) -> list[str]:
+    """Return what kernels take from a module, and from the modules of Tidings that it names."""
+    values = {name: value for name, value in vars(module).items() if not name.startswith("__")}
+    texts = {name: _constant(value) for name, value in values.items()}
+    for name, value in values.items():
+        if isinstance(value, ModuleType) and _is_near(value, module):
+            inside = {key: one for key, one in vars(value).items() if not key.startswith("__")}
+            texts |= {f"{name}.{key}": _constant(one) for key, one in inside.items()}
+    return [f"{name}={text}" for name, text in sorted(texts.items()) if text]
+
+
+def _is_near(module: ModuleType, other: ModuleType) -> bool:
+    """Return whether a module is of Tidings, or of the same package as another."""
+    return module.__name__.partition(".")[0] in (_OWN, other.__name__.partition(".")[0])
 
 
 def _constant(value: object) -> str:
