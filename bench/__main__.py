@@ -20,6 +20,7 @@ BENCHES = {
     "box": "indexes over several attributes",
     "predicates": "indexes over whole conditions",
     "fanout": "every subscriber's rank of an event",
+    "defaults": "the default engine next to every explicit choice of index and feeds",
     "windows": "windows of many subscribers, in arrays and as objects",
     "diversity": "diversifiers over n, k and windows, next to peers and the optimum",
     "covers": "the preferential subscription graph (PREF Table 2), and covers of many subscribers",

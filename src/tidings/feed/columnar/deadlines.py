@@ -22,7 +22,8 @@ class Deadlines:
     def add(self, cohort: int, ends: Int64s) -> None:
         """Add pairs of (row, end)."""
         rows_by_end = self._rows.setdefault(cohort, {})
-        for end in np.unique(ends[:, 1]).tolist():
+        different = ends[:, 1].tolist() if len(ends) == 1 else np.unique(ends[:, 1]).tolist()
+        for end in different:
             if end not in rows_by_end:
                 rows_by_end[end] = []
                 heappush(self._heap, (end, cohort))

@@ -1,0 +1,180 @@
+"""The default engine next to every explicit choice of index and feeds.
+
+python bench/defaults.py [--sizes 10 1000 50000] [--quick]
+
+`Engine()` must stay close to the best of `Engine(index=..., feeds=...)` at every size and shape,
+and deliver the same. The times are processor time per event, the best of several rounds in which
+the choices take turns. Choices that cannot win are left out: a scan of more than 2,000
+subscriptions, and plain feeds of more than 2,000 subscribers. Results go to
+bench/results/defaults.json and defaults.md.
+"""
+
+import argparse
+import sys
+import time
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import pages
+from pages import machine, opening, publish, table
+
+from tidings import DivRank, Engine, Event, Periodic, Policy, Sliding, Subscriber, Subscription
+
+LARGE = 2_000
+ROUNDS = 5
+Row = dict[str, Any]
+
+
+class Shape(NamedTuple):
+    """Who subscribes, with which policy, and how the events are published."""
+
+    name: str
+    policy: Policy
+    crowd: bool  # a subscriber for each subscription, or one for all
+    single: bool  # one event per call, or all in one
+
+
+RANKED = Policy(k=3, window=Sliding(20))
+DIVERSE = Policy(k=3, window=Sliding(20), diversify=DivRank(sigma=0.5))
+SHAPES = (
+    Shape("one subscriber, single events", RANKED, crowd=False, single=True),
+    Shape("one subscriber, a batch", RANKED, crowd=False, single=False),
+    Shape("many subscribers, single events", RANKED, crowd=True, single=True),
+    Shape("many subscribers, a batch", RANKED, crowd=True, single=False),
+    Shape("many subscribers, periods", Policy(k=3, window=Periodic("1m")), crowd=True, single=True),
+    Shape("one subscriber, diverse", DIVERSE, crowd=False, single=True),
+    Shape("many subscribers, diverse", DIVERSE, crowd=True, single=True),
+)
+
+
+class Choice(NamedTuple):
+    """How an engine is made; nothing is the default."""
+
+    index: str | None = None
+    feeds: str | None = None
+
+    def engine(self) -> Engine:
+        """Return a new engine."""
+        return Engine(**{key: value for key, value in self._asdict().items() if value})
+
+    def __str__(self) -> str:
+        return f"{self.index}, {self.feeds}" if self.index else "default"
+
+
+def main() -> None:
+    wanted = arguments()
+    result: Row = {"machine": machine(), "rows": []}
+    for size, shape in product(wanted.sizes, SHAPES):
+        row = measured(shape, size, wanted.events)
+        print(row, file=sys.stderr, flush=True)
+        result["rows"].append(row)
+    publish("defaults", result, page, wanted)
+
+
+def arguments() -> argparse.Namespace:
+    parser = pages.arguments(__doc__, "10 subscriptions")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10, 1_000, 50_000])
+    parser.add_argument("--events", type=int, default=200, help="events for up to 1,000 of them")
+    wanted = parser.parse_args()
+    if wanted.quick:
+        wanted.sizes, wanted.events = [10], 20
+    return wanted
+
+
+def measured(shape: Shape, size: int, most: int) -> Row:
+    """Return the time per event of each choice, in microseconds."""
+    people, wishes = subscriptions(shape, size)
+    stream = events(max(20, most if size <= LARGE else most // 10))
+    best, counts = dict[str, float](), set[int]()
+    for _ in range(ROUNDS if size <= LARGE else 2):
+        for choice in choices(shape, size):
+            engine = choice.engine()
+            for person in people:
+                engine.subscribe(person)
+            engine.add_many(wishes)
+            engine.publish_many(stream[:10])  # loads the kernels
+            took, delivered = publish_all(engine, stream[10:], shape.single)
+            took_us = took / len(stream[10:]) * 1e6
+            best[str(choice)] = min(took_us, best.get(str(choice), took_us))
+            counts.add(delivered)
+    fastest = min(best, key=best.__getitem__)
+    row = {"shape": shape.name, "subscriptions": size, "us": best, "best": fastest}
+    return row | {"ratio": best["default"] / best[fastest], "same": len(counts) == 1}
+
+
+def choices(shape: Shape, size: int) -> list[Choice]:
+    indexes = ("access",) if size > LARGE else ("scan", "access")
+    feeds = ("table",) if shape.crowd and size > LARGE else ("plain", "table")
+    return [Choice(), *(Choice(index, feed) for index, feed in product(indexes, feeds))]
+
+
+def subscriptions(shape: Shape, size: int) -> tuple[list[Subscriber], list[Subscription]]:
+    chance = Random(3)
+    names = [f"u{n}" for n in range(size)] if shape.crowd else ["u0"]
+    wishes = [
+        Subscription(
+            f"s{n}",
+            names[n % len(names)],
+            where=f"genre = 'g{chance.randrange(20)}' and year >= {chance.randrange(1950, 2020)}",
+            prefrank=round(chance.random(), 2),
+        )
+        for n in range(size)
+    ]
+    return [Subscriber(name, shape.policy) for name in names], wishes
+
+
+def events(count: int) -> list[Event]:
+    chance = Random(5)
+    return [
+        Event(
+            f"e{n}",
+            {
+                "genre": f"g{chance.randrange(20)}",
+                "year": chance.randrange(1950, 2025),
+                "stars": chance.randrange(5),
+            },
+            published_at=n,
+        )
+        for n in range(count)
+    ]
+
+
+def publish_all(engine: Engine, stream: list[Event], single: bool) -> tuple[float, int]:
+    """Publish the events; return the processor time and the number of deliveries."""
+    started = time.process_time()
+    if single:
+        delivered = sum(len(engine.publish(event)) for event in stream)
+    else:
+        delivered = len(engine.publish_many(stream))
+    return time.process_time() - started, delivered
+
+
+def page(result: Row) -> str:
+    lines = opening(
+        "The default engine",
+        result,
+        "Microseconds of processor time per event, and the ratio of `Engine()` to the best "
+        "explicit choice of index and feeds.",
+    )
+    head = ("subscriptions", "shape", "`Engine()`", "best", "the best", "ratio", "the same")
+    rows = [
+        (
+            f"{row['subscriptions']:,}",
+            row["shape"],
+            f"{row['us']['default']:,.0f}",
+            f"{row['us'][row['best']]:,.0f}",
+            row["best"],
+            f"{row['ratio']:.2f}",
+            "yes" if row["same"] else "NO",
+        )
+        for row in result["rows"]
+    ]
+    return "\n".join([*lines, *table(head, rows), ""])
+
+
+if __name__ == "__main__":
+    main()
