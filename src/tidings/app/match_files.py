@@ -15,9 +15,10 @@ from tidings.formats.files import read_event_line, read_events, read_subscriptio
 from tidings.formats.json_forms import loads_event
 from tidings.formats.json_text import read_json, read_lines
 from tidings.model.dead_letter import BadRecord
+from tidings.model.diagnosis import Diagnosis
 from tidings.model.limits import TRUSTED
-from tidings.model.records import Event
-from tidings.policy import Subscriber
+from tidings.model.records import Event, Subscription
+from tidings.policy import Policy, Subscriber
 from tidings.rank.matcher import Matcher
 from tidings.score import Scorer
 from tidings.score.exact import Exact
@@ -77,14 +78,31 @@ class MatchQuery:
 def match_events(
     inputs: Audit, events: Iterable[Event | BadRecord], query: MatchQuery, source: Path = _STDIN
 ) -> Iterator[Row]:
-    """Yield the matches of each event; bad records of `source` are added to the problems."""
+    """Yield the matches of each event; bad records of `source` are added to the problems.
+
+    The events become the sample with which the subscriptions can be compared.
+    """
     matcher = Matcher(_subscribers(inputs, query.scorer), inputs.subscriptions)
     for event in _valid_events(inputs, events, source):
+        inputs.sample.add(event)
         if query.direction == "feed":
             yield from _feed_rows(matcher, event, query.k)
         else:
             scorer = query.scorer or Exact()
             yield from _target_rows(matcher, event, query.k or TARGETS, scorer)
+
+
+def diagnose_matches(inputs: Audit, query: MatchQuery) -> Diagnosis:
+    """Compare the subscriptions with the events that were matched."""
+    policies = {subscriber.id: subscriber.policy for subscriber in inputs.subscribers}
+
+    def counts_parts(subscription: Subscription) -> bool:
+        scorer = query.scorer
+        if scorer is None and query.direction == "feed":
+            scorer = policies.get(subscription.subscriber, Policy()).scorer
+        return scorer is not None and scorer.partial
+
+    return inputs.sample.diagnose(inputs.subscriptions, counts_parts)
 
 
 def _valid_events(

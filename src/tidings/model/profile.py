@@ -193,11 +193,13 @@ class Profile:
         That is exact for the events of which all values were read, as long as no attribute has more
         than MOST_VALUES of them.
         """
+        if part.holds({}):  # it asks for an attribute to be missing
+            return None
         families = self.attributes.get(part.attribute)
         if families is None:
             known = 0 < len(self.attributes) < MOST_ATTRIBUTES
             return "attribute" if known else None
-        if not families:  # known by name only
+        if not families or part.family not in _PLURAL:  # values are unknown, or do not matter
             return None
         if part.family not in families:
             return "type"

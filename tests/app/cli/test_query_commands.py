@@ -150,6 +150,15 @@ def test_check_names_mistakes_in_conditions(tmp_path):
     assert form["diagnoses"][0]["counts"] == {"attribute": 2, "type": 3, "value": 2}
 
 
+def test_match_says_why_nothing_matches():
+    result = tidings("match", SUBSCRIPTIONS, "--event", '{"gnere": "horror", "rating": "6"}')
+    assert result.stdout == "no matches\n"
+    assert "no event has the attribute genre; did you mean gnere?" in result.stderr
+    assert "rating holds strings, not numbers; write rating >= '7.5'" in result.stderr
+    result = tidings("match", SUBSCRIPTIONS, "--event", HORROR)
+    assert result.stderr == ""
+
+
 def test_match_lists_the_subscribers_of_an_event():
     result = tidings("match", SUBSCRIPTIONS, "--event", HORROR, "--json")
     assert result.exit_code == 0

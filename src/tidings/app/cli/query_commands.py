@@ -115,8 +115,14 @@ def match(options: MatchOptions) -> None:
         tidings match subscriptions.jsonl --event '{"genre": "horror"}'
         tidings match subscriptions.jsonl events.jsonl --direction target -k 3
     """
-    from tidings.app.match_files import MatchQuery, match_events, read_events_or_event, read_inputs
-    from tidings.app.output import open_console, print_matches, print_problems
+    from tidings.app.match_files import (
+        MatchQuery,
+        diagnose_matches,
+        match_events,
+        read_events_or_event,
+        read_inputs,
+    )
+    from tidings.app.output import open_console, print_diagnosis, print_matches, print_problems
 
     if (options.events is None) == (options.event is None):
         raise typer.BadParameter("give either a file of EVENTS or one --event")
@@ -129,7 +135,10 @@ def match(options: MatchOptions) -> None:
         for row in rows:
             print_json(row)
     else:
-        print_matches(open_console(), options.direction, list(rows))
+        listed = list(rows)
+        print_matches(open_console(), options.direction, listed)
+        if not listed:
+            print_diagnosis(open_console(stderr=True), diagnose_matches(inputs, query))
     print_problems(open_console(stderr=True), inputs.problems)
     raise typer.Exit(1 if inputs.problems else 0)
 

@@ -3,6 +3,7 @@
 from tidings.app.output.console import make_table, open_console, plural
 from tidings.app.output.progress import RunReporter, RunView, batch_line, open_reporter
 from tidings.app.output.query_output import (
+    print_diagnosis,
     print_explanation,
     print_matches,
     print_problems,
@@ -20,6 +21,7 @@ __all__ = [
     "open_console",
     "open_reporter",
     "plural",
+    "print_diagnosis",
     "print_dry_run",
     "print_explanation",
     "print_inbox",
