@@ -97,17 +97,13 @@ def test_check_as_json(tmp_path):
     path.write_text('{"id": "e1", "published_at": 0, "attributes": {"year": null}}\n')
     result = tidings("check", path, "--json")
     assert result.exit_code == 1
+    reason = "event e1: attribute year: null is not a value; omit the attribute"
+    problem = {"file": str(path), "line": 1, "id": "e1", "reason": reason}
     assert printed(result) == [
         {
             "files": [{"file": str(path), "kind": "events", "records": 1}],
-            "problems": [
-                {
-                    "file": str(path),
-                    "line": 1,
-                    "id": "e1",
-                    "reason": "event e1: attribute year: null is not a value; omit the attribute",
-                }
-            ],
+            "kinds": [problem | {"count": 1}],
+            "problems": [problem],
             "diagnoses": [],
         }
     ]
