@@ -1,7 +1,7 @@
 """Cache of the versions that this process has opened: a new version costs only its deltas."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -84,8 +84,12 @@ class FolderPolicies:
         manifest = folder.manifest(version)
         self.version = manifest.fingerprint * _SOURCE_VERSIONS + manifest.source
         self.refused = manifest.refused
-        self._path, self._parts = folder.path, manifest.parts
-        self._tables = [_tables(folder, part).at(version) for part in range(len(self._parts))]
+        self._folder, self._number, self._parts = folder, version, manifest.parts
+
+    @cached_property
+    def _tables(self) -> list[SubscriberTable]:
+        """The tables of all parts, opened with the first policy that is asked for."""
+        return [_tables(self._folder, part).at(self._number) for part in range(len(self._parts))]
 
     def policy(self, name: str) -> Policy | None:
         """Return the policy of a subscriber, or None if there is no such subscriber."""
@@ -103,7 +107,7 @@ class FolderPolicies:
         if any(part.source is None or part.source > since for part in self._parts):
             return None
         deltas = (delta for part in self._parts for delta in part.deltas if delta.source > since)
-        return set().union(*(_names_in(self._path / delta.file) for delta in deltas))
+        return set().union(*(_names_in(self._folder.path / delta.file) for delta in deltas))
 
 
 def forget() -> None:
