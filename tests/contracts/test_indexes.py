@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from tidings.errors import InvalidCondition
 from tidings.index import INDEXES, Index
 from tidings.index.access import Access
-from tidings.model.conditions.predicate import Condition, Predicate, predicate
+from tidings.model.conditions.predicate import PRESENCE, Condition, Predicate, predicate
 from tidings.model.records import STATES, Event, Subscription, Weighted
 from tidings.model.values import Range
 
 DAYS = [datetime(2004, 2, day, tzinfo=UTC) for day in (12, 13, 14)]
 NUMBERS = [-1, 0, -0.0, 1, 2.5, 3, 10**17]
-TEXTS = ["", "a", "ab", "b", "ba", "aba", "1", "abcabc", "\U0010ffff"]
+TEXTS = ["", "a", "ab", "b", "Ba", "aba", "ABA", "1", "abcabc", "ß", "SS", "\U0010ffff"]
 VALUES: list[list[Any]] = [NUMBERS, TEXTS, DAYS, [True, False]]
 TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -32,7 +32,13 @@ TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "suffix": str.endswith,
     "substring": operator.contains,
     "in": lambda value, operand: value in operand,
+    "iequal": lambda value, operand: value.casefold() == operand,
+    "iprefix": lambda value, operand: value.casefold().startswith(operand),
+    "isuffix": lambda value, operand: value.casefold().endswith(operand),
+    "isubstring": lambda value, operand: operand in value.casefold(),
 }
+TEXTUAL = ["prefix", "suffix", "substring", "iequal", "iprefix", "isuffix", "isubstring"]
+NEGATED = [f"not {name}" for name in ["in", "between", *TEXTUAL]]
 MAKERS: dict[str, Callable[[], Index]] = {
     **INDEXES,
     "access, in segments": lambda: Access(memtable_size=4),
@@ -53,13 +59,16 @@ def true(part: Predicate, event: dict[str, Any]) -> bool:
     """Return by definition whether some value of the right family satisfies the predicate."""
     value = event.get(part.attribute, [])
     values = value if isinstance(value, list) else [value]
+    if part.family == "any":
+        return part.operator == "true" or bool(values) == (part.operator == "is not null")
     wanted = key_family(part.operand, part.family)
     keys = [
         value.timestamp() if isinstance(value, datetime) else value
         for value in values
         if family(value) is wanted
     ]
-    return any(TESTS[part.operator](key, part.operand) for key in keys)
+    name = part.operator.removeprefix("not ")
+    return any(TESTS[name](key, part.operand) != (name != part.operator) for key in keys)
 
 
 def active(group: tuple[Weighted, ...], event: dict[str, Any]) -> list[bool]:
@@ -87,20 +96,23 @@ def total(subscription: Subscription, event: dict[str, Any]) -> float | None:
 
 @st.composite
 def predicates(draw: st.DrawFn) -> Predicate:
-    values = draw(st.sampled_from(VALUES))
+    name = draw(st.sampled_from("abc"))
+    values = draw(st.sampled_from([*VALUES, TEXTS, []]))
+    if not values:
+        return predicate(name, draw(st.sampled_from(PRESENCE)))
     one = st.sampled_from(values)
-    operators = [*TESTS]
+    operators = [*TESTS, *NEGATED]
     if values is not TEXTS:
-        operators = [one for one in operators if one not in ("prefix", "suffix", "substring")]
+        operators = [each for each in operators if each.removeprefix("not ") not in TEXTUAL]
     if type(values[0]) is bool:
         operators = ["=", "!=", "in"]
     chosen = draw(st.sampled_from(operators))
-    operand: Any = draw(one)
-    if chosen == "between":
+    operand: Any = draw(one if chosen in TESTS else one.filter(lambda value: value != ""))
+    if chosen.endswith("between"):
         operand = sorted([operand, draw(one)])
-    if chosen == "in":
+    if chosen in ("in", "not in"):
         operand = [operand, *draw(st.lists(one, max_size=2))]
-    return predicate(draw(st.sampled_from("abc")), chosen, operand)
+    return predicate(name, chosen, operand)
 
 
 @st.composite

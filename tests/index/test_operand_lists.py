@@ -5,25 +5,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.index.operand_lists import OPERANDS, list_kind, list_operand
-from tidings.model.conditions.predicate import OPERATORS, predicate
+from tidings.model.conditions.predicate import OPERATORS, PRESENCE, predicate
 
-TEXTS = ["", "a", "b", "ab", "ba", "aab", "abab", "\U0010ffff"]
+TEXTS = ["", "a", "A", "b", "aB", "ba", "aab", "abab", "\U0010ffff"]
 words = st.sampled_from(TEXTS)
 
 
 def test_every_operator_has_a_list() -> None:
-    assert set(OPERANDS) == set(OPERATORS)
+    assert set(OPERANDS) | set(PRESENCE) == set(OPERATORS)
 
 
-@pytest.mark.parametrize("operator", [*OPERATORS])
+@pytest.mark.parametrize("operator", [*OPERANDS])
 @given(st.data())
 def test_a_list_returns_the_predicates_that_hold(operator: str, data: st.DataObject) -> None:
     operands: st.SearchStrategy[object] = words
-    if operator == "between":
+    if operator.endswith("between"):
         operands = st.tuples(words, words).map(lambda pair: tuple(sorted(pair)))
-    if operator == "in":
+    elif operator.endswith("in"):
         operands = st.frozensets(words, min_size=1)
-    predicates = [predicate("a", operator, operand) for operand in data.draw(st.sets(operands))]
+    elif operator.startswith("not "):
+        operands = words.filter(bool)
+    drawn = data.draw(st.sets(operands))
+    predicates = list(dict.fromkeys(predicate("a", operator, operand) for operand in drawn))
     removed = data.draw(st.sets(st.sampled_from(predicates))) if predicates else set()
     lists = {list_kind(part): OPERANDS[list_kind(part)]() for part in predicates}
     for part in predicates:

@@ -1,7 +1,7 @@
 """Forward decay (TKS Def. 4.2.4): it fades with age, keeps its order, and never overflows."""
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidings.errors import InvalidPolicy
+from tidings.policy import Policy
 from tidings.score import DECAYS
 from tidings.score.decay import Exponential, Logarithmic, NoDecay, Polynomial
 from tidings.score.protocol import Decay
@@ -30,7 +31,7 @@ SCORES = st.sampled_from([0.0, 5e-324, 1e-9, 0.3, 1.0, 7.0, 1e300])
 def g(decay: Any, x: float) -> float:
     """The papers' g; x is the time since the landmark in seconds."""
     if isinstance(decay, Exponential):
-        return math.exp(decay.rate * x)
+        return math.exp(decay.per_second * x)
     x = max(0.0, x)
     return float(x**decay.exponent) if isinstance(decay, Polynomial) else math.log(1 + x)
 
@@ -163,3 +164,40 @@ def test_a_landmark_is_a_time(landmark: Any) -> None:
 def test_invalid_parameters_are_refused(name: str, arguments: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidPolicy, match=why):
         DECAYS[name](**arguments)
+
+
+def test_a_score_halves_within_the_half_life() -> None:
+    decay = Exponential(half_life="6h")
+    assert decay.fresh(1.0, 0, 6 * 3600 * SECOND) == pytest.approx(0.5)
+    assert decay.key(1.0, SECOND) == Exponential(math.log(2) / (6 * 3600)).key(1.0, SECOND)
+
+
+@pytest.mark.parametrize(
+    ("decay", "form"),
+    [
+        (Exponential(half_life="90m"), {"half_life": "90m"}),
+        (Exponential(half_life="PT6H"), {"half_life": "PT6H"}),
+        (Exponential(half_life=timedelta(hours=6)), {"half_life": "6h"}),  # type: ignore[arg-type]
+        (Exponential(rate=0.5), {"rate": 0.5}),
+    ],
+)
+def test_a_form_has_what_was_written(decay: Exponential, form: dict[str, Any]) -> None:
+    policy = Policy(decay=decay)
+    assert policy.to_dict()["decay"] == {"name": "exponential"} | form
+    assert Policy(**policy.to_dict()) == policy
+
+
+@pytest.mark.parametrize(
+    ("form", "why"),
+    [
+        ({}, "give either rate or half_life, not neither"),
+        ({"rate": 1, "half_life": "1h"}, "give either rate or half_life, not both"),
+        ({"half_life": "0s"}, "half_life is longer than 0, not '0s'"),
+        ({"half_life": "soon"}, "half_life: 'soon' is not a duration"),
+        ({"half_life": 3600}, "half_life: 3600 is not a duration"),
+        ({"rate": 0}, "rate"),
+    ],
+)
+def test_exactly_one_of_rate_and_half_life_is_given(form: dict[str, Any], why: str) -> None:
+    with pytest.raises(InvalidPolicy, match=why):
+        Policy(decay={"name": "exponential"} | form)

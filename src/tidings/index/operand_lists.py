@@ -7,10 +7,11 @@ once; the owner of a list interns its predicates.
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import inf
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from tidings.model.conditions.predicate import Predicate
+from tidings.model.conditions.predicate import FOLDED, NEGATIONS, Predicate
 
 T = TypeVar("T")
 
@@ -254,6 +255,55 @@ class Substring(_Parts[T]):
         return [items[part] for part in parts if part in items]
 
 
+class CaseFolded(Generic[T]):
+    """A list of case-folded operands, which looks up the folded key."""
+
+    def __init__(self, operands: OperandList[T]) -> None:
+        self._operands = operands
+        self.add, self.fill, self.remove = operands.add, operands.fill, operands.remove
+
+    def __len__(self) -> int:
+        return len(self._operands)
+
+    def holding(self, key: str) -> Iterable[T]:
+        return self._operands.holding(key.casefold())
+
+
+class Negated(Generic[T]):
+    """All operands but those that a list of the positive operator returns; O(operands)."""
+
+    def __init__(self, operands: OperandList[Any]) -> None:
+        self._excluded = operands
+        self._items: dict[Any, T] = {}
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def add(self, operand: Any, item: T) -> None:
+        self._items[operand] = item
+        self._excluded.add(operand, operand)
+
+    def fill(self, operands: Sequence[Any], items: Sequence[T]) -> None:
+        self._items = dict(zip(operands, items, strict=True))
+        self._excluded.fill(operands, operands)
+
+    def remove(self, operand: Any) -> None:
+        del self._items[operand]
+        self._excluded.remove(operand)
+
+    def holding(self, key: Any) -> Iterable[T]:
+        excluded = set(self._excluded.holding(key))
+        return [item for operand, item in self._items.items() if operand not in excluded]
+
+
+def _case_folded(operator: str) -> OperandList[Any]:
+    return CaseFolded(OPERANDS[FOLDED[operator]]())
+
+
+def _negated(operator: str) -> OperandList[Any]:
+    return Negated(OPERANDS[NEGATIONS[operator]]())
+
+
 OPERANDS: Final[dict[str, Callable[[], OperandList[Any]]]] = {
     "=": Equal,
     "!=": Unequal,
@@ -266,4 +316,6 @@ OPERANDS: Final[dict[str, Callable[[], OperandList[Any]]]] = {
     "suffix": Suffix,
     "substring": Substring,
     "in": Members,
+    **{operator: partial(_case_folded, operator) for operator in FOLDED},
+    **{operator: partial(_negated, operator) for operator in NEGATIONS},
 }

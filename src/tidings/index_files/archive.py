@@ -21,7 +21,14 @@ from tidings.errors import InvalidCondition, TidingsError, shown
 from tidings.formats.json_forms import loads_policy
 from tidings.index_files.subscriber_bundle import SubscriberBundle
 from tidings.model import validate
-from tidings.model.conditions.predicate import OPERATORS, Condition, Predicate
+from tidings.model.conditions.predicate import (
+    NEGATIONS,
+    OPERATORS,
+    PRESENCE,
+    Condition,
+    Predicate,
+    predicate,
+)
 from tidings.model.records import Subscription, Weighted
 from tidings.policy import Policy, Subscriber
 
@@ -98,7 +105,9 @@ def _row(subscription: Subscription) -> list[Any]:
 
 
 def _predicate_row(predicate: Predicate) -> list[Any]:
-    operand = sorted(predicate.operand) if predicate.operator == "in" else predicate.operand
+    operand = predicate.operand
+    if predicate.operator in ("in", "not in"):
+        operand = sorted(operand)
     return [predicate.attribute, predicate.operator, predicate.family, operand]
 
 
@@ -140,12 +149,16 @@ def _conjunction(rows: Any) -> tuple[Predicate, ...]:
 
 def _predicate(attribute: Any, operator: Any, family: Any, operand: Any) -> Predicate:
     """Return the predicate that `model.conditions.predicate.predicate` would have returned."""
-    validate.name("an attribute's name", attribute, InvalidCondition)
     if type(operator) is not str or operator not in OPERATORS:
         raise InvalidCondition(
             f"unknown operator {shown(operator)}; expected one of: {', '.join(OPERATORS)}"
         )
+    if operator != "true":
+        validate.name("an attribute's name", attribute, InvalidCondition)
+    if operator in PRESENCE:
+        return predicate(attribute, operator)
     kind: Any = _TYPES[family]
+    written, operator = operator, NEGATIONS.get(operator, operator)
     if operator == "in":
         values = frozenset(operand)
         valid = bool(values) and all(type(value) is kind for value in values)
@@ -157,8 +170,8 @@ def _predicate(attribute: Any, operator: Any, family: Any, operand: Any) -> Pred
     else:
         valid = type(operand) is kind and _is_possible(operator, family)
     if not valid or (kind is float and any(map(isnan, _numbers(operand)))):
-        raise InvalidCondition(f"{attribute} {operator} {shown(operand)} is not a valid predicate")
-    return Predicate(attribute, operator, family, operand)
+        raise InvalidCondition(f"{attribute} {written} {shown(operand)} is not a valid predicate")
+    return Predicate(attribute, written, family, operand)
 
 
 def _numbers(operand: Any) -> Iterable[float]:

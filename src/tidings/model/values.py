@@ -99,16 +99,20 @@ class Range:
             object.__setattr__(self, name, value)
 
     def satisfies(self, operator: str, operand: Any) -> bool:
-        """Return whether some value, or every value, satisfies `between`, `in` or `!=`."""
+        """Return whether some value, or every value, satisfies `between`, `in` or a negation."""
         low, high = self.span
         every = self.mode == "contained"
-        if operator == "between":
+        if operator in ("between", "not between"):
             least, most = map(float, operand)
-            return least <= low and high <= most if every else low <= most and least <= high
+            contained, overlaps = least <= low and high <= most, low <= most and least <= high
+            if operator == "not between":
+                return not (overlaps if every else contained)
+            return contained if every else overlaps
+        members = operand if operator in ("in", "not in") else (operand,)
+        inside = any(low <= member <= high for member in members)
         if operator == "in":
-            inside = any(low <= member <= high for member in operand)
             return inside and (low == high or not every)
-        return not low <= operand <= high if every else not low == high == operand
+        return not inside or (low != high and not every)  # `!=` and `not in`
 
     def to_form(self) -> dict[str, Any]:
         """Return the JSON form."""

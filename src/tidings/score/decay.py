@@ -5,12 +5,12 @@ does not overflow, however long the stream.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
-from tidings.errors import InvalidPolicy, InvalidValue
+from tidings.errors import InvalidPolicy, InvalidValue, shown
 from tidings.model import validate
-from tidings.model.values import SECOND_US, parse_time_us
+from tidings.model.values import SECOND_US, format_duration, parse_duration_us, parse_time_us
 
 
 @dataclass(frozen=True)
@@ -30,23 +30,35 @@ class NoDecay:
 
 @dataclass(frozen=True)
 class Exponential:
-    """g(x) = exp(rate * x), x in seconds.
+    """g(x) = exp(rate * x), x in seconds; or by `half_life`, the time in which a score halves.
 
-    >>> Exponential(rate=math.log(2)).fresh(1.0, 0, 2_000_000)
+    >>> Exponential(half_life="6h").fresh(1.0, 0, 12 * 3600 * 1_000_000)
     0.25
     """
 
-    rate: float
+    rate: float | None = None
     landmark: float = 0
+    half_life: str | None = None
+    per_second: float = field(init=False, repr=False, compare=False)
+    """The rate, given or derived."""
     name: ClassVar[str] = "exponential"
 
     def __post_init__(self) -> None:
-        validate.positive("rate", self.rate)
+        if (self.rate is None) == (self.half_life is None):
+            raise InvalidPolicy(
+                f"give either rate or half_life, not {'neither' if self.rate is None else 'both'}"
+            )
+        rate = self.rate
+        if rate is None:
+            half_life_us = _read_half_life(self)
+            rate = math.log(2) * SECOND_US / half_life_us
+        validate.positive("rate", rate)
+        object.__setattr__(self, "per_second", rate)
         _read_landmark(self)
 
     def log_g(self, age_s: float) -> float:
         """Return ln g."""
-        return self.rate * age_s
+        return self.per_second * age_s
 
     def key(self, score: float, published_us: int) -> float:
         """Return ln(score) + rate * t_i."""
@@ -55,7 +67,7 @@ class Exponential:
     def fresh(self, score: float, published_us: int, now_us: int) -> float:
         """Return score * exp(-rate * age)."""
         age_s = max(0, now_us - published_us) / SECOND_US
-        return score * math.exp(-self.rate * age_s)
+        return score * math.exp(-self.per_second * age_s)
 
 
 @dataclass(frozen=True)
@@ -112,6 +124,19 @@ class _ForwardDecay(Protocol):
     @property
     def landmark(self) -> float: ...
     def log_g(self, age_s: float) -> float: ...
+
+
+def _read_half_life(decay: Exponential) -> int:
+    """Return the half-life in microseconds; it is stored as text, as it was written."""
+    try:
+        us = parse_duration_us(decay.half_life)
+    except InvalidValue as error:
+        raise InvalidPolicy(f"half_life: {error}") from None
+    if us <= 0:
+        raise InvalidPolicy(f"half_life is longer than 0, not {shown(decay.half_life)}")
+    text = decay.half_life if isinstance(decay.half_life, str) else format_duration(us)
+    object.__setattr__(decay, "half_life", validate.plain_text(text))
+    return us
 
 
 def _read_landmark(decay: _ForwardDecay) -> None:

@@ -18,6 +18,11 @@ def subscription(number: int, chance: Random) -> Subscription:
         f"o >= {chance.randrange(50)}",
         f"g{chance.randrange(3)} like 'w{chance.randrange(4)}%'",
         f"g{chance.randrange(3)} <> 'w{chance.randrange(20)}'",
+        f"g{chance.randrange(3)} ilike 'W{chance.randrange(4)}%'",
+        f"g{chance.randrange(3)} not like '%{chance.randrange(10)}'",
+        f"m not in ({chance.randrange(10)}, {chance.randrange(10)})",
+        f"n{chance.randrange(3)} not between {chance.randrange(20)} and 25",
+        chance.choice(["m is not null", "p is null", "g1 is null", "true"]),
     ]
     name, score = f"s{number:05d}", chance.randrange(4)
     chosen = chance.sample(parts, chance.randint(1, 3))
@@ -41,6 +46,8 @@ def event(number: int, chance: Random) -> Event:
     values |= {f"g{which}": f"w{chance.randrange(20)}" for which in range(3)}
     values["o"] = chance.randrange(60)
     values["m"] = [chance.randrange(10), chance.randrange(10)]
+    for name in chance.sample(["g1", "m", "n2"], chance.randint(0, 1)):
+        del values[name]
     return Event(f"e{number}", values, 0)
 
 

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from itertools import combinations_with_replacement, product
-from typing import Any
+from itertools import combinations_with_replacement, pairwise, product
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from tidings.errors import InvalidCondition
 from tidings.model.conditions.implication import covers, implies, strictly_covers
-from tidings.model.conditions.parser import parse
-from tidings.model.conditions.predicate import OPERATORS, Condition, predicate
+from tidings.model.conditions.parser import parse, parse_predicate
+from tidings.model.conditions.predicate import OPERATORS, TRUE, Condition, Predicate, predicate
 from tidings.model.records import Event
 
 Written = tuple[str, Any]
@@ -32,8 +32,16 @@ TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "prefix": str.startswith,
     "suffix": str.endswith,
     "substring": operator.contains,
+    "iequal": lambda value, operand: value.casefold() == operand.casefold(),
+    "iprefix": lambda value, operand: value.casefold().startswith(operand.casefold()),
+    "isuffix": lambda value, operand: value.casefold().endswith(operand.casefold()),
+    "isubstring": lambda value, operand: operand.casefold() in value.casefold(),
 }
+PATTERNS = ["prefix", "suffix", "substring"]
+FOLDED = ["iequal", "iprefix", "isuffix", "isubstring"]
+PRESENCE = {"is null", "is not null", "true"}
 FIRST, LAST = "\0", "\U0010ffff"
+LONG_S, MARK = "\N{LATIN SMALL LETTER LONG S}", "\N{MODIFIER LETTER APOSTROPHE}"
 MAX = sys.float_info.max
 
 
@@ -43,9 +51,34 @@ def strings(letters: str, longest: int) -> list[str]:
 
 
 # Letters that no operand has stand for all the others: without them too much would be implied.
-TEXTS = strings(f"{FIRST}\1abc{LAST}", 4)
+TEXTS = strings(f"{FIRST}\1abcA{LAST}", 4)
 TEXT_OPERANDS: list[Any] = strings(f"{FIRST}ab{LAST}", 2)
 TEXT_BOUNDS = ["", FIRST, "a", f"a{FIRST}", "ab", f"a{LAST}", "b", LAST]
+
+
+class Letters(NamedTuple):
+    """Texts of a few letters, and operands whose foldings only these letters have."""
+
+    texts: list[str]
+    operands: list[str]
+
+
+CASED = {
+    "cased": Letters(
+        strings(f"{FIRST}1AaBbẚ{LAST}", 4),  # ẚ folds to a and another
+        ["", "1", "A", "a", "b", "a1", "1a", "AB", "aB", "ab", "aa", f"a{FIRST}"],
+    ),
+    # ß folds to two letters, and so do the ligatures of st.
+    "ligatures": Letters(
+        strings(f"{FIRST}1Ssß{LONG_S}ẞﬆ{LAST}", 4),
+        ["1", "s", "S", "ß", LONG_S, "ss", "1s", "s1", "Ss"],
+    ),
+    # ŉ folds to an apostrophe and n: even the apostrophe, which has no case, is not certain.
+    "apostrophes": Letters(
+        strings(f"{FIRST}1Nnpŉƻ{MARK}{LAST}", 4),
+        ["1", MARK, "n", "ŉ", f"{MARK}n", f"n{MARK}", MARK * 2, f"1{MARK}", f"{MARK}1"],
+    ),
+}
 
 NUMBER_OPERANDS: list[Any] = [-MAX, -1.0, 0.0, 5e-324, 1.0, math.nextafter(1, 2), 7.0, MAX]
 TIME_OPERANDS: list[Any] = [
@@ -72,6 +105,7 @@ def seconds(when: Any) -> Any:
 
 DOMAINS: dict[str, list[Any]] = {
     "string": TEXTS,
+    **{name: letters.texts for name, letters in CASED.items()},
     "number": neighbourhood(NUMBER_OPERANDS),
     "time": neighbourhood(seconds(TIME_OPERANDS)),
     "boolean": [False, True],
@@ -79,17 +113,27 @@ DOMAINS: dict[str, list[Any]] = {
 
 
 def written(family: str) -> Iterator[Written]:
-    """Return predicates of a family with all its operators."""
+    """Return predicates of a family, or of strings of some letters, with all its operators."""
     if family == "boolean":
         yield from product(["=", "!="], [True, False])
-        yield from [("in", [True]), ("in", [False]), ("in", [True, False])]
+        for members in ([True], [False], [True, False]):
+            yield from [("in", members), ("not in", members)]
+        return
+    if family in CASED:
+        operands = CASED[family].operands
+        yield from product(["=", "!=", "<", ">="], operands)
+        patterns = [*PATTERNS, *FOLDED]
+        yield from product([*patterns, *(f"not {name}" for name in patterns)], operands)
+        yield from product(["in", "not in"], list(pairwise(sorted(operands))))
+        if family == "cased":  # it has a letter between any two operands
+            yield from product(["between", "not between"], pairwise(sorted(operands)))
         return
     every = {"string": TEXT_OPERANDS, "number": NUMBER_OPERANDS, "time": TIME_OPERANDS}[family]
     yield from product(["=", "!=", "<", "<=", ">", ">="], every)
     if family == "string":
-        yield from product(["prefix", "suffix", "substring"], every)
+        yield from product(PATTERNS, every)
     for pair in combinations_with_replacement(TEXT_BOUNDS if family == "string" else every, 2):
-        yield from [("between", pair), ("in", pair)]
+        yield from product(["between", "in", "not between", "not in"], [pair])
 
 
 @cache
@@ -98,7 +142,8 @@ def sets(family: str) -> list[tuple[Written, Any, int]]:
     found = []
     for name, operand in written(family):
         key = seconds(operand) if family == "time" else operand
-        bits = [TESTS[name](value, key) for value in DOMAINS[family]]
+        test, negated = TESTS[name.removeprefix("not ")], name.startswith("not ")
+        bits = [test(value, key) != negated for value in DOMAINS[family]]
         mask = sum(1 << place for place, bit in enumerate(bits) if bit)
         try:
             found.append(((name, operand), predicate("x", name, operand), mask))
@@ -113,7 +158,7 @@ CASES = [
 
 
 def test_every_operator_is_judged() -> None:
-    assert {name for _, name in CASES} == set(OPERATORS) == set(TESTS)
+    assert {name for _, name in CASES} | PRESENCE == set(OPERATORS)
 
 
 @pytest.mark.parametrize(("family", "name"), CASES)
@@ -150,6 +195,52 @@ def test_implication_has_a_direction(p: Written, q: Written) -> None:
 def test_attributes_and_families_never_imply_each_other(other: tuple[str, str, Any]) -> None:
     assert not implies(predicate("x", "=", 1), predicate(*other))
     assert not implies(predicate(*other), predicate("x", "!=", 2))
+
+
+EVERYTHING = [
+    predicate("x", "=", 1),
+    predicate("x", "not in", [1, 2]),
+    predicate("x", "!=", "a"),
+    predicate("x", "not iprefix", "a"),
+    predicate("x", "=", True),
+    predicate("x", "is not null"),
+]
+
+
+@pytest.mark.parametrize("part", EVERYTHING)
+def test_every_predicate_implies_that_its_attribute_is_there(part: Predicate) -> None:
+    assert implies(part, predicate("x", "is not null"))
+    assert not implies(part, predicate("y", "is not null"))
+    assert not implies(part, predicate("x", "is null"))
+    assert not implies(predicate("x", "is null"), part)
+    assert implies(predicate("x", "is not null"), part) == (part.operator == "is not null")
+
+
+@pytest.mark.parametrize("part", [*EVERYTHING, predicate("x", "is null"), TRUE])
+def test_every_predicate_implies_true_and_itself(part: Predicate) -> None:
+    assert implies(part, TRUE)
+    assert implies(part, part)
+    assert implies(TRUE, part) == (part is TRUE)
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [
+        ("x = 'Abc'", "x ilike 'abc'"),
+        ("x ilike 'abc'", "x ilike 'AB%'"),
+        ("x like 'Ab%'", "x ilike 'ab%'"),
+        ("x ilike '%2003%'", "x like '%0%'"),
+        ("x ilike 'a2003%'", "x like '%200%'"),
+        ("x ilike 'a'", "x in ('a', 'A')"),
+        ("x ilike 'strasse'", "x not like '%b%'"),
+        ("x not ilike '%a%'", "x not like '%Alpha%'"),
+        ("x between 'Ka' and 'Kb'", "x ilike 'k%'"),
+        ("x not between 'a' and 'b'", "x not like 'a%'"),
+    ],
+)
+def test_text_with_and_without_case(narrow: str, wide: str) -> None:
+    assert implies(parse_predicate(narrow), parse_predicate(wide))
+    assert implies(parse_predicate(wide), parse_predicate(narrow)) == (" in " in wide)
 
 
 PARTS = [(name, op, v) for name in "xy" for op, v in product(["=", "!=", "<=", ">="], [1, 2, 3])]

@@ -13,13 +13,14 @@ from tidings.model.conditions.parser import parse, render
 NAMES = ["a", "Year", "a.b", "`x y`", '"order"', "date", "timestamp", "if", "case", "map", "n"]
 VALUES = [
     "1", "-3", "1.5", ".5", "1e3", "1e", "007", "- 4", "+5", "0x1F", "9" * 5_000, "- - 1",
-    "'a'", "'%a'", "'a%'", "'it''s'", "''", "$$q$$", "e'x'", "'a' 'b'", "true", "null", "c",
+    "'a'", "'%A'", "'aß%'", "'it''s'", "''", "$$q$$", "e'x'", "'a' 'b'", "true", "null", "c",
     "date '2020-01-01'", "timestamp '2020-01-01T00:00:00Z'", "'2020-01-01'::date", "date 'soon'",
     "((2))", "f(x)", "(select 1)", "{:1}", "[1]", "?", "$1", ":p", "*", "1 + 1", "\u00b2",
 ]  # fmt: skip
 SCRAPS = [
     *"()[]{},;.:!~^&|?*+-/%='\"`@#\\\0\n\u2028\ud800\u00b2", "and", "or", "not", "in", "like",
-    "between", "is", "null", "select", "case when", "end", "cast(", "::", "->", "$$", "/*", "--",
+    "ilike", "between", "is", "null", "select", "case when", "end", "cast(", "::", "->", "$$", "/*",
+    "--",
 ]  # fmt: skip
 
 
@@ -33,8 +34,10 @@ def leaf(chance: random.Random) -> str:
             f"{value} < {name}",
             f"{name} {negated}between {value} and {other}",
             f"{name} {negated}in ({value}, {other})",
-            f"{name} {negated}like {value}",
-            f"{name} like {value} escape {other}",
+            f"{name} {negated}{chance.choice(['like', 'ilike'])} {value}",
+            f"{name} {negated}{chance.choice(['like', 'ilike'])} {value} escape {other}",
+            f"{name} is {negated}null",
+            chance.choice(["true", "false"]),
             f"{chance.choice(['starts_with', 'ends_with', 'contains', 'f'])}({name}, {value})",
             name,
         ]

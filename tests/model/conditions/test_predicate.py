@@ -13,8 +13,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tidings.errors import InvalidCondition, TidingsError
-from tidings.model.conditions.predicate import OPERATORS, Condition, Predicate, fold, predicate
+from tidings.model.conditions.predicate import (
+    OPERATORS,
+    PRESENCE,
+    TRUE,
+    Condition,
+    Predicate,
+    fold,
+    predicate,
+)
 from tidings.model.records import Event
+from tidings.model.values import Range
 
 MAX = sys.float_info.max
 DAYS = [datetime(2004, 2, day, tzinfo=UTC) for day in (12, 13, 14)]
@@ -30,10 +39,15 @@ TEXTUAL: dict[str, Callable[[Any, Any], bool]] = {
     "prefix": str.startswith,
     "suffix": str.endswith,
     "substring": operator.contains,
+    "iequal": lambda value, operand: value.casefold() == operand.casefold(),
+    "iprefix": lambda value, operand: value.casefold().startswith(operand.casefold()),
+    "isuffix": lambda value, operand: value.casefold().endswith(operand.casefold()),
+    "isubstring": lambda value, operand: operand.casefold() in value.casefold(),
 }
+NEGATED = [f"not {name}" for name in ("in", "between", *TEXTUAL)]
 OPERANDS: dict[type, list[Any]] = {
     float: [-1, 0, 1, 2.5, 3, 10**17],
-    str: ["", "a", "ab", "b", "ba", "1"],
+    str: ["", "a", "A", "ab", "b", "ba", "1", "ß", "sS"],
     datetime: DAYS,
 }
 
@@ -49,6 +63,10 @@ def same_family(one: Any, other: Any) -> bool:
 
 def oracle(operator_: str, operand: Any, values: list[Any]) -> bool:
     """Tell by definition whether some value of the operand's family satisfies it."""
+    if operator_.startswith("not "):
+        kind = operand[0] if operator_ in ("not in", "not between") else operand
+        mine = [each for each in values if same_family(each, kind)]
+        return any(not oracle(operator_.removeprefix("not "), operand, [each]) for each in mine)
     if operator_ == "in":
         return any(oracle("=", member, values) for member in operand)
     if operator_ == "between":
@@ -63,17 +81,21 @@ def written(draw: st.DrawFn) -> tuple[str, Any]:
     """Draw an operator with an operand that suits it."""
     family = draw(st.sampled_from([float, str, datetime]))
     one = st.sampled_from(OPERANDS[family])
-    chosen = draw(st.sampled_from([*ORDERED, "between", "in", *(TEXTUAL if family is str else ())]))
-    if chosen == "between":
+    textual = [*TEXTUAL, *(f"not {name}" for name in TEXTUAL)] if family is str else []
+    lists = ["between", "in", "not between", "not in"]
+    chosen = draw(st.sampled_from([*ORDERED, *lists, *textual]))
+    if chosen.endswith("between"):
         return chosen, tuple(sorted([draw(one), draw(one)]))
-    return chosen, draw(st.lists(one, min_size=1, max_size=3) if chosen == "in" else one)
+    if chosen in lists:
+        return chosen, draw(st.lists(one, min_size=1, max_size=3))
+    return chosen, draw(one.filter(bool) if chosen.startswith("not ") else one)
 
 
 VALUES = st.sampled_from([True, False, *OPERANDS[float], *OPERANDS[str], *OPERANDS[datetime]])
 
 
 def test_the_oracle_knows_every_operator() -> None:
-    assert {*ORDERED, *TEXTUAL, "between", "in"} == set(OPERATORS)
+    assert {*ORDERED, *TEXTUAL, "between", "in", *NEGATED, *PRESENCE} == set(OPERATORS)
 
 
 @given(written(), st.lists(VALUES, max_size=3))
@@ -112,6 +134,31 @@ def test_unequal_is_false_on_a_missing_attribute_or_another_family(operand: Any)
     assert not holds(part, a=[])
     others = [value for value in (2, "y", False, DAYS[1]) if not same_family(value, operand)]
     assert not holds(part, a=others)
+
+
+def test_null_is_a_missing_attribute_or_an_empty_list() -> None:
+    missing, present = predicate("a", "is null"), predicate("a", "is not null")
+    lacking: list[dict[str, Any]] = [{}, {"b": 1}, {"a": []}]
+    for attributes in lacking:
+        assert holds(missing, **attributes)
+        assert not holds(present, **attributes)
+    for value in (0, "", False, DAYS[0], [1, "x"], Range(1, 2)):
+        assert holds(present, a=value)
+        assert not holds(missing, a=value)
+    assert holds(TRUE)
+    assert holds(TRUE, a=1)
+
+
+@pytest.mark.parametrize("mode", ["overlaps", "contained"])
+@pytest.mark.parametrize(("low", "high"), [(2, 4), (3, 3), (5, 9), (0, 20)])
+def test_negations_of_a_range_are_about_some_or_every_value(mode: str, low: int, high: int) -> None:
+    values = [low + (high - low) * step / 20 for step in range(21)]
+    some = any if mode == "overlaps" else all
+    of = Range(low, high, mode)
+    outside = predicate("a", "not between", (3, 6))
+    assert holds(outside, a=of) == some(not 3 <= value <= 6 for value in values)
+    unlisted = predicate("a", "not in", [3, 9])
+    assert holds(unlisted, a=of) == some(value not in (3, 9) for value in values)
 
 
 def test_unequal_holds_for_a_list_if_some_value_differs() -> None:

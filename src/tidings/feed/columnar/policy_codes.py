@@ -36,7 +36,7 @@ WINDOW_CODES: Final = {
 }
 DECAY_CODES: Final = {
     "none": (decay.NONE, None),
-    "exponential": (decay.EXPONENTIAL, "rate"),
+    "exponential": (decay.EXPONENTIAL, "per_second"),
     "polynomial": (decay.POLYNOMIAL, "exponent"),
     "logarithmic": (decay.LOGARITHMIC, None),
 }

@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int32s, Int64s
+from tidings.compiled.array_types import AnyArray, Float64s, Int8s, Int32s, Int64s
+from tidings.index.access.kernels.records import AMONG, UNLIKE
 from tidings.index.access.vocabulary import Renumbering, Vocabulary, ordered
 from tidings.index.protocol import own_score
 from tidings.model.conditions.predicate import Condition, Predicate
@@ -30,10 +31,10 @@ class EncodedSubscriptions:
     slot: Int32s
     low: Int64s
     high: Int64s
-    differs: Bools
+    kind: Int8s  # of a comparison, see `records`
     part: AnyArray  # by check: which predicate of the subscription it is, as written
     weight: Float64s  # by check; empty if all weights are 1
-    members: Int32s  # of each `in` (slot -1), from its low to its high
+    members: Int32s  # the terms of each AMONG and UNLIKE, from its low to its high
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -64,6 +65,7 @@ class _ColumnBuilder:
         self.owner, self.size, self.part = array("i"), array("i"), array("i")
         self.term, self.slot, self.low, self.high = array("i"), array("i"), array("d"), array("d")
         self.count, self.members, self.weight = array("i"), array("i"), array("d")
+        self.kind = array("b")
 
     def add(self, owner: int, subscription: Subscription) -> None:
         """Append the checks of a subscription."""
@@ -86,26 +88,28 @@ class _ColumnBuilder:
         self.size.append(len(parts))
         check, terms, slots = self._check, self.term.append, self.slot.append
         lows, highs, counts = self.low.append, self.high.append, self.count.append
+        kinds = self.kind.append
         for part in parts:
-            term, slot, low, high, members = check(part)
+            term, slot, low, high, members, kind = check(part)
             terms(term)
             slots(slot)
             lows(low)
             highs(high)
+            kinds(kind)
             counts(len(members))
             if members:
                 self.members.extend(members)
 
-    def checks(self) -> tuple[Int32s, Int32s, Int64s, Int64s, Bools]:
-        """Return term, slot, low, high and differs; bounds of an `in` delimit its members."""
-        count, highs = np.array(self.count, np.int64), np.array(self.high)
-        ends, differs = np.cumsum(count), np.isnan(highs)
+    def checks(self) -> tuple[Int32s, Int32s, Int64s, Int64s, Int8s]:
+        """Return term, slot, low, high and kind; bounds of members are their positions."""
+        count = np.array(self.count, np.int64)
+        ends = np.cumsum(count)
         return (
             np.array(self.term, np.int32),
             np.array(self.slot, np.int32),
             np.where(count > 0, ends - count, ordered(self.low)),
-            np.where(count > 0, ends, ordered(np.where(differs, 0.0, highs))),
-            differs,
+            np.where(count > 0, ends, ordered(self.high)),
+            np.array(self.kind, np.int8),
         )
 
 
@@ -162,9 +166,7 @@ def joined(parts: Sequence[EncodedSubscriptions], ids: Sequence[str]) -> Encoded
 
 def _shifted(part: EncodedSubscriptions, shift: int, members: int) -> EncodedSubscriptions:
     """Move positions of subscriptions, and of members, by what comes before this part."""
-    among = part.slot == -1
-    among &= part.term < 0
-    step = np.where(among, members, 0)
+    step = np.where((part.kind == AMONG) | (part.kind == UNLIKE), members, 0)
     return replace(
         part,
         owner=(part.owner + shift).astype(np.int32),

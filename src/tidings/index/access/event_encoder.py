@@ -62,9 +62,13 @@ class _EventEncoder:
             self._add_uncertain(event)
         else:
             self._add(event, event.attributes)
+        if self._vocabulary.absent:
+            terms = list(self._vocabulary.absent.items())
+            self.items.extend(~term for name, term in terms if name not in event.attributes)
         self.spans.extend((first, len(self.items), first_value, len(self.slots)))
 
-    def _add(self, event: Event, attributes: Mapping[str, Any]) -> None:
+    # A call per value would cost as much as the rest.
+    def _add(self, event: Event, attributes: Mapping[str, Any]) -> None:  # noqa: C901
         """Encode attributes; strings and numbers, which most values are, on the fast path."""
         add_item, encoders = self.items.append, self._vocabulary.encoders
         add_slot, add_value = self.slots.append, self.values.append
@@ -74,8 +78,10 @@ class _EventEncoder:
                 if name not in self._vocabulary.attributes:
                     continue
                 encoder = self._vocabulary.encoder(name)
-            texts, slot, equal = encoder
+            texts, slot, equal, lists, present = encoder
             kind = type(value)
+            if present >= 0 and value != ():
+                add_item(~present)
             if kind is str:
                 text = texts.get(value)
                 if text is None:
@@ -88,6 +94,8 @@ class _EventEncoder:
                     add_value(value)
                 if equal and (number := float(value)) in equal:
                     add_item(~equal[number])
+                if lists is not None:
+                    self.items.extend(~term for term in lists.holding(float(value)))
             else:
                 self._add_tokens(name, event)
 
@@ -119,8 +127,11 @@ class _EventEncoder:
 
     def _add_tokens(self, name: str, event: Event) -> None:
         """Encode the tokens of an attribute by family: the values of a slot must be adjacent."""
-        for token in sorted(tokens(event.attributes[name]), key=_family):
+        values = sorted(tokens(event.attributes[name]), key=_family)
+        for token in values:
             self._add_token(name, token)
+        if not values and name in self._vocabulary.absent:  # an empty list
+            self.items.append(~self._vocabulary.absent[name])
 
     def _add_token(self, name: str, token: Token) -> None:
         family, key = token
@@ -134,8 +145,7 @@ class _EventEncoder:
         if isinstance(key, Range):
             self._add_range(terms, key)
             return
-        if key in terms.equal:
-            self.items.append(~terms.equal[key])
+        self.items.extend(~term for term in terms.satisfied(key))
         if terms.slot >= 0:
             self.slots.append(terms.slot)
             value = terms.codes.get(key, UNNAMED) if family == "boolean" else float(key)
@@ -148,6 +158,9 @@ class _EventEncoder:
         if overlaps or low == high:
             with self._vocabulary.lock:
                 self.items.extend(~term for term in terms.within(low, high))
+        if not overlaps or low == high:  # it can be excluded by a value that it includes
+            with self._vocabulary.lock:
+                self.items.extend(~term for term in terms.listing(low, high))
         if terms.slot >= 0:
             self.lower[len(self.slots)] = low if overlaps else high
             self.slots.append(terms.slot)

@@ -9,7 +9,6 @@ appends without a copy and without a lock.
 """
 
 from collections.abc import Sequence
-from math import isnan
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -20,10 +19,9 @@ from tidings.index.access.encoding import EncodedSubscriptions, active_parts
 from tidings.index.access.kernels.match import SegmentView
 from tidings.index.access.kernels.records import (
     AMONG,
-    BETWEEN,
-    DIFFERS,
     HEAD,
     NEVER,
+    UNLIKE,
     CheckWeights,
     Records,
 )
@@ -60,14 +58,14 @@ def conjunctions_of(subscription: Subscription, vocabulary: Vocabulary) -> list[
 
 
 def _words(check: Check) -> list[int]:
-    term, slot, low, high, members = check
+    term, slot, low, high, members, kind = check
     if term >= 0:
         return [term]
     if slot < 0:
         return [~AMONG, len(members), *members]
-    if isnan(high):
-        return [~(4 * slot + DIFFERS), *_halves(low)]
-    return [~(4 * slot + BETWEEN), *_halves(low), *_halves(high)]
+    if kind == UNLIKE:
+        return [~(4 * slot + UNLIKE), *members]
+    return [~(4 * slot + kind), *_halves(low), *_halves(high)]
 
 
 def _halves(bound: float) -> tuple[int, int]:
@@ -98,7 +96,7 @@ def _count_checks(words: Int32s, record: int) -> int:
             place += 1
         else:
             kind = ~words[place] & 3
-            place += 5 if kind == BETWEEN else 3 if kind == DIFFERS else 2 + words[place + 1]
+            place += 2 + words[place + 1] if kind == AMONG else 2 if kind == UNLIKE else 5
         count += 1
     return count
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.index.access.encoding import EncodedSubscriptions, encode, joined, renumbered
-from tidings.index.access.kernels.records import NEVER
+from tidings.index.access.kernels.records import NEVER, OUTSIDE
 from tidings.index.access.memtable import Memtable
 from tidings.index.access.segment import Segment
 from tidings.index.access.snapshot import Snapshot
@@ -48,7 +48,7 @@ def compacted(
     stamped = encoded.term >= 0
     terms = np.unique(np.concatenate([encoded.term[stamped], encoded.members]))
     slots = np.unique(encoded.slot[~stamped & (encoded.slot >= 0)])
-    codes = np.unique(encoded.low[encoded.differs]).view(np.float64)
+    codes = np.unique(encoded.low[encoded.kind == OUTSIDE]).view(np.float64)
     fresh, moves = vocabulary.kept(terms, slots, codes)
     moved = renumbered(encoded, moves)
     fresh.count_uses(np.concatenate([moved.term, moved.members]), moved.slot[moved.term < 0])

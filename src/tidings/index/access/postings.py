@@ -13,6 +13,7 @@ from tidings.index.access.kernels.postings import (
     fill_hash_table,
     fill_postings,
 )
+from tidings.index.access.kernels.records import BETWEEN
 from tidings.index.access.vocabulary import Vocabulary
 
 INTERVALS_PER_CELL: Final = 8  # on average
@@ -65,14 +66,15 @@ class SlotGrid:
 
     def _cut(self, encoded: EncodedSubscriptions, group: AnyArray) -> Int64s:
         """Return the edges between the cells of a slot, and place its intervals."""
-        low, high, differs = encoded.low[group], encoded.high[group], encoded.differs[group]
+        low, high = encoded.low[group], encoded.high[group]
+        negated = encoded.kind[group] != BETWEEN  # it may hold for a value of any cell
         count = min(MOST_CELLS, 1 << max(0, (len(group) // INTERVALS_PER_CELL).bit_length() - 1))
-        ends = np.concatenate([low[~differs], high[~differs]])
+        ends = np.concatenate([low[~negated], high[~negated]])
         ends = np.sort(ends[(ends > FINITE[0]) & (ends < FINITE[1])])
         count = count if len(ends) else 1
         edges = ends[np.arange(1, count) * len(ends) // count]
-        first = np.where(differs, 0, np.searchsorted(edges, low, "right"))
-        last = np.where(differs, count - 1, np.searchsorted(edges, high, "right"))
+        first = np.where(negated, 0, np.searchsorted(edges, low, "right"))
+        last = np.where(negated, count - 1, np.searchsorted(edges, high, "right"))
         self.share[group] = (last - first + 1) / count
         self.span[group] = first | last << CELL_BITS
         # The lowest common ancestor of two cells is as high as their highest differing bit.

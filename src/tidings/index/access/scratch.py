@@ -20,7 +20,7 @@ class ScratchBuffers:
 
     def __init__(self) -> None:
         self._arrays: dict[str, AnyArray] = {}
-        self._epoch = np.zeros(1, np.int32)
+        self._epoch = np.zeros(2, np.int32)
         self._rows = np.zeros(TOGETHER, np.int32)
         self.counters = np.zeros(3, np.int64)  # see `MatchScratch`
 

@@ -186,7 +186,7 @@ def picked(
         np.empty(checks, np.int32),
         np.empty(checks, np.int64),
         np.empty(checks, np.int64),
-        np.empty(checks, np.bool_),
+        np.empty(checks, np.int8),
         np.empty(members, np.int32),
     )
     sizes = np.empty(count, np.int64)
@@ -202,7 +202,7 @@ def picked(
         columns.slot,
         columns.low,
         columns.high,
-        columns.differs,
+        columns.kind,
         weights.part[numbers],
         weights.weight[numbers] if len(weights.weight) else weights.weight,
         columns.members,
@@ -233,7 +233,7 @@ def _ranked(
         slot=encoded.slot[checks],
         low=encoded.low[checks],
         high=encoded.high[checks],
-        differs=encoded.differs[checks],
+        kind=encoded.kind[checks],
         part=part.astype(narrow),
         weight=encoded.weight[checks] if len(encoded.weight) else encoded.weight,
     )
@@ -255,7 +255,7 @@ def _write_records(ranked: EncodedSubscriptions) -> tuple[Records, Int64s]:
         ranked.slot,
         ranked.low,
         ranked.high,
-        ranked.differs,
+        ranked.kind,
         ranked.members,
     )
     before = np.concatenate([[0], np.cumsum(check_words(columns))])

@@ -1,7 +1,8 @@
 """The terms of one attribute, and the cache of what texts satisfy.
 
-A term is a predicate that an event either stamps or not: `=`, and all predicates of strings but
-`!=`. Equal predicates share one term.
+A term is a predicate that an event either stamps or not: `=`, `is null`, `is not null`, `true`, and
+the predicates of strings other than negations. A negation needs a term too: what it negates, which
+for numbers can be an `in`. Equal predicates share one term.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,6 +16,7 @@ import numpy as np
 from tidings.compiled.array_types import AnyArray
 from tidings.index.access.kernels.records import CachedTerms
 from tidings.index.operand_lists import OPERANDS, OperandList
+from tidings.model.conditions.predicate import PRESENCE
 from tidings.model.values import Key
 
 UNNAMED: Final = -1.0  # the code of a string or boolean that no `!=` names
@@ -43,6 +45,8 @@ class FamilyTerms:
             self.sorted_keys = None
             return
         self.others[shape, operand] = term
+        if shape in PRESENCE:
+            return
         if shape not in self.lists:
             self.lists[shape] = OPERANDS[shape]()
         self.lists[shape].add(operand, term)
@@ -52,8 +56,9 @@ class FamilyTerms:
         self.others |= {
             (shape, operand): term for operand, term in zip(operands, terms, strict=True)
         }
-        self.lists[shape] = OPERANDS[shape]()
-        self.lists[shape].fill(operands, terms)
+        if shape not in PRESENCE:
+            self.lists[shape] = OPERANDS[shape]()
+            self.lists[shape].fill(operands, terms)
 
     def satisfied(self, key: Key) -> list[int]:
         """Return the terms that a value stamps."""
@@ -61,6 +66,14 @@ class FamilyTerms:
         for operands in self.lists.values():
             terms += operands.holding(key)
         return terms
+
+    def listing(self, low: float, high: float) -> list[int]:
+        """Return the terms of `in` with a member from low to high; O(members)."""
+        return [
+            term
+            for (shape, operand), term in self.others.items()
+            if shape == "in" and any(low <= member <= high for member in operand)
+        ]
 
     def within(self, low: float, high: float) -> list[int]:
         """Return the `=` terms of the values from low to high."""
@@ -87,6 +100,8 @@ class AttributeEncoder(NamedTuple):
     texts: dict[str, int]  # strings met lately, by their numbers in the cache
     slot: int  # of numbers
     equal: dict[Any, int]  # terms of numbers
+    lists: OperandList[int] | None  # those of an `in` that some `not in` negates
+    present: int  # the term of `is not null`, or -1
 
 
 class TermCache:

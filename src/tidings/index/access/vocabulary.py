@@ -1,25 +1,26 @@
 """The predicates of an index as numbers: terms that an event stamps, and slots that it compares.
 
-Equal predicates share one number. An interval, and `!=`, is kept as two bounds over the values of
-a *slot* (an attribute and a family of values); everything else is a term, which an event stamps if
-it holds.
+Equal predicates share one number. An interval, and what lies outside of one, is kept as two bounds
+over the values of a *slot* (an attribute and a family of values). A negation of anything else is a
+slot and the term that not all of its values may stamp. Everything else is a term, which an event
+stamps if it holds.
 
 A vocabulary only grows, so that a reader of an older snapshot still understands its numbers. A new
 one is built when most of it is no longer used.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from math import nan
 from sys import getsizeof
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_file import MOST, Reader, Writer
+from tidings.compiled.array_file import MOST, Reader, Writer, parsed
 from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
 from tidings.errors import shown
-from tidings.index.access.kernels.records import HitCounts
+from tidings.index.access.kernels.records import AMONG, BETWEEN, OUTSIDE, UNLIKE, HitCounts
 from tidings.index.access.terms import (
     INT_BYTES,
     UNNAMED,
@@ -29,30 +30,46 @@ from tidings.index.access.terms import (
     doubled,
 )
 from tidings.index.operand_lists import list_kind, list_operand
-from tidings.model.conditions.predicate import Predicate
+from tidings.model.conditions.predicate import NEGATIONS, PRESENCE, Predicate
 
 TRUST: Final = 50  # events after which observed frequencies outweigh the guess
-GUESSES: Final = {"=": 0.0, "prefix": 0.005, "suffix": 0.005, "substring": 0.01}
+GUESSES: Final = {
+    "=": 0.0,
+    "prefix": 0.005,
+    "suffix": 0.005,
+    "substring": 0.01,
+    "iequal": 0.0,
+    "iprefix": 0.005,
+    "isuffix": 0.005,
+    "isubstring": 0.01,
+    "in": 0.0,
+    "is null": 0.5,
+    "is not null": 0.9,
+    "true": 1.0,
+}
 GUESS: Final = 0.025
 LONG: Final = 1024
 """Longer texts are not cached, which bounds the memory of the cache."""
 
 
-Check = tuple[int, int, float, float, tuple[int, ...]]
-"""One predicate: term, slot, low, high, members.
+Check = tuple[int, int, float, float, tuple[int, ...], int]
+"""One predicate: term, slot, low, high, members, kind (see `records`).
 
-A term; or term -1 and an interval of a slot, where a high bound of NaN asks for a value that
-differs from the low one; or term -1 and slot -1 for an `in`, whose members are terms. A plain
+A term; or term -1 and two bounds in a slot; or term -1 and slot -1 for an `in`, whose members are
+terms; or term -1, a slot, and as the only member the term that some value must not stamp. A plain
 tuple, since millions are made while subscriptions are added.
 """
 
-FAMILIES: Final = ("number", "string", "boolean", "time")
-"""The families of values, by their numbers in files."""
+FAMILIES: Final = ("number", "string", "boolean", "time", "any")
+"""The families of values, by their numbers in files; "any" has the terms of `PRESENCE`."""
 
-SHAPES: Final = ("<", "<=", ">", ">=", "between", "prefix", "suffix", "substring")
-"""The predicates of strings other than `=`, by their numbers in files."""
+SHAPES: Final = (
+    *("<", "<=", ">", ">=", "between", "prefix", "suffix", "substring"),
+    *("iequal", "iprefix", "isuffix", "isubstring", "in", "is null", "is not null", "true"),
+)
+"""The predicates other than `=` that are terms, by their numbers in files."""
 
-STAMPED: Final = (-1, 0.0, 0.0, ())
+STAMPED: Final = (-1, 0.0, 0.0, (), BETWEEN)
 """The rest of a check that is a term."""
 
 
@@ -72,6 +89,7 @@ class Vocabulary:
     def __init__(self) -> None:
         self.attributes: dict[str, dict[str, FamilyTerms]] = {}  # by name, then by family
         self.encoders: dict[str, AttributeEncoder] = {}  # dropped when the attribute changes
+        self.absent: dict[str, int] = {}  # terms of `is null` by attribute, and of `true`
         self.lock = Lock()
         self.cache = TermCache()
         self.terms = self.slots = self._codes = self.events = 0
@@ -130,6 +148,7 @@ class Vocabulary:
             attribute = vocabulary.attributes.setdefault(name, {})
             reader.require(family not in attribute, "families", f"has {shown(name)} twice")
             attribute[family] = terms
+            vocabulary._note_absent(name, terms)
         vocabulary._reserve(len(every), len(used))
         vocabulary._codes = int(codes.max(initial=-1)) + 1
         return vocabulary
@@ -160,20 +179,37 @@ class Vocabulary:
             if low == high:
                 return self.term(name, terms, "=", low), *STAMPED
             slot = terms.slot if terms.slot >= 0 else self.slot(name, terms)
-            return -1, slot, low, high, ()
+            return -1, slot, low, high, (), BETWEEN
         if operator == "in":
             members = tuple([self.term(name, terms, "=", member) for member in operand])
-            return -1, -1, 0.0, 0.0, members
+            return -1, -1, 0.0, 0.0, members, AMONG
         if operator == "!=":
-            return -1, self.slot(name, terms), self._code(terms, part), nan, ()
+            code = self._code(terms, part)
+            return -1, self.slot(name, terms), code, code, (), OUTSIDE
+        if operator in NEGATIONS:
+            return self._negation(part, terms)
         return self.term(name, terms, list_kind(part), list_operand(part)), *STAMPED
+
+    def _negation(self, part: Predicate, terms: FamilyTerms) -> Check:
+        slot, operator = self.slot(part.attribute, terms), NEGATIONS[part.operator]
+        if operator == "between" and part.family != "string":
+            return -1, slot, *part.operand, (), OUTSIDE
+        term = self.term(part.attribute, terms, operator, part.operand)
+        return -1, slot, 0.0, 0.0, (term,), UNLIKE
 
     def encoder(self, name: str) -> AttributeEncoder:
         """Return the encoder of an attribute."""
         with self.lock:
             if name not in self.encoders:
                 numbers = self.attributes[name].get("number", FamilyTerms())
-                self.encoders[name] = AttributeEncoder({}, numbers.slot, numbers.equal)
+                presence = self.attributes[name].get("any", FamilyTerms()).others
+                self.encoders[name] = AttributeEncoder(
+                    {},
+                    numbers.slot,
+                    numbers.equal,
+                    numbers.lists.get("in"),
+                    presence.get(("is not null", None), -1),
+                )
             return self.encoders[name]
 
     def cache_text(self, name: str, text: str) -> int:
@@ -235,7 +271,7 @@ class Vocabulary:
         families = [terms for held in self.attributes.values() for terms in held.values()]
         texts = [encoder.texts for encoder in list(self.encoders.values())]
         held: int = sum(part.nbytes for part in [*arrays, *families])
-        dicts = [self.attributes, self.encoders, *self.attributes.values(), *texts]
+        dicts = [self.attributes, self.encoders, self.absent, *self.attributes.values(), *texts]
         return held + sum(map(getsizeof, dicts)) + INT_BYTES * sum(map(len, texts))
 
     @property
@@ -266,8 +302,14 @@ class Vocabulary:
             self._born[term] = self.events
             self.terms = term + 1
             terms.add(shape, key, term)
+            self._note_absent(name, terms)
             self.encoders.pop(name, None)
         return term
+
+    def _note_absent(self, name: str, terms: FamilyTerms) -> None:
+        for shape in ("is null", "true"):
+            if (term := terms.others.get((shape, None))) is not None:
+                self.absent[name] = term
 
     def slot(self, name: str, terms: FamilyTerms) -> int:
         """Return the slot of a family, which gets one if it has none."""
@@ -382,14 +424,13 @@ def _read_keys(
 
 
 def _write_others(writer: Writer, families: Sequence[Mapping[tuple[str, Any], int]]) -> None:
-    """Write operands of strings by shape; an interval has its high end in a second column."""
+    """Write operands by shape."""
     rows = [
         (number, SHAPES.index(shape), operand, term)
         for number, others in enumerate(families)
         for (shape, operand), term in others.items()
     ]
-    operands = [operand for _, _, operand, _ in rows]
-    pairs = [operand if isinstance(operand, tuple) else (operand, "") for operand in operands]
+    pairs = [_operand_texts(operand) for _, _, operand, _ in rows]
     writer.array("sides", np.array([number for number, _, _, _ in rows], np.int32))
     writer.array("shapes", np.array([shape for _, shape, _, _ in rows], np.int32))
     writer.texts("operands", [low for low, _ in pairs])
@@ -397,10 +438,33 @@ def _write_others(writer: Writer, families: Sequence[Mapping[tuple[str, Any], in
     writer.array("entries", np.array([term for _, _, _, term in rows], np.int32))
 
 
+def _operand_texts(operand: Any) -> tuple[str, str]:
+    """Return an operand as two texts: an interval as its ends, a list as JSON."""
+    if isinstance(operand, tuple):
+        return operand
+    return (json.dumps(sorted(operand)) if isinstance(operand, frozenset) else operand or "", "")
+
+
+def _read_operand(reader: Reader, shape: str, family: str, texts: tuple[str, str]) -> Any:
+    """Return the operand that was written as two texts; refuse one that its family cannot have."""
+    if shape == "in":
+        kind: type = str if family == "string" else float
+        try:
+            members = parsed(texts[0].encode())
+        except ValueError:
+            members = None
+        right = isinstance(members, list) and all(type(member) is kind for member in members)
+        reader.require(right and family != "any" and members, "operands", "has no list of values")
+        return frozenset(members)
+    home = "any" if shape in PRESENCE else "string"
+    reader.require(family == home, "sides", "are not all of the right family")
+    return None if shape in PRESENCE else texts if shape == "between" else texts[0]
+
+
 def _read_others(
     reader: Reader, all_terms: Sequence[FamilyTerms], families: Sequence[str]
 ) -> Int32s:
-    """Add the operands of strings to their families; return their terms."""
+    """Add operands to their families; return their terms."""
     terms = reader.array("entries", np.int32)
     size = len(terms)
     owners = reader.numbers("sides", size, len(all_terms))
@@ -412,10 +476,8 @@ def _read_others(
         rows = rows[np.argsort(owners[rows], kind="stable")]
         numbers, firsts = np.unique(owners[rows], return_index=True)
         for number, group in zip(numbers.tolist(), np.split(rows, firsts[1:]), strict=True):
-            reader.require(families[number] == "string", "sides", "are not all of strings")
-            keys = [operands[row] for row in group.tolist()]
-            if SHAPES[shape] == "between":
-                keys = [(low, highs[row]) for low, row in zip(keys, group.tolist(), strict=True)]
+            texts = [(operands[row], highs[row]) for row in group.tolist()]
+            keys = [_read_operand(reader, SHAPES[shape], families[number], text) for text in texts]
             all_terms[number].fill(SHAPES[shape], keys, terms[group].tolist())
     distinct = sum(len(family.others) for family in all_terms)
     reader.require(distinct == size, "operands", "has an operand twice")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tidings.index.operand_lists import OPERANDS, OperandList, list_kind, list_operand
 from tidings.index.protocol import Score, best_found, has_ranges, relaxed_score
-from tidings.model.conditions.predicate import Predicate
+from tidings.model.conditions.predicate import PRESENCE, Predicate
 from tidings.model.records import Event, Subscription
 
 
@@ -39,6 +39,7 @@ class OpIndex:
         self._subscriptions: dict[str, Subscription] = {}
         self._predicates: dict[Predicate, _InternedPredicate] = {}
         self._lists: dict[str, dict[tuple[str, str], OperandList[_InternedPredicate]]] = {}
+        self._presence: dict[Predicate, _InternedPredicate] = {}  # without operands to sort
         self._conjunctions: dict[str, list[_CountedConjunction]] = {}
         self._visits = Counter[str]()
         for subscription in subscriptions:
@@ -109,6 +110,9 @@ class OpIndex:
                 if predicate.holds(event.tokens):
                     yield interned
             return
+        for predicate, interned in self._presence.items():
+            if predicate.holds(event.tokens):
+                yield interned
         for attribute, values in event.tokens.items():
             for (family, _), operands in self._lists.get(attribute, {}).items():
                 for value_family, key in values:
@@ -118,6 +122,9 @@ class OpIndex:
     def _interned(self, predicate: Predicate) -> _InternedPredicate:
         if predicate not in self._predicates:
             interned = self._predicates[predicate] = _InternedPredicate()
+            if predicate.operator in PRESENCE:
+                self._presence[predicate] = interned
+                return interned
             lists = self._lists.setdefault(predicate.attribute, {})
             slot = (predicate.family, list_kind(predicate))
             if slot not in lists:
@@ -128,6 +135,8 @@ class OpIndex:
     def _drop(self, predicate: Predicate) -> None:
         """Remove an unused predicate, and its list if that is empty."""
         del self._predicates[predicate]
+        if self._presence.pop(predicate, None):
+            return
         lists, slot = self._lists[predicate.attribute], (predicate.family, list_kind(predicate))
         lists[slot].remove(list_operand(predicate))
         if not len(lists[slot]):

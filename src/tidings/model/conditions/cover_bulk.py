@@ -21,13 +21,14 @@ from tidings.compiled.jit import inner, kernel
 from tidings.compiled.ragged import Ragged
 from tidings.errors import InvalidSubscription
 from tidings.model.conditions.implication import COMPARISONS, Conjunctions, Work, strictly_covers
-from tidings.model.conditions.predicate import LIMITS, PATTERNS, Predicate
+from tidings.model.conditions.predicate import LIMITS, PATTERNS, PRESENCE, Predicate
 
 EXACT_PAIRS: Final = 1_000_000
 """Pairs of one owner that are compared exactly, at 2 to 5 microseconds each."""
 _SIGNATURES_PER_STEP: Final = 200
 """Signatures that are compared in the time of one step of COMPARISONS."""
 _ALL: Final = (1 << 64) - 1
+_LISTS: Final = ("in", "not in")
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class _Budget:
         self._work = [Work(COMPARISONS) for _ in counts]
         self._members = [_list_members(condition) for condition in conditions]
         self.is_one_step = [
-            len(each) == 1 and len(each[0]) == 1 and each[0][0].operator != "in"
+            len(each) == 1 and len(each[0]) == 1 and each[0][0].operator not in _LISTS
             for each in conditions
         ]
 
@@ -128,7 +129,7 @@ class _Budget:
 def _list_members(condition: Conjunctions) -> int:
     """Return the number of values of the lists in a condition."""
     parts = (part for conjunction in condition for part in conjunction)
-    return sum(len(part.operand) for part in parts if part.operator == "in")
+    return sum(len(part.operand) for part in parts if part.operator in _LISTS)
 
 
 def _pairs_of_owners(owners: AnyArray) -> Iterator[tuple[Int64s, Int64s]]:
@@ -241,7 +242,8 @@ def _signature(conjunctions: Conjunctions) -> tuple[int, int, int]:
 def _bits(parts: Iterable[Predicate]) -> tuple[int, int, int]:
     attributes = needs = has = 0
     for part in parts:
-        attributes |= _bit(part.attribute)
+        if part.operator != "true":
+            attributes |= _bit(part.attribute)
         values = _values(part)
         if values is None:
             has = _ALL
@@ -265,4 +267,4 @@ def _values(part: Predicate) -> Collection[Any] | None:
     if operator == "in":
         return frozenset(operand)
     many = operator in PATTERNS or (operator == "!=" and part.family != "boolean")
-    return () if many else None
+    return () if many or operator in PRESENCE else None

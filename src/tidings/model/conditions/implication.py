@@ -1,19 +1,25 @@
 """Implication between predicates and cover between conditions (PREF Def. 4).
 
-A predicate denotes a set of values, and `p` implies `q` if the set of p is within that of q. Every
-operator except suffix and substring denotes a union of half-open spans `[low, high)` of an ordered
-domain, so one inclusion test serves them all. Domains: float64 numbers and times; false < true as
-0 and 1; strings as tuples of code points, with the end `(0x110000,)`.
+A predicate denotes a set of values, and `p` implies `q` if the set of p is within that of q. Most
+operators denote a union of half-open spans `[low, high)` of an ordered domain, so one inclusion
+test serves them all. Domains: float64 numbers and times; false < true as 0 and 1; strings as tuples
+of code points, with the end `(0x110000,)`.
+
+The others are patterns: suffix, substring, the case-insensitive operators, and their negations.
+With patterns P and Q, `P implies not Q` if they have no string in common, `not P implies not Q` if
+Q implies P, and `not P implies Q` is false, since two patterns leave some string out.
 """
 
 import math
 import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 from tidings.errors import InvalidSubscription
-from tidings.model.conditions.predicate import LIMITS, Predicate
+from tidings.model.conditions.case_folding import certain, least_source, sources
+from tidings.model.conditions.predicate import FOLDED, LIMITS, NEGATIONS, Predicate
 
 Conjunctions = tuple[tuple[Predicate, ...], ...]
 Span = tuple[Any, Any]
@@ -25,7 +31,8 @@ _DOMAIN: Final[dict[str, Span]] = {
     "boolean": (0, 2),
     "string": ((), (_END,)),
 }
-_UNORDERED: Final = ("suffix", "substring")
+_UNORDERED: Final = {"suffix": "suffix", "substring": "substring", **FOLDED}
+_FEW_SOURCES: Final = 64
 _PLAIN: Final = ("=", "between")
 _FEW_PAIRS: Final = 16
 """Up to this many pairs of predicates are all compared; beyond, only those of one attribute."""
@@ -97,19 +104,28 @@ def implies(p: Predicate, q: Predicate) -> bool:
     >>> implies(predicate("x", "prefix", "abc"), predicate("x", "substring", "b"))
     True
     """
+    if p.family == "any" or q.family == "any":
+        return _presence_implies(p, q)
     if p.attribute != q.attribute or p.family != q.family:
         return False
     if p.operator == q.operator and p.operator in _PLAIN:
         return _plainly_implies(p, q)
     if p.operator == q.operator == "in" and p.family == "string":
         return bool(p.operand <= q.operand)
-    if p.operator in _UNORDERED and q.operator in _UNORDERED:
-        return _pattern_implies(p, q)
-    if p.operator in _UNORDERED:
-        return not any(_meets(low, high, p) for low, high in _gaps(_spans(q), q.family))
-    if q.operator in _UNORDERED:
-        return all(_all_match(low, high, q) for low, high in _spans(p))
-    return within(_spans(p), _spans(q))
+    pattern, wanted = _pattern(p), _pattern(q)
+    if pattern is not None and wanted is not None:
+        return _pattern_implies(pattern, wanted)
+    if pattern is not None:
+        return _pattern_implies_spans(pattern, _gaps(_spans(q), q.family))
+    spans = _spans(p)
+    return within(spans, _spans(q)) if wanted is None else _spans_imply(spans, wanted)
+
+
+def _presence_implies(p: Predicate, q: Predicate) -> bool:
+    """Compare two predicates of which one is `is null`, `is not null` or `true`."""
+    if q.operator == "true" or p.attribute != q.attribute:
+        return q.operator == "true"
+    return p.operator == q.operator or (q.operator == "is not null" and p.operator != "is null")
 
 
 def _plainly_implies(p: Predicate, q: Predicate) -> bool:
@@ -131,30 +147,38 @@ def spans(p: Predicate) -> tuple[Span, ...] | None:
     >>> spans(predicate("x", "in", [True])) == spans(predicate("x", "!=", False))
     True
     """
-    if p.operator not in _UNORDERED:
-        return tuple(_spans(p))
-    return None if p.operand else (_DOMAIN["string"],)
+    pattern = _pattern(p)
+    if pattern is not None and pattern.folded and pattern.shape == "=":
+        few = list(islice(sources(pattern.text), _FEW_SOURCES + 1))
+        if len(few) <= _FEW_SOURCES:  # `x ilike 'a'` is `x in ('a', 'A')`
+            p = Predicate(p.attribute, "not in" if pattern.negated else "in", p.family, few)
+            pattern = None
+    return tuple(_spans(p)) if pattern is None and p.family != "any" else None
 
 
 def _spans(p: Predicate) -> list[Span]:
     """Return the set of p as sorted spans that neither overlap nor touch."""
     first, last = _DOMAIN[p.family]
-    if p.operator == "between":
+    operator = NEGATIONS.get(p.operator, p.operator)
+    if operator in _UNORDERED:
+        return [(first, last)]  # an empty pattern
+    if operator == "between":
         low, high = map(_bound, p.operand)
         spans = [(max(low, first), min(_next(high), last))]
-    elif p.operator == "in":
+    elif operator == "in":
         spans = [(key, _next(key)) for key in sorted(map(_bound, p.operand))]
     else:
         key = _bound(p.operand)
         spans = {
-            "prefix": [(key, _after_prefix(key) if p.operator == "prefix" else last)],
+            "prefix": [(key, _after_prefix(key) if operator == "prefix" else last)],
             "<": [(first, key)],
             "<=": [(first, _next(key))],
             ">": [(_next(key), last)],
             ">=": [(key, last)],
-        }.get(p.operator, [(key, _next(key))])
+        }.get(operator, [(key, _next(key))])
     joined = _joined(spans)
-    return _gaps(joined, p.family) if p.operator == "!=" else joined
+    negated = p.operator == "!=" or p.operator in NEGATIONS
+    return _gaps(joined, p.family) if negated else joined
 
 
 def one_value(span: Span, family: str) -> bool:
@@ -224,40 +248,117 @@ def _text(bound: Text) -> str:
     return "".join(map(chr, bound))
 
 
-def _matches(text: str, pattern: Predicate) -> bool:
-    operand = str(pattern.operand)
-    return text.endswith(operand) if pattern.operator == "suffix" else operand in text
+class _Pattern(NamedTuple):
+    """A set of strings that is no union of spans; "=" is for case-folded texts only."""
+
+    shape: str
+    text: str
+    folded: bool
+    negated: bool
 
 
-def _meets(low: Text, high: Text, pattern: Predicate) -> bool:
+def _pattern(p: Predicate) -> _Pattern | None:
+    """Return the pattern of a predicate; None for one that has spans, as an empty pattern has."""
+    operator = NEGATIONS.get(p.operator, p.operator)
+    shape = _UNORDERED.get(operator)
+    if shape is None or not (p.operand or shape == "="):
+        return None
+    return _Pattern(shape, p.operand, operator in FOLDED, operator != p.operator)
+
+
+def _pattern_implies(pattern: _Pattern, wanted: _Pattern) -> bool:
+    if pattern.negated:
+        return wanted.negated and _contains(pattern, wanted)
+    return not _overlap(pattern, wanted) if wanted.negated else _contains(wanted, pattern)
+
+
+def _spans_imply(spans: Sequence[Span], wanted: _Pattern) -> bool:
+    if wanted.negated:
+        return not any(_meets(low, high, wanted) for low, high in spans)
+    return all(_all_match(low, high, wanted) for low, high in spans)
+
+
+def _pattern_implies_spans(pattern: _Pattern, gaps: Sequence[Span]) -> bool:
+    """Return whether a pattern lies within spans, by the gaps between them."""
+    if pattern.negated:
+        return all(_all_match(low, high, pattern) for low, high in gaps)
+    return not any(_meets(low, high, pattern) for low, high in gaps)
+
+
+def _has_shape(text: str, shape: str, operand: str) -> bool:
+    if shape == "=":
+        return text == operand
+    if shape == "prefix":
+        return text.startswith(operand)
+    return text.endswith(operand) if shape == "suffix" else operand in text
+
+
+def _matches(text: str, pattern: _Pattern) -> bool:
+    """Return whether a string matches the pattern, whether or not that is negated."""
+    return _has_shape(text.casefold() if pattern.folded else text, pattern.shape, pattern.text)
+
+
+def _meets(low: Text, high: Text, pattern: _Pattern) -> bool:
     """Return whether some string of the span matches; an infinite one has all `t + anything`."""
+    if pattern.shape in ("=", "prefix"):
+        least = least_source(pattern.text, _text(low), open_end=pattern.shape == "prefix")
+        return least is not None and _bound(least) < high
     few = _few(low, high)
     return few is None or any(_matches(text, pattern) for text in few)
 
 
-def _all_match(low: Text, high: Text, pattern: Predicate) -> bool:
-    """Return whether every string of the span matches the suffix or substring."""
+def _all_match(low: Text, high: Text, pattern: _Pattern) -> bool:
+    """Return whether every string of the span matches the pattern."""
     few = _few(low, high)
     if few is not None:
         return all(_matches(text, pattern) for text in few)
-    return not pattern.operand or (
-        pattern.operator == "substring" and _all_have(low, high, pattern)
-    )
+    return pattern.shape in ("prefix", "substring") and _all_have(low, high, pattern)
 
 
-def _all_have(low: Text, high: Text, pattern: Predicate) -> bool:
-    """Walk the span: strings that share `low` up to the end of the pattern in it contain it too."""
-    operand = str(pattern.operand)
+def _all_have(low: Text, high: Text, pattern: _Pattern) -> bool:
+    """Walk the span: strings that share `low` up to the end of the pattern in it match it too."""
     while low < high:
-        start = _text(low).find(operand)
-        if start < 0:
+        text = _text(low)
+        if not _matches(text, pattern):
             return False
-        low = _after_prefix(low[: start + len(operand)])
+        low = _after_prefix(low[: _match_end(text, pattern)])
     return True
 
 
-def _pattern_implies(p: Predicate, q: Predicate) -> bool:
-    wanted, text = str(q.operand), str(p.operand)
-    if q.operator == "suffix":
-        return not wanted or (p.operator == "suffix" and text.endswith(wanted))
-    return wanted in text
+def _match_end(text: str, pattern: _Pattern) -> int:
+    """Return how many characters of a matching text are enough to match a prefix or substring."""
+    if not pattern.folded:
+        return text.index(pattern.text) + len(pattern.text)
+    end = text.casefold().index(pattern.text) + len(pattern.text)
+    for count, char in enumerate(text, 1):
+        end -= len(char.casefold())
+        if end <= 0:
+            return count
+    return len(text)
+
+
+def _contains(wide: _Pattern, narrow: _Pattern) -> bool:
+    """Return whether every string that matches `narrow` matches `wide`."""
+    known = narrow.text
+    if wide.folded:
+        known = known.casefold()
+    elif narrow.folded:
+        open_start = narrow.shape in ("suffix", "substring")
+        open_end = narrow.shape in ("prefix", "substring")
+        known = certain(known, open_start=open_start, open_end=open_end)
+    if narrow.shape == "=" or wide.shape in (narrow.shape, "substring"):
+        return _has_shape(known, wide.shape, wide.text)
+    return False
+
+
+def _overlap(one: _Pattern, other: _Pattern) -> bool:
+    """Return whether some string matches both patterns."""
+    folds = one.folded or other.folded
+    text, operand = (each.text.casefold() if folds else each.text for each in (one, other))
+    if one.shape == "=":
+        return _has_shape(text, other.shape, operand)
+    if other.shape == "=":
+        return _has_shape(operand, one.shape, text)
+    if one.shape != other.shape or one.shape == "substring":
+        return True
+    return _has_shape(text, one.shape, operand) or _has_shape(operand, one.shape, text)

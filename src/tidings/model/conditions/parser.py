@@ -9,7 +9,7 @@ the text that it refuses.
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, ClassVar, Final, NoReturn
@@ -23,15 +23,23 @@ from sqlglot.tokenizer_core import Token, TokenType
 from tidings.errors import InvalidCondition, TidingsError, shown
 from tidings.model.conditions.boolean import UNREADABLE, Conjunctions, Structure
 from tidings.model.conditions.fast_parser import number, read_simple
-from tidings.model.conditions.predicate import Condition, Predicate, predicate
+from tidings.model.conditions.predicate import (
+    FOLDED,
+    NEGATIONS,
+    PRESENCE,
+    TRUE,
+    Condition,
+    Predicate,
+    predicate,
+)
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.validate import is_a, plain_text
 from tidings.model.values import SECOND_US, format_time, key_us
 
 POSSIBLE: Final = (
     "comparisons (= != < <= > >=) of an attribute with a number, string, boolean, "
-    "date '…' or timestamp '…'; between; in (…); like 'x%', '%x', '%x%'; and, or, not; "
-    "an attribute whose name is a word of SQL in double quotes"
+    "date '…' or timestamp '…'; between; in (…); like 'x%', '%x', '%x%', and ilike; is null; "
+    "true; and, or, not; an attribute whose name is a word of SQL in double quotes"
 )
 _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
     exp.EQ: "=",
@@ -43,6 +51,7 @@ _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
 }
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED: Final = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_FOLDED: Final = {operator: folded for folded, operator in FOLDED.items()}
 _FUNCTIONS: Final[dict[type[exp.Expr], str]] = {
     exp.StartsWith: "prefix",
     exp.EndsWith: "suffix",
@@ -65,7 +74,17 @@ _TOKEN: Final = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\w+|[^\w\s]""")
 _LONG: Final = 100_000
 _SIZE_RATIO: Final = 32
 """`size_bound` exceeds the size of a condition at most by this factor."""
-_USES: Final = ("? = 1", "? < 1", "? in (1)", "? between 1 and 2", "? like 'x'", "contains(?, 'x')")
+_USES: Final = (
+    "? = 1",
+    "? < 1",
+    "? in (1)",
+    "? not in (1)",
+    "? between 1 and 2",
+    "? like 'x'",
+    "? not ilike 'x'",
+    "? is not null",
+    "contains(?, 'x')",
+)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _COMPARISON_TOKENS: Final = 100
@@ -274,11 +293,21 @@ class _Reader:
         if isinstance(node, exp.Column):
             return [(predicate(self._attribute(node), "!=" if negated else "=", True),)]
         if isinstance(node, exp.Is):
-            self._refuse(node, "`is` is not in the language; a missing attribute satisfies nothing")
-        pattern = self._pattern(node)
-        if negated or any(part.args.get("negate") for part in (node, node.this)):
-            self._refuse(node, "`not` applies to comparisons, not to patterns")
-        return [(pattern,)]
+            return [(self._is(node, negated=negated),)]
+        if isinstance(node, exp.Boolean):
+            if bool(node.this) == negated:
+                self._refuse(node, f"`{'not ' * negated}{self._quote(node)}` is never satisfied")
+            return [(TRUE,)]
+        return [(self._pattern(node, negated=negated),)]
+
+    def _is(self, node: exp.Is, *, negated: bool) -> Predicate:
+        value = node.expression
+        while isinstance(value, exp.Paren):
+            value = value.this
+        if not isinstance(value, exp.Null):
+            self._refuse(node, "`is` takes null or not null")
+        name = node.this.this if isinstance(node.this, exp.Paren) else node.this
+        return predicate(self._attribute(name), "is not null" if negated else "is null")
 
     def _comparison(self, node: exp.Expr, *, negated: bool) -> Predicate:
         operator = _COMPARISONS[type(node)]
@@ -291,34 +320,32 @@ class _Reader:
     def _between(self, node: exp.Expr, *, negated: bool) -> Conjunctions:
         name = self._attribute(node.this)
         low, high = self._literal(node.args["low"]), self._literal(node.args["high"])
-        whole = predicate(name, "between", (low, high))
-        return (
-            [(predicate(name, "<", low),), (predicate(name, ">", high),)] if negated else [(whole,)]
-        )
+        return [(predicate(name, "not between" if negated else "between", (low, high)),)]
 
     def _in(self, node: exp.In, *, negated: bool) -> Conjunctions:
         if node.args.get("query") or not node.expressions:
             self._refuse(node, "`in` takes a list of values")
         name = self._attribute(node.this)
         members = [self._literal(member) for member in node.expressions]
-        if negated:
-            return [tuple(predicate(name, "!=", member) for member in members)]
-        return [(predicate(name, "in", members),)]
+        return [(predicate(name, "not in" if negated else "in", members),)]
 
-    def _pattern(self, node: exp.Expr) -> Predicate:
+    def _pattern(self, node: exp.Expr, *, negated: bool) -> Predicate:
         escape: object = None
         if isinstance(node, exp.Escape):
             escape, node = self._literal(node.expression), node.this
-        if isinstance(node, exp.Like):
+        operand: object
+        if isinstance(node, exp.Like | exp.ILike):
             operator, operand = self._like(node, escape)
-            return predicate(self._attribute(node.this), operator, operand)
-        if type(node) in _FUNCTIONS:
-            return predicate(
-                self._attribute(node.this), _FUNCTIONS[type(node)], self._literal(node.expression)
-            )
-        self._refuse(node, f"`{self._quote(node)}` is not in the language")
+            operator = operator if isinstance(node, exp.Like) else _FOLDED[operator]
+        elif type(node) in _FUNCTIONS:
+            operator, operand = _FUNCTIONS[type(node)], self._literal(node.expression)
+        else:
+            self._refuse(node, f"`{self._quote(node)}` is not in the language")
+        if negated != bool(node.args.get("negate")):
+            operator = _NEGATED.get(operator, f"not {operator}")
+        return predicate(self._attribute(node.this), operator, operand)
 
-    def _like(self, node: exp.Like, escape: object) -> tuple[str, str]:
+    def _like(self, node: exp.Like | exp.ILike, escape: object) -> tuple[str, str]:
         """Read a pattern: `%` is allowed at the ends only; `escape` makes it a plain character."""
         pattern = self._literal(node.expression)
         if not isinstance(pattern, str):
@@ -356,6 +383,8 @@ class _Reader:
             text = _quoted(".".join(part.name for part in node.parts).strip(_CURLY), "'")
             why = f"`{self._quote(node)}` is not a value, but the name of an attribute"
             self._refuse(node, f"{why}; write text in single quotes: {text}")
+        if isinstance(node, exp.Null):
+            self._refuse(node, "null is not a value; write `is null` or `is not null`")
         self._refuse(node, f"`{self._quote(node)}` is not a value")
 
     def _number(self, node: exp.Literal) -> int | float:
@@ -420,14 +449,25 @@ def render_predicate(part: Predicate) -> str:
     >>> render_predicate(predicate("year", ">", 2003))
     'year > 2003'
     """
+    if part.operator == "true":
+        return "true"
     name = part.attribute if _plain_name(part.attribute) else _quoted(part.attribute, '"')
+    if part.operator in PRESENCE:
+        return f"{name} {part.operator}"
+    positive = NEGATIONS.get(part.operator, part.operator)
+    negated = "not " if part.operator in NEGATIONS else ""
     if part.operator == "between":
         return _render_between(name, part)
-    if part.operator == "in":
-        members = sorted(part.operand)
-        return f"{name} in ({', '.join(_render_key(part.family, key) for key in members)})"
-    if part.operator in _RENDER_PATTERN:
-        return _RENDER_PATTERN[part.operator](name, str(part.operand))
+    if positive == "between":
+        low, high = (_render_key(part.family, bound) for bound in part.operand)
+        return f"{name} not between {low} and {high}"
+    if positive == "in":
+        members = ", ".join(_render_key(part.family, key) for key in sorted(part.operand))
+        return f"{name} {negated}in ({members})"
+    if positive in FOLDED:
+        return f"{name} {negated}ilike {_folded_pattern(positive, part.operand)}"
+    if positive in _FUNCTION_NAMES:
+        return _render_pattern(name, positive, part.operand, negated)
     return f"{name} {part.operator} {_render_key(part.family, part.operand)}"
 
 
@@ -457,22 +497,24 @@ def _quoted(text: str, mark: str) -> str:
     return mark + text.replace(mark, mark * 2) + mark
 
 
-def _like(left: str, right: str, function: str) -> Callable[[str, str], str]:
+_AROUND: Final = {"prefix": ("", "%"), "suffix": ("%", ""), "substring": ("%", "%")}
+_FUNCTION_NAMES: Final = {"prefix": "starts_with", "suffix": "ends_with", "substring": "contains"}
+
+
+def _render_pattern(name: str, operator: str, operand: str, negated: str) -> str:
     """Print as `like`, or as a function if the operand has wildcards of `like`."""
-
-    def printed(name: str, operand: str) -> str:
-        if not operand or "%" in operand or "_" in operand:
-            return f"{function}({name}, {_quoted(operand, chr(39))})"
-        return f"{name} like {_quoted(left + operand + right, chr(39))}"
-
-    return printed
+    if not operand or "%" in operand or "_" in operand:
+        return f"{negated}{_FUNCTION_NAMES[operator]}({name}, {_quoted(operand, chr(39))})"
+    before, after = _AROUND[operator]
+    return f"{name} {negated}like {_quoted(before + operand + after, chr(39))}"
 
 
-_RENDER_PATTERN: Final = {
-    "prefix": _like("", "%", "starts_with"),
-    "suffix": _like("%", "", "ends_with"),
-    "substring": _like("%", "%", "contains"),
-}
+def _folded_pattern(operator: str, operand: str) -> str:
+    """Print a pattern of `ilike`; wildcards in the operand are escaped."""
+    before, after = _AROUND.get(FOLDED[operator], ("", ""))
+    escaped = re.sub("[!%_]", r"!\g<0>", operand) if re.search("[%_]", operand) else operand
+    pattern = _quoted(before + escaped + after, "'")
+    return pattern if escaped == operand else f"{pattern} escape '!'"
 
 
 def _render_between(name: str, part: Predicate) -> str:

@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 
 from tidings.errors import InvalidCondition
 from tidings.index.papers.cover_graph import CoverNode, PreferentialGraph
-from tidings.model.conditions.predicate import Condition, Predicate, predicate
+from tidings.model.conditions.predicate import PRESENCE, Condition, Predicate, predicate
 from tidings.model.records import STATES, Subscription, Weighted
 
 NUMBERS: list[Any] = [0, 1, 2, 3]
-TEXTS: list[Any] = ["", "\0", "a", "ab", "b", "ba"]
+TEXTS: list[Any] = ["", "\0", "a", "A", "ab", "b", "ba"]
+PATTERNS = ["prefix", "suffix", "substring", "iequal", "iprefix", "isuffix", "isubstring"]
 FLAGS: list[Any] = [True, False]
 SUBSCRIBERS = ["ann", "bob", "cy"]
 EVENTS = st.dictionaries(
@@ -21,17 +22,23 @@ EVENTS = st.dictionaries(
 
 @st.composite
 def parts(draw: st.DrawFn) -> Predicate:
-    values = draw(st.sampled_from([NUMBERS, TEXTS, FLAGS]))
+    name = draw(st.sampled_from("ab"))
+    values = draw(st.sampled_from([NUMBERS, TEXTS, FLAGS, list(PRESENCE)]))
     one = st.sampled_from(values)
+    if values == list(PRESENCE):
+        return predicate(name, draw(one))
     operators = ["=", "!=", "in"]
-    operators += [] if values is FLAGS else ["<", "<=", ">", ">=", "between"]
-    operators += ["prefix", "suffix", "substring"] if values is TEXTS else []
+    operators += [] if values is FLAGS else ["<", "<=", ">", ">=", "between", "not between"]
+    operators += [*PATTERNS, *(f"not {each}" for each in PATTERNS)] if values is TEXTS else []
+    operators += [] if values is FLAGS else ["not in"]
     operator, operand = draw(st.sampled_from(operators)), draw(one)
-    if operator == "between":
+    if operator in ("between", "not between"):
         operand = sorted([operand, draw(one)])
-    if operator == "in":
+    elif operator in ("in", "not in"):
         operand = [operand, *draw(st.lists(one, max_size=2))]
-    return predicate(draw(st.sampled_from("ab")), operator, operand)
+    elif operator.startswith("not"):
+        operand = operand or "ab"
+    return predicate(name, operator, operand)
 
 
 @st.composite

@@ -11,25 +11,28 @@ A check starts with one of these words:
 
     term >= 0                 a predicate of the vocabulary; it holds if the event stamped the term
     ~(4 * slot + BETWEEN)     two bounds, two words each: some value of the slot lies within
-    ~(4 * slot + DIFFERS)     one bound, two words: some value of the slot is a different one
+    ~(4 * slot + OUTSIDE)     the same: some value of the slot lies outside
     ~AMONG                    a count and that many terms: one of them is stamped (`in`)
+    ~(4 * slot + UNLIKE)      a term of the slot's family: some value does not stamp it
 
 A slot is an attribute together with a family of values. Values are compared as integers that have
 the order of the floats. Each is a pair (upper, lower): equal for a point; for a range, upper is its
 high end and lower its low end if overlapping is enough, and the reverse if it must be contained.
-So `low <= upper and lower <= high` decides whether an interval holds in all three cases.
+So `low <= upper and lower <= high` decides whether an interval holds in all three cases, and
+`upper <= high and low <= lower` whether nothing lies outside.
 """
 
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int32s, Int64s
+from tidings.compiled.array_types import AnyArray, Float64s, Int8s, Int32s, Int64s
 from tidings.compiled.jit import inlined, inner, kernel
 
 BETWEEN: Final = 0
-DIFFERS: Final = 1
+OUTSIDE: Final = 1
 AMONG: Final = 2
+UNLIKE: Final = 3
 HEAD: Final = 3  # words of a record before its checks
 NEVER: Final = (1 << 31) - 1  # the tombstone of a subscription that is alive
 MASK: Final = 0xFFFFFFFF
@@ -57,7 +60,7 @@ class CachedTerms(NamedTuple):
 
     start: Int32s
     terms: Int32s
-    slot: Int32s  # -1 where no `!=` compares texts of the attribute
+    slot: Int32s  # -1 where no negation compares texts of the attribute
     code: Int64s
 
 
@@ -78,14 +81,14 @@ class Stamps(NamedTuple):
     Stamps of earlier epochs mean nothing, so nothing is cleared between events.
     """
 
-    epoch: Int32s
+    epoch: Int32s  # and how often terms were stamped again
     stamp: Int32s  # by term; then one that is always current, at `always`; then those of slots
     always: int
     slot_stamp: Int32s  # a view of the end of `stamp`
     slot_span: Int32s  # two a slot: where its values start and end
     term_probability: Float64s  # empty if all are 1
     slot_probability: Float64s
-    terms: Int32s  # the terms that are stamped
+    terms: Int32s  # the terms that are stamped; from the end, those stamped again
     slots: Int32s  # the values, slot by slot
     upper: Int64s
     lower: Int64s
@@ -104,7 +107,7 @@ def stamp_event(
 ) -> tuple[int, int]:
     """Start an epoch and stamp what an event satisfies; return how many terms and values it has."""
     epoch = stamps.epoch[0] + 1
-    stamps.epoch[0] = epoch
+    stamps.epoch[0], stamps.epoch[1] = epoch, 0
     stamps.stamp[stamps.always] = epoch
     terms, values = 0, 0
     uncertain = len(events.probabilities) > 0
@@ -130,6 +133,8 @@ def stamp_event(
 def stamp_term(stamps: Stamps, counts: HitCounts, terms: int, term: int, chance: float) -> int:
     """Stamp a term; return how many terms are stamped now."""
     if stamps.stamp[term] == stamps.epoch[0]:
+        stamps.epoch[1] += 1
+        stamps.terms[len(stamps.terms) - stamps.epoch[1]] = term
         return terms
     stamps.stamp[term] = stamps.epoch[0]
     if stamps.epoch[0] & SAMPLE == 0:
@@ -173,7 +178,7 @@ def check_end(words: Int32s, place: int) -> int:
     if words[place] >= 0:
         return place + 1
     kind = ~words[place] & 3
-    return place + (5 if kind == BETWEEN else 3 if kind == DIFFERS else 2 + words[place + 1])
+    return place + (2 + words[place + 1] if kind == AMONG else 2 if kind == UNLIKE else 5)
 
 
 @inlined
@@ -196,19 +201,30 @@ def comparison_holds(words: Int32s, place: int, stamps: Stamps) -> bool:
     slot = code >> 2
     if stamps.slot_stamp[slot] != stamps.epoch[0]:
         return False
-    low = read_bound(words, place + 1)
-    high = read_bound(words, place + 3) if code & 3 == BETWEEN else low
-    for value in range(stamps.slot_span[2 * slot], stamps.slot_span[2 * slot + 1]):
+    first, last = stamps.slot_span[2 * slot], stamps.slot_span[2 * slot + 1]
+    if code & 3 == UNLIKE:
+        return last - first > times_stamped(stamps, words[place + 1], last - first)
+    low, high = read_bound(words, place + 1), read_bound(words, place + 3)
+    for value in range(first, last):
         upper, lower = stamps.upper[value], stamps.lower[value]
         if code & 3 == BETWEEN:
             if low <= upper and lower <= high:
                 return True
-        elif upper < lower:  # a range that must be contained: it must not include `low`
-            if not upper <= low <= lower:
-                return True
-        elif upper != low or lower != low:
+        elif upper > high or lower < low:
             return True
     return False
+
+
+@inlined
+def times_stamped(stamps: Stamps, term: int, values: int) -> int:
+    """Return how many of so many values stamped a term."""
+    if stamps.stamp[term] != stamps.epoch[0]:
+        return 0
+    times = 1
+    if values > 1:
+        for place in range(len(stamps.terms) - stamps.epoch[1], len(stamps.terms)):
+            times += stamps.terms[place] == term
+    return times
 
 
 @inlined
@@ -261,7 +277,8 @@ def scan_records(
 class CheckColumns(NamedTuple):
     """Conjunctions as columns: the first check of each, and term, slot and bounds of each check.
 
-    A term of -1 is a comparison; then a slot of -1 is an `in`, whose members go from low to high.
+    A term of -1 is a comparison. The members of an AMONG, which has no slot, and of an UNLIKE go
+    from low to high.
     """
 
     start: Int64s
@@ -270,7 +287,7 @@ class CheckColumns(NamedTuple):
     slot: Int32s
     low: Int64s
     high: Int64s
-    differs: Bools
+    kind: Int8s
     members: Int32s
 
 
@@ -292,7 +309,7 @@ def check_words(checks: CheckColumns) -> Int64s:
         elif checks.slot[check] < 0:
             out[check] = 2 + checks.high[check] - checks.low[check]
         else:
-            out[check] = 3 if checks.differs[check] else 5
+            out[check] = 2 if checks.kind[check] == UNLIKE else 5
     return out
 
 
@@ -315,25 +332,27 @@ def write_records(checks: CheckColumns, ends: Int64s, words: Int32s) -> None:
                     words[place] = checks.members[member]
                     place += 1
             else:
-                kind = DIFFERS if checks.differs[check] else BETWEEN
-                words[place] = ~(4 * checks.slot[check] + kind)
-                write_bound(words, place + 1, checks.low[check])
-                if kind == BETWEEN:
+                words[place] = ~(4 * checks.slot[check] + checks.kind[check])
+                if checks.kind[check] == UNLIKE:
+                    words[place + 1] = checks.members[checks.low[check]]
+                    place += 2
+                else:
+                    write_bound(words, place + 1, checks.low[check])
                     write_bound(words, place + 3, checks.high[check])
-                place += 5 if kind == BETWEEN else 3
+                    place += 5
 
 
 @kernel
 def count_records(records: Records, ranks: Int64s) -> tuple[int, int, int]:
-    """Return how many records, checks and members of `in` some ranks have."""
+    """Return how many records, checks and members of these some ranks have."""
     count, checks, members = 0, 0, 0
     for rank in ranks:
         record = records.offsets[rank]
         while record < records.offsets[rank + 1]:
             place = record + HEAD
             while place < records.words[record + 1]:
-                if records.words[place] == ~AMONG:
-                    members += records.words[place + 1]
+                kind = ~records.words[place] & 3 if records.words[place] < 0 else BETWEEN
+                members += records.words[place + 1] if kind == AMONG else int(kind == UNLIKE)
                 checks += 1
                 place = check_end(records.words, place)
             count += 1
@@ -368,18 +387,20 @@ def read_check(words: Int32s, place: int, out: CheckColumns, check: int, members
     """Read one check into the columns; return how many members there are now."""
     word = words[place]
     out.term[check], out.slot[check] = -1, -2
-    out.low[check], out.high[check], out.differs[check] = 0, 0, False
+    out.low[check], out.high[check], out.kind[check] = 0, 0, BETWEEN
     if word >= 0:
         out.term[check] = word
-    elif ~word & 3 == AMONG:
-        out.slot[check], out.low[check] = -1, members
-        for member in range(place + 2, place + 2 + words[place + 1]):
-            out.members[members] = words[member]
-            members += 1
-        out.high[check] = members
-    else:
-        out.slot[check], out.low[check] = ~word >> 2, read_bound(words, place + 1)
-        out.differs[check] = ~word & 3 == DIFFERS
-        if ~word & 3 == BETWEEN:
-            out.high[check] = read_bound(words, place + 3)
+        return members
+    kind = ~word & 3
+    out.kind[check] = kind
+    out.slot[check] = -1 if kind == AMONG else ~word >> 2
+    if kind in (BETWEEN, OUTSIDE):
+        out.low[check] = read_bound(words, place + 1)
+        out.high[check] = read_bound(words, place + 3)
+        return members
+    out.low[check] = members
+    for member in range(place + (2 if kind == AMONG else 1), check_end(words, place)):
+        out.members[members] = words[member]
+        members += 1
+    out.high[check] = members
     return members

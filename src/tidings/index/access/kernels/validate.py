@@ -11,7 +11,7 @@ from tidings.compiled.jit import inlined, kernel
 from tidings.index.access.kernels.match import WIDTH
 from tidings.index.access.kernels.partial_match import PARTIAL_WIDTH
 from tidings.index.access.kernels.postings import CELL_BITS, FAN_BITS, SPREAD, Postings
-from tidings.index.access.kernels.records import AMONG, BETWEEN, DIFFERS, HEAD, Records
+from tidings.index.access.kernels.records import AMONG, HEAD, UNLIKE, Records
 
 PROBES: Final = 32  # steps allowed per place of a hash table; tables that were written take about 2
 
@@ -49,9 +49,12 @@ def check_size(words: Int32s, place: int, end: int, sizes: IndexSizes) -> int:
     if word >= 0:
         return 1 if word < sizes.terms else 0
     kind = ~word & 3
-    if kind in (BETWEEN, DIFFERS):
-        size = 5 if kind == BETWEEN else 3
-        return size if ~word >> 2 < sizes.slots and place + size <= end else 0
+    if kind != AMONG:
+        size = 2 if kind == UNLIKE else 5
+        if ~word >> 2 >= sizes.slots or place + size > end:
+            return 0
+        known = kind != UNLIKE or 0 <= words[place + 1] < sizes.terms
+        return size if known else 0
     if ~word != AMONG or place + 2 > end:
         return 0
     count = words[place + 1]

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import chain
 from operator import or_
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from tidings.index.papers.cover_graph.regions import (
     in_one_order,
     narrowest,
     region_of,
+    wider_slots,
 )
 from tidings.model.conditions.predicate import Predicate
 
@@ -51,9 +53,8 @@ class Conjunction:
         if self.required_bits & ~other.bits:
             return False
         for wide in self.regions:
-            slot = wide.slot
             for narrow in other.regions:
-                if narrow is wide or (narrow.slot == slot and narrow.within(wide)):
+                if narrow is wide or (narrow.is_comparable(wide) and narrow.within(wide)):
                     break
             else:
                 return False
@@ -116,13 +117,12 @@ class ConjunctionIndex:
         lacking = ~conjunction.bits
         covering: dict[Conjunction, None] = {}
         for region in conjunction.regions:
-            if region.slot not in self._posted:
-                continue
-            for wide in self._posted[region.slot].containing(region):
-                self.compared += len(wide.posted)
-                for other in wide.posted:
-                    if not other.required_bits & lacking and other.covers(conjunction):
-                        covering[other] = None
+            for slot in wider_slots(region.slot):
+                for wide in self._posted[slot].containing(region) if slot in self._posted else ():
+                    self.compared += len(wide.posted)
+                    for other in wide.posted:
+                        if not other.required_bits & lacking and other.covers(conjunction):
+                            covering[other] = None
         return list(covering)
 
     def covered(self, conjunction: Conjunction) -> list[Conjunction]:
@@ -130,7 +130,10 @@ class ConjunctionIndex:
         rarest = min(conjunction.regions, key=self._estimated_uses)
         required = conjunction.required_bits
         covered: dict[Conjunction, None] = {}
-        for region in self._asked[rarest.slot].contained(rarest):
+        slots = [rarest.slot]
+        if rarest.slot[1] == "any":
+            slots = [slot for slot in self._asked if rarest.slot in wider_slots(slot)]
+        for region in chain.from_iterable(self._asked[slot].contained(rarest) for slot in slots):
             self.compared += len(region.conjunctions)
             for other in region.conjunctions:
                 if not required & ~other.bits and conjunction.covers(other):
@@ -152,6 +155,8 @@ class ConjunctionIndex:
 
     def _estimated_uses(self, region: Region) -> int:
         """Estimate how many conjunctions ask for a region within this one."""
+        if region.slot[1] == "any":
+            return sum(self._uses.values())
         return len(region.conjunctions) if region.single else self._uses[region.slot]
 
     def _release(self, slot: Slot) -> None:

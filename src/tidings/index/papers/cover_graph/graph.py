@@ -222,7 +222,7 @@ def _matches(node: CoverNode, tokens: TokenMap, truths: dict[Region, bool]) -> b
         for region in conjunction.regions:
             holds = truths.get(region)
             if holds is None:
-                holds = region.slot[0] in tokens and region.predicate.holds(tokens)
+                holds = region.predicate.holds(tokens)
                 truths[region] = holds
             if not holds:
                 break

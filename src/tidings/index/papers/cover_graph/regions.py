@@ -7,29 +7,36 @@ contain it.
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from tidings.compiled.array_types import Bools
 from tidings.index.operand_lists import OPERANDS, OperandList, list_kind, list_operand
 from tidings.model.conditions.implication import Span, implies, one_value, spans, value, within
-from tidings.model.conditions.predicate import Predicate
+from tidings.model.conditions.predicate import NEGATIONS, NO_ATTRIBUTE, Predicate
 
 T = TypeVar("T")
 Slot = tuple[str, str]
-"""An attribute and a family of values."""
+"""An attribute and a family of values, or "any" for predicates that apply to all families."""
+EVERY_EVENT: Final[Slot] = (NO_ATTRIBUTE, "any")
+"""The slot of `true`."""
+
+
+def wider_slots(slot: Slot) -> tuple[Slot, ...]:
+    """Return the slots that may have regions around one of this slot, its own first."""
+    return tuple(dict.fromkeys((slot, (slot[0], "any"), EVERY_EVENT)))
 
 
 @dataclass(eq=False, slots=True)
 class Region:
     """The set of values that a predicate allows.
 
-    `predicate` is one of those that define it. `spans` is None for a suffix or substring, which is
-    not a union of spans; `only` is the span if there is just one, and `single` tells whether that
-    is one value. Equivalent predicates have equal keys. `bits` is a signature of the slot and,
-    above 64, of the single value. `conjunctions` are those that ask for the region, `posted` those
-    of them that are found by it.
+    `predicate` is one of those that define it. `spans` is None for a pattern, which is not a union
+    of spans, and for `is null`, `is not null` and `true`; `only` is the span if there is just one,
+    and `single` tells whether that is one value. Equivalent predicates have equal keys. `bits` is
+    a signature of the attribute and, above 64, of the single value. `conjunctions` are those that
+    ask for the region, `posted` those of them that are found by it.
     """
 
     predicate: Predicate
@@ -43,7 +50,7 @@ class Region:
     posted: list[Any] = field(default_factory=list)
 
     def within(self, other: "Region") -> bool:
-        """Return whether every value of this region is in another one of the same slot."""
+        """Return whether every value of this region is in another one of a comparable slot."""
         if self.only is not None and other.only is not None:
             (low, high), (least, most) = self.only, other.only
             return bool(least <= low and high <= most)
@@ -52,8 +59,14 @@ class Region:
         return within(self.spans, other.spans)
 
     def witness(self) -> Any:
-        """Return a value of a region that is not empty."""
-        return self.predicate.operand if self.spans is None else value(self.spans[0][0])
+        """Return a value of a region that is not empty; an empty text has no pattern."""
+        if self.spans is None:
+            return "" if self.predicate.operator in NEGATIONS else self.predicate.operand
+        return value(self.spans[0][0])
+
+    def is_comparable(self, other: "Region") -> bool:
+        """Return whether this region may lie within another one, by their slots."""
+        return self.slot == other.slot or other.slot in wider_slots(self.slot)
 
     def keys(self) -> list[Any] | None:
         """Return the lower ends of all values, if they can be listed."""
@@ -68,7 +81,7 @@ def region_of(predicate: Predicate) -> Region:
     only = covered[0] if covered is not None and len(covered) == 1 else None
     single = only is not None and one_value(only, predicate.family)
     form = (predicate.operator, predicate.operand) if covered is None else covered
-    bits = 1 << (hash(slot) & 63)
+    bits = 1 << (hash(slot[0]) & 63) if slot != EVERY_EVENT else 0
     bits |= 1 << (64 + (hash((slot, form)) & 63)) if single else 0
     return Region(predicate, covered, (slot, form), slot, only, single, bits)
 
@@ -76,13 +89,14 @@ def region_of(predicate: Predicate) -> Region:
 def narrowest(regions: Iterable[Region]) -> tuple[Region, ...]:
     """Return the regions that have no other one within them."""
     candidates = tuple(regions)
-    if len({region.slot for region in candidates}) == len(candidates):
+    attributes = {region.slot[0] for region in candidates}
+    if len(attributes) == len(candidates) and NO_ATTRIBUTE not in attributes:
         return candidates
     return tuple(
         wide
         for wide in candidates
         if not any(
-            other is not wide and other.slot == wide.slot and other.within(wide)
+            other is not wide and other.is_comparable(wide) and other.within(wide)
             for other in candidates
         )
     )
@@ -106,6 +120,7 @@ class RegionIndex:
         self._points: dict[Any, Region] = {}
         self._others: dict[Region, None] = {}
         self._lists: dict[str, OperandList[Region]] = {}
+        self._presence: dict[Region, None] = {}  # of slots of "any", which have nothing else
         self._empty: Region | None = None
 
     def __len__(self) -> int:
@@ -113,11 +128,13 @@ class RegionIndex:
 
     def __iter__(self) -> Iterator[Region]:
         empty = () if self._empty is None else (self._empty,)
-        return chain(empty, self._intervals, self._points.values(), self._others)
+        return chain(empty, self._intervals, self._points.values(), self._others, self._presence)
 
     def add(self, region: Region) -> None:
         """Add a region that is not in the index."""
-        if region.spans == ():
+        if region.slot[1] == "any":
+            self._presence[region] = None
+        elif region.spans == ():
             self._empty = region
         elif _is_interval(region):
             self._intervals.add(region)
@@ -131,7 +148,9 @@ class RegionIndex:
 
     def remove(self, region: Region) -> None:
         """Remove a region."""
-        if region.spans == ():
+        if region.slot[1] == "any":
+            del self._presence[region]
+        elif region.spans == ():
             self._empty = None
         elif _is_interval(region):
             self._intervals.remove(region)
@@ -143,6 +162,8 @@ class RegionIndex:
 
     def containing(self, region: Region) -> list[Region]:
         """Return the regions that contain all of `region`, including itself."""
+        if self._presence:
+            return [wide for wide in self._presence if region.within(wide)]
         if region.spans == ():
             return list(self)
         regions: list[Region] = []
@@ -160,6 +181,8 @@ class RegionIndex:
 
     def contained(self, region: Region) -> list[Region]:
         """Return the regions that lie within `region`, including itself."""
+        if region.slot[1] == "any":
+            return _within(self, region)
         regions = [] if self._empty is None else [self._empty]
         if region.spans == ():
             return regions
