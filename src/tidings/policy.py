@@ -21,6 +21,8 @@ from tidings.window import WINDOWS, WindowPart
 from tidings.window.continuous import Continuous
 from tidings.window.length import Length
 
+PAUSED: Final = "the subscriber is paused"
+"""The reason for which a delivery is dropped that would be due."""
 _BY_ORDER: Final = frozenset({NoDiversity, Disc, MaxDivRelLsh})
 """Diversifiers that depend only on the order of ranks, which no decay changes."""
 
@@ -146,17 +148,23 @@ class Policy:
         }
 
 
+DEFAULT_POLICY: Final = Policy()
+"""The policy of owners of subscriptions that are not subscribers, unless another one is set."""
+
+
 @dataclass(frozen=True)
 class Subscriber:
     """A receiver of events: a policy, and preferences between subscriptions (PREF Def. 2).
 
-    `prefers` holds pairs (s_i, s_j): s_i is preferred to s_j. A cycle is refused, and named. More
-    preferences than the `limits` allow are refused; the limits are not stored.
+    `prefers` holds pairs (s_i, s_j): s_i is preferred to s_j. A cycle is refused, and named. While
+    it is `paused`, its windows go on, and what would be delivered is dropped. More preferences than
+    the `limits` allow are refused; the limits are not stored.
     """
 
     id: str
-    policy: Policy = Policy()
+    policy: Policy = DEFAULT_POLICY
     prefers: Sequence[tuple[str, str]] = ()
+    paused: bool = False
     limits: InitVar[Limits] = TRUSTED
 
     @validate.guarded_by(InvalidSubscription)
@@ -168,6 +176,10 @@ class Subscriber:
             raise InvalidSubscription(
                 f"subscriber {name}: expected a policy, not {shown(self.policy)}"
             )
+        if type(self.paused) is not bool:
+            raise InvalidSubscription(
+                f"subscriber {name}: paused is true or false, not {shown(self.paused)}"
+            )
         pairs = _pairs(name, self.prefers, limits)
         object.__setattr__(self, "prefers", pairs)
         try:
@@ -178,7 +190,9 @@ class Subscriber:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         form: dict[str, Any] = {"id": self.id, "policy": self.policy.to_dict()}
-        return form | ({"prefers": [list(pair) for pair in self.prefers]} if self.prefers else {})
+        if self.prefers:
+            form["prefers"] = [list(pair) for pair in self.prefers]
+        return form | ({"paused": True} if self.paused else {})
 
 
 def _pairs(subscriber: str, prefers: object, limits: Limits) -> tuple[tuple[str, str], ...]:

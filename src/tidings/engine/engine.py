@@ -23,9 +23,8 @@ from tidings.engine.quality import Report
 from tidings.engine.stages import MatchedEvents, StageFailure, Stages, Step
 from tidings.errors import InvalidForm, InvalidSubscription, TidingsError, shown
 from tidings.feed import FEEDS
-from tidings.feed.policy_key import same_feed
 from tidings.formats.binary import reading
-from tidings.formats.json_forms import loads_subscriber, loads_subscription
+from tidings.formats.json_forms import loads_subscriber, loads_subscription, read_policy
 from tidings.model import named_parts, validate
 from tidings.model.dead_letter import DeadLetter
 from tidings.model.diagnosis import Diagnosis, diagnose
@@ -33,7 +32,7 @@ from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.profile import Profile
 from tidings.model.records import Delivery, Event, Subscription
 from tidings.model.values import parse_duration_us, parse_time_us
-from tidings.policy import Policy, Subscriber
+from tidings.policy import DEFAULT_POLICY, Policy, Subscriber
 from tidings.rank.matcher import Matcher
 from tidings.score import SCORERS, Scorer
 
@@ -64,6 +63,9 @@ class Engine:
     must not call the engine; such a call is refused. A subscriber whose policy fails is listed in
     `set_aside` and in a dead letter, and is not served until it is replaced.
 
+    An owner of subscriptions that is not a subscriber has the `default_policy` until it subscribes;
+    with None, its subscriptions have no effect until then.
+
     >>> from tidings import Event, Policy, Sliding, Subscriber, Subscription
     >>> engine = Engine()
     >>> engine.subscribe(Subscriber("addison", Policy(k=1, window=Sliding(10))))
@@ -83,13 +85,15 @@ class Engine:
         limits: Limits = TRUSTED,
         future: object = None,
         clock: Callable[[], object] = time.time,
+        default_policy: Policy | Mapping[str, Any] | None = DEFAULT_POLICY,
     ) -> None:
         validate.choice("feeds", feeds, FEEDS)
         check_limits(limits)
         if not callable(clock):
             raise TidingsError(f"clock must be a function that returns a time, not {shown(clock)}")
         terms = Terms(limits, clock, None if future is None else parse_duration_us(future))
-        self._stages = Stages(Matcher(index=index), FEEDS[feeds]())
+        default = None if default_policy is None else read_policy(default_policy, limits)
+        self._stages = Stages(Matcher(index=index), FEEDS[feeds](), default)
         self._intake = Intake(parse_duration_us(lateness), remember_ids, terms)
         self._profile = Profile()
         self._memory = Memory(validate.count("remember", remember, low=0))
@@ -125,6 +129,9 @@ class Engine:
         """Add a subscriber; an id that exists already is refused."""
         with self._turn(), self._intake.door(subscriber):
             new = self._subscriber(subscriber)
+            if new.id in self._stages.owners_by_default:
+                self._update(new)
+                return
             if new.id in self._stages.feeds:
                 raise InvalidSubscription(f"subscriber {shown(new.id)} exists already; use replace")
             self._enrol(new)
@@ -137,11 +144,19 @@ class Engine:
             self._stages.remove_subscriber(name)
             self._memory.note_left(name, owned)
 
+    def pause(self, subscriber: str) -> None:
+        """Pause a subscriber: its windows go on, and what would be due is dropped."""
+        self._set_paused(subscriber, paused=True)
+
+    def resume(self, subscriber: str) -> None:
+        """Resume a paused subscriber; what was dropped is not delivered later."""
+        self._set_paused(subscriber, paused=False)
+
     def add(self, subscription: Subscription | Mapping[str, Any]) -> None:
         """Add a subscription; an id that exists already is refused."""
         with self._turn(), self._intake.door(subscription):
             new = self._subscription(subscription)
-            self._stages.matcher.add(new)
+            self._stages.add_subscription(new)
             self._memory.note_added([new.id])
 
     def add_many(
@@ -156,9 +171,9 @@ class Engine:
                     valid.append(self._subscription(record))
                 except Exception as error:  # noqa: BLE001 - a form may hold foreign objects
                     refused.append(self._intake.refuse(record, error))
-            matcher = self._stages.matcher
-            new = [one.id for one in valid if one.id not in matcher.subscriptions]
-            for subscription, reason in matcher.add_many(valid):
+            present = self._stages.matcher.subscriptions
+            new = [one.id for one in valid if one.id not in present]
+            for subscription, reason in self._stages.add_subscriptions(valid):
                 refused.append(self._intake.refuse(subscription, reason))
             self._memory.note_added(new)
         return refused
@@ -185,13 +200,8 @@ class Engine:
                 self._replace_subscription(self._subscription(new))
                 return
             subscriber = self._subscriber(new)
-            old = self._existing(subscriber.id)
-            set_aside = subscriber.id in self._stages.set_aside
-            if same_feed(subscriber.policy, old.policy) and not set_aside:
-                self._stages.matcher.subscribe(subscriber)
-                self._memory.note_changed(subscriber.id)
-            else:
-                self._enrol(subscriber)
+            self._existing(subscriber.id)
+            self._update(subscriber)
 
     def publish(self, event: Event | Mapping[str, Any]) -> list[Delivery]:
         """Publish one event; return the deliveries that it causes."""
@@ -280,6 +290,8 @@ class Engine:
                 return replace(explanation, note=f"the subscriber is set aside: {aside}")
             if delivery is not None or explanation.rank is None:
                 return explanation
+            if dropped := self._memory.dropped(subscriber, whole.id):
+                return replace(explanation, dropped=dropped)
             matcher, now = self._stages.matcher, self._intake.now
             standing, note = self._memory.standing(matcher, subscriber, whole.id, now)
             return replace(explanation, standing=standing, note=note)
@@ -312,8 +324,13 @@ class Engine:
                 },
                 "intake": self._intake.snapshot(),
             }
-            owed = _forms(self._owed)
-            return snapshot.sealed(state | ({"owed": owed} if owed else {}))
+            optional = {
+                "owners_by_default": sorted(stages.owners_by_default),
+                "owed": _forms(self._owed),
+            }
+            return snapshot.sealed(
+                state | {name: value for name, value in optional.items() if value}
+            )
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Replace the state by a snapshot.
@@ -331,7 +348,9 @@ class Engine:
                 feeds.restore(fields.feeds)
                 snapshot.check_same([subscriber.id for subscriber in subscribers], feeds)
                 index = self._stages.matcher.index
-                stages = Stages(Matcher(subscribers, subscriptions, index), feeds)
+                matcher = Matcher(subscribers, subscriptions, index)
+                stages = Stages(matcher, feeds, self._stages.default_policy)
+                stages.owners_by_default.update(fields.owners_by_default)
                 intake = Intake.restored(fields.intake, self._intake.terms)
                 owed = [Delivery.from_dict(form) for form in fields.owed]
             self._stages, self._intake, self._owed = stages, intake, owed
@@ -390,9 +409,20 @@ class Engine:
             raise
 
     def _deliver(self, deliveries: list[Delivery]) -> None:
-        if deliveries:
-            self._owed += deliveries
-            self._stages.note(deliveries, self._memory)
+        due = self._stages.drop_paused(deliveries, self._memory)
+        if due:
+            self._owed += due
+            self._stages.note(due, self._memory)
+
+    def _set_paused(self, subscriber: str, *, paused: bool) -> None:
+        with self._turn(), self._intake.door(subscriber):
+            self._stages.update(replace(self._existing(subscriber), paused=paused))
+
+    def _update(self, subscriber: Subscriber) -> None:
+        if self._stages.update(subscriber):
+            self._memory.note_enrolled(subscriber.id)
+        else:
+            self._memory.note_changed(subscriber.id)
 
     def _enrol(self, subscriber: Subscriber) -> None:
         self._stages.enrol(subscriber)
@@ -401,7 +431,7 @@ class Engine:
     def _replace_subscription(self, new: Subscription) -> None:
         """Replace a subscription; for `diagnose` the new one has not matched yet."""
         old = self._stages.matcher.subscriptions.get(new.id, new)
-        self._stages.matcher.replace(new)
+        self._stages.replace_subscription(new)
         self._stages.quality.removed([new.id])
         for owner in {old.subscriber, new.subscriber}:
             self._memory.note_changed(owner)

@@ -72,6 +72,8 @@ class Explanation:
     delivery: Delivery | None
     standing: Standing | None = None
     note: str | None = None
+    dropped: str | None = None
+    """Why it was dropped when it was due, as for a paused subscriber."""
 
     def __str__(self) -> str:
         """Return the explanation in words."""
@@ -87,6 +89,8 @@ class Explanation:
             return f"{subject}: delivered with rank {rank:g}, at position {position}"
         if self.rank is None:
             return f"{subject}: not delivered, since no subscription matches"
+        if self.dropped:
+            return f"{subject}: rank {self.rank:g}, dropped when it was due: {self.dropped}"
         verdict = self.standing.verdict if self.standing else "not delivered"
         return f"{subject}: rank {self.rank:g}, {verdict}"
 
@@ -100,6 +104,7 @@ class Explanation:
             "delivery": self.delivery.to_dict() if self.delivery else None,
             "standing": self.standing.to_dict() if self.standing else None,
             "note": self.note,
+            "dropped": self.dropped,
         }
 
 

@@ -13,12 +13,16 @@ from tidings.window import Moment
 
 
 class RememberedEvent(NamedTuple):
-    """An event, its number from 1, the moment that it reached, and its deliveries by subscriber."""
+    """An event, its number from 1, the moment that it reached, and its deliveries by subscriber.
+
+    `dropped` has the reasons of those that were dropped when they were due.
+    """
 
     event: Event
     number: int
     now: Moment
     deliveries: dict[str, Delivery]
+    dropped: dict[str, str]
 
 
 class Memory:
@@ -43,7 +47,7 @@ class Memory:
         self._total += 1
         self._events.pop(event.id, None)  # an id that was forgotten may come again
         bare = event if event.content_json is None else event.carrying(None)
-        self._events[event.id] = RememberedEvent(bare, self._total, now, {})
+        self._events[event.id] = RememberedEvent(bare, self._total, now, {}, {})
         if len(self._events) > self.size:
             self._events.popitem(last=False)
         if self.size and not self._total % self.size:
@@ -61,6 +65,12 @@ class Memory:
                 self._events[delivery.event].deliveries[delivery.subscriber] = (
                     delivery if bare else replace(delivery, content_json=None)
                 )
+
+    def note_dropped(self, deliveries: Iterable[Delivery], reason: str) -> None:
+        """Remember why deliveries of remembered events were dropped."""
+        for delivery in deliveries:
+            if delivery.event in self._events:
+                self._events[delivery.event].dropped[delivery.subscriber] = reason
 
     def note_enrolled(self, subscriber: str) -> None:
         """Record that a subscriber has a new window from now on."""
@@ -104,6 +114,11 @@ class Memory:
         """Return the delivery of a remembered event, or None."""
         remembered = self._events.get(event)
         return remembered.deliveries.get(subscriber) if remembered else None
+
+    def dropped(self, subscriber: str, event: str) -> str | None:
+        """Return why the delivery of a remembered event was dropped, or None."""
+        remembered = self._events.get(event)
+        return remembered.dropped.get(subscriber) if remembered else None
 
     def standing(
         self, matcher: Matcher, subscriber: str, event: str, now: Moment

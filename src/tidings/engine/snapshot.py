@@ -29,6 +29,7 @@ class SnapshotFields(NamedTuple):
     feeds: bytes
     intake: Mapping[str, Any]
     owed: list[Any]
+    owners_by_default: list[str]
 
 
 def sealed(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,6 +55,7 @@ def opened(state: object) -> SnapshotFields:
         b64decode(_typed(feeds, "state", str), validate=True),
         _typed(state, "intake", Mapping),
         _typed(state, "owed", list) if "owed" in state else [],
+        _names(state, "owners_by_default"),
     )
     check(state.get("checksum") == _checksum(state), NAME, "its checksum does not match its fields")
     return fields
@@ -64,6 +66,13 @@ def check_same(subscribers: Sequence[str], feeds: FeedNames) -> None:
     same = len(feeds) == len(subscribers) == len(set(subscribers))
     same = same and all(subscriber in feeds for subscriber in subscribers)
     check(same, NAME, "feeds and subscribers differ")
+
+
+def _names(state: Mapping[str, Any], name: str) -> list[str]:
+    """Return an optional list of names."""
+    names: list[Any] = _typed(state, name, list) if name in state else []
+    check(all(isinstance(each, str) for each in names), NAME, f"{name} are not all names")
+    return names
 
 
 def _typed(state: Mapping[str, Any], name: str, kind: Any) -> Any:

@@ -6,7 +6,8 @@ Matches travel as objects, or, if both the index and the feeds number their rows
 deliveries are the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -18,11 +19,12 @@ from tidings.engine.quality import Quality
 from tidings.errors import TidingsError, described
 from tidings.feed import Feeds
 from tidings.feed.columnar.feeds import TableFeeds
+from tidings.feed.policy_key import same_feed
 from tidings.index.access import Access
 from tidings.model.records import Delivery, Event, Subscription
-from tidings.policy import Subscriber
+from tidings.policy import DEFAULT_POLICY, PAUSED, Policy, Subscriber
 from tidings.rank.bulk import BulkRanker
-from tidings.rank.matcher import Matcher
+from tidings.rank.matcher import Matcher, Refusal
 from tidings.rank.matches import Matches
 from tidings.window import Moment
 
@@ -56,10 +58,19 @@ class Handoff(Protocol):
 
 
 class Stages:
-    """A matcher and feeds, connected: steps go in, deliveries come out."""
+    """A matcher and feeds, connected: steps go in, deliveries come out.
 
-    def __init__(self, matcher: Matcher, feeds: Feeds) -> None:
+    An owner that subscriptions name, and that is no subscriber, becomes one of `owners_by_default`,
+    with the default policy, until it subscribes or has no subscription left.
+    """
+
+    def __init__(
+        self, matcher: Matcher, feeds: Feeds, default_policy: Policy | None = DEFAULT_POLICY
+    ) -> None:
         self.matcher, self.feeds, self.quality = matcher, feeds, Quality()
+        self.default_policy = default_policy
+        self.owners_by_default: set[str] = set()
+        self._paused = {name for name, each in matcher.subscribers.items() if each.paused}
         self._compiled = matcher.compiled
         self._handoff = self._new_handoff()
 
@@ -70,6 +81,58 @@ class Stages:
         """
         self.feeds.enrol(subscriber)
         self.matcher.subscribe(subscriber)
+        self._note_paused(subscriber)
+
+    def update(self, subscriber: Subscriber) -> bool:
+        """Replace a subscriber; return whether its policy needs another window, an empty one."""
+        name = subscriber.id
+        old = self.matcher.subscribers[name]
+        is_new = name in self.set_aside or not same_feed(subscriber.policy, old.policy)
+        if is_new:
+            self.enrol(subscriber)
+        elif replace(subscriber, paused=old.paused) == old:
+            self.matcher.subscribers[name] = subscriber
+        else:
+            self.matcher.subscribe(subscriber)
+        self.owners_by_default.discard(name)
+        self._note_paused(subscriber)
+        return is_new
+
+    def _note_paused(self, subscriber: Subscriber) -> None:
+        (self._paused.add if subscriber.paused else self._paused.discard)(subscriber.id)
+
+    def add_subscription(self, subscription: Subscription) -> None:
+        """Add a subscription, and its owner if it is new."""
+        self.matcher.add(subscription)
+        self._enrol_owners([subscription])
+
+    def add_subscriptions(self, subscriptions: Sequence[Subscription]) -> list[Refusal]:
+        """Add all whose ids are new, and their owners; return the others, with the reasons."""
+        refused = self.matcher.add_many(subscriptions)
+        self._enrol_owners(subscriptions)
+        return refused
+
+    def replace_subscription(self, subscription: Subscription) -> None:
+        """Replace the subscription with this id, which may change its owner."""
+        old = self.matcher.subscriptions.get(subscription.id)
+        self.matcher.replace(subscription)
+        self._enrol_owners([subscription])
+        if old is not None:
+            self._release_owner(old.subscriber)
+
+    def _enrol_owners(self, subscriptions: Iterable[Subscription]) -> None:
+        if self.default_policy is None:
+            return
+        for subscription in subscriptions:
+            owner = subscription.subscriber
+            if owner not in self.matcher.subscribers:
+                self.enrol(Subscriber(owner, self.default_policy))
+                self.owners_by_default.add(owner)
+
+    def _release_owner(self, owner: str) -> None:
+        """Remove an owner by default that has no subscription left."""
+        if owner in self.owners_by_default and not self.matcher.subscriptions_of(owner):
+            self.remove_subscriber(owner)
 
     def remove_subscriber(self, subscriber: str) -> None:
         """Remove a subscriber, its subscriptions and its feed."""
@@ -80,11 +143,16 @@ class Stages:
         self.feeds.drop(subscriber)
         self.quality.forget(subscriber)
         self.quality.removed(owned)
+        self.owners_by_default.discard(subscriber)
+        self._paused.discard(subscriber)
 
     def remove_subscription(self, subscription: str) -> None:
         """Remove a subscription."""
+        owner = self.matcher.subscriptions.get(subscription)
         self.matcher.remove(subscription)
         self.quality.removed([subscription])
+        if owner is not None:
+            self._release_owner(owner.subscriber)
 
     @property
     def set_aside(self) -> dict[str, str]:
@@ -120,6 +188,15 @@ class Stages:
             raise
         except Exception as error:
             raise TidingsError(f"the feeds failed as time advanced: {described(error)}") from error
+
+    def drop_paused(self, deliveries: list[Delivery], memory: Memory) -> list[Delivery]:
+        """Return the deliveries of subscribers that are not paused; note the others as dropped."""
+        if not self._paused:
+            return deliveries
+        dropped = [delivery for delivery in deliveries if delivery.subscriber in self._paused]
+        memory.note_dropped(dropped, PAUSED)
+        self.quality.dropped(len(dropped))
+        return [delivery for delivery in deliveries if delivery.subscriber not in self._paused]
 
     def note(self, deliveries: list[Delivery], memory: Memory) -> None:
         """Remember and measure deliveries."""

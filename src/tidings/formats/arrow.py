@@ -56,7 +56,9 @@ SUBSCRIPTIONS: Final = pa.schema(
         "any": pa.list_(_WEIGHTED),
     }
 )
-SUBSCRIBERS: Final = pa.schema({"id": _TEXT, "policy": _TEXT, "prefers": pa.list_(_TEXTS)})
+SUBSCRIBERS: Final = pa.schema(
+    {"id": _TEXT, "policy": _TEXT, "prefers": pa.list_(_TEXTS), "paused": pa.bool_()}
+)
 MATCHES: Final = pa.schema(
     {"subscriber": _TEXT, "event": _TEXT, "published_at": _TIME, "score": _REAL, "matched": _TEXTS}
 )

@@ -180,6 +180,15 @@ def number(text: str) -> object:
     return text
 
 
+def boolean(text: str) -> object:
+    """Return a boolean for `true` and `false`, and other text unchanged.
+
+    >>> boolean("True"), boolean("1")
+    (True, '1')
+    """
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
 def array(text: str) -> object:
     """Return a list for text that is a JSON array, and other text unchanged.
 

@@ -309,7 +309,7 @@ _SUBSCRIPTIONS: Final = _Kind(
 _SUBSCRIBERS: Final = _Kind(
     loads_subscriber,
     lambda table, cell: arrow.read_subscribers(table, loads_subscriber, cell),
-    {"id": str, "policy": str, "prefers": csv_file.array},
+    {"id": str, "policy": str, "prefers": csv_file.array, "paused": csv_file.boolean},
 )
 _READERS: Final[dict[str, Callable[[Path, _Kind[Any], Limits], Iterator[Any]]]] = {
     ".jsonl": _read_lines,

@@ -68,6 +68,11 @@ def loads_policy(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Policy:
     return Policy(**values, limits=limits)
 
 
+def read_policy(value: Policy | Mapping[str, Any], limits: Limits = TRUSTED) -> Policy:
+    """Return a policy that may be an object already."""
+    return value if isinstance(value, Policy) else loads_policy(value, limits)
+
+
 def loads_subscriber(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Subscriber:
     """Read the form of a subscriber.
 
@@ -75,7 +80,7 @@ def loads_subscriber(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Subsc
     2
     """
     check_limits(limits, InvalidForm)
-    values = fields(form, "subscriber", ("id",), ("policy", "prefers"))
+    values = fields(form, "subscriber", ("id",), ("policy", "prefers", "paused"))
     _check(values, "subscriber", limits)
     label = _label("subscriber", values["id"])
     try:
@@ -85,7 +90,7 @@ def loads_subscriber(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Subsc
     prefers = values.get("prefers", ())
     if not validate.is_a(prefers, list | tuple):
         raise InvalidForm(f"{label}: `prefers` is a list of [better, worse] pairs")
-    return Subscriber(values["id"], policy, prefers, limits)
+    return Subscriber(values["id"], policy, prefers, values.get("paused", False), limits)
 
 
 def _check(form: dict[str, Any], what: str, limits: Limits) -> None:

@@ -4,7 +4,7 @@ They are chunks of compressed JSON. A condition is written as its predicates, so
 parsed again, and a policy once per chunk. These bytes are not touched while events are matched.
 
     {"policies":      [form, ...],
-     "members":       [[name, policy number or null, prefers], ...],
+     "members":       [[name, policy number or null, prefers, paused], ...],
      "subscriptions": [[member number, id, prefrank, score, conjunctions, weighted], ...]}
 """
 
@@ -76,9 +76,10 @@ def _forms(bundles: Iterable[SubscriberBundle]) -> Iterator[Mapping[str, Any]]:
             number = policies.setdefault(bundle.subscriber.policy, len(policies))
             if number == len(form["policies"]):
                 form["policies"].append(bundle.subscriber.policy.to_dict())
-            form["members"].append([bundle.name, number, bundle.subscriber.prefers])
+            subscriber = bundle.subscriber
+            form["members"].append([bundle.name, number, subscriber.prefers, subscriber.paused])
         else:
-            form["members"].append([bundle.name, None, []])
+            form["members"].append([bundle.name, None, [], False])
         owner = len(form["members"]) - 1
         form["subscriptions"] += ([owner, *_row(each)] for each in bundle.subscriptions)
         if len(form["members"]) + len(form["subscriptions"]) >= CHUNK_RECORDS:
@@ -116,11 +117,11 @@ def _bundles(form: Any) -> Iterator[SubscriberBundle]:
     owned: dict[int, list[Any]] = {}
     for owner, *row in form["subscriptions"]:
         owned.setdefault(owner, []).append(row)
-    for number, (name, policy, prefers) in enumerate(form["members"]):
+    for number, (name, policy, prefers, paused) in enumerate(form["members"]):
         validate.name("the name of a subscriber", name, TidingsError)
         subscriber = None
         if policy is not None:
-            subscriber = Subscriber(name, _policy_at(policies, policy), prefers)
+            subscriber = Subscriber(name, _policy_at(policies, policy), prefers, paused)
         rows = owned.pop(number, ())
         yield SubscriberBundle(name, subscriber, tuple(_subscription(name, *row) for row in rows))
     if owned:

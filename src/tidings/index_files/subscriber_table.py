@@ -50,8 +50,8 @@ class PolicyForms(NamedTuple):
 class SubscriberTable:
     """Names in order, each with its hash and the id of its policy; and later changes by name.
 
-    `changed` maps a name to its present policy, or to None if the subscriber is gone. Rows and
-    their numbers stay those of the base.
+    `changed` maps a name to its present policy, or to None if the subscriber is gone. `paused` has
+    the names that are paused at present. Rows and their numbers stay those of the base.
     """
 
     def __init__(
@@ -61,10 +61,13 @@ class SubscriberTable:
         by_hash: Int32s,
         policy_ids: Int32s,
         forms: PolicyForms,
+        paused: Int32s,
     ) -> None:
         self.names, self.hashes, self.policy_ids = names, hashes, policy_ids
         self._by_hash, self._forms = by_hash, forms
+        self._paused_rows = paused
         self.changed: dict[str, Policy | None] = {}
+        self.paused = {names[row] for row in paused.tolist()}
 
     @classmethod
     def of(cls, names: Sequence[str], subscribers: Sequence[Subscriber]) -> "SubscriberTable":
@@ -78,6 +81,7 @@ class SubscriberTable:
             np.argsort(hashes, kind="stable").astype(np.int32),
             np.array(policy_ids + [NO_POLICY] * (len(names) - len(policy_ids)), np.int32),
             PolicyForms([json.dumps(policy.to_dict()) for policy in ids]),
+            np.flatnonzero([subscriber.paused for subscriber in subscribers]).astype(np.int32),
         )
 
     def write(self, writer: Writer) -> None:
@@ -87,6 +91,7 @@ class SubscriberTable:
         writer.array("by_hash", self._by_hash)
         writer.array("held", self.policy_ids)
         writer.texts("policies", self._forms.texts)
+        writer.array("paused", self._paused_rows)
 
     @classmethod
     def read(cls, reader: Reader) -> "SubscriberTable":
@@ -96,7 +101,9 @@ class SubscriberTable:
         by_hash = reader.numbers("by_hash", len(names), len(names))
         forms = PolicyForms(reader.texts("policies").strings().to_pylist(), reader.refuse)
         policy_ids = reader.numbers("held", len(names), len(forms.texts), NO_POLICY)
-        return cls(names, hashes, by_hash, policy_ids, forms)
+        paused = reader.array("paused", np.int32)
+        reader.within_bounds("paused", paused, len(names))
+        return cls(names, hashes, by_hash, policy_ids, forms, paused)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -124,9 +131,12 @@ class SubscriberTable:
         return next(same_name, -1)
 
     def apply(self, bundles: Sequence[SubscriberBundle]) -> None:
-        """Replace policies by name; a bundle without a subscriber has none."""
+        """Replace subscribers by name; a bundle without one has no policy and is not paused."""
         for bundle in bundles:
             self.changed[bundle.name] = bundle.subscriber.policy if bundle.subscriber else None
+            self.paused.discard(bundle.name)
+            if bundle.subscriber and bundle.subscriber.paused:
+                self.paused.add(bundle.name)
 
     def policy(self, name: str) -> Policy | None:
         """Return the present policy of a subscriber, or None if there is no such subscriber."""

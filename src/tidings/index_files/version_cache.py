@@ -95,6 +95,10 @@ class FolderPolicies:
         """Return the policy of a subscriber, or None if there is no such subscriber."""
         return self._tables[part_of(name, len(self._tables))].policy(name)
 
+    def is_paused(self, name: str) -> bool:
+        """Return whether a subscriber is paused."""
+        return name in self._tables[part_of(name, len(self._tables))].paused
+
     def changed_since(self, version: int) -> set[str] | None:
         """Return the subscribers that changed after a version, or None if that is unknown.
 

@@ -91,7 +91,7 @@ class Values:
             return place < len(ordered) and bool(ordered[place] <= interval[1])
         if part.operator == "=":
             return part.operand in self.distinct
-        tokens = {part.attribute: frozenset((part.family, key) for key in self.distinct)}
+        tokens = {part.attribute: frozenset((_family(part), key) for key in self.distinct)}
         return part.holds(tokens)
 
     def _ordered(self) -> list[Any]:
@@ -199,7 +199,7 @@ class Profile:
         if families is None:
             known = 0 < len(self.attributes) < MOST_ATTRIBUTES
             return "attribute" if known else None
-        if not families or part.family not in _PLURAL:  # values are unknown, or do not matter
+        if not families or part.family == "any":  # values are unknown, or do not matter
             return None
         if part.family not in families:
             return "type"
@@ -214,7 +214,7 @@ class Profile:
             return self.absence(part.attribute)
         if flaw == "type":
             held = " and ".join(_PLURAL[family] for family in self.attributes[part.attribute])
-            problem = f"{part.attribute} holds {held}, not {_PLURAL[part.family]}"
+            problem = f"{part.attribute} holds {held}, not {_PLURAL[_family(part)]}"
         else:
             problem = "no event has such a value"
         hint = self.hint(part, flaw)
@@ -242,7 +242,13 @@ class Profile:
         if flaw == "type":
             converted = (_converted(part, family) for family in families)
             return next((f"write {render_predicate(each)}" for each in converted if each), None)
-        return _known_values(part, families[part.family])
+        return _known_values(part, families[_family(part)])
+
+
+def _family(part: Predicate) -> Family:
+    """Return the type of values that a predicate compares."""
+    assert part.family != "any"  # `is not null` has no flaw but the attribute
+    return part.family
 
 
 def _closest(text: str, known: Iterable[str]) -> str | None:

@@ -5,11 +5,13 @@ while it is current. A change ends one row and begins another, so the past stays
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final, Literal
 
-from tidings.errors import InvalidSubscription
+from tidings.errors import InvalidSubscription, shown
+from tidings.policy import Subscriber
 from tidings.store.protocol import FOREVER, Database, Row, Session, StagingTable, check_count
 from tidings.store.records import (
     SUBSCRIBER,
@@ -76,6 +78,14 @@ class Catalogue:
         """Remove a record, a subscriber with its subscriptions; return whether it existed."""
         return self._database.write(partial(_remove, kind=check_kind(kind), name=name))
 
+    def pause(self, subscriber: str) -> int:
+        """Pause a subscriber, which must exist; return the version."""
+        return self._database.write(partial(_set_paused, name=subscriber, paused=True))
+
+    def resume(self, subscriber: str) -> int:
+        """Resume a paused subscriber, which must exist; return the version."""
+        return self._database.write(partial(_set_paused, name=subscriber, paused=False))
+
     def get(self, kind: str, name: str) -> CatalogueEntry | None:
         """Return the current entry of a record."""
         rows = self._rows(f"{_SELECT} kind = ? AND id = ?", check_kind(kind), name)
@@ -128,6 +138,16 @@ def _change(session: Session, drafts: Sequence[Draft], expected: Expected) -> in
             f"WHERE EXISTS (SELECT 1 FROM records r WHERE {_IS_CURRENT} AND r.form = i.form)"
         )
     return _write(session)
+
+
+def _set_paused(session: Session, name: str, *, paused: bool) -> int:
+    """Write the subscriber with this name again, paused or not."""
+    session.lock()
+    rows = session.rows(f"{_SELECT} kind = ? AND id = ?", SUBSCRIBER, name)
+    record = next((entry.record for entry in read_entries(rows)), None)
+    if not isinstance(record, Subscriber):
+        raise InvalidSubscription(f"there is no subscriber {shown(name)} to pause or resume")
+    return _change(session, [make_draft(replace(record, paused=paused))], "existing")
 
 
 def _check(draft: Draft, state: str, expected: Expected) -> None:

@@ -26,6 +26,14 @@ class Store:
     notifications: Notifications
     letters: DeadLetters
 
+    def pause(self, subscriber: str) -> int:
+        """Pause a subscriber: what would be due is dropped; return the version."""
+        return self.catalogue.pause(subscriber)
+
+    def resume(self, subscriber: str) -> int:
+        """Resume a paused subscriber; return the version."""
+        return self.catalogue.resume(subscriber)
+
     def close(self) -> None:
         """Close all connections."""
         self.database.close()

@@ -36,9 +36,13 @@ class ChangingPolicies:
     forgetful: bool = False
     changed: dict[str, int] = field(default_factory=dict)
     refused: Sequence[RefusedRecord] = ()
+    paused: set[str] = field(default_factory=set)
 
     def policy(self, name: str) -> Policy | None:
         return self.policies.get(name)
+
+    def is_paused(self, name: str) -> bool:
+        return name in self.paused
 
     def changed_since(self, version: int) -> set[str] | None:
         if self.forgetful:

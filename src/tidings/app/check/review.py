@@ -137,7 +137,7 @@ def read_records(paths: Iterable[Path]) -> Audit:
 FIELDS: Final = {
     "events": {"attributes", "published_at"},
     "subscriptions": {"subscriber", "where", "any"},
-    "subscribers": {"policy", "prefers", "id"},
+    "subscribers": {"policy", "prefers", "paused", "id"},
 }
 _SAMPLE: Final = 100
 _READ_ERRORS: Final = (

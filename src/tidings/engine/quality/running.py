@@ -28,7 +28,8 @@ class Report:
     `mean_rank` the mean over the deliveries. `mean_age_s` is the age of events at delivery
     (freshness). `diversity` is that of sets (PREF Def. 8): the mean distance between deliveries to
     the same subscriber that are less than `SPAN` deliveries apart. `coverage` is the share of
-    subscriptions with a match that received a delivery.
+    subscriptions with a match that received a delivery. `dropped` counts what was due while its
+    subscriber was paused.
     """
 
     matches: int
@@ -39,6 +40,7 @@ class Report:
     mean_age_s: float | None
     diversity: float | None
     coverage: float | None
+    dropped: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -81,7 +83,7 @@ class Quality:
         self._scores, self._ranks, self._ages = (RunningMean() for _ in range(3))
         self._matched: set[str] = set()
         self._served: set[str] = set()
-        self._removed_matched = self._removed_served = 0
+        self._removed_matched = self._removed_served = self._dropped = 0
 
     def matched(self, matches: Iterable[Match]) -> None:
         """Add matches."""
@@ -121,6 +123,10 @@ class Quality:
         if len(self._served) > 2 * len(self._matched) + _STRAY:
             self._served &= self._matched  # windows may deliver what a removed subscription matched
 
+    def dropped(self, count: int) -> None:
+        """Add deliveries that were dropped when they were due."""
+        self._dropped += count
+
     def forget(self, subscriber: str) -> None:
         """Forget the last deliveries of a subscriber that left."""
         self._sets.forget(subscriber)
@@ -150,4 +156,5 @@ class Quality:
             mean_age_s=self._ages.value,
             diversity=distances / pairs if pairs else None,
             coverage=min(1.0, served / wanted) if wanted else None,
+            dropped=self._dropped,
         )

@@ -13,7 +13,7 @@ from tidings.model.dead_letter import DeadLetter
 from tidings.model.records import Delivery
 from tidings.model.values import time_us
 
-KINDS: Final = ("delivery", "late", "dead", "account")
+KINDS: Final = ("delivery", "late", "dead", "account", "dropped")
 Row = dict[str, Any]
 
 
@@ -31,6 +31,8 @@ class OutcomeCounts:
     ranks: float = 0.0
     matches: int = 0
     scores: float = 0.0
+    dropped: int = 0
+    """Deliveries that were due while their subscribers were paused."""
 
 
 def count_outcomes(outcomes: DataFrame, *, by_name: bool = True) -> OutcomeCounts:
@@ -53,6 +55,7 @@ def count_outcomes(outcomes: DataFrame, *, by_name: bool = True) -> OutcomeCount
         sum(row["ranks"] for row in counts["delivery"]),
         sum(row["matches"] for row in counts["account"]),
         sum(row["scores"] for row in counts["account"]),
+        sum(row["rows"] for row in counts["dropped"]),
     )
 
 
@@ -67,7 +70,7 @@ class OutcomeObjects:
 
 def read_outcomes(table: pa.Table) -> OutcomeObjects:
     """Return rows of OUTCOMES as objects, late events by their ids."""
-    kinds: dict[str, list[Row]] = {"delivery": [], "late": [], "dead": [], "account": []}
+    kinds: dict[str, list[Row]] = {kind: [] for kind in KINDS}
     for row in table.to_pylist():
         kinds[row["kind"]].append(row)
     return OutcomeObjects(

@@ -187,7 +187,7 @@ class Bucket:
             self.ticks.pass_until(self.watermark_us, int(sequence[-1]) if len(sequence) else 0)
             now = Moment(self.watermark_us, self.ticks.sequence)
             tables.append(outcomes.deliveries(feeds.advance_columns(now), feeds.tables))
-        return tables
+        return [outcomes.drop_paused(table, self._policies.is_paused) for table in tables]
 
     def _renumbered(self, batch: MatchBatch, sequences: Int64s) -> OfferedEvents:
         """Return the matches in the numbering of the feeds."""

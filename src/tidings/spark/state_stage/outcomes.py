@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from tidings.index_files.manifest import RefusedRecord
 from tidings.model.dead_letter import printable_record
 from tidings.model.records import Delivery, Event
 from tidings.model.values import LATEST_US, format_time, moment
+from tidings.policy import PAUSED
 from tidings.spark.match_stage.match_batch import MatchBatch
 
 OUTCOMES: Final = pa.schema(
@@ -71,6 +72,18 @@ def deliveries(batch: DeliveryBatch, tables: IdTables) -> pa.Table:
             "content": contents.take(pa.array(positions)),
         },
     )
+
+
+def drop_paused(delivered: pa.Table, is_paused: Callable[[str], bool]) -> pa.Table:
+    """Return deliveries, with those of paused subscribers as dropped ones that have the reason."""
+    names = [name for name in pc.unique(delivered["subscriber"]).to_pylist() if is_paused(name)]
+    if not names:
+        return delivered
+    paused = pc.is_in(delivered["subscriber"], pa.array(names, pa.string()))
+    due = delivered.filter(paused).drop(["kind", "reason"])
+    columns = {name: due[name].combine_chunks() for name in due.column_names}
+    dropped = _table("dropped", len(due), columns | {"reason": pa.repeat(PAUSED, len(due))})
+    return pa.concat_tables([delivered.filter(pc.invert(paused)), dropped])
 
 
 def _windows(batch: DeliveryBatch) -> pa.Array:

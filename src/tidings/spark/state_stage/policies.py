@@ -37,6 +37,9 @@ class Policies(Protocol):
     def policy(self, name: str) -> Policy | None:
         """Return the policy of a subscriber, or None if there is no such subscriber."""
 
+    def is_paused(self, name: str) -> bool:
+        """Return whether a subscriber is paused."""
+
     def changed_since(self, version: int) -> AbstractSet[str] | None:
         """Return the subscribers whose policies may have changed since, or None for all."""
 
@@ -81,13 +84,15 @@ class ListedPolicies:
 
     by_name: Mapping[str, Policy] = field(hash=False)
     version: int
+    paused: frozenset[str] = frozenset()
     refused: ClassVar[Sequence[RefusedRecord]] = ()
 
     @classmethod
     def of(cls, subscribers: Mapping[str, Subscriber]) -> "ListedPolicies":
         """Return the policies of subscribers."""
         version = fingerprint(subscriber for _, subscriber in sorted(subscribers.items()))
-        return cls({name: each.policy for name, each in subscribers.items()}, version)
+        paused = frozenset(name for name, each in subscribers.items() if each.paused)
+        return cls({name: each.policy for name, each in subscribers.items()}, version, paused)
 
     def policies(self) -> "ListedPolicies":
         """Return itself: the policies are the same for every batch."""
@@ -96,6 +101,10 @@ class ListedPolicies:
     def policy(self, name: str) -> Policy | None:
         """Return the policy of a subscriber, or None if there is no such subscriber."""
         return self.by_name.get(name)
+
+    def is_paused(self, name: str) -> bool:
+        """Return whether a subscriber is paused."""
+        return name in self.paused
 
     def changed_since(self, version: int) -> AbstractSet[str] | None:
         """Return None: nothing is known about earlier versions."""
@@ -107,8 +116,8 @@ class ListedPolicies:
         return Pickled.of(self.by_name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _listed, (self.pickled, self.version)
+        return _listed, (self.pickled, self.version, self.paused)
 
 
-def _listed(pickled: Pickled, version: int) -> ListedPolicies:
-    return ListedPolicies(pickled.value(), version)
+def _listed(pickled: Pickled, version: int, paused: frozenset[str]) -> ListedPolicies:
+    return ListedPolicies(pickled.value(), version, paused)
