@@ -395,3 +395,106 @@ def test_an_engine_checks_the_content_of_objects_and_forms_alike(feeds: str) -> 
     engine.publish(Event("e1", {}, 0, content=content))
     engine.publish({"id": "e2", "attributes": {}, "content": content})
     assert [letter.reason.count("limit record_bytes") for letter in engine.dead_letters] == [1, 1]
+
+
+def comedies(count: int, first: int = 0) -> list[Event]:
+    return [Event(f"e{n}", {"genre": "comedy"}, n) for n in range(first, first + count)]
+
+
+@pytest.mark.parametrize("feeds", ["plain", "table"])
+def test_what_is_due_while_paused_is_dropped_and_the_window_goes_on(feeds: str) -> None:
+    paused, other = Engine(feeds=feeds), Engine(feeds=feeds)
+    for engine in (paused, other):
+        engine.subscribe(Subscriber("ann", Policy(k=2, window=Sliding(3), decay=DECAY)))
+        engine.add(Subscription("s", "ann", where="genre = 'comedy'"))
+        engine.publish_many(comedies(2))
+    paused.pause("ann")
+    assert paused.publish_many(comedies(3, 2)) == []
+    assert other.publish_many(comedies(3, 2)) != []
+    assert paused.feed("ann") == other.feed("ann")
+    assert paused.quality().dropped == 3
+    explanation = paused.explain("ann", "e3")
+    assert explanation.dropped == "the subscriber is paused"
+    assert "dropped when it was due: the subscriber is paused" in str(explanation)
+    assert explanation.to_dict()["dropped"] == "the subscriber is paused"
+    restored = Engine(feeds=feeds)
+    restored.restore(json.loads(json.dumps(paused.snapshot())))
+    assert restored.publish_many(comedies(1, 5)) == []
+    for engine in (paused, restored):
+        engine.resume("ann")
+    paused.publish_many(comedies(1, 5))
+    other.publish_many(comedies(1, 5))
+    assert paused.publish_many(comedies(2, 6)) == other.publish_many(comedies(2, 6))
+    assert restored.publish_many(comedies(2, 6)) != []
+
+
+DECAY = {"name": "exponential", "half_life": "1m"}
+
+
+def test_a_subscriber_may_come_paused_and_periods_end_without_it() -> None:
+    engine = Engine()
+    engine.subscribe({"id": "ann", "policy": {"window": PERIOD}, "paused": True})
+    engine.add(Subscription("s", "ann", where="true"))
+    engine.publish_many(comedies(3))
+    assert engine.advance(10) == []
+    engine.replace(Subscriber("ann", Policy(window=PERIOD)))
+    engine.publish_many(comedies(1, 12))
+    assert [delivery.event for delivery in engine.advance(20)] == ["e12"]
+    assert engine.quality().dropped == 3
+
+
+PERIOD = {"name": "periodic", "length": "10s"}
+
+
+def test_only_a_subscriber_is_paused_or_resumed() -> None:
+    engine = Engine()
+    for call in (engine.pause, engine.resume):
+        with pytest.raises(TidingsError, match="there is no subscriber 'ann'"):
+            call("ann")
+    with pytest.raises(TidingsError, match="paused is true or false, not 'yes'"):
+        engine.subscribe({"id": "ann", "paused": "yes"})
+
+
+@pytest.mark.parametrize("feeds", ["plain", "table"])
+@pytest.mark.parametrize("index", ["scan", "access"])
+def test_an_owner_without_a_subscriber_has_the_default_policy(feeds: str, index: str) -> None:
+    engine = Engine(feeds=feeds, index=index, default_policy={"k": 1, "window": "continuous"})
+    engine.add(Subscription("s", "ann", where="genre = 'comedy'"))
+    assert engine.add_many([Subscription("t", "bob", where="true")]) == []
+    delivered = engine.publish_many(comedies(1))
+    assert [(each.subscriber, each.event) for each in delivered] == [("ann", "e0"), ("bob", "e0")]
+    engine.restore(json.loads(json.dumps(engine.snapshot())))
+    engine.subscribe(Subscriber("ann", Policy(k=3)))  # it is no longer one by default
+    with pytest.raises(InvalidSubscription, match="exists already"):
+        engine.subscribe(Subscriber("ann"))
+    engine.remove("t")
+    with pytest.raises(InvalidSubscription, match="no subscriber 'bob'"):
+        engine.explain("bob", "e0")
+    assert {each.subscriber for each in engine.publish_many(comedies(1, 1))} == {"ann"}
+
+
+def test_a_subscriber_that_comes_later_keeps_the_window_of_its_default_policy() -> None:
+    late, early = Engine(), Engine()
+    early.subscribe(Subscriber("ann"))
+    for engine in (late, early):
+        engine.add(Subscription("s", "ann", where="true"))
+        engine.publish_many(comedies(2))
+    late.subscribe(Subscriber("ann"))
+    assert late.publish_many(comedies(2, 2)) == early.publish_many(comedies(2, 2))
+
+
+def test_without_a_default_policy_subscriptions_wait_for_their_subscriber() -> None:
+    engine = Engine(default_policy=None)
+    engine.add(Subscription("s", "ann", where="true"))
+    assert engine.publish_many(comedies(1)) == []
+    engine.subscribe(Subscriber("ann"))
+    assert [each.event for each in engine.publish_many(comedies(1, 1))] == ["e1"]
+
+
+def test_a_subscription_that_moves_takes_its_owner_by_default_along() -> None:
+    engine = Engine()
+    engine.add(Subscription("s", "ann", where="true"))
+    engine.replace(Subscription("s", "bob", where="true"))
+    assert [each.subscriber for each in engine.publish_many(comedies(1))] == ["bob"]
+    engine.unsubscribe("bob")
+    assert engine.publish_many(comedies(1, 1)) == []

@@ -234,8 +234,6 @@ def test_bad_subscriptions_are_named(spark: SparkSession, tmp_path: Path) -> Non
     publications = spark.sql("select 'e' id, now() published_at, 1 x")
     with pytest.raises(TidingsError, match=r"1 of 2 subscriptions.*\n.*s2"):
         ts.feed(publications, path)
-    with pytest.raises(TidingsError, match="unknown subscribers: \\['a'\\]"):
-        ts.feed(publications, [Subscription("s", "a", where="x = 1")], [])
 
 
 @pytest.mark.parametrize(

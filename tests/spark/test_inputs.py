@@ -20,6 +20,7 @@ from tidings.index_files.publisher import Publisher
 from tidings.index_files.versions import KEPT_VERSIONS
 from tidings.model.dead_letter import BadRecord
 from tidings.model.limits import TRUSTED, Limits
+from tidings.policy import DEFAULT_POLICY
 from tidings.score.relaxed import Relaxed
 from tidings.spark import inputs
 from tidings.spark.session import STATE_STORE
@@ -321,11 +322,11 @@ def test_limits_hold_for_subscriptions_and_subscribers(tmp_path: Path, as_file: 
         for name, forms in {"wanted": wanted, "people": people}.items():
             (tmp_path / f"{name}.jsonl").write_text("".join(map(json.dumps, forms)) + "\n")
         wanted, people = tmp_path / "wanted.jsonl", tmp_path / "people.jsonl"
-    assert len(inputs._members(wanted, people, TRUSTED)) == 1
+    assert len(inputs._members(wanted, people, TRUSTED, DEFAULT_POLICY)) == 1
     with pytest.raises(InvalidForm, match="conjunction_predicates = 2"):
-        inputs._members(wanted, people, Limits(conjunction_predicates=2))
+        inputs._members(wanted, people, Limits(conjunction_predicates=2), DEFAULT_POLICY)
     with pytest.raises(InvalidForm, match="k = 5"):
-        inputs._members(wanted, people, Limits(k=5))
+        inputs._members(wanted, people, Limits(k=5), DEFAULT_POLICY)
 
 
 def test_limits_hold_for_columns_of_subscriptions() -> None:
@@ -334,3 +335,15 @@ def test_limits_hold_for_columns_of_subscriptions() -> None:
     [bad] = columns.read_subscriptions(table, limits=Limits(conjunction_predicates=2))
     assert isinstance(bad, BadRecord)
     assert "conjunction_predicates = 2" in bad.reason
+
+
+def test_owners_that_are_not_listed_have_the_default_policy() -> None:
+    wanted = [Subscription("s", "ann", where="true"), Subscription("t", "bob", where="true")]
+    people = [Subscriber("ann", Policy(k=3), paused=True)]
+    default = Policy(k=5)
+    found = inputs._members(wanted, people, TRUSTED, default)
+    assert [each.subscriber for each in found] == [people[0], Subscriber("bob", default)]
+    found = inputs._members(wanted, Policy(k=7), TRUSTED, default)
+    assert [each.subscriber.policy.k for each in found if each.subscriber] == [7, 7]
+    found = inputs._members(wanted, people, TRUSTED, None)
+    assert [each.subscriber for each in found] == [people[0], None]

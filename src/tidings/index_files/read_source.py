@@ -14,7 +14,7 @@ from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subsc
 from tidings.model.dead_letter import DeadLetter
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import Subscription
-from tidings.policy import Policy, Subscriber
+from tidings.policy import DEFAULT_POLICY, Policy, Subscriber
 
 _LOG: Final = logging.getLogger(__name__)
 _FINGERPRINT_BYTES: Final = 8
@@ -29,11 +29,12 @@ class Defaults:
     """The settings that a publisher adds to its source.
 
     An owner of subscriptions that is not a subscriber of the source gets its policy in `named`, or
-    else the policy `others`; None means no policy. Records beyond the `limits` are refused.
+    else the policy `others`; None means no policy, as does a subscriber that is refused. Records
+    beyond the `limits` are refused.
     """
 
     named: Mapping[str, Policy] = field(default_factory=dict, hash=False)
-    others: Policy | None = None
+    others: Policy | None = DEFAULT_POLICY
     limits: Limits = TRUSTED
 
     def policy(self, name: str) -> Policy | None:
@@ -85,8 +86,12 @@ class SourceReader:
                 except TidingsError as error:
                     refused[str(form.get("id"))] = DeadLetter(form, str(error))
         self._note(refused, selects)
+        lost = {name for name, letter in refused.items() if _kind(letter.record) == SUBSCRIBER}
         bundles = bundle_subscribers(subscribers, subscriptions)
-        return [self._with_default_policy(bundle) for bundle in bundles]
+        return [
+            bundle if bundle.subscriber or bundle.name in lost else self._with_default(bundle)
+            for bundle in bundles
+        ]
 
     def listed(self) -> tuple[RefusedRecord, ...]:
         """Return the first of the refused records, in order of id, as a manifest lists them."""
@@ -115,11 +120,9 @@ class SourceReader:
         }
         self.refused = of_other_owners | dict(refused)
 
-    def _with_default_policy(self, bundle: SubscriberBundle) -> SubscriberBundle:
-        policy = self._defaults.policy(bundle.name) if bundle.subscriber is None else None
-        if policy is None:
-            return bundle
-        return replace(bundle, subscriber=Subscriber(bundle.name, policy))
+    def _with_default(self, bundle: SubscriberBundle) -> SubscriberBundle:
+        policy = self._defaults.policy(bundle.name)
+        return replace(bundle, subscriber=Subscriber(bundle.name, policy)) if policy else bundle
 
 
 def _check_undamaged(record: SourceRecord) -> None:

@@ -13,8 +13,9 @@ from tidings.formats.arrow import DELIVERIES, MATCHES
 from tidings.index_files.mapped_matcher import ranked_by_index
 from tidings.model import named_parts, validate
 from tidings.model.limits import TRUSTED, Limits
+from tidings.policy import DEFAULT_POLICY
 from tidings.score import SCORERS
-from tidings.spark.inputs import Subscribers, Subscriptions, matcher_source
+from tidings.spark.inputs import DefaultPolicy, Subscribers, Subscriptions, matcher_source
 from tidings.spark.match_stage.matcher_source import MatcherSource
 from tidings.spark.match_stage.results import (
     DEAD_LETTERS,
@@ -38,14 +39,23 @@ def match(
     *,
     parts: int = 1,
     limits: Limits = TRUSTED,
+    default_policy: DefaultPolicy = DEFAULT_POLICY,
 ) -> DataFrame:
     """Return every subscriber's matches: subscriber, event, published_at, score, matched.
 
     `parts` splits the subscribers if an index of all is more than a worker should hold. Rows above
-    the `limits` are skipped like others that cannot be read.
+    the `limits` are skipped like others that cannot be read. Owners of subscriptions that are not
+    subscribers have the `default_policy`; with None they get no matches.
     """
     rows, read = readable(publications, limits=limits)
-    source = matcher_source(publications, subscriptions, subscribers, parts, limits=limits)
+    source = matcher_source(
+        publications,
+        subscriptions,
+        subscribers,
+        parts,
+        limits=limits,
+        default_policy=default_policy,
+    )
     work = partial(match_batches, source, read)
     return send_to_parts(rows, source).mapInArrow(work, from_arrow_schema(MATCHES))
 
@@ -84,16 +94,22 @@ def outcomes(
     """Return deliveries, late events and dead letters in one DataFrame, distinguished by `kind`.
 
     `options` are the fields of `tidings.spark.options.Options`: lateness, remember, buckets, parts,
-    prune, until, clock, state, future, limits, content, watch. A dead letter is a row that cannot
-    be read, an event for which matching fails, or a subscriber that is set aside because its own
-    policy fails; it has the reason, and everything else goes on.
+    prune, until, clock, state, future, limits, content, watch, default_policy. A dead letter is a
+    row that cannot be read, an event for which matching fails, or a subscriber that is set aside
+    because its own policy fails; it has the reason, and everything else goes on. What is due while
+    its subscriber is paused has the kind `dropped`.
     """
     chosen = read_options(options)
     rows, read = readable(publications, limits=chosen.limits, content=chosen.content)
     settings = chosen.bucket_settings(streaming=rows.isStreaming)
     check_session(rows, settings.buckets)
     source = matcher_source(
-        publications, subscriptions, subscribers, chosen.parts, limits=chosen.limits
+        publications,
+        subscriptions,
+        subscribers,
+        chosen.parts,
+        limits=chosen.limits,
+        default_policy=chosen.default_policy,
     )
     check_sequences(publications, source)
     future_us = chosen.future_us if rows.isStreaming else None

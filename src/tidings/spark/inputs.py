@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from tidings.errors import InvalidForm, InvalidPolicy, InvalidSubscription, shown
 from tidings.formats import arrow, files
-from tidings.formats.json_forms import loads_subscriber, loads_subscription
+from tidings.formats.json_forms import loads_subscriber, loads_subscription, read_policy
 from tidings.index_files.base_files import build_folder
 from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
 from tidings.index_files.versions import IndexFolder
@@ -20,7 +20,7 @@ from tidings.model import validate
 from tidings.model.dead_letter import BadRecord, attempt
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.records import Subscription
-from tidings.policy import Policy, Subscriber
+from tidings.policy import DEFAULT_POLICY, Policy, Subscriber
 from tidings.spark.match_stage.matcher_source import (
     THRESHOLD,
     FolderSource,
@@ -42,10 +42,11 @@ SubscriptionRecords = DataFrame | Iterable[Subscription | JsonForm] | str | Path
 Subscriptions = SubscriptionRecords | IndexFolder | Store
 SubscriberRecords = Iterable[Subscriber | JsonForm] | Mapping[str, Policy | JsonForm]
 Subscribers = DataFrame | SubscriberRecords | Policy | str | Path | None
+DefaultPolicy = Policy | JsonForm | None
 _SHOWN = 5
 
 
-def matcher_source(
+def matcher_source(  # noqa: PLR0913
     publications: DataFrame,
     subscriptions: Subscriptions,
     subscribers: Subscribers = None,
@@ -53,15 +54,18 @@ def matcher_source(
     *,
     seal: bool = True,
     limits: Limits = TRUSTED,
+    default_policy: DefaultPolicy = DEFAULT_POLICY,
 ) -> MatcherSource:
     """Return the source of the workers' matchers.
 
     It is the folder of a publisher, if one is passed, or a folder that follows a store: in a
     stream, each batch has its own version. Other subscriptions are written to a folder that is
     removed with this process; without `seal` they travel as objects, which any scorer can rank.
-    Without `subscribers`, every owner of a subscription has the default policy; a `Policy` is that
-    of every owner, and a dict has one by name.
+    Owners of subscriptions that are not among the `subscribers` have the default policy; without
+    one, they get nothing. A `Policy` instead of subscribers is that of every owner, and a dict has
+    one by name.
     """
+    default = None if default_policy is None else read_policy(default_policy, limits)
     if isinstance(subscriptions, Store | IndexFolder):
         if subscribers is not None:
             raise InvalidForm("subscriptions of a store or folder come with their subscribers")
@@ -72,10 +76,10 @@ def matcher_source(
             )
         if isinstance(subscriptions, Store):
             count = validate.count("parts", parts)
-            subscriptions = _published(publications, subscriptions, count)
+            subscriptions = _published(publications, subscriptions, count, default)
         version = None if publications.isStreaming else subscriptions.lock_newest()
         return FolderSource(subscriptions, version)
-    records = _members(subscriptions, subscribers, limits)
+    records = _members(subscriptions, subscribers, limits, default)
     warn_of_conditions(publications, chain.from_iterable(each.subscriptions for each in records))
     threshold = publications.sparkSession.conf.get(THRESHOLD, None)
     if not seal:
@@ -92,8 +96,11 @@ def _parent_folder(publications: DataFrame) -> str | None:
     return publications.sparkSession.conf.get(FOLDER, None)
 
 
-def _published(publications: DataFrame, store: Store, parts: int) -> IndexFolder:
-    settings = PublishSettings(parts, _parent_folder(publications), publications.isStreaming)
+def _published(
+    publications: DataFrame, store: Store, parts: int, default: Policy | None
+) -> IndexFolder:
+    streaming = publications.isStreaming
+    settings = PublishSettings(parts, _parent_folder(publications), streaming, default)
     publishers, key = store_publishers(), (store.history.store_id(), settings)
     if settings.streaming and not settings.durable and key not in publishers:
         warnings.warn(
@@ -106,21 +113,23 @@ def _published(publications: DataFrame, store: Store, parts: int) -> IndexFolder
 
 
 def _members(
-    subscriptions: SubscriptionRecords, subscribers: Subscribers, limits: Limits
+    subscriptions: SubscriptionRecords,
+    subscribers: Subscribers,
+    limits: Limits,
+    default: Policy | None,
 ) -> list[SubscriberBundle]:
     """Return subscribers with their subscriptions; bad records are refused together."""
     valid = _all_valid("subscription", _subscriptions(subscriptions, limits))
     owners = sorted({each.subscriber for each in valid})
     if twice := [id for id, count in Counter(each.id for each in valid).items() if count > 1]:
         raise InvalidSubscription(f"subscription {twice[0]!r} occurs twice")
-    if subscribers is None or isinstance(subscribers, Policy):
-        return bundle_subscribers(
-            [Subscriber(name, subscribers or Policy()) for name in owners], valid
-        )
-    valid_subscribers = _all_valid("subscriber", _subscribers(subscribers, limits))
-    if missing := sorted({*owners} - {each.id for each in valid_subscribers}):
-        raise InvalidForm(f"subscriptions have unknown subscribers: {missing[:_SHOWN]}")
-    return bundle_subscribers(valid_subscribers, valid)
+    if isinstance(subscribers, Policy):
+        subscribers, default = None, subscribers
+    listed = _all_valid("subscriber", _subscribers(subscribers or [], limits))
+    if default is not None:
+        names = {subscriber.id for subscriber in listed}
+        listed += [Subscriber(owner, default) for owner in owners if owner not in names]
+    return bundle_subscribers(listed, valid)
 
 
 def _subscriptions(records: SubscriptionRecords, limits: Limits) -> Iterator[Any]:

@@ -8,6 +8,7 @@ from tidings.errors import InvalidPolicy, shown
 from tidings.model import validate
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.values import parse_duration_us
+from tidings.policy import DEFAULT_POLICY, Policy
 from tidings.spark.match_stage.event_watch import EventWatch
 from tidings.spark.state_stage.bucket import BucketSettings
 
@@ -42,6 +43,7 @@ class Options:
         link. They remain attributes, so deliveries are the same; nested columns, which cannot be
         attributes, are content only. Publications may have a column `content` instead.
     watch: an `EventWatch`, which compares subscriptions with the events while the query runs.
+    default_policy: that of owners of subscriptions that are not subscribers; None for none.
     """
 
     lateness: object = "0s"
@@ -56,6 +58,7 @@ class Options:
     limits: Limits = TRUSTED
     content: Sequence[str] = ()
     watch: EventWatch | None = None
+    default_policy: Policy | Mapping[str, Any] | None = DEFAULT_POLICY
 
     @property
     def future_us(self) -> int | None:

@@ -96,8 +96,8 @@ path = "out"
     [
         ("bob", []),
         ("default", []),
-        ("ann", ["[policies.ann]: ann already has a policy in", "subscriber bob is not in"]),
-        ("zed", ["[policies.zed]: no subscription has the sub", "subscriber bob is not in"]),
+        ("ann", ["[policies.ann]: ann already has a policy in"]),
+        ("zed", ["[policies.zed]: no subscription has the sub"]),
     ],
 )
 def test_a_config_brings_its_files_and_its_policies(tmp_path, name, reasons):
@@ -138,11 +138,9 @@ def test_the_store_of_a_config_is_checked_like_its_files(tmp_path):
         '[sink]\npath = "out"\n[policies.ann]\nk = 3\n'
     )
     store_path = tmp_path / "people.db"
-    orphan = f"subscriber bob is not in {store_path} or [policies] of {config}"
     assert sorted((name, reason) for name, _, _, reason in problems([config])) == [
         ("events.jsonl", "event e2: field 'published_at' is missing"),
         ("people.db", "subscriber ann: prefers names unknown subscription s9"),
-        ("people.db", f"subscription s2: {orphan}"),
         ("run.toml", f"[policies.ann]: ann already has a policy in {store_path}; remove one"),
     ]
     files = [(each.path.name, each.kind, each.records) for each in review([config]).checked]

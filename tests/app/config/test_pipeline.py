@@ -46,9 +46,9 @@ def test_paths_are_relative_to_the_folder_of_the_config(folder, monkeypatch):
     assert config.source.files() == [Path(folder.name, "events.jsonl")]
 
 
-def test_with_a_list_of_subscribers_the_others_need_a_policy(load):
+def test_owners_that_are_not_listed_have_the_default_policy(load):
     subscribers = '[subscribers]\npath = "subscribers.jsonl"\n'
-    assert load(rest=subscribers).policy("zoe") is None
+    assert load(rest=subscribers).policy("zoe") == Policy()
     config = load(rest=f"{subscribers}[policies.default]\nk = 2\n[policies.ann]\nk = 1\n")
     assert config.policy("zoe") == Policy(k=2)
     assert config.policy("ann") == Policy(k=1)
@@ -66,7 +66,7 @@ def test_a_store_has_subscriptions_and_subscribers(load, folder):
     assert isinstance(address, Address)
     assert address.url == f"sqlite:///{(folder / 'people.db').resolve()}"
     assert (str(address), config.subscriber_list) == (str(folder / "people.db"), address)
-    assert config.policy("anyone") is None
+    assert config.policy("anyone") == Policy()
     config = load(subscriptions=STORE, rest="[policies.default]\nk = 2\n")
     assert config.policy("anyone") == Policy(k=2)
 

@@ -1,9 +1,11 @@
 """Subscribers that leave or change their policies during a stream, against the engine."""
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -95,6 +97,10 @@ class Both:
         self._note(self.engine.publish_many(events))
         self._run(*sent(self.matcher, events, NAMES))
 
+    def pause(self, name: str, *, paused: bool) -> None:
+        (self.engine.pause if paused else self.engine.resume)(name)
+        (self.policies.paused.add if paused else self.policies.paused.discard)(name)
+
     def end(self, at: int) -> None:
         self._note(self.engine.advance(at))
         self._run([], [Tick(at * 1_000_000, 0)])
@@ -128,6 +134,8 @@ def test_changes_between_batches_have_the_effect_they_have_in_the_engine(
         policy = data.draw(st.none() | any_policy) if enrolled else data.draw(any_policy)
         if data.draw(st.booleans()):
             both.change(name, policy)
+        for enrolled_name in both.policies.policies:
+            both.pause(enrolled_name, paused=data.draw(st.booleans()))
     both.end(10**6)
     assert deliveries(both.tables) == both.expected
 
@@ -183,3 +191,22 @@ def test_the_version_of_listed_policies_is_a_fingerprint() -> None:
     assert ListedPolicies.of(before).policy("u") is one
     assert ListedPolicies.of(before).policy("x") is None
     assert ListedPolicies.of(before).changed_since(0) is None
+
+
+def test_what_is_due_while_paused_is_an_outcome_with_the_reason() -> None:
+    both = Both({name: Policy() for name in NAMES}, forgetful=False)
+    both.pause("u", paused=True)
+    both.publish([Event("e1", {"x": "a"}, 0, 1)])
+    both.end(10)
+    rows = pa.concat_tables(both.tables).to_pylist()
+    dropped = [row for row in rows if row["kind"] == "dropped"]
+    assert [(row["subscriber"], row["event"]) for row in dropped] == [("u", "e1")]
+    assert dropped[0]["reason"] == "the subscriber is paused"
+    assert both.engine.quality().dropped == 1
+    assert deliveries(both.tables) == both.expected
+
+
+def test_paused_subscribers_travel_with_their_policies() -> None:
+    policies = ListedPolicies.of({"u": Subscriber("u", paused=True), "v": Subscriber("v")})
+    copy = pickle.loads(pickle.dumps(policies))
+    assert [copy.is_paused(name) for name in "uvw"] == [True, False, False]

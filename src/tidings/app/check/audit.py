@@ -139,19 +139,13 @@ class Audit:
         if record_id is not None:
             self._refused.add((kind, record_id))
 
-    def refuse_orphans(self, has_policy: Callable[[str], bool], sources: str) -> None:
-        """Refuse subscriptions whose subscriber is neither listed nor has a policy elsewhere.
-
-        `sources` names the files in which subscribers were looked up.
-        """
+    def refuse_orphans(self) -> None:
+        """Refuse subscriptions whose subscriber was refused; one not listed has a default."""
         subscribers, subscriptions = self._records["subscribers"], self._records["subscriptions"]
         for name, located in list(subscriptions.items()):
             owner = located.record.subscriber
-            if owner not in subscribers and not has_policy(owner):
-                why = f"subscriber {owner} is not in {sources}"
-                if ("subscribers", owner) in self._refused:
-                    why = f"subscriber {owner} was refused"
-                reason = f"subscription {name}: {why}"
+            if owner not in subscribers and ("subscribers", owner) in self._refused:
+                reason = f"subscription {name}: subscriber {owner} was refused"
                 self.problems.append(Problem(located.path, reason, located.line, name))
                 del subscriptions[name]
 
@@ -237,8 +231,7 @@ def audit_config(config: Config) -> Audit:
         if config.subscribers is not None:
             audit.read(config.subscribers, "subscribers")
         audit.read(config.subscriptions, "subscriptions")
-    sources = f"{config.subscriber_list} or [policies] of {config.path}"
-    audit.refuse_orphans(lambda owner: config.policy(owner) is not None, sources)
+    audit.refuse_orphans()
     return audit
 
 

@@ -110,9 +110,7 @@ def _audit_files(paths: Iterable[Path]) -> Audit:
         except TidingsError as error:
             audit.checked.append(CheckedFile(path, "unknown"))
             audit.problems.append(Problem(path, str(error)))
-    lists = [str(file.path) for file in audit.checked if file.kind == "subscribers"]
-    if lists:
-        audit.refuse_orphans(lambda _: False, " or ".join(lists))
+    audit.refuse_orphans()
     if any(file.kind == "subscriptions" for file in audit.checked):
         audit.check_preferences()
     audit.compare_with_events(lambda _: None)

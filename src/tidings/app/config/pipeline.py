@@ -27,7 +27,7 @@ from tidings.formats.redaction import shown_safely
 from tidings.model import validate
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.values import parse_duration_us
-from tidings.policy import Policy
+from tidings.policy import DEFAULT_POLICY, Policy
 from tidings.store.address import Address
 
 ENGINES: Final = ("spark", "local")
@@ -68,13 +68,9 @@ class Config:
     metrics: Metrics = Metrics()
     limits: Limits = TRUSTED
 
-    def policy(self, subscriber: str) -> Policy | None:
-        """Return the policy of a subscriber that is not listed, or None if it has none.
-
-        If neither a file nor a store lists subscribers, every subscriber may use `Policy()`.
-        """
-        fallback = Policy() if self.subscriber_list is None else None
-        return self.policies.get(subscriber, self.policies.get(DEFAULT, fallback))
+    def policy(self, subscriber: str) -> Policy:
+        """Return the policy of a subscriber that is not listed: its own, or the default."""
+        return self.policies.get(subscriber, self.policies.get(DEFAULT, DEFAULT_POLICY))
 
     @property
     def allowed_future(self) -> str | None:

@@ -54,7 +54,5 @@ def _subscribers(config: Config, audit: Audit) -> list[Subscriber]:
     """Return the listed subscribers, then the other owners with their policies in the config."""
     listed = {subscriber.id for subscriber in audit.subscribers}
     owners = dict.fromkeys(subscription.subscriber for subscription in audit.subscriptions)
-    policies = {owner: config.policy(owner) for owner in owners if owner not in listed}
-    return audit.subscribers + [
-        Subscriber(owner, policy) for owner, policy in policies.items() if policy is not None
-    ]
+    others = [owner for owner in owners if owner not in listed]
+    return audit.subscribers + [Subscriber(owner, config.policy(owner)) for owner in others]

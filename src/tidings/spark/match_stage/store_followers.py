@@ -12,7 +12,9 @@ from typing import Final, NamedTuple
 from tidings.errors import prefix_errors
 from tidings.index_files.file_names import file_name
 from tidings.index_files.publisher import Publisher
+from tidings.index_files.read_source import Defaults
 from tidings.index_files.versions import IndexFolder
+from tidings.policy import DEFAULT_POLICY, Policy
 from tidings.store import Store
 
 FOLDER: Final = "spark.tidings.index"
@@ -21,7 +23,7 @@ FOLDER: Final = "spark.tidings.index"
 
 @dataclass(frozen=True)
 class PublishSettings:
-    """How a store is published: number of parts, parent folder, and for a stream or not.
+    """How a store is published: parts, parent folder, for a stream or not, and default policy.
 
     Without a parent folder, the index files are in a temporary folder of this process.
     """
@@ -29,6 +31,7 @@ class PublishSettings:
     parts: int
     parent: str | None
     streaming: bool
+    default_policy: Policy | None = DEFAULT_POLICY
 
     @property
     def durable(self) -> bool:
@@ -95,7 +98,8 @@ def _folder_path(store: str, settings: PublishSettings) -> Path:
 
 
 def _publisher(path: Path, store: Store, settings: PublishSettings) -> Publisher:
-    publisher = Publisher(path, store.history, settings.parts)
+    defaults = Defaults(others=settings.default_policy)
+    publisher = Publisher(path, store.history, settings.parts, defaults=defaults)
     # Exit handlers run in reverse order: this one before the folder is removed.
     atexit.register(publisher.close)
     return publisher
