@@ -277,7 +277,22 @@ def test_owners_that_are_not_subscribers_may_have_a_default_policy(store, tmp_pa
         version = publisher.publish()
         assert FolderPolicies(publisher.folder, version).policy("dan") == Policy(k=7)
         store.catalogue.put(Subscription("t", "eve", "a = 1"))
-        assert FolderPolicies(publisher.folder, publisher.publish()).policy("eve") is None
+        assert FolderPolicies(publisher.folder, publisher.publish()).policy("eve") == Policy()
+
+
+def test_a_pause_reaches_the_next_version_and_later_bases(store, tmp_path):
+    store.catalogue.put(Subscriber("ann"), Subscription("s", "ann", "a = 1"), Subscriber("bob"))
+    with Publisher(tmp_path / "index", store.history) as publisher:
+        paused = list[list[bool]]()
+        for change in (lambda _: None, store.pause, store.pause, store.resume, store.pause):
+            change("ann")
+            policies = FolderPolicies(publisher.folder, publisher.publish())
+            paused.append([policies.is_paused(name) for name in ("ann", "bob", "cy")])
+    assert [each[0] for each in paused] == [False, True, True, False, True]
+    assert not any(any(each[1:]) for each in paused)
+    with Publisher(tmp_path / "new", store.history) as publisher:
+        policies = FolderPolicies(publisher.folder, publisher.publish())
+        assert [policies.is_paused(name) for name in ("ann", "bob")] == [True, False]
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:

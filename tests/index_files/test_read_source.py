@@ -132,4 +132,11 @@ def test_the_fingerprint_depends_on_the_source_and_the_defaults():
     assert len(fingerprints) == 2 * len(defaults)
     both = Defaults({"bob": one, "ann": one})
     assert both.fingerprint("a") == defaults[-1].fingerprint("a")
-    assert [both.policy("ann"), both.policy("cy"), defaults[1].policy("cy")] == [one, None, one]
+    assert [both.policy("ann"), both.policy("cy"), defaults[1].policy("cy")] == [one, Policy(), one]
+    assert Defaults(others=None).policy("cy") is None
+
+
+def test_a_refused_subscriber_gets_no_default_policy():
+    reader = SourceReader(Defaults())
+    [bundle] = reader.read(records(GOOD, {"id": "ann", "policy": {"k": 0}}), everyone)
+    assert (bundle.name, bundle.subscriber) == ("ann", None)

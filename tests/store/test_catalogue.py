@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tidings.errors import InvalidSubscription, StoreError
+from tidings.policy import Policy, Subscriber
 from tidings.store import Store, open_store
 from tidings.store.catalogue import Catalogue
 
@@ -136,3 +137,19 @@ def test_a_refused_call_changes_nothing(catalogue: Catalogue) -> None:
         catalogue.replace(person("ann"), person("ann", k=3))
     assert catalogue.version() == 1
     assert ids(catalogue, "subscription") == ["s1"]
+
+
+def test_a_subscriber_is_paused_and_resumed_in_place(tmp_path: Path) -> None:
+    with open_store(tmp_path / "people.db") as store:
+        store.catalogue.put(Subscriber("ann", Policy(k=3), [("s", "t")]))
+        assert store.pause("ann") == 2
+        assert store.pause("ann") == 2  # no change
+        entry = store.catalogue.get("subscriber", "ann")
+        assert entry is not None
+        assert entry.record == Subscriber("ann", Policy(k=3), [("s", "t")], paused=True)
+        assert store.resume("ann") == 3
+        entry = store.catalogue.get("subscriber", "ann")
+        assert entry is not None
+        assert entry.form == Subscriber("ann", Policy(k=3), [("s", "t")]).to_dict()
+        with pytest.raises(InvalidSubscription, match="no subscriber 'bob' to pause or resume"):
+            store.pause("bob")
