@@ -28,6 +28,7 @@ from tidings.testing import workload
 
 DRAMA = Event("e1", {"genre": "drama"}, published_at=0)
 NAMES = ("ann", "bob", "cy", "dee")
+NO_DEFAULT = Defaults(others=None)
 
 
 def subscribe(store: Store, name: str, k: int = 10, where: str = "genre = 'drama'") -> None:
@@ -70,7 +71,7 @@ def all_matches(folder: IndexFolder, version: int, events: list[Event]) -> list[
 @settings(max_examples=30)
 def test_every_version_shows_the_store_as_it_was(steps, parts):
     with TemporaryDirectory() as place, open_store(f"{place}/store.db") as store:
-        publisher = Publisher(Path(place) / "index", store.history, parts, min_changed=2)
+        publisher = Publisher(Path(place) / "index", store.history, parts, 2, NO_DEFAULT)
         with publisher:
             publisher.publish()
             folder = publisher.folder
@@ -98,7 +99,7 @@ def test_every_version_shows_the_store_as_it_was(steps, parts):
 @settings(max_examples=30)
 def test_changes_are_known_since_the_last_base(steps, parts):
     with TemporaryDirectory() as place, open_store(f"{place}/store.db") as store:
-        publisher = Publisher(Path(place) / "index", store.history, parts, min_changed=2)
+        publisher = Publisher(Path(place) / "index", store.history, parts, 2, NO_DEFAULT)
         with publisher:
             sources = dict[int, int]()
             for changed, settle in steps:
