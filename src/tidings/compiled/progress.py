@@ -71,7 +71,8 @@ class CompileProgress(event.Listener):
 
     def _tell(self) -> None:
         """Report, on a terminal always, elsewhere from time to time."""
-        told = f"compiling once, {len(self._done) + 1} of {len(self._needed)} kernels"
+        total = len(self._needed)  # a kernel may be compiled for several types, and count once
+        told = f"compiling once, {min(total, len(self._done) + 1)} of {total} kernels"
         if self._listener:
             self._due_at = self._clock() + _LISTENER_S
             self._listener(told)

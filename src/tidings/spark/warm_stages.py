@@ -16,12 +16,14 @@ from tidings.spark.state_stage.watermark import Tick
 from tidings.testing import Workload
 
 BUCKETS: Final = 2
-_END: Final = Tick(10**12, 0)
+_LONG_US: Final = 10**12
+"""Longer than any period, so that all of them end."""
 
 
 def warm_stages(work: Workload) -> None:
     """Match events against index files, pass the matches on to buckets, and restore those."""
     settings = BucketSettings(buckets=BUCKETS)
+    end = Tick(max(event.published_us for event in work.events) + _LONG_US, 0)
     members = bundle_subscribers(work.subscribers, work.subscriptions)
     with TemporaryDirectory() as folder:
         source = FolderSource(build_folder(Path(folder), members), 1)
@@ -34,4 +36,4 @@ def warm_stages(work: Workload) -> None:
         mine = [MatchBatch.unpack(row["body"]) for row in matches if row["bucket"] == number]
         bucket.run(mine, [])
         restored.unpack(bucket.pack(), bucket.clock)
-        restored.run([], [_END])
+        restored.run([], [end])
