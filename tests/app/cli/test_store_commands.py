@@ -87,6 +87,18 @@ def test_a_subscriber_is_removed_with_its_subscriptions(store):
     assert "there is no subscriber 'ada'" in again.stderr
 
 
+def test_a_subscriber_is_paused_and_resumed(store):
+    assert tidings("store", "pause", store, "ada", "bruno").stdout == "2 subscribers paused\n"
+    people = printed(tidings("store", "list", store, "subscriber", "--json"))
+    assert [person["id"] for person in people if person.get("paused")] == ["ada", "bruno"]
+    assert printed(tidings("store", "resume", store, "ada", "--json")) == [{"resumed": ["ada"]}]
+    people = printed(tidings("store", "list", store, "subscriber", "--json"))
+    assert [person["id"] for person in people if person.get("paused")] == ["bruno"]
+    unknown = tidings("store", "pause", store, "bruno", "nobody")
+    assert unknown.exit_code == 1
+    assert "no subscriber 'nobody'" in unknown.stderr
+
+
 def test_an_inbox_has_the_newest_first_and_is_marked_as_read(store):
     deliver(store, "ada", "e1", "e2", "e3")
     rows = printed(tidings("store", "inbox", store, "ada", "--limit", "2", "--json"))

@@ -1,4 +1,4 @@
-"""The commands on stores: `store list`, `add`, `remove`, `inbox`, `letters` and `prune`."""
+"""The commands on stores: what they hold, and how to change it."""
 
 import time
 from collections.abc import Iterator
@@ -27,6 +27,7 @@ StoreAddress = Annotated[
         metavar="STORE", help="A file, sqlite:///file, or postgresql://user@host/database."
     ),
 ]
+SubscriberIds = Annotated[list[str], typer.Argument(metavar="SUBSCRIBER")]
 Kind = Literal["subscription", "subscriber"]
 Limit = Annotated[int, typer.Option(min=1, help="How many to print at most.")]
 
@@ -123,6 +124,42 @@ def remove(
         open_console().print(f"{plural(sum(removed.values()), kind)} removed")
     if missing:
         raise StoreError(f"there is no {kind} {missing[0]!r}; `tidings store list` lists them")
+
+
+@store_app.command()
+def pause(store: StoreAddress, subscribers: SubscriberIds, as_json: AsJson = False) -> None:
+    """Pause subscribers: their windows go on, and what would be delivered is dropped.
+
+    For example:
+
+        tidings store pause films.db ada
+    """
+    _set_paused(store, subscribers, paused=True, as_json=as_json)
+
+
+@store_app.command()
+def resume(store: StoreAddress, subscribers: SubscriberIds, as_json: AsJson = False) -> None:
+    """Resume paused subscribers; what was dropped meanwhile stays dropped.
+
+    For example:
+
+        tidings store resume films.db ada
+    """
+    _set_paused(store, subscribers, paused=False, as_json=as_json)
+
+
+def _set_paused(store: str, subscribers: list[str], *, paused: bool, as_json: bool) -> None:
+    from tidings.app.output import open_console, plural
+
+    with _existing(store) as opened:
+        change = opened.catalogue.pause if paused else opened.catalogue.resume
+        for name in subscribers:
+            change(name)
+    verb = "paused" if paused else "resumed"
+    if as_json:
+        print_json({verb: subscribers})
+    else:
+        open_console().print(f"{plural(len(subscribers), 'subscriber')} {verb}")
 
 
 @store_app.command()

@@ -19,9 +19,10 @@ def print_records(
 ) -> None:
     """Print subscriptions or subscribers as a table."""
     if kind == "subscriber":
-        table = make_table("Subscriber", "Policy")
+        table = make_table("Subscriber", "Paused", "Policy")
         for record in records:
-            table.add_row(str(record.get("id")), json.dumps(record.get("policy", {})))
+            paused = "yes" if record.get("paused") else ""
+            table.add_row(str(record.get("id")), paused, json.dumps(record.get("policy", {})))
     else:
         table = make_table("Subscription", "Subscriber", "Condition", "Weight>")
         for record in records:
