@@ -23,6 +23,7 @@ from tidings import (
     Subscription,
 )
 from tidings.diversify import DIVERSIFIERS
+from tidings.engine import choices as module
 from tidings.engine.choices import Standing
 
 
@@ -107,6 +108,16 @@ def test_similarity_names_the_nearest_of_the_chosen() -> None:
         assert choice.similar_to is not None
         assert (choice.similar_to.event, choice.similar_to.distance) == ("e4", 0.0)
         assert standing(engine, name).verdict == "not delivered: it was too similar to e4"
+
+
+def test_kernels_choose_the_same_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = engine_of(Policy(k=3, window=Sliding(9), diversify=DivRank(sigma=0.5)))
+    engine.publish_many(event(f"e{n}", n * 7 % 9 + 1, n, g=n % 4) for n in range(12))
+    lost = [f"e{n}" for n in range(12) if engine.explain("ann", f"e{n}").delivery is None]
+    by_definition = [standing(engine, name) for name in lost]
+    monkeypatch.setattr(module, "_FEW", 0)
+    assert [standing(engine, name) for name in lost] == by_definition
+    assert lost
 
 
 def test_the_first_and_the_last_of_sliding_windows_are_told() -> None:

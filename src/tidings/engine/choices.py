@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
+from tidings.diversify import Candidate, Diversifier
 from tidings.diversify.distance import checked_distance
-from tidings.feed.single import PolicyChooser
+from tidings.diversify.plain.choose import plain_choice
+from tidings.feed.single import PolicyChooser, fast_choice
 from tidings.model.records import Match
 from tidings.model.values import format_time, rounded
 from tidings.policy import Policy
@@ -23,6 +25,8 @@ State = Literal["passed", "open", "waiting", "expired", "chosen"]
 Ranking = list[tuple[Match, float]]
 """Matches with their fresh ranks."""
 _NAMED: Final = 5
+_FEW: Final = 200
+"""Up to so many candidates, kernels are not worth the time that it may take to compile them."""
 _OVERLAPPING: Final = ("sliding", "jumping")
 
 
@@ -184,7 +188,7 @@ class _Witness:
     def __init__(self, policy: Policy, event: str) -> None:
         self._policy: Any = policy
         self._event = event
-        self._chooser = PolicyChooser(policy)
+        self._chooser = PolicyChooser(policy, _choice)
         self.k, self.steady = policy.k, self._chooser.steady
         self.best_only = self._chooser.best_only
         self._must_choose = _depends_on_choices(policy)
@@ -297,6 +301,12 @@ class _Witness:
         if target.score < other.score:
             return "rank"
         return "age" if target.event.published_us < other.event.published_us else "id"
+
+
+def _choice(part: Diversifier, candidates: Sequence[Candidate], k: int) -> list[int]:
+    """Choose by definition; of many candidates by kernels, which choose the same much faster."""
+    choose = plain_choice if len(candidates) <= _FEW else fast_choice
+    return choose(part, candidates, k)
 
 
 def _extent(part: Any, candidates: Sequence[Match], now_us: int) -> dict[str, Any]:
