@@ -165,6 +165,8 @@ def replay(policy: Policy, offers: Iterable[Offered], event: str, now: Moment) -
             target = match if match.event.id == event else target
             window.offer(match, at)
         window.advance(at)
+        if witness.is_settled:
+            break  # nothing that comes later can matter
     window.advance(now)
     return None if target is None else witness.finish(window, target, now)
 
@@ -196,14 +198,22 @@ class _Witness:
         self._first: _Stand | None = None
         self._last: _Stand | None = None
         self._now: _Stand | None = None
-        self._is_over = False
+        self._is_over = self._has_gone = False
         self._swaps: list[tuple[Match, float]] = []
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the event can be in no later choice."""
+        once = self._policy.window.name in ("continuous", "history")
+        return self._first is not None and (once or self._has_gone)
 
     def choose(self, matches: Sequence[Match], now_us: int) -> Ranking:
         """Choose if the window depends on it; remember the candidates if the event is one."""
         chosen = self._chooser.choose(matches, now_us) if self._must_choose else None
         if self._find(matches):
             self._note(_Stand(list(matches), now_us, chosen))
+        elif self._first is not None:
+            self._has_gone = type(self._policy.window) in WINDOWS.values()
         return chosen or []
 
     def ranked(self, matches: Sequence[Match], now_us: int) -> Ranking:
