@@ -31,7 +31,14 @@ from tidings.formats.json_forms import (
 from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.diagnosis import Diagnosis
 from tidings.model.limits import Limits
-from tidings.model.records import Delivery, Event, Match, Subscription, Weighted
+from tidings.model.records import (
+    Delivery,
+    Event,
+    Match,
+    Subscription,
+    Weighted,
+    publication_order,
+)
 from tidings.model.values import Range
 from tidings.policy import Policy, Subscriber
 from tidings.score.decay import Exponential, Logarithmic, NoDecay, Polynomial
@@ -98,4 +105,5 @@ __all__ = [
     "loads_policy",
     "loads_subscriber",
     "loads_subscription",
+    "publication_order",
 ]

@@ -73,7 +73,7 @@ class Stages:
         for row in sent:
             by_bucket[row["bucket"]].append(row)
         for number, own in by_bucket.items():
-            batches, ticks, letters, arrived, _ = read_rows(
+            batches, ticks, letters, arrived, *_ = read_rows(
                 iter([pa.Table.from_pylist(own, BUCKET_ROWS).to_pandas()])
             )
             bucket = Bucket(self.source.policies(), self.settings)

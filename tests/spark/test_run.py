@@ -6,19 +6,28 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pyarrow.dataset
 import pytest
 
-from tidings import Event, Policy, Sliding, Subscriber, Subscription
+import tidings.spark as ts
+from tidings import Engine, Event, Policy, Sliding, Subscriber, Subscription
 from tidings.app.config import SinkConfig, load_config
 from tidings.app.run.local import run_local
 from tidings.app.run.plan import make_plan
 from tidings.app.run.spark import run_spark
 from tidings.app.run.summary import RunSummary
 from tidings.errors import TidingsError
+from tidings.formats.arrow import events_to_table
 from tidings.formats.event_source import find_source
-from tidings.formats.files import read_events, write_events
+from tidings.formats.files import (
+    read_events,
+    write_events,
+    write_subscribers,
+    write_subscriptions,
+)
+from tidings.model.records import publication_order
 from tidings.spark.ops.query_control import SinkGate, follow, start
 from tidings.spark.sources.read_stream import read_stream
 from tidings.store import open_store
@@ -112,6 +121,66 @@ def test_a_restart_continues_with_the_new_files(folder):
     assert [each["record"]["id"] for each in lines(folder / "out", "late")] == ["e0"]
     third = run(run_spark, config)
     assert (third.batches, third.events) == (0, 0)
+
+
+@pytest.mark.parametrize(("suffix", "sizes"), [(".jsonl", [23, 40, 5]), (".csv", [31, 37])])
+def test_of_equal_times_all_engines_take_sequence_then_id(spark, tmp_path, suffix, sizes):
+    chance = Random(7)
+    events = [
+        Event(
+            f"e{n % 7}-{n:02}", {"genre": chance.choice("abc"), "year": n}, n // 13, n % 2 or None
+        )
+        for n in range(sum(sizes))
+    ]
+    inputs = tmp_path / "minute (1) + 50%"
+    inputs.mkdir()
+    rest = events
+    for number, size in enumerate(sizes):  # no file ends where a second does
+        path = inputs / f"{number} ä{suffix}"
+        write_events(chance.sample(rest[:size], size), path)
+        os.utime(path, (number, number))
+        rest = rest[size:]
+    wishes = [
+        Subscription(f"{name}-{genre}", name, where=f"genre = '{genre}'", prefrank=rank)
+        for name in ("slide", "period", "first")
+        for genre, rank in (("a", 0.9), ("b", 0.5))
+    ]
+    write_subscriptions(wishes, tmp_path / "wishes.jsonl")
+    windows = {
+        "slide": {"name": "sliding", "length": 5},
+        "period": {"name": "periodic", "length": "2s"},
+        "first": {"name": "continuous"},
+    }
+    people = [Subscriber(name, Policy(k=2, window=window)) for name, window in windows.items()]
+    write_subscribers(people, tmp_path / "people.jsonl")
+    (tmp_path / "run.toml").write_text(
+        f'[source]\npath = "{inputs.name}"\n[subscriptions]\npath = "wishes.jsonl"\n'
+        '[subscribers]\npath = "people.jsonl"\n[sink]\npath = "out"\n'
+    )
+    config = load_config(tmp_path / "run.toml")
+    stream = run(run_spark, replace(config, sink=SinkConfig(tmp_path / "stream")))
+    local = run(run_local, replace(config, engine="local", sink=SinkConfig(tmp_path / "local")))
+    assert (stream.batches, local.batches, stream.late, local.late) == (len(sizes),) * 2 + (0, 0)
+    engine = Engine()
+    for person in people:
+        engine.subscribe(person)
+    for wish in wishes:
+        engine.add(wish)
+    replayed = [
+        each for event in sorted(events, key=publication_order) for each in engine.publish(event)
+    ]
+    expected = keys(delivery.to_dict() for delivery in replayed)
+    rows = spark.createDataFrame(events_to_table(chance.sample(events, len(events))))
+    batch = ts.feed(rows.repartition(3), wishes, people).toArrow().to_pylist()
+    assert keys(deliveries(tmp_path / "stream")) == expected
+    assert keys(deliveries(tmp_path / "local")) == expected
+    assert keys(batch) == expected
+    assert {row[0] for row in expected} == {*windows}
+
+
+def keys(rows):
+    names = ("subscriber", "sequence", "event", "rank", "position")
+    return sorted(tuple(row[name] for name in names) for row in rows)
 
 
 def batches(publications, write, folder):

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import TidingsError
-from tidings.window import Arrivals, Late
+from tidings.model.records import Event, publication_order
+from tidings.window import Arrivals, BatchOrder, Late
 
 times = st.lists(st.integers(0, 12), max_size=20)
 Item = tuple[int, int]
@@ -81,3 +82,36 @@ def test_a_restored_snapshot_continues_the_stream(
     twin.restore(json.loads(json.dumps(arrivals.snapshot(list))), lambda form: (form[0], form[1]))
     assert arrive(twin, after) == arrive(arrivals, after)
     assert twin.advance(99) == arrivals.advance(99)
+
+
+def published(at: int, number: int) -> Event:
+    """Return an event of a time in microseconds; some have a sequence."""
+    return Event(f"{number % 3}-{number}", {}, at / 1_000_000, sequence=number % 2 or None)
+
+
+@given(st.lists(st.integers(0, 6), max_size=20), st.data())
+def test_any_split_of_a_stream_is_put_in_the_same_order(
+    stamps: list[int], data: st.DataObject
+) -> None:
+    events = [published(at, number) for number, at in enumerate(sorted(stamps))]
+    order, out, rest = BatchOrder(), list[Event](), events
+    while rest:
+        size = data.draw(st.integers(1, len(rest)))
+        batch = order.take(data.draw(st.permutations(rest[:size])))
+        assert not batch.late
+        out, rest = out + batch.released, rest[size:]
+    assert out + order.end() == sorted(events, key=publication_order)
+
+
+@given(st.lists(times, max_size=5), st.integers(1, 5))
+def test_batches_wait_for_the_lateness(batches: list[list[int]], lateness: int) -> None:
+    order, out, newest = BatchOrder(lateness), list[Event](), -(10**6)
+    for stamps in batches:
+        batch = order.take(published(at, number) for number, at in enumerate(stamps))
+        assert all(event.published_us < newest - lateness for event in batch.late)
+        newest = max([newest, *stamps])
+        out += batch.released
+        assert all(event.published_us <= newest - lateness for event in batch.released)
+        assert len(batch.late) + len(batch.released) <= len(stamps) + len(out)
+    assert [event.published_us for event in out] == sorted(event.published_us for event in out)
+    assert order.end() == []

@@ -17,7 +17,7 @@ from tidings.formats.json_text import read_json, read_lines
 from tidings.model.dead_letter import BadRecord
 from tidings.model.diagnosis import Diagnosis
 from tidings.model.limits import TRUSTED
-from tidings.model.records import Event, Subscription
+from tidings.model.records import Event, Subscription, publication_order
 from tidings.policy import Policy, Subscriber
 from tidings.rank.matcher import Matcher
 from tidings.score import Scorer
@@ -167,8 +167,8 @@ class ExplainQuery:
 def explain_event(
     inputs: Audit, events: Iterable[Event | BadRecord], query: ExplainQuery, source: Path = _STDIN
 ) -> Placement | Explanation:
-    """Explain one event; for a subscriber, all events are published in the order of their times."""
-    valid = sorted(_valid_events(inputs, events, source), key=lambda event: event.published_us)
+    """Explain one event; for a subscriber, all events are published in order of publication."""
+    valid = sorted(_valid_events(inputs, events, source), key=publication_order)
     selected = [event for event in valid if query.event in (None, event.id)]
     if not selected:
         raise InvalidEvent(f"event {query.event!r} is not in {source}")

@@ -209,6 +209,11 @@ def newest_first(event: Event) -> tuple[int, str]:
     return (-event.published_us, event.id)
 
 
+def publication_order(event: Event) -> tuple[int, int, str]:
+    """Return the sort key of a stream: publication time, then sequence, then id."""
+    return (event.published_us, event.sequence or 0, event.id)
+
+
 @dataclass(frozen=True)
 class Weighted:
     """A predicate with its weight (RPS) or preference (TKS Def. 3.2.1), and its tuple state."""

@@ -25,7 +25,7 @@ from tidings.spark.match_stage.results import (
     dead_letter_batches,
     match_batches,
 )
-from tidings.spark.match_stage.stage import BUCKET_ROWS, NOW, PART, MatchStage
+from tidings.spark.match_stage.stage import BUCKET_ROWS, LAST, NOW, PART, MatchStage
 from tidings.spark.options import read_options
 from tidings.spark.publications import check_sequences, readable
 from tidings.spark.session import check_session
@@ -100,7 +100,7 @@ def outcomes(
     its subscriber is paused has the kind `dropped`.
     """
     chosen = read_options(options)
-    rows, read = readable(publications, limits=chosen.limits, content=chosen.content)
+    rows, read = readable(publications, LAST, limits=chosen.limits, content=chosen.content)
     settings = chosen.bucket_settings(streaming=rows.isStreaming)
     check_session(rows, settings.buckets)
     source = matcher_source(
@@ -111,7 +111,7 @@ def outcomes(
         limits=chosen.limits,
         default_policy=chosen.default_policy,
     )
-    check_sequences(publications, source)
+    check_sequences(publications.drop(LAST), source)
     future_us = chosen.future_us if rows.isStreaming else None
     stage = MatchStage(
         source,

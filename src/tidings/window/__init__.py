@@ -2,6 +2,17 @@
 
 from tidings.window.protocol import Chooser, Moment, Pick, Window, WindowPart
 from tidings.window.registry import WINDOWS
-from tidings.window.reorder import Arrivals, Late
+from tidings.window.reorder import HOLD_US, Arrivals, BatchOrder, Late
 
-__all__ = ["WINDOWS", "Arrivals", "Chooser", "Late", "Moment", "Pick", "Window", "WindowPart"]
+__all__ = [
+    "HOLD_US",
+    "WINDOWS",
+    "Arrivals",
+    "BatchOrder",
+    "Chooser",
+    "Late",
+    "Moment",
+    "Pick",
+    "Window",
+    "WindowPart",
+]

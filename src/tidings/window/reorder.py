@@ -1,15 +1,19 @@
 """Reordering of a stream by event time, up to a lateness."""
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from tidings.errors import InvalidForm, TidingsError
+from tidings.model.records import Event, publication_order
 from tidings.window import snapshot_fields
 from tidings.window.snapshot_fields import FAR
 
 T = TypeVar("T")
+HOLD_US: Final = 1
+"""The lateness that makes events of the newest time wait for others of the same time."""
 
 
 class Late(TidingsError):
@@ -68,3 +72,55 @@ class Arrivals(Generic[T]):
         if any(one[:3] >= other[:3] for one, other in pairwise(waiting)):
             raise InvalidForm("field 'waiting' must be in order of time, number and arrival")
         self.watermark_us, self._count, self._waiting = mark, count, waiting
+
+
+class OrderedBatch(NamedTuple):
+    """The events that a batch releases, in order, and those of the batch that are late."""
+
+    released: list[Event]
+    late: list[Event]
+
+
+class BatchOrder:
+    """Batches of events put in order of publication: by time, then sequence, then id.
+
+    Events wait until the watermark, the newest time of all batches less the lateness, has reached
+    them; an event before the watermark of earlier batches is late. Without a lateness, the events
+    of the newest time wait for the next batch, since it may bring others of that time that come
+    before them. So the order does not depend on where one batch ends and the next begins.
+    """
+
+    def __init__(self, lateness_us: int = 0) -> None:
+        self._holds = lateness_us == 0
+        self._lateness_us = lateness_us or HOLD_US
+        self._waiting: list[Event] = []
+        self.watermark_us: int | None = None
+
+    def take(self, events: Iterable[Event]) -> OrderedBatch:
+        """Add a batch, and release what the watermark has reached by then."""
+        late, mark = list[Event](), self.watermark_us
+        for event in events:
+            is_late = mark is not None and event.published_us < mark
+            (late if is_late else self._waiting).append(event)
+        self._waiting.sort(key=publication_order)
+        if not self._waiting:
+            return OrderedBatch([], late)
+        newest = self._waiting[-1].published_us - self._lateness_us
+        self.watermark_us = newest if mark is None else max(mark, newest)
+        return OrderedBatch(self._release(self.watermark_us), late)
+
+    def end(self) -> list[Event]:
+        """Release the events of the newest time, after the last batch of a stream that ends.
+
+        With a lateness, nothing is released: later batches may still bring earlier events.
+        """
+        if not self._holds or self.watermark_us is None:
+            return []
+        self.watermark_us += HOLD_US
+        return self._release(self.watermark_us)
+
+    def _release(self, until_us: int) -> list[Event]:
+        reached = bisect_right(self._waiting, until_us, key=lambda event: event.published_us)
+        released = self._waiting[:reached]
+        del self._waiting[:reached]
+        return released

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pyarrow.dataset
 
@@ -154,12 +155,33 @@ def test_a_run_writes_every_letter_although_an_engine_keeps_only_the_last(folder
     first = event("first", 100, year=2)
     duplicates = [event("first", 200 + n, year=2) for n in range(many)]
     late = [event(f"late{n}", 0, year=2) for n in range(many)]
-    write(folder / "1.jsonl", first, *duplicates, *late)
-    write(folder / "2.jsonl", *({"id": n} for n in range(many)))
+    write(folder / "1.jsonl", first, *duplicates)
+    write(folder / "2.jsonl", *late, *({"id": n} for n in range(many)))
     summary = run(load_config(folder / "run.toml"))
     assert (summary.late, summary.dead) == (many, 2 * many)
     assert len(lines(folder, "late")) == many
     assert len(lines(folder, "dead_letters")) == 2 * many
+
+
+def test_neither_the_order_in_files_nor_their_number_changes_the_deliveries(folder):
+    chance, outputs = Random(3), []
+    events = [event(f"e{n:02}", 60 * (n // 7), year=n % 5) for n in range(60)]
+    window = '[policies.default]\nk = 2\nwindow = { name = "sliding", length = 4 }\n'
+    config = (folder / "run.toml").read_text().replace("[0-9]", "[0-9]*")
+    (folder / "run.toml").write_text(config + window)
+    for size in (60, 11, 4, 1):
+        for path in folder.glob("[0-9]*.jsonl"):
+            path.unlink()
+        minutes = sorted(events, key=lambda form: (form["published_at"], chance.random()))
+        for number, start in enumerate(range(0, 60, size)):
+            piece = minutes[start : start + size]
+            chance.shuffle(piece)
+            write(folder / f"{number:03}.jsonl", *piece)
+        summary = run(load_config(folder / "run.toml"))
+        assert (summary.late, summary.dead) == (0, 0)
+        outputs.append(in_order(lines(folder, "deliveries")))
+    assert outputs == [outputs[0]] * 4
+    assert len(outputs[0]) > 20
 
 
 def test_events_are_checked_against_the_limits_of_the_config(folder):

@@ -89,6 +89,16 @@ class Config:
         return self.trigger != AVAILABLE_NOW
 
     @property
+    def holds_newest(self) -> bool:
+        """Whether events of the newest time wait for the next files, until the last one.
+
+        So files may end anywhere between events of the same time. An endless run has no last file,
+        and with a lateness, events wait anyway.
+        """
+        is_finite = isinstance(self.source, Source) and not self.endless
+        return is_finite and parse_duration_us(self.lateness) == 0
+
+    @property
     def subscriber_list(self) -> Path | Address | None:
         """The file or store that lists subscribers."""
         store = self.subscriptions if isinstance(self.subscriptions, Address) else None

@@ -1,6 +1,5 @@
 """Runs of a config in this process, from the first file to the last."""
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,14 +11,15 @@ from tidings.app.run.plan import RunPlan
 from tidings.app.run.summary import BatchSummary, FirstLook, Notify
 from tidings.app.signals import StopActions, stop_on_signals
 from tidings.engine.engine import Engine
-from tidings.engine.intake import LATE_LOGGER
 from tidings.errors import InvalidForm, TidingsError
 from tidings.formats.event_source import Source, read_file, showing
 from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.limits import UNLIMITED
 from tidings.model.records import Delivery, Event
+from tidings.model.values import moment, parse_duration_us
 from tidings.policy import Subscriber
 from tidings.store import open_store
+from tidings.window import BatchOrder
 
 
 @dataclass(frozen=True)
@@ -43,44 +43,31 @@ def run_local(
     types.
     """
     engine, source, limits = _engine(plan), plan.config.source, plan.config.limits
-    published = Published(engine, FirstLook(notify))
+    order = BatchOrder(parse_duration_us(plan.config.lateness))
+    published = Published(engine, order, FirstLook(notify))
     if not isinstance(source, Source):
         raise InvalidForm(f"the local engine reads files, not {source.label}")
+    batches = list(source.batches())
     with _open_output(plan) as write, stop_on_signals(stop or StopActions()) as stop_requested:
-        for number, paths in enumerate(source.batches()):
+        for number, paths in enumerate(batches):
             if stop_requested.is_set():
                 return
             records = [
                 record for path in paths for record in read_file(path, source.suffix, limits=limits)
             ]
-            with _no_late_warnings():
-                output = published.publish(list(showing(records, source.content)))
+            records = list(showing(records, source.content))
+            output = published.publish(records, last=number == len(batches) - 1)
             write(number, output)
             summary = _summarize(number, len(records), output)
             quality = engine.quality().to_dict()
             yield replace(summary, quality=quality, diagnose=engine.diagnose)
 
 
-@contextmanager
-def _no_late_warnings() -> Iterator[None]:
-    """Drop the engine's warnings about late events, since the summary of a run counts them."""
-    logger = logging.getLogger(LATE_LOGGER)
-    logger.addFilter(_drop)
-    try:
-        yield
-    finally:
-        logger.removeFilter(_drop)
-
-
-def _drop(_record: logging.LogRecord) -> bool:
-    return False
-
-
 def _engine(plan: RunPlan) -> Engine:
     """Return an engine with the subscribers and subscriptions that it accepts."""
     # A run writes every dead letter of a batch, so the engine must not drop any.
     limits = replace(plan.config.limits, kept_letters=UNLIMITED)
-    engine = Engine(plan.config.lateness, limits=limits)
+    engine = Engine(limits=limits)  # `BatchOrder` sees to the lateness
     refused = list[Problem]()
     for subscriber in plan.subscribers:
         try:
@@ -128,26 +115,28 @@ class Published:
     """The events that an engine got so far, and a look at what subscriptions ask for in vain."""
 
     engine: Engine
+    order: BatchOrder
     first_look: FirstLook
     count: int = 0
 
-    def publish(self, records: Sequence[Event | BadRecord]) -> BatchOutput:
-        """Publish the events of a batch; return all output of the engine."""
-        engine = self.engine
-        deliveries = engine.publish_many(self._counted(records))
+    def publish(self, records: Sequence[Event | BadRecord], *, last: bool) -> BatchOutput:
+        """Publish the events of a batch in order; return all output of the engine."""
+        engine, order = self.engine, self.order
+        batch = order.take(record for record in records if isinstance(record, Event))
+        released = batch.released + (order.end() if last else [])
+        deliveries = engine.publish_many(self._counted(released))
+        if order.watermark_us is not None:
+            deliveries += engine.advance(moment(order.watermark_us))
         unreadable = [record for record in records if isinstance(record, BadRecord)]
         dead = [_with_json_record(letter) for letter in engine.dead_letters]
-        output = BatchOutput(deliveries, list(engine.late), [*unreadable, *dead])
         engine.dead_letters.clear()
-        engine.late.clear()
-        return output
+        return BatchOutput(deliveries, batch.late, [*unreadable, *dead])
 
-    def _counted(self, records: Iterable[Event | BadRecord]) -> Iterator[Event]:
-        for record in records:
-            if isinstance(record, Event):
-                self.first_look(self.count, self.engine.diagnose)
-                self.count += 1
-                yield record
+    def _counted(self, events: Iterable[Event]) -> Iterator[Event]:
+        for event in events:
+            self.first_look(self.count, self.engine.diagnose)
+            self.count += 1
+            yield event
 
 
 def _with_json_record(letter: DeadLetter) -> DeadLetter:

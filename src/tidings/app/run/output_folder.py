@@ -2,7 +2,8 @@
 
     deliveries/  late/  dead_letters/    the results, one file per batch
     refused.jsonl                        subscriptions and subscribers that the run ignores
-    tidings.json                         the manifest: query name, engine, format, buckets
+    tidings.json                         the manifest: query name, engine, format, buckets, and
+                                         the last files of recent runs on Spark
     checkpoint/  index/                  state of Spark; index files that follow a store
 
 A run into a store or a Spark sink writes only the rest here: late events, dead letters, manifest.
@@ -42,6 +43,8 @@ _PLACES: Final = (
     *("kafka.bootstrap.servers", "host", "port"),
 )
 """Options of Spark sources that say where the events come from."""
+_ENDS: Final = "ends"
+_KEPT_ENDS: Final = 20
 _WAY_OUT: Final = "start over with --fresh, or choose another folder in [sink]"
 # The query name becomes part of paths: no separators, and not only dots.
 _NAME: Final = re.compile(r"[^/\\\0\n]*[^/\\\0\n.][^/\\\0\n]*")
@@ -83,17 +86,33 @@ class OutputFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         if manifest is None or manifest["engine"] == "local":
             self._clear()
-            manifest = {_QUERY: f"{self._stem}-{uuid4().hex[:8]}"}
+            manifest = {_QUERY: f"{self._stem}-{uuid4().hex[:8]}", _ENDS: []}
         elif manifest.get(_SOURCE, self._source) != self._source:
             self.notes.append(
                 f"the source was {shown(manifest[_SOURCE])} and is now {shown(self._source)}; "
                 "windows and progress of the earlier runs are kept (--fresh starts over)"
             )
         (self.path / _REFUSED).unlink(missing_ok=True)
-        manifest = {_QUERY: manifest[_QUERY], **self._settings, _SOURCE: self._source}
-        (self.path / _MANIFEST).write_text(json.dumps(manifest) + "\n", encoding="utf-8")
+        kept = {name: manifest[name] for name in (_QUERY, _ENDS)}
+        self._write_manifest({**kept, **self._settings, _SOURCE: self._source})
         for kind in _KINDS if self.format in FOLDERS else ():
             (self.path / kind).mkdir(exist_ok=True)
+
+    def add_end(self, file: Path | None) -> list[str]:
+        """Note the file that this run ends with; return it and those of recent runs.
+
+        Spark replays a batch that failed, perhaps in a later run with more files: the batch must
+        then release the same events, so it must find the same ends.
+        """
+        manifest = self._read_manifest()
+        ends: list[str] = manifest[_ENDS]
+        if file is not None and str(file.resolve()) not in ends:
+            ends = [*ends, str(file.resolve())][-_KEPT_ENDS:]
+            self._write_manifest({**manifest, _ENDS: ends})
+        return ends
+
+    def _write_manifest(self, manifest: Form) -> None:
+        (self.path / _MANIFEST).write_text(json.dumps(manifest) + "\n", encoding="utf-8")
 
     def check(self, *, fresh: bool = False) -> Form | None:
         """Return the manifest of the run to resume, or None; refuse incompatible settings."""
@@ -133,7 +152,10 @@ class OutputFolder:
         query = manifest.get(_QUERY, self._stem)
         if not isinstance(query, str) or not _NAME.fullmatch(query):
             raise TidingsError(f"{path} is damaged: the query name is invalid; {_WAY_OUT}")
-        return {**manifest, _QUERY: query}
+        ends = manifest.get(_ENDS, [])
+        if not isinstance(ends, list) or not all(isinstance(name, str) for name in ends):
+            raise TidingsError(f"{path} is damaged: its ends are not a list of names; {_WAY_OUT}")
+        return {**manifest, _QUERY: query, _ENDS: ends}
 
     def _clear(self) -> None:
         for name in _OURS:

@@ -1,9 +1,10 @@
 """Runs of a config on Spark; each run resumes where the previous one stopped."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 from warnings import catch_warnings, simplefilter
 
@@ -13,7 +14,7 @@ from tidings.app.run.plan import RunPlan
 from tidings.app.run.summary import BatchSummary, FirstLook, Notify
 from tidings.app.signals import StopActions, stop_on_signals
 from tidings.errors import ImpossibleCondition
-from tidings.formats.event_source import SparkSource
+from tidings.formats.event_source import Source, SparkSource
 from tidings.formats.redaction import Hide, hider, is_secret
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.read_source import Defaults
@@ -37,6 +38,7 @@ from tidings.spark.sinks.spark_format import format_sink
 from tidings.spark.sinks.store import store_sink
 from tidings.spark.sources.read_stream import read_stream
 from tidings.store import open_store
+from tidings.window import HOLD_US
 
 MatchInputs = tuple[Subscriptions, Subscribers]
 NAMED: Final = 1_000
@@ -71,7 +73,8 @@ def run_spark(
 def _run(plan: RunPlan, inputs: MatchInputs, stop: StopActions) -> Iterator[BatchSummary]:
     spark, config = _session(plan.config), plan.config
     watch = EventWatch(spark) if hasattr(spark, "sparkContext") else None  # no Spark Connect
-    stream = watch_outcomes(_outcomes(plan, _publications(spark, config), inputs, watch))
+    ends = plan.folder.add_end(_last_file(config.source)) if config.holds_newest else ()
+    stream = watch_outcomes(_outcomes(plan, _publications(spark, config, ends), inputs, watch))
     diagnose = partial(_diagnose, plan, watch) if watch is not None else None
     counts: dict[int, OutcomeCounts] = {}
 
@@ -167,8 +170,15 @@ def hider_of_config(config: Config) -> Hide:
     return hider(secrets)
 
 
-def _publications(spark: Any, config: Config) -> Any:
-    return read_stream(spark, config.source, limits=config.limits)
+def _publications(spark: Any, config: Config, ends: Collection[str] = ()) -> Any:
+    return read_stream(spark, config.source, limits=config.limits, ends=ends)
+
+
+def _last_file(source: Source | SparkSource) -> Path | None:
+    """Return the file that Spark will read last: the newest that is not empty."""
+    files = source.files() if isinstance(source, Source) else []
+    filled = [file for file in files if file.stat().st_size]
+    return max(filled, key=lambda file: (file.stat().st_mtime_ns // 10**6, file), default=None)
 
 
 def _session(config: Config) -> Any:
@@ -183,7 +193,7 @@ def _outcomes(
         return outcomes(
             publications,
             *inputs,
-            lateness=plan.config.lateness,
+            lateness=f"{HOLD_US}us" if plan.config.holds_newest else plan.config.lateness,
             future=plan.config.allowed_future,
             buckets=plan.config.buckets,
             limits=plan.config.limits,

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidings.compiled.jit import write_progress
 from tidings.errors import InvalidPolicy, clipped, shown
@@ -42,6 +43,9 @@ PART: Final = "tidings_part"
 NOW: Final = "tidings_now"
 """Column with the time of the micro-batch in microseconds, in streams that check `future`."""
 
+LAST: Final = "tidings_last"
+"""Column that marks the rows of the last file of a stream that ends."""
+
 BUCKET_ROWS: Final = pa.schema(
     {
         "bucket": pa.int32(),
@@ -51,7 +55,7 @@ BUCKET_ROWS: Final = pa.schema(
         "body": pa.binary(),
     }
 )
-"""Rows between the stages: matches, a tick, a dead letter, or rows as they arrived."""
+"""Rows between the stages: matches, a tick, a dead letter, rows as they arrived, or the end."""
 
 
 class BatchSizer:
@@ -118,6 +122,10 @@ class MatchStage:
         sizer = BatchSizer()
         for part, arrived in by_part(batches):
             matcher = self.source.matcher(part)
+            if LAST in arrived.schema.names:
+                if pc.any(arrived.column(LAST)).as_py():
+                    yield pa.RecordBatch.from_pylist(self._end_rows(part), BUCKET_ROWS)
+                arrived = arrived.drop_columns([LAST])  # noqa: PLW2901
             events, bad, rows = self._read(arrived)
             if bad and part == 0:
                 yield pa.RecordBatch.from_pylist([_dead_row(record) for record in bad], BUCKET_ROWS)
@@ -137,6 +145,13 @@ class MatchStage:
                         self.watch.see_matches(batch.subscriptions for batch in buckets)
                     sent = self._rows(result.items, result.result, part)
                     yield pa.RecordBatch.from_pylist(sent, BUCKET_ROWS)
+
+    def _end_rows(self, part: int) -> list[dict[str, Any]]:
+        """Return the rows that tell the buckets of a part that the stream ends with this batch."""
+        return [{**tick_row(bucket, 0, 0), "kind": "end"} for bucket in self._buckets_of(part)]
+
+    def _buckets_of(self, part: int) -> range:
+        return range(part, self.buckets, self.source.parts)
 
     def _read(self, rows: pa.RecordBatch) -> ReadRows:
         """Read rows; events too far ahead of the clock are bad records."""
@@ -183,9 +198,11 @@ class MatchStage:
         """Return a row for every bucket of a part, and the dead letters."""
         us = max(event.published_us for event in events)
         sequence = max(event.sequence or 0 for event in events)
-        buckets = range(part, self.buckets, self.source.parts)
         return [
-            *(_bucket_row(bucket, us, sequence, matched.batches.get(bucket)) for bucket in buckets),
+            *(
+                _bucket_row(bucket, us, sequence, matched.batches.get(bucket))
+                for bucket in self._buckets_of(part)
+            ),
             *map(_unnumbered_row, matched.unnumbered),
             *map(_unranked_row, matched.unranked),
         ]

@@ -2,8 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -19,23 +21,34 @@ from tidings.formats.event_source import Source, SparkSource, read_file
 from tidings.formats.redaction import hider_of
 from tidings.model.dead_letter import BadRecord
 from tidings.model.limits import TRUSTED, Limits
+from tidings.spark.match_stage.stage import LAST
 from tidings.spark.ops.error_messages import SPARK_ERRORS, describe_error
 from tidings.spark.ops.progress import watch_events
 
 _TABLE: Final = "source"
 _FILES: Final = "path string, modificationTime timestamp, length long, content binary"
 _LINES: Final = pa.schema({"value": pa.string(), "reason": pa.string()})
+_MARKED_LINES: Final = _LINES.append(pa.field(LAST, pa.bool_()))
+_ROWS: Final = 4096
 # By default Spark silently skips files that are a week older than the newest one.
 _ANY_AGE: Final = "36500d"
 
 
 def read_stream(
-    spark: SparkSession, source: Source | SparkSource, *, limits: Limits = TRUSTED
+    spark: SparkSession,
+    source: Source | SparkSource,
+    *,
+    limits: Limits = TRUSTED,
+    ends: Collection[str] = (),
 ) -> DataFrame:
-    """Return the present and future events of a source as a streaming DataFrame."""
+    """Return the present and future events of a source as a streaming DataFrame.
+
+    The column LAST marks the rows of the files `ends`, with which runs of a stream of files end.
+    """
     if isinstance(source, SparkSource):
         return watch_events(_read_spark(spark, source))
-    return watch_events(_read_files(spark, source, limits))
+    rows = _read_files(spark, source, limits, ends)
+    return watch_events(rows)
 
 
 def _read_spark(spark: SparkSession, source: SparkSource) -> DataFrame:
@@ -55,7 +68,9 @@ def _read_spark(spark: SparkSession, source: SparkSource) -> DataFrame:
     raise TidingsError(f"[source] format = {source.format!r}: {hide(reason)}")
 
 
-def _read_files(spark: SparkSession, source: Source, limits: Limits) -> DataFrame:
+def _read_files(
+    spark: SparkSession, source: Source, limits: Limits, ends: Collection[str]
+) -> DataFrame:
     """Return the events of files.
 
     Spark takes files by age; the order of files of the same age is unspecified. JSON Lines and
@@ -66,12 +81,21 @@ def _read_files(spark: SparkSession, source: Source, limits: Limits) -> DataFram
     reader = reader.option("maxFileAge", _ANY_AGE)
     files = _glob(source)
     if source.suffix in (".jsonl", ".ndjson"):
-        return reader.text(files).where(f.trim("value") != "")
+        return _mark(reader.text(files).where(f.trim("value") != ""), ends)
     if source.suffix == ".parquet" and source.unreadable == "stop":
-        return reader.schema(_schema(spark, source)).parquet(files)
+        return _mark(reader.schema(_schema(spark, source)).parquet(files), ends)
     paths = reader.format("binaryFile").schema(_FILES).load(files).select("path")
-    read = partial(read_files, source.suffix, limits=limits)
-    return paths.mapInArrow(read, from_arrow_schema(_LINES))
+    read = partial(read_files, source.suffix, limits=limits, ends=frozenset(ends))
+    return paths.mapInArrow(read, from_arrow_schema(_MARKED_LINES if ends else _LINES))
+
+
+def _mark(rows: DataFrame, ends: Collection[str]) -> DataFrame:
+    """Add the column LAST to the rows of files that Spark reads."""
+    if not ends:
+        return rows
+    # Spark encodes only some characters; decoding also turns each plus sign into a space.
+    names = ["file://" + end.replace("+", " ") for end in ends]
+    return rows.withColumn(LAST, f.url_decode(f.input_file_name()).isin(names))
 
 
 def _schema(spark: SparkSession, source: Source) -> StructType:
@@ -96,17 +120,23 @@ def _escaped(path: Path) -> str:
 
 
 def read_files(
-    suffix: str, batches: Iterable[pa.RecordBatch], *, limits: Limits = TRUSTED
+    suffix: str,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    limits: Limits = TRUSTED,
+    ends: AbstractSet[str] = frozenset(),
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of whole files, one per line: events, or bad records with the reason."""
+    schema = _MARKED_LINES if ends else _LINES
     for batch in batches:
         for uri in batch.column("path").to_pylist():
-            records = read_file(unquote(urlsplit(uri).path), suffix, limits=limits)
-            rows = [_line(each) for each in records]
-            yield pa.RecordBatch.from_pylist(rows, _LINES)
+            path = unquote(urlsplit(uri).path)
+            records = read_file(path, suffix, limits=limits)
+            while rows := [_line(each) | {LAST: path in ends} for each in islice(records, _ROWS)]:
+                yield pa.RecordBatch.from_pylist(rows, schema)
 
 
-def _line(record: Any) -> dict[str, str]:
+def _line(record: Any) -> dict[str, Any]:
     if isinstance(record, BadRecord):
         bad = record.to_dict()
         # Arrow refuses text with a lone surrogate, which the id of a bad record may contain.

@@ -38,7 +38,8 @@ class BucketInput(NamedTuple):
     """Everything that a bucket receives in a micro-batch; each match batch is a tick as well.
 
     `arrived` are rows for the late table. `refused` are the records that the source of the
-    policies leaves out; one bucket gets them.
+    policies leaves out; one bucket gets them. If the stream `ends` with this batch, nothing waits
+    for other events of the newest time.
     """
 
     matches: list[MatchBatch]
@@ -46,6 +47,7 @@ class BucketInput(NamedTuple):
     letters: list[bytes]
     arrived: list[ArrivedRows]
     refused: Sequence[RefusedRecord] = ()
+    ends: bool = False
 
 
 class BucketState(NamedTuple):

@@ -123,11 +123,13 @@ class BucketProcessor(StatefulProcessor):
             stored = self._clock.get()
             clock = BucketClock.unpack(bytes(stored[0])) if stored else BucketClock()
             late = late_rows(inputs.arrived, clock.watermark_us, self.read)
+            if inputs.ends:
+                inputs.ticks.extend(clock.last_ticks(inputs.ticks, self.settings.lateness_us))
         if late.num_rows:
             yield late.to_pandas(integer_object_nulls=True)
         if key[0] == REPORTING:
             inputs = inputs._replace(refused=self.policies_of_batch().refused)
-        if not (inputs.matches or inputs.letters or inputs.refused):
+        if inputs.ticks and not (inputs.matches or inputs.letters or inputs.refused):
             moved = clock.after(inputs.ticks, self.settings.lateness_us)
             if moved is not None:  # nothing is due: the state need not be loaded
                 self._clock.update((moved.pack(),))
@@ -165,7 +167,7 @@ class BucketProcessor(StatefulProcessor):
 
 def read_rows(frames: Iterator[pd.DataFrame]) -> BucketInput:
     """Return the contents of rows of BUCKET_ROWS; each match batch is a tick as well."""
-    inputs = BucketInput([], [], [], [])
+    inputs, ends = BucketInput([], [], [], []), False
     for frame in frames:
         columns = (frame[name] for name in ("kind", "published_us", "sequence", "body"))
         for kind, us, sequence, body in zip(*columns, strict=True):
@@ -173,8 +175,10 @@ def read_rows(frames: Iterator[pd.DataFrame]) -> BucketInput:
                 inputs.letters.append(body)
             elif kind == "rows":
                 inputs.arrived.append(ArrivedRows(int(us), bytes(body)))
+            elif kind == "end":
+                ends = True
             else:
                 inputs.ticks.append(Tick(int(us), max(0, int(sequence))))
             if kind == "matches":
                 inputs.matches.append(MatchBatch.unpack(bytes(body)))
-    return inputs
+    return inputs._replace(ends=ends)

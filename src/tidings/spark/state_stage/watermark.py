@@ -104,6 +104,16 @@ class BucketClock:
             ticks=tuple(pending.ticks),
         )
 
+    def last_ticks(self, ticks: Iterable[Tick], lateness_us: int) -> list[Tick]:
+        """Return the tick that moves the watermark to the newest time, if there is one.
+
+        Everything is released then, and events of that time in a later batch are not late.
+        """
+        times = [tick.us for tick in ticks]
+        if self.watermark_us is not None:
+            times.append(self.watermark_us + lateness_us)
+        return [Tick(max(times) + lateness_us, 0)] if times else []
+
     def with_deadline(self, window_end: Moment, waiting_us: Iterable[int]) -> "BucketClock":
         """Return the clock due at the first end of a window or the first waiting match."""
         due_us = min([window_end.us, *waiting_us])
