@@ -76,3 +76,25 @@ def test_a_file_that_is_older_than_the_one_before_it_is_found(tmp_path):
     assert source.older_than_before() is None
     os.utime(tmp_path / "c.csv", (2, 2))
     assert source.older_than_before() == tmp_path / "c.csv"
+
+
+def test_a_folder_that_is_watched_may_be_empty(tmp_path):
+    (tmp_path / "in").mkdir()
+    for path, form in (("in", "csv"), ("in/*.csv", None), ("in/*", "csv")):
+        source = find_source(tmp_path, path, form, watched=True)
+        assert (source.files(), source.suffix) == ([], ".csv")
+        touch(tmp_path, "in/a.csv")
+        assert names(source) == ["a.csv"]
+        (tmp_path / "in/a.csv").unlink()
+    with pytest.raises(InvalidForm, match="the folder 'in' is empty; to wait for files, set a"):
+        find_source(tmp_path, "in", watched=True)
+    with pytest.raises(InvalidForm, match="there is no file at 'out'"):
+        find_source(tmp_path, "out", "csv", watched=True)
+
+
+def test_compressed_files_have_two_suffixes(tmp_path):
+    touch(tmp_path, "in/a.CSV.gz", "in/b.csv.gz")
+    assert find_source(tmp_path, "in/*").suffix == ".csv.gz"
+    touch(tmp_path, "in/c.csv")
+    with pytest.raises(InvalidForm, match=r"has .csv and .csv.gz files; set a format"):
+        find_source(tmp_path, "in/*")

@@ -270,7 +270,7 @@ def test_the_directories_above_a_file_are_no_attributes(tmp_path):
     assert event.attributes == {}
 
 
-@pytest.mark.parametrize("name", ["events.xlsx", "events", "events.jsonl.gz"])
+@pytest.mark.parametrize("name", ["events.xlsx", "events", "events.jsonl.zip"])
 def test_an_unknown_suffix_is_refused_with_the_possible_ones(tmp_path, name):
     message = "one of .jsonl, .ndjson, .json, .csv, .parquet, .arrow, .feather"
     with pytest.raises(InvalidForm, match=message):

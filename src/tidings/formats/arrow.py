@@ -27,6 +27,7 @@ from tidings.formats.arrow_by_row import (
     check_policies,
     check_times,
     read_rows,
+    with_text_ids,
 )
 from tidings.model.dead_letter import BadRecord, Failure, try_call
 from tidings.model.limits import TRUSTED, Limits, check_limits
@@ -165,12 +166,21 @@ def read_valid_events(
     Their offsets and indices are not validated; text that is not UTF-8 is a bad record.
     """
     check_limits(limits, InvalidForm)
+    table = with_text_ids(table, ("id",))
     check_columns(table.schema, required=("id", "published_at"), text=("id",))
     if cell is as_read:
         check_times(table.schema)
     quick = quick_events if cell is as_read else None
     columns = attribute_columns(table.schema)
     return read_rows(table, Reading(columns, lambda row: _event(row, cell), quick, limits))
+
+
+def read_plain_rows(
+    table: pa.Table | pa.RecordBatch, cell: Cell = as_read, *, limits: Limits = TRUSTED
+) -> Iterator[dict[str, Any] | BadRecord]:
+    """Yield each row of any columns as values by name, without its missing cells."""
+    columns = attribute_columns(validated(table).schema)
+    return read_rows(table, Reading(columns, lambda row: _convert(row, cell, ()), limits=limits))
 
 
 def validated(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
@@ -191,7 +201,7 @@ def validated(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
 def _event(row: Mapping[str, Any], cell: Cell) -> Event:
     fields = _convert(row, cell, required=("id", "published_at"))
     sequence = fields.pop("sequence", None)
-    if isinstance(sequence, float) and sequence.is_integer():
+    if isinstance(sequence, float | Decimal) and sequence == sequence // 1:
         sequence = int(sequence)  # pandas turns integers with nulls into floats
     return Event(
         fields.pop("id"),
@@ -241,7 +251,7 @@ def read_subscriptions(
     Columns other than SUBSCRIPTIONS are refused; only `id` and `subscriber` are required.
     """
     check_limits(limits, InvalidForm)
-    validated(table)
+    table = with_text_ids(validated(table), ("id", "subscriber"))
     check_columns(table.schema, required=("id", "subscriber"), text=("id", "subscriber", "where"))
     columns = _only(SUBSCRIPTIONS, table.schema)
     how = Reading(columns, lambda row: _subscription(row, cell, limits), limits=limits)
@@ -301,7 +311,7 @@ def read_subscribers(
     Only `id` is required. A policy is JSON text or a struct, whose null fields are left out.
     """
     check_limits(limits, InvalidForm)
-    validated(table)
+    table = with_text_ids(validated(table), ("id",))
     check_columns(table.schema, required=("id",), text=("id",))
     check_policies(table.schema)
     columns = _only(SUBSCRIBERS, table.schema)

@@ -133,6 +133,8 @@ def _values(column: pa.Array) -> list[Any] | None:
     if types.is_floating(column.type):
         floats = column.to_numpy()
         return floats.tolist() if np.isfinite(floats).all() else None
+    if types.is_decimal(column.type):
+        return list(map(float, column.to_pylist()))  # Arrow's cast does not always round correctly
     if types.is_timestamp(column.type):
         times = _times(column)
         return None if times is None else list(map(moment, times))

@@ -303,6 +303,22 @@ def check_columns(schema: pa.Schema, required: Iterable[str], text: Iterable[str
             raise InvalidForm(f"column {name} holds {kind}; cast it to string")
 
 
+def with_text_ids(table: Any, names: Iterable[str]) -> Any:
+    """Return a table whose columns of whole numbers among `names` are text."""
+    for name in names:
+        place = table.schema.get_field_index(name)
+        if place >= 0 and any(test(table.schema.field(place).type) for test in _NUMBER_TYPES):
+            ids = try_call(_whole_texts, table.column(place))
+            table = table if isinstance(ids, Failure) else table.set_column(place, name, ids)
+    return table
+
+
+def _whole_texts(column: Any) -> Any:
+    """Return numbers as text; fail if some are not whole."""
+    kind = pa.decimal128(38, 0) if types.is_decimal(column.type) else pa.int64()
+    return column.cast(kind).cast(pa.string())
+
+
 def check_times(schema: pa.Schema) -> None:
     """Check that `published_at` can hold times, and `sequence` numbers."""
     kind = schema.field("published_at").type
@@ -310,7 +326,7 @@ def check_times(schema: pa.Schema) -> None:
         raise InvalidForm(f"column published_at holds {kind}, not times")
     if "sequence" in schema.names:
         kind = schema.field("sequence").type
-        if not any(test(kind) for test in (types.is_integer, types.is_floating, types.is_null)):
+        if not (types.is_null(kind) or any(test(kind) for test in _NUMBER_TYPES)):
             raise InvalidForm(f"column sequence holds {kind}; cast it to a whole number")
 
 
@@ -422,7 +438,7 @@ def _values(name: str, kind: pa.DataType) -> tuple[pa.DataType, Decode]:
 
 
 def _decode_list(decode: Decode, cells: Iterable[Any]) -> list[object]:
-    return [cell if cell is None else decode(cell) for cell in cells]
+    return [decode(cell) for cell in cells if cell is not None]
 
 
 def _scalars(name: str, kind: pa.DataType) -> tuple[pa.DataType, Decode]:

@@ -56,16 +56,17 @@ class ColumnarFile:
                     f"the file claims {batch.num_rows:,} rows in {batch.nbytes:,} bytes"
                 )
             total += decoded_bytes(batch)
-            _check_expansion("rows", total, self.size, ROW_EXPANSION)
+            check_expansion("rows", total, self.size, ROW_EXPANSION)
             for start in range(0, batch.num_rows, BATCH_ROWS):
                 yield batch.slice(start, BATCH_ROWS)
 
 
-def _check_expansion(what: str, claimed: int, size: int, ratio: int) -> None:
+def check_expansion(what: str, claimed: int, size: int, ratio: int) -> None:
+    """Refuse a file whose content expands above the bound for its size."""
     most = max(EXPANSION_FLOOR, ratio * size)
     if claimed > most:
         raise InvalidForm(
-            f"its {what} expand to {claimed:,} bytes or more, above the limit of {most:,} for a "
+            f"its {what} would take {claimed:,} bytes or more, above the limit of {most:,} for a "
             f"file of {size:,} bytes"
         )
 
@@ -108,7 +109,7 @@ def _open_parquet_file(path: Path, limits: Limits) -> ColumnarFile:
     with path.open("rb") as file:
         for group in read_row_groups(file, size):
             total += group.size
-            _check_expansion("pages", total, size, PAGE_EXPANSION)
+            check_expansion("pages", total, size, PAGE_EXPANSION)
             for chunk in group.chunks:
                 _check_chunk(chunk, group, size)
                 check_delta_pages(file, chunk)
@@ -225,7 +226,7 @@ def _check_messages(path: Path, size: int) -> None:
             total += _expanded_bytes(message)
         except struct.error:
             raise InvalidForm("the file is damaged: its metadata cannot be read") from None
-        _check_expansion("buffers", total, size, PAGE_EXPANSION)
+        check_expansion("buffers", total, size, PAGE_EXPANSION)
 
 
 def _expanded_bytes(message: ipc.Message) -> int:

@@ -1,16 +1,24 @@
 """CSV files as tables. CSV has no types: each column gets the type that fits all its cells.
 
+Cells are separated by commas, semicolons, tabs or bars, whichever the header has most often. A file
+may be compressed with gzip.
+
 Text of digits is read as numbers, except in columns with a cell reader. A column whose cells are
 numbers to nine tenths is a column of numbers: words such as NA are missing values, and a row with
 any other text is bad. An empty cell is missing, a time is RFC 3339, and a list is a JSON array.
 """
 
+import csv as csv_text
+import io
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from itertools import chain, count
+from itertools import chain, count, islice
 from pathlib import Path
-from typing import BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +26,9 @@ from pyarrow import csv, types
 
 from tidings.errors import InvalidForm, shown
 from tidings.formats.arrow_by_row import Cell
+from tidings.formats.gzip_file import is_gzip, open_text
 from tidings.formats.json_text import read_json
+from tidings.formats.layout import AS_IT_IS, FileLayout
 from tidings.model.dead_letter import BadRecord
 from tidings.model.values import format_time, plain
 
@@ -29,6 +39,10 @@ _SHARE: Final = 0.9
 _BLOCK_BYTES: Final = 1 << 20
 _BEGINNING: Final = 200
 _NUMBER: Final = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+_SEPARATORS: Final = (",", ";", "\t", "|")
+_SAMPLED_ROWS: Final = 100
+_DECIMAL_COMMA: Final = re.compile(r"[+-]?\d+,\d+")
+_DECIMAL_POINT: Final = re.compile(r"[+-]?\d+\.\d+")
 _WORDS: Final = ("NA", "N/A", "n/a", "NULL", "null", "None", "-")
 """Words for a missing value in a column of numbers."""
 _NOTHING: Final = pa.array(_WORDS)
@@ -39,26 +53,46 @@ def read_csv(
     cell_readers: CellReaders,
     read: Callable[[pa.Table, Cell], Iterator[T | BadRecord]],
     most_bytes: int = 16_000_000,
+    file: FileLayout | None = None,
 ) -> Iterator[T | BadRecord]:
     """Yield the records that `read` makes of a CSV file, after the rows that do not fit its header.
 
     A column with a cell reader is read as text, and its cells one by one, so that an invalid cell
     does not change the type of the others. So is a column of numbers with a few other cells. A row
-    of more than `most_bytes` is refused without being read.
+    of more than `most_bytes` is refused without being read. The layout of the `file` renames
+    columns first.
     """
-    text = dict.fromkeys(cell_readers, pa.string())
     source = _without_long_rows(path, most_bytes)
-    table, broken = _table(source, text)
-    clocks = {column.name: pa.string() for column in table.schema if types.is_time(column.type)}
+    layout = file.layout if file else AS_IT_IS
+    texts = layout.text_columns.union(map(layout.source_of, cell_readers))
+    table, broken = _table(source, texts)
+    clocks = {column.name for column in table.schema if types.is_time(column.type)}
     if clocks:  # a time of day belongs to no family, so it is text
-        table, broken = _table(source, text | clocks)
-
+        table, broken = _table(source, texts | clocks)
+    skipped = {bad.position for bad in broken}
+    if file is not None:
+        table = file.table(table, (row for row in count(1) if row not in skipped))
     readers = dict.fromkeys(_numeric(table), _measure) | dict(cell_readers)
 
     def cell(column: str, value: object) -> object:
         return readers.get(column, array)(value) if isinstance(value, str) else value
 
-    return chain(broken, _renumbered(read(table, cell), {bad.position for bad in broken}))
+    return chain(broken, _renumbered(read(table, layout.cell(cell)), skipped))
+
+
+def zero_padded(path: Path, most_bytes: int = 16_000_000) -> list[str]:
+    """Return the columns of digits of which some begin with 0, such as zip codes."""
+    source = _without_long_rows(path, most_bytes)
+    table, _ = _table(source, set(_clean(source.dialect.header)))
+
+    def all_match(column: pa.ChunkedArray, pattern: str) -> bool:
+        return bool(pc.all(pc.match_substring_regex(column, pattern)).as_py())
+
+    return [
+        name
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if all_match(column, r"^\d+$") and pc.any(pc.match_substring_regex(column, r"^0\d")).as_py()
+    ]
 
 
 @dataclass(frozen=True)
@@ -67,6 +101,7 @@ class _Readable:
 
     content: Path | bytes
     block_bytes: int
+    dialect: "_Dialect"
     long: Sequence[BadRecord] = ()
 
     def row_in_file(self, number: int) -> int:
@@ -78,13 +113,18 @@ class _Readable:
 
 def _without_long_rows(path: Path, most_bytes: int) -> _Readable:
     """Leave out rows that are too long; most files are too short to have one."""
-    size = path.stat().st_size
+    content: Path | bytes = path
+    if is_gzip(path):
+        with open_text(path) as file:
+            content = file.read()
+    size = len(content) if isinstance(content, bytes) else path.stat().st_size
+    dialect = _dialect(content, most_bytes)
     # Arrow reads only rows that fit into a block.
     block_bytes = max(_BLOCK_BYTES, min(size, most_bytes) + 2)
     if size <= most_bytes:
-        return _Readable(path, block_bytes)
+        return _Readable(content, block_bytes, dialect)
     long, kept = list[BadRecord](), bytearray()
-    with path.open("rb") as file:
+    with _opened(content) as file:
         for number, (row, whole) in enumerate(_rows(file, most_bytes)):
             if whole:
                 kept += row
@@ -94,7 +134,67 @@ def _without_long_rows(path: Path, most_bytes: int) -> _Readable:
                 reason = f"the row is longer than the limit record_bytes = {most_bytes:,}"
                 beginning = row[:_BEGINNING].decode(errors="replace")
                 long.append(BadRecord({"beginning": beginning}, reason, number))
-    return _Readable(bytes(kept) if long else path, block_bytes, long)
+    return _Readable(bytes(kept) if long else content, block_bytes, dialect, long)
+
+
+def _opened(content: Path | bytes) -> BinaryIO:
+    return io.BytesIO(content) if isinstance(content, bytes) else content.open("rb")
+
+
+class _Dialect(NamedTuple):
+    """The separator of cells, the sign before decimals, and the header as it stands."""
+
+    separator: str = ","
+    decimal: str = "."
+    header: Sequence[str] = ()
+
+
+def _dialect(content: Path | bytes, most_bytes: int) -> _Dialect:
+    """Return the dialect of a file: the separator that the header has most often.
+
+    Where the separator leaves the comma free, it may stand before decimals.
+    """
+    with _opened(content) as file:
+        rows = _rows(file, most_bytes)
+        first = next(rows, (b"", True))[0]
+        sample = b"".join(row for row, _ in islice(rows, _SAMPLED_ROWS))
+    try:
+        line = first.decode().removeprefix("\ufeff").strip()
+    except UnicodeDecodeError:
+        raise InvalidForm("the header is not UTF-8; save the file as UTF-8") from None
+    bare = re.sub('"[^"]*"', "", line)
+    separator = max(_SEPARATORS, key=bare.count)
+    header = _cells(line, separator)
+    if separator == ",":
+        return _Dialect(separator, ".", header)
+    cells = re.split(r"[\r\n" + re.escape(separator) + "]", sample.decode(errors="replace"))
+    commas = sum(bool(_DECIMAL_COMMA.fullmatch(cell.strip('" '))) for cell in cells)
+    points = sum(bool(_DECIMAL_POINT.fullmatch(cell.strip('" '))) for cell in cells)
+    return _Dialect(separator, "," if commas > points else ".", header)
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    try:
+        return next(csv_text.reader(line.splitlines(keepends=True), delimiter=separator), [])
+    except csv_text.Error as error:
+        raise InvalidForm(f"the header cannot be read: {error}") from None
+
+
+def _clean(names: Sequence[str]) -> list[str]:
+    """Return the names of a header without spaces around them, all different and none empty.
+
+    >>> _clean(["", " a", "a"])
+    ['column_1', 'a', 'a_2']
+    """
+    seen, cleaned = Counter[str](), list[str]()
+    for number, name in enumerate(names, start=1):
+        stripped = name.strip() or f"column_{number}"
+        seen[stripped] += 1
+        while seen[stripped] > 1:
+            stripped = f"{name.strip()}_{seen[name.strip()]}"
+            seen[stripped] += 1
+        cleaned.append(stripped)
+    return cleaned
 
 
 def _rows(file: BinaryIO, most_bytes: int) -> Iterator[tuple[bytes, bool]]:
@@ -117,8 +217,11 @@ def _rows(file: BinaryIO, most_bytes: int) -> Iterator[tuple[bytes, bool]]:
         yield bytes(row), whole
 
 
-def _table(source: _Readable, kinds: Mapping[str, pa.DataType]) -> tuple[pa.Table, list[BadRecord]]:
-    broken = list(source.long)
+def _table(source: _Readable, texts: AbstractSet[str]) -> tuple[pa.Table, list[BadRecord]]:
+    """Read a table; the columns `texts` are read as text, without a guess of their types."""
+    broken, dialect = list(source.long), source.dialect
+    pairs = zip(_clean(dialect.header), dialect.header, strict=True)
+    kinds = {name: pa.string() for clean, name in pairs if clean in texts}
 
     def skip(row: csv.InvalidRow) -> str:
         reason = f"the row has {row.actual_columns} cells, the header {row.expected_columns}"
@@ -127,12 +230,21 @@ def _table(source: _Readable, kinds: Mapping[str, pa.DataType]) -> tuple[pa.Tabl
 
     content = source.content
     table = csv.read_csv(
-        content if isinstance(content, Path) else pa.BufferReader(content),
+        # Not the path itself, since Arrow decompresses files by their suffixes, without a bound.
+        pa.OSFile(str(content)) if isinstance(content, Path) else pa.BufferReader(content),
         # Threads would not know the row numbers.
         csv.ReadOptions(use_threads=False, block_size=source.block_bytes),
-        csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
-        csv.ConvertOptions(column_types=kinds, null_values=[""], strings_can_be_null=True),
+        csv.ParseOptions(
+            delimiter=dialect.separator, newlines_in_values=True, invalid_row_handler=skip
+        ),
+        csv.ConvertOptions(
+            column_types=kinds,
+            null_values=[""],
+            strings_can_be_null=True,
+            decimal_point=dialect.decimal,
+        ),
     )
+    table = table.rename_columns(_clean(table.column_names))
     for column in table.schema:
         if types.is_binary(column.type):
             raise InvalidForm(f"column {column.name} is not UTF-8; save the file as UTF-8")

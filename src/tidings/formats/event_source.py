@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from tidings.errors import InvalidForm
-from tidings.formats.files import SUFFIXES, read_events
+from tidings.formats.files import SUFFIXES, read_events, suffix_of
+from tidings.formats.layout import AS_IT_IS, Layout
 from tidings.formats.redaction import shown_safely
 from tidings.model import validate
 from tidings.model.dead_letter import BadRecord, attempt
@@ -39,6 +40,7 @@ class Source:
     files_per_batch: int = 1
     unreadable: str = UNREADABLE[0]
     content: tuple[str, ...] = ()
+    layout: Layout = AS_IT_IS
 
     @property
     def label(self) -> str:
@@ -57,6 +59,10 @@ class Source:
                 return file
         return None
 
+    def read(self, path: str | Path, *, limits: Limits = TRUSTED) -> Iterator[Event | BadRecord]:
+        """Yield the events of a file; if it cannot be read to its end, a bad record names it."""
+        return read_file(path, self.suffix, limits=limits, layout=self.layout)
+
     def batches(self) -> Iterator[list[Path]]:
         """Yield the files in batches."""
         files = self.files()
@@ -68,7 +74,8 @@ class Source:
 class SparkSource:
     """A Spark source: its format and options, and the SQL that turns its rows into events.
 
-    `columns` are SQL expressions by name, `select` is a whole query over the table `source`; with
+    `columns` are SQL expressions by name, beside which the columns `keep` are kept, or all others
+    that no expression merely renames. `select` is a whole query over the table `source`. With
     neither, the rows already are events.
     """
 
@@ -78,6 +85,7 @@ class SparkSource:
     columns: Mapping[str, str] = field(default_factory=dict)
     select: str | None = None
     content: tuple[str, ...] = ()
+    keep: tuple[str, ...] | None = None
 
     @property
     def label(self) -> str:
@@ -86,11 +94,11 @@ class SparkSource:
 
 
 def read_file(
-    path: str | Path, suffix: str, *, limits: Limits = TRUSTED
+    path: str | Path, suffix: str, *, limits: Limits = TRUSTED, layout: Layout = AS_IT_IS
 ) -> Iterator[Event | BadRecord]:
     """Yield the events of a file; if it cannot be read to its end, a bad record names it."""
     try:
-        yield from read_events(path, suffix, limits=limits)
+        yield from read_events(path, suffix, limits=limits, layout=layout)
     except InvalidForm as error:
         yield BadRecord({"file": str(path)}, str(error), 1)
 
@@ -109,10 +117,18 @@ def showing(
             yield attempt(partial(Event.showing, names=content), record, position, Event.to_dict)
 
 
-def find_source(base: Path, path: str, form: str | None = None, files_per_batch: int = 1) -> Source:
+def find_source(
+    base: Path,
+    path: str,
+    form: str | None = None,
+    files_per_batch: int = 1,
+    *,
+    watched: bool = False,
+) -> Source:
     """Return the source at `path`, relative to the folder `base`.
 
-    Its format is `form`, or that of the suffix of its files.
+    Its format is `form`, or that of the suffix of its files. A folder that is `watched` may still
+    be empty, if its format is known.
     """
     if form is not None:
         validate.choice("format", form, [suffix[1:] for suffix in SUFFIXES], InvalidForm)
@@ -126,10 +142,17 @@ def find_source(base: Path, path: str, form: str | None = None, files_per_batch:
         raise
     except (OSError, ValueError, NotImplementedError):
         # A name that is too long, a folder that cannot be listed, or an invalid pattern.
-        files = []
-    if not files:
-        raise InvalidForm(f"path: there is no file at {shown_safely(path)} in {base}")
+        raise InvalidForm(_no_file(path, base)) from None
+    if not files and not (watched and folder.is_dir()):
+        raise InvalidForm(_no_file(path, base))
+    if not suffix:
+        what = shown_safely(path)
+        raise InvalidForm(f"path: the folder {what} is empty; to wait for files, set a format")
     return Source(folder, pattern, suffix, files_per_batch)
+
+
+def _no_file(path: str, base: Path) -> str:
+    return f"path: there is no file at {shown_safely(path)} in {base}"
 
 
 def _split(base: Path, path: str) -> tuple[Path, str]:
@@ -155,7 +178,9 @@ def _files(folder: Path, pattern: str) -> list[Path]:
 
 
 def _suffix(path: str, files: list[Path]) -> str:
-    suffixes = sorted({file.suffix.lower() for file in files})
+    suffixes = sorted({suffix_of(file) for file in files or [Path(path)]})
+    if not files and suffixes[0] not in SUFFIXES:
+        return ""
     if len(suffixes) > 1:
         shown = shown_safely(path)
         raise InvalidForm(f"path: {shown} has {' and '.join(suffixes)} files; set a format")

@@ -1,9 +1,11 @@
 """Files of events, subscriptions, subscribers and deliveries; the suffix determines the format.
 
-JSON and JSON Lines hold JSON forms; CSV, Parquet and Arrow (Feather) hold columns. A record that
-cannot be read becomes a BadRecord; only a file that cannot be read at all is an error. Files are
-not trusted: columns are validated in full before they are decoded, the decoded size of a file is
-bounded by its size, and no line is read that is longer than a record may be.
+JSON and JSON Lines hold JSON forms, or flat objects if a layout names their fields; CSV, Parquet
+and Arrow (Feather) hold columns. Text may be compressed with gzip (.jsonl.gz, .csv.gz).
+
+A record that cannot be read becomes a BadRecord; only a file that cannot be read at all is an
+error. Files are not trusted: columns are validated in full before they are decoded, the decoded
+size of a file is bounded by its size, and no line is read that is longer than a record may be.
 """
 
 import json
@@ -21,8 +23,16 @@ from tidings.errors import InvalidForm
 from tidings.formats import arrow, csv_file
 from tidings.formats.arrow_by_row import Cell, as_read
 from tidings.formats.columnar_files import ColumnarFile, open_arrow, open_parquet
-from tidings.formats.json_forms import loads_event, loads_subscriber, loads_subscription
+from tidings.formats.gzip_file import SUFFIX as GZIP
+from tidings.formats.gzip_file import open_text
+from tidings.formats.json_forms import (
+    loads_event,
+    loads_subscriber,
+    loads_subscription,
+    ordinary,
+)
 from tidings.formats.json_text import Line, array_texts, read_json, read_lines
+from tidings.formats.layout import AS_IT_IS, FileLayout, Layout, flat_fields
 from tidings.model import validate as checks
 from tidings.model.dead_letter import BadRecord, attempt
 from tidings.model.limits import TRUSTED, Limits, check_limits
@@ -65,13 +75,40 @@ class _Kind(Generic[T_co]):
     loads: Callable[[Form, Limits], T_co]
     from_table: Callable[[pa.Table, Cell], Iterator[T_co | BadRecord]]
     cell_readers: csv_file.CellReaders
+    file: FileLayout | None = None
+
+    def load(self, record: Any, position: int, limits: Limits) -> T_co:
+        """Read a JSON value of a file, by the layout of the file if it has one."""
+        if self.file is not None and not self.file.layout.is_plain:
+            record = self.file.form(record, position, limits)
+        return self.loads(ordinary(record), limits)
+
+    def read_table(self, table: pa.Table, rows: Iterable[int]) -> Iterator[T_co | BadRecord]:
+        """Read the rows of a table, whose numbers in the file are given."""
+        if self.file is None:
+            return self.from_table(table, as_read)
+        return self.from_table(self.file.table(table, rows), self.file.layout.cell())
 
 
 def read_events(
-    path: PathName, suffix: str | None = None, *, limits: Limits = TRUSTED
+    path: PathName,
+    suffix: str | None = None,
+    *,
+    limits: Limits = TRUSTED,
+    layout: Layout = AS_IT_IS,
 ) -> Iterator[Event | BadRecord]:
-    """Yield the events and bad records of a file; `suffix` may name another format."""
-    return _read(path, _EVENTS, limits, suffix)
+    """Yield the events and bad records of a file; `suffix` may name another format.
+
+    With a `layout`, records are flat: the layout says which fields are id and time.
+    """
+    return _read(path, _EVENTS, limits, suffix, layout)
+
+
+def read_rows(
+    path: PathName, suffix: str | None = None, *, limits: Limits = TRUSTED
+) -> Iterator[Form | BadRecord]:
+    """Yield the rows of a file of any columns, without their missing cells."""
+    return _read(path, _ROWS, limits, suffix)
 
 
 def read_event_line(
@@ -123,13 +160,19 @@ def write_deliveries(deliveries: Iterable[Delivery], path: PathName) -> None:
 
 
 def _read(
-    path: PathName, kind: _Kind[T], limits: Limits, suffix: str | None = None
+    path: PathName,
+    kind: _Kind[T],
+    limits: Limits,
+    suffix: str | None = None,
+    layout: Layout | None = None,
 ) -> Iterator[T | BadRecord]:
     """Open a file and yield its records; errors of the whole file are raised at once."""
     check_limits(limits, InvalidForm)
     read = _READERS[suffix] if suffix else _by_suffix(_READERS, path)
     try:
         file = checks.regular_file(Path(path).resolve(strict=True))
+        if layout is not None:
+            kind = replace(kind, file=FileLayout(layout, file))
         records = read(file, kind, limits)
     except _FOREIGN as error:
         raise InvalidForm(f"{path}: {_reason(error)}") from None
@@ -170,15 +213,26 @@ def _form(item: Record) -> Form:
     return item.to_dict()
 
 
+def suffix_of(path: PathName) -> str:
+    """Return the suffix that determines the format of a file.
+
+    >>> suffix_of("Events.CSV"), suffix_of("events.2026.jsonl.gz")
+    ('.csv', '.jsonl.gz')
+    """
+    suffixes = Path(path).suffixes
+    zipped = bool(suffixes) and suffixes[-1].lower() == GZIP
+    return "".join(suffixes[-2 if zipped else -1 :]).lower()
+
+
 def _by_suffix(formats: Mapping[str, T], path: PathName) -> T:
-    by_suffix = formats.get(Path(path).suffix.lower())
+    by_suffix = formats.get(suffix_of(path))
     if by_suffix is None:
         raise InvalidForm(f"{path}: the suffix of a file is one of {', '.join(formats)}")
     return by_suffix
 
 
 def _read_lines(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
-    return _from_lines(path.open("rb"), kind, limits)
+    return _from_lines(open_text(path), kind, limits)
 
 
 def _from_lines(file: BinaryIO, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
@@ -208,29 +262,31 @@ def _from_text(line: str | bytes, position: int, kind: _Kind[T], limits: Limits)
     ):  # the end of a line does not count
         return _too_long(line, position, limits)
     form = attempt(read_json, line, position, _text)
-    return form if isinstance(form, BadRecord) else _from_form(form, position, kind, limits)
+    if isinstance(form, BadRecord):
+        return form
+    return attempt(lambda raw: kind.load(raw, position, limits), form, position, _shown_form)
 
 
 def _text(line: str | bytes) -> Form:
     return {"text": line if isinstance(line, str) else line.decode(errors="replace")}
 
 
-def _from_form(form: Any, position: int, kind: _Kind[T], limits: Limits) -> T | BadRecord:
-    def shows(refused: Any) -> Form:
-        return refused if isinstance(refused, dict) else {"value": refused}
-
-    return attempt(lambda raw: kind.loads(raw, limits), form, position, shows)
+def _shown_form(refused: Any) -> Form:
+    return refused if isinstance(refused, dict) else {"value": refused}
 
 
 def _read_array(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
-    texts = array_texts(path.read_bytes())
+    with open_text(path) as file:
+        texts = array_texts(file.read())
     if texts is None:
         raise InvalidForm("the file is not a JSON array; JSON Lines have the suffix .jsonl")
     return (_from_text(text, position, kind, limits) for position, text in enumerate(texts, 1))
 
 
 def _read_csv(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
-    records = csv_file.read_csv(path, kind.cell_readers, kind.from_table, limits.record_bytes)
+    records = csv_file.read_csv(
+        path, kind.cell_readers, kind.from_table, limits.record_bytes, kind.file
+    )
     return _within(limits, kind, records)
 
 
@@ -244,7 +300,7 @@ def _read_arrow(path: Path, kind: _Kind[T], limits: Limits) -> Iterator[T | BadR
 
 def _from_columns(file: ColumnarFile, kind: _Kind[T], limits: Limits) -> Iterator[T | BadRecord]:
     """Yield the rows of a file; its schema and its first batch are checked at once."""
-    kind.from_table(file.schema.empty_table(), as_read)
+    kind.read_table(file.schema.empty_table(), ())
     batches = file.batches()
     first = next(batches, None)
     if first is None:
@@ -255,7 +311,8 @@ def _from_columns(file: ColumnarFile, kind: _Kind[T], limits: Limits) -> Iterato
 def _from_batches(batches: Iterable[pa.RecordBatch], kind: _Kind[T]) -> Iterator[T | BadRecord]:
     rows_before = 0
     for batch in batches:
-        for record in kind.from_table(pa.Table.from_batches([batch]), as_read):
+        numbers = range(rows_before + 1, rows_before + batch.num_rows + 1)
+        for record in kind.read_table(pa.Table.from_batches([batch]), numbers):
             if isinstance(record, BadRecord):
                 yield replace(record, position=record.position + rows_before)
             else:
@@ -278,7 +335,7 @@ def _checked(
             yield record
             continue
         form = record.to_dict()  # type: ignore[attr-defined]
-        refused = _from_form(form, position, kind, limits)
+        refused = attempt(lambda raw: kind.loads(raw, limits), form, position, _shown_form)
         yield refused if isinstance(refused, BadRecord) else record
 
 
@@ -299,6 +356,7 @@ _EVENTS: Final = _Kind(
     arrow.read_events,
     {"id": str, "published_at": csv_file.number, "sequence": csv_file.number, "content": str},
 )
+_ROWS: Final = _Kind(flat_fields, arrow.read_plain_rows, {})
 _SUBSCRIPTIONS: Final = _Kind(
     loads_subscription,
     arrow.read_subscriptions,
@@ -319,6 +377,10 @@ _READERS: Final[dict[str, Callable[[Path, _Kind[Any], Limits], Iterator[Any]]]] 
     ".parquet": _read_parquet,
     ".arrow": _read_arrow,
     ".feather": _read_arrow,
+    ".jsonl.gz": _read_lines,
+    ".ndjson.gz": _read_lines,
+    ".json.gz": _read_array,
+    ".csv.gz": _read_csv,
 }
 _WRITERS: Final[dict[str, Callable[[Any, Path], None]]] = {
     ".jsonl": write_lines,

@@ -152,3 +152,24 @@ def fields(
     return {
         name: value for name, value in form_fields.items() if name in required or value is not None
     }
+
+
+def ordinary(form: Any) -> Any:
+    """Return a form as programs write it to files in the strict one.
+
+    A null is a missing attribute, or is left out of a list, and a whole number is an id.
+
+    >>> ordinary({"id": 7, "attributes": {"genre": ["drama", None], "year": None}})
+    {'id': '7', 'attributes': {'genre': ['drama']}}
+    """
+    if type(form) is not dict:
+        return form
+    ids = {name: validate.whole_name(form[name]) for name in ("id", "subscriber") if name in form}
+    attributes = form.get("attributes")
+    if type(attributes) is not dict:
+        return {**form, **ids}
+    present = {name: value for name, value in attributes.items() if value is not None}
+    for name, value in present.items():
+        if type(value) is list and None in value:
+            present[name] = [element for element in value if element is not None]
+    return {**form, **ids, "attributes": present}

@@ -3,9 +3,11 @@
 import math
 import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
+from decimal import Decimal
 from functools import wraps
 from itertools import islice
-from numbers import Real
+from numbers import Integral, Real
+from operator import index
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -58,6 +60,20 @@ def name(what: str, value: object, kind: Kind) -> str:
     if not encodable(text):
         raise kind(f"{what} is text that UTF-8 can hold, not {shown(text)}")
     return text
+
+
+def whole_name(value: object) -> object:
+    """Return a whole number as text, since tables often number their rows; others unchanged.
+
+    >>> whole_name(7), whole_name("a"), whole_name(True)
+    ('7', 'a', True)
+    """
+    if type(value) is str or is_a(value, bool) or not is_a(value, Integral):
+        return value
+    try:
+        return str(index(value))  # type: ignore[arg-type]
+    except Exception:  # noqa: BLE001 - the methods of a foreign class, or thousands of digits
+        return value
 
 
 def plain_text(text: str) -> str:
@@ -122,7 +138,8 @@ def _float(value: object) -> float:
     if type(value) is float:
         return value
     try:
-        return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+        is_real = isinstance(value, Real | Decimal) and not isinstance(value, bool)
+        return float(value) if is_real else math.nan  # type: ignore[arg-type]
     except OverflowError:
         return math.inf
     except Exception:  # noqa: BLE001 - the methods of a foreign class

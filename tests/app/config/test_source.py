@@ -28,6 +28,7 @@ includeHeaders = false
             "includeHeaders": "false",
         },
         columns={"id": "cast(key as string)", "value": "cast(value as string)"},
+        keep=(),
     )
 
 

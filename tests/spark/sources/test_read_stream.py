@@ -1,6 +1,7 @@
 """Streams of files and of Spark's sources, as far as they need no session."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,8 @@ EVENTS = [Event(f"e{n}", {"year": 2000 + n}, n) for n in range(2)]
 def read(suffix: str, *paths: Path, limits: Limits | None = None) -> list[list[Any]]:
     """Return the rows of each file, read as a worker does."""
     batch = pa.record_batch({"path": [path.resolve().as_uri() for path in paths]})
-    found = read_files(suffix, [batch], limits=limits or Limits())
+    source = Source(paths[0].parent, f"*{suffix}", suffix)
+    found = read_files(source, [batch], limits=limits or Limits())
     return [list(zip(*each.to_pydict().values(), strict=True)) for each in found]
 
 
@@ -32,10 +34,9 @@ def as_json(path: Path, *forms: Any) -> Path:
 def test_events_of_whole_files_become_lines(tmp_path: Path) -> None:
     first = as_json(tmp_path / "a b%20.json", *(event.to_dict() for event in EVENTS))
     second = as_json(tmp_path / "empty.json")
-    found, none = read(".json", first, second)
+    (found,) = read(".json", first, second)
     assert [loads_event(json.loads(value)) for value, _ in found] == EVENTS
     assert [reason for _, reason in found] == [None, None]
-    assert none == []
 
 
 def test_a_bad_record_is_a_line_with_its_reason(tmp_path: Path) -> None:
@@ -63,8 +64,9 @@ def test_records_are_read_within_limits(tmp_path: Path) -> None:
 class Reader:
     """A reader of streams that records its calls, and answers with itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: Sequence[str] = ()) -> None:
         self.calls: list[tuple[Any, ...]] = []
+        self.columns = columns
 
     def __getattr__(self, name: str) -> Any:
         def call(*arguments: Any, **options: Any) -> "Reader":
@@ -113,11 +115,12 @@ def test_special_characters_of_hadoop_are_escaped(reader: Reader, tmp_path: Path
 def test_other_formats_are_read_by_workers(
     reader: Reader, tmp_path: Path, suffix: str, unreadable: str
 ) -> None:
-    read_stream(session(reader), Source(tmp_path, f"*{suffix}", suffix, unreadable=unreadable))
+    source = Source(tmp_path, f"*{suffix}", suffix, unreadable=unreadable)
+    read_stream(session(reader), source)
     names = [name for name, *_ in reader.calls]
     assert names == ["option", "option", "format", "schema", "load", "select", "mapInArrow"]
     work = reader.calls[-1][1]
-    assert (work.func, work.args) == (read_files, (suffix,))
+    assert (work.func, work.args) == (read_files, (source,))
 
 
 def test_rows_of_a_source_are_events_as_they_are(reader: Reader) -> None:
@@ -126,8 +129,14 @@ def test_rows_of_a_source_are_events_as_they_are(reader: Reader) -> None:
 
 
 def test_columns_of_a_source_are_expressions(reader: Reader) -> None:
-    read_stream(session(reader), SparkSource("rate", schema="a int", columns={"id": "a + 1"}))
-    assert reader.calls[2:] == [("schema", "a int"), ("load",), ("select", ("id", "a + 1"))]
+    for keep, others in ((None, ["`b.c`"]), ((), []), (("a",), ["`a`"])):
+        reader = Reader(["a", "id", "b.c"])
+        columns = {"id": "a + 1", "published_at": "a"} if keep is None else {"id": "a + 1"}
+        read_stream(
+            session(reader), SparkSource("rate", schema="a int", columns=columns, keep=keep)
+        )
+        assert reader.calls[2:4] == [("schema", "a int"), ("load",)]
+        assert reader.calls[4] == ("select", *columns.items(), *others)
 
 
 def test_a_query_selects_from_the_table_source(reader: Reader) -> None:

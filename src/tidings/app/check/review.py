@@ -75,7 +75,12 @@ def _review_config(path: Path, result: Review) -> None:
     audit.problems.extend(_unused_policies(config, audit))
     if isinstance(config.source, Source):
         for file in config.source.files():
-            read = partial(read_events, suffix=config.source.suffix, limits=config.limits)
+            read = partial(
+                read_events,
+                suffix=config.source.suffix,
+                limits=config.limits,
+                layout=config.source.layout,
+            )
             audit.read(file, "events", _read_lazily(read, file))
     audit.compare_with_events(config.policy)
     audit.check_content(path, config.source.content)

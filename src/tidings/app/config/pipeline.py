@@ -133,9 +133,11 @@ def _read_config(form: Form, path: Path) -> Config:
     subscribers = tables.get("subscribers")
     if subscribers is not None and isinstance(subscriptions, Address):
         raise InvalidForm("[subscribers]: the store of subscriptions already has the subscribers")
+    stream = _stream(tables.get("stream", {}), base)
+    watched = stream.get("trigger", AVAILABLE_NOW) != AVAILABLE_NOW
     return Config(
         path=path,
-        source=read_source(tables["source"], base),
+        source=read_source(tables["source"], base, watched=watched),
         subscriptions=subscriptions,
         sink=read_sink(tables["sink"], base),
         subscribers=_file("[subscribers]", subscribers, base) if subscribers is not None else None,
@@ -144,7 +146,7 @@ def _read_config(form: Form, path: Path) -> Config:
         engine=engine,
         settings=_spark_settings(tables.get("spark", {})),
         metrics=_metrics(tables.get("metrics", {}), base),
-        **_stream(tables.get("stream", {}), base),
+        **stream,
     )
 
 

@@ -17,42 +17,66 @@ from tidings.app.config.toml import (
 from tidings.errors import InvalidForm, prefix_errors
 from tidings.formats.event_source import KAFKA, TABLE, UNREADABLE, Source, SparkSource, find_source
 from tidings.formats.files import SUFFIXES
+from tidings.formats.layout import Layout
 from tidings.formats.redaction import shown_safely
 from tidings.model import validate
 
 FILES: Final = tuple(suffix[1:] for suffix in SUFFIXES)
 # A null value is read as the JSON null, so that it becomes a dead letter instead of vanishing.
 _KAFKA: Final = {"value": "coalesce(cast(value as string), 'null')"}
-_SPARK: Final = ("options", "schema", "columns", "select")
+_SPARK: Final = ("options", "schema", "select", "columns", "keep")
+_LAYOUT: Final = ("columns", "keep", "lists", "types", "generate")
 
 
-def read_source(form: Form, base: Path) -> Source | SparkSource:
-    """Read `[source]`; it is Spark's if it has options of Spark or a format that we do not read."""
+def read_source(form: Form, base: Path, *, watched: bool = False) -> Source | SparkSource:
+    """Read `[source]`; it is Spark's if it has options of Spark or a format that we do not read.
+
+    If files are `watched`, there need not be any yet.
+    """
     if not isinstance(form, Mapping):
         read_table(form, "[source]")
     spark = any(name in form for name in _SPARK) or form.get("format", "jsonl") not in FILES
     if spark and "path" not in form:
         return _read_spark_source(form, base)
-    return _read_files(form, base)
+    return _read_files(form, base, watched=watched)
 
 
-def _read_files(form: Form, base: Path) -> Source:
-    optional = ("format", "files_per_batch", "unreadable", "content")
+def _read_files(form: Form, base: Path, *, watched: bool) -> Source:
+    optional = ("format", "files_per_batch", "unreadable", "content", *_LAYOUT)
     table = read_table(form, "[source]", ("path",), optional)
     with prefix_errors("[source] ", raised=InvalidForm):
         batch = validate.count("files_per_batch", table.get("files_per_batch", 1), InvalidForm)
         path = nonempty_text("path", table["path"])
         unreadable = table.get("unreadable", UNREADABLE[0])
         validate.choice("unreadable", unreadable, UNREADABLE, InvalidForm)
-        source = find_source(base, path, table.get("format"), batch)
-        return replace(source, unreadable=unreadable, content=_content(table))
+        source = find_source(base, path, table.get("format"), batch, watched=watched)
+        layout = Layout(
+            _texts("columns", "names", table.get("columns", {})),
+            _keep(table),
+            _texts("lists", "separators", table.get("lists", {})),
+            _texts("types", "types", table.get("types", {})),
+            generated := _names("generate", table.get("generate", [])),
+            source.folder if generated else None,
+        )
+        content = _names("content", table.get("content", []))
+        return replace(source, unreadable=unreadable, layout=layout, content=content)
+
+
+def _keep(table: Form) -> tuple[str, ...] | None:
+    return _names("keep", table["keep"]) if "keep" in table else None
+
+
+def _names(name: str, form: Any) -> tuple[str, ...]:
+    if not isinstance(form, list):
+        raise InvalidForm(f"{name} must be a list of names, not {shown_safely(form)}")
+    return tuple(nonempty_text(name, each) for each in form)
 
 
 def _read_spark_source(form: Form, base: Path) -> SparkSource:
     table = read_table(form, "[source]", ("format",), (*_SPARK, "content"))
     with prefix_errors("[source] ", raised=InvalidForm):
         kind = format_name(table["format"])
-        columns = _expressions("columns", table.get("columns", {}))
+        columns = _texts("columns", "SQL expressions", table.get("columns", {}))
         if columns and "select" in table:
             raise InvalidForm("columns and select exclude each other; give one of them")
         if kind in ("kafka", KAFKA) and not columns and "select" not in table:
@@ -63,15 +87,15 @@ def _read_spark_source(form: Form, base: Path) -> SparkSource:
             _optional_text("schema", table),
             columns,
             _optional_text("select", table),
-            content=_content(table),
+            keep=_kept_columns(kind, columns, table),
+            content=_names("content", table.get("content", [])),
         )
 
 
-def _content(table: Form) -> tuple[str, ...]:
-    names = table.get("content", [])
-    if not isinstance(names, list):
-        raise InvalidForm(f"content must be a list of column names, not {shown_safely(names)}")
-    return tuple(nonempty_text("content", name) for name in names)
+def _kept_columns(kind: str, columns: Form, table: Form) -> tuple[str, ...] | None:
+    """Return the other columns to keep: by default all, or none of those around a message."""
+    is_message = kind in ("kafka", KAFKA) or columns.keys() <= {"value", "reason"}
+    return () if columns and is_message and "keep" not in table else _keep(table)
 
 
 def _options(kind: str, form: Any, base: Path) -> dict[str, str]:
@@ -85,9 +109,7 @@ def _optional_text(name: str, table: Form) -> str | None:
     return nonempty_text(name, table[name]) if name in table else None
 
 
-def _expressions(name: str, form: Any) -> dict[str, str]:
+def _texts(name: str, what: str, form: Any) -> dict[str, str]:
     if not isinstance(form, Mapping):
-        raise InvalidForm(
-            f"{name} must be a table of SQL expressions by name, not {shown_safely(form)}"
-        )
-    return {column: nonempty_text(f"{name} {column}", sql) for column, sql in form.items()}
+        raise InvalidForm(f"{name} must be a table of {what} by name, not {shown_safely(form)}")
+    return {column: nonempty_text(f"{name} {column}", text) for column, text in form.items()}

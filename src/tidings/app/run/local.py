@@ -12,7 +12,7 @@ from tidings.app.run.summary import BatchSummary, FirstLook, Notify
 from tidings.app.signals import StopActions, stop_on_signals
 from tidings.engine.engine import Engine
 from tidings.errors import InvalidForm, TidingsError
-from tidings.formats.event_source import Source, read_file, showing
+from tidings.formats.event_source import Source, showing
 from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.limits import UNLIMITED
 from tidings.model.records import Delivery, Event
@@ -52,9 +52,7 @@ def run_local(
         for number, paths in enumerate(batches):
             if stop_requested.is_set():
                 return
-            records = [
-                record for path in paths for record in read_file(path, source.suffix, limits=limits)
-            ]
+            records = [record for path in paths for record in source.read(path, limits=limits)]
             records = list(showing(records, source.content))
             output = published.publish(records, last=number == len(batches) - 1)
             write(number, output)

@@ -58,7 +58,7 @@ def evaluate(
 def _sums(deliveries: DataFrame, matches: DataFrame) -> DataFrame:
     """Return the sums of each subscriber with a match; deliveries without one do not count."""
     matched = matches.groupBy("subscriber").agg(
-        f.count("*").alias("matches"), f.sum("score").alias("scores"), _distinct("wanted")
+        f.count("*").alias("matches"), _sum("score").alias("scores"), _distinct("wanted")
     )
     first = f.min("published_at").alias("published_at")  # an event may be published twice
     published = matches.groupBy("subscriber", "event").agg(first)
@@ -68,7 +68,7 @@ def _sums(deliveries: DataFrame, matches: DataFrame) -> DataFrame:
         .groupBy("subscriber")
         .agg(
             f.count("*").alias("delivered"),
-            f.sum("rank").alias("ranks"),
+            _sum("rank").alias("ranks"),
             f.count("age").alias("aged"),
             f.sum("age").alias("ages"),
             _distinct("served"),
@@ -76,6 +76,11 @@ def _sums(deliveries: DataFrame, matches: DataFrame) -> DataFrame:
     )
     joined = matched.join(delivered, "subscriber", "left")
     return joined.fillna(0, ["delivered", "served"])
+
+
+def _sum(name: str) -> Column:
+    """Return the sum of a column of numbers, of whatever type."""
+    return f.sum(f.col(name).cast("double"))
 
 
 def _distinct(name: str) -> Column:
@@ -103,7 +108,7 @@ def _mean(total: str, count: str) -> Column:
 def _distances(deliveries: DataFrame, publications: DataFrame, span: int) -> DataFrame:
     publications, read = readable(publications)
     names = publications.columns
-    event_id = f.col("id") if "id" in names else f.get_json_object("value", "$.id")
+    event_id = f.col("id").cast("string") if "id" in names else f.get_json_object("value", "$.id")
     events = publications.withColumn("_id", event_id).dropDuplicates(["_id"])
     received = deliveries.select(
         f.col("subscriber").alias(SUBSCRIBER),

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import islice
@@ -11,15 +11,16 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
+from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidings.errors import TidingsError
-from tidings.formats.event_source import Source, SparkSource, read_file
+from tidings.formats.event_source import Source, SparkSource
 from tidings.formats.redaction import hider_of
-from tidings.model.dead_letter import BadRecord
+from tidings.model.dead_letter import BadRecord, Failure, try_call
 from tidings.model.limits import TRUSTED, Limits
 from tidings.spark.match_stage.stage import LAST
 from tidings.spark.ops.error_messages import SPARK_ERRORS, describe_error
@@ -60,7 +61,10 @@ def _read_spark(spark: SparkSession, source: SparkSource) -> DataFrame:
             rows.createOrReplaceTempView(_TABLE)
             return spark.sql(source.select)
         if source.columns:
-            return rows.select(*(f.expr(each).alias(name) for name, each in source.columns.items()))
+            named = [f.expr(each).alias(name) for name, each in source.columns.items()]
+            return rows.select(*named, *_others(rows.columns, source))
+        if source.keep is not None:
+            return rows.select(*map(quoted, source.keep))
         return rows
     except SPARK_ERRORS as error:
         reason, hide = describe_error(error), hider_of(source.options)
@@ -68,24 +72,39 @@ def _read_spark(spark: SparkSession, source: SparkSource) -> DataFrame:
     raise TidingsError(f"[source] format = {source.format!r}: {hide(reason)}")
 
 
+def _others(columns: Sequence[str], source: SparkSource) -> list[str]:
+    """Return the columns to keep beside those of a source that have expressions."""
+    used = {*source.columns} | {sql.strip("` ") for sql in source.columns.values()}
+    kept = columns if source.keep is None else source.keep
+    return [quoted(name) for name in kept if name not in used]
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column as SQL writes it, since a dot would mean a field of a struct."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def _read_files(
     spark: SparkSession, source: Source, limits: Limits, ends: Collection[str]
 ) -> DataFrame:
     """Return the events of files.
 
-    Spark takes files by age; the order of files of the same age is unspecified. JSON Lines and
-    Parquet are read by Spark. A file of another format is read by one worker with the reader of the
-    local engine, and so is Parquet if unreadable files are to be dead letters.
+    Spark takes files by age, those of the same age by name. JSON Lines of events and Parquet are
+    read by Spark. Any other file is read by one worker with the reader of the local engine, and so
+    is Parquet that Spark cannot read, or whose unreadable files are to be dead letters.
     """
     reader = spark.readStream.option("maxFilesPerTrigger", source.files_per_batch)
     reader = reader.option("maxFileAge", _ANY_AGE)
     files = _glob(source)
-    if source.suffix in (".jsonl", ".ndjson"):
+    if source.suffix in (".jsonl", ".ndjson") and source.layout.is_plain:
         return _mark(reader.text(files).where(f.trim("value") != ""), ends)
-    if source.suffix == ".parquet" and source.unreadable == "stop":
-        return _mark(reader.schema(_schema(spark, source)).parquet(files), ends)
+    if source.suffix == ".parquet" and _spark_can_read(source):
+        rows = reader.schema(_schema(spark, source)).parquet(files)
+        columns = source.layout.sources(rows.columns).items()
+        named = [f.col(quoted(column)).alias(name) for name, column in columns]
+        return _mark(rows.select(*named), ends)
     paths = reader.format("binaryFile").schema(_FILES).load(files).select("path")
-    read = partial(read_files, source.suffix, limits=limits, ends=frozenset(ends))
+    read = partial(read_files, source, limits=limits, ends=frozenset(ends))
     return paths.mapInArrow(read, from_arrow_schema(_MARKED_LINES if ends else _LINES))
 
 
@@ -96,6 +115,20 @@ def _mark(rows: DataFrame, ends: Collection[str]) -> DataFrame:
     # Spark encodes only some characters; decoding also turns each plus sign into a space.
     names = ["file://" + end.replace("+", " ") for end in ends]
     return rows.withColumn(LAST, f.url_decode(f.input_file_name()).isin(names))
+
+
+def _spark_can_read(source: Source) -> bool:
+    """Return whether Spark can read Parquet files, judging by the first of them.
+
+    It has no times in nanoseconds, which pandas writes, and no types for files yet to come.
+    """
+    files = source.files()
+    if source.unreadable != "stop" or not source.layout.renames_only or not files:
+        return False
+    schema = try_call(parquet.read_schema, files[0])
+    if isinstance(schema, Failure):
+        return True
+    return not any("[ns" in str(column.type) for column in schema)
 
 
 def _schema(spark: SparkSession, source: Source) -> StructType:
@@ -120,7 +153,7 @@ def _escaped(path: Path) -> str:
 
 
 def read_files(
-    suffix: str,
+    source: Source,
     batches: Iterable[pa.RecordBatch],
     *,
     limits: Limits = TRUSTED,
@@ -131,7 +164,7 @@ def read_files(
     for batch in batches:
         for uri in batch.column("path").to_pylist():
             path = unquote(urlsplit(uri).path)
-            records = read_file(path, suffix, limits=limits)
+            records = source.read(path, limits=limits)
             while rows := [_line(each) | {LAST: path in ends} for each in islice(records, _ROWS)]:
                 yield pa.RecordBatch.from_pylist(rows, schema)
 

@@ -1,0 +1,296 @@
+"""Layouts: how the columns of a table, or the fields of flat JSON objects, become events.
+
+Ordinary files have neither a column `id` nor one called `published_at`. A layout says which columns
+hold them, and how to read cells whose type a file does not tell.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cached_property, lru_cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from tidings.errors import InvalidForm, TidingsError, shown
+from tidings.formats.arrow_by_row import EVENT_COLUMNS, Cell, as_read
+from tidings.model import validate
+from tidings.model.limits import TRUSTED, Limits
+from tidings.model.values import format_time, moment, parse_time_us, time_us
+
+GENERATED: Final = ("id", "published_at")
+TICKS_PER_SECOND: Final = {
+    "epoch-s": 1,
+    "epoch-ms": 1_000,
+    "epoch-us": 1_000_000,
+    "epoch-ns": 1_000_000_000,
+}
+_INDEX: Final = re.compile(r"__index_level_\d+__")
+_TAGS: Final = ({"time"}, {"range"}, {"range", "mode"})
+_BOOLEANS: Final = {
+    word: value
+    for words, value in (("true t yes y 1", True), ("false f no n 0", False))
+    for word in words.split()
+}
+Convert = Callable[[Any], object]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The layout of a source; the default one leaves everything as it is.
+
+    columns: the column of the source for each name that differs, such as `{"id": "sku"}`.
+    keep: the other columns to keep; all of them by default.
+    lists: separators of columns, by their new names, whose text is a list.
+    types: types of columns, by their new names: string, number, boolean, time, epoch-s, epoch-ms,
+        epoch-us, epoch-ns, or the format of a time as for `strptime`.
+    generate: `id` from the name of the file and the row, or `published_at` from the time at which
+        the file was modified, a microsecond later for each row.
+    root: the folder that names of files in ids are relative to.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    keep: tuple[str, ...] | None = None
+    lists: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+    generate: tuple[str, ...] = ()
+    root: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.generate:
+            validate.choice("generate", name, GENERATED, InvalidForm)
+            if name in self.columns:
+                raise InvalidForm(f"{name} is either generated or a column, not both")
+        for name, kind in self.types.items():
+            _check_type(name, kind)
+        for name, separator in self.lists.items():
+            if not separator:
+                raise InvalidForm(f"lists {name}: the separator is empty")
+
+    @property
+    def renames_only(self) -> bool:
+        """Whether cells stay as they are, so that any reader of tables can do the rest."""
+        return not (self.lists or self.types or self.generate)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether records already have the form of events."""
+        return self.renames_only and not self.columns and self.keep is None
+
+    @property
+    def text_columns(self) -> set[str]:
+        """The columns of the source that must be read as text, if it has no types of its own."""
+        return {self.source_of(name) for name in (*self.lists, *self.types)}
+
+    def source_of(self, name: str) -> str:
+        """Return the column of the source that has a name."""
+        return self.columns.get(name, name)
+
+    def sources(self, columns: Sequence[str]) -> dict[str, str]:
+        """Return the column of a table for each name; a column that is missing is refused.
+
+        A column whose name another column takes over is left out, and so are the unnamed indexes of
+        pandas.
+        """
+        for name in (*self.columns.values(), *(self.keep or ())):
+            if name not in columns:
+                listed = ", ".join(columns)
+                raise InvalidForm(f"[source] names the column {name!r}, but there are: {listed}")
+        for name in GENERATED:
+            if name not in (*columns, *self.columns, *self.generate):
+                raise InvalidForm(
+                    f"there is no column {name} among {', '.join(columns)}; say in [source] which "
+                    f'one it is, columns = {{ {name} = "..." }}, or generate = ["{name}"]'
+                )
+        used = {*self.columns.values(), *self.columns, *self.generate}
+        others = [name for name in columns if name not in used and not _INDEX.fullmatch(name)]
+        kept = others if self.keep is None else [name for name in others if name in self.keep]
+        return {**self.columns, **dict(zip(kept, kept, strict=True))}
+
+    @cached_property
+    def converters(self) -> dict[str, Convert]:
+        """The function that reads the cells of each column with a list or a type."""
+        readers = {
+            name: _TYPES.get(kind) or partial(_time, kind) for name, kind in self.types.items()
+        }
+        lists = {
+            name: partial(_split, separator, readers.get(name))
+            for name, separator in self.lists.items()
+        }
+        return {**readers, **lists}
+
+    def cell(self, inner: Cell = as_read) -> Cell:
+        """Return the reader of cells, given the reader of cells without a list or a type."""
+        if not self.converters:
+            return inner
+        converters = self.converters
+
+        def read(column: str, value: object) -> object:
+            if value is None or column not in converters:
+                return inner(column, value)
+            try:
+                return converters[column](value)
+            except TidingsError as error:
+                raise InvalidForm(f"{column}: {error}") from None
+
+        return read
+
+
+AS_IT_IS: Final = Layout()
+"""The layout of records that already are events."""
+
+
+def _check_type(name: str, kind: object) -> None:
+    if not isinstance(kind, str) or not ("%" in kind or kind in _TYPES):
+        listed = ", ".join(_TYPES)
+        raise InvalidForm(
+            f"types {name}: unknown type {shown(kind)}; expected one of: {listed}, or the format "
+            "of a time such as '%d/%m/%Y %H:%M'"
+        )
+    if "%" in kind:
+        try:
+            now = datetime(2026, 11, 15, tzinfo=UTC)
+            datetime.strptime(now.strftime(kind), kind)  # noqa: DTZ007 - only the format matters
+        except (ValueError, re.error, IndexError) as error:
+            raise InvalidForm(
+                f"types {name}: {shown(kind)} is no format of times: {error}"
+            ) from None
+
+
+@dataclass(frozen=True)
+class FileLayout:
+    """The layout of the source that a file belongs to."""
+
+    layout: Layout
+    path: Path
+
+    def table(self, table: pa.Table, rows: Iterable[int]) -> pa.Table:
+        """Return a table of events; `rows` are the numbers of its rows in the file."""
+        sources = self.layout.sources(table.column_names)
+        same = list(sources.items()) == [(name, name) for name in table.column_names]
+        if same and not self.layout.generate:
+            return table
+        columns = {name: table.column(source) for name, source in sources.items()}
+        numbers = list(islice(rows, table.num_rows)) if self.layout.generate else []
+        for name in self.layout.generate:
+            columns[name] = pa.array(map(self.generator(name), numbers), _GENERATED[name])
+        return pa.Table.from_arrays(list(columns.values()), names=list(columns))
+
+    def form(self, record: object, row: int, limits: Limits = TRUSTED) -> dict[str, Any]:
+        """Return the form of an event for a flat JSON object; nested objects get dotted names."""
+        fields = flat_fields(record, limits)
+        columns, cell = self.layout.columns, self.layout.cell()
+        used = {*columns.values(), *columns}
+        values = {name: fields.get(source) for name, source in columns.items()}
+        for name, value in fields.items():
+            if name not in used and (self.layout.keep is None or name in self.layout.keep):
+                values[name] = value
+        values |= {name: self.generator(name)(row) for name in self.layout.generate}
+        values = {name: cell(name, value) for name, value in values.items() if value is not None}
+        for name in GENERATED:
+            if name not in values:
+                raise InvalidForm(f"field {self.layout.source_of(name)!r} is missing")
+        form: dict[str, Any] = {"attributes": values}
+        for name in EVENT_COLUMNS:
+            if name in values:
+                form[name] = values.pop(name)
+        return form
+
+    def generator(self, name: str) -> Callable[[int], object]:
+        """Return the function from the number of a row to its id, or to its time."""
+        if name == "id":
+            path = self.path.resolve()
+            root = self.layout.root.resolve() if self.layout.root else path.parent
+            label = path.relative_to(root).as_posix() if root in path.parents else path.name
+            return lambda row: f"{label}:{row:07d}"
+        modified_us = self.path.stat().st_mtime_ns // 1_000
+        return lambda row: moment(modified_us + row)
+
+
+def flat_fields(record: object, limits: Limits = TRUSTED) -> dict[str, Any]:
+    """Return the fields of a JSON object by name; those of objects within it get dotted names.
+
+    >>> flat_fields({"sku": 7, "maker": {"name": "Arco"}})
+    {'sku': 7, 'maker.name': 'Arco'}
+    """
+    label = "a flat event is an object with named fields"
+    return dict(_flat(validate.mapping(label, record, InvalidForm), limits.nesting))
+
+
+def _flat(fields: Mapping[Any, Any], levels: int, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    if levels < 0:
+        raise InvalidForm("its objects nest too deeply")
+    for name, value in fields.items():
+        if isinstance(value, dict) and not any(set(value) == tag for tag in _TAGS):
+            yield from _flat(value, levels - 1, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _split(separator: str, read: Convert | None, value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    parts = [part.strip() for part in value.split(separator)]
+    return [read(part) if read else part for part in parts if part]
+
+
+def _string(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime):
+        return format_time(time_us(value if value.tzinfo else value.replace(tzinfo=UTC)))
+    if isinstance(value, float | Decimal) and value == value // 1:
+        return str(int(value))
+    return str(value) if isinstance(value, int | float | Decimal) else value
+
+
+def _number(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return int(value) if value.strip().lstrip("+-").isdigit() else float(value)
+    except ValueError:
+        raise InvalidForm(f"{shown(value)} is not a number") from None
+
+
+def _boolean(value: object) -> object:
+    word = str(value).strip().lower()
+    if word not in _BOOLEANS:
+        raise InvalidForm(f"{shown(value)} is not a boolean; write true or false")
+    return _BOOLEANS[word]
+
+
+def _time(kind: str, value: object) -> object:
+    """Read a time: RFC 3339, a number of ticks since the epoch, or text of a format."""
+    if isinstance(value, datetime):
+        return value
+    if kind in TICKS_PER_SECOND:
+        ticks = _number(value)
+        if isinstance(ticks, bool) or not isinstance(ticks, int | float | Decimal):
+            raise InvalidForm(f"{shown(value)} is not a number of ticks since the epoch")
+        return moment(parse_time_us(ticks / TICKS_PER_SECOND[kind]))
+    if kind == "time":
+        return moment(parse_time_us(value))
+    return _formatted(kind, str(value).strip())
+
+
+@lru_cache(65_536)
+def _formatted(kind: str, text: str) -> datetime:
+    try:
+        time = datetime.strptime(text, kind)  # noqa: DTZ007 - a time without a zone is UTC
+    except ValueError:
+        raise InvalidForm(f"{shown(text)} is not a time of the format {kind!r}") from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+_GENERATED: Final = {"id": pa.string(), "published_at": pa.timestamp("us", "UTC")}
+_TYPES: Final[dict[str, Convert]] = {
+    "string": _string,
+    "number": _number,
+    "boolean": _boolean,
+    **{kind: partial(_time, kind) for kind in ("time", *TICKS_PER_SECOND)},
+}
