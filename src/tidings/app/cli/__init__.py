@@ -2,6 +2,7 @@
 
 from tidings.app.cli import (
     demo_commands,
+    init_command,
     query_commands,
     run_command,
     store_commands,
@@ -12,6 +13,7 @@ from tidings.app.cli.app import app, main
 __all__ = [
     "app",
     "demo_commands",
+    "init_command",
     "main",
     "query_commands",
     "run_command",

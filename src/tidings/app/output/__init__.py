@@ -1,6 +1,7 @@
 """Output of the commands: tables and sentences, with colours on a terminal only."""
 
 from tidings.app.output.console import make_table, open_console, plural
+from tidings.app.output.init_output import print_proposal
 from tidings.app.output.progress import RunReporter, RunView, batch_line, open_reporter
 from tidings.app.output.query_output import (
     print_diagnosis,
@@ -29,6 +30,7 @@ __all__ = [
     "print_matches",
     "print_plan",
     "print_problems",
+    "print_proposal",
     "print_records",
     "print_review",
     "print_summary",

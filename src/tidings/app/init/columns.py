@@ -1,0 +1,203 @@
+"""The columns of a sample: what they hold, and which of them are ids, times and lists."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from itertools import pairwise, product
+from typing import Any, Final
+
+from tidings.errors import TidingsError
+from tidings.formats.layout import TICKS_PER_SECOND, Layout
+from tidings.model.values import parse_time_us
+
+Row = Mapping[str, Any]
+
+_ID_NAME: Final = re.compile(
+    r"(^|.*[_\W])(?i:id|uuid|guid|key|sku|isbn|ean|asin|code|slug|url|rownames|row|number|no)$"
+    r"|^.*[a-z](Id|ID)$|^column_1$"
+)
+_TIME_NAMES: Final = (
+    re.compile(r"(?i).*(publish|posted|created|issued|timestamp|datetime|date_?time)"),
+    re.compile(r"(?i).*(time|date|when)|(^|.*[_\W])(ts|at|day)$"),
+    re.compile(r"(?i).*(updated|modified|year|month|epoch|seen)"),
+)
+_DATES: Final = (
+    *("%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y", "%d/%m/%y", "%Y/%m/%d", "%d.%m.%Y", "%m.%d.%Y"),
+    *("%d.%m.%y", "%Y.%m.%d", "%d-%m-%Y", "%m-%d-%Y", "%Y-%m-%d", "%d %b %Y", "%d-%b-%Y"),
+    *("%d-%b-%y", "%d/%b/%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
+    *("%a, %d %b %Y", "%a %b %d %Y"),
+)
+_CLOCKS: Final = (
+    *(" %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S"),
+    *(":%H:%M:%S", ", %H:%M", ", %H:%M:%S", ", %I:%M %p"),
+)
+_ZONES: Final = ("", " %z", "%z")
+FORMATS: Final = (
+    *_DATES,
+    *("".join(parts) for parts in product(_DATES, _CLOCKS, _ZONES)),
+    *("%Y%m%d", "%Y%m%d%H%M", "%Y%m%d%H%M%S", "%Y%m%d %H:%M:%S", "%Y%m%d %H%M"),
+    *("%a, %d %b %Y %H:%M:%S %Z", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %z %Y"),
+)
+_LIKE_A_TIME: Final = re.compile(
+    r"(?s)(?=.{6,40}$)(\D{0,12}\d{1,4}\D{1,12}\d{1,4}(\D.*)?|\d{8,14}(\D.*)?)"
+)
+_SEPARATORS: Final = ("|", ";", ",")
+_TRIED: Final = 200
+_LONG_ID: Final = 200
+_LONG_PART: Final = 40
+_MOST_PARTS: Final = 500
+# Ticks since the epoch are those of the years 1990 to 2100.
+_FIRST_S, _LAST_S = 631_152_000, 4_102_444_800
+
+
+@dataclass(frozen=True)
+class SampleColumn:
+    """A column of a sample: its values where it has some, and the number of rows."""
+
+    name: str
+    values: Sequence[Any]
+    rows: int
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every row has a value."""
+        return len(self.values) == self.rows
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether no value occurs twice."""
+        return len(set(map(str, self.values))) == len(self.values)
+
+    def holds(self, *kinds: type) -> bool:
+        """Return whether all values are of some kinds."""
+        return bool(self.values) and all(type(value) in kinds for value in self.values)
+
+    @property
+    def kind(self) -> str:
+        """The type of the values, as a user would call it."""
+        names = ((bool,), "boolean"), ((int, float, Decimal), "number"), ((datetime,), "time")
+        for kinds, name in names:
+            if self.holds(*kinds):
+                return name
+        return "list" if self.holds(list, tuple) else "string" if self.holds(str) else "mixed"
+
+
+def columns_of(rows: Sequence[Row]) -> list[SampleColumn]:
+    """Return the columns of a sample, in the order in which they first occur."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [
+        SampleColumn(name, [row[name] for row in rows if row.get(name) is not None], len(rows))
+        for name in names
+    ]
+
+
+def find_id(columns: Iterable[SampleColumn]) -> str | None:
+    """Return the column of ids: full, without repetitions, and called like one."""
+    named = [
+        column.name
+        for column in columns
+        if _ID_NAME.match(column.name)
+        and column.is_full
+        and column.holds(int, str)
+        and column.is_unique
+        and all(len(str(value)) <= _LONG_ID for value in column.values)
+    ]
+    exact = [name for name in named if name.lower() in ("id", "uuid")]
+    return next(iter(exact + named), None)
+
+
+@dataclass(frozen=True)
+class TimeColumn:
+    """A column of publication times, and its type unless it is RFC 3339 or a timestamp."""
+
+    name: str
+    type: str | None = None
+
+
+def find_time(columns: Iterable[SampleColumn]) -> TimeColumn | None:
+    """Return the column of publication times: by name, then with times of day, then the first."""
+    found = []
+    for place, column in enumerate(columns):
+        hints = [rank for rank, hint in enumerate(_TIME_NAMES) if hint.match(column.name)]
+        kind = _time_type(column, named=bool(hints)) if column.values else None
+        if kind is None:
+            continue
+        times = _times(column, kind)
+        has_clock = any(time % 86_400_000_000 for time in times)
+        missing = column.rows - len(column.values)
+        order = (missing > column.rows // 20, min(hints, default=9), not has_clock, place)
+        found.append((order, TimeColumn(column.name, kind or None)))
+    return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _time_type(column: SampleColumn, *, named: bool) -> str | None:
+    """Return the type of a column of times, '' if it needs none, or None for another column."""
+    if column.holds(datetime):
+        return ""
+    if column.holds(int, float) and named:
+        return _ticks(column)
+    if not column.holds(str) or not _LIKE_A_TIME.fullmatch(column.values[0]):
+        return None
+    fitting: Sequence[str] = ("", *FORMATS)
+    for tried in (1, _TRIED, column.rows):
+        fitting = [kind for kind in fitting if _fits(kind, column.values[:tried])]
+    # Of two readings of 01/02/2013, the one in which the rows are more in order.
+    return min(fitting, key=lambda kind: _descents(_times(column, kind)), default=None)
+
+
+def _ticks(column: SampleColumn) -> str | None:
+    if column.holds(int) and _fits("%Y%m%d", list(map(str, column.values))):
+        return "%Y%m%d"
+    for kind, ticks in TICKS_PER_SECOND.items():
+        if all(_FIRST_S <= value / ticks <= _LAST_S for value in column.values):
+            return "" if ticks == 1 else kind
+    return None
+
+
+def _fits(kind: str, values: Sequence[Any]) -> bool:
+    read = _read(kind)
+    try:
+        for value in values:
+            read(value)
+    except (TidingsError, ValueError):
+        return False
+    return True
+
+
+def _read(kind: str) -> Callable[[Any], Any]:
+    if not kind:
+        return parse_time_us
+    return Layout(types={"time": kind}).converters["time"]
+
+
+def _times(column: SampleColumn, kind: str) -> list[int]:
+    read = _read(kind)
+    return [parse_time_us(read(value) if kind else value) for value in column.values]
+
+
+def _descents(times: Sequence[int]) -> int:
+    return sum(before > after for before, after in pairwise(times))
+
+
+def find_lists(columns: Iterable[SampleColumn]) -> dict[str, str]:
+    """Return the separators of text columns that hold lists: their parts are short and repeat."""
+    found = {}
+    for column in columns:
+        if not column.holds(str) or column.is_unique:
+            continue
+        for separator in _SEPARATORS:
+            cells = [value.split(separator) for value in column.values]
+            split = sum(len(cell) > 1 for cell in cells)
+            parts = Counter(part.strip() for cell in cells for part in cell)
+            if (
+                split * 5 >= len(cells)
+                and len(parts) * (10 if separator == "," else 2) <= parts.total()
+                and len(parts) <= _MOST_PARTS
+                and max(map(len, parts)) <= _LONG_PART
+            ):
+                found[column.name] = separator
+                break
+    return found

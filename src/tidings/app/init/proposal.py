@@ -1,0 +1,258 @@
+"""A config for a file that was looked at: its layout, a policy, and subscriptions that match."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from os.path import relpath
+from pathlib import Path
+from typing import Any, Final
+
+from tidings.app.init.columns import SampleColumn, columns_of, find_id, find_lists, find_time
+from tidings.engine.engine import Engine
+from tidings.errors import InvalidForm
+from tidings.formats.csv_file import zero_padded
+from tidings.formats.event_source import Source, find_source, read_file
+from tidings.formats.files import read_rows
+from tidings.formats.layout import Layout
+from tidings.model.conditions.parser import render_predicate
+from tidings.model.conditions.predicate import predicate
+from tidings.model.dead_letter import BadRecord
+from tidings.model.records import Event, Subscription, publication_order
+from tidings.model.values import parse_duration_us
+from tidings.policy import Policy, Subscriber
+
+SAMPLE: Final = 20_000
+_TRIED: Final = 3_000
+_SUBSCRIBER: Final = "me"
+_PREFRANKS: Final = (0.9, 0.7, 0.5)
+_PERIODS: Final = ("1d", "1h", "1m", "1s")
+_FEWEST_PERIODS: Final = 4
+_K: Final = 5
+_DULL: Final = re.compile(r"(?i).*(time|date|year|month|day|hour|minute|second)|.*(id|no|number)$")
+"""Names of numbers that rarely tell what an event is about."""
+_FORM: Final = {"id", "published_at"}
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True)
+class ProposedSubscription:
+    """A subscription and how many events of the sample match it."""
+
+    subscription: Subscription
+    matches: int
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What `tidings init` found in a file, and what it proposes."""
+
+    source: Source
+    layout: Layout
+    columns: Sequence[SampleColumn]
+    events: int
+    unreadable: Sequence[BadRecord]
+    policy: Mapping[str, Any]
+    subscriptions: Sequence[ProposedSubscription]
+
+    @property
+    def stem(self) -> str:
+        """The name of the file without its suffixes, for the files that are written."""
+        name = self.source.files()[0].name
+        return re.sub(r"(?i)(\.(csv|jsonl|ndjson|json|parquet|arrow|feather|gz))+$", "", name)
+
+    def config(self, source_path: str) -> str:
+        """Return the config as TOML."""
+        layout = self.layout
+        lines = {
+            "engine": "local",
+            "source.path": source_path,
+            "source.columns": dict(layout.columns),
+            "source.types": dict(layout.types),
+            "source.lists": dict(layout.lists),
+            "source.generate": list(layout.generate),
+            "subscriptions.path": f"{self.stem}-subscriptions.jsonl",
+            "policies.default": dict(self.policy),
+            "sink": {"path": f"{self.stem}-deliveries", "format": "jsonl"},
+        }
+        return "".join(f"{name} = {_toml(value)}\n" for name, value in lines.items() if value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "events": self.events,
+            "unreadable": len(self.unreadable),
+            "columns": {column.name: column.kind for column in self.columns},
+            "policy": dict(self.policy),
+            "subscriptions": [
+                {**each.subscription.to_dict(), "matches": each.matches}
+                for each in self.subscriptions
+            ],
+        }
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = (f"{_key(name)} = {_toml(inner)}" for name, inner in value.items())
+        return f"{{ {', '.join(pairs)} }}"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else _toml(name)
+
+
+def write(proposal: Proposal, folder: Path, *, force: bool = False) -> list[Path]:
+    """Write the config and the subscriptions into a folder; refuse to replace files."""
+    stem, source = proposal.stem, proposal.source
+    path = source.files()[0] if len(source.files()) == 1 else source.folder / source.pattern
+    texts = {
+        folder / f"{stem}.toml": proposal.config(Path(relpath(path, folder)).as_posix()),
+        folder / f"{stem}-subscriptions.jsonl": "".join(
+            json.dumps(each.subscription.to_dict(), ensure_ascii=False) + "\n"
+            for each in proposal.subscriptions
+        ),
+    }
+    for name in texts:
+        if name.exists() and not force:
+            raise InvalidForm(f"{name} exists already; --force replaces it")
+    for name, text in texts.items():
+        name.write_text(text, encoding="utf-8")
+    return list(texts)
+
+
+def propose(path: Path) -> Proposal:
+    """Look at the first rows of a file, or of the first file of a folder, and propose a config."""
+    source = find_source(Path(), str(path))
+    if not source.files():
+        raise InvalidForm(f"{path}: there is no file to look at")
+    file = source.files()[0]
+    layout, columns = _layout(file, source.suffix)
+    records = list(islice(read_file(file, source.suffix, layout=layout), SAMPLE))
+    events = [record for record in records if isinstance(record, Event)]
+    unreadable = [record for record in records if isinstance(record, BadRecord)]
+    if not events:
+        reason = unreadable[0].reason if unreadable else "it has no rows"
+        raise InvalidForm(f"{path}: no row can be read as an event: {reason}")
+    events.sort(key=publication_order)
+    subscriptions = list(islice(_subscriptions(events), len(_PREFRANKS)))
+    if not subscriptions:
+        raise InvalidForm(f"{path}: there is nothing to subscribe to besides an id and a time")
+    policy = _policy(events, [each.subscription for each in subscriptions])
+    return Proposal(source, layout, columns, len(events), unreadable, policy, subscriptions)
+
+
+def _layout(file: Path, suffix: str) -> tuple[Layout, list[SampleColumn]]:
+    """Return the layout for the first rows of a file, and their columns."""
+    rows = [row for row in islice(read_rows(file, suffix), SAMPLE) if isinstance(row, dict)]
+    if not rows:
+        raise InvalidForm(f"{file}: there are no rows to look at")
+    columns = columns_of(rows)
+    names = {column.name for column in columns}
+    if names >= _FORM and any(name.startswith("attributes.") for name in names):
+        return Layout(), columns  # the JSON form of events
+    columns = [column for column in columns if not column.name.startswith("__index_level_")]
+    id_column, time = find_id(columns), find_time(columns)
+    named = {"id": id_column, "published_at": time.name if time else None}
+    types = dict.fromkeys(zero_padded(file) if ".csv" in suffix else (), "string")
+    if time is not None and time.type:
+        types[time.name] = time.type
+    renamed = {column: name for name, column in named.items() if column}
+    lists = find_lists(column for column in columns if column.name not in renamed)
+    layout = Layout(
+        columns={name: column for name, column in named.items() if column and column != name},
+        types={renamed.get(name, name): kind for name, kind in types.items() if name != id_column},
+        lists=lists,
+        generate=tuple(name for name, column in named.items() if not column),
+    )
+    return layout, columns
+
+
+def _subscriptions(events: Sequence[Event]) -> Iterator[ProposedSubscription]:
+    """Yield subscriptions that match some of the events, but not most of them if possible."""
+    seen, tried = set[str](), events[:: max(1, len(events) // _TRIED)]
+    ranks = iter(_PREFRANKS)
+    for share in (0.5, 1.0):
+        for where in _conditions(tried):
+            subscription = Subscription(f"{_SUBSCRIBER}-{len(seen) + 1}", _SUBSCRIBER, where=where)
+            matches = sum(map(subscription.matches, tried))
+            if where in seen or not 0 < matches <= share * len(tried):
+                continue
+            seen.add(where)
+            form = subscription.to_dict() | {"prefrank": next(ranks)}
+            total = sum(map(subscription.matches, events))
+            yield ProposedSubscription(Subscription(**form), total)
+
+
+def _conditions(events: Sequence[Event]) -> Iterator[str]:
+    """Yield conditions over attributes that tell events apart, a category and a number first."""
+    columns = columns_of([event.attributes for event in events])
+    categories = [pair for column in columns for pair in _values(column)]
+    dull = [column for column in columns if _DULL.match(column.name)]
+    telling = [column for column in columns if column not in dull]
+    numbers = [text for column in telling or dull for text in _bounds(column)]
+    categories.sort(key=lambda pair: pair[0])
+    values = [text for _, text in categories]
+    if values and numbers:
+        yield values[0]
+        yield numbers[0]
+        yield from (f"{value} and {numbers[-1]}" for value in values[1:])
+    yield from values
+    yield from numbers
+
+
+def _values(column: SampleColumn) -> Iterator[tuple[float, str]]:
+    """Yield conditions on values that several events have, and how far they are from a tenth."""
+    counts = Counter[Any]()
+    for value in column.values:
+        counts.update(value if isinstance(value, tuple) else [value])
+    texts = {value: count for value, count in counts.items() if isinstance(value, str | bool)}
+    for value, count in sorted(texts.items(), key=lambda pair: (-pair[1], str(pair[0])))[:20]:
+        lonely = count == 1 and len(texts) > 1
+        distance = abs(count / column.rows - 0.1) + lonely + len(str(value)) / 1_000
+        yield distance, render_predicate(predicate(column.name, "=", value))
+
+
+def _bounds(column: SampleColumn) -> Iterator[str]:
+    """Yield conditions on the largest and the smallest tenth of many different numbers."""
+    if not column.holds(int, float) or len(set(column.values)) < min(10, column.rows):
+        return
+    ordered = sorted(column.values)
+    for operator, quantile in ((">=", 0.9), ("<=", 0.1)):
+        bound = ordered[int(quantile * (len(ordered) - 1))]
+        yield render_predicate(predicate(column.name, operator, bound))
+
+
+def _policy(events: Sequence[Event], subscriptions: Sequence[Subscription]) -> dict[str, Any]:
+    """Return a policy under which something is delivered: the k best of a period, if some end."""
+    diversify = {"name": "divrank", "sigma": 0.5}
+    for window in _windows(events):
+        form = {"k": _K, "window": window, "diversify": diversify}
+        if _delivers(events, subscriptions, form):
+            return form
+    return {"k": _K, "window": {"name": "continuous"}}
+
+
+def _windows(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
+    span_us = events[-1].published_us - events[0].published_us
+    for period in _PERIODS:
+        if span_us >= _FEWEST_PERIODS * parse_duration_us(period):
+            yield {"name": "periodic", "length": period}
+    for length in (100, 10):
+        yield {"name": "jumping", "length": length, "step": length}
+
+
+def _delivers(
+    events: Sequence[Event], subscriptions: Iterable[Subscription], policy: Mapping[str, Any]
+) -> bool:
+    """Return whether a policy delivers something, tried on some events without compiling."""
+    engine = Engine(index="scan", feeds="plain")
+    engine.subscribe(Subscriber(_SUBSCRIBER, Policy(**policy)))
+    for subscription in subscriptions:
+        engine.add(subscription)
+    for start in range(0, min(len(events), _TRIED), 100):
+        if engine.publish_many(events[start : start + 100]):
+            return True
+    return False

@@ -1,0 +1,62 @@
+"""Output of `init`: what it found, what it proposes, and what to run next."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from shlex import quote
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from tidings.app.init import Proposal
+from tidings.app.output.console import make_table, plural
+
+_SHOWN: Final = 40
+
+
+def print_proposal(console: Console, proposal: Proposal, written: Sequence[Path]) -> None:
+    """Print what `init` found in the data, what it wrote, and the commands to run."""
+    table = make_table("Column", "Type", "Used as")
+    for name, kind, use in list(_column_rows(proposal))[:_SHOWN]:
+        table.add_row(Text(name), kind, Text(use))
+    console.print(table)
+    if len(proposal.columns) > _SHOWN:
+        console.print(f"and {len(proposal.columns) - _SHOWN} more columns")
+    looked_at = f"Looked at {plural(proposal.events, 'event')}"
+    if proposal.unreadable:
+        first = proposal.unreadable[0]
+        rows = plural(len(proposal.unreadable), "row")
+        looked_at += f"; {rows} cannot be read, such as row {first.position}: {first.reason}"
+    console.print(Text(looked_at), soft_wrap=True)
+    for name in proposal.layout.generate:
+        console.print(Text(_GENERATED[name], "yellow"), soft_wrap=True)
+    table = make_table("Example subscription", "Matches>")
+    for each in proposal.subscriptions:
+        table.add_row(Text(str(each.subscription.to_dict()["where"])), f"{each.matches:,}")
+    console.print(table)
+    config, subscriptions = written
+    console.print(Text(f"Wrote {config} and {subscriptions}. Now run:"), soft_wrap=True)
+    command = f"tidings run {quote(str(config))}"
+    console.print(Text(f"  {command}", "bold"), soft_wrap=True)
+    console.print(Text(f"  {command} --engine spark    # the same on Spark"), soft_wrap=True)
+
+
+def _column_rows(proposal: Proposal) -> Iterator[tuple[str, str, str]]:
+    layout = proposal.layout
+    names = {column: name for name, column in layout.columns.items()}
+    for column in proposal.columns:
+        name = names.get(column.name, column.name)
+        kind = layout.types.get(name, column.kind)
+        use = f"{name}, the time" if name == "published_at" else name
+        if name in layout.lists:
+            kind = f"list, separated by {layout.lists[name]}"
+        yield column.name, kind, use
+
+
+_GENERATED: Final = {
+    "id": "No column is a unique id, so the file and the row number are the id of an event.",
+    "published_at": (
+        "No column is a time, so events are published in the order of the rows, at the time when "
+        "the file was last modified."
+    ),
+}

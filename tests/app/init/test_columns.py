@@ -1,0 +1,84 @@
+"""The columns of a sample: which of them are ids, times and lists."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tidings.app.init.columns import FORMATS, TimeColumn, columns_of, find_id, find_lists, find_time
+
+START = datetime(2026, 10, 28, 21, 35, 7, tzinfo=UTC)
+
+
+def columns(**values: list[Any]) -> Any:
+    rows = zip(*values.values(), strict=True)
+    return columns_of([dict(zip(values, row, strict=True)) for row in rows])
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ({"x": [1, 2], "id": [1, 2]}, "id"),
+        ({"OrderID": ["a", "b"], "x": [1, 2]}, "OrderID"),
+        ({"sku": [7, 8], "uuid": ["a", "b"]}, "uuid"),
+        ({"column_1": [1, 2]}, "column_1"),
+        ({"id": [1, 1], "key": [1, 2]}, "key"),
+        ({"id": [1, None]}, None),
+        ({"id": [1.5, 2.5]}, None),
+        ({"price": [1, 2]}, None),
+        ({"paid": [1, 2], "grid": ["a", "b"]}, None),
+    ],
+)
+def test_an_id_is_unique_and_called_like_one(
+    values: dict[str, list[Any]], name: str | None
+) -> None:
+    assert find_id(columns(**values)) == name
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "%d/%m/%Y",
+        "%m/%d/%y",
+        "%d.%m.%Y %H:%M",
+        "%b %d, %Y",
+        "%d %B %Y %H:%M %z",
+        "%m/%d/%Y %I:%M:%S %p",
+        "%d/%b/%Y:%H:%M:%S %z",
+        "%Y%m%d%H%M%S",
+        "%a, %d %b %Y %H:%M:%S %Z",
+    ],
+)
+def test_times_are_found_in_common_formats(form: str) -> None:
+    assert form in FORMATS
+    times = [(START + timedelta(days=n)).strftime(form) for n in range(60)]
+    assert find_time(columns(x=list(range(60)), when=times)) == TimeColumn("when", form)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"at": ["2026-01-02", "2026-01-03T10:00:00Z"]}, TimeColumn("at")),
+        ({"at": [START, START]}, TimeColumn("at")),
+        ({"ts": [1_794_773_100, 1_794_773_200]}, TimeColumn("ts")),
+        ({"ts": [1_794_773_100_000]}, TimeColumn("ts", "epoch-ms")),
+        ({"day": [20_261_115, 20_261_231]}, TimeColumn("day", "%Y%m%d")),
+        ({"price": [1_794_773_100]}, None),
+        ({"time": [517, 533]}, None),
+        ({"title": ["12 Angry Men", "1917"]}, None),
+        ({"updated": [START], "created": [START]}, TimeColumn("created")),
+        ({"date": ["2026-01-02"], "time": ["2026-01-02T10:00"]}, TimeColumn("time")),
+        # 13/01 settles it; without it, the order in which the rows ascend does.
+        ({"d": ["01/02/2026", "13/02/2026"]}, TimeColumn("d", "%d/%m/%Y")),
+        ({"d": ["11/01/2026", "12/01/2026", "01/02/2026"]}, TimeColumn("d", "%d/%m/%Y")),
+        ({"d": ["01/11/2026", "01/12/2026", "02/01/2026"]}, TimeColumn("d", "%m/%d/%Y")),
+    ],
+)
+def test_the_time_is_found(values: dict[str, list[Any]], expected: TimeColumn | None) -> None:
+    assert find_time(columns(**values)) == expected
+
+
+def test_lists_have_short_parts_that_repeat() -> None:
+    genres = ["drama|noir", "drama", "noir|comedy", "comedy|drama", "drama|noir"]
+    prose = [f"one, {n} and, well, {n * n}" for n in range(4)] + ["one, 0 and, well, 0"]
+    assert find_lists(columns(genres=genres, prose=prose, n=[1, 2, 3, 4, 5])) == {"genres": "|"}

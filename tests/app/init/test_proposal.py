@@ -1,0 +1,153 @@
+"""Proposals for files of every kind: their configs run as they are, and deliver something."""
+
+import gzip
+import json
+import tomllib
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from tidings.app.config import load_config
+from tidings.app.init import propose, write
+from tidings.app.run.local import run_local
+from tidings.app.run.plan import make_plan
+from tidings.errors import InvalidForm
+
+CHANCE = Random(5)
+FLIGHTS = [
+    (f"{n // 24 % 28 + 1:02}.11.2026 {n % 24:02}:05", CHANCE.choice(["MIA", "IAH", "ORD"]), n % 97)
+    for n in range(600)
+]
+
+
+def semicolons(path: Path) -> None:
+    rows = [f"{at};{dest};{delay},5" for at, dest, delay in FLIGHTS]
+    path.write_text("\ufeffAbflug am;Ziel;Verspätung\n" + "\n".join(rows), encoding="utf-8")
+
+
+def flat_lines(path: Path) -> None:
+    rows = [
+        {"flight": {"id": n}, "at": f"{at[6:10]}-{at[3:5]}-{at[:2]}T{at[11:]}:00Z", "dest": dest}
+        for n, (at, dest, _) in enumerate(FLIGHTS)
+    ]
+    path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+
+
+def catalogue(path: Path) -> None:
+    """Write a table without a time, and with zip codes and lists."""
+    rows = [
+        f"{n},{n % 500:05},{'a|b' if n % 3 else 'c'},{dest}"
+        for n, (_, dest, _) in enumerate(FLIGHTS)
+    ]
+    path.write_text("\n".join(['"",zip,tags,dest', *rows]))
+
+
+def columns(path: Path) -> None:
+    at, dest, delay = zip(*FLIGHTS, strict=True)
+    times = pa.array([f"{t[6:10]}-{t[3:5]}-{t[:2]} {t[11:]}" for t in at]).cast(pa.timestamp("ns"))
+    parquet.write_table(pa.table({"time": times, "dest": dest, "delay": delay}), path)
+
+
+def one_row(path: Path) -> None:
+    path.write_text("id,published_at,name\n1,2026-11-15,Ann\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "expected"),
+    [
+        (
+            "flüge (1).csv",
+            semicolons,
+            {
+                "columns": {"published_at": "Abflug am"},
+                "types": {"published_at": "%d.%m.%Y %H:%M"},
+                "generate": ["id"],
+            },
+        ),
+        (
+            "flights.jsonl.gz",
+            flat_lines,
+            {"columns": {"id": "flight.id", "published_at": "at"}},
+        ),
+        (
+            "parts.csv",
+            catalogue,
+            {
+                "columns": {"id": "column_1"},
+                "types": {"zip": "string"},
+                "lists": {"tags": "|"},
+                "generate": ["published_at"],
+            },
+        ),
+        ("flights.parquet", columns, {"columns": {"published_at": "time"}, "generate": ["id"]}),
+        ("one.csv", one_row, {}),
+    ],
+)
+def test_a_proposal_runs_as_it_is(tmp_path, monkeypatch, name, make, expected):
+    monkeypatch.chdir(tmp_path)
+    make(tmp_path / name)
+    config, subscriptions = write(propose(Path(name)), Path())
+    source = tomllib.loads(config.read_text())["source"]
+    assert source == {"path": name, **expected}
+    assert len(config.read_text().splitlines()) <= 10
+    wishes = [json.loads(line) for line in subscriptions.read_text().splitlines()]
+    assert len(wishes) == (1 if make is one_row else 3)
+    assert len({wish["where"] for wish in wishes}) == len(wishes)
+    batches = list(run_local(make_plan(load_config(config))))
+    assert sum(batch.deliveries for batch in batches) > 0
+    assert [batch.dead for batch in batches] == [0]
+
+
+def test_every_example_matches_something_but_not_everything(tmp_path):
+    semicolons(tmp_path / "a.csv")
+    proposal = propose(tmp_path / "a.csv")
+    assert all(0 < each.matches <= 300 for each in proposal.subscriptions)
+    assert proposal.to_dict()["columns"] == {
+        "Abflug am": "string",
+        "Ziel": "string",
+        "Verspätung": "number",
+    }
+
+
+def test_files_are_replaced_only_by_force(tmp_path):
+    one_row(tmp_path / "one.csv")
+    proposal = propose(tmp_path / "one.csv")
+    config, _ = write(proposal, tmp_path)
+    config.write_text("mine")
+    with pytest.raises(InvalidForm, match=r"one.toml exists already; --force replaces it"):
+        write(proposal, tmp_path)
+    assert config.read_text() == "mine"
+    write(proposal, tmp_path, force=True)
+    assert "source.path" in config.read_text()
+
+
+def test_a_folder_is_looked_at_by_its_first_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    for name in "ab":
+        semicolons(tmp_path / f"in/{name}.csv")
+    config, _ = write(propose(Path("in")), Path())
+    assert tomllib.loads(config.read_text())["source"]["path"] == "in/*.csv"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("empty.csv", b"", "Empty CSV file"),
+        ("header.csv", b"a,b\n", "there are no rows to look at"),
+        ("empty.jsonl", b"", "there are no rows to look at"),
+        ("odd.jsonl", b"[1]\n{\n", "there are no rows to look at"),
+        ("odd.parquet", b"PAR1", "odd.parquet: "),
+        ("odd.txt", b"a b", "odd.txt has an unknown suffix"),
+        ("latin.csv", "é,b\n1,2\n".encode("latin-1"), "the header is not UTF-8"),
+        ("bare.csv", b"id,time\n1,2026-11-15\n", "nothing to subscribe to"),
+        ("cut.csv.gz", gzip.compress(b"a,b\n1,2\n")[:-9], "the compressed file is damaged"),
+    ],
+)
+def test_a_file_without_data_is_refused_with_the_reason(tmp_path, name, content, reason):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidForm, match=reason):
+        propose(tmp_path / name)
