@@ -7,7 +7,9 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any, Literal
 
+import pandas as pd
 import pyarrow.dataset
 import pytest
 
@@ -20,6 +22,7 @@ from tidings.app.run.spark import run_spark
 from tidings.app.run.summary import RunSummary
 from tidings.errors import TidingsError
 from tidings.formats.arrow import events_to_table
+from tidings.formats.arrow import read_events as read_rows
 from tidings.formats.event_source import find_source
 from tidings.formats.files import (
     read_events,
@@ -27,8 +30,10 @@ from tidings.formats.files import (
     write_subscribers,
     write_subscriptions,
 )
+from tidings.formats.layout import Layout
 from tidings.model.records import publication_order
 from tidings.spark.ops.query_control import SinkGate, follow, start
+from tidings.spark.publications import ReadLines
 from tidings.spark.sources.read_stream import read_stream
 from tidings.store import open_store
 
@@ -200,6 +205,48 @@ def test_every_format_is_read_as_a_stream(spark, tmp_path, suffix):
         (0, 30)
     ]
     assert len(rows) == 30
+
+
+def write_ordinary(path, rows):
+    """Write rows in the format of a suffix; those of pandas have nanoseconds and an index."""
+    if path.name.endswith(".jsonl"):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif path.name.endswith(".csv.gz"):
+        pd.DataFrame(rows).to_csv(path, index=False, sep=";")
+    else:
+        frame = pd.DataFrame(rows)
+        unit: Literal["ns", "us"] = "ns" if path.name.startswith("nano") else "us"
+        frame["bought on"] = pd.to_datetime(frame["bought on"]).dt.as_unit(unit)
+        frame[frame.sku > 0].to_parquet(path)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv.gz", "micro.parquet", "nano.parquet"])
+def test_ordinary_files_are_read_as_in_one_process(spark, tmp_path, name):
+    rows = [{"sku": n, "bought on": f"2026-11-{n + 10}", "tag": "a.b"} for n in range(3)]
+    write_ordinary(tmp_path / name, rows)
+    layout = Layout({"id": "sku", "published_at": "bought on"})
+    source = replace(find_source(tmp_path, name), layout=layout)
+    expected = [each.to_dict() for each in source.read(tmp_path / name) if isinstance(each, Event)]
+    found: list[dict[str, Any]] = []
+
+    def collect(batch, _number):
+        table = batch.toArrow()
+        lines = table.column_names == ["value", "reason"]
+        read = ReadLines() if lines else read_rows
+        found.extend(each.to_dict() for part in table.to_batches() for each in read(part))
+
+    assert batches(read_stream(spark, source), collect, tmp_path) == [(0, len(expected))]
+    assert sorted(found, key=lambda form: form["id"]) == expected
+    assert len(expected) == (2 if "parquet" in name else 3)
+
+
+def test_an_empty_folder_is_watched(spark, tmp_path):
+    (tmp_path / "in").mkdir()
+    for form in ("csv", "jsonl", "parquet"):
+        source = find_source(tmp_path, "in", form, watched=True)
+        check = tmp_path / form
+        check.mkdir()
+        assert batches(read_stream(spark, source), lambda *_: None, check) == []
 
 
 def test_empty_lines_are_skipped(spark, tmp_path):

@@ -98,3 +98,25 @@ def test_the_places_of_a_spark_source_have_no_secrets(folder):
     (note,) = make_plan(replace(spark, source=SparkSource("kafka", {"path": "in"}))).folder.notes
     assert "kafka subscribe='films' dbtable='films' host=***" in note
     assert "swordfish" not in note
+
+
+def test_the_last_files_of_recent_runs_are_kept(folder):
+    config = replace(load_config(folder / "run.toml"), engine="spark")
+    place = make_plan(config).folder
+    first, second = (str((folder / name).resolve()) for name in ("1.jsonl", "2.jsonl"))
+    assert place.add_end(None) == []
+    assert place.add_end(folder / "1.jsonl") == [first]
+    assert make_plan(config).folder.add_end(folder / "2.jsonl") == [first, second]
+    assert place.add_end(folder / "1.jsonl") == [first, second]
+    for number in range(30):
+        ends = place.add_end(folder / f"{number}.jsonl")
+    assert len(ends) == 20
+    assert make_plan(config, fresh=True).folder.add_end(None) == []
+
+
+def test_a_manifest_with_damaged_ends_is_refused(folder):
+    config = replace(load_config(folder / "run.toml"), engine="spark")
+    make_plan(config)
+    (folder / "out/tidings.json").write_text('{"engine": "spark", "ends": [1]}')
+    with pytest.raises(TidingsError, match="its ends are not a list of names; start over with"):
+        make_plan(config)

@@ -24,7 +24,7 @@ from tidings.spark.match_stage import stage
 from tidings.spark.match_stage.match_batch import MatchBatch
 from tidings.spark.match_stage.matcher_source import FolderSource, PickledSource
 from tidings.spark.match_stage.results import match_batches
-from tidings.spark.match_stage.stage import BUCKET_ROWS, PART, MatchStage, bucket_of
+from tidings.spark.match_stage.stage import BUCKET_ROWS, LAST, PART, MatchStage, bucket_of
 from tidings.spark.publications import ReadLines
 from tidings.store import open_store
 from tidings.testing import Workload, workload
@@ -222,3 +222,20 @@ def test_a_pickled_folder_source_has_every_policy(folders):
 
 def test_rows_between_the_stages_have_these_columns():
     assert BUCKET_ROWS.names == ["bucket", "kind", "published_us", "sequence", "body"]
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_rows_of_the_last_file_end_the_stream_in_every_bucket(
+    folders: dict[int, FolderSource], parts: int
+) -> None:
+    work = MatchStage(folders[parts], read_events, 4)
+    for marks, ends in (([False] * 3, 0), ([False, True, False], 4)):
+        sent = [batch.append_column(LAST, pa.array(marks)) for batch in batches(WORK.events[:3])]
+        rows = [
+            row
+            for batch in (to_parts(sent, parts) if parts > 1 else sent)
+            for each in work.batches([batch])
+            for row in each.to_pylist()
+        ]
+        assert len({row["bucket"] for row in rows if row["kind"] == "end"}) == ends
+        assert any(row["kind"] == "matches" for row in rows)

@@ -14,7 +14,7 @@ from tests.spark.match_stage.match_batches import deliveries, match_batch, rows,
 from tidings import Delivery, Engine, Event, TidingsError
 from tidings.errors import StateError
 from tidings.index_files.manifest import RefusedRecord
-from tidings.model.records import Match, Subscription
+from tidings.model.records import Match, Subscription, publication_order
 from tidings.policy import Policy, Subscriber
 from tidings.rank.matcher import Matcher
 from tidings.spark.match_stage.stage import bucket_of
@@ -22,6 +22,7 @@ from tidings.spark.state_stage.bucket import FRAME, Bucket, BucketSettings
 from tidings.spark.state_stage.policies import ListedPolicies
 from tidings.spark.state_stage.watermark import BucketClock, Tick
 from tidings.testing import Workload, workload
+from tidings.window import HOLD_US
 
 BUCKETS = 3
 FAR = 10**6
@@ -141,6 +142,31 @@ def test_every_window_and_diversifier_delivers_the_same_for_any_split(
     )
     assert deliveries(tables) == by_engine(work, f"{lateness_s}s", until=FAR)
     assert not [row for table in tables for kind in ("late", "dead") for row in rows(table, kind)]
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_equal_times_are_put_in_order_for_any_split(data: st.DataObject) -> None:
+    chosen = policies(WINDOWS["sliding"], plain_or_diverse)
+    subscribers = [Subscriber(name, data.draw(chosen)) for name in "uv"]
+    owned = [
+        Subscription(f"{name}{letter}", name, where=f"genre = '{letter}'", prefrank=rank)
+        for name in "uv"
+        for letter, rank in (("a", 0.4), ("b", 0.8))
+    ]
+    events = [
+        Event(event.id, event.attributes, event.published_us // 5_000_000)
+        for event in data.draw(published())
+    ]
+    mixed = sorted(data.draw(st.permutations(events)), key=lambda event: event.published_us)
+    tables = outcomes(
+        Workload(subscribers, owned, mixed),
+        BucketSettings(HOLD_US),
+        data.draw(st.integers(0, 99)),
+        until=FAR,
+    )
+    ordered = Workload(subscribers, owned, sorted(events, key=publication_order))
+    assert deliveries(tables) == by_engine(ordered, until=FAR)
 
 
 def test_the_account_counts_every_match() -> None:

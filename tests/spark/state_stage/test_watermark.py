@@ -128,3 +128,10 @@ def test_a_flipped_bit_is_detected() -> None:
 
 def test_a_clock_without_a_checksum_is_still_read() -> None:
     assert BucketClock.unpack(json.dumps(asdict(CLOCK)).encode()) == CLOCK
+
+
+def test_the_last_ticks_of_a_stream_release_the_newest_time() -> None:
+    assert BucketClock().last_ticks([], 1) == []
+    assert BucketClock().last_ticks([Tick(7, 3), Tick(5, 9)], 1) == [Tick(8, 0)]
+    assert BucketClock(watermark_us=9).last_ticks([Tick(7, 3)], 1) == [Tick(11, 0)]
+    assert BucketClock(watermark_us=9).last_ticks([], 1) == [Tick(11, 0)]
