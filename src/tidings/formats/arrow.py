@@ -26,6 +26,7 @@ from tidings.formats.arrow_by_row import (
     check_nested,
     check_policies,
     check_times,
+    event_columns,
     read_rows,
     with_text_ids,
 )
@@ -171,7 +172,7 @@ def read_valid_events(
     if cell is as_read:
         check_times(table.schema)
     quick = quick_events if cell is as_read else None
-    columns = attribute_columns(table.schema)
+    columns = event_columns(table.schema)
     return read_rows(table, Reading(columns, lambda row: _event(row, cell), quick, limits))
 
 

@@ -370,7 +370,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return types.is_null(kind) or any(test(kind) for test in _TEXT_TYPES)
 
 
-def attribute_columns(schema: pa.Schema) -> list[Column]:
+def event_columns(schema: pa.Schema) -> list[Column]:
     """Return the columns of events; refuse types that no attribute, or no content, can have."""
     return [
         Column(CONTENT, column.type, content_decoder(column.type))
@@ -378,6 +378,11 @@ def attribute_columns(schema: pa.Schema) -> list[Column]:
         else _column(column.name, column.type)
         for column in schema
     ]
+
+
+def attribute_columns(schema: pa.Schema) -> list[Column]:
+    """Return columns of attributes only; refuse types that no attribute can have."""
+    return [_column(column.name, column.type) for column in schema]
 
 
 def content_decoder(kind: pa.DataType) -> Decode:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from tidings.errors import InvalidForm, TidingsError, shown
 from tidings.formats.arrow_by_row import EVENT_COLUMNS, Cell, as_read
 from tidings.model import validate
-from tidings.model.limits import TRUSTED, Limits
+from tidings.model.limits import CONTENT, TRUSTED, Limits
 from tidings.model.values import format_time, moment, parse_time_us, time_us
 
 GENERATED: Final = ("id", "published_at")
@@ -183,6 +183,10 @@ class FileLayout:
     def form(self, record: object, row: int, limits: Limits = TRUSTED) -> dict[str, Any]:
         """Return the form of an event for a flat JSON object; nested objects get dotted names."""
         fields = flat_fields(record, limits)
+        if isinstance(record, dict) and isinstance(record.get(CONTENT), dict):
+            within = [name for name in fields if name.startswith(f"{CONTENT}.")]
+            fields = {name: value for name, value in fields.items() if name not in within}
+            fields[CONTENT] = record[CONTENT]
         columns, cell = self.layout.columns, self.layout.cell()
         used = {*columns.values(), *columns}
         values = {name: fields.get(source) for name, source in columns.items()}

@@ -51,6 +51,15 @@ def columns(path: Path) -> None:
     parquet.write_table(pa.table({"time": times, "dest": dest, "delay": delay}), path)
 
 
+def articles(path: Path) -> None:
+    """Write a table with columns whose names mean something else to Tidings."""
+    rows = [
+        f"{n % 7},x{n % 3},{n},{at[6:10]}-{at[3:5]}-{at[:2]}"
+        for n, (at, _, _) in enumerate(FLIGHTS)
+    ]
+    path.write_text("\n".join(["id,content,sequence,posted", *rows]))
+
+
 def one_row(path: Path) -> None:
     path.write_text("id,published_at,name\n1,2026-11-15,Ann\n")
 
@@ -83,6 +92,19 @@ def one_row(path: Path) -> None:
             },
         ),
         ("flights.parquet", columns, {"columns": {"published_at": "time"}, "generate": ["id"]}),
+        (
+            "articles.csv",
+            articles,
+            {
+                "columns": {
+                    "published_at": "posted",
+                    "id_": "id",
+                    "sequence_": "sequence",
+                    "content_": "content",
+                },
+                "generate": ["id"],
+            },
+        ),
         ("one.csv", one_row, {}),
     ],
 )

@@ -13,6 +13,7 @@ from typing import Any, Final
 from tidings.app.init.columns import SampleColumn, columns_of, find_id, find_lists, find_time
 from tidings.engine.engine import Engine
 from tidings.errors import InvalidForm
+from tidings.formats.arrow_by_row import EVENT_COLUMNS
 from tidings.formats.csv_file import zero_padded
 from tidings.formats.event_source import Source, find_source, read_file
 from tidings.formats.files import read_rows
@@ -161,8 +162,12 @@ def _layout(file: Path, suffix: str) -> tuple[Layout, list[SampleColumn]]:
         types[time.name] = time.type
     renamed = {column: name for name, column in named.items() if column}
     lists = find_lists(column for column in columns if column.name not in renamed)
+    # Columns whose names mean something else here keep their values under another name.
+    taken = {f"{name}_": name for name in EVENT_COLUMNS if name in names}
+    taken = {new: name for new, name in taken.items() if name not in renamed}
+    columns_by_name = {name: column for name, column in named.items() if column and column != name}
     layout = Layout(
-        columns={name: column for name, column in named.items() if column and column != name},
+        columns=columns_by_name | taken,
         types={renamed.get(name, name): kind for name, kind in types.items() if name != id_column},
         lists=lists,
         generate=tuple(name for name, column in named.items() if not column),
