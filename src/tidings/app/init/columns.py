@@ -46,6 +46,8 @@ _LIKE_A_TIME: Final = re.compile(
 )
 _SEPARATORS: Final = ("|", ";", ",")
 _TRIED: Final = 200
+_FULL_SHARE: Final = 0.9
+"""The share of rows that must have a time, since the others cannot be published."""
 _LONG_ID: Final = 200
 _LONG_PART: Final = 40
 _MOST_PARTS: Final = 500
@@ -123,12 +125,11 @@ def find_time(columns: Iterable[SampleColumn]) -> TimeColumn | None:
     for place, column in enumerate(columns):
         hints = [rank for rank, hint in enumerate(_TIME_NAMES) if hint.match(column.name)]
         kind = _time_type(column, named=bool(hints)) if column.values else None
-        if kind is None:
+        if kind is None or len(column.values) < _FULL_SHARE * column.rows:
             continue
         times = _times(column, kind)
         has_clock = any(time % 86_400_000_000 for time in times)
-        missing = column.rows - len(column.values)
-        order = (missing > column.rows // 20, min(hints, default=9), not has_clock, place)
+        order = (min(hints, default=9), not has_clock, place)
         found.append((order, TimeColumn(column.name, kind or None)))
     return min(found, key=lambda pair: pair[0])[1] if found else None
 

@@ -14,6 +14,7 @@ from tidings.app.init.columns import SampleColumn, columns_of, find_id, find_lis
 from tidings.engine.engine import Engine
 from tidings.errors import InvalidForm
 from tidings.formats.arrow_by_row import EVENT_COLUMNS
+from tidings.formats.columnar_files import open_arrow, open_parquet
 from tidings.formats.csv_file import zero_padded
 from tidings.formats.event_source import Source, find_source, read_file
 from tidings.formats.files import read_rows
@@ -21,6 +22,7 @@ from tidings.formats.layout import Layout
 from tidings.model.conditions.parser import render_predicate
 from tidings.model.conditions.predicate import predicate
 from tidings.model.dead_letter import BadRecord
+from tidings.model.limits import TRUSTED
 from tidings.model.records import Event, Subscription, publication_order
 from tidings.model.values import parse_duration_us
 from tidings.policy import Policy, Subscriber
@@ -155,7 +157,9 @@ def _layout(file: Path, suffix: str) -> tuple[Layout, list[SampleColumn]]:
     if names >= _FORM and any(name.startswith("attributes.") for name in names):
         return Layout(), columns  # the JSON form of events
     columns = [column for column in columns if not column.name.startswith("__index_level_")]
-    id_column, time = find_id(columns), find_time(columns)
+    own = _own_names(file, suffix)
+    candidates = [column for column in columns if own is None or column.name in own]
+    id_column, time = find_id(candidates), find_time(candidates)
     named = {"id": id_column, "published_at": time.name if time else None}
     types = dict.fromkeys(zero_padded(file) if ".csv" in suffix else (), "string")
     if time is not None and time.type:
@@ -173,6 +177,13 @@ def _layout(file: Path, suffix: str) -> tuple[Layout, list[SampleColumn]]:
         generate=tuple(name for name, column in named.items() if not column),
     )
     return layout, columns
+
+
+def _own_names(file: Path, suffix: str) -> set[str] | None:
+    """Return the columns of a columnar file, without the keys into which its maps unfold."""
+    if suffix == ".parquet":
+        return {*open_parquet(file, TRUSTED).schema.names}
+    return {*open_arrow(file).schema.names} if suffix in (".arrow", ".feather") else None
 
 
 def _subscriptions(events: Sequence[Event]) -> Iterator[ProposedSubscription]:
