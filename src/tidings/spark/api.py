@@ -103,6 +103,7 @@ def outcomes(
     rows, read = readable(publications, LAST, limits=chosen.limits, content=chosen.content)
     settings = chosen.bucket_settings(streaming=rows.isStreaming)
     check_session(rows, settings.buckets)
+    publications = publications.drop(LAST)
     source = matcher_source(
         publications,
         subscriptions,
@@ -111,7 +112,7 @@ def outcomes(
         limits=chosen.limits,
         default_policy=chosen.default_policy,
     )
-    check_sequences(publications.drop(LAST), source)
+    check_sequences(publications, source)
     future_us = chosen.future_us if rows.isStreaming else None
     stage = MatchStage(
         source,

@@ -122,10 +122,8 @@ class MatchStage:
         sizer = BatchSizer()
         for part, arrived in by_part(batches):
             matcher = self.source.matcher(part)
-            if LAST in arrived.schema.names:
-                if pc.any(arrived.column(LAST)).as_py():
-                    yield pa.RecordBatch.from_pylist(self._end_rows(part), BUCKET_ROWS)
-                arrived = arrived.drop_columns([LAST])  # noqa: PLW2901
+            if _is_last(arrived):
+                yield pa.RecordBatch.from_pylist(self._end_rows(part), BUCKET_ROWS)
             events, bad, rows = self._read(arrived)
             if bad and part == 0:
                 yield pa.RecordBatch.from_pylist([_dead_row(record) for record in bad], BUCKET_ROWS)
@@ -156,6 +154,8 @@ class MatchStage:
     def _read(self, rows: pa.RecordBatch) -> ReadRows:
         """Read rows; events too far ahead of the clock are bad records."""
         now_us = None
+        if LAST in rows.schema.names:
+            rows = rows.drop_columns([LAST])
         if NOW in rows.schema.names:
             now_us = rows.column(NOW)[0].as_py() if rows.num_rows else None
             rows = rows.drop_columns([NOW])
@@ -206,6 +206,11 @@ class MatchStage:
             *map(_unnumbered_row, matched.unnumbered),
             *map(_unranked_row, matched.unranked),
         ]
+
+
+def _is_last(rows: pa.RecordBatch) -> bool:
+    """Return whether some rows are of the last file of a stream."""
+    return LAST in rows.schema.names and bool(pc.any(rows.column(LAST)).as_py())
 
 
 def by_part(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
