@@ -112,7 +112,8 @@ def readable(
     column name for a field of a struct, so such columns travel under another name.
     """
     check_frame("publications", publications)
-    publications = _with_nested_content(publications, content)
+    if publications.drop(*others).columns not in _LINES:
+        publications = _with_nested_content(publications, content)
     read = event_reader(publications.drop(*others), check_limits(limits, InvalidPolicy))
     read = ReadShowing(read, tuple(content)) if content else read
     dotted = [name for name in publications.columns if {".", "`"} & {*name}]
@@ -126,9 +127,9 @@ def readable(
 def _with_nested_content(publications: DataFrame, content: Sequence[str]) -> DataFrame:
     """Move columns of content that no attribute can hold, such as structs, into content.
 
-    A name that is no column is refused, unless the rows are lines of JSON.
+    A name that is no column is refused.
     """
-    if not content or publications.columns in _LINES:
+    if not content:
         return publications
     check_frame("publications", publications, content)
     nested = [name for name in content if _is_nested(publications.schema[name].dataType)]

@@ -25,6 +25,7 @@ from tidings.model.limits import TRUSTED, Limits
 from tidings.spark.match_stage.stage import LAST
 from tidings.spark.ops.error_messages import SPARK_ERRORS, describe_error
 from tidings.spark.ops.progress import watch_events
+from tidings.spark.publications import quoted
 
 _TABLE: Final = "source"
 _FILES: Final = "path string, modificationTime timestamp, length long, content binary"
@@ -77,11 +78,6 @@ def _others(columns: Sequence[str], source: SparkSource) -> list[str]:
     used = {*source.columns} | {sql.strip("` ") for sql in source.columns.values()}
     kept = columns if source.keep is None else source.keep
     return [quoted(name) for name in kept if name not in used]
-
-
-def quoted(name: str) -> str:
-    """Return the name of a column as SQL writes it, since a dot would mean a field of a struct."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _read_files(
