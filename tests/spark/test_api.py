@@ -250,3 +250,36 @@ def test_content_is_a_list_of_columns(
     publications = frame(spark, events_to_table(work.events))
     with pytest.raises(TidingsError, match=reason):
         ts.feed(publications, work.subscriptions, work.subscribers, content=content)
+
+
+def test_null_tests_pauses_and_default_policies_are_those_of_the_engine(
+    spark: SparkSession,
+) -> None:
+    titles = ["Big Fish", "BIGGER", "Ed Wood", None, "Mars"]
+    events = [
+        Event(f"e{number}", {} if title is None else {"title": title}, number)
+        for number, title in enumerate(titles)
+    ]
+    wheres = {"ann": "title ilike 'BIG%'", "bob": "title is null", "cy": "title not like '%i%'"}
+    wanted = [Subscription(name, name, where=where) for name, where in wheres.items()]
+    wanted.append(Subscription("all", "dan", where="true"))
+    people = [Subscriber("ann"), Subscriber("dan", Policy(k=1), paused=True)]
+    default = Policy(k=2, decay={"name": "exponential", "half_life": "1h"})
+    engine = Engine(default_policy=default)
+    for subscriber in people:
+        engine.subscribe(subscriber)
+    engine.add_many(wanted)
+    due = in_order(map(Delivery.to_dict, engine.publish_many(events)))
+    assert [(form["subscriber"], form["event"]) for form in due] == [
+        *[("ann", "e0"), ("ann", "e1"), ("bob", "e3")],
+        *[("cy", "e1"), ("cy", "e2"), ("cy", "e4")],
+    ]
+    publications = frame(spark, events_to_table(events))
+    rows = ts.outcomes(publications, wanted, people, default_policy=default).toArrow()
+    kinds = {
+        kind: rows.filter(pa.compute.field("kind") == kind) for kind in ("delivery", "dropped")
+    }
+    columns = [name for name in rows.column_names if name not in ("kind", "record", "reason")]
+    assert as_forms(kinds["delivery"].select(columns)) == due
+    assert {*kinds["dropped"]["reason"].to_pylist()} == {"the subscriber is paused"}
+    assert len(kinds["dropped"]) == engine.quality().dropped
