@@ -1,5 +1,6 @@
 """A standalone cluster of Spark on this machine, from the pip install: a master and two workers."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -16,7 +17,12 @@ from tidings.spark.ops.launchers import java_home
 
 HOME = Path(pyspark.__file__).parent
 SPARK_CLASS = HOME / "bin" / "spark-class"
-PATIENCE_S = 60
+PATIENCE_S = 300
+# As for the driver, the fast compiler and the simple collector suit a short life.
+JAVA = (
+    f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {os.environ.get('SPARK_SUBMIT_OPTS', '')}".rstrip()
+)
+EXECUTORS = {"spark.executor.extraJavaOptions": JAVA}
 LOOPBACK = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -65,7 +71,11 @@ def _start(folder: Path, name: str, kind: str, *options: str) -> subprocess.Pope
         "--host",
         "127.0.0.1",
     ]
-    variables = {"JAVA_HOME": str(java_home(find_java())), "SPARK_LOCAL_IP": "127.0.0.1"}
+    variables = {
+        "JAVA_HOME": str(java_home(find_java())),
+        "SPARK_DAEMON_JAVA_OPTS": JAVA,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
     with (folder / name).open("w") as output:
         return subprocess.Popen(
             [*command, *options],

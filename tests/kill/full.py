@@ -41,12 +41,12 @@ def main(folder: Path, plan: dict[str, object]) -> None:
     def run(sink: str) -> None:
         """Run the stream into its store; the one into Parquet has a separate checkpoint."""
         if sink == "parquet":
-            found = driver.pipeline(spark, folder, plan, folder)
+            found = driver.pipeline(spark, folder, plan)
             writer = found.writeStream.foreachBatch(parquet_sink(folder / "parquet" / "out"))
             writer = writer.option("checkpointLocation", str(folder / "other"))
             writer.trigger(availableNow=True).start().awaitTermination()
         else:
-            driver.start(spark, folder, plan, folder).awaitTermination()
+            driver.start(spark, folder, plan).awaitTermination()
 
     messages = {}
     for place in PLACES:

@@ -17,6 +17,10 @@ from tests.kill.stream import LATENESS
 
 DRIVER = Path(__file__).with_name("driver.py")
 PATIENCE_S = 600
+KILLS = int(os.environ.get("TIDINGS_KILLS", "0"))
+"""Number of random kills in a long run, which also kills twice where a short run kills once."""
+DEFAULTS = {"lateness": LATENESS, "files": 2, "patience_s": 60, "point": None, "batch": None}
+"""Plan of a run, but for its folders and stores."""
 
 
 @dataclass(frozen=True)
@@ -24,42 +28,34 @@ class Pipeline:
     """A folder with a stream, and the stores of its deliveries.
 
     `session` has the arguments of its Spark session. Spares are waiting processes with a session.
+    The input may be in the folder of another pipeline, `stream`.
     """
 
     folder: Path
     stores: Sequence[str]
     session: Mapping[str, Any] = field(default_factory=dict)
     spares: list["Run"] = field(default_factory=list)
+    stream: Path | None = None
 
     @property
     def checkpoint(self) -> Path:
         return self.folder / "checkpoint"
 
-    def start(self, **changes: Any) -> "Run":
+    def plan(self, **changes: Any) -> dict[str, Any]:
+        """Return the plan of a run, without a point at which it stops unless `changes` has one."""
+        stream = str(self.stream) if self.stream else None
+        fixed = {"folder": str(self.folder), "stores": [*self.stores], "stream": stream}
+        return {**DEFAULTS, **fixed, **changes}
+
+    def start(self) -> "Run":
         """Start the pipeline, in a spare process if there is one."""
-        run = self.spares.pop() if self.spares else self._process()
-        new = run.folder / "plan.new"
-        new.write_text(json.dumps({**plan(self.stores), **changes}))
-        new.rename(run.folder / "plan.json")
+        run = self.spares.pop() if self.spares else launch(self.folder, self.session)
+        run.begin([self.plan()])
         return run
 
     def prepare(self) -> None:
         """Start the next process in advance, while another still runs."""
-        self.spares.append(self._process())
-
-    def _process(self) -> "Run":
-        """Start a process in a new session."""
-        folder = Path(mkdtemp(prefix="run-", dir=self.folder))
-        command = [sys.executable, str(DRIVER), str(self.folder), str(folder)]
-        environment = environ(self.folder.parent / "pycache")
-        with (folder / "output").open("w") as output:
-            process = subprocess.Popen(
-                [*command, json.dumps(self.session)],
-                env=environment,
-                stderr=output,
-                start_new_session=True,
-            )
-        return Run(folder, process)
+        self.spares.append(launch(self.folder, self.session))
 
     def committed(self) -> int:
         """Return the number of the last batch that Spark has committed; -1 before the first."""
@@ -76,17 +72,28 @@ class Pipeline:
             self.spares.pop().kill()
 
 
-def plan(stores: Sequence[str]) -> dict[str, Any]:
-    """Return the default plan of a run."""
-    return {"stores": list(stores), "lateness": LATENESS, "files": 2, "patience_s": 60}
+def launch(folder: Path, session: Mapping[str, Any]) -> "Run":
+    """Start a process for pipelines in a new session; its messages are in a folder of `folder`."""
+    messages = Path(mkdtemp(prefix="run-", dir=folder))
+    command = [sys.executable, str(DRIVER), str(messages), json.dumps(session)]
+    environment = environ(folder.parent / "pycache")
+    with (messages / "output").open("w") as output:
+        process = subprocess.Popen(command, env=environment, stderr=output, start_new_session=True)
+    return Run(messages, process)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A running or spare pipeline, and the folder with its messages."""
+    """A process that runs pipelines or waits for their plans, and the folder with its messages."""
 
     folder: Path
     process: subprocess.Popen[bytes]
+
+    def begin(self, plans: list[dict[str, Any]]) -> None:
+        """Let the process run pipelines."""
+        new = self.folder / "plans.new"
+        new.write_text(json.dumps(plans))
+        new.rename(self.folder / "plans.json")
 
     def wait(self) -> int:
         """Wait for its end; return its exit status."""
@@ -98,9 +105,9 @@ class Run:
     def output(self) -> str:
         return (self.folder / "output").read_text()
 
-    def has(self, sign: str) -> bool:
-        """Return whether it has `started`, or `reached` its point."""
-        return (self.folder / sign).exists()
+    def started(self) -> bool:
+        """Return whether its first query is about to start."""
+        return (self.folder / "started").exists()
 
     def until(self, condition: Callable[[], bool], pause_s: float = 0.0) -> bool:
         """Wait for a condition; return whether it held before the process ended."""
@@ -111,10 +118,6 @@ class Run:
             assert time.monotonic() < deadline, self.output()
             time.sleep(pause_s)
         return True
-
-    def java(self) -> list[int]:
-        """Return its Java processes."""
-        return processes(self.process.pid, "org.apache.spark.deploy.SparkSubmit")
 
     def kill(self) -> None:
         """Kill the process, its Java, and their workers, all at once."""

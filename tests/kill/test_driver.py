@@ -1,23 +1,21 @@
 """A pipeline whose driver is killed stores exactly the deliveries of an undisturbed engine."""
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
-from tests.kill.points import POINTS, kill_at
-from tests.kill.process import Pipeline, Run
+from tests.kill.points import POINTS, STOPPING_TASKS, is_at, rewind, stop_plan
+from tests.kill.process import KILLS, Pipeline, Run, launch
 from tests.kill.stream import Expected, count, write_stream
+from tests.store import server
 
 from tidings.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill]
-KILLS = int(os.environ.get("TIDINGS_KILLS", "0"))
-"""Number of random kills in a long run; a short run has two."""
-TRIES = 5
 
 
 @pytest.fixture
@@ -42,25 +40,48 @@ def check(pipeline: Pipeline, expected: Expected) -> None:
             expected.check(store)
 
 
-def test_kills_at_every_named_point(pipeline: Pipeline) -> None:
-    expected = write_stream(pipeline.folder, files=4 + 4 * len(POINTS))
-    for number, point in enumerate(POINTS):
-        # Spark takes only milliseconds between two of its files, so the point may be missed.
-        tries = (kill_at(pipeline, point, number % 2) for _ in range(TRIES))
-        assert any(tries), f"never killed {point}"
+def test_kills_at_every_named_point(tmp_path: Path, postgres: Any) -> None:
+    """Stop a pipeline at each point, kill the process of them all, and finish them in another."""
+    expected = write_stream(tmp_path, files=8)
+    killed = [
+        (_numbered(tmp_path, number, postgres), point, number % 2)
+        for number, point in enumerate(reversed(POINTS))
+    ]
+    run = launch(tmp_path, {"cores": 2 + STOPPING_TASKS})
+    run.begin([pipeline.plan(**stop_plan(point, batch)) for pipeline, point, batch in killed])
+    last_one = killed[-1][0]
+    try:
+        assert run.until((last_one.folder / "reached").exists, 0.1), run.output()
+    finally:
+        run.kill()
+    for pipeline, point, batch in killed:
+        rewind(pipeline, point, batch)
+        assert is_at(pipeline, point, batch), point
         if point == "between the transactions":
             first, second = counts(pipeline)
             assert first > second
-    pipeline.finish()
-    check(pipeline, expected)
+    run = launch(tmp_path, {})
+    run.begin([pipeline.plan() for pipeline, _, _ in killed])
+    assert run.wait() == 0, run.output()
+    for pipeline, _, _ in killed:
+        check(pipeline, expected)
+
+
+def _numbered(stream: Path, number: int, postgres: Any) -> Pipeline:
+    """Return a pipeline with a folder and a database for itself, and the stream of all."""
+    folder = stream / f"pipeline{number}"
+    folder.mkdir()
+    return Pipeline(
+        folder, [str(folder / "s.db"), server.database(postgres, f"p{number}")], stream=stream
+    )
 
 
 def test_kills_at_random(pipeline: Pipeline) -> None:
     """Kill at any time after the start of the query: in its first batch, or in a later one.
 
-    On a machine of whatever speed, batches are done between the kills.
+    A short run kills once. On a machine of whatever speed, batches are done between the kills.
     """
-    kills = KILLS or 2
+    kills = KILLS or 1
     expected = write_stream(pipeline.folder, files=8 + 6 * kills, seed=8)
     chance, seen = Random(8), [[0, 0]]
     for _ in range(kills):
@@ -79,6 +100,6 @@ def test_kills_at_random(pipeline: Pipeline) -> None:
 
 def wait_for(run: Run, pipeline: Pipeline, batch: int) -> None:
     """Wait until a pipeline has finished a batch, or all of them."""
-    assert run.until(lambda: run.has("started"), 0.01), run.output()
+    assert run.until(run.started, 0.01), run.output()
     done = run.until(lambda: pipeline.committed() >= batch, 0.01)
     assert done or run.process.returncode == 0, run.output()

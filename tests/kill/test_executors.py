@@ -5,14 +5,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.kill.cluster import LOOPBACK, standalone, swept
-from tests.kill.process import Pipeline, Run, kill, processes
+from tests.kill.cluster import EXECUTORS, LOOPBACK, standalone, swept
+from tests.kill.process import KILLS, Pipeline, Run, kill, processes
 from tests.kill.stream import write_stream
 
 from tidings.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill]
-FILES = 10
+FILES = 8
 LOCAL = "local-cluster[2,1,1024]"
 
 
@@ -34,10 +34,11 @@ def kill_executors(
 
 def test_executors_of_a_local_cluster_may_die(tmp_path: Path) -> None:
     expected = write_stream(tmp_path, FILES)
-    pipeline = Pipeline(tmp_path, [str(tmp_path / "s.db")], {"master": LOCAL})
+    session = {"master": LOCAL, "settings": EXECUTORS}
+    pipeline = Pipeline(tmp_path, [str(tmp_path / "s.db")], session)
     with swept():
         run = pipeline.start()
-        kill_executors(pipeline, run, [run.process.pid], batches=(0, 2))
+        kill_executors(pipeline, run, [run.process.pid], batches=(0, 2) if KILLS else (0,))
         assert run.wait() == 0, run.output()
     with open_store(pipeline.stores[0]) as store:
         expected.check(store)
@@ -46,7 +47,7 @@ def test_executors_of_a_local_cluster_may_die(tmp_path: Path) -> None:
 def test_executors_and_the_driver_of_a_standalone_cluster_may_die(tmp_path: Path) -> None:
     expected = write_stream(tmp_path, FILES)
     with standalone(tmp_path / "cluster") as (address, workers):
-        session = {"master": address, "settings": LOOPBACK}
+        session = {"master": address, "settings": LOOPBACK | EXECUTORS}
         pipeline = Pipeline(tmp_path, [str(tmp_path / "s.db")], session)
         run = pipeline.start()
         kill_executors(pipeline, run, workers, batches=(0,))

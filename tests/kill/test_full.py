@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.kill.process import PATIENCE_S, environ, plan
+from tests.kill.process import PATIENCE_S, Pipeline, environ
 from tests.kill.stream import write_stream
 
 from tidings.store import open_store
@@ -28,7 +28,7 @@ def test_a_full_folder_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
     if not mounts(tmp_path):
         pytest.skip("this system lets no process have mounts of its own")
     expected = write_stream(tmp_path, files=12)
-    given = {**plan([]), "files": 6}
+    given = Pipeline(tmp_path, []).plan(files=6)
     done = subprocess.run(
         [*OWN_MOUNTS, sys.executable, str(FULL), str(tmp_path), json.dumps(given)],
         env=environ(tmp_path.parent / "pycache"),

@@ -10,7 +10,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.kill.driver import start
-from tests.kill.process import Pipeline, kill, plan
+from tests.kill.process import Pipeline, kill
 from tests.kill.stream import write_stream
 from tests.store import server
 
@@ -44,8 +44,7 @@ def test_a_killed_database_is_awaited_and_then_reported(
 ) -> None:
     expected = write_stream(tmp_path, files=20)
     pipeline = Pipeline(tmp_path, [database.get_uri()])
-    given = plan(pipeline.stores)
-    query = start(spark, tmp_path, {**given, "patience_s": 1}, tmp_path)
+    query = start(spark, tmp_path, pipeline.plan(patience_s=1))
     kill_database(database, pipeline, query)
     with pytest.raises(StreamingQueryException) as caught:
         query.awaitTermination()
@@ -53,7 +52,7 @@ def test_a_killed_database_is_awaited_and_then_reported(
         caught.value
     )
     server.start(database)
-    query = start(spark, tmp_path, {**given, "patience_s": 120}, tmp_path)
+    query = start(spark, tmp_path, pipeline.plan(patience_s=120))
     kill_database(database, pipeline, query)
     time.sleep(2)
     assert query.isActive

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.kill.driver import start
-from tests.kill.process import Pipeline, last, plan
+from tests.kill.process import Pipeline, last
 from tests.kill.stream import count, write_stream
 
 from tidings.spark.ops.error_messages import SPARK_ERRORS, describe_error
@@ -30,8 +30,7 @@ def pipeline(tmp_path: Path) -> Pipeline:
 
 def run(spark: SparkSession, pipeline: Pipeline, **given: Any) -> None:
     """Run a pipeline to its end in this process; its errors are raised."""
-    settings = {**plan(pipeline.stores), "files": 4, **given}
-    start(spark, pipeline.folder, settings, pipeline.folder).awaitTermination()
+    start(spark, pipeline.folder, pipeline.plan(**{"files": 4, **given})).awaitTermination()
 
 
 def refused(spark: SparkSession, pipeline: Pipeline, **given: Any) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg.sql import SQL, Identifier
 
 
 def make(folder: Path) -> Any:
@@ -46,3 +47,11 @@ def clear(address: str) -> str:
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("DROP SCHEMA IF EXISTS tidings CASCADE")
     return address
+
+
+def database(server: Any, name: str) -> str:
+    """Create an empty database, and return its address."""
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute(SQL("DROP DATABASE IF EXISTS {}").format(Identifier(name)))
+        connection.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+    return str(server.get_uri(database=name))
