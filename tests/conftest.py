@@ -3,10 +3,12 @@
 The fixtures import what they start: `pytest tests/model` loads neither pyspark nor a database.
 A test that uses them carries the marker `spark` or `postgres` without saying so.
 
-Hypothesis profiles: `dev` tries new examples in every run, `ci` the same ones, `quick` few of them.
-HYPOTHESIS_PROFILE selects one; without it, CI=true selects `ci`.
+Hypothesis profiles: `dev` tries new examples in every run, `thorough` twenty times as many, `ci`
+always the same ones, `quick` few of them. HYPOTHESIS_PROFILE selects one; without it, CI=true
+selects `ci`.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -22,13 +24,13 @@ if TYPE_CHECKING:
 
 COMPILED = os.getenv("NUMBA_DISABLE_JIT", "0") == "0"
 
-settings.register_profile("dev", deadline=None)
+# Nothing depends on the time: a busy machine may be slow.
 settings.register_profile(
-    "ci",
-    deadline=None,
-    derandomize=True,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
+    "dev", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("thorough", settings.get_profile("dev"), max_examples=1_000)
+settings.register_profile(
+    "ci", settings.get_profile("dev"), derandomize=True, database=None, print_blob=True
 )
 settings.register_profile("quick", settings.get_profile("ci"))
 PROFILE = os.getenv("HYPOTHESIS_PROFILE", "ci" if os.getenv("CI") else "dev")
@@ -56,6 +58,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if isinstance(item, pytest.Function):
             _limit_examples(item.obj)
     items.sort(key=_order)
+
+
+def pytest_collection_finish() -> None:
+    """Exempt what is loaded by now from garbage collections: a million objects that will stay."""
+    gc.collect()
+    gc.freeze()
 
 
 def _order(item: pytest.Item) -> int:

@@ -25,7 +25,7 @@ from tidings.index_files.publisher import Publisher
 from tidings.store import open_store
 
 HEAD = struct.Struct("<14sHIQQ")
-PLAIN, FORGED = cases(60), cases(250)
+PLAIN, FORGED = cases(60), cases(120)
 CHILD = Path(__file__).with_name("fuzz_child.py")
 
 
