@@ -81,13 +81,16 @@ def arguments() -> argparse.Namespace:
 class OnePolicy:
     """Policies of subscribers that all have the same one."""
 
-    version = 1
+    version, refused = 1, ()
 
     def policies(self) -> "OnePolicy":
         return self
 
     def policy(self, name: str) -> Policy:
         return POLICY
+
+    def is_paused(self, name: str) -> bool:
+        return False
 
     def changed_since(self, version: int) -> None:
         return
