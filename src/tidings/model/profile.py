@@ -149,14 +149,17 @@ class Profile:
                     continue  # most values are not new
                 self._add_value(values, key)
 
-    def add_sample(self, events: Iterable[Event], fully_read: int | None = None) -> None:
+    def add_sample(
+        self, events: Iterable[Event], fully_read: int | None = None, one_in: int | None = None
+    ) -> None:
         """Add the attributes of all events, and the values of a sample of them.
 
         That takes about two microseconds for each event beyond the first `FULLY_READ`.
         """
         known, first = self.attributes, FULLY_READ if fully_read is None else fully_read
+        step = ONE_IN if one_in is None else one_in
         for event in events:
-            if self.events < first or not self.events % ONE_IN:
+            if self.events < first or not self.events % step:
                 self.add(event)
                 continue
             self.events += 1

@@ -15,8 +15,9 @@ from tidings.model.diagnosis import Diagnosis, diagnose
 from tidings.model.profile import Profile
 from tidings.model.records import Event, Subscription
 
-FULLY_READ: Final = 128
-"""Events of each call whose values are all read; so that little is sent."""
+FULLY_READ: Final = 32
+ONE_IN: Final = 64
+"""The values of the first events of a call are read, then those of one event in `ONE_IN`."""
 MOST_MATCHED: Final = 10_000
 """Beyond so many subscriptions, it is not known which ones matched."""
 
@@ -63,7 +64,7 @@ class EventWatch:
     def see_events(self, events: Sequence[Event]) -> None:
         """Add events; called on workers."""
         sight = Sight()
-        sight.profile.add_sample(events, FULLY_READ)
+        sight.profile.add_sample(events, FULLY_READ, ONE_IN)
         self._seen.add(sight)
 
     def see_matches(self, subscriptions: Iterable[Sequence[str]]) -> None:
