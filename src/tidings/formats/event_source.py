@@ -1,7 +1,7 @@
 """Sources of events: files that match a pattern, or any stream that Spark can read."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from glob import escape
@@ -31,7 +31,7 @@ class Source:
     Files are ordered by name; those whose names begin with . or _ are skipped. A Parquet file that
     Spark cannot read stops the stream, or becomes a dead letter, depending on `unreadable`; in the
     latter case, files are read one by one, each with its own schema. The attributes named in
-    `content` are in the content of the events as well.
+    `content` are in the content of the events as well; the `hidden` ones are only there.
     """
 
     folder: Path
@@ -41,6 +41,7 @@ class Source:
     unreadable: str = UNREADABLE[0]
     content: tuple[str, ...] = ()
     layout: Layout = AS_IT_IS
+    hidden: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -61,7 +62,8 @@ class Source:
 
     def read(self, path: str | Path, *, limits: Limits = TRUSTED) -> Iterator[Event | BadRecord]:
         """Yield the events of a file; if it cannot be read to its end, a bad record names it."""
-        return read_file(path, self.suffix, limits=limits, layout=self.layout)
+        records = read_file(path, self.suffix, limits=limits, layout=self.layout)
+        return showing(records, self.content, self.hidden)
 
     def batches(self) -> Iterator[list[Path]]:
         """Yield the files in batches."""
@@ -85,6 +87,7 @@ class SparkSource:
     columns: Mapping[str, str] = field(default_factory=dict)
     select: str | None = None
     content: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     keep: tuple[str, ...] | None = None
 
     @property
@@ -104,9 +107,9 @@ def read_file(
 
 
 def showing(
-    records: Iterable[Event | BadRecord], content: Sequence[str]
+    records: Iterable[Event | BadRecord], content: Sequence[str], hidden: Collection[str] = ()
 ) -> Iterator[Event | BadRecord]:
-    """Yield events with some of their attributes in their content as well.
+    """Yield events with some of their attributes in their content as well, or `hidden` only there.
 
     An event whose content would be too large becomes a bad record.
     """
@@ -114,7 +117,8 @@ def showing(
         if isinstance(record, BadRecord) or not content:
             yield record
         else:
-            yield attempt(partial(Event.showing, names=content), record, position, Event.to_dict)
+            show = partial(Event.showing, names=content, hidden=hidden)
+            yield attempt(show, record, position, Event.to_dict)
 
 
 def find_source(

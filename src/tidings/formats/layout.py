@@ -44,7 +44,7 @@ class Layout:
     """The layout of a source; the default one leaves everything as it is.
 
     columns: the column of the source for each name that differs, such as `{"id": "sku"}`.
-    keep: the other columns to keep; all of them by default.
+    keep: the attributes to keep besides these; all of them by default.
     lists: separators of columns, by their new names, whose text is a list.
     types: types of columns, by their new names: string, number, boolean, time, epoch-s, epoch-ms,
         epoch-us, epoch-ns, or the format of a time as for `strptime`.
@@ -90,6 +90,10 @@ class Layout:
         """Return the column of the source that has a name."""
         return self.columns.get(name, name)
 
+    def keeps(self, name: str) -> bool:
+        """Return whether a column that is not renamed is kept: `keep` chooses among attributes."""
+        return self.keep is None or name in self.keep or name in EVENT_COLUMNS
+
     def sources(self, columns: Sequence[str]) -> dict[str, str]:
         """Return the column of a table for each name; a column that is missing is refused.
 
@@ -108,7 +112,7 @@ class Layout:
                 )
         used = {*self.columns.values(), *self.columns, *self.generate}
         others = [name for name in columns if name not in used and not _INDEX.fullmatch(name)]
-        kept = others if self.keep is None else [name for name in others if name in self.keep]
+        kept = [name for name in others if self.keeps(name)]
         return {**self.columns, **dict(zip(kept, kept, strict=True))}
 
     @cached_property
@@ -191,7 +195,7 @@ class FileLayout:
         used = {*columns.values(), *columns}
         values = {name: fields.get(source) for name, source in columns.items()}
         for name, value in fields.items():
-            if name not in used and (self.layout.keep is None or name in self.layout.keep):
+            if name not in used and self.layout.keeps(name):
                 values[name] = value
         values |= {name: self.generator(name)(row) for name in self.layout.generate}
         values = {name: cell(name, value) for name, value in values.items() if value is not None}

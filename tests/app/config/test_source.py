@@ -112,3 +112,14 @@ def test_columns_are_content_on_any_source(load):
         for wrong in ('"title"', "[1]", '[""]', "{}"):
             with pytest.raises(InvalidForm, match=r"\[source\] content must be"):
                 load(source=f"[source]\n{text}\ncontent = {wrong}\n")
+
+
+def test_content_that_is_not_kept_is_content_only(load):
+    text = 'content = ["id", "title", "url"]\nkeep = ["title"]\n'
+    source = load(source=f"{FILES}{text}").source
+    assert isinstance(source, Source)
+    assert (source.content, source.hidden) == (("id", "title", "url"), ("url",))
+    assert source.layout.keep == ("title", "url")
+    source = load(source=f'[source]\nformat = "rate"\n{text}').source
+    assert isinstance(source, SparkSource)
+    assert (source.keep, source.hidden) == (("title",), ("url",))

@@ -214,3 +214,16 @@ def test_wrong_conditions_are_reported_at_the_start_and_at_the_end(folder, monke
         "year > 9999",
     ]
     assert summary.diagnosis.unmatched == 3
+
+
+def test_content_that_is_not_kept_is_hidden_from_conditions(folder):
+    (folder / "films.csv").write_text("id,published_at,genre,url\nf1,99,drama,/f1\n")
+    seen = {"id": "s1", "subscriber": "ann", "where": "genre = 'drama'"}
+    write(folder / "subscriptions.jsonl", seen, seen | {"id": "s2", "where": "url = '/f1'"})
+    more = 'path = "films.csv"\nkeep = ["genre"]\ncontent = ["url", "genre"]'
+    config = (folder / "run.toml").read_text().replace('path = "[0-9].jsonl"', more)
+    (folder / "run.toml").write_text(config)
+    run(load_config(folder / "run.toml"))
+    [delivery] = lines(folder, "deliveries")
+    assert delivery["matched"] == ["s1"]
+    assert delivery["content"] == {"url": "/f1", "genre": "drama"}

@@ -16,7 +16,7 @@ from tidings.app.check.audit import Audit, CheckedFile, Problem, audit_config
 from tidings.app.check.groups import group_problems
 from tidings.app.config import DEFAULT, Config, load_config
 from tidings.errors import InvalidForm, TidingsError, message
-from tidings.formats.event_source import Source
+from tidings.formats.event_source import Source, showing
 from tidings.formats.files import SUFFIXES, read_events
 from tidings.model import validate
 from tidings.model.diagnosis import Diagnosis
@@ -81,9 +81,12 @@ def _review_config(path: Path, result: Review) -> None:
                 limits=config.limits,
                 layout=config.source.layout,
             )
-            audit.read(file, "events", _read_lazily(read, file))
+            records = _read_lazily(read, file)
+            source = config.source
+            audit.read(file, "events", showing(records, source.content, source.hidden))
     audit.compare_with_events(config.policy)
-    audit.check_content(path, config.source.content)
+    shown = [name for name in config.source.content if name not in config.source.hidden]
+    audit.check_content(path, shown)
     result.checked.append(CheckedFile(path, "config"))
     result.include(audit)
 

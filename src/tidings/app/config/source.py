@@ -1,6 +1,6 @@
 """The table `[source]`: files that both engines read, or any stream that Spark can read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from tidings.app.config.toml import (
     store_address,
 )
 from tidings.errors import InvalidForm, prefix_errors
+from tidings.formats.arrow_by_row import EVENT_COLUMNS
 from tidings.formats.event_source import KAFKA, TABLE, UNREADABLE, Source, SparkSource, find_source
 from tidings.formats.files import SUFFIXES
 from tidings.formats.layout import Layout
@@ -50,20 +51,28 @@ def _read_files(form: Form, base: Path, *, watched: bool) -> Source:
         unreadable = table.get("unreadable", UNREADABLE[0])
         validate.choice("unreadable", unreadable, UNREADABLE, InvalidForm)
         source = find_source(base, path, table.get("format"), batch, watched=watched)
+        columns, keep = _texts("columns", "names", table.get("columns", {})), _keep(table)
+        content = _names("content", table.get("content", []))
+        hidden = _hidden(content, columns, keep)
         layout = Layout(
-            _texts("columns", "names", table.get("columns", {})),
-            _keep(table),
+            columns,
+            None if keep is None else (*keep, *hidden),
             _texts("lists", "separators", table.get("lists", {})),
             _texts("types", "types", table.get("types", {})),
             generated := _names("generate", table.get("generate", [])),
             source.folder if generated else None,
         )
-        content = _names("content", table.get("content", []))
-        return replace(source, unreadable=unreadable, layout=layout, content=content)
+        return replace(source, unreadable=unreadable, layout=layout, content=content, hidden=hidden)
 
 
 def _keep(table: Form) -> tuple[str, ...] | None:
     return _names("keep", table["keep"]) if "keep" in table else None
+
+
+def _hidden(content: Sequence[str], columns: Form, keep: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the columns that are content only, since `keep` lists the others and not these."""
+    attributes = {*columns, *EVENT_COLUMNS, *(content if keep is None else keep)}
+    return tuple(name for name in content if name not in attributes)
 
 
 def _names(name: str, form: Any) -> tuple[str, ...]:
@@ -88,7 +97,8 @@ def _read_spark_source(form: Form, base: Path) -> SparkSource:
             columns,
             _optional_text("select", table),
             keep=_kept_columns(kind, columns, table),
-            content=_names("content", table.get("content", [])),
+            content=(content := _names("content", table.get("content", []))),
+            hidden=_hidden(content, columns, _keep(table)),
         )
 
 

@@ -12,7 +12,7 @@ from tidings.app.run.summary import BatchSummary, FirstLook, Notify
 from tidings.app.signals import StopActions, stop_on_signals
 from tidings.engine.engine import Engine
 from tidings.errors import InvalidForm, TidingsError
-from tidings.formats.event_source import Source, showing
+from tidings.formats.event_source import Source
 from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.limits import UNLIMITED
 from tidings.model.records import Delivery, Event
@@ -53,7 +53,6 @@ def run_local(
             if stop_requested.is_set():
                 return
             records = [record for path in paths for record in source.read(path, limits=limits)]
-            records = list(showing(records, source.content))
             output = published.publish(records, last=number == len(batches) - 1)
             write(number, output)
             summary = _summarize(number, len(records), output)

@@ -188,6 +188,7 @@ def _session(config: Config) -> Any:
 def _outcomes(
     plan: RunPlan, publications: Any, inputs: MatchInputs, watch: EventWatch | None = None
 ) -> Any:
+    source = plan.config.source  # hidden columns are in the content already
     with catch_warnings():
         simplefilter("ignore", ImpossibleCondition)  # the run itself reports these conditions
         return outcomes(
@@ -197,7 +198,7 @@ def _outcomes(
             future=plan.config.allowed_future,
             buckets=plan.config.buckets,
             limits=plan.config.limits,
-            content=plan.config.source.content,
+            content=[name for name in source.content if name not in source.hidden],
             watch=watch,
         )
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyarrow import parquet
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -21,7 +21,7 @@ from tidings.errors import TidingsError
 from tidings.formats.event_source import Source, SparkSource
 from tidings.formats.redaction import hider_of
 from tidings.model.dead_letter import BadRecord, Failure, try_call
-from tidings.model.limits import TRUSTED, Limits
+from tidings.model.limits import CONTENT, TRUSTED, Limits
 from tidings.spark.match_stage.stage import LAST
 from tidings.spark.ops.error_messages import SPARK_ERRORS, describe_error
 from tidings.spark.ops.progress import watch_events
@@ -63,9 +63,9 @@ def _read_spark(spark: SparkSession, source: SparkSource) -> DataFrame:
             return spark.sql(source.select)
         if source.columns:
             named = [f.expr(each).alias(name) for name, each in source.columns.items()]
-            return rows.select(*named, *_others(rows.columns, source))
+            return rows.select(*named, *_others(rows.columns, source), *_hidden(source))
         if source.keep is not None:
-            return rows.select(*map(quoted, source.keep))
+            return rows.select(*map(quoted, source.keep), *_hidden(source))
         return rows
     except SPARK_ERRORS as error:
         reason, hide = describe_error(error), hider_of(source.options)
@@ -78,6 +78,12 @@ def _others(columns: Sequence[str], source: SparkSource) -> list[str]:
     used = {*source.columns} | {sql.strip("` ") for sql in source.columns.values()}
     kept = columns if source.keep is None else source.keep
     return [quoted(name) for name in kept if name not in used]
+
+
+def _hidden(source: SparkSource) -> list[Column]:
+    """Return the column of content, if some columns are only for that."""
+    fields = [f.col(quoted(name)).alias(name) for name in source.hidden]
+    return [f.struct(*fields).alias(CONTENT)] if fields else []
 
 
 def _read_files(
@@ -119,7 +125,7 @@ def _spark_can_read(source: Source) -> bool:
     It has no times in nanoseconds, which pandas writes, and no types for files yet to come.
     """
     files = source.files()
-    if source.unreadable != "stop" or not source.layout.renames_only or not files:
+    if source.unreadable != "stop" or not source.layout.renames_only or source.hidden or not files:
         return False
     schema = try_call(parquet.read_schema, files[0])
     if isinstance(schema, Failure):
