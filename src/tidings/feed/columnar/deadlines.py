@@ -19,6 +19,9 @@ class Deadlines:
         self._rows: dict[int, dict[int, list[Int64s]]] = {}
         self._stale = 0  # heap entries of cohorts that are gone
 
+    def __len__(self) -> int:
+        return len(self._heap)
+
     def add(self, cohort: int, ends: Int64s) -> None:
         """Add pairs of (row, end)."""
         rows_by_end = self._rows.setdefault(cohort, {})

@@ -73,9 +73,10 @@ class DeliveryBatch:
             self.columns = np.concatenate([part.columns for part in parts])
             self.rank = np.concatenate([part.rank for part in parts])
             self.part = np.repeat(np.arange(len(parts)), [len(part.rank) for part in parts])
-        order = self.columns[:, layout.ORDER]
-        if len(order) > 1 and (order[1:] < order[:-1]).any():
-            self._sort(np.argsort(order, kind="stable"))
+        if len(self.rank) > 1:
+            order = self.columns[:, layout.ORDER]
+            if (order[1:] < order[:-1]).any():
+                self._sort(np.argsort(order, kind="stable"))
 
     def __len__(self) -> int:
         return len(self.rank)

@@ -150,7 +150,8 @@ class TableFeeds:
         rows = read_offers(offers, self.number, self.slot)
         groups = self._checked_groups(rows.subscribers, rows.slots)
         handles = self._handles(*runs_of(matched))
-        return self._offer_groups(groups, rows, handles).objects()
+        batch = self._offer_groups(groups, rows, handles)
+        return batch.objects() if len(batch) else []
 
     def offer_matches(
         self, matches: Matches, event_slots: Int32s, event_sequences: Int64s
@@ -209,14 +210,14 @@ class TableFeeds:
 
     def _due(self, now: Moment) -> list[CohortDeliveries]:
         self.tables.events.all_offered()
-        parts = [
-            self._advance(cohort, rows, now)
-            for axis, bound in ((TIME, now.us), (PUBLISHED, now.sequence))
-            for cohort, rows in self._deadlines[axis].pop_due(bound).items()
-        ]
-        return parts + [
-            self._advance_objects(number, now) for number in self.cohorts.numbers_of_objects()
-        ]
+        parts = list[CohortDeliveries]()
+        for axis, bound in ((TIME, now.us), (PUBLISHED, now.sequence)):
+            if self._deadlines[axis]:
+                due = self._deadlines[axis].pop_due(bound).items()
+                parts += [self._advance(cohort, rows, now) for cohort, rows in due]
+        for number in self.cohorts.numbers_of_objects():
+            parts.append(self._advance_objects(number, now))
+        return parts
 
     def current(self, subscriber: str, now: Moment) -> list[Delivery]:
         subscribers = self.tables.subscribers

@@ -98,7 +98,7 @@ class MatchedSets:
     def handles(self, starts: Int64s, members: Int32s, copy: CopySets) -> Int32s:
         """Return a handle for each run `members[starts[i]:starts[i + 1]]`."""
         sizes = starts[1:] - starts[:-1]
-        if len(members) == len(sizes) and (len(sizes) == 1 or (sizes == 1).all()):
+        if len(sizes) == 1 == len(members) or (len(sizes) == len(members) and (sizes == 1).all()):
             return members.astype(np.int32, copy=False)  # the only subscription of each
         handles = np.full(len(sizes), EMPTY, np.int32)
         single = sizes == 1
