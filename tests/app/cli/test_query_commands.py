@@ -1,6 +1,7 @@
 """The commands `check`, `match` and `explain`: their output, its stream, and the exit status."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -405,3 +406,24 @@ def test_pipes_and_devices_are_refused_by_check(tmp_path):
         result = tidings("check", str(path))
         assert result.exit_code == 1
         assert "this is a pipe or a device" in result.stdout
+
+
+def test_explain_replays_a_config(tmp_path):
+    """The answer is that of the same files, and nothing is written."""
+    shutil.copytree(Path(SUBSCRIPTIONS).parent, tmp_path / "movies")
+    config = tmp_path / "movies/pipeline.toml"
+    result = tidings("explain", config, "--event", "film-02", "--subscriber", "ada")
+    folder = tmp_path / "movies"
+    files = (folder / "subscriptions.jsonl", folder / "events.jsonl")
+    options = ("--subscribers", folder / "subscribers.jsonl", "--subscriber", "ada")
+    assert result.stdout == tidings("explain", *files, *options, "--event", "film-02").stdout
+    assert result.stdout.startswith("film-02 for ada: ")
+    assert not (folder / "out").exists()
+
+
+def test_explain_takes_nothing_beside_a_config(tmp_path):
+    config = tmp_path / "pipeline.toml"
+    config.write_text("")
+    result = tidings("explain", config, "--event", "film-02", "--subscription", "x")
+    assert result.exit_code == 2
+    assert "a config takes --subscriber" in result.stderr

@@ -178,11 +178,13 @@ def explain(options: ExplainOptions) -> None:
 
     With --subscription: the predicates that hold, the score and the place, and the score that is
     missing for the k best. With --subscriber: the result of each of its subscriptions, and whether
-    the event was delivered when all EVENTS were published in the order of their times.
+    the event was delivered when all EVENTS were published in the order of their times. With a
+    config in place of SUBSCRIPTIONS, its events, subscribers and policies are used.
 
     For example:
 
         cd examples/movies
+        tidings explain pipeline.toml --event film-02 --subscriber ada
         tidings explain subscriptions.jsonl --event '{"genre": "horror"}' \
             --subscription bruno-horror -k 3
         tidings explain subscriptions.jsonl events.jsonl --event film-02 \
@@ -200,6 +202,9 @@ def explain(options: ExplainOptions) -> None:
         raise typer.BadParameter("give either a --subscription or a --subscriber")
     if options.subscriber is not None and options.k is not None:
         raise typer.BadParameter("-k requires --subscription; a subscriber's policy has its own k")
+    if options.subscriptions.suffix == ".toml":
+        _explain_run(options)
+        return
     _only_one_stdin(options.subscriptions, options.events)
     inputs = read_inputs(options.subscriptions, options.subscribers)
     event_id, event = (options.event, None) if options.events else (None, options.event)
@@ -216,6 +221,22 @@ def explain(options: ExplainOptions) -> None:
     else:
         print_explanation(open_console(), explanation)
     raise typer.Exit(1 if inputs.problems else 0)
+
+
+def _explain_run(options: ExplainOptions) -> None:
+    from tidings.app.config import load_config
+    from tidings.app.output import open_console, print_explanation
+    from tidings.app.run.local import explain_run
+    from tidings.app.run.plan import read_plan
+
+    if options.subscriber is None or options.events or options.subscribers or options.scorer:
+        raise typer.BadParameter("a config takes --subscriber and the --event's id, nothing else")
+    plan = read_plan(load_config(options.subscriptions))
+    explanation = explain_run(plan, options.subscriber, options.event)
+    if options.as_json:
+        print_json(explanation.to_dict())
+    else:
+        print_explanation(open_console(), explanation)
 
 
 def _only_one_stdin(*files: Path | None) -> None:

@@ -11,6 +11,7 @@ from tidings.app.run.plan import RunPlan
 from tidings.app.run.summary import BatchSummary, FirstLook, Notify
 from tidings.app.signals import StopActions, stop_on_signals
 from tidings.engine.engine import Engine
+from tidings.engine.explain import Explanation
 from tidings.errors import InvalidForm, TidingsError
 from tidings.formats.event_source import Source
 from tidings.model.dead_letter import BadRecord, DeadLetter
@@ -42,29 +43,48 @@ def run_local(
     `notify` is called at most once, after the first events, if conditions have wrong attributes or
     types.
     """
-    engine, source, limits = _engine(plan), plan.config.source, plan.config.limits
-    order = BatchOrder(parse_duration_us(plan.config.lateness))
-    published = Published(engine, order, FirstLook(notify))
-    if not isinstance(source, Source):
-        raise InvalidForm(f"the local engine reads files, not {source.label}")
-    batches = list(source.batches())
+    engine, refused = _engine(plan)
+    if refused:
+        plan.refused.extend(refused)
+        plan.folder.write_refused(plan.refused)
+        engine.dead_letters.clear()  # the same records, already written to refused.jsonl
+    batches = _batches(plan, engine, FirstLook(notify))
     with _open_output(plan) as write, stop_on_signals(stop or StopActions()) as stop_requested:
-        for number, paths in enumerate(batches):
-            if stop_requested.is_set():
-                return
-            records = [record for path in paths for record in source.read(path, limits=limits)]
-            output = published.publish(records, last=number == len(batches) - 1)
+        while not stop_requested.is_set() and (batch := next(batches, None)) is not None:
+            number, count, output = batch
             write(number, output)
-            summary = _summarize(number, len(records), output)
+            summary = _summarize(number, count, output)
             quality = engine.quality().to_dict()
             yield replace(summary, quality=quality, diagnose=engine.diagnose)
 
 
-def _engine(plan: RunPlan) -> Engine:
-    """Return an engine with the subscribers and subscriptions that it accepts."""
+def explain_run(plan: RunPlan, subscriber: str, event: str) -> Explanation:
+    """Explain what became of an event when the config is run; nothing is written."""
+    engine, _ = _engine(plan, remember=UNLIMITED)
+    for _ in _batches(plan, engine, FirstLook(None)):
+        pass
+    return engine.explain(subscriber, event)
+
+
+def _batches(
+    plan: RunPlan, engine: Engine, first_look: FirstLook
+) -> Iterator[tuple[int, int, BatchOutput]]:
+    """Publish the files batch by batch; yield the number, the records and the output of each."""
+    source, limits = plan.config.source, plan.config.limits
+    if not isinstance(source, Source):
+        raise InvalidForm(f"the local engine reads files, not {source.label}")
+    published = Published(engine, BatchOrder(parse_duration_us(plan.config.lateness)), first_look)
+    batches = list(source.batches())
+    for number, paths in enumerate(batches):
+        records = [record for path in paths for record in source.read(path, limits=limits)]
+        yield number, len(records), published.publish(records, last=number == len(batches) - 1)
+
+
+def _engine(plan: RunPlan, remember: int = 10_000) -> tuple[Engine, list[Problem]]:
+    """Return an engine with the subscribers and subscriptions that it accepts, and the others."""
     # A run writes every dead letter of a batch, so the engine must not drop any.
     limits = replace(plan.config.limits, kept_letters=UNLIMITED)
-    engine = Engine(limits=limits)  # `BatchOrder` sees to the lateness
+    engine = Engine(remember=remember, limits=limits)  # `BatchOrder` sees to the lateness
     refused = list[Problem]()
     for subscriber in plan.subscribers:
         try:
@@ -76,11 +96,7 @@ def _engine(plan: RunPlan) -> Engine:
             engine.add(subscription)
         except TidingsError as error:
             refused.append(Problem(plan.config.path, str(error), id=subscription.id))
-    if refused:
-        plan.refused.extend(refused)
-        plan.folder.write_refused(plan.refused)
-        engine.dead_letters.clear()  # the same records, already written to refused.jsonl
-    return engine
+    return engine, refused
 
 
 @contextmanager
