@@ -1,5 +1,6 @@
 """A pipeline waits for a PostgreSQL that is killed while it runs, and loses nothing."""
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,10 +55,10 @@ def test_a_killed_database_is_awaited_and_then_reported(
     server.start(database)
     query = start(spark, tmp_path, pipeline.plan(patience_s=120))
     kill_database(database, pipeline, query)
-    time.sleep(2)
-    assert query.isActive
+    while not re.search(r"waiting up to 1\d\d s for PostgreSQL", caplog.text):
+        assert query.isActive
+        time.sleep(0.05)
     server.start(database)
     query.awaitTermination()
-    assert "waiting up to 120 s for PostgreSQL" in caplog.text
     with open_store(database.get_uri()) as store:
         expected.check(store)
