@@ -18,7 +18,7 @@ SHUFFLED = 4
 POISON = [
     "{no json",
     '{"id": "nan", "published_at": 1, "attributes": {"year": NaN}}',
-    '{"id": 7, "published_at": 1, "attributes": {}}',
+    '{"id": [7], "published_at": 1, "attributes": {}}',
     '{"id": "wrong", "published_at": "soon", "attributes": {}}',
     '{"id": "nested", "published_at": 1, "attributes": {"year": {"a": [1]}}}',
     '{"id": "huge", "published_at": "' + "x" * 1_000_000 + '"}',
