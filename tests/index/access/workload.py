@@ -26,6 +26,8 @@ def subscription(number: int, chance: Random) -> Subscription:
     ]
     name, score = f"s{number:05d}", chance.randrange(4)
     chosen = chance.sample(parts, chance.randint(1, 3))
+    if "g1 is null" in chosen:  # beside it, no other predicate on g1 can hold
+        chosen = [part for part in chosen if part == "g1 is null" or not part.startswith("g1 ")]
     if chance.random() < 0.2:
         weighted = [[part, chance.choice([0.1, 0.7, 2])] for part in chosen]
         return Subscription(name, "u", any=weighted, score=score)

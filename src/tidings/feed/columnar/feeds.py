@@ -240,7 +240,7 @@ class TableFeeds:
             current = current_diverse(cohort, row, now)
         else:
             current = current_ranked(cohort, row, now)
-        start, stop, width, decided = current.extent
+        start, stop, width, decided = map(int, current.extent)  # numbers of numpy without the JIT
         columns = (current.slot.tolist(), current.handle.tolist(), current.rank.tolist())
         return [
             self.tables.delivery(
