@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Float64s
-from tidings.compiled.jit import kernel
+from tidings.compiled.jit import inner, kernel
 from tidings.index import arguments
 from tidings.index.typed_kernel import TypedKernel
 
@@ -29,6 +29,23 @@ def test_calls_equal_those_of_the_kernel() -> None:
     for size in (3, 0, 5):
         pair = Pair(np.arange(float(size)), 2.0)
         assert typed(pair, 1.0) == scaled_sum(pair, 1.0)
+
+
+@inner
+def scaled(number: float, factor: float) -> float:
+    return number * factor
+
+
+@kernel
+def scaled_twice(number: float, factor: float) -> float:
+    return scaled(scaled(number, factor), factor)
+
+
+def test_a_kernel_that_others_call_has_an_entry_of_its_own() -> None:
+    """The form that is linked into others has no machine code to go to."""
+    assert scaled_twice(3.0, 2.0) == 12
+    typed = TypedKernel(scaled)
+    assert [typed(3.0, 2.0), typed(4.0, 2.0)] == [6, 8]
 
 
 def test_arrays_from_arguments_have_one_layout() -> None:

@@ -13,7 +13,8 @@ class TypedKernel:
     """
 
     def __init__(self, kernel: Callable[..., Any]) -> None:
-        self._kernel = kernel
+        # A kernel for other kernels has no machine code of its own, only an entry for Python.
+        self._kernel: Callable[..., Any] = getattr(kernel, "entry", kernel)
         self._entry: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
