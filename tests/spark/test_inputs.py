@@ -79,7 +79,7 @@ def test_names_with_dots_work_in_every_function(odd: DataFrame) -> None:
 
 
 REFUSED = {
-    "id, now() published_at": "column id holds int64; cast it to string",
+    "true id, now() published_at": "column id holds bool; cast it to string",
     "'e' id, true published_at": "column published_at holds bool, not times",
     "'e' id, now() published_at, 'one' sequence": "column sequence holds string; cast it",
     "'e' id, now() published_at, named_struct('a', 1) nest": "column nest holds struct",

@@ -31,7 +31,9 @@ def frame(parent: Path | None = None, *, streaming: bool = True) -> Any:
     """Return a stand-in for publications: a session with a setting, and whether they stream."""
     settings = {FOLDER: str(parent)} if parent else {}
     return SimpleNamespace(
-        sparkSession=SimpleNamespace(conf=SimpleNamespace(get=settings.get)), isStreaming=streaming
+        sparkSession=SimpleNamespace(conf=SimpleNamespace(get=settings.get)),
+        isStreaming=streaming,
+        schema=SimpleNamespace(names=[]),
     )
 
 

@@ -100,7 +100,7 @@ class TableFeeds:
         If one of them cannot be opened, none is.
         """
         table, done = self.tables.subscribers, list[tuple[int, Int32s]]()
-        numbers, names = table.add_many(subscribers), np.array([*subscribers, None], object)
+        numbers, names = table.add_many(subscribers), np.array([*subscribers, None], object)[:-1]
         try:
             cohorts = np.array([self.cohort(policy) for policy in policies], np.int32)
             for cohort, indexes in _grouped(cohorts[policy_index]):
