@@ -1,5 +1,8 @@
 """Kernels that are linked into their callers."""
 
+from collections.abc import Iterator
+
+import numba
 import numpy as np
 import pytest
 
@@ -40,6 +43,14 @@ def total(size: int) -> int:
 @kernel
 def checked(number: int) -> int:
     return refuse(number)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _an_empty_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Compile everything here: kernels that come from files do not compile what they call."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numba.config, "CACHE_DIR", str(tmp_path_factory.mktemp("kernels")))
+        yield
 
 
 def test_a_kernel_contains_those_that_it_calls() -> None:
