@@ -44,6 +44,13 @@ def test_everything_fits_the_width_and_nothing_is_cut(
     assert "…" not in text
 
 
+def test_the_table_has_room_for_the_longest_figures(
+    state: DemoState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screen, "age", lambda _seconds: "93 min")
+    assert "…" not in drawn(screen.stats_table(state.stats.values()), 80)
+
+
 def test_the_introduction_lists_the_subscribers() -> None:
     text = drawn(screen.introduction(58_788, demo_subscribers()), 140)
     assert "58,788 real films" in text

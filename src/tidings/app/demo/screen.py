@@ -169,7 +169,7 @@ def age(seconds: float) -> str:
 
 def stats_table(stats: Iterable[SubscriberStats]) -> Table:
     """Draw a row per subscriber: plain publish/subscribe next to Tidings."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("subscriber", style="bold cyan", no_wrap=True)
     table.add_column("plain", justify="right", no_wrap=True)
     table.add_column("Tidings", justify="right", style="bold green", no_wrap=True)
