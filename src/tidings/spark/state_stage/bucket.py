@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tidings.compiled.array_types import Int64s
 from tidings.errors import StateError, shown
+from tidings.feed.columnar.event_table import check_content
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels.layout import FAR
 from tidings.feed.columnar.match_batch import OfferedEvents
@@ -196,8 +197,10 @@ class Bucket:
         for slot, form in zip(slots.tolist(), batch.forms, strict=True):
             if form:
                 feeds.tables.events.describe(slot, form)
-        pairs = zip(slots.tolist(), batch.contents, strict=False)
-        feeds.tables.events.contents.update({slot: content for slot, content in pairs if content})
+        for slot, content in zip(slots.tolist(), batch.contents, strict=False):
+            if content:
+                check_content(content)
+                feeds.tables.events.contents[slot] = content
         subscribers = np.array([feeds.number(name) for name in batch.subscribers], np.int32)
         subscriptions = feeds.tables.matched.number_many(batch.subscriptions)
         matches = matches._replace(
