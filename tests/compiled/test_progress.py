@@ -109,7 +109,7 @@ def test_commands_and_workers_write_lines_from_time_to_time(stderr: Any) -> None
 def test_a_listener_is_told_instead_of_the_terminal(stderr: Any) -> None:
     screen = stderr(True)
     told, heard = ticking(10.0), list[str]()
-    with told.told_to(heard.append):
+    with told.reporting_to(heard.append):
         compile_all(told)
     assert heard[0] == "compiling once, 1 of 3 kernels"
     assert len(heard) == 3

@@ -129,7 +129,7 @@ def test_a_cell_of_another_type_is_a_bad_record(tmp_path: Path, kind: str, reaso
         ({"generate": ("sequence",)}, "generate.*'sequence'"),
         ({"generate": ("id",), "columns": {"id": "a"}}, "id is either generated or a column"),
         ({"types": {"x": "integer"}}, "types x: unknown type 'integer'; expected one of: string"),
-        ({"types": {"x": "%Q"}}, "types x: '%Q' is no format of times"),
+        ({"types": {"x": "%Q"}}, "types x: '%Q' is not a time format"),
         ({"lists": {"x": ""}}, "lists x: the separator is empty"),
     ],
 )

@@ -28,7 +28,7 @@ if COMPILED:
 
 
 def write_progress() -> None:
-    """Write the progress of compilation to the standard error, also where it is no terminal."""
+    """Write the progress of compilation to standard error, even if that is not a terminal."""
     PROGRESS.writes_lines = True
 
 

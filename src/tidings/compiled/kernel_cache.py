@@ -69,7 +69,7 @@ def _is_usable(folder: Path) -> bool:
 
 @cache
 def _temporary_folder() -> Path:
-    """Return a folder for temporary files that nobody else can write to."""
+    """Return a folder for temporary files that only its owner can write to."""
     owner = getattr(os, "getuid", lambda: "")()
     folder = Path(tempfile.gettempdir(), f"tidings-kernels-{owner}")
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -142,7 +142,7 @@ class KernelCache(NullCache):
             _warn_once(str(cache_folder()), str(error))
 
     def release(self) -> None:
-        """Let the processes go on that wait for this kernel."""
+        """Wake the processes that wait for this kernel."""
         while self._locks:
             lock = self._locks.pop()
             if lock is not None:
@@ -162,7 +162,7 @@ def _described(kind: Any) -> str:
 
 
 def _read(path: Path, signature: object, context: Any) -> Any:
-    """Return a compiled kernel; None if there is no file, or not this kernel in it."""
+    """Return a compiled kernel; None if the file is missing or holds another one."""
     try:
         content = path.read_bytes()
         checksum, payload = content[:_CHECKSUM], content[_CHECKSUM:]
@@ -203,7 +203,7 @@ def _age(path: Path) -> float:
 
 
 def _wait_for_lock(path: Path) -> IO[bytes] | None:
-    """Return a lock on a kernel once nobody else compiles it; None where files have no locks."""
+    """Return a lock on a kernel once no other process compiles it; None without file locks."""
     if fcntl is None:
         return None
     try:

@@ -61,8 +61,8 @@ class CompileProgress(event.Listener):
                 sys.stderr.write("\r\x1b[K")
 
     @contextmanager
-    def told_to(self, listener: Callable[[str], None]) -> Iterator[None]:
-        """Pass what there is to say to a listener instead, from time to time."""
+    def reporting_to(self, listener: Callable[[str], None]) -> Iterator[None]:
+        """Pass the progress to a listener instead, at intervals."""
         self._listener = listener
         try:
             yield
@@ -70,23 +70,23 @@ class CompileProgress(event.Listener):
             self._listener = None
 
     def _tell(self) -> None:
-        """Report, on a terminal always, elsewhere from time to time."""
+        """Report the progress: always on a terminal, at intervals elsewhere."""
         total = len(self._needed)  # a kernel may be compiled for several types, and count once
-        told = f"compiling once, {min(total, len(self._done) + 1)} of {total} kernels"
+        text = f"compiling once, {min(total, len(self._done) + 1)} of {total} kernels"
         if self._listener:
             self._due_at = self._clock() + _LISTENER_S
-            self._listener(told)
+            self._listener(text)
             return
         if sys.stderr.isatty():
-            sys.stderr.write(f"\r\x1b[K{told}")
+            sys.stderr.write(f"\r\x1b[K{text}")
             sys.stderr.flush()
             return
         self._due_at = self._clock() + _INTERVAL_S
         if self.writes_lines:
-            sys.stderr.write(f"{told}; they are kept in {cache_folder()}\n")
+            sys.stderr.write(f"{text}; they are kept in {cache_folder()}\n")
             sys.stderr.flush()
         else:
-            LOGGER.info("%s; they are kept in %s", told, cache_folder())
+            LOGGER.info("%s; they are kept in %s", text, cache_folder())
 
 
 def called_kernels(kernel: Any) -> set[object]:

@@ -81,7 +81,7 @@ def _is_near(module: ModuleType, other: ModuleType) -> bool:
 
 
 def _constant(value: object) -> str:
-    """Return what a kernel takes from a global; empty for what is no constant."""
+    """Return the constant that a kernel reads from a global; empty for anything else."""
     if isinstance(value, type) and hasattr(value, "_fields"):
         return f"{value.__module__}.{value.__qualname__}{value._fields}"
     if isinstance(value, np.ndarray):

@@ -26,7 +26,7 @@ Ranking = list[tuple[Match, float]]
 """Matches with their fresh ranks."""
 _NAMED: Final = 5
 _FEW: Final = 200
-"""Up to so many candidates, kernels are not worth the time that it may take to compile them."""
+"""Up to this many candidates, kernels are not worth the time that compiling them may take."""
 _OVERLAPPING: Final = ("sliding", "jumping")
 
 

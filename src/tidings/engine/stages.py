@@ -60,8 +60,8 @@ class Handoff(Protocol):
 class Stages:
     """A matcher and feeds, connected: steps go in, deliveries come out.
 
-    An owner that subscriptions name, and that is no subscriber, becomes one of `owners_by_default`,
-    with the default policy, until it subscribes or has no subscription left.
+    The owner of a subscription that is not a subscriber is one of the `owners_by_default`, with the
+    default policy, until it subscribes or has no subscription left.
     """
 
     def __init__(

@@ -161,7 +161,7 @@ def _check_type(name: str, kind: object) -> None:
             datetime.strptime(now.strftime(kind), kind)  # noqa: DTZ007 - only the format matters
         except (ValueError, re.error, IndexError) as error:
             raise InvalidForm(
-                f"types {name}: {shown(kind)} is no format of times: {error}"
+                f"types {name}: {shown(kind)} is not a time format: {error}"
             ) from None
 
 

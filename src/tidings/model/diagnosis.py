@@ -1,7 +1,7 @@
 """Subscriptions compared with events: typing errors in conditions, and what never matched.
 
-A condition that nothing satisfies is no error, since the value may come tomorrow. But whoever gets
-nothing should learn why.
+A condition that no event satisfies is not an error, since such an event may still arrive. But a
+subscriber that receives nothing should learn why.
 """
 
 from collections import Counter
@@ -163,7 +163,7 @@ class _Comparison:
     def add(self, subscription: Subscription, *, has_matched: bool) -> bool:
         """Compare one subscription, and return whether a predicate of it has a flaw.
 
-        For one that has matched, a value that no event has is no flaw.
+        For one that has matched, a value that no event has is not a flaw.
         """
         touched = dict[Hashable, _Group]()
         for part in (part for conj in subscription.conjunctions for part in conj):

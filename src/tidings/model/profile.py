@@ -56,7 +56,7 @@ class Values:
     def add(self, key: Key) -> None:
         """Add one value."""
         if isinstance(key, Range):
-            self.distinct = None  # a range stands for values that nobody has counted
+            self.distinct = None  # the values of a range cannot be counted
             self._widen(*key.span)
             return
         if self.distinct is not None:
@@ -76,7 +76,7 @@ class Values:
 
     def _widen(self, low: Any, high: Any) -> None:
         if isinstance(low, str):
-            return  # nobody asks for the first and last of strings
+            return  # the extremes of strings are not reported
         self.low = low if self.low is None else min(self.low, low)
         self.high = high if self.high is None else max(self.high, high)
 

@@ -127,7 +127,7 @@ def readable(
 def _with_nested_content(publications: DataFrame, content: Sequence[str]) -> DataFrame:
     """Move columns of content that no attribute can hold, such as structs, into content.
 
-    A name that is no column is refused.
+    A name that is not a column is refused.
     """
     if not content:
         return publications

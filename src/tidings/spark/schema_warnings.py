@@ -26,7 +26,7 @@ _FAMILIES: Final[dict[type[t.DataType], Family]] = {
 
 
 def warn_of_conditions(publications: DataFrame, subscriptions: Iterable[Subscription]) -> None:
-    """Warn of conditions on attributes that are no columns, or columns of another type."""
+    """Warn of conditions on attributes that are not columns, or columns of another type."""
     found = compare_with_schema(publications.schema, subscriptions)
     if found.findings:
         lines = "".join(f"\n  {line}" for line in found.lines)

@@ -20,8 +20,8 @@ def warm(as_json: AsJson = False) -> None:
     """
     from tidings.app.warm import WarmCache, warm_up
 
-    for told in warm_up():
+    for step in warm_up():
         if not as_json:
-            typer.echo(str(told))
-        elif isinstance(told, WarmCache):
-            print_json(asdict(told) | {"folder": str(told.folder)})
+            typer.echo(str(step))
+        elif isinstance(step, WarmCache):
+            print_json(asdict(step) | {"folder": str(step.folder)})

@@ -91,7 +91,7 @@ class Demo:
         else:
             self._console.print(screen.introduction(films, subscribers))
         view = screen.LiveView(self._console, self._elapsed)
-        with self.reporter(view) as reporter, PROGRESS.told_to(reporter.message):
+        with self.reporter(view) as reporter, PROGRESS.reporting_to(reporter.message):
             reporter.message(f"Writing films to {self.directory}")
             table = publications(catalogue(), films)
             state = DemoState(subscribers, table, prepare(self.directory, table, subscribers))

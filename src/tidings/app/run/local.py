@@ -84,7 +84,7 @@ def _engine(plan: RunPlan, remember: int = 10_000) -> tuple[Engine, list[Problem
     """Return an engine with the subscribers and subscriptions that it accepts, and the others."""
     # A run writes every dead letter of a batch, so the engine must not drop any.
     limits = replace(plan.config.limits, kept_letters=UNLIMITED)
-    engine = Engine(remember=remember, limits=limits)  # `BatchOrder` sees to the lateness
+    engine = Engine(remember=remember, limits=limits)  # `BatchOrder` applies the lateness
     refused = list[Problem]()
     for subscriber in plan.subscribers:
         try:
@@ -125,7 +125,7 @@ def _write_to_folder(folder: OutputFolder, number: int, output: BatchOutput) -> 
 
 @dataclass
 class Published:
-    """The events that an engine got so far, and a look at what subscriptions ask for in vain."""
+    """An engine that receives the batches of a run in order; conditions are checked once, early."""
 
     engine: Engine
     order: BatchOrder

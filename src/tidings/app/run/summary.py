@@ -9,7 +9,7 @@ from tidings.app.run.plan import RunPlan
 from tidings.model.diagnosis import Diagnosis
 
 FIRST_LOOK: Final = 2_000
-"""After so many events, a run reports wrong attributes and types, without waiting for its end."""
+"""Events after which a run reports wrong attributes and types, without waiting for its end."""
 Notify = Callable[[Diagnosis], None]
 
 
@@ -96,7 +96,7 @@ class RunSummary:
         self.last = batch
 
     def finish(self, seconds: float) -> None:
-        """Record the duration of the run, and what its subscriptions asked for in vain."""
+        """Record the duration of the run, and the diagnosis of its subscriptions."""
         self.seconds = seconds
         if self.last is not None and self.last.diagnose is not None:
             self.diagnosis = self.last.diagnose()

@@ -249,7 +249,7 @@ def _text(bound: Text) -> str:
 
 
 class _Pattern(NamedTuple):
-    """A set of strings that is no union of spans; "=" is for case-folded texts only."""
+    """A set of strings that is not a union of spans; "=" is for case-folded texts only."""
 
     shape: str
     text: str

@@ -19,7 +19,7 @@ FULLY_READ: Final = 32
 ONE_IN: Final = 64
 """The values of the first events of a call are read, then those of one event in `ONE_IN`."""
 MOST_MATCHED: Final = 10_000
-"""Beyond so many subscriptions, it is not known which ones matched."""
+"""Above this number of matched subscriptions, it is not known which ones matched."""
 
 
 @dataclass

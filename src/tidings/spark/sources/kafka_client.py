@@ -39,7 +39,7 @@ _LEVELS: Final = {
     "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
     "read_committed": IsolationLevel.READ_COMMITTED,
 }
-# A broker that is away is reported once by us; the client would log every attempt to connect.
+# A broker that does not answer is reported once; the client would log every attempt to connect.
 _DEFAULTS: Final = {_ISOLATION: "read_uncommitted", "log_level": 0}
 _MAX_MESSAGES: Final = 10_000
 _POLL_S: Final = 0.2
@@ -71,7 +71,7 @@ class LastError:
 
 
 class Broker:
-    """The brokers as the driver queries them; it waits for one that is away up to a timeout."""
+    """The brokers as the driver queries them; it waits up to a timeout for one to answer."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self._options = options

@@ -217,7 +217,7 @@ def comparison_holds(words: Int32s, place: int, stamps: Stamps) -> bool:
 
 @inlined
 def times_stamped(stamps: Stamps, term: int, values: int) -> int:
-    """Return how many of so many values stamped a term."""
+    """Return how many of the event's `values` stamped a term."""
     if stamps.stamp[term] != stamps.epoch[0]:
         return 0
     times = 1
