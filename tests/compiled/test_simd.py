@@ -3,40 +3,37 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import types
 
-from tidings.compiled.jit import COMPILED, kernel
-from tidings.compiled.simd import LANES, compare_bounds
+from tidings.compiled.jit import kernel
+from tidings.compiled.simd import LANES, bounds_mask, plain_mask
 
-pytestmark = pytest.mark.skipif(not COMPILED, reason="intrinsics exist in compiled kernels only")
-
-_within = compare_bounds("<=", types.float64)
-_strictly_within = compare_bounds("<", types.float64)
-_four_within = compare_bounds("<=", types.float64, 4)
-_single_within = compare_bounds("<=", types.float32)
+_within = bounds_mask("<=", types.float64)
+_strictly_within = bounds_mask("<", types.float64)
+_four_within = bounds_mask("<=", types.float64, 4)
+_single_within = bounds_mask("<=", types.float32)
 
 
 @kernel
 def within(bounds: Any, lows: int, highs: int, below: float, above: float) -> int:
-    return int(_within(bounds, lows, highs, below, above))
+    return _within(bounds, lows, highs, below, above)
 
 
 @kernel
 def strictly_within(bounds: Any, lows: int, highs: int, below: float, above: float) -> int:
-    return int(_strictly_within(bounds, lows, highs, below, above))
+    return _strictly_within(bounds, lows, highs, below, above)
 
 
 @kernel
 def four_within(bounds: Any, lows: int, highs: int, below: float, above: float) -> int:
-    return int(_four_within(bounds, lows, highs, below, above))
+    return _four_within(bounds, lows, highs, below, above)
 
 
 @kernel
 def single_within(bounds: Any, lows: int, highs: int, below: float, above: float) -> int:
-    return int(_single_within(bounds, lows, highs, below, above))
+    return _single_within(bounds, lows, highs, below, above)
 
 
 def signed(bits: list[bool]) -> int:
@@ -64,6 +61,9 @@ def test_masks_are_those_of_plain_comparisons(
     one: Any = bounds.astype(np.float32)
     assert single_within(one, *place, below, above) == signed(inside)
     assert four_within(bounds, *place, below, above) == signed(inside[:4])
+    # The twin of CPUs without wide vectors.
+    assert plain_mask("<=")(bounds, *place, below, above) == signed(inside)
+    assert plain_mask("<", 4)(bounds, *place, below, above) == signed(strictly[:4])
 
 
 def test_the_last_lane_is_the_sign_of_the_mask() -> None:

@@ -1,5 +1,6 @@
 """Bit operations on 64-bit masks: one instruction each, or plain Python without the JIT."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from llvmlite import ir
@@ -34,40 +35,23 @@ def ones_plain(mask: int) -> int:
     return (int(mask) % WORD).bit_count()
 
 
-def count_trailing_typed(_: Any, mask: Any) -> Any:
-    """Emit tzcnt."""
+def instruction(emit: Callable[[Any, Any], Any]) -> Any:
+    """Return an intrinsic that is one instruction on a word."""
 
-    def generate(__: Any, builder: Any, ___: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+    def typed(_: Any, mask: Any) -> Any:
+        def generate(__: Any, builder: Any, ___: Any, arguments: Any) -> Any:
+            return emit(builder, arguments[0])
 
-    return types.int64(types.int64), generate
+        return types.int64(types.int64), generate
 
-
-count_trailing: Any = intrinsic(count_trailing_typed)
-
-
-def count_leading_typed(_: Any, mask: Any) -> Any:
-    """Emit lzcnt."""
-
-    def generate(__: Any, builder: Any, ___: Any, arguments: Any) -> Any:
-        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.int64), generate
+    return intrinsic(typed)
 
 
-count_leading: Any = intrinsic(count_leading_typed)
-
-
-def count_ones_typed(_: Any, mask: Any) -> Any:
-    """Emit popcnt."""
-
-    def generate(__: Any, builder: Any, ___: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.int64), generate
-
-
-count_ones: Any = intrinsic(count_ones_typed)
+# Masks are never 0, so that the result for 0 may be undefined: one instruction on every CPU.
+_NEVER_ZERO: Final = ir.Constant(ir.IntType(1), 1)
+count_trailing: Final = instruction(lambda builder, word: builder.cttz(word, _NEVER_ZERO))
+count_leading: Final = instruction(lambda builder, word: builder.ctlz(word, _NEVER_ZERO))
+count_ones: Final = instruction(lambda builder, word: builder.ctpop(word))
 
 
 @inner

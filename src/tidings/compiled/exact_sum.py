@@ -21,6 +21,7 @@ def sum_add(parts: Float64s, size: int, number: float) -> int:
     kept = 0
     for part in range(size):
         other = parts[part]
+        # The error of a sum is exact only if the larger term comes first.
         if abs(number) < abs(other):
             number, other = other, number
         high = number + other

@@ -17,6 +17,7 @@ def grown(array: AnyArray, size: int, fill: Any = 0) -> AnyArray:
     """
     if size <= len(array):
         return array
+    # Not `np.resize`, which repeats the old rows, and not `ndarray.resize`, which views forbid.
     longer = np.full((max(size, 2 * len(array)), *array.shape[1:]), fill, array.dtype)
     longer[: len(array)] = array
     return longer

@@ -21,6 +21,7 @@ def heap_sink(heap: Int64s, size: int, value: int) -> None:
     while child < size:
         if child + 1 < size and heap[child + 1] > heap[child]:
             child += 1
+        # The value is written once, at the end: half the writes of swapping.
         if heap[child] <= value:
             break
         heap[parent] = heap[child]

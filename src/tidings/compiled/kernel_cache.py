@@ -74,6 +74,7 @@ def _temporary_folder() -> Path:
     folder = Path(tempfile.gettempdir(), f"tidings-kernels-{owner}")
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.stat()
+    # Compiled code is executed: a folder that others can write to is not trusted.
     if owner in ("", status.st_uid) and not status.st_mode & 0o022:
         return folder
     return Path(tempfile.mkdtemp(prefix="tidings-kernels-"))

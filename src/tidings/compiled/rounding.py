@@ -25,6 +25,7 @@ def product_error(score: float, product: float) -> float:
 @inner
 def rounded(score: float) -> float:
     """Round to 12 decimals, half to even; an exact half needs the error of the product."""
+    # Written so that NaN returns as well.
     if not score < WHOLE:
         return score
     product = score * DECIMALS

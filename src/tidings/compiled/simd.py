@@ -1,10 +1,14 @@
-"""Intrinsics that compare 64 numbers at once with vector instructions."""
+"""Kernels that compare 64 numbers at once with vector instructions, or one by one without them."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+
+from tidings.compiled.ints import int64
+from tidings.compiled.jit import inner, wide_vectors
 
 LANES: Final = 64
 
@@ -40,3 +44,30 @@ def compare_bounds(comparison: str, number: Any, lanes: int = LANES) -> Any:
         return types.int64(bounds, types.int64, types.int64, number, number), generate
 
     return intrinsic(typed)
+
+
+def plain_mask(comparison: str, lanes: int = LANES) -> Callable[..., int]:
+    """Return the same comparison, lane by lane."""
+    strict = comparison == "<"
+
+    def plain(bounds: Any, lows: int, highs: int, below: float, above: float) -> int:
+        mask = int64(0)
+        for lane in range(lanes):
+            low, high = bounds[lows + lane], bounds[highs + lane]
+            # NaN fails both, as it does in a vector comparison: it pads blocks.
+            if (low < below and above < high) if strict else (low <= below and above <= high):
+                mask |= int64(1) << int64(lane)
+        return mask
+
+    return plain
+
+
+def bounds_mask(comparison: str, number: Any, lanes: int = LANES) -> Callable[..., int]:
+    """Return the comparison as a kernel for other kernels: the intrinsic, if this CPU has AVX2."""
+    compare = compare_bounds(comparison, number, lanes)
+
+    def fast(bounds: Any, lows: int, highs: int, below: float, above: float) -> int:
+        mask: int = compare(bounds, lows, highs, below, above)
+        return mask
+
+    return inner(fast if wide_vectors() else plain_mask(comparison, lanes))

@@ -31,6 +31,7 @@ def stable_order(keys: Int64s | Float64s) -> Int64s:
     order, merged = np.empty(size, np.int64), np.empty(size, np.int64)
     for position in range(size):
         order[position] = position
+    # Bottom-up: no recursion, and the two buffers swap roles instead of being copied.
     while width < size:
         for start in range(0, size, 2 * width):
             middle, stop = min(start + width, size), min(start + 2 * width, size)

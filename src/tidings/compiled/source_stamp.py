@@ -43,6 +43,7 @@ def kernel_sources(module: str) -> dict[str, bytes]:
     It is called while the module is imported: later, the files may have changed.
     """
     pending, found = [module], dict[str, bytes]()
+    # The kernels of another package may call those of Tidings; numba is in the name of the folder.
     roots = {module.partition(".")[0], _OWN}
     while pending:
         name = pending.pop()

@@ -117,6 +117,7 @@ def best_white(
     most = -1.0
     for member in members:
         most = max(most, gain_of(relevance, member, sums[member]))
+    # Sums err by a share of themselves, rounding by a constant: both are allowed for.
     limit = most - most * CLOSE - TINY if most < np.inf else most
     best, best_gain = -1, -1.0
     for member in members:

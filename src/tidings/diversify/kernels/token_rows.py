@@ -66,6 +66,7 @@ def table_position(table: Int64s, hashes: UInt64s, wanted: Any) -> int:
     uniform, so that their low bits serve as the home position, and probing is linear.
     """
     last = len(table) - 1
+    # The cast keeps numba from mixing signed and unsigned numbers, which would make them floats.
     position = int64(wanted & np.uint64(last))
     while table[position] >= 0 and hashes[table[position]] != wanted:
         position = (position + 1) & last

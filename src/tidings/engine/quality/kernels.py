@@ -46,12 +46,14 @@ def measure_deliveries(
         subscriber, event = subscribers[delivery], events[delivery]
         for position in range(min(width, counts[subscriber])):
             other = ring[subscriber, position]
+            # Without weights distances are ratios of counts: no exact sum is needed.
             if len(rows.weights) == 0:
                 sums[0] += merged_distance(rows, event, other)
             else:
                 sums[0] += weighted_distance(rows, event, other, parts)
             sums[1] += 1.0
         position = counts[subscriber] % width
+        # The ring is full: its oldest event loses a reference.
         if counts[subscriber] >= width:
             references[ring[subscriber, position]] -= 1
         ring[subscriber, position] = event

@@ -83,6 +83,7 @@ def may_match(entries: Int32s, entry: int, stamps: Stamps, limits: tuple[int, in
     Without a branch, since the outcome is hard to predict.
     """
     check = entries[entry + 1]
+    # UNKNOWN is ~0 and thus reads the stamp that is always current: there is no third case.
     place = check if check >= 0 else stamps.always + ~check
     stamped = stamps.stamp[place] == stamps.epoch[0]
     return stamped & in_cells(entries[entry + 2], limits)
@@ -98,8 +99,10 @@ def new_match(view: SegmentView, row: int, scratch: MatchScratch) -> bool:
         return False
     head = view.records.words[row]
     rank = head >> 1
+    # A later removal belongs to a later version, which this reader does not see.
     if view.records.ranks[2 * rank + 1] <= view.version:
         return False
+    # Most subscriptions have one record: they skip `taken`, which is another cache miss.
     if head & 1:
         number = view.records.ranks[2 * rank]
         if scratch.taken[number] == scratch.stamps.epoch[0]:
@@ -129,6 +132,8 @@ def emit_matches(
     for position in range(count):
         row = scratch.rows[position]
         if new_match(view, row, scratch):
+            # One that does not fit is counted all the same: the caller grows `out` once, to the
+            # right size.
             if size < len(out):
                 out[size] = view.records.ranks[2 * (view.records.words[row] >> 1)]
             size += 1
@@ -152,6 +157,8 @@ def match_event(
         limits = cell_limits(scratch.lists, WIDE * which)
         scratch.counters[0] += (last - first) // WIDTH
         for entry in range(first, last, WIDTH):
+            # Written in any case, and kept by moving on: a branch here would be mispredicted half
+            # of the time.
             scratch.rows[count] = postings.entries[entry]
             count += may_match(postings.entries, entry, scratch.stamps, limits)
             if count == len(scratch.rows):
@@ -208,6 +215,7 @@ def offer_rows(view: SegmentView, scratch: MatchScratch, count: int, size: int) 
     read_ahead(view.records.words, scratch, count)
     for position in range(count):
         row = scratch.rows[position]
+        # Rows are in the order of scores: behind the k-th best, not even the record is read.
         if (size < len(scratch.heap) or row < scratch.heap[0]) and new_match(view, row, scratch):
             size = heap_offer(scratch.heap, size, row)
     return size
@@ -235,8 +243,10 @@ def search_band(view: SegmentView, scratch: MatchScratch, lists: int, size: int,
             count += may_match(entries, entry, scratch.stamps, limits)
             if count == len(scratch.rows):
                 size, count = offer_rows(view, scratch, count, size), 0
+                # A full heap narrows the band for the lists that follow.
                 last = row_limit(scratch, size, limit)
             entry += WIDTH
+            # A list that is used up continues with a row behind all others.
             row = entries[entry] if entry < end else view.size
         scratch.counters[0] += (entry - first) // WIDTH
         scratch.lists[which + NEXT_ENTRY], scratch.lists[which + NEXT_ROW] = entry, row
@@ -256,6 +266,7 @@ def top_event(
     terms, values = stamp_event(scratch.stamps, batch.events, batch.cached, batch.counts, event)
     lists = collect_lists(view.postings, scratch.stamps, terms, values, scratch.lists)
     for which in range(0, WIDE * lists, WIDE):
+        # The lists start far apart in memory: these misses overlap.
         prefetch(view.postings.entries, scratch.lists[which + NEXT_ENTRY])
     limit = (view.size >> BANDS) + LEAST_BAND
     while True:

@@ -86,6 +86,7 @@ def add_check(
     """Add a check (rank, number) that holds; return how many subscriptions are touched."""
     rank, number = check
     if touch.seen[rank] != scratch.stamps.epoch[0]:
+        # A dead subscription gets no place; its other checks come here again, but the dead are few.
         if view.records.ranks[2 * rank + 1] <= view.version:
             return size
         touch.seen[rank] = scratch.stamps.epoch[0]
@@ -178,6 +179,7 @@ def touch_events(
         start, held = out.starts[event], (touch.held[0] - 2) // 2
         if start + size >= len(out.part_starts):
             return event
+        # Checked before anything is written, so that the event can be repeated with more room.
         if out.part_starts[start] + held > len(out.parts):
             return event
         for place in range(size):
@@ -224,6 +226,7 @@ def insert(
         scores[place - 1] < score
         or (scores[place - 1] == score and order[ranks[place - 1]] > order[rank])
     ):
+        # A full list drops its last entry by not writing behind its end.
         if place < len(scores):
             scores[place], ranks[place] = scores[place - 1], ranks[place - 1]
         place -= 1

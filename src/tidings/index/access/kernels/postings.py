@@ -85,6 +85,7 @@ def push_list(
     postings: Postings, which: int, cells: tuple[int, int], size: int, out: Int32s
 ) -> int:
     """Write a list unless it is empty; return how many lists there are now."""
+    # A list ends where the next one starts, so no end is stored.
     start, end = postings.heads[3 * which + 1], postings.heads[3 * which + 4]
     if start == end:
         return size
@@ -103,11 +104,13 @@ def collect_lists(postings: Postings, stamps: Stamps, terms: int, values: int, o
     for place in range(terms):
         which = find_list(postings, stamps.terms[place])
         if which >= 0:
+            # Limits that every posting passes: under a term there are no cells.
             size = push_list(postings, which, (-1, 1 << CELL_BITS), size, out)
     value = 0
     while value < values:
         slot = stamps.slots[value]
         last = stamps.slot_span[2 * slot + 1]
+        # A slot may be newer than the segment.
         if slot < len(postings.cells) and postings.cells[slot] > 0:
             if last == value + 1 and stamps.upper[value] == stamps.lower[value]:
                 cell = find_cell(postings, slot, stamps.upper[value])
@@ -144,6 +147,7 @@ def collect_hull_lists(
         first, last = min(first, lower, upper), max(last, upper, lower)
     level, width = postings.nodes[slot], postings.cells[slot]
     while True:
+        # The paths of several values meet in common ancestors: by level, each list comes once.
         for node in range(first, last + 1):
             size = push_list(postings, level + node, (least, most), size, out)
         if width == 1:
@@ -207,6 +211,7 @@ def fill_postings(lists: Int64s, entries: Int32s, width: int, heads: Int32s, out
         which = lists[position]
         target = starts[which] * width
         starts[which] += 1
+        # The head repeats the first row, so that a search can skip the list without reading it.
         if target == heads[3 * which + 1]:
             heads[3 * which + 2] = entries[position * width]
         for column in range(width):

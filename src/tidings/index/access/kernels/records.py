@@ -133,10 +133,12 @@ def stamp_event(
 def stamp_term(stamps: Stamps, counts: HitCounts, terms: int, term: int, chance: float) -> int:
     """Stamp a term; return how many terms are stamped now."""
     if stamps.stamp[term] == stamps.epoch[0]:
+        # Another value of a list has the same term: `times_stamped` counts these, from the end.
         stamps.epoch[1] += 1
         stamps.terms[len(stamps.terms) - stamps.epoch[1]] = term
         return terms
     stamps.stamp[term] = stamps.epoch[0]
+    # Estimates of selectivity need no exact counts: a sample costs an eighth of the cache misses.
     if stamps.epoch[0] & SAMPLE == 0:
         counts.terms[term] += SAMPLE + 1
     stamps.terms[terms] = term
@@ -203,6 +205,7 @@ def comparison_holds(words: Int32s, place: int, stamps: Stamps) -> bool:
         return False
     first, last = stamps.slot_span[2 * slot], stamps.slot_span[2 * slot + 1]
     if code & 3 == UNLIKE:
+        # Some value is unlike if fewer values stamped the term than there are.
         return last - first > times_stamped(stamps, words[place + 1], last - first)
     low, high = read_bound(words, place + 1), read_bound(words, place + 3)
     for value in range(first, last):
@@ -260,6 +263,7 @@ def scan_records(
     count, record, last, checks, tested_records = 0, 0, -1, 0, 0
     while record < size:
         rank = records.words[record] >> 1
+        # Records of a rank are adjacent: once one holds, the others are skipped.
         if rank != last and records.ranks[2 * rank + 1] > version:
             tested = record_holds(records.words, record, stamps)
             checks += abs(tested)
@@ -295,6 +299,7 @@ class CheckColumns(NamedTuple):
 def write_bound(words: Int32s, place: int, value: int) -> None:
     """Write a bound as two words."""
     low = value & MASK
+    # Signed words: NumPy refuses larger numbers where the kernel is not compiled.
     words[place] = value >> 32
     words[place + 1] = low - (1 << 32) if low >= 1 << 31 else low
 

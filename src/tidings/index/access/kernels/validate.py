@@ -82,6 +82,7 @@ def records_valid(records: Records, sizes: IndexSizes, out: CheckMap) -> bool:
         out.firsts[rank] = checks
         first, count, several = record, 0, 0
         while record < last:
+            # The first comparison protects the reads of the others.
             if last - record <= HEAD or words[record] >> 1 != rank or words[record + 2] != checks:
                 return False
             end = words[record + 1]
@@ -148,6 +149,7 @@ def heads_valid(postings: Postings, width: int, terms: int) -> bool:
         key, start = heads[3 * which], heads[3 * which + 1]
         if start < end or start > len(postings.entries) or start % width != 0:
             return False
+        # A search trusts the first row in the head and does not read the entry.
         if which > 0 and start > end and heads[3 * which - 1] != postings.entries[end]:
             return False
         end = start
@@ -170,6 +172,7 @@ def keys_valid(postings: Postings) -> bool:
             place = (int(key) * SPREAD >> 12) & mask
             while heads[3 * place] != key:
                 probes += 1
+                # A crafted table could make every probe walk the whole table.
                 if heads[3 * place] < 0 or probes > PROBES * (mask + 1):
                     return False
                 place = (place + 1) & mask

@@ -25,6 +25,7 @@ class SortScratch(NamedTuple):
 @inner
 def widest_column(codes: UInt8s, ranks: Int32s, start: int, end: int) -> int:
     """Return the column whose codes vary most, by a sample of the ranks."""
+    # The variance only chooses a column: a sample of 256 chooses nearly always the same one.
     step = max(1, (end - start) // SAMPLE)
     widest, most = 0, -1.0
     for column in range(codes.shape[1]):
@@ -59,6 +60,7 @@ def sort_by_column(
 @kernel
 def cluster(codes: UInt8s, ranks: Int32s, start: int, end: int, scratch: SortScratch) -> None:
     """Split ranks[start:end] by its widest column, recursively, down to blocks; O(n log n)."""
+    # Depth-first, one half a level waits on the stack: 128 are more than any array needs.
     stack = np.empty((128, 2), np.int64)
     stack[0, 0], stack[0, 1] = start, end
     size = 1

@@ -83,6 +83,7 @@ def fill_exact(rows: UInt8s, layout: ExactLayout) -> None:
         rank, block = ranks[place], place // LANES
         for attribute in range(attributes):
             low, high = rows[rank, 2 * attribute], rows[rank, 2 * attribute + 1]
+            # By block, then by attribute: the lanes that are compared together are adjacent.
             lane = (block * attributes + attribute) * BOTH + place % LANES
             codes[lane], codes[lane + LANES] = low, high
             lane = (block // LANES * attributes + attribute) * BOTH + block % LANES
@@ -90,6 +91,7 @@ def fill_exact(rows: UInt8s, layout: ExactLayout) -> None:
             directories[lane + LANES] = max(directories[lane + LANES], high)
         best_in_block[block] = min(best_in_block[block], rank)
         best_onwards[block // LANES] = min(best_onwards[block // LANES], rank)
+    # Clustering mixes ranks, so a directory may be followed by a better one: minima from the end.
     for directory in range(len(best_onwards) - 2, -1, -1):
         best_onwards[directory] = min(best_onwards[directory], best_onwards[directory + 1])
 
@@ -120,6 +122,7 @@ def contains_event(bounds: BoxBounds, id: int, events: CodedEvents, row: int) ->
             low[id, attribute] <= below[row, attribute]
             and above[row, attribute] <= high[id, attribute]
         )
+        # A missing value (NaN) is inside of nothing, but a free attribute does not ask for one.
         if not inside and not is_free(bounds, id, attribute):
             return False
     return True
@@ -163,6 +166,7 @@ def exact_many(task: ExactTask, best: RankHeaps) -> None:
     for directory in range(len(best_onwards)):
         unfinished = False
         for row in range(len(sizes)):
+            # With k = 0 there is no k-th best to compare with.
             if sizes[row] == ranks.shape[1] and (
                 sizes[row] == 0 or best_onwards[directory] > ranks[row, 0]
             ):

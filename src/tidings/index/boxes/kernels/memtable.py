@@ -30,6 +30,8 @@ def all_hold(packed: Float64s, place: int, events: CodedEvents, row: int) -> boo
     for attribute in range(below.shape[1]):
         low, high = packed[place, 3 * attribute], packed[place, 3 * attribute + 1]
         holds = low <= below[row, attribute] and above[row, attribute] <= high
+        # Packed free attributes hold for no value, as relaxed scores need it; here they ask for
+        # none.
         if not holds and low <= high:
             return False
     return True
@@ -58,6 +60,7 @@ def search_memtable(
     for row in range(len(best.sizes) if best.scores.shape[1] > 0 else 0):
         peak = CERTAIN if scoring == EXACT else events.peaks[row]
         for place in range(size):
+            # The bound costs two reads, the score as many as there are attributes.
             if is_over(rows.most[place], rows.ids[place], peak, best, row):
                 continue
             if is_alive(liveness, place):

@@ -100,6 +100,8 @@ def code_bounds(bounds: BoxBounds, ids: Int32s, cuts: CodeCuts, out: UInt8s) -> 
         for attribute in range(bounds.low.shape[1]):
             low, high = 2 * attribute, 2 * attribute + 1
             if is_free(bounds, ids[rank], attribute):
+                # Up to NEVER, which is the code of a missing value: a free attribute contains that
+                # too.
                 out[rank, low], out[rank, high] = 0, NEVER
             else:
                 out[rank, low] = code_of(cuts, attribute, bounds.low[ids[rank], attribute])

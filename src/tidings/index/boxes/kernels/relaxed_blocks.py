@@ -110,6 +110,7 @@ def event_group(count: int) -> EventGroup:
 @inlined
 def required_codes(task: RelaxedTask, blocks: CodeBlocks, block: int, row: int) -> int:
     """Return the codes that a box of a block needs to enter an event's top k."""
+    # Until there are k answers any match is one: 1 excludes only lanes where nothing holds.
     if not is_full(task.best, row):
         return 1
     worst, peak = task.best.scores[row, 0], task.events.peaks[row]
@@ -161,6 +162,7 @@ def score_waiting(task: RelaxedTask, row: int) -> None:
             score = packed_score(layout.packed, place, events, row, layout.greatest)
             if score >= 0:
                 topk_offer(best, row, score, layout.ids[place])
+    # What is left cannot enter, and the k-th best only rises.
     waiting.sizes[row] = 0
 
 
@@ -215,6 +217,7 @@ def search_promising(task: RelaxedTask, row: int, groups: Groups, ahead: LookAhe
         step = bin_step(middles.scales[directory], most)
         for lane in range(LANES):
             codes = groups.directory.sums[lane]
+            # Kept: the second pass needs them again, once the histogram has its threshold.
             sums[directory * LANES + lane] = codes
             bins[min(len(bins) - 1, (int64(codes) * step) >> 32)] += 1
     least, count = len(bins) - 1, bins[len(bins) - 1]
@@ -306,6 +309,7 @@ def search_stretch(task: RelaxedTask, group: EventGroup, first: int, last: int) 
         for member in range(len(rows)):
             if group.masks[member] != 0:
                 enqueue(task, block, group, member)
+                # Another block may add 64 boxes: a fuller heap would drop some of them.
                 if task.waiting.sizes[rows[member]] > room:
                     score_waiting(task, rows[member])
 
@@ -318,6 +322,8 @@ def relaxed_wide(task: RelaxedTask, tile: int) -> None:
     """
     rows = len(task.best.sizes)
     total = len(task.layout.most) if task.best.scores.shape[1] > 0 else 0
+    # Four events fill the vector registers; ranges need two codes each, and there is no such
+    # kernel.
     four, one = event_group(1 if task.events.ranged else 4), event_group(1)
     width = task.events.below.shape[1] + 1
     for first in range(0, total, tile):

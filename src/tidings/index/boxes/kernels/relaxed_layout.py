@@ -109,6 +109,7 @@ def heaviest_group(packed: Float64s, block: int, scale: float, greatest: bool) -
     for place in range(block * LANES, min(len(packed), (block + 1) * LANES)):
         part = 0.0
         for attribute in range(packed.shape[1] // 3):
+            # The vector code empties its one-byte sums here: each group starts from 0.
             if attribute % GROUP == 0:
                 part = 0.0
             if packed[place, 3 * attribute] <= packed[place, 3 * attribute + 1]:
@@ -123,6 +124,7 @@ def heaviest_group(packed: Float64s, block: int, scale: float, greatest: bool) -
 def block_scale(packed: Float64s, block: int, greatest: bool) -> float:
     """Return the finest scale on which every group of a block fits a byte; 0 for no weight."""
     most = heaviest_group(packed, block, 0.0, greatest)
+    # Such weights cannot be scaled to codes; the total of the block is their bound instead.
     if not TINY < most < np.inf:
         return 0.0
     scale = FULL / most
@@ -143,6 +145,7 @@ def code_lane(packed: Float64s, place: int, coding: Coding, codes: UInt8s, first
         if low > high:
             continue
         codes[lane] = code_of(coding.cuts, attribute, low)
+        # Lengths, not highs: one unsigned comparison then tests both sides.
         codes[lane + LANES] = code_of(coding.cuts, attribute, high) - codes[lane]
         exact = packed[place, 3 * attribute + 2] * coding.scale
         code = max(1.0, np.rint(exact))  # a predicate that holds must count: weight 0 matches
@@ -162,6 +165,8 @@ def code_blocks(packed: Float64s, cuts: CodeCuts, blocks: CodeBlocks, greatest: 
         for attribute in range(attributes):
             for lane in range(LANES):
                 place = start + attribute * 3 * LANES + lane
+                # Only a missing value has the code NEVER, and a weight of 0 does not count even
+                # then.
                 codes[place], codes[place + LANES], codes[place + 2 * LANES] = NEVER, 0, 0
         scales[block] = block_scale(packed, block, greatest)
         coding, error = Coding(cuts, scales[block], greatest), 0.0
@@ -183,6 +188,7 @@ def hulls(packed: Float64s, greatest: bool, out: Float64s) -> None:
                 low = min(low, packed[place, 3 * attribute])
                 high = max(high, packed[place, 3 * attribute + 1])
                 heavy = packed[place, 3 * attribute + 2]
+                # The u[j] of the drawing above.
                 weight = max(weight, heavy) if greatest else min(weight, heavy)
             out[block, 3 * attribute], out[block, 3 * attribute + 1] = low, high
             out[block, 3 * attribute + 2] = weight

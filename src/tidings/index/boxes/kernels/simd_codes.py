@@ -141,6 +141,8 @@ def weigh_with(combine: Any, events: int, holds: Any) -> Any:
                         weight = builder.select(lanes, block[2], ir.Constant(BYTES, None))
                         builder.store(combine(builder, builder.load(part), weight), part)
                 for total, part in zip(totals, parts, strict=True):
+                    # Widened once per group of attributes: additions of bytes handle twice as many
+                    # lanes.
                     wider = builder.zext(builder.load(part), PAIRS)
                     builder.store(combine(builder, builder.load(total), wider), total)
             for event, total in enumerate(totals):
@@ -188,6 +190,7 @@ def load_part(builder: Any, data: Any, place: Any, part: int) -> Any:
 
 def point_holds(builder: Any, block: list[Any], codes: list[Any]) -> Any:
     """Emit which lanes contain a point, for which one code is enough."""
+    # A code below the low wraps around to a large number, which no length reaches.
     past = builder.sub(splat(builder, BYTES, builder.load(codes[0])), block[0])
     return builder.icmp_unsigned("<=", past, block[1])
 

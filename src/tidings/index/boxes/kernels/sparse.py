@@ -102,6 +102,7 @@ def tile_scale(rows: PredicateRows, first: int, last: int, greatest: bool) -> fl
     for row in range(first, last):
         most = max(most, row_total(rows, row, greatest))
         count = max(count, rows.starts[row + 1] - rows.starts[row])
+    # Rounding up and the extra one of `fill_tile` add at most two codes a predicate.
     return max(0, MAX_CODES - 1 - 2 * count) / most if TINY < most < np.inf else 0.0
 
 
@@ -230,6 +231,7 @@ def search_tile(task: SparseTask, tile: int, event: int, sums: UInt16s) -> None:
             if score >= 0:
                 topk_offer(task.best, event, score, ids[first + box])
                 required = required_codes(task, tile, event)
+        # Cleared while the line is in the cache, for the next event.
         sums[block : block + LANES] = 0
 
 
@@ -240,6 +242,7 @@ def sparse_many(task: SparseTask) -> None:
     sums = np.zeros(TILE, np.uint16)
     for tile in range(len(tiles.scales) if best.scores.shape[1] > 0 else 0):
         most, least_id = tiles.most[tile], tiles.least_id_onwards[tile]
+        # Events are the inner loop: the predicates of a tile stay in the cache for all of them.
         for event in range(len(best.sizes)):
             if not is_over(most, least_id, events.peaks[event], best, event):
                 search_tile(task, tile, event, sums)

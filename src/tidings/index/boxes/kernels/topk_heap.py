@@ -60,6 +60,7 @@ def topk_offer(heaps: TopkHeaps, row: int, score: float, id: int) -> None:
         return
     scores[row, size], ids[row, size] = score, id
     place = size
+    # A new entry rises while it is worse than its parent: the root stays the worst of all.
     while place > 0 and is_worse(heaps, row, place, (place - 1) >> 1):
         swap(heaps, row, place, (place - 1) >> 1)
         place = (place - 1) >> 1

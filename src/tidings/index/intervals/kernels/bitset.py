@@ -46,6 +46,7 @@ def bitset_add(bitset: Bitset, member: int) -> None:
         place = starts[level] + (member >> 5)
         before = int64(words[place])
         words[place] = before | (int64(1) << (member & 31))
+        # The bits above are set already, which makes most additions a single write.
         if before != 0:
             return
         member >>= 5

@@ -50,6 +50,7 @@ def count_until(tree: SearchTree, q: float) -> int:
     node = 0
     for level in range(len(starts) - 2, 0, -1):
         count = count_node(keys, starts[level] + node * FAN, q)
+        # The first key of a node repeats in its parent: q below all keys goes to the leftmost node.
         node = node * FAN + max(count - 1, 0)
     return node * FAN + count_node(keys, node * FAN, q)
 

@@ -25,8 +25,8 @@ from numba import types
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import inlined, inner, kernel, wide_vectors
-from tidings.compiled.simd import compare_bounds
+from tidings.compiled.jit import inlined, inner, kernel
+from tidings.compiled.simd import bounds_mask
 from tidings.index.intervals.kernels.btree_search import SearchTree, count_until
 from tidings.index.intervals.kernels.hash_table import HashTable, table_remove, table_slot
 from tidings.index.intervals.kernels.merge_by_key import (
@@ -91,45 +91,15 @@ class GridEntry(NamedTuple):
     id: int
 
 
-def inside_plain(numbers: Float64s, first: int, below: float, above: float) -> int:
-    """Return the mask of a chunk's slots with low <= below and above <= high."""
-    mask = int64(0)
-    for slot in range(SLOTS):
-        if numbers[first + slot] <= below and above <= numbers[first + SLOTS + slot]:
-            mask |= int64(1) << int64(slot)
-    return mask
-
-
-def worthy_plain(numbers: Float64s, first: int, q: float, least: float) -> int:
-    """Return the mask of a chunk's slots that contain q and have a score >= least."""
-    mask = int64(0)
-    for slot in range(SLOTS):
-        at = first + slot
-        if numbers[at] <= q <= numbers[at + SLOTS] and least <= numbers[at + 2 * SLOTS]:
-            mask |= int64(1) << int64(slot)
-    return mask
-
-
-compare_slots = compare_bounds("<=", types.float64, SLOTS)
-
-
-@inner
-def inside_fast(numbers: Float64s, first: int, below: float, above: float) -> int:
-    """Return the mask of a chunk's slots with low <= below and above <= high."""
-    mask: int = compare_slots(numbers, first, first + SLOTS, below, above)
-    return mask
+inside = bounds_mask("<=", types.float64, SLOTS)
 
 
 @inlined
-def worthy_fast(numbers: Float64s, first: int, q: float, least: float) -> int:
+def worthy(numbers: Float64s, first: int, q: float, least: float) -> int:
     """Return the mask of a chunk's slots that contain q and have a score >= least."""
-    stabbed: int = compare_slots(numbers, first, first + SLOTS, q, q)
-    good: int = compare_slots(numbers, first, first + 2 * SLOTS, q, least)
-    return stabbed & good
-
-
-inside = inside_fast if wide_vectors() else inner(inside_plain)
-worthy = worthy_fast if wide_vectors() else inner(worthy_plain)
+    stabbed = inside(numbers, first, first + SLOTS, q, q)
+    # The scores lie where highs are looked for: the lows are loaded already.
+    return stabbed & inside(numbers, first, first + 2 * SLOTS, q, least)
 
 
 @inlined
@@ -270,6 +240,7 @@ def chunk_offer(
     while mask != 0:
         slot = chunk * SLOTS + lowest_bit(mask)
         mask = without_lowest(mask)
+        # The vector compared scores: ids decide ties, and versions are kept elsewhere.
         if slots[slot, BORN] <= version < slots[slot, DIED] and not is_too_late(
             best, counts, slots[slot, KEY], slots[slot, ID]
         ):
@@ -348,10 +319,12 @@ def grid_gather(
     """
     slots, count = grid.slots, int64(0)
     for chunk in range(len(ids) // SLOTS):
-        mask = inside(grid.numbers, chunk * CHUNK_WIDTH, below, above)
+        first = chunk * CHUNK_WIDTH
+        mask = inside(grid.numbers, first, first + SLOTS, below, above)
         while mask != 0:
             slot = chunk * SLOTS + lowest_bit(mask)
             mask = without_lowest(mask)
+            # An interval in two cells has two slots.
             if slots[slot, BORN] <= version < slots[slot, DIED] and grid.twins[slot] != COPY:
                 ids[count], keys[count] = slots[slot, ID], slots[slot, KEY]
                 count += 1

@@ -35,6 +35,7 @@ def table_remove(table: HashTable, slot: int) -> None:
     """Free a slot; entries that were displaced past it move back."""
     keys, values = table.keys, table.values
     last = len(keys) - 1
+    # Entries up to the next free slot may have been displaced by this one: each is inserted again.
     values[slot] = -1
     after = (slot + 1) & last
     while values[after] >= 0:

@@ -92,6 +92,7 @@ def offer(best: TwoSources, counts: Counts, key: int, id: int) -> Counts:
         else:
             new -= 1
     place = new
+    # Insertion sort: bands come in the order of keys, so a new entry belongs near the end.
     while place > 0 and precedes(key, id, new_keys[place - 1], new_ids[place - 1]):
         new_keys[place], new_ids[place] = new_keys[place - 1], new_ids[place - 1]
         place -= 1
@@ -104,6 +105,8 @@ def merge(best: TwoSources, counts: Counts) -> int:
     """Merge the new ids into the old, from the end; return how many there are."""
     ids, new_ids = best.old_ids, best.new_ids
     old, new = counts.old, counts.new
+    # From the end, since the old arrays become the answer: nothing is overwritten before it is
+    # read.
     while new > 0:
         if old > 0 and precedes(
             best.new_keys[new - 1], new_ids[new - 1], best.old_keys[old - 1], ids[old - 1]

@@ -17,8 +17,8 @@ from numba import types
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.bits import lowest_bit, without_lowest
 from tidings.compiled.ints import int64
-from tidings.compiled.jit import inner, kernel, wide_vectors
-from tidings.compiled.simd import LANES, compare_bounds
+from tidings.compiled.jit import inner, kernel
+from tidings.compiled.simd import bounds_mask
 
 BRANCHING: Final = 50
 """b of RPS, Table 1."""
@@ -44,6 +44,7 @@ def grow_extents(extents: Float64s, starts: Int64s) -> None:
     for level in range(1, len(starts) - 1):
         for entry in range(starts[level] - starts[level - 1]):
             child, parent = starts[level - 1] + entry, starts[level] + entry // BRANCHING
+            # Extents are uninitialized: the first entry of a node sets them.
             if entry % BRANCHING == 0:
                 extents[parent], extents[half + parent] = extents[child], extents[half + child]
             else:
@@ -51,26 +52,7 @@ def grow_extents(extents: Float64s, starts: Int64s) -> None:
                 extents[half + parent] = max(extents[half + parent], extents[half + child])
 
 
-def within_plain(extents: Float64s, first: int, below: float, above: float) -> int:
-    """Return which of the 64 entries from `first` on are within the window, as a mask."""
-    mask, half = int64(0), len(extents) // 2
-    for entry in range(LANES):
-        if extents[first + entry] <= below and above <= extents[half + first + entry]:
-            mask |= int64(1) << int64(entry)
-    return mask
-
-
-compare_within = compare_bounds("<=", types.float64)
-
-
-@inner
-def within_fast(extents: Float64s, first: int, below: float, above: float) -> int:
-    """Return which of the 64 entries from `first` on are within the window, as a mask."""
-    mask: int = compare_within(extents, first, first + len(extents) // 2, below, above)
-    return mask
-
-
-within = within_fast if wide_vectors() else inner(within_plain)
+within = bounds_mask("<=", types.float64)
 
 
 @inner
@@ -95,7 +77,8 @@ def node_within(tree: RTree, below: float, above: float, level: int, entry: int)
     """Return a mask of the entries of a node, from `entry` on, within; and the node's end."""
     starts = tree.starts
     end = min(starts[level + 1] - starts[level], (entry // BRANCHING + 1) * BRANCHING)
-    mask = within(tree.extents, starts[level] + entry, below, above)
+    first = starts[level] + entry
+    mask = within(tree.extents, first, first + len(tree.extents) // 2, below, above)
     # 64 lanes are compared, but a node has 50 entries: the rest belongs to its neighbour.
     return mask & ((int64(1) << (end - entry)) - 1), end
 

@@ -38,6 +38,7 @@ def cover_blocks(blocks: Bitset, owner: Int32s, rank: int, first: int, last: int
     if last + 1 < len(owner):
         after = bitset_until(blocks, last + 1)
         if after != last + 1:
+            # The block reached beyond the new interval: its rest begins here.
             owner[last + 1] = owner[after]
             bitset_add(blocks, last + 1)
     block = bitset_from(blocks, first)
@@ -61,6 +62,7 @@ def constraint_edges(
     count = 0
     bitset_add(blocks, 0)
     for rank in range(len(first)):
+        # The first block may begin before the interval and still be covered in part.
         block = bitset_until(blocks, first[rank])
         while 0 <= block <= last[rank]:
             if owner[block] >= 0:

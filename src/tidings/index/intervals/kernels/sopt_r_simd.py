@@ -18,9 +18,9 @@ from numba import types
 
 from tidings.compiled.array_types import Float32s, Float64s, Int32s, Int64s
 from tidings.compiled.bits import lowest_bit, without_lowest
-from tidings.compiled.ints import float32, int64
-from tidings.compiled.jit import inlined, inner, kernel, wide_vectors
-from tidings.compiled.simd import compare_bounds
+from tidings.compiled.ints import float32
+from tidings.compiled.jit import inlined, inner, kernel
+from tidings.compiled.simd import bounds_mask
 
 FAN: Final = 64
 WIDTH: Final = 2 * FAN
@@ -60,45 +60,7 @@ class RoundedQuery(NamedTuple):
     up: float
 
 
-def inside_plain(blocks: Float32s, first: int, below: float, above: float) -> int:
-    """Return the mask of a block's entries with low <= below and above <= high."""
-    mask = int64(0)
-    for entry in range(FAN):
-        if blocks[first + entry] <= below and above <= blocks[first + FAN + entry]:
-            mask |= int64(1) << int64(entry)
-    return mask
-
-
-def strictly_inside_plain(blocks: Float32s, first: int, below: float, above: float) -> int:
-    """Return the mask of a block's entries with low < below and above < high."""
-    mask = int64(0)
-    for entry in range(FAN):
-        if blocks[first + entry] < below and above < blocks[first + FAN + entry]:
-            mask |= int64(1) << int64(entry)
-    return mask
-
-
-compare_inside = compare_bounds("<=", types.float32)
-compare_strictly_inside = compare_bounds("<", types.float32)
-
-
-@inner
-def inside_fast(blocks: Float32s, first: int, below: float, above: float) -> int:
-    """Return the mask of a block's entries with low <= below and above <= high."""
-    mask: int = compare_inside(blocks, first, first + FAN, below, above)
-    return mask
-
-
-@inner
-def strictly_inside_fast(blocks: Float32s, first: int, below: float, above: float) -> int:
-    """Return the mask of a block's entries with low < below and above < high."""
-    mask: int = compare_strictly_inside(blocks, first, first + FAN, below, above)
-    return mask
-
-
-WIDE: Final = wide_vectors()
-inside = inside_fast if WIDE else inner(inside_plain)
-strictly_inside = strictly_inside_fast if WIDE else inner(strictly_inside_plain)
+inside, strictly_inside = bounds_mask("<=", types.float32), bounds_mask("<", types.float32)
 
 
 @inlined
@@ -130,10 +92,10 @@ def enter_block(
     first = (tree.starts[level] + block) * WIDTH
     at = LEVELS + 3 * level
     state[at + BLOCK] = block
-    state[at + PENDING] = inside(tree.blocks, first, query.down, query.up)
+    state[at + PENDING] = inside(tree.blocks, first, first + FAN, query.down, query.up)
     state[NODES] += 1
     if level == 0:
-        state[at + SURE] = strictly_inside(tree.blocks, first, query.down, query.up)
+        state[at + SURE] = strictly_inside(tree.blocks, first, first + FAN, query.down, query.up)
         state[LEAVES] += 1
 
 

@@ -99,6 +99,7 @@ def sweep_cell(cells: SweepCells, active: Bitset, best: Int64s, state: Int64s) -
         rank = int64(by_high[state[OVER]])
         state[OVER] += 1
         bitset_discard(active, rank)
+        # An interval behind the K best ends without a trace.
         changed |= size > 0 and rank <= best[size - 1]
         size = best_remove(active, best, size, rank)
     while state[BEGUN] < len(first) and first[by_low[state[BEGUN]]] == cell:

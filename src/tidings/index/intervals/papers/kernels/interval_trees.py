@@ -68,6 +68,7 @@ class NodeList(NamedTuple):
 @inner
 def path_node(node_of: Int32s, until: int, height: int) -> int:
     """Return the node at a height of the path to the gap after the first `until` lows, or -1."""
+    # The higher bits of `until`, then a one and zeros: the only number of that height on the path.
     number = ((until >> (height + 1)) << (height + 1)) + (1 << height)
     return int64(node_of[number]) if number < len(node_of) else int64(-1)
 
@@ -91,6 +92,7 @@ def scored_begin(tree: ScoredTree, q: float, state: Int64s) -> None:
     while (1 << height) < len(node_of):
         node = path_node(node_of, until, height)
         height += 1
+        # Extents are two reads, the list may be long: most nodes of a path end here.
         if node < 0 or not extents[node, 0] <= q <= extents[node, 1]:
             continue
         state[NODES] += 1
@@ -176,6 +178,7 @@ def endpoint_walk(tree: EndpointTree, q: float, state: Int64s, out: Int64s) -> i
     ids = tree.ids
     size = endpoint_collect(tree, q, state, out)
     heap_sort(out, size)
+    # A later call visits everything again, but offers only ranks behind those written.
     state[BEGUN] = out[size - 1] + 1 if size > 0 else len(ids)
     for position in range(size):
         out[position] = ids[out[position]]

@@ -46,6 +46,7 @@ class IrStore(NamedTuple):
 def allocate_slots(store: IrStore, capacity: int) -> int:
     """Return the first of `capacity` free consecutive slots."""
     pool = store.pool
+    # One free list per capacity 4, 8, .. 64: freed slots fit the next block without a search.
     free = FREE_SLOTS + lowest_bit(capacity) - 2
     first = pool[free]
     if first >= 0:
@@ -114,6 +115,7 @@ def open_gap(store: IrStore, block: int, entry: int) -> int:
     """Shift entries to make room in a block that has a slot left; return the slot."""
     blocks = store.blocks
     slot = blocks[block, FIRST] + entry
+    # Sorted blocks cost a shift of at most 64 slots, and let 64 bounds be compared at once.
     for target in range(blocks[block, FIRST] + blocks[block, SIZE], slot, -1):
         copy_entry(store, target - 1, target)
     blocks[block, SIZE] += 1
@@ -150,6 +152,7 @@ def summarise(store: IrStore, slot: int, block: int) -> None:
     for entry in range(first + 1, first + store.blocks[block, SIZE]):
         low, high = min(low, bounds[0, entry]), max(high, bounds[1, entry])
     bounds[0, slot], bounds[1, slot] = low, high
+    # Entries are in order: the first has the best key.
     keys[slot], ties[slot], store.links[slot] = keys[first], ties[first], block
 
 

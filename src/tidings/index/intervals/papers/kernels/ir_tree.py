@@ -68,6 +68,7 @@ class IntervalsById(NamedTuple):
 def ordered(number: float) -> int:
     """Return the bits of a number as an integer of the same order."""
     bits: int = int64(np.float64(number + 0.0).view(np.int64))
+    # Negative floats order the wrong way round: all bits but the sign are inverted.
     return bits if bits >= 0 else bits ^ int64(0x7FFFFFFFFFFFFFFF)
 
 
@@ -75,6 +76,7 @@ def ordered(number: float) -> int:
 def halving_point(low: float, high: float) -> tuple[int, int]:
     """Return the first halving point in [low, high], and its height: its number of final zeros."""
     above = ordered(high)
+    # The highest bit in which low - 1 and high differ: the number with zeros below it lies between.
     height = highest_bit((ordered(low) - 1) ^ above)
     if height == 63:
         return int64(0), 63
@@ -126,10 +128,12 @@ def put_entry(store: IrStore, block: int, low: float, high: float, key: int, tie
     while blocks[block, LEVEL] > 0:
         entry = max(find_entry(store, block, key, tie), 0)
         child = links[blocks[block, FIRST] + entry]
+        # Split on the way down: no insert has to climb back up.
         if blocks[child, SIZE] == MOST:
             split_entry(store, block, entry, key, tie)
             entry = max(find_entry(store, block, key, tie), 0)
         slot = blocks[block, FIRST] + entry
+        # Extents grow on the way down; only removals have to summarise a block again.
         bounds[0, slot], bounds[1, slot] = min(bounds[0, slot], low), max(bounds[1, slot], high)
         if key < keys[slot] or (key == keys[slot] and tie < ties[slot]):
             keys[slot], ties[slot] = key, tie
@@ -157,6 +161,7 @@ def ir_insert(store: IrStore, low: float, high: float, key: int, tie: int) -> No
 def has_room(store: IrStore) -> bool:
     """Return whether one more interval certainly fits."""
     bounds, blocks, pool = store.bounds, store.blocks, store.pool
+    # 64 columns stay unused, so that a comparison from the last slot on reads within the array.
     if pool[SLOTS] + SPARE * MOST > bounds.shape[1] - MOST or pool[BLOCKS] + SPARE > len(blocks):
         return False
     return 2 * pool[ROOTS] + 2 <= len(store.roots.keys)
@@ -194,6 +199,7 @@ def merge_next(store: IrStore, parent: int, entry: int) -> None:
         return
     slot = int64(blocks[parent, FIRST] + entry)
     block, other = int64(links[slot]), int64(links[slot + 1])
+    # A quarter stays free, or the next insert would split what was just merged.
     if blocks[block, SIZE] + blocks[other, SIZE] <= MOST - MOST // 4:
         move_entries(store, other, 0, block)
         free_block(store, other)
@@ -232,6 +238,7 @@ def shrink_root(store: IrStore, place: int, height: int) -> None:
         table_remove(roots, place)
         pool[ROOTS] -= 1
         pool[HEIGHTS + height] -= 1
+    # At a quarter, not at a half: a root at the border would be moved again and again.
     elif blocks[root, LEVEL] == 0 and LEAST < blocks[root, CAPACITY] >= 4 * blocks[root, SIZE]:
         resize_block(store, root, int64(blocks[root, CAPACITY] // 2))
 
@@ -253,6 +260,7 @@ def ir_remove(store: IrStore, by_id: IntervalsById, id: int, path: Int64s) -> bo
         path[2 * depth], path[2 * depth + 1] = block, entry
         block, depth = int64(links[blocks[block, FIRST] + entry]), depth + 1
     close_gap(store, block, find_entry(store, block, keys[id], id))
+    # From the leaf upwards: the extent of a block needs those below it.
     for above in range(depth - 1, -1, -1):
         update_parent(store, path[2 * above], path[2 * above + 1])
     shrink_root(store, place, height)
@@ -341,6 +349,7 @@ def ir_begin(store: IrStore, q: float, state: Int64s) -> None:
     number, cursor = ordered(q), int64(CURSORS)
     state[BEGUN] = 1
     for height in range(64):
+        # Few of the 64 heights have nodes: the counts spare a probe of the table each.
         if pool[HEIGHTS + height] == 0:
             continue
         point = int64(0)
@@ -370,6 +379,7 @@ def ir_walk(store: IrStore, q: float, state: Int64s, out: Int64s) -> int:
     count = 0
     while count < len(out) and state[HEAP] > 0:
         cursor = state[LISTS + 2]
+        # Positive: the row is an answer. It stays on the heap, negated, until its cursor is moved.
         if cursor > 0:
             out[count] = state[LISTS + 1]
             count += 1

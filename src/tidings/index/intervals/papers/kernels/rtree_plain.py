@@ -18,6 +18,7 @@ def plain_walk(tree: RTree, q: float, state: Int64s, out: Int64s) -> int:
     Between calls state[PLACE] is the first rank not yet written; during one, the walk uses it.
     """
     size, count, floor = 0, 1, state[PLACE]
+    # The walk knows no scores: it is emptied in batches, and the heap keeps the best.
     batch = np.empty(256, np.int64)
     state[PLACE] = 0
     while count > 0:

@@ -38,7 +38,11 @@ def segment_count(first: Int32s, last: Int32s, starts: Int64s) -> None:
     for rank in range(len(first)):
         left, right = first[rank] + cells, last[rank] + cells + 1
         while left < right:
+            # A left border that is a right child cannot be covered from above; nor a right one,
+            # mirrored.
             if left & 1:
+                # Shifted by one more than a usual prefix sum: `segment_fill` moves the starts back
+                # as it writes.
                 starts[left + 2] += 1
                 left += 1
             if right & 1:
