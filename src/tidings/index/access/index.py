@@ -48,7 +48,6 @@ class Access:
         self.close()
 
     def add(self, subscription: Subscription) -> None:
-        """Add a subscription."""
         self._writer.change((), (subscription,))
 
     def add_many(self, subscriptions: Iterable[Subscription]) -> None:
@@ -56,7 +55,6 @@ class Access:
         self._writer.change((), list(subscriptions))
 
     def remove(self, subscription: str) -> None:
-        """Remove a subscription by id."""
         self._writer.change((subscription,), ())
 
     def remove_many(self, subscriptions: Iterable[str]) -> None:
@@ -94,7 +92,6 @@ class Access:
         return [ids[number] for number in numbers]
 
     def matching(self, event: Event) -> list[Subscription]:
-        """Return the subscriptions that cover the event, by id."""
         return sorted(self.matching_many([event]).subscriptions(0), key=_id)
 
     def matching_many(self, events: Sequence[Event]) -> FoundHits:
@@ -103,7 +100,6 @@ class Access:
             return query.matching()
 
     def touching(self, event: Event) -> list[Subscription]:
-        """Return the subscriptions of which at least one predicate holds, by id."""
         return sorted(self.touching_many([event]).subscriptions(0), key=_id)
 
     def touching_many(self, events: Sequence[Event]) -> FoundHits:
@@ -115,7 +111,6 @@ class Access:
             return query.touching()
 
     def top(self, event: Event, k: int, score: Score | None = None) -> list[Scored]:
-        """Return the k best by `score`, ties by smaller id."""
         return best_found(self, event, k, score) if score else self.top_many([event], k)[0]
 
     def top_many(self, events: Sequence[Event], k: int) -> list[list[Scored]]:
@@ -124,7 +119,6 @@ class Access:
             return query.tops(k)
 
     def top_relaxed(self, event: Event, k: int) -> list[Scored]:
-        """Return the k best by the sum of the weights that hold, ties by smaller id."""
         return self.top_relaxed_many([event], k)[0]
 
     def top_relaxed_many(self, events: Sequence[Event], k: int) -> list[list[Scored]]:
@@ -133,7 +127,6 @@ class Access:
             return query.relaxed(k)
 
     def counters(self) -> dict[str, int]:
-        """Return how many predicates and subscriptions were tested so far."""
         predicates, subscriptions = (
             self._retired[column] + sum(int(one.counters[column]) for one in self._buffers)
             for column in (0, 1)

@@ -61,15 +61,12 @@ class AutoBoxes:
         return self.chosen.nbytes
 
     def top(self, row: Any, k: int) -> BoxAnswer:
-        """Return the k best for one event."""
         return self.chosen.top(row, k)
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
-        """Return the k best for each event."""
         return self.chosen.top_many(rows, k)
 
     def counters(self) -> dict[str, int]:
-        """Return what the last query visited."""
         return dict(self.chosen.counters())
 
     def describe(self) -> str:

@@ -8,7 +8,6 @@ import numpy as np
 from tidings.compiled.aligned import aligned
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.simd import LANES
-from tidings.index import arguments
 from tidings.index.array_bytes import total_bytes
 from tidings.index.boxes.kernels.cluster import SortScratch, cluster
 from tidings.index.boxes.kernels.exact_blocks import (
@@ -32,15 +31,14 @@ from tidings.index.boxes.protocol import (
     BoxAnswers,
     Boxes,
     NumericEvents,
-    event_of,
-    events_of,
 )
 from tidings.index.boxes.search_base import (
     ALL_ALIVE,
+    answer_many,
+    answer_one,
     coded_events,
     cuts_of,
     empty_heaps,
-    single_answer,
 )
 from tidings.index.typed_kernel import TypedKernel
 
@@ -72,7 +70,6 @@ class ExactBlocks:
         return self._boxes.nbytes + total_bytes(self.cuts, self._layout, self._names)
 
     def search(self, events: CodedEvents, best: TopkHeaps, liveness: Liveness) -> Int64s:
-        """Offer the best boxes of this index to each event's heap; return the counters."""
         ranks, counters = self._best_ranks(events, best.scores.shape[1], liveness)
         OFFER_RANKS(ranks, self._layout.ids, self._boxes.worth, self._names, best)
         return counters
@@ -82,25 +79,19 @@ class ExactBlocks:
         return np.arange(len(self._boxes), dtype=np.int32)
 
     def boxes_at(self, places: Int32s) -> Boxes:
-        """Return the boxes at some places."""
         return self._boxes.take(places)
 
     def top(self, row: Any, k: int) -> BoxAnswer:
-        """Return the k best for one event."""
-        width = min(arguments.count("k", k), len(self._boxes))
-        return single_answer(self._answer(event_of(self.attributes, row), width))
+        return answer_one(self._answer, self.attributes, row, k, len(self._boxes))
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
-        """Answer all events, directory by directory."""
-        events = events_of(self.attributes, rows)
-        return self._answer(events, arguments.result_width(k, len(events)))
+        return answer_many(self._answer, self.attributes, rows, k)
 
     def counters(self) -> dict[str, int]:
         """Return how many directories and blocks were compared, and boxes checked exactly."""
         return dict(zip(("directories", "blocks", "checked"), self._counters.tolist(), strict=True))
 
     def describe(self) -> str:
-        """Return a sentence about the index and its contents."""
         bands = len(bands_of(len(self._boxes)))
         return f"blocks: {self._boxes.describe()}; 64 a block, {bands} bands of scores."
 

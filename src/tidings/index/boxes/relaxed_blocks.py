@@ -9,7 +9,6 @@ from tidings.compiled.aligned import aligned
 from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.simd import LANES
 from tidings.errors import TidingsError
-from tidings.index import arguments
 from tidings.index.array_bytes import total_bytes
 from tidings.index.boxes.aggregate import named_aggregate
 from tidings.index.boxes.kernels.cluster import SortScratch, cluster
@@ -35,8 +34,15 @@ from tidings.index.boxes.kernels.relaxed_layout import (
     total_weights,
 )
 from tidings.index.boxes.kernels.topk_heap import TopkHeaps
-from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, event_of, events_of
-from tidings.index.boxes.search_base import cuts_of, inverse, search_all, single_answer, unpacked
+from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, NumericEvents
+from tidings.index.boxes.search_base import (
+    answer_many,
+    answer_one,
+    cuts_of,
+    inverse,
+    search_all,
+    unpacked,
+)
 from tidings.index.typed_kernel import TypedKernel
 
 RELAXED_NEAR, RELAXED_WIDE = TypedKernel(relaxed_near), TypedKernel(relaxed_wide)
@@ -80,7 +86,6 @@ class RelaxedBlocks:
         return total_bytes(self.cuts, self._layout, self._order)
 
     def search(self, events: CodedEvents, best: TopkHeaps, liveness: Liveness) -> Int64s:
-        """Offer the boxes that may be among the k best to each event's heap; return counters."""
         counters = np.zeros(3, np.int64)
         shape = len(best.sizes), max(4 * LANES, 4 * best.scores.shape[1])
         sizes = np.zeros(shape[0], np.int64)
@@ -97,22 +102,13 @@ class RelaxedBlocks:
         return inverse(self._order)
 
     def boxes_at(self, places: Int32s) -> Boxes:
-        """Return the boxes at some places; a free attribute has the weight 0."""
         return unpacked(self._layout.packed, places)
 
     def top(self, row: Any, k: int) -> BoxAnswer:
-        """Return the k best for one event."""
-        width = min(arguments.count("k", k), len(self._order))
-        event = event_of(self.attributes, row)
-        answers, self._counters = search_all(self, event, width)
-        return single_answer(answers)
+        return answer_one(self._answer, self.attributes, row, k, len(self._order))
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
-        """Answer all events, directory by directory."""
-        events = events_of(self.attributes, rows)
-        width = arguments.result_width(k, len(events))
-        answers, self._counters = search_all(self, events, width)
-        return answers
+        return answer_many(self._answer, self.attributes, rows, k)
 
     def counters(self) -> dict[str, int]:
         """Return how many blocks were compared, boxes scored, and directories compared."""
@@ -120,9 +116,12 @@ class RelaxedBlocks:
         return dict(zip(kinds, self._counters.tolist(), strict=True))
 
     def describe(self) -> str:
-        """Return a sentence about the index and its contents."""
         aggregate = "max" if self._layout.greatest else "sum"
         return f"blocks: {self._contents}; 64 a block, heaviest first, by {aggregate}."
+
+    def _answer(self, events: NumericEvents, width: int) -> BoxAnswers:
+        answers, self._counters = search_all(self, events, width)
+        return answers
 
 
 def relaxed_layout(

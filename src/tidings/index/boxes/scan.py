@@ -29,7 +29,6 @@ class ExactBoxScan:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the boxes."""
         return self._boxes.nbytes
 
     def top(self, row: Any, k: int) -> BoxAnswer:
@@ -53,7 +52,6 @@ class ExactBoxScan:
         return {"boxes": len(self._boxes)}
 
     def describe(self) -> str:
-        """Return a sentence about the index and its contents."""
         return f"scan: {self._boxes.describe()}; every event is compared with every one."
 
 
@@ -68,7 +66,6 @@ class RelaxedBoxScan:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the boxes."""
         return self._boxes.nbytes
 
     def top(self, row: Any, k: int) -> BoxAnswer:
@@ -95,5 +92,4 @@ class RelaxedBoxScan:
         return {"boxes": len(self._boxes)}
 
     def describe(self) -> str:
-        """Return a sentence about the index and its contents."""
         return f"scan: {self._boxes.describe()}; every event is compared with every one."

@@ -1,10 +1,12 @@
 """The base of compiled box indexes: quantised bounds and events, and searches into shared heaps."""
 
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int32s, Int64s, UInt8s
+from tidings.index import arguments
 from tidings.index.boxes.kernels.quantize import (
     MAX_CUTS,
     CodeCuts,
@@ -13,10 +15,19 @@ from tidings.index.boxes.kernels.quantize import (
     code_rows,
 )
 from tidings.index.boxes.kernels.topk_heap import TopkHeaps, topk_sort
-from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, NumericEvents
+from tidings.index.boxes.protocol import (
+    BoxAnswer,
+    BoxAnswers,
+    Boxes,
+    NumericEvents,
+    event_of,
+    events_of,
+)
 from tidings.index.typed_kernel import TypedKernel
 
 CODE_ROWS, TOPK_SORT = TypedKernel(code_rows), TypedKernel(topk_sort)
+Answer = Callable[[NumericEvents, int], BoxAnswers]
+"""Answers checked events with at most so many boxes each."""
 ALL_ALIVE: Final = Liveness(np.empty(0, np.int32), 0)
 SAMPLE: Final = 32_768
 
@@ -89,6 +100,18 @@ def search_all(
     best = empty_heaps(len(events), width)
     counters = index.search(coded_events(index.cuts, events), best, ALL_ALIVE)
     return sorted_answers(best), counters
+
+
+def answer_one(answer: Answer, attributes: int, row: Any, k: int, most: int) -> BoxAnswer:
+    """Return the k best of `most` boxes for one event, as a batch of one."""
+    width = min(arguments.count("k", k), most)
+    return single_answer(answer(event_of(attributes, row), width))
+
+
+def answer_many(answer: Answer, attributes: int, rows: Any, k: int) -> BoxAnswers:
+    """Return the k best for each event."""
+    events = events_of(attributes, rows)
+    return answer(events, arguments.result_width(k, len(events)))
 
 
 def single_answer(answers: BoxAnswers) -> BoxAnswer:

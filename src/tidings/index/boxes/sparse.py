@@ -7,7 +7,6 @@ import numpy as np
 from tidings.compiled.aligned import aligned
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.compiled.simd import LANES
-from tidings.index import arguments
 from tidings.index.array_bytes import total_bytes
 from tidings.index.boxes.aggregate import named_aggregate
 from tidings.index.boxes.kernels.quantize import CodeCuts, CodedEvents, Liveness
@@ -22,8 +21,8 @@ from tidings.index.boxes.kernels.sparse import (
     sparse_totals,
 )
 from tidings.index.boxes.kernels.topk_heap import TopkHeaps
-from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, event_of, events_of
-from tidings.index.boxes.search_base import cuts_of, inverse, search_all, single_answer
+from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, NumericEvents
+from tidings.index.boxes.search_base import answer_many, answer_one, cuts_of, inverse, search_all
 from tidings.index.typed_kernel import TypedKernel
 
 SPARSE_MANY: Final = TypedKernel(sparse_many)
@@ -51,7 +50,6 @@ class SparseBoxes:
         return total_bytes(self.cuts, self._layout, self._order)
 
     def search(self, events: CodedEvents, best: TopkHeaps, liveness: Liveness) -> Int64s:
-        """Offer the boxes that may be among the k best to each event's heap; return counters."""
         counters = np.zeros(2, np.int64)
         SPARSE_MANY(SparseTask(self._layout, events, liveness, best, counters))
         return counters
@@ -61,7 +59,6 @@ class SparseBoxes:
         return inverse(self._order)
 
     def boxes_at(self, places: Int32s) -> Boxes:
-        """Return the boxes at some places; a free attribute has the weight 0."""
         starts, attributes, bounds = self._layout.rows
         shape = len(places), self.attributes
         counts = starts[places + 1] - starts[places]
@@ -74,30 +71,25 @@ class SparseBoxes:
         return boxes
 
     def top(self, row: Any, k: int) -> BoxAnswer:
-        """Return the k best for one event."""
-        width = min(arguments.count("k", k), len(self._order))
-        event = event_of(self.attributes, row)
-        answers, self._counters = search_all(self, event, width)
-        return single_answer(answers)
+        return answer_one(self._answer, self.attributes, row, k, len(self._order))
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
-        """Answer all events, tile by tile."""
-        events = events_of(self.attributes, rows)
-        width = arguments.result_width(k, len(events))
-        answers, self._counters = search_all(self, events, width)
-        return answers
+        return answer_many(self._answer, self.attributes, rows, k)
 
     def counters(self) -> dict[str, int]:
         """Return how many predicates were compared, and boxes scored."""
         return dict(zip(("predicates", "weighed"), self._counters.tolist(), strict=True))
 
     def describe(self) -> str:
-        """Return a sentence about the index and its contents."""
         aggregate = "max" if self._layout.greatest else "sum"
         count = len(self._layout.rows.attributes)
         return (
             f"sparse: {self._contents}; {count:,} predicates in lists by attribute, by {aggregate}."
         )
+
+    def _answer(self, events: NumericEvents, width: int) -> BoxAnswers:
+        answers, self._counters = search_all(self, events, width)
+        return answers
 
 
 def predicates_of(boxes: Boxes, order: Any) -> PredicateRows:

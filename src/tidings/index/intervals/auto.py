@@ -149,7 +149,6 @@ class AutoIntervals:
 
     @property
     def ranges(self) -> IntervalRanges:
-        """Answers to events that are ranges."""
         return self.chosen.ranges
 
     def top(self, q: float, k: int) -> Int64s:
@@ -157,7 +156,6 @@ class AutoIntervals:
         return self.chosen.top(q, k)
 
     def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
-        """Return a row of ids per query, padded with -1, and the number of ids in each row."""
         return self.chosen.top_many(qs, k)
 
     def iterate(self, q: float) -> Iterator[int]:
@@ -165,7 +163,6 @@ class AutoIntervals:
         return self.chosen.iterate(q)
 
     def counters(self) -> dict[str, int]:
-        """Return what the last `top` visited."""
         return self.chosen.counters()
 
     def insert(self, low: float, high: float, score: float) -> int:

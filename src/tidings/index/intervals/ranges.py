@@ -48,7 +48,6 @@ class RangeAnswers:
     def top_many(
         self, lows: Any, highs: Any, k: int, mode: str = "overlaps"
     ) -> tuple[Int64s, Int64s]:
-        """Return a row of ids per range, padded with -1, and the number of ids in each row."""
         windows = windows_of(lows, highs, mode)
         width = arguments.result_width(k, len(windows))
         if self.within_many is not None:
@@ -57,7 +56,6 @@ class RangeAnswers:
         return padded_rows([np.array(list(row), np.int64) for row in rows], width)
 
     def iterate(self, low: float, high: float, mode: str = "overlaps") -> Iterator[int]:
-        """Yield the ids of all such intervals in order."""
         return self.within(window_of(low, high, mode))
 
 

@@ -44,7 +44,6 @@ class IntervalScan:
         return padded_rows([self.top(q, width) for q in points], width)
 
     def iterate(self, q: float) -> Iterator[int]:
-        """Yield all stabbed ids in order."""
         return iter(self.top(q, len(self._intervals)).tolist())
 
     def counters(self) -> dict[str, int]:

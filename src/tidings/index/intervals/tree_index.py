@@ -50,7 +50,6 @@ class TreeIndex:
 
     @property
     def ranges(self) -> RangeAnswers:
-        """Answers to events that are ranges."""
         return self.range_tree.answers
 
     def top(self, q: float, k: int) -> Int64s:
@@ -62,7 +61,6 @@ class TreeIndex:
         return out[:count]
 
     def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
-        """Return a row of ids per query, padded with -1, and the number of ids in each row."""
         points = arguments.points("queries", qs)
         out = np.empty((len(points), arguments.result_width(k, len(points))), np.int64)
         counts = np.empty(len(points), np.int64)

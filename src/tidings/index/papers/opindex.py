@@ -46,7 +46,6 @@ class OpIndex:
             self.add(subscription)
 
     def add(self, subscription: Subscription) -> None:
-        """Add a subscription."""
         self._subscriptions[subscription.id] = subscription
         counted = self._conjunctions[subscription.id] = []
         for predicates in map(dict.fromkeys, subscription.conjunctions):
@@ -56,7 +55,6 @@ class OpIndex:
                 self._interned(predicate).conjunctions.append(conjunction)
 
     def remove(self, subscription: str) -> None:
-        """Remove a subscription by id."""
         removed = self._subscriptions.pop(subscription)
         counted = self._conjunctions.pop(subscription)
         for conjunction, predicates in zip(counted, removed.conjunctions, strict=True):
@@ -66,7 +64,6 @@ class OpIndex:
                     self._drop(predicate)
 
     def matching(self, event: Event) -> list[Subscription]:
-        """Return the subscriptions that cover the event, by id."""
         counts = Counter(
             conjunction
             for predicate in self._satisfied(event)
@@ -77,7 +74,6 @@ class OpIndex:
         return [self._subscriptions[id] for id in sorted(complete)]
 
     def touching(self, event: Event) -> list[Subscription]:
-        """Return the subscriptions of which at least one predicate holds, by id."""
         touched = {
             conjunction.subscription
             for predicate in self._satisfied(event)
@@ -87,11 +83,9 @@ class OpIndex:
         return [self._subscriptions[id] for id in sorted(touched)]
 
     def top(self, event: Event, k: int, score: Score | None = None) -> list[tuple[str, float]]:
-        """Return the k best by `score`, ties by smaller id."""
         return best_found(self, event, k, score)
 
     def top_relaxed(self, event: Event, k: int) -> list[tuple[str, float]]:
-        """Return the k best by the weights of the predicates that hold, ties by smaller id."""
         return self.top(event, k, relaxed_score)
 
     def counters(self) -> dict[str, int]:

@@ -135,7 +135,6 @@ class GraphMethod:
         self._graphs["adds"][owner.number] = scorer.aggregate == "sum"
 
     def remove(self, numbers: Sequence[int]) -> None:
-        """Remove subscriptions."""
         present = [number for number in numbers if number < len(self._owners)]
         self._owners[present] = -1
         self._parts.drop(present)

@@ -54,7 +54,6 @@ class PreferenceMethod:
         self._table.put(rows)
 
     def remove(self, numbers: Sequence[int]) -> None:
-        """Remove subscriptions."""
         self._table.remove(numbers)
 
     def forget(self, owner: int) -> None:
@@ -66,7 +65,6 @@ class PreferenceMethod:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the records."""
         return self._table.nbytes
 
     def _worths(self, owner: Owner) -> list[float]:

@@ -64,7 +64,6 @@ class PythonMethod:
             self._owner |= dict.fromkeys(owner.subscriptions, owner.number)
 
     def remove(self, numbers: Sequence[int]) -> None:
-        """Remove subscriptions."""
         for number in numbers:
             self._owner.pop(number, None)
 

@@ -124,7 +124,6 @@ class RelaxedMethod:
                 self._parts.put(number, np.array(self._weights(subscription), PART))
 
     def remove(self, numbers: Sequence[int]) -> None:
-        """Remove subscriptions."""
         self._table.remove(numbers)
         for number in numbers:
             self._release(number)
@@ -142,7 +141,6 @@ class RelaxedMethod:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the records."""
         return self._table.nbytes + self._parts.nbytes
 
     def _weights(self, subscription: Subscription) -> list[tuple[float, int, int]]:

@@ -79,7 +79,6 @@ class FolderSource:
 
     @cached_property
     def parts(self) -> int:
-        """Number of parts into which the subscribers are split."""
         return len(self.folder.manifest(self.version or self.folder.newest()).parts)
 
     @property

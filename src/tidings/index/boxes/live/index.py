@@ -27,14 +27,13 @@ from tidings.index.boxes.protocol import (
     Boxes,
     NumericEvents,
     boxes_of,
-    event_of,
-    events_of,
 )
 from tidings.index.boxes.relaxed_blocks import RelaxedBlocks
 from tidings.index.boxes.search_base import (
     CompiledBoxIndex,
+    answer_many,
+    answer_one,
     empty_heaps,
-    single_answer,
     sorted_answers,
 )
 from tidings.index.boxes.sparse import SparseBoxes
@@ -99,14 +98,10 @@ class LiveBoxes:
         return self._snapshot.nbytes
 
     def top(self, row: Any, k: int) -> BoxAnswer:
-        """Return the k best for one event."""
-        width = min(arguments.count("k", k), self._next_id)
-        return single_answer(self._answer(event_of(self.attributes, row), width))
+        return answer_one(self._answer, self.attributes, row, k, self._next_id)
 
     def top_many(self, rows: Any, k: int) -> BoxAnswers:
-        """Answer all events from one snapshot."""
-        events = events_of(self.attributes, rows)
-        return self._answer(events, arguments.result_width(k, len(events)))
+        return answer_many(self._answer, self.attributes, rows, k)
 
     def counters(self) -> dict[str, int]:
         """Return the number of runs, the size of the memtable, and the number of rebuilds."""

@@ -88,7 +88,6 @@ class Intersection:
         return {"sorted": self._sorted}
 
     def describe(self) -> str:
-        """Return a sentence about the index and its contents."""
         return f"intersection: {self._boxes.describe()}; {self._over} iterators, intersected."
 
     def _iterate(self, attribute: int, value: float) -> Iterator[int]:

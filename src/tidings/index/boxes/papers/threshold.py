@@ -90,7 +90,6 @@ class Threshold:
         return dict(self._accesses)
 
     def describe(self) -> str:
-        """Return a sentence about the index and its contents."""
         return f"threshold: {self._boxes.describe()}; {self._over} iterators, Fagin's TA."
 
     def _search(self, event: Float64s, k: int) -> list[ScoredId]:

@@ -50,7 +50,6 @@ class IntervalSnapshot(NamedTuple):
         return out[:count], state
 
     def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
-        """Return a row of ids per query, padded with -1, and the number of ids in each row."""
         if k > SMALL_K:
             return padded_rows([self.top(float(q), k)[0] for q in qs], k)
         out, counts = np.empty((len(qs), k), np.int64), np.empty(len(qs), np.int64)

@@ -94,7 +94,6 @@ class IrTree:
         return self._tree.top(q, k)
 
     def top_many(self, qs: Float64s, k: int) -> tuple[Int64s, Int64s]:
-        """Return a row of ids per query, padded with -1, and the number of ids in each row."""
         return self._tree.top_many(qs, k)
 
     def iterate(self, q: float) -> Iterator[int]:

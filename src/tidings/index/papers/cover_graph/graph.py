@@ -103,24 +103,20 @@ class PreferentialGraph:
             node.entries[owner].prefranks[subscription] = prefrank
 
     def matching(self, event: Event) -> list[Subscription]:
-        """Return the subscriptions that cover the event, by id."""
         entries = (entry for node in self.matched(event) for entry in node.entries.values())
         ids = sorted(id for entry in entries for id in entry.prefranks)
         return [self._subscriptions[id] for id in ids]
 
     def touching(self, event: Event) -> list[Subscription]:
-        """Return the subscriptions of which at least one predicate holds, by id: tests all."""
         scan = Scan(self._subscriptions.values())
         touched = scan.touching(event)
         self._visits.update(scan.counters())
         return touched
 
     def top(self, event: Event, k: int, score: Score | None = None) -> list[tuple[str, float]]:
-        """Return the k best by `score`, ties by smaller id."""
         return best_found(self, event, k, score)
 
     def top_relaxed(self, event: Event, k: int) -> list[tuple[str, float]]:
-        """Return the k best by the weights of the predicates that hold, ties by smaller id."""
         return self.top(event, k, relaxed_score)
 
     def ranks(
