@@ -8,15 +8,14 @@ tuples. Not in the text, and so our choice: the products, k = 10, alpha = 1 - s,
 as the share of the greedy choice.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from variants import Catalogue
 
-from tidings.diversify import Candidate, agreement
-from tidings.diversify.agreement import Agreement
+from tidings.diversify import Candidate
 from tidings.diversify.covers import MaxDivRel
 from tidings.diversify.distance import Jaccard
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
@@ -35,6 +34,16 @@ VIEWS = {
 }
 """The numbers of sub-categories and attributes of each main category (TKS Table 7.1)."""
 Draw = Callable[[int, int, int], list[Candidate]]
+
+
+class Agreement(NamedTuple):
+    """Two probabilities over all events of the reference choices.
+
+    `diversity`: the event is chosen as well. `rank`: it is even at the same position.
+    """
+
+    diversity: float
+    rank: float
 
 
 def by_wishes(view: int, w: int, seed: int) -> list[Candidate]:
@@ -75,6 +84,20 @@ def tuned(ranked: str, threshold: float, w: int) -> float:
     """Return the diversity probability against greedy with the largest alpha that yields k."""
     lsh = MaxDivRelLsh(error=ERROR, threshold=threshold)
     return compared(drawn(ranked, w), lsh, MaxDivRel(distance=Jaccard())).diversity
+
+
+def agreement(choices: Iterable[tuple[Sequence[Hashable], Sequence[Hashable]]]) -> Agreement:
+    """Compare pairs of a choice and its reference, both in order of rank.
+
+    >>> agreement([("abc", "acd"), ("xy", "xy")])
+    Agreement(diversity=0.8, rank=0.6)
+    """
+    shared = in_position = total = 0
+    for chosen, reference in choices:
+        shared += len(set(chosen) & set(reference))
+        in_position += sum(a == b for a, b in zip(chosen, reference, strict=False))
+        total += len(reference)
+    return Agreement(shared / total, in_position / total) if total else Agreement(1.0, 1.0)
 
 
 def compared(windows: list[list[Candidate]], lsh: MaxDivRelLsh, judge: MaxDivRel) -> Agreement:

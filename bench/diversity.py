@@ -30,7 +30,7 @@ from tidings.diversify import DIVERSIFIERS, Candidate, Neighbours, diversity, or
 from tidings.diversify.covers import MaxDivRel
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.divrank import DivRank
-from tidings.diversify.event_tokens import token_hashes
+from tidings.diversify.event_tokens import token_rows
 from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.diversify.optimal import Optimal
 from tidings.diversify.plain.registry import PLAIN
@@ -154,8 +154,7 @@ def lsh_window_step(part: MaxDivRelLsh, catalogue: Catalogue, w: int) -> float:
     best = float("inf")
     for _ in range(20):
         events = catalogue.events(50)
-        for event in events:
-            token_hashes(event)
+        token_rows(events)
         started = time.process_time()
         window.offer(events)
         best = min(best, (time.process_time() - started) / 50)

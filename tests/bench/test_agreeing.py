@@ -39,3 +39,23 @@ def test_the_page_has_the_mean_over_windows(module: Load) -> None:
     lines = module("diversity_page").agreements(rows)
     assert "- ranked by chance, s = 0.35: mean 0.75" in lines
     assert lines[-1] == "| chance | 0.35 | 51 x 4 | 20 | 0.50 | 0.25 | 0.50 |"
+
+
+@pytest.mark.parametrize(
+    ("choices", "diversity", "rank"),
+    [
+        ([("abcd", "abcd")], 1, 1),
+        ([("abcd", "dcba")], 1, 0),
+        ([("abcd", "abxy")], 0.5, 0.5),
+        ([("bacd", "abxy")], 0.5, 0),
+        ([("ab", "abcd")], 0.5, 0.5),  # what is missing counts
+        ([("abcd", "ab")], 1, 1),  # what is more does not
+        ([("ab", "ab"), ("cd", "xy")], 0.5, 0.5),
+        ([("", "ab"), ("abcdef", "abcdef")], 0.75, 0.75),
+        ([], 1, 1),
+    ],
+)
+def test_agreement_is_the_share_of_the_reference_and_of_its_positions(
+    module: Load, choices: list[tuple[str, str]], diversity: float, rank: float
+) -> None:
+    assert module("agreeing").agreement(choices) == (diversity, rank)

@@ -10,12 +10,6 @@ LISTS = st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=6)
 
 
 @given(LISTS)
-def test_lists_come_back_as_rows(lists: list[list[int]]) -> None:
-    ragged = Ragged.from_lists(lists)
-    assert [ragged.row(number).tolist() for number in range(len(ragged))] == lists
-
-
-@given(LISTS)
 def test_pairs_become_rows_of_sorted_values(lists: list[list[int]]) -> None:
     pairs = [(row, value) for row, values in enumerate(lists) for value in values]
     rows, values = np.array(pairs, np.int64).reshape(-1, 2).T

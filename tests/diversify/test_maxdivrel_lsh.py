@@ -9,13 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.diversify.small import by_rank, candidate, ids, names, windows
 
-from tidings.diversify.maxdivrel_lsh import (
-    MaxDivRelLsh,
-    signature_bands,
-    signatures,
-    tables_and_rows,
-)
-from tidings.diversify.plain.lsh import buckets
+from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh, tables_and_rows
+from tidings.diversify.plain.lsh import buckets, signatures
 from tidings.diversify.protocol import Candidate
 from tidings.diversify.tie_order import order_of, ranks_and_keys
 from tidings.errors import InvalidPolicy
@@ -52,7 +47,9 @@ def test_table_5_9() -> None:
 def chosen_by_table_5_9(window: list[Candidate], k: int) -> str:
     """Return the choice by the votes of its buckets, for any attributes."""
     order = order_of([member.event for member in window])
-    part, bands = MaxDivRelLsh(tables=4, rows=3), signature_bands(TABLE_5_9, rows=3)
+    part, bands = MaxDivRelLsh(tables=4, rows=3), np.empty((len(window), 4), np.uint64)
+    for number, ((table, _), members) in enumerate(buckets(TABLE_5_9, rows=3).items()):
+        bands[members, table] = number
     return "".join(ids(window, part.pick(*ranks_and_keys(window), order, bands, k)))
 
 

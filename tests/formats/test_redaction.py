@@ -8,16 +8,14 @@ from tidings.formats.redaction import (
     hider,
     hider_of,
     is_secret,
-    masked,
     may_hide_password,
     shown_safely,
 )
 
 
 def test_options_are_secret_by_their_names() -> None:
-    options = {"sasl.password": "x", "ssl.key.password": "y", "aws.secret.access.key": "z"}
-    assert set(masked(options).values()) == {"***"}
-    assert masked({"subscribe": "films", "key": "id"}) == {"subscribe": "films", "key": "id"}
+    assert all(map(is_secret, ("sasl.password", "ssl.key.password", "aws.secret.access.key")))
+    assert not any(map(is_secret, ("subscribe", "key")))
     assert is_secret("fs.s3a.session.token")
     assert not is_secret("maxRowsPerTrigger")
 

@@ -6,12 +6,9 @@
 Two flat arrays can be passed to kernels, written to files and mapped, which lists of arrays cannot.
 """
 
-from collections.abc import Iterable
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.compiled.array_types import AnyArray
 
@@ -21,17 +18,6 @@ class Ragged(NamedTuple):
 
     starts: AnyArray
     values: AnyArray
-
-    @classmethod
-    def from_lists(cls, rows: Iterable[list[int]], dtype: npt.DTypeLike = np.int32) -> "Ragged":
-        """Return lists as rows.
-
-        >>> Ragged.from_lists([[1, 2], [], [3]]).row(0)
-        array([1, 2], dtype=int32)
-        """
-        lists = list(rows)
-        starts = np.array([0, *accumulate(map(len, lists))], np.int64)
-        return cls(starts, np.array([value for row in lists for value in row], dtype))
 
     @classmethod
     def from_pairs(cls, rows: AnyArray, values: AnyArray, count: int) -> "Ragged":

@@ -1,6 +1,5 @@
 """Which k together? Diversifiers choose a set from candidates with ranks."""
 
-from tidings.diversify.agreement import Agreement, agreement
 from tidings.diversify.distance import DISTANCES, diversity, set_divrank
 from tidings.diversify.distance_matrix import Submatrix, distances
 from tidings.diversify.event_hashes import EventHashes
@@ -13,7 +12,6 @@ from tidings.diversify.tie_order import order_of
 __all__ = [
     "DISTANCES",
     "DIVERSIFIERS",
-    "Agreement",
     "Candidate",
     "Distance",
     "Diversifier",
@@ -21,7 +19,6 @@ __all__ = [
     "Neighbours",
     "Submatrix",
     "TieOrder",
-    "agreement",
     "best_first",
     "distances",
     "diversity",

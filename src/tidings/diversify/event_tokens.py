@@ -70,11 +70,6 @@ def token_rows(events: Sequence[Event]) -> tuple[Int64s, UInt64s]:
     return offsets([len(chunk) // 8 for chunk in chunks]), np.frombuffer(joined, np.uint64)
 
 
-def token_hashes(event: Event) -> UInt64s:
-    """Return the hashes of the attribute=value tokens of one event, as a read-only array."""
-    return np.frombuffer(_cached_hashes(event, "_values"), np.uint64)
-
-
 def _cached_hashes(event: Event, name: str) -> bytes:
     """Return hashes that are cached on the event, as a cached property is."""
     cache: dict[str, Any] = vars(event)

@@ -14,7 +14,7 @@ import numpy as np
 from tidings.compiled.array_types import Float64s, Int64s, UInt64s
 from tidings.diversify.distance import Jaccard, read_distance
 from tidings.diversify.event_tokens import token_rows
-from tidings.diversify.kernels.lsh import band_rows, band_signatures, count_votes, sign_rows
+from tidings.diversify.kernels.lsh import band_rows, count_votes
 from tidings.diversify.protocol import Candidate, TieOrder
 from tidings.diversify.tie_order import by_rank, order_of, ranks_and_keys
 from tidings.errors import InvalidPolicy
@@ -105,14 +105,6 @@ def tables_and_rows(error: float, threshold: float) -> tuple[int, int]:
     return min(shapes, key=lambda shape: abs((1 / shape[0]) ** (1 / shape[1]) - threshold))
 
 
-def signatures(events: Sequence[Event], length: int, seed: int = 0) -> UInt64s:
-    """Return the MinHash signature of each event: for each salt the smallest token hash."""
-    starts, hashes = token_rows(events)
-    rows = np.empty((len(events), length), np.uint64)
-    sign_rows(starts, hashes, salts(length, seed), rows)
-    return rows
-
-
 def band_keys(events: Sequence[Event], shape: tuple[int, int], seed: int = 0) -> UInt64s:
     """Return for each event the keys of the L bands of r rows of its signature.
 
@@ -123,14 +115,6 @@ def band_keys(events: Sequence[Event], shape: tuple[int, int], seed: int = 0) ->
     starts, hashes = token_rows(events)
     keys = np.empty((len(events), tables), np.uint64)
     band_rows(starts, hashes, salts(tables * rows, seed), salts(tables, 0), keys)
-    return keys
-
-
-def signature_bands(signed: UInt64s, rows: int) -> UInt64s:
-    """Return the band keys of signatures that are already computed."""
-    table_salts = salts(signed.shape[1] // rows, 0)
-    keys = np.empty((len(signed), len(table_salts)), np.uint64)
-    band_signatures(signed, table_salts, keys)
     return keys
 
 

@@ -42,15 +42,6 @@ def is_secret(key: str) -> bool:
     return bool(_SECRET.search(key)) and not _HARMLESS.search(key)
 
 
-def masked(options: Mapping[str, str]) -> dict[str, str]:
-    """Return options as they may be shown.
-
-    >>> masked({"subscribe": "films", "kafka.sasl.password": "swordfish"})
-    {'subscribe': 'films', 'kafka.sasl.password': '***'}
-    """
-    return {key: HIDDEN if is_secret(key) else value for key, value in options.items()}
-
-
 def may_hide_password(text: str) -> bool:
     """Return whether a text that should be a path or a name looks like an address."""
     return bool(_CREDENTIALS.search(text) or _SCHEME.search(text) or _ASSIGNMENT.search(text))

@@ -1,11 +1,14 @@
 """XXH64 equals published test vectors and the plain version."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.diversify.kernels.xxh64 import PackedAttributes, hash_bytes, hash_values
+from tidings.diversify.kernels.lsh import wrapping
+from tidings.diversify.kernels.xxh64 import PackedAttributes, hash_values, xxh64
 from tidings.diversify.plain.xxh64 import xxh64 as plain
 
 NONE = np.empty(0, np.int64)
@@ -20,6 +23,11 @@ PUBLISHED = {
     b"Nobody inspects the spammish repetition": 0xFBCEA83C8A378BF1,
 }
 SEEDS = st.sampled_from([0, 1, 2**63, 2**64 - 1]) | st.integers(0, 2**64 - 1)
+
+
+@wrapping
+def hash_bytes(text: bytes, seed: Any) -> Any:
+    return xxh64(text, 0, len(text), seed)
 
 
 @pytest.mark.parametrize("text", PUBLISHED)

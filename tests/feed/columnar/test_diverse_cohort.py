@@ -36,6 +36,12 @@ def diverse_of(table: TableFeeds) -> DiverseCohort:
     return cohort
 
 
+def kept_places(cohort: DiverseCohort) -> Any:
+    """Return the places of the last choice of the first row that are still valid."""
+    first = 0 if cohort.diversity.kept_width > 0 else int(cohort.head[0, layout.SLAB])
+    return cohort.kept_place[first : first + int(cohort.head[0, layout.CHOSEN])]
+
+
 @pytest.mark.parametrize("window", LONG, ids=str)
 @pytest.mark.parametrize("diversify", PARTS, ids=str)
 def test_a_long_stream_delivers_like_plain_feeds(window: Any, diversify: Any) -> None:

@@ -61,13 +61,6 @@ def sign(hashes: UInt64s, span: tuple[int, int], salts: UInt64s, out: UInt64s) -
             out[row] = min(out[row], mix(token ^ salts[row]))
 
 
-@wrapping
-def sign_rows(starts: Int64s, hashes: UInt64s, salts: UInt64s, out: UInt64s) -> None:
-    """Write the signature of each event; O(tokens x salts)."""
-    for event in range(len(out)):
-        sign(hashes, (starts[event], starts[event + 1]), salts, out[event])
-
-
 @inner
 def band(signature: UInt64s, table_salts: UInt64s, out: UInt64s) -> None:
     """Write for each table one hash of the table's salt and its band of the signature."""
@@ -78,13 +71,6 @@ def band(signature: UInt64s, table_salts: UInt64s, out: UInt64s) -> None:
         for row in range(table * width, (table + 1) * width):
             key = mix(key ^ signature[row])
         out[table] = key
-
-
-@wrapping
-def band_signatures(signatures: UInt64s, table_salts: UInt64s, out: UInt64s) -> None:
-    """Write the band keys of each signature."""
-    for event in range(len(out)):
-        band(signatures[event], table_salts, out[event])
 
 
 @wrapping

@@ -135,9 +135,3 @@ def hash_values(
             text_start, value = end + 1, value + 1
         pairs[attribute, 0] = key
         pairs[attribute, 1] = total if size == 1 else mix(total ^ key) + np.uint64(size)
-
-
-@wrapping
-def hash_bytes(text: bytes, seed: Any) -> Any:
-    """Return XXH64 of all the bytes."""
-    return xxh64(text, 0, len(text), seed)

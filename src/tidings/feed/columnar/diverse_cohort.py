@@ -28,7 +28,6 @@ from tidings.feed.columnar.kernels.diverse_history import PARTIALS, offer_divers
 from tidings.feed.columnar.kernels.diverse_periodic import advance_diverse, offer_diverse_periodic
 from tidings.feed.columnar.kernels.diverse_sliding import offer_diverse_sliding
 from tidings.feed.columnar.kernels.layout import (
-    CHOSEN,
     END,
     HELD,
     LAST,
@@ -250,11 +249,6 @@ class DiverseCohort:
         size = int(self.slabs.capacity[size_class]) if size_class >= 0 else 0
         pool: npt.NDArray[Any] = getattr(self, column)
         return pool[start : start + size]
-
-    def kept_places(self, row: int) -> Int32s:
-        """Return the places of the last choice that are still valid."""
-        first = row * self._width if self._width > 0 else int(self.head[row, SLAB])
-        return self.kept_place[first : first + int(self.head[row, CHOSEN])]
 
     def make_room(self, row: int, used: int) -> None:
         """Make room for at least one more offer to this row."""

@@ -10,7 +10,7 @@ from tidings.compiled.exact_sum import PARTS, mean_without, sum_add, sum_total
 from tidings.diversify import Candidate, set_divrank
 from tidings.diversify.distance import Overlap
 from tidings.feed.columnar import policy_codes
-from tidings.feed.columnar.kernels.decay import fresh_ranks, order_keys
+from tidings.feed.columnar.kernels.decay import fresh_rank, order_keys
 from tidings.model.records import Event
 from tidings.policy import Policy
 
@@ -37,14 +37,12 @@ def test_keys_and_fresh_ranks_are_those_of_the_decay(
     policy = Policy(decay=form)
     numbers = policy_codes.decay_codes(policy)
     score, us = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
-    now = us + np.array([row[2] for row in rows])
-    keys, fresh = np.empty(len(rows)), np.empty(len(rows))
+    keys = np.empty(len(rows))
     order_keys(numbers, score, us, keys)
-    fresh_ranks(numbers, score, us, now, fresh)
     assert keys.tolist() == [policy.decay.key(score, us) for score, us, _ in rows]
-    assert fresh.tolist() == [
-        policy.decay.fresh(score, us, us + later) for score, us, later in rows
-    ]
+    for rank, then, later in rows:
+        fresh = fresh_rank(numbers, rank, then, then + later)
+        assert fresh == policy.decay.fresh(rank, then, then + later)
 
 
 @given(st.lists(st.floats(-1e100, 1e100), max_size=30))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.feed.columnar.test_diverse_cohort import diverse_of
+from tests.feed.columnar.test_diverse_cohort import diverse_of, kept_places
 from tests.feed.columnar.test_feeds import table_of
 
 from tidings.diversify import select
@@ -59,7 +59,7 @@ def held(window: Any, seen: list[tuple[Event, float]]) -> list[tuple[Event, floa
 
 
 def kept_events(table: TableFeeds, cohort: DiverseCohort) -> list[str]:
-    slots = cohort.window(0, "slot")[cohort.kept_places(0)]
+    slots = cohort.window(0, "slot")[kept_places(cohort)]
     return [table.tables.events.event(int(slot)).id for slot in slots]
 
 
@@ -137,10 +137,10 @@ def test_a_valid_choice_is_not_changed(name: str) -> None:
 
 def test_the_choice_before_a_match_that_leaves_stays() -> None:
     table, cohort = full(4, "divrank")
-    last = int(cohort.kept_places(0)[3])
+    last = int(kept_places(cohort)[3])
     third = kept_events(table, cohort)[:3]
     cohort.kept_value[1] += 5  # as if no pair could beat it, so that it is not computed again
     cohort.head[0, layout.CHOSEN] = 3
     offer(table, Event("low", {"a": 1}, 50, 8), 0.0)
     assert kept_events(table, cohort)[:3] == third
-    assert int(cohort.kept_places(0)[3]) == last
+    assert int(kept_places(cohort)[3]) == last

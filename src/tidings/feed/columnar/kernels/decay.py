@@ -65,12 +65,3 @@ def order_keys(decay: DecayCodes, scores: Float64s, us: Int64s, keys: Float64s) 
     """Write the keys of many scores."""
     for i in range(len(scores)):
         keys[i] = order_key(decay, scores[i], us[i])
-
-
-@kernel
-def fresh_ranks(
-    decay: DecayCodes, scores: Float64s, us: Int64s, now_us: Int64s, ranks: Float64s
-) -> None:
-    """Write the fresh ranks of many scores."""
-    for i in range(len(scores)):
-        ranks[i] = fresh_rank(decay, scores[i], us[i], now_us[i])
