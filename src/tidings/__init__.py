@@ -41,6 +41,9 @@ from tidings.model.records import (
 )
 from tidings.model.values import Range
 from tidings.policy import Policy, Subscriber
+from tidings.rules.different import Different
+from tidings.rules.quiet import Quiet
+from tidings.rules.quota import Quota
 from tidings.score.decay import Exponential, Logarithmic, NoDecay, Polynomial
 from tidings.score.exact import Exact
 from tidings.score.graph import Graph
@@ -60,6 +63,7 @@ __all__ = [
     "DeadLetter",
     "Delivery",
     "Diagnosis",
+    "Different",
     "Disc",
     "DivRank",
     "Engine",
@@ -94,6 +98,8 @@ __all__ = [
     "Policy",
     "Polynomial",
     "Preference",
+    "Quiet",
+    "Quota",
     "Range",
     "Relaxed",
     "Sliding",

@@ -1,4 +1,4 @@
-"""Policies and the subscribers that hold them: scorer x decay x window x diversifier x k."""
+"""Policies, and the subscribers that hold them: scorer, decay, window, diversifier, k and rules."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import InitVar, dataclass
@@ -14,6 +14,9 @@ from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError, sho
 from tidings.model import named_parts, validate
 from tidings.model.limits import TRUSTED, UNLIMITED, Limits, check_limits
 from tidings.model.values import format_duration
+from tidings.rules import RULES, RulePart, in_order
+from tidings.rules.different import Different
+from tidings.rules.quota import Quota
 from tidings.score import DECAYS, SCORERS, Decay, Scorer
 from tidings.score.decay import NoDecay
 from tidings.score.preference import Preference, winnow
@@ -23,6 +26,8 @@ from tidings.window.length import Length
 
 PAUSED: Final = "the subscriber is paused"
 """The reason for which a delivery is dropped that would be due."""
+MOST_RULES: Final = 16
+"""The most rules of a policy."""
 _BY_ORDER: Final = frozenset({NoDiversity, Disc, MaxDivRelLsh})
 """Diversifiers that depend only on the order of ranks, which no decay changes."""
 
@@ -70,7 +75,25 @@ def _check_steps(length: Length, step: Length, limits: Limits) -> None:
             limits.check("window_steps", -(-whole // part), "length / step", InvalidPolicy)
 
 
-def within_limits(diversify: Any, k: int, window: Any, limits: Limits) -> Any:
+def read_rules(rules: object, limits: Limits) -> tuple[RulePart, ...]:
+    """Return rules in the order in which they apply; refuse those above the limits."""
+    listed = validate.listed(rules, MOST_RULES)
+    if listed is None or isinstance(rules, str):
+        raise InvalidPolicy(f"rules is a list of rules, not {shown(rules)}")
+    if len(listed) > MOST_RULES:
+        raise InvalidPolicy(f"a policy has at most {MOST_RULES} rules, not {len(listed)}")
+    parts = in_order([named_parts.read(RULES, "rule", rule) for rule in listed])
+    for part in parts:
+        if isinstance(part, Quota):
+            limits.check("k", part.n, "quota: n", InvalidPolicy)
+            if isinstance(part.per, Length):
+                _check_period("quota: per", part.per, limits)
+        if isinstance(part, Different):
+            _check_length("different: within", part.within, limits)
+    return parts
+
+
+def within_limits(diversify: Any, k: int, window: Any, limits: Limits, rules: Any = ()) -> Any:
     """Return the diversifier, bound to the limits that are checked when it chooses."""
     if isinstance(diversify, MaxDivRelLsh):
         tables, rows = diversify.shape
@@ -78,7 +101,8 @@ def within_limits(diversify: Any, k: int, window: Any, limits: Limits) -> Any:
     if not isinstance(diversify, Optimal):
         return diversify
     if window.name != "history":  # it swaps single events and never chooses whole sets
-        _check_optimal(k, most_held(window, k), limits)
+        held = None if any(rule.name == "quiet" for rule in rules) else most_held(window, k)
+        _check_optimal(k, held, limits)
     return diversify.bounded(limits.optimal_sets)
 
 
@@ -106,7 +130,7 @@ def most_held(window: Any, k: int) -> int | None:
 
 @dataclass(frozen=True)
 class Policy:
-    """The rules by which a subscriber gets events: a scorer, decay, window, diversifier and k.
+    """What a subscriber gets, and when: a scorer, decay, window, diversifier, k, and rules.
 
     Each part may be an object, a name or a form. A policy above the `limits` is refused; the limits
     are not stored.
@@ -120,6 +144,7 @@ class Policy:
     decay: Decay | Any = NoDecay()
     window: WindowPart | Any = Continuous()
     diversify: Diversifier | Any = NoDiversity()
+    rules: Sequence[RulePart | Any] = ()
     limits: InitVar[Limits] = TRUSTED
 
     @validate.guarded_by(InvalidPolicy)
@@ -134,7 +159,9 @@ class Policy:
         }
         steady = is_steady(parts["decay"], parts["diversify"])
         check_window(parts["window"], limits, steady=steady)
-        parts["diversify"] = within_limits(parts["diversify"], self.k, parts["window"], limits)
+        rules = parts["rules"] = read_rules(self.rules, limits)
+        window = parts["window"]
+        parts["diversify"] = within_limits(parts["diversify"], self.k, window, limits, rules)
         for name, part in parts.items():
             object.__setattr__(self, name, part)
 
@@ -143,9 +170,11 @@ class Policy:
         names = ("scorer", "decay", "window", "diversify")
         changed = {name: getattr(self, name) for name in names}
         default = {name: getattr(Policy, name) for name in names}
-        return {"k": self.k} | {
+        form = {"k": self.k} | {
             name: named_parts.form(part) for name, part in changed.items() if part != default[name]
         }
+        rules = [named_parts.form(rule) for rule in self.rules]
+        return form | ({"rules": rules} if rules else {})
 
 
 DEFAULT_POLICY: Final = Policy()

@@ -416,10 +416,11 @@ class Engine:
 
     def _set_paused(self, subscriber: str, *, paused: bool) -> None:
         with self._turn(), self._intake.door(subscriber):
-            self._stages.update(replace(self._existing(subscriber), paused=paused))
+            changed = replace(self._existing(subscriber), paused=paused)
+            self._stages.update(changed, self._intake.now)
 
     def _update(self, subscriber: Subscriber) -> None:
-        if self._stages.update(subscriber):
+        if self._stages.update(subscriber, self._intake.now):
             self._memory.note_enrolled(subscriber.id)
         else:
             self._memory.note_changed(subscriber.id)
@@ -454,7 +455,7 @@ class Engine:
             return loads_subscriber(record, limits)  # type: ignore[arg-type]
         policy = record.policy
         parts = (policy.k, policy.scorer, policy.decay, policy.window, policy.diversify)
-        Policy(*parts, limits=limits)
+        Policy(*parts, policy.rules, limits=limits)
         limits.check("prefers", len(record.prefers), "prefers", InvalidSubscription)
         return record
 

@@ -83,7 +83,7 @@ class Stages:
         self.matcher.subscribe(subscriber)
         self._note_paused(subscriber)
 
-    def update(self, subscriber: Subscriber) -> bool:
+    def update(self, subscriber: Subscriber, now: Moment) -> bool:
         """Replace a subscriber; return whether its policy needs another window, an empty one."""
         name = subscriber.id
         old = self.matcher.subscribers[name]
@@ -94,6 +94,8 @@ class Stages:
             self.matcher.subscribers[name] = subscriber
         else:
             self.matcher.subscribe(subscriber)
+        if not is_new:
+            self.feeds.replace(subscriber, now)
         self.owners_by_default.discard(name)
         self._note_paused(subscriber)
         return is_new

@@ -11,6 +11,7 @@ from tidings.feed.snapshot_header import FRAME, pack, unpack
 from tidings.formats.binary import check, reading
 from tidings.model.records import Delivery
 from tidings.policy import Subscriber
+from tidings.rules import Verdict
 from tidings.window import Moment, snapshot_fields
 
 
@@ -32,6 +33,13 @@ class PlainFeeds:
     def enrol(self, subscriber: Subscriber) -> None:
         self._feeds[subscriber.id] = Feed(subscriber)
         self.set_aside.pop(subscriber.id, None)
+
+    def replace(self, subscriber: Subscriber, now: Moment) -> None:
+        self._feed(subscriber.id).replace(subscriber, now)
+
+    def take_verdicts(self) -> dict[str, list[Verdict]]:
+        verdicts = {name: feed.take_verdicts() for name, feed in self._feeds.items()}
+        return {name: each for name, each in verdicts.items() if each}
 
     def drop(self, subscriber: str) -> None:
         self._feed(subscriber)

@@ -6,6 +6,7 @@ from typing import ClassVar, Final, Protocol
 
 from tidings.model.records import Delivery, Match
 from tidings.policy import Subscriber
+from tidings.rules import Verdict
 from tidings.window import Moment
 
 _LOG: Final = logging.getLogger(__name__)
@@ -37,6 +38,15 @@ class Feeds(Protocol):
 
         If that fails, nothing has changed.
         """
+
+    def replace(self, subscriber: Subscriber, now: Moment) -> None:
+        """Replace the rules of an enrolled subscriber, or pause or resume it; its window goes on.
+
+        What its old rules held is offered to the new ones, and is due when time goes on.
+        """
+
+    def take_verdicts(self) -> dict[str, list[Verdict]]:
+        """Return what rules did with chosen events since the last call, by subscriber."""
 
     def drop(self, subscriber: str) -> None:
         """Close a feed and forget it."""

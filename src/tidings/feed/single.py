@@ -10,6 +10,7 @@ from tidings.diversify.plain.choose import plain_choice, plain_divrank
 from tidings.errors import TidingsError, shown
 from tidings.model.records import Delivery, Match
 from tidings.policy import Policy, Subscriber, is_steady
+from tidings.rules import RuleChain, Verdict
 from tidings.score import DECAYS
 from tidings.window import Moment, Pick, snapshot_fields
 from tidings.window.buffer import sequence_of
@@ -99,9 +100,18 @@ class Feed:
     def __init__(self, subscriber: Subscriber, choose: Choose = plain_choice) -> None:
         self.subscriber = subscriber
         policy = subscriber.policy
-        self._window = policy.window.open(PolicyChooser(policy, choose))
+        self._chooser = PolicyChooser(policy, choose)
+        self._window = policy.window.open(self._chooser)
+        self._rules = self._opened_rules(subscriber)
         self._delivered = 0
         self._numbered = getattr(policy.window, "count", None) == "published"
+
+    def _opened_rules(self, subscriber: Subscriber) -> RuleChain | None:
+        if not subscriber.policy.rules:
+            return None
+        chain = RuleChain(subscriber.policy.rules, self._chooser)
+        chain.paused = subscriber.paused
+        return chain
 
     def check(self, match: Match) -> None:
         """Refuse a match that the window cannot place, before anything has changed."""
@@ -110,11 +120,31 @@ class Feed:
 
     def offer(self, match: Match, now: Moment) -> list[Delivery]:
         """Offer a match published at `now`."""
-        return self._deliver(self._window.offer(match, now))
+        return self._deliver(self._window.offer(match, now), now)
 
     def advance(self, now: Moment) -> list[Delivery]:
         """Move the clock to `now`."""
-        return self._deliver(self._window.advance(now))
+        return self._deliver(self._window.advance(now), now)
+
+    def replace(self, subscriber: Subscriber, now: Moment) -> None:
+        """Continue with other rules, or pause or resume; the rest of the policy is the same."""
+        old, self.subscriber = self._rules, subscriber
+        if old is not None and old.rules == subscriber.policy.rules:
+            old.paused = subscriber.paused
+            return
+        self._rules = self._opened_rules(subscriber)
+        if old is not None:
+            self._rules = self._rules or RuleChain((), self._chooser)
+            self._rules.adopt(old, now.us)
+
+    @property
+    def deadline(self) -> int | None:
+        """The first instant at which a rule releases something."""
+        return self._rules.deadline if self._rules is not None else None
+
+    def take_verdicts(self) -> list[Verdict]:
+        """Return what the rules did since the last call."""
+        return self._rules.take_verdicts() if self._rules is not None else []
 
     def current(self, now: Moment) -> list[Delivery]:
         """Return the current list, on demand; positions are in order, sequences 0."""
@@ -122,15 +152,20 @@ class Feed:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as JSON."""
-        return {"delivered": self._delivered, "window": self._window.snapshot()}
+        state = {"delivered": self._delivered, "window": self._window.snapshot()}
+        return state | ({"rules": self._rules.snapshot()} if self._rules else {})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Replace the state by a snapshot."""
         delivered = snapshot_fields.whole(state, "delivered")
         self._window.restore(snapshot_fields.field(state, "window"))
+        if self._rules is not None:
+            self._rules.restore(snapshot_fields.field(state, "rules"))
         self._delivered = delivered
 
-    def _deliver(self, picks: list[Pick]) -> list[Delivery]:
+    def _deliver(self, picks: list[Pick], now: Moment) -> list[Delivery]:
+        if self._rules is not None:
+            picks = self._rules.offer(picks, now.us)
         first = self._delivered + 1
         self._delivered += len(picks)
         return [self._delivery(pick, number) for number, pick in enumerate(picks, start=first)]

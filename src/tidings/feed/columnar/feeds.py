@@ -34,6 +34,7 @@ from tidings.feed.protocol import Offer, report_set_aside
 from tidings.model.records import Delivery, Event, Match
 from tidings.policy import Policy, Subscriber
 from tidings.rank.matches import Matches
+from tidings.rules import Verdict
 from tidings.window import Moment
 
 CohortRows = tuple[int, Int64s | slice]
@@ -91,6 +92,29 @@ class TableFeeds:
             raise
         self._leave(number)
         subscribers.assign(number, cohort, row)
+
+    def replace(self, subscriber: Subscriber, now: Moment) -> None:
+        number, cohort = self.number(subscriber.id), self.cohort(subscriber.policy)
+        old_number = int(self.tables.subscribers.cohort[number])
+        old, new = self.cohorts[old_number], self.cohorts[cohort]
+        if not isinstance(old, PythonCohort) or not isinstance(new, PythonCohort):
+            if old is not new:
+                self.enrol(subscriber)
+            return
+        feed = old.feeds[number]
+        feed.replace(subscriber, now)
+        if old is not new:
+            new.feeds[number] = feed
+            self._leave(number)
+            self.tables.subscribers.assign(number, cohort, number)
+
+    def take_verdicts(self) -> dict[str, list[Verdict]]:
+        verdicts = dict[str, list[Verdict]]()
+        for cohort in self.cohorts.objects():
+            for feed in cohort.feeds.values():
+                if taken := feed.take_verdicts():
+                    verdicts[feed.subscriber.id] = taken
+        return verdicts
 
     def enrol_many(
         self, subscribers: Sequence[str], policies: Sequence[Policy], policy_index: Int32s

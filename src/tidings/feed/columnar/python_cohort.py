@@ -30,7 +30,7 @@ class PythonCohort:
         self.feeds: dict[int, Feed] = {}
         self.failed: dict[int, str] = {}
         timed = policy.window.name in ("periodic", "jumping")
-        self.timed = timed or not named_parts.is_registered(policy.window)
+        self.timed = timed or bool(policy.rules) or not named_parts.is_registered(policy.window)
 
     def __len__(self) -> int:
         return len(self.feeds)

@@ -1,0 +1,242 @@
+"""Calendars: periods that begin at local times of a zone, as instants.
+
+A local time that a change of the clock skips stands for the first instant after the gap. One that
+comes twice stands for the first (semantics §6b).
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from functools import lru_cache
+from typing import Final, NamedTuple, Protocol
+from zoneinfo import ZoneInfo, available_timezones
+
+from tidings.errors import InvalidPolicy, shown
+from tidings.model import validate
+from tidings.model.values import EARLIEST_US, LATEST_US, SECOND_US, moment, time_us
+
+DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY_US: Final = 86_400 * SECOND_US
+_CHUNK_DAYS: Final = 28
+_MARGIN_DAYS: Final = 10
+"""More than a week and the largest shift of a zone, so that a chunk has both ends of a period."""
+_MOST_DAYS: Final = 100
+_LONG_DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_DAY_NAMES: Final = {name: name[:3] for name in (*DAYS, *_LONG_DAYS)}
+_MIDNIGHT: Final = time()
+_HOURS: Final = tuple(time(hour) for hour in range(24))
+
+
+class Period(NamedTuple):
+    """The instants [start, end), in microseconds since the epoch."""
+
+    start: int
+    end: int
+
+
+class Calendar(Protocol):
+    """A division of all time into periods."""
+
+    def period(self, us: int) -> Period:
+        """Return the period that contains an instant."""
+
+
+@dataclass(frozen=True)
+class EqualPeriods:
+    """Periods of one length, aligned to an origin."""
+
+    length_us: int
+    origin_us: int = 0
+
+    def period(self, us: int) -> Period:
+        """Return the period that contains an instant."""
+        start = us - (us - self.origin_us) % self.length_us
+        return Period(start, start + self.length_us)
+
+
+@dataclass(frozen=True)
+class LocalPeriods:
+    """Periods that begin at local times of some days of the week.
+
+    With `repeated`, a local time that comes twice begins a period each time.
+    """
+
+    zone: str
+    times: tuple[time, ...] = (_MIDNIGHT,)
+    days: tuple[str, ...] = DAYS
+    repeated: bool = False
+
+    def period(self, us: int) -> Period:
+        """Return the period that contains an instant."""
+        starts = _starts(self, us // (_CHUNK_DAYS * _DAY_US))
+        place = bisect_right(starts, us)
+        return Period(starts[place - 1], starts[place])
+
+
+@lru_cache(4096)
+def _starts(calendar: LocalPeriods, chunk: int) -> Sequence[int]:
+    """Return the starts of all periods that touch a chunk of time, in order."""
+    zone = ZoneInfo(calendar.zone)
+    starts = set[int]()
+    for number, day in _numbered_days(chunk):
+        if day is None:
+            starts.add(number * _DAY_US)  # beyond the calendar, a day of UTC is a period
+        elif DAYS[day.weekday()] in calendar.days:
+            for local in calendar.times:
+                starts.update(_instants(zone, day, local, calendar.repeated))
+    return sorted(starts)
+
+
+def _numbered_days(chunk: int) -> Iterator[tuple[int, date | None]]:
+    """Yield the days of a chunk and its margins, by number since the epoch.
+
+    The date is None at the ends of the years 1 and 9999, where local times are no datetimes.
+    """
+    first = chunk * _CHUNK_DAYS - _MARGIN_DAYS
+    for number in range(first, first + _CHUNK_DAYS + 2 * _MARGIN_DAYS):
+        us = number * _DAY_US
+        known = EARLIEST_US + 2 * _DAY_US <= us <= LATEST_US - 3 * _DAY_US
+        yield number, moment(us).date() if known else None
+
+
+def _instants(zone: ZoneInfo, day: date, local: time, repeated: bool) -> Iterator[int]:
+    """Yield the instant of a local time; both, if it comes twice and that matters."""
+    yield instant(zone, day, local)
+    if repeated:
+        earlier, later = _readings(zone, day, local)
+        if earlier < later:
+            yield later
+
+
+def instant(zone: ZoneInfo, day: date, local: time) -> int:
+    """Return the first instant at which clocks show a local time, or have skipped it."""
+    earlier, later = _readings(zone, day, local)
+    return earlier if earlier <= later else _change(zone, later, earlier)
+
+
+def _readings(zone: ZoneInfo, day: date, local: time) -> tuple[int, int]:
+    """Return the instants by the offsets before and after a change of the clock on that day.
+
+    They are equal except around a change: the first is earlier if the time comes twice, and later
+    if it is skipped.
+    """
+    clock = datetime.combine(day, local, zone)
+    return time_us(clock.replace(fold=0)), time_us(clock.replace(fold=1))
+
+
+def _change(zone: ZoneInfo, before: int, after: int) -> int:
+    """Return the instant of the change between two instants with different offsets."""
+    offset = _offset(zone, after)
+    while after - before > 1:
+        middle = (before + after) // 2
+        if _offset(zone, middle) == offset:
+            after = middle
+        else:
+            before = middle
+    return after
+
+
+def _offset(zone: ZoneInfo, us: int) -> timedelta:
+    offset = moment(us).astimezone(zone).utcoffset()
+    assert offset is not None  # a ZoneInfo always has one
+    return offset
+
+
+def read_zone(what: str, value: object) -> str:
+    """Return the name of a zone of the IANA database.
+
+    >>> read_zone("zone", "Europe/Athens")
+    'Europe/Athens'
+    """
+    name = validate.plain_text(value) if isinstance(value, str) else None
+    if name not in _zones():
+        raise InvalidPolicy(
+            f"{what} is the name of a time zone such as UTC or Europe/Athens, not {shown(value)}"
+        )
+    return name
+
+
+@lru_cache(1)
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones())
+
+
+def read_time(what: str, value: object) -> time:
+    """Return a time of day, written HH:MM or HH:MM:SS.
+
+    >>> read_time("start", "22:00")
+    datetime.time(22, 0)
+    """
+    if isinstance(value, time) and value.tzinfo is None:
+        return value.replace(fold=0)
+    if isinstance(value, str) and value[2:3] == ":":
+        try:
+            local = time.fromisoformat(validate.plain_text(value))
+        except ValueError:
+            local = None
+        if local is not None and local.tzinfo is None:
+            return local
+    raise InvalidPolicy(f"{what} is a time of day such as 07:30, not {shown(value)}")
+
+
+def read_days(what: str, value: object) -> tuple[str, ...]:
+    """Return days of the week in their order, from names such as "mon" or "Monday".
+
+    >>> read_days("days", ["Friday", "mon"])
+    ('mon', 'fri')
+    """
+    listed = validate.listed(value, _MOST_DAYS)
+    if not listed or isinstance(value, str):
+        raise InvalidPolicy(f"{what} lists days such as mon and fri, not {shown(value)}")
+    for day in listed:
+        if not isinstance(day, str) or day.lower() not in _DAY_NAMES:
+            raise InvalidPolicy(
+                f"{what}: unknown day {shown(day)}; expected one of: {', '.join(DAYS)}"
+            )
+    named = {_DAY_NAMES[day.lower()] for day in listed}
+    return tuple(day for day in DAYS if day in named)
+
+
+@dataclass(frozen=True)
+class DailySpans:
+    """A part of every day, from one local time to another, which may be past midnight."""
+
+    zone: str
+    start: time
+    end: time
+
+    def span(self, us: int) -> Period | None:
+        """Return the span that contains an instant, if there is one."""
+        spans = _spans(self, us // (_CHUNK_DAYS * _DAY_US))
+        place = bisect_right(spans, us, key=lambda span: span.start)
+        found = spans[place - 1] if place else None
+        return found if found is not None and us < found.end else None
+
+
+@lru_cache(4096)
+def _spans(daily: DailySpans, chunk: int) -> Sequence[Period]:
+    """Return all spans that touch a chunk of time, in order; changes of the clock may skip some."""
+    zone, overnight = ZoneInfo(daily.zone), timedelta(days=daily.end <= daily.start)
+    spans = list[Period]()
+    for _, day in _numbered_days(chunk):
+        if day is not None:
+            start = instant(zone, day, daily.start)
+            end = instant(zone, day + overnight, daily.end)
+            spans += [Period(start, end)] if start < end else []
+    return spans
+
+
+def hours(zone: str) -> LocalPeriods:
+    """Return the hours of the local clock; an hour that comes twice is two."""
+    return LocalPeriods(zone, _HOURS, repeated=True)
+
+
+def days(zone: str) -> LocalPeriods:
+    """Return the days of a zone, from midnight to midnight."""
+    return LocalPeriods(zone)
+
+
+def weeks(zone: str) -> LocalPeriods:
+    """Return the weeks of a zone, which begin on Mondays."""
+    return LocalPeriods(zone, days=DAYS[:1])

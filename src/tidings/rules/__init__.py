@@ -1,0 +1,16 @@
+"""When may a person be disturbed? Rules are the last stage: pure state machines behind windows."""
+
+from typing import Final
+
+from tidings.model import named_parts
+from tidings.rules.chain import RuleChain, in_order
+from tidings.rules.different import Different
+from tidings.rules.protocol import RulePart, RuleState, Verdict
+from tidings.rules.quiet import Quiet
+from tidings.rules.quota import Quota
+
+__all__ = ["RULES", "RuleChain", "RulePart", "RuleState", "Verdict", "in_order"]
+
+RULES: Final[dict[str, type[RulePart]]] = named_parts.registry(
+    {"different": Different, "quota": Quota, "quiet": Quiet}
+)

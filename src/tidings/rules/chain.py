@@ -1,0 +1,117 @@
+"""All rules of one subscriber in a row, behind its window.
+
+    picks of the window -> different -> quota -> quiet -> what the subscriber gets
+
+A rule passes on at once what it does not hold, and later what it releases. What the subscriber gets
+is told to all rules, because `different` compares with it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from tidings.errors import InvalidForm
+from tidings.rules.held import pick_form, read_pick
+from tidings.rules.protocol import RulePart, RuleState, Verdict
+from tidings.window import Chooser, Pick, snapshot_fields
+
+ORDER: Final = ("different", "quota", "quiet")
+"""Rules apply in this order, whatever the order in which a policy lists them."""
+
+
+def in_order(rules: Sequence[RulePart]) -> tuple[RulePart, ...]:
+    """Return rules in the order in which they apply; those of one name keep their order."""
+    return tuple(sorted(rules, key=lambda rule: ORDER.index(rule.name)))
+
+
+class RuleChain:
+    """The states of the rules of one subscriber."""
+
+    def __init__(self, rules: Sequence[RulePart], chooser: Chooser) -> None:
+        self.rules = in_order(rules)
+        self.states: list[RuleState] = [rule.open(chooser) for rule in self.rules]
+        self.names = [rule.name for rule in self.rules]
+        self.owed: list[Pick] = []
+        self.paused = False
+
+    @property
+    def deadline(self) -> int | None:
+        """The first instant at which something held is due."""
+        return self.owed[0].at_us if self.owed else self._first_deadline()
+
+    def offer(self, picks: Sequence[Pick], now_us: int) -> list[Pick]:
+        """Take what a window chose, in order of time; return what is due by `now_us`."""
+        due: list[Pick] = []
+        for pick in picks:
+            due += self._release_until(pick.at_us)
+            due += self._pass_on(0, [pick])
+            for state in self.states:
+                state.chosen(pick)
+        return due + self._release_until(now_us)
+
+    def _release_until(self, us: int) -> list[Pick]:
+        """Return what is due by an instant, in order of time."""
+        due, self.owed = self.owed, []
+        while (deadline := self._first_deadline()) is not None and deadline <= us:
+            # Of equal deadlines the later rule goes first, so that it is empty when the earlier
+            # one passes its events on.
+            place = max(
+                place for place, state in enumerate(self.states) if state.deadline == deadline
+            )
+            due += self._pass_on(place + 1, self.states[place].release())
+        return due
+
+    def _first_deadline(self) -> int | None:
+        deadlines = (state.deadline for state in self.states)
+        return min((each for each in deadlines if each is not None), default=None)
+
+    def _pass_on(self, place: int, picks: Sequence[Pick]) -> list[Pick]:
+        """Offer picks to the rules from a place on; return what passes them all."""
+        for state in self.states[place:]:
+            picks = [passed for pick in picks for passed in state.offer(pick)]
+        if not self.paused:
+            for pick in picks:
+                for state in self.states:
+                    state.got(pick)
+        return list(picks)
+
+    def take_verdicts(self) -> list[Verdict]:
+        """Return what the rules did since the last call."""
+        verdicts = [verdict for state in self.states for verdict in state.verdicts]
+        for state in self.states:
+            state.verdicts.clear()
+        return verdicts
+
+    def adopt(self, old: "RuleChain", now_us: int) -> None:
+        """Continue from other rules of the subscriber: nothing that they hold is lost.
+
+        The n-th rule of a name continues the history of the old one. What that held is offered to
+        it again; what was held by a rule that is gone goes on to the next ones.
+        """
+        left = list(zip(old.names, old.states, strict=True))
+        for name, state in zip(self.names, self.states, strict=True):
+            same = next((entry for entry in left if entry[0] == name), None)
+            if same is not None:
+                left.remove(same)
+                state.adopt(same[1], now_us)
+        self.owed = list(old.owed)
+        for name, state in zip(old.names, old.states, strict=True):
+            place = sum(ORDER.index(each) < ORDER.index(name) for each in self.names)
+            held = [replace(pick, at_us=now_us) for pick in state.held()]
+            self.owed += self._pass_on(place, held)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as JSON."""
+        return {
+            "states": [state.snapshot() for state in self.states],
+            "owed": [pick_form(pick) for pick in self.owed],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a snapshot."""
+        states = snapshot_fields.items(state, "states")
+        if len(states) != len(self.states):
+            raise InvalidForm(f"field 'states' must have {len(self.states)} rules")
+        self.owed = [read_pick(form) for form in snapshot_fields.items(state, "owed", width=5)]
+        for own, form in zip(self.states, states, strict=True):
+            own.restore(form)

@@ -1,0 +1,70 @@
+"""The protocol of rules: pure state machines behind a window, driven by event time."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+
+from tidings.window import Chooser, Pick
+
+Fate = Literal["held", "released", "dropped"]
+
+
+class Verdict(NamedTuple):
+    """What a rule did with an event that the window chose, and why.
+
+    `until_us` is the time until which it is held at most. `other` is the event that it is too near
+    to, or that took its place.
+    """
+
+    event: str
+    rule: str
+    fate: Fate
+    at_us: int
+    reason: str
+    until_us: int | None = None
+    other: str | None = None
+
+
+class RuleState(Protocol):
+    """One rule for one subscriber.
+
+    The caller releases what is due by the time of a pick before it offers the pick.
+    """
+
+    verdicts: list[Verdict]
+
+    @property
+    def deadline(self) -> int | None:
+        """The instant at which held events are due; None if none is held."""
+
+    def offer(self, pick: Pick) -> list[Pick]:
+        """Take what is due now; return what passes at once, the pick itself or nothing."""
+
+    def release(self) -> list[Pick]:
+        """Return what is due at the deadline, with positions from 1, and hold nothing."""
+
+    def chosen(self, pick: Pick) -> None:
+        """Note that the window chose an event, whatever the rules have done with it."""
+
+    def got(self, pick: Pick) -> None:
+        """Note that the subscriber got an event."""
+
+    def held(self) -> list[Pick]:
+        """Return the events that are held, in the order in which they came."""
+
+    def adopt(self, old: Any, now_us: int) -> None:
+        """Continue the history of the same rule with other parameters, without what it held."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as JSON."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a snapshot."""
+
+
+class RulePart(Protocol):
+    """A part of a policy that opens rules."""
+
+    name: ClassVar[str]
+
+    def open(self, chooser: Chooser) -> RuleState:
+        """Open the rule for one subscriber."""

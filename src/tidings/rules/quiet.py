@@ -1,0 +1,135 @@
+"""The rule `quiet`: nothing in the night, and the best of it in the morning."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import time
+from typing import Any, ClassVar
+
+from tidings.errors import InvalidForm, InvalidPolicy
+from tidings.model.calendar import DailySpans, read_time, read_zone
+from tidings.rules.held import is_urgent, pick_form, read_pick, released
+from tidings.rules.protocol import Fate, Verdict
+from tidings.rules.quota import read_urgent
+from tidings.window import Chooser, Pick, snapshot_fields
+from tidings.window.snapshot_fields import FAR
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """Holds what is due between two local times of a `zone`, which may be past midnight.
+
+    At the end, the policy's k best of it are delivered together: by its diversifier and the ranks
+    of that time. A rank of at least `urgent` passes at once.
+    """
+
+    start: str = "22:00"
+    end: str = "07:00"
+    zone: str = "UTC"
+    urgent: float | None = None
+    name: ClassVar[str] = "quiet"
+
+    def __post_init__(self) -> None:
+        start, end = read_time("start", self.start), read_time("end", self.end)
+        if start == end:
+            raise InvalidPolicy(f"start and end are different times, not both {start}")
+        object.__setattr__(self, "start", _text(start))
+        object.__setattr__(self, "end", _text(end))
+        object.__setattr__(self, "zone", read_zone("zone", self.zone))
+        read_urgent(self)
+
+    @property
+    def spans(self) -> DailySpans:
+        """The quiet spans."""
+        return DailySpans(self.zone, time.fromisoformat(self.start), time.fromisoformat(self.end))
+
+    def open(self, chooser: Chooser) -> "QuietState":
+        """Open the rule for one subscriber."""
+        return QuietState(self, chooser)
+
+
+def _text(local: time) -> str:
+    return local.isoformat("auto" if local.second or local.microsecond else "minutes")
+
+
+class QuietState:
+    """What is held until the end of the quiet span.
+
+    If rank alone decides, only the k best are kept, since decay never changes their order.
+    """
+
+    def __init__(self, part: Quiet, chooser: Chooser) -> None:
+        self._part = part
+        self._spans = part.spans
+        self._chooser = chooser
+        self._held: list[Pick] = []
+        self._end: int | None = None
+        self.verdicts: list[Verdict] = []
+
+    @property
+    def deadline(self) -> int | None:
+        """The end of the quiet span, if something is held."""
+        return self._end
+
+    def offer(self, pick: Pick) -> list[Pick]:
+        """Return the pick, unless it is held."""
+        span = self._spans.span(pick.at_us)
+        if span is None or is_urgent(pick, self._part.urgent):
+            return [pick]
+        self._held.append(pick)
+        self._end = span.end
+        self._judge(pick, "held", "the hours are quiet", pick.at_us, span.end)
+        if self._chooser.best_only and len(self._held) > 2 * self._chooser.k:
+            best = self._chooser.ranked([held.match for held in self._held], pick.at_us)
+            self._keep({match.event.id for match, _ in best[: self._chooser.k]}, pick.at_us)
+        return []
+
+    def release(self) -> list[Pick]:
+        """Return the k best of what was held, with the ranks of the end."""
+        assert self._end is not None
+        end, self._end = self._end, None
+        picks = {pick.match.event.id: pick for pick in self._held}
+        chosen = self._chooser.choose([pick.match for pick in self._held], end)
+        self._keep({match.event.id for match, _ in chosen}, end)
+        self._held = []
+        due = released([replace(picks[match.event.id], rank=rank) for match, rank in chosen], end)
+        for pick in due:
+            self._judge(pick, "released", "it is among the best of the quiet hours", end)
+        return due
+
+    def _keep(self, events: set[str], at_us: int) -> None:
+        """Drop all other held events."""
+        for pick in self._held:
+            if pick.match.event.id not in events:
+                self._judge(pick, "dropped", "others of the quiet hours outrank it", at_us)
+        self._held = [pick for pick in self._held if pick.match.event.id in events]
+
+    def chosen(self, pick: Pick) -> None:
+        """Do nothing: only what is due counts."""
+
+    def got(self, pick: Pick) -> None:
+        """Do nothing: what is got is no longer held."""
+
+    def held(self) -> list[Pick]:
+        """Return the held events in the order in which they came."""
+        return list(self._held)
+
+    def adopt(self, old: "QuietState", now_us: int) -> None:
+        """Do nothing: the rule remembers only what it holds."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state as JSON."""
+        return {"end": self._end, "held": [pick_form(pick) for pick in self._held]}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a snapshot."""
+        end = snapshot_fields.whole(state, "end", -FAR, FAR, missing=True)
+        held = [read_pick(form) for form in snapshot_fields.items(state, "held", width=5)]
+        if (end is None) == bool(held):
+            raise InvalidForm("quiet hours have an end if and only if they hold events")
+        self._end, self._held = end, held
+
+    def _judge(
+        self, pick: Pick, fate: Fate, reason: str, at_us: int, until_us: int | None = None
+    ) -> None:
+        event = pick.match.event.id
+        self.verdicts.append(Verdict(event, "quiet", fate, at_us, reason, until_us))
