@@ -201,6 +201,79 @@ def test_without_a_home_kernels_are_kept_in_a_private_temporary_folder(
     kernel_cache._temporary_folder.cache_clear()
 
 
+def test_a_kernel_that_another_user_may_have_written_is_not_loaded(
+    written: Package, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    call(written)
+    (file,) = files(folder)
+    loaded = list[bytes]()
+    monkeypatch.setattr(kernel_cache, "pickle", SimpleNamespace(loads=loaded.append))
+    file.chmod(0o666)
+    with caplog.at_level(logging.WARNING):
+        assert call(written) == (41, 1)
+    assert "has kernels of other users, which are not loaded" in caplog.text
+    monkeypatch.setattr(kernel_cache, "_is_ours", lambda status: status.st_uid != os.getuid())
+    assert kernel_cache._read(file, None, None) is None
+    assert loaded == []
+
+
+def test_files_are_private_whatever_the_umask(written: Package, folder: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert call(written) == (41, 1)
+        assert call(written) == (41, 0)
+    finally:
+        os.umask(before)
+    modes = [path.stat().st_mode & 0o022 for path in (folder / "tidings").rglob("*")]
+    assert modes == [0, 0]
+    assert (folder / "tidings").stat().st_mode & 0o022 == 0
+
+
+@pytest.mark.parametrize("hostile", ["file", "dangling link", "link"])
+def test_a_folder_that_others_prepared_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hostile: str, caplog: Any
+) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "tidings").touch()
+    place = tmp_path / f"tidings-kernels-{os.getuid()}"
+    if hostile == "file":
+        place.touch()
+    else:
+        place.symlink_to(tmp_path / ("nothing" if hostile == "dangling link" else "."))
+    kernel_cache._temporary_folder.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        folder = kernel_cache.cache_folder()
+    assert folder.parent == tmp_path
+    assert folder.is_dir()
+    assert folder != place
+    assert f"compiled kernels are not kept in {tmp_path / 'tidings'}: " in caplog.text
+    kernel_cache._temporary_folder.cache_clear()
+
+
+def test_without_any_folder_nothing_is_kept(
+    written: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nothing"))
+    kernel_cache._temporary_folder.cache_clear()
+    assert call(written) == (41, 1)
+    assert call(written) == (41, 1)
+    kernel_cache._temporary_folder.cache_clear()
+
+
+def test_a_lock_is_never_a_link(written: Package, folder: Path, tmp_path: Path) -> None:
+    call(written)
+    (file,) = files(folder)
+    file.unlink()
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    file.with_suffix(".lock").symlink_to(precious)
+    assert call(written) == (41, 1)
+    assert precious.read_text() == "kept"
+
+
 def test_kernels_are_kept_in_the_cache_folder_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,12 +6,17 @@ The folder is `tidings` in NUMBA_CACHE_DIR if that is set, otherwise the user's 
 private one for temporary files where that cannot be written. A file is complete or absent: it
 appears under its name when it has been written, and begins with a checksum. Of several processes
 that need a kernel at once, one compiles it and the others wait for the file.
+
+A file is code that runs in this process, so files and folders that another user could have written
+are not used: they must belong to this user or to root, and only their owner may write to them.
 """
 
+import errno
 import logging
 import os
 import pickle
 import platform
+import stat
 import sys
 import tempfile
 import time
@@ -46,38 +51,65 @@ _VERSIONS: Final = 8
 _PATIENCE_S: Final = 600.0
 _PAUSE_S: Final = 0.1
 _CHECKSUM: Final = sha256().digest_size
+_USER: Final[int | None] = os.getuid() if hasattr(os, "getuid") else None
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path:
     """Return the folder of compiled kernels."""
     chosen = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     if chosen:
-        return Path(chosen, "tidings")
-    folder = Path(AppDirs("tidings", appauthor=False).user_cache_dir, "kernels")
-    return folder if _is_usable(folder) else _temporary_folder()
+        folder = Path(chosen, "tidings")
+    else:
+        folder = Path(AppDirs("tidings", appauthor=False).user_cache_dir, "kernels")
+    try:
+        return _private(folder)
+    except OSError as error:
+        if chosen:
+            _warn_once(f"compiled kernels are not kept in {folder}: {error}")
+    return _temporary_folder()
 
 
 @cache
-def _is_usable(folder: Path) -> bool:
-    """Return whether a folder exists or can be made."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return False
-    return True
+def _private(folder: Path) -> Path:
+    """Return a folder that only this user or root can write to; make it if there is none.
+
+    Raises an OSError if that is impossible.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    status = folder.stat()
+    if _is_ours(status) and status.st_mode & _OTHERS_WRITE:  # made with a umask such as 002
+        folder.chmod(stat.S_IMODE(status.st_mode) & ~_OTHERS_WRITE)
+    if not _is_ours(folder.lstat()) or not _is_trusted(folder.stat()):
+        raise PermissionError(errno.EPERM, "another user may write to this folder")
+    return folder
 
 
 @cache
 def _temporary_folder() -> Path:
     """Return a folder for temporary files that only its owner can write to."""
-    owner = getattr(os, "getuid", lambda: "")()
-    folder = Path(tempfile.gettempdir(), f"tidings-kernels-{owner}")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    status = folder.stat()
-    # Compiled code is executed: a folder that others can write to is not trusted.
-    if owner in ("", status.st_uid) and not status.st_mode & 0o022:
-        return folder
-    return Path(tempfile.mkdtemp(prefix="tidings-kernels-"))
+    try:
+        folder = Path(tempfile.gettempdir(), f"tidings-kernels-{_USER or 0}")
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            status = folder.lstat()
+            if stat.S_ISDIR(status.st_mode) and _is_trusted(status):
+                return folder
+        except OSError:
+            LOGGER.debug("%s is not a folder", folder)
+        return Path(tempfile.mkdtemp(prefix="tidings-kernels-"))
+    except OSError:
+        return Path(os.devnull, "kernels")  # no file can be there, so nothing is kept
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    """Return whether a file belongs to this user or to root; Windows does not say."""
+    return _USER is None or status.st_uid in (_USER, 0)
+
+
+def _is_trusted(status: os.stat_result) -> bool:
+    """Return whether only this user or root can have written a file."""
+    return _USER is None or (_is_ours(status) and not status.st_mode & _OTHERS_WRITE)
 
 
 @cache
@@ -140,7 +172,8 @@ class KernelCache(NullCache):
             if not compiled.library.has_dynamic_globals and " at 0x" not in str(signature):
                 _write(path, dumps((signature, compiled._reduce())))  # noqa: SLF001 - as numba does
         except OSError as error:
-            _warn_once(str(cache_folder()), str(error))
+            folder = cache_folder()
+            _warn_once(f"every process compiles again what {folder} lacks: {error}")
 
     def release(self) -> None:
         """Wake the processes that wait for this kernel."""
@@ -165,7 +198,11 @@ def _described(kind: Any) -> str:
 def _read(path: Path, signature: object, context: Any) -> Any:
     """Return a compiled kernel; None if the file is missing or holds another one."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            if not _is_trusted(os.fstat(file.fileno())):
+                _warn_once(f"{path.parent} has kernels of other users, which are not loaded")
+                return None
+            content = file.read()
         checksum, payload = content[:_CHECKSUM], content[_CHECKSUM:]
         if sha256(payload).digest() != checksum:
             return None
@@ -182,10 +219,11 @@ def _read(path: Path, signature: object, context: Any) -> Any:
 
 def _write(path: Path, payload: bytes) -> None:
     """Write a file under a temporary name, rename it, and remove files of former sources."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     part = path.with_name(f"{uuid4().hex}.part")
     try:
-        part.write_bytes(sha256(payload).digest() + payload)
+        with _open(part, "xb") as file:
+            file.write(sha256(payload).digest() + payload)
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -193,6 +231,15 @@ def _write(path: Path, payload: bytes) -> None:
     same_kernel = path.parent.glob(f"{path.stem.rpartition('-')[0]}-*{SUFFIX}")
     for old in sorted(same_kernel, key=_age)[_VERSIONS:]:
         old.unlink(missing_ok=True)
+
+
+def _open(path: Path, mode: str) -> IO[bytes]:
+    """Open a file that only its owner may write to; a link is refused, not followed."""
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
+
+    return open(path, mode, opener=opener)
 
 
 def _age(path: Path) -> float:
@@ -208,8 +255,8 @@ def _wait_for_lock(path: Path) -> IO[bytes] | None:
     if fcntl is None:
         return None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.with_suffix(".lock").open("wb")
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        lock = _open(path.with_suffix(".lock"), "ab")
     except OSError:  # a folder that cannot be written
         return None
     deadline = time.monotonic() + _PATIENCE_S
@@ -231,10 +278,5 @@ def _wait_for_lock(path: Path) -> IO[bytes] | None:
 
 
 @cache
-def _warn_once(folder: str, reason: str) -> None:
-    LOGGER.warning(
-        "compiled kernels cannot be kept in %s, so every process compiles them again: %s; "
-        "let NUMBA_CACHE_DIR name a folder that can be written",
-        folder,
-        reason,
-    )
+def _warn_once(problem: str) -> None:
+    LOGGER.warning("%s; let NUMBA_CACHE_DIR name a folder that only you can write to", problem)
