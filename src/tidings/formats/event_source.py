@@ -142,12 +142,13 @@ def find_source(
         if pattern == "":
             pattern = f"*{suffix}"
         files = _files(folder, pattern)
+        exists = bool(files) or (watched and folder.is_dir())
     except InvalidForm:
         raise
     except (OSError, ValueError, NotImplementedError):
         # A name that is too long, a folder that cannot be listed, or an invalid pattern.
         raise InvalidForm(_no_file(path, base)) from None
-    if not files and not (watched and folder.is_dir()):
+    if not exists:
         raise InvalidForm(_no_file(path, base))
     if not suffix:
         what = shown_safely(path)

@@ -8,11 +8,12 @@ and no part of it is shown.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from os.path import realpath
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-from tidings.errors import StoreError, TidingsError
+from tidings.errors import StoreError, TidingsError, prefix_errors, shown
 from tidings.formats.redaction import Hide, hider, may_hide_password
 
 _SYNTAX: Final = "a path, sqlite:///path, or postgresql://user@host/database"
@@ -87,7 +88,8 @@ def read_address(
     syntax = _SYNTAX if base is None else _SYNTAX.removeprefix("a path, ")
     refusal = f"{label} cannot be read; write {syntax}, with {_ENCODING}"
     if isinstance(value, Path) and base is None:
-        return _of_file(value, read_only=False)
+        with prefix_errors(f"{shown(str(value))} is not a valid file name: ", ValueError, error):
+            return _of_file(value, read_only=False)
     if not isinstance(value, str) or not value.isprintable():
         raise error(refusal)
     if value in _NO_FILE:
@@ -115,7 +117,7 @@ def _sqlite(text: str, base: Path) -> Address | None:
 
 
 def _of_file(path: Path, *, read_only: bool) -> Address:
-    url = f"{_SQLITE}{path.resolve()}".replace("%", "%25").replace("?", "%3F")
+    url = f"{_SQLITE}{realpath(path)}".replace("%", "%25").replace("?", "%3F")
     return Address(f"{url}{_READ_ONLY if read_only else ''}", str(path), path, read_only)
 
 

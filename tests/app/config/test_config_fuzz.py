@@ -85,6 +85,23 @@ def test_any_value_of_any_key_loads_or_is_refused(folder: Path) -> None:
         assert "pipeline.toml: " in reason
 
 
+@pytest.mark.parametrize("key", ["sink", "checkpoint", "store", "events"])
+def test_links_in_a_circle_are_refused_or_stay(folder: Path, key: str) -> None:
+    (folder / "a").symlink_to("b")
+    (folder / "b").symlink_to("a")
+    old, new = {
+        "sink": ('"out"', '"a/out"'),
+        "checkpoint": ('"check"', '"a/check"'),
+        "store": ('path = "subscriptions.jsonl"', 'store = "sqlite:///a/s.db"'),
+        "events": ('path = "events.jsonl"', 'path = "a/*.jsonl"'),
+    }[key]
+    path = folder / "pipeline.toml"
+    path.write_text(SAMPLE.replace(old, new))
+    result = CliRunner().invoke(app, ["run", str(path)])
+    assert result.exit_code == (0 if key == "checkpoint" else 1)
+    assert "unexpected" not in result.output
+
+
 @pytest.mark.parametrize("text", ["a = " + "[" * 5000, "a." * 3000 + "a = 1", "\0", "a = 'é"])
 def test_invalid_toml_is_refused(folder: Path, text: str) -> None:
     (folder / "pipeline.toml").write_text(text)

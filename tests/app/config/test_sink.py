@@ -35,6 +35,7 @@ def test_a_format_of_spark_has_options(load, folder):
             "[sink]: unknown field 'colour'; expected one of: 'path'",
         ),
         (OUT.replace("out", "events.jsonl"), "path must be a folder, but 'events.jsonl' is a file"),
+        (OUT.replace("out", "x" * 5_000), "cannot be a folder: File name too long"),
         (OUT.replace('"out"', "7"), "[sink] path must be a non-empty string, not 7"),
         (f"{OUT}format = 'a b'\n", "[sink] format must be a name such as 'kafka', not 'a b'"),
         (

@@ -18,6 +18,7 @@ from tidings.app.config.toml import (
     read_settings,
     read_table,
     read_toml,
+    real_path,
     store_address,
 )
 from tidings.errors import InvalidForm, prefix_errors, shown
@@ -211,7 +212,7 @@ def _stream(form: Form, base: Path) -> Form:
         for name in ("checkpoint", "master"):
             nonempty_text(name, stream.get(name, name))
     if "checkpoint" in stream and "://" not in stream["checkpoint"]:
-        stream["checkpoint"] = str((base / stream["checkpoint"]).resolve())
+        stream["checkpoint"] = real_path(base, stream["checkpoint"])
     return stream
 
 

@@ -62,9 +62,7 @@ def read_sink(form: Form, base: Path) -> SinkConfig:
     """Read `[sink]`; with a `store`, that is the default format."""
     table = read_table(form, "[sink]", ("path",), ("format", "store", "options", "select"))
     with prefix_errors("[sink] ", raised=InvalidForm):
-        path = base / nonempty_text("path", table["path"])
-        if path.exists() and not path.is_dir():
-            raise InvalidForm(f"path must be a folder, but {shown_safely(table['path'])} is a file")
+        path = _folder(base, nonempty_text("path", table["path"]))
         default = STORE if "store" in table else FOLDERS[0]
         kind = format_name(table.get("format", default))
         _check_keys(kind, table)
@@ -74,6 +72,19 @@ def read_sink(form: Form, base: Path) -> SinkConfig:
         if select is not None:
             nonempty_text("select", select)
         return SinkConfig(path, kind, store, options, select)
+
+
+def _folder(base: Path, name: str) -> Path:
+    """Return the path of a folder that exists or can be made."""
+    path = base / name
+    try:
+        is_file = path.exists() and not path.is_dir()
+    except OSError as error:  # a name that is too long, or a folder above it that is closed
+        reason = error.strerror or type(error).__name__
+        raise InvalidForm(f"path {shown_safely(name)} cannot be a folder: {reason}") from None
+    if is_file:
+        raise InvalidForm(f"path must be a folder, but {shown_safely(name)} is a file")
+    return path
 
 
 def _check_keys(kind: str, table: Form) -> None:

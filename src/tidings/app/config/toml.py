@@ -1,5 +1,6 @@
 """TOML files and their values: size limits, tables, settings, and errors that name their key."""
 
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -114,7 +115,12 @@ def resolve_path_option(base: Path, options: dict[str, str]) -> dict[str, str]:
     path = options.get("path")
     if path is None or "://" in path:
         return options
-    return {**options, "path": str((base / path).resolve())}
+    return {**options, "path": real_path(base, path)}
+
+
+def real_path(base: Path, path: str) -> str:
+    """Return a path from the folder of the config without links; links in a circle stay as is."""
+    return os.path.realpath(base / path)
 
 
 def store_address(label: str, value: object, base: Path) -> Address:

@@ -13,6 +13,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Sequence
+from os.path import realpath
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -60,7 +61,7 @@ class OutputFolder:
 
     def __init__(self, config: Config) -> None:
         self._name = config.sink.path
-        self.path = self._name.resolve()
+        self.path = Path(realpath(self._name))
         self.format = config.sink.format
         self._checkpoint = config.checkpoint
         self._settings = _fixed_settings(config)
