@@ -1,32 +1,74 @@
 """Damaged and forged index files: one of our errors that names the file, or an answer.
 
-A child process forks for each case, so that a signal, a hang or a foreign error is reported with
-its case and stops no other. Plain damage (flipped bits, truncation) must be detected, or change no
-answer. A forged file has a correct checksum; it must raise nothing but `TidingsError`.
+Child processes run the cases, so that a signal, a hang or a foreign error is reported with its case
+and stops no other. Plain damage (flipped bits, truncation) must be detected, or change no answer. A
+forged file has a correct checksum; it must raise nothing but `TidingsError`.
 """
 
 import json
+import os
 import random
 import struct
-import subprocess
-import sys
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from zlib import compress, crc32, decompress
 
 import numpy as np
 import pytest
+from tests.damage import run_cases
 from tests.fuzz import cases
 
-from tidings import Policy, Subscriber, Subscription
+from tidings import Event, Policy, Subscriber, Subscription
+from tidings.index_files.base_files import current_bundles
 from tidings.index_files.publisher import Publisher
+from tidings.index_files.version_cache import FolderPolicies, forget, serve
+from tidings.index_files.versions import IndexFolder
+from tidings.score.exact import Exact
+from tidings.score.relaxed import Relaxed
 from tidings.store import open_store
 
 HEAD = struct.Struct("<14sHIQQ")
 PLAIN, FORGED = cases(60), cases(120)
-CHILD = Path(__file__).with_name("fuzz_child.py")
+PEOPLE = 20
+EVENTS = [
+    Event(
+        f"e{n}",
+        {
+            "genre": [f"g{n % 9}", f"g{n % 4}"] if n % 3 else f"g{n % 9}",
+            "year": n * 9,
+            "price": 7 * n % 100,
+            "title": f"t{n % 9}{n % 10}",
+            "good": n % 2 == 0,
+        },
+        published_at=n,
+        probabilities={"genre": 0.5} if n % 5 == 0 else {},
+    )
+    for n in range(10)
+]
+EVENTS.append(Event("r", {"year": {"range": [3, 70]}, "genre": "g1"}, published_at=99))
+
+
+def answers(path: Path) -> Any:
+    """Return every answer of the newest version in a folder."""
+    forget()
+    folder = IndexFolder(path)
+    version = folder.newest()
+    matcher = serve(folder, version)
+    matches = matcher.match_many(EVENTS)
+    names = matcher.names.take(matches.subscribers).to_pylist()
+    ids = matcher.ids.take(matches.matched).to_pylist()
+    spans = np.split(np.arange(len(ids)), matches.matched_starts[1:-1])
+    matched = [tuple(ids[number] for number in span) for span in spans] if names else []
+    rows = zip(matches.events.tolist(), names, matches.ranks.tolist(), matched, strict=True)
+    best = [matcher.top_many(EVENTS, 5, scorer) for scorer in (Exact(), Relaxed())]
+    policies = FolderPolicies(folder, version)
+    policy_texts = [repr(policies.policy(f"u{n}")) for n in range(PEOPLE)]
+    changed = policies.changed_since(policies.version - 1)
+    [part] = folder.manifest(version).parts
+    sizes = [(bundle.name, len(bundle.subscriptions)) for bundle in current_bundles(path, part)]
+    return repr((sorted(rows), best, policy_texts, sorted(changed or ()), sizes))
 
 
 def aligned(at: int) -> int:
@@ -39,23 +81,25 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("fuzz")
     rng = random.Random(5)
     scorers = ["preference", "exact", "relaxed", "graph", {"name": "relaxed", "aggregate": "max"}]
-    people = [Subscriber(f"u{n}", Policy(k=1 + n % 3, scorer=scorers[n % 5])) for n in range(60)]
+    people = [
+        Subscriber(f"u{n}", Policy(k=1 + n % 3, scorer=scorers[n % 5])) for n in range(PEOPLE)
+    ]
     wanted = [
-        Subscription(f"s{n}", f"u{n % 60}", _condition(rng), prefrank=0.5, score=rng.random())
+        Subscription(f"s{n}", f"u{n % PEOPLE}", _condition(rng), prefrank=0.5, score=rng.random())
         if n % 3
-        else Subscription(f"s{n}", f"u{n % 60}", any=[[_part(rng), 0.5], [_part(rng), 0.25]])
-        for n in range(400)
+        else Subscription(f"s{n}", f"u{n % PEOPLE}", any=[[_part(rng), 0.5], [_part(rng), 0.25]])
+        for n in range(5 * PEOPLE)
     ]
     with (
         open_store(root / "s.db") as store,
         Publisher(root / "index", store.history) as publisher,
     ):
         store.catalogue.put(
-            *people[:50], *(each for each in wanted if int(each.subscriber[1:]) < 50)
+            *people[:-4], *(each for each in wanted if int(each.subscriber[1:]) < PEOPLE - 4)
         )
         publisher.publish()
         store.catalogue.put(
-            *people[50:], *(each for each in wanted if int(each.subscriber[1:]) >= 50)
+            *people[-4:], *(each for each in wanted if int(each.subscriber[1:]) >= PEOPLE - 4)
         )
         publisher.publish()
     return root / "index"
@@ -191,44 +235,41 @@ def broken(data: bytes, rng: random.Random) -> bytes:
     return bytes(text)
 
 
-def count_outcomes(
-    place: Path,
-    changed: Path,
-    change: Callable[[bytes, random.Random], bytes],
-    count: int,
-    pattern: str,
-) -> Counter[str]:
-    """Write changed files, let a child process open them, and count the outcomes."""
-    files = sorted(place.glob(pattern))
-    changed.mkdir()
-    for case in range(count):
-        rng = random.Random(f"{change.__name__} {case}")
-        path = rng.choice(files)
-        (changed / f"{case:06d}~{path.name}").write_bytes(change(path.read_bytes(), rng))
-    child = [sys.executable, str(CHILD), str(place), str(changed)]
-    done = subprocess.run(child, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    lines = [line.split(" ", 2) for line in done.stdout.splitlines()]
-    assert len(lines) == count
-    wrong = [line for line in lines if line[1] == "wrong"]
-    assert not wrong, wrong[:5]
-    return Counter(outcome for _, outcome, *_ in lines)
+Change = Callable[[bytes, random.Random], bytes]
+
+
+def refusals(place: Path, change: Change, count: int, pattern: str, *, detected: bool) -> int:
+    """Open a folder with one changed file per case; return how many were refused.
+
+    If damage must be `detected`, the answers of an accepted file must be the same as before.
+    """
+    files = {path.name: path.read_bytes() for path in sorted(place.glob(pattern))}
+    others = [path for path in place.iterdir() if path.is_file()]
+    expected = answers(place)
+
+    def try_case(rng: random.Random) -> None:
+        name = rng.choice(sorted(files))
+        with TemporaryDirectory(dir=place.parent) as folder:
+            for path in others:
+                if path.name != name:
+                    os.link(path, Path(folder, path.name))
+            Path(folder, name).write_bytes(change(files[name], rng))
+            given = answers(Path(folder))
+        assert given == expected or not detected, f"{name}: another answer"
+
+    return run_cases(change.__name__, try_case, count)
 
 
 @pytest.mark.fuzz
-def test_damage_is_detected(place: Path, tmp_path: Path) -> None:
-    outcomes = count_outcomes(place, tmp_path / "cases", flipped, PLAIN, "*.sealed")
-    assert outcomes["changed"] == 0
-    assert outcomes["refused"] > 0.9 * PLAIN
+def test_damage_is_detected(place: Path) -> None:
+    assert refusals(place, flipped, PLAIN, "*.sealed", detected=True) > 0.9 * PLAIN
 
 
 @pytest.mark.fuzz
-def test_forged_files_are_refused_or_answer(place: Path, tmp_path: Path) -> None:
-    outcomes = count_outcomes(place, tmp_path / "cases", forged, FORGED, "*.sealed")
-    assert outcomes["refused"] > 0.3 * FORGED
+def test_forged_files_are_refused_or_answer(place: Path) -> None:
+    assert refusals(place, forged, FORGED, "*.sealed", detected=False) > 0.3 * FORGED
 
 
 @pytest.mark.fuzz
-def test_broken_manifests_are_refused_or_answer(place: Path, tmp_path: Path) -> None:
-    outcomes = count_outcomes(place, tmp_path / "cases", broken, PLAIN, "version-*.json")
-    assert outcomes["refused"] > 0.3 * PLAIN
+def test_broken_manifests_are_refused_or_answer(place: Path) -> None:
+    assert refusals(place, broken, PLAIN, "version-*.json", detected=False) > 0.3 * PLAIN
