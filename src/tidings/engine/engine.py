@@ -20,7 +20,7 @@ from tidings.engine.explain import Explanation, Placement, explain, explain_targ
 from tidings.engine.intake import LOGGER, Intake, Latest, Notice, Terms
 from tidings.engine.memory import Memory
 from tidings.engine.quality import Report
-from tidings.engine.stages import MatchedEvents, StageFailure, Stages, Step
+from tidings.engine.stages import StageFailure, Stages, Step
 from tidings.errors import InvalidForm, InvalidSubscription, TidingsError, shown
 from tidings.feed import FEEDS
 from tidings.formats.binary import reading
@@ -34,7 +34,9 @@ from tidings.model.records import Delivery, Event, Subscription
 from tidings.model.values import parse_duration_us, parse_time_us
 from tidings.policy import DEFAULT_POLICY, Policy, Subscriber
 from tidings.rank.matcher import Matcher
+from tidings.rank.matches import Matches
 from tidings.score import SCORERS, Scorer
+from tidings.window import Moment
 
 CHUNK: Final = 1024
 """Steps of the stream that are matched at once."""
@@ -384,23 +386,19 @@ class Engine:
             chunk = list(islice(self._steps, CHUNK))
             events = [step.event for step in chunk if step.event is not None]
             self._profile.add_sample(events)
-            matched = self._stages.match(events)
-            position = 0
+            matched = iter(self._stages.match(events))
             for step in chunk:
                 self._steps.popleft()  # before it runs, so that no step ever runs twice
                 if step.event is not None:
-                    self._offer(matched, position, step)
-                    position += 1
+                    self._offer(step.event, next(matched), step.now)
                 self._deliver(self._stages.advance(step.now))
         owed, self._owed = self._owed, []
         return owed
 
-    def _offer(self, matched: MatchedEvents, position: int, step: Step) -> None:
-        event = step.event
-        assert event is not None
+    def _offer(self, event: Event, matches: Matches | None, now: Moment) -> None:
         try:
-            self._memory.note(event, step.now)
-            self._deliver(self._stages.offer(matched, position, event, step.now))
+            self._memory.note(event, now)
+            self._deliver(self._stages.offer(event, matches, now))
         except StageFailure as error:
             self._memory.forget(event.id)
             self._intake.fail(event, error)

@@ -40,18 +40,14 @@ class StageFailure(TidingsError):
     """An event that made a stage fail in an unforeseen way."""
 
 
-class MatchedEvents(Protocol):
-    """Events that were matched, to be offered to the feeds in order."""
-
-    def offer(self, position: int, now: Moment) -> list[Delivery]:
-        """Offer the event at a position to the feeds; return what they deliver at once."""
-
-
 class Handoff(Protocol):
     """The way of matches from the matcher to the feeds."""
 
-    def match(self, events: Sequence[Event]) -> MatchedEvents:
-        """Match events; no feed changes."""
+    def match(self, events: Sequence[Event]) -> Sequence[Matches | None]:
+        """Return the matches of each event, or None to match it when it is offered."""
+
+    def offer(self, event: Event, matches: Matches | None, now: Moment) -> list[Delivery]:
+        """Offer an event with its matches to the feeds; return what they deliver at once."""
 
     def forget(self, subscriber: str) -> None:
         """Forget a subscriber that is about to be removed."""
@@ -161,7 +157,7 @@ class Stages:
         """Subscribers that are not served because their policies failed, with the reasons."""
         return {**self.matcher.set_aside, **getattr(self.feeds, "set_aside", {})}
 
-    def match(self, events: Sequence[Event]) -> MatchedEvents:
+    def match(self, events: Sequence[Event]) -> Sequence[Matches | None]:
         """Match events together; if that fails, each is matched alone when it is offered."""
         if self.matcher.compiled != self._compiled:  # the matcher has switched to another index
             self._compiled = self.matcher.compiled
@@ -169,14 +165,12 @@ class Stages:
         try:
             return self._handoff.match(events)
         except Exception:  # noqa: BLE001 - the event at fault is found when it is offered
-            return SeparatelyMatched(self._handoff, events)
+            return [None] * len(events)
 
-    def offer(
-        self, matched: MatchedEvents, position: int, event: Event, now: Moment
-    ) -> list[Delivery]:
+    def offer(self, event: Event, matches: Matches | None, now: Moment) -> list[Delivery]:
         """Offer a matched event; raise a StageFailure if a stage fails."""
         try:
-            return matched.offer(position, now)
+            return self._handoff.offer(event, matches, now)
         except Exception as error:
             raise StageFailure(
                 f"event {event.id}: the stages failed: {described(error)}"
@@ -217,11 +211,11 @@ class ObjectHandoff:
     def __init__(self, matcher: Matcher, feeds: Feeds, quality: Quality) -> None:
         self._matcher, self._feeds, self._quality = matcher, feeds, quality
 
-    def match(self, events: Sequence[Event]) -> MatchedEvents:
-        """Return the events as they are; each is matched when it is offered."""
-        return ObjectMatches(self, events)
+    def match(self, events: Sequence[Event]) -> Sequence[None]:
+        """Return nothing: each event is matched when it is offered."""
+        return [None] * len(events)
 
-    def offer(self, event: Event, now: Moment) -> list[Delivery]:
+    def offer(self, event: Event, _: object, now: Moment) -> list[Delivery]:
         """Match one event and offer it."""
         matches = self._matcher.matches(event)
         self._quality.matched(matches)
@@ -274,12 +268,15 @@ class ArrayHandoff:
         if number is not None and number < len(self._feed_subscribers):
             self._feed_subscribers[number] = -1
 
-    def match(self, events: Sequence[Event]) -> MatchedEvents:
+    def match(self, events: Sequence[Event]) -> Sequence[Matches]:
         """Match and rank all events in compiled passes."""
-        return ArrayMatches(self, events, self._ranker.rank(events))
+        matches = self._ranker.rank(events)
+        return [matches.of_event(position) for position in range(len(events))]
 
-    def offer(self, event: Event, matches: Matches, now: Moment) -> list[Delivery]:
-        """Offer an event with its matches."""
+    def offer(self, event: Event, matches: Matches | None, now: Moment) -> list[Delivery]:
+        """Offer an event with its matches; match it if that failed together with others."""
+        if matches is None:
+            matches = self.match([event])[0]
         if not len(matches.ranks):
             return []
         matches = matches._replace(
@@ -306,37 +303,3 @@ class ArrayHandoff:
             self._feed_subscriptions[number] = self._feeds.tables.matched.hold(self._ids[number])
         self._quality.wanted(self._ids[number] for number in new)
         return self._feed_subscriptions[matched]
-
-
-class ObjectMatches(NamedTuple):
-    """Events that are matched one by one."""
-
-    handoff: ObjectHandoff
-    events: Sequence[Event]
-
-    def offer(self, position: int, now: Moment) -> list[Delivery]:
-        """Match the event at a position, and offer it."""
-        return self.handoff.offer(self.events[position], now)
-
-
-class ArrayMatches(NamedTuple):
-    """Events with their matches in arrays."""
-
-    handoff: ArrayHandoff
-    events: Sequence[Event]
-    matches: Matches
-
-    def offer(self, position: int, now: Moment) -> list[Delivery]:
-        """Offer the event at a position."""
-        return self.handoff.offer(self.events[position], self.matches.of_event(position), now)
-
-
-class SeparatelyMatched(NamedTuple):
-    """Events that failed together, and are matched alone when they are offered."""
-
-    handoff: Handoff
-    events: Sequence[Event]
-
-    def offer(self, position: int, now: Moment) -> list[Delivery]:
-        """Match the event at a position, and offer it."""
-        return self.handoff.match([self.events[position]]).offer(0, now)
