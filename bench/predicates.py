@@ -26,8 +26,7 @@ from tidings.index import INDEXES
 from tidings.index.access import Access
 from tidings.index.access.encoding import encode
 from tidings.index.access.kernels.match import match_events, scan_events, top_events
-from tidings.index.access.query import Query
-from tidings.index.access.scratch import ScratchBuffers
+from tidings.index.access.query import Query, ScratchBuffers
 from tidings.index.access.segment import Segment
 from tidings.model.conditions.predicate import Condition, Predicate, predicate
 from tidings.model.records import Event, Subscription

@@ -11,8 +11,7 @@ from tests.diversify.small import large_windows, sets
 
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.event_tokens import has_kernel, hash_events, token_rows
-from tidings.diversify.plain.lsh import token_hash
-from tidings.diversify.plain.xxh64 import xxh64
+from tidings.diversify.plain.lsh import token_hash, xxh64
 from tidings.diversify.protocol import Candidate
 from tidings.model.records import Event
 from tidings.model.values import Range, token

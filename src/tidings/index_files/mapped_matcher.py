@@ -17,8 +17,7 @@ from tidings.errors import InvalidPolicy
 from tidings.index.access.index import Access
 from tidings.index.access.kernels.validate import CheckedParts
 from tidings.index.access.memtable import Memtable
-from tidings.index.access.query import FoundHits, Query, Scored
-from tidings.index.access.scratch import ScratchBuffers
+from tidings.index.access.query import FoundHits, Query, Scored, ScratchBuffers
 from tidings.index.access.segment import Segment
 from tidings.index.access.snapshot import Snapshot
 from tidings.index.access.vocabulary import Vocabulary

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tidings.diversify.kernels.lsh import wrapping
 from tidings.diversify.kernels.xxh64 import PackedAttributes, hash_values, xxh64
-from tidings.diversify.plain.xxh64 import xxh64 as plain
+from tidings.diversify.plain.lsh import xxh64 as plain
 
 NONE = np.empty(0, np.int64)
 PUBLISHED = {

@@ -7,7 +7,7 @@ import pytest
 from tests.index.access.workload import assert_same_answers, event, subscription
 
 from tidings.index.access import Access
-from tidings.index.access.scratch import LAST_EPOCH
+from tidings.index.access.query import LAST_EPOCH
 from tidings.index.scan import Scan
 from tidings.model.records import Event, Subscription
 

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Self
 
-from tidings.index.access.query import FoundHits, Query, Scored
-from tidings.index.access.scratch import ScratchBuffers
+from tidings.index.access.query import FoundHits, Query, Scored, ScratchBuffers
 from tidings.index.access.snapshot import Listener, Snapshot
 from tidings.index.access.writer import IndexWriter
 from tidings.index.protocol import Score, best_found

@@ -11,8 +11,7 @@ from tidings.index.access.kernels.match import (
     scan_events,
     top_events,
 )
-from tidings.index.access.query import Query
-from tidings.index.access.scratch import ScratchBuffers
+from tidings.index.access.query import Query, ScratchBuffers
 from tidings.index.access.segment import Segment
 from tidings.index.access.snapshot import Snapshot
 from tidings.index.access.vocabulary import Vocabulary

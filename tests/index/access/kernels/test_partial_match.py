@@ -12,8 +12,7 @@ from tidings.index.access.encoding import encode
 from tidings.index.access.kernels.match import SegmentView
 from tidings.index.access.kernels.partial_match import Hits, insert, relaxed_tops, touch_events
 from tidings.index.access.postings import NO_POSTINGS
-from tidings.index.access.query import Query
-from tidings.index.access.scratch import ScratchBuffers
+from tidings.index.access.query import Query, ScratchBuffers
 from tidings.index.access.segment import Segment
 from tidings.index.access.snapshot import Snapshot
 from tidings.index.access.vocabulary import Vocabulary

@@ -65,7 +65,7 @@ class SegmentView(NamedTuple):
 
 
 class MatchScratch(NamedTuple):
-    """MatchScratch buffers of one query, and what it looked at."""
+    """Scratch buffers of one query, and what it looked at."""
 
     stamps: Stamps
     taken: Int32s  # by subscription: the last epoch in which it matched

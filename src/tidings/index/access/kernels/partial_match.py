@@ -56,7 +56,7 @@ class Hits(NamedTuple):
 
 
 class TouchScratch(NamedTuple):
-    """MatchScratch buffers that collect the checks that hold, by subscription."""
+    """Scratch buffers that collect the checks that hold, by subscription."""
 
     seen: Int32s  # by rank: the last epoch in which it was touched
     place: Int32s  # by rank: its place among the touched

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tidings.diversify.distance import Overlap
 from tidings.diversify.event_hashes import EventHashes
-from tidings.engine.quality.kernels import DeliveryRings, measure_deliveries
+from tidings.engine.kernels.set_diversity import DeliveryRings, measure_deliveries
 from tidings.model.records import Event
 
 EVENTS = [
