@@ -13,8 +13,8 @@ from tidings.testing import SCORERS, Workload, workload
 WORK = workload(seed=3, events=60, subscribers=24)
 
 
-def filled(index: str, work: Workload) -> Engine:
-    engine = Engine(index=index)
+def filled(index: str, work: Workload, feeds: str = "table") -> Engine:
+    engine = Engine(index=index, feeds=feeds)
     for subscriber in work.subscribers:
         engine.subscribe(subscriber)
     for subscription in work.subscriptions:
@@ -71,6 +71,25 @@ def test_auto_takes_access_when_there_are_many(feeds: str, monkeypatch: pytest.M
     assert growing._stages.matcher.compiled is not None
     found = growing.target(WORK.events[0], k=5)
     assert found == plain.target(WORK.events[0], k=5)
+
+
+@pytest.mark.parametrize("feeds", ["plain", "table"])
+def test_auto_takes_access_when_a_scan_has_taken_long(
+    feeds: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.rank.matcher.SEVERAL", 10)
+    tests = 20 * len(WORK.subscriptions)
+    monkeypatch.setattr("tidings.rank.matcher.SCANNED", tests)
+    busy, plain = filled("auto", WORK, feeds), filled("scan", WORK, feeds)
+    assert busy.publish_many(WORK.events[:20]) == plain.publish_many(WORK.events[:20])
+    assert busy._stages.matcher.compiled is None
+    for event in WORK.events[20:]:
+        assert busy.publish(event) == plain.publish(event)
+        assert busy._stages.matcher.compiled is not None
+    asked = filled("auto", WORK, feeds)
+    for event in WORK.events[:25]:
+        assert asked.target(event, k=5) == plain.target(event, k=5)
+    assert asked._stages.matcher.compiled is not None
 
 
 @pytest.mark.parametrize("index", [*INDEXES, "auto"])

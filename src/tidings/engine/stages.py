@@ -286,20 +286,28 @@ class ArrayHandoff:
         slots = np.array([self._feeds.slot(event)], np.int32)
         sequences = np.array([now.sequence], np.int64)
         self._quality.matched_rows(matches.ranks)
-        deliveries = self._feeds.offer_matches(matches, slots, sequences).objects()
-        return sorted(deliveries, key=lambda delivery: delivery.subscriber)
+        batch = self._feeds.offer_matches(matches, slots, sequences)
+        if not len(batch):
+            return []
+        return sorted(batch.objects(), key=lambda delivery: delivery.subscriber)
 
     def _translate_subscribers(self, owners: Int32s) -> Int32s:
         names = self._ranker.names
         if len(names) > len(self._feed_subscribers):
             self._feed_subscribers = grown(self._feed_subscribers, 2 * len(names), fill=-1)
-        for owner in owners[self._feed_subscribers[owners] < 0].tolist():
+        numbers = self._feed_subscribers[owners]
+        if numbers.min(initial=0) >= 0:
+            return numbers
+        for owner in owners[numbers < 0].tolist():
             self._feed_subscribers[owner] = self._feeds.number(names[owner])
         return self._feed_subscribers[owners]
 
     def _translate_subscriptions(self, matched: Int32s) -> Int32s:
-        new = np.unique(matched[self._feed_subscriptions[matched] < 0]).tolist()
-        for number in new:
-            self._feed_subscriptions[number] = self._feeds.tables.matched.hold(self._ids[number])
-        self._quality.wanted(self._ids[number] for number in new)
+        numbers = self._feed_subscriptions[matched]
+        if numbers.min(initial=0) >= 0:
+            return numbers
+        new = np.unique(matched[numbers < 0])
+        ids = list(map(self._ids.__getitem__, new.tolist()))
+        self._feed_subscriptions[new] = self._feeds.tables.matched.hold(ids)
+        self._quality.wanted(ids)
         return self._feed_subscriptions[matched]

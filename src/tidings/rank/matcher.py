@@ -24,6 +24,13 @@ from tidings.score.relaxed import Relaxed
 AUTO: Final = "auto"
 MANY: Final = 1000
 """From this many subscriptions on, compiled kernels are worth the time that they take to load."""
+SEVERAL: Final = 100
+"""From this many on they are faster, and worth that time once `SCANNED` subscriptions were tested.
+
+Loading them takes 0.05 s of processor time, and 5 s where they have to be compiled first; a scan
+tests a subscription in about a microsecond.
+"""
+SCANNED: Final = 2_000_000
 PREPARED: Final = 8
 """How many scorers are kept prepared for one subscriber."""
 Refusal = tuple[Subscription, InvalidSubscription]
@@ -33,8 +40,9 @@ class Matcher:
     """Subscribers with their subscriptions, in an index, ready to rank events.
 
     A subscription may be added before its subscriber; it has no effect until then. The index `auto`
-    is a scan for few subscriptions, and `access` from the first time that there are many. A
-    subscriber whose scorer fails is set aside: it gets no matches until it subscribes again.
+    is a scan for few subscriptions, and `access` from the first time that there are many, or that
+    the scan has taken long. A subscriber whose scorer fails is set aside: it gets no matches until
+    it subscribes again.
     """
 
     def __init__(
@@ -52,6 +60,8 @@ class Matcher:
         """Subscribers whose scorers raised an error, with its message."""
         self._owned: dict[str, dict[str, Subscription]] = {}
         self._rankers: dict[str, dict[Scorer, Ranker]] = {}
+        self._kinds: frozenset[bool] | None = None  # after a change: None
+        self._scanned = 0
         for subscriber in subscribers:
             self.subscribe(subscriber)
         for _, error in self.add_many(subscriptions):
@@ -78,6 +88,7 @@ class Matcher:
     def subscribe(self, subscriber: Subscriber) -> None:
         """Add a subscriber, or replace it."""
         self.subscribers[subscriber.id] = subscriber
+        self._kinds = None
         self._rankers.pop(subscriber.id, None)
         self.set_aside.pop(subscriber.id, None)
         if self._ranker:
@@ -88,6 +99,7 @@ class Matcher:
         if subscriber not in self.subscribers:
             raise InvalidSubscription(f"there is no subscriber {shown(subscriber)}")
         del self.subscribers[subscriber]
+        self._kinds = None
         self.set_aside.pop(subscriber, None)
         self._rankers.pop(subscriber, None)
         if self._ranker:
@@ -191,14 +203,31 @@ class Matcher:
 
     def matches(self, event: Event) -> list[Match]:
         """Return a match for every subscriber that wants the event, in order of their ids."""
+        if self._is_slow_scan():
+            self._grow()
         if self._access is not None and self._ranker:
             return _named(self._access, self._ranker, event)
-        hits = {partial: self._hits(event, partial=partial) for partial in (False, True)}
-        matches = (
-            self._match(subscriber, event, hits[subscriber.policy.scorer.partial])
-            for _, subscriber in sorted(self.subscribers.items())
-        )
-        return [match for match in matches if match is not None]
+        matches = list[Match]()
+        for partial in self._scorer_kinds():
+            for name, hits in self._hits(event, partial=partial).items():
+                owner = self.subscribers.get(name)
+                if owner is not None and owner.policy.scorer.partial == partial:
+                    match = self._match(owner, event, hits)
+                    matches += [match] if match is not None else []
+        return sorted(matches, key=lambda match: match.subscriber)
+
+    def _is_slow_scan(self) -> bool:
+        """Count the subscriptions that a scan tests; return whether they have become too many."""
+        if self.index != AUTO or self._access is not None or len(self.subscriptions) < SEVERAL:
+            return False
+        self._scanned += len(self.subscriptions)
+        return self._scanned > SCANNED
+
+    def _scorer_kinds(self) -> frozenset[bool]:
+        """Return whether there are scorers of whole matches (False) and of partial ones (True)."""
+        if self._kinds is None:
+            self._kinds = frozenset(one.policy.scorer.partial for one in self.subscribers.values())
+        return self._kinds
 
     @property
     def compiled(self) -> tuple[Access, BulkRanker] | None:
@@ -221,6 +250,8 @@ class Matcher:
 
     def top(self, event: Event, k: int, scorer: Scorer) -> list[tuple[str, float]]:
         """Return the k best subscriptions for the event and their scores, ties by smaller id."""
+        if self._is_slow_scan():
+            self._grow()
         if type(scorer) is Exact:
             return self._index.top(event, k)
         if type(scorer) is Relaxed and scorer.aggregate == "sum":
@@ -254,18 +285,16 @@ class Matcher:
 
     def _hits(self, event: Event, *, partial: bool) -> dict[str, list[Subscription]]:
         """Return by subscriber the subscriptions that cover the event, or that it touches."""
-        needed = any(one.policy.scorer.partial == partial for one in self.subscribers.values())
         hits: dict[str, list[Subscription]] = defaultdict(list)
         look = self._index.touching if partial else self._index.matching
-        for hit in look(event) if needed else ():
+        for hit in look(event):
             hits[hit.subscriber].append(hit)
         return hits
 
     def _match(
-        self, subscriber: Subscriber, event: Event, hits: dict[str, list[Subscription]]
+        self, subscriber: Subscriber, event: Event, own: Sequence[Subscription]
     ) -> Match | None:
-        own = hits.get(subscriber.id)
-        if not own or subscriber.id in self.set_aside:
+        if subscriber.id in self.set_aside:
             return None
         try:
             ranker = self.ranker(subscriber.id, subscriber.policy.scorer)

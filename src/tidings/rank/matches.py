@@ -62,6 +62,8 @@ class Matches(NamedTuple):
 
     def of_event(self, event: int) -> "Matches":
         """Return the matches of one event, as views."""
+        if len(self.starts) == 2:  # it is the only one
+            return self
         first, last = int(self.starts[event]), int(self.starts[event + 1])
         begin, end = self.matched_starts[first], self.matched_starts[last]
         return Matches(

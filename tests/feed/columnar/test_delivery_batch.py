@@ -24,8 +24,7 @@ def tables() -> IdTables:
     made.subscribers.add_many(["ada", "bob"])
     for number, name in enumerate(("e", "f")):
         made.events.slot(Event(name, {}, number), lambda _: None)
-    made.matched.hold("s")
-    made.matched.hold("t")
+    made.matched.hold(["s", "t"])
     return made
 
 

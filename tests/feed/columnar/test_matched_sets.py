@@ -53,7 +53,8 @@ def test_unused_sets_are_reclaimed() -> None:
 
 def test_unused_numbers_are_reused() -> None:
     table = MatchedSets()
-    held = used = table.hold("held")
+    [held] = table.hold(["held"]).tolist()
+    used = held
     for turn in range(3000):
         if table.crowded:
             table.free_unused([np.array([held, used], np.int32)])
@@ -71,12 +72,25 @@ def test_unused_numbers_are_reused() -> None:
 
 def test_a_number_is_freed_after_as_many_releases_as_holds() -> None:
     table = MatchedSets()
-    number = table.hold("s")
-    assert table.hold("s") == number
+    [number] = table.hold(["s"]).tolist()
+    assert table.hold(["s"]).tolist() == [number]
     for left in (1, 0):
         table.let_go(number)
         table.free_unused([])
         assert (table.names == ["s"]) == (left > 0)
+
+
+def test_subscriptions_are_held_together_like_one_by_one() -> None:
+    together, apart = MatchedSets(), MatchedSets()
+    for names in (["a", "b"], ["c", "b"], [], ["d", "e"]):
+        numbers = [int(apart.hold([name])[0]) for name in names]
+        assert together.hold(names).tolist() == numbers
+    for table in (together, apart):
+        for number in (0, 1):
+            table.let_go(number)
+        table.free_unused([])
+        assert table.names == ["", "b", "c", "d", "e"]
+        assert table.hold(["f", "g"]).tolist() == [0, 5]
 
 
 def test_the_pool_grows_for_a_large_batch() -> None:

@@ -185,8 +185,8 @@ class TableFeeds:
         Subscribers and subscriptions are numbers of these feeds. `event_slots` and
         `event_sequences` have one value per event: its slot, and the publications so far.
         """
-        sizes = np.diff(matches.starts)
-        slots, sequences = np.repeat(event_slots, sizes), np.repeat(event_sequences, sizes)
+        sizes = matches.starts[1:] - matches.starts[:-1]
+        slots, sequences = event_slots.repeat(sizes), event_sequences.repeat(sizes)
         groups = self._checked_groups(matches.subscribers, slots)
         handles = self._handles(matches.matched_starts, matches.matched)
         rows = OfferRows(matches.subscribers, slots, matches.ranks, sequences)

@@ -51,11 +51,22 @@ class MatchedSets:
         self._holders.append(0)
         return len(self.names) - 1
 
-    def hold(self, subscription: str) -> int:
-        """Return the number of a subscription, valid until it is let go as often as it was held."""
-        number = self.number(subscription)
-        self._holders[number] += 1
-        return number
+    def hold(self, subscriptions: Sequence[str]) -> Int32s:
+        """Return the numbers of different subscriptions, each valid until it is let go.
+
+        One that is held several times has to be let go as often.
+        """
+        if self._free or not self._numbers.keys().isdisjoint(subscriptions):
+            numbers = self.number_many(subscriptions)
+            for number in numbers.tolist():
+                self._holders[number] += 1
+            return numbers
+        first = len(self.names)
+        last = first + len(subscriptions)
+        self._numbers.update(zip(subscriptions, range(first, last), strict=True))
+        self.names += subscriptions
+        self._holders += [1] * len(subscriptions)
+        return np.arange(first, last, dtype=np.int32)
 
     def let_go(self, number: int) -> None:
         """Release a number that was held."""
@@ -85,7 +96,7 @@ class MatchedSets:
 
     def ids(self, handle: int) -> tuple[str, ...]:
         """Return the subscriptions of a handle, sorted."""
-        return tuple(sorted(self.names[number] for number in self.numbers(handle)))
+        return tuple(sorted(map(self.names.__getitem__, self.numbers(handle))))
 
     def numbers(self, handle: int) -> list[int]:
         """Return the numbers of the subscriptions of a handle."""
@@ -100,6 +111,8 @@ class MatchedSets:
         sizes = starts[1:] - starts[:-1]
         if len(sizes) == 1 == len(members) or (len(sizes) == len(members) and (sizes == 1).all()):
             return members.astype(np.int32, copy=False)  # the only subscription of each
+        if len(sizes) == 1 < len(members):
+            return np.array([self._append_one(members, copy)], np.int32)
         handles = np.full(len(sizes), EMPTY, np.int32)
         single = sizes == 1
         handles[single] = members[starts[:-1][single]]
@@ -118,6 +131,14 @@ class MatchedSets:
         self._runs[np.repeat(cells[:-1] + 1, sizes) + within] = members
         self._used = int(cells[-1])
         return np.asarray(~cells[:-1])
+
+    def _append_one(self, members: Int32s, copy: CopySets) -> int:
+        """Append one run to the pool; return its handle. Most single events have only one."""
+        self._make_room(len(members) + 1, copy)
+        start, self._used = self._used, self._used + 1 + len(members)
+        self._runs[start] = len(members)
+        self._runs[start + 1 : self._used] = members
+        return ~start
 
     def _make_room(self, wanted: int, copy: CopySets) -> None:
         """Compact the pool; double it while it is more than half full."""
