@@ -51,10 +51,10 @@ class Engine:
     go to `dead_letters`: a bad event is skipped, a bad command raises. The last `remember` events
     can be explained by id. `index` is the structure that finds subscriptions: `scan` checks all of
     them, `op`, `access` and `psg` only candidates, and `auto` switches from `scan` to `access` when
-    there are many, or scanning has taken long; the answers are the same. `feeds` is the form of windows: `plain` keeps one
-    object per subscriber, `table` keeps arrays for millions of them; the deliveries are the same.
-    An event id can be published once, or, with `remember_ids`, again once its event is older than
-    the newest by that duration.
+    there are many, or scanning has taken long; the answers are the same. `feeds` is the form of
+    windows: `plain` keeps one object per subscriber, `table` keeps arrays for millions of them; the
+    deliveries are the same. An event id can be published once, or, with `remember_ids`, again once
+    its event is older than the newest by that duration.
 
     An event without `published_at` gets the time of the `clock` (epoch seconds), but never a time
     before the watermark. With `future`, a duration, an event published further ahead of the clock
