@@ -46,7 +46,7 @@ def check_window(window: Any, limits: Limits, *, steady: bool = True) -> None:
         size = getattr(window, name, None)
         if isinstance(size, Length):
             _check_length(f"{window.name}: {name}", size, limits)
-    if window.name == "periodic":
+    if window.name == "periodic" and window.length is not None:
         _check_period("periodic: length", window.length, limits)
     if window.name == "jumping":
         _check_period("jumping: step", window.step, limits)

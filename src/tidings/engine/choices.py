@@ -13,6 +13,7 @@ from tidings.diversify import Candidate, Diversifier
 from tidings.diversify.distance import checked_distance
 from tidings.diversify.plain.choose import plain_choice
 from tidings.feed.single import PolicyChooser, fast_choice
+from tidings.model.calendar import LONGEST_US
 from tidings.model.records import Match
 from tidings.model.values import format_time, rounded
 from tidings.policy import Policy
@@ -322,8 +323,8 @@ def _choice(part: Diversifier, candidates: Sequence[Candidate], k: int) -> list[
 def _extent(part: Any, candidates: Sequence[Match], now_us: int) -> dict[str, Any]:
     """Return the description of a window; a period has fixed bounds."""
     window = describe_window(part.name, candidates, now_us)
-    if part.name == "periodic" and part.length.us is not None:
-        window["start"] = format_time(now_us - part.length.us)
+    if part.name == "periodic" and part.periods is not None:
+        window["start"] = format_time(part.periods.period(now_us - 1).start)
     return window
 
 
@@ -354,6 +355,8 @@ def reach(part: Any) -> Length | None:
     """Return how far before an event the choices that it stands in look; None if without end."""
     if type(part) not in WINDOWS.values() or getattr(part, "delivered", "keep") == "leave":
         return None
+    if getattr(part, "at", ()):
+        return Length(us=LONGEST_US)
     timed = {"periodic": "length", "jumping": "step"}
     if part.name in timed and getattr(part, timed[part.name]).us is None:
         return None  # groups are counted from the first match

@@ -21,7 +21,10 @@ _DAY_US: Final = 86_400 * SECOND_US
 _CHUNK_DAYS: Final = 28
 _MARGIN_DAYS: Final = 10
 """More than a week and the largest shift of a zone, so that a chunk has both ends of a period."""
+LONGEST_US: Final = 9 * _DAY_US
+"""No period of local times is longer: a week, and what a zone may shift by."""
 _MOST_DAYS: Final = 100
+_MOST_TIMES: Final = 1_440
 _LONG_DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DAY_NAMES: Final = {name: name[:3] for name in (*DAYS, *_LONG_DAYS)}
 _MIDNIGHT: Final = time()
@@ -159,7 +162,7 @@ def read_zone(what: str, value: object) -> str:
 
 @lru_cache(1)
 def _zones() -> frozenset[str]:
-    return frozenset(available_timezones())
+    return frozenset(available_timezones()) - {"localtime"}  # the zone of the machine
 
 
 def read_time(what: str, value: object) -> time:
@@ -178,6 +181,26 @@ def read_time(what: str, value: object) -> time:
         if local is not None and local.tzinfo is None:
             return local
     raise InvalidPolicy(f"{what} is a time of day such as 07:30, not {shown(value)}")
+
+
+def time_text(local: time) -> str:
+    """Return a time of day as it is written."""
+    return local.isoformat("auto" if local.second or local.microsecond else "minutes")
+
+
+def read_times(what: str, value: object) -> tuple[str, ...]:
+    """Return times of day, as they are written, in order; a single one needs no list.
+
+    >>> read_times("at", ["17:30", "08:00"])
+    ('08:00', '17:30')
+    """
+    single = isinstance(value, str | time)
+    listed = [value] if single else validate.listed(value, _MOST_TIMES)
+    if listed is None or len(listed) > _MOST_TIMES:
+        raise InvalidPolicy(
+            f"{what} lists at most {_MOST_TIMES:,} times of day, not {shown(value)}"
+        )
+    return tuple(time_text(each) for each in sorted({read_time(what, one) for one in listed}))
 
 
 def read_days(what: str, value: object) -> tuple[str, ...]:

@@ -107,6 +107,8 @@ def _plain(value: Any, classes: bool) -> Any:
         return value.to_form()
     if is_dataclass(value):
         return form(value, classes=classes)
+    if isinstance(value, tuple):
+        return [_plain(inner, classes) for inner in value]
     if isinstance(value, Mapping):
         return {name: _plain(inner, classes) for name, inner in value.items()}
     if isinstance(value, Real) and not isinstance(value, int | float):

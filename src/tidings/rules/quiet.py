@@ -6,7 +6,7 @@ from datetime import time
 from typing import Any, ClassVar
 
 from tidings.errors import InvalidForm, InvalidPolicy
-from tidings.model.calendar import DailySpans, read_time, read_zone
+from tidings.model.calendar import DailySpans, read_time, read_zone, time_text
 from tidings.rules.held import is_urgent, pick_form, read_pick, released
 from tidings.rules.protocol import Fate, Verdict
 from tidings.rules.quota import read_urgent
@@ -32,8 +32,8 @@ class Quiet:
         start, end = read_time("start", self.start), read_time("end", self.end)
         if start == end:
             raise InvalidPolicy(f"start and end are different times, not both {start}")
-        object.__setattr__(self, "start", _text(start))
-        object.__setattr__(self, "end", _text(end))
+        object.__setattr__(self, "start", time_text(start))
+        object.__setattr__(self, "end", time_text(end))
         object.__setattr__(self, "zone", read_zone("zone", self.zone))
         read_urgent(self)
 
@@ -45,10 +45,6 @@ class Quiet:
     def open(self, chooser: Chooser) -> "QuietState":
         """Open the rule for one subscriber."""
         return QuietState(self, chooser)
-
-
-def _text(local: time) -> str:
-    return local.isoformat("auto" if local.second or local.microsecond else "minutes")
 
 
 class QuietState:

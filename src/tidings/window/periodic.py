@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import time
 from typing import Any, ClassVar
 
 from tidings.errors import InvalidForm, InvalidPolicy, InvalidValue
-from tidings.model import validate
+from tidings.model import calendar, validate
 from tidings.model.records import Match
 from tidings.model.values import format_time, parse_time_us
 from tidings.window import snapshot_fields
 from tidings.window.buffer import Axis, MatchBuffer, describe_window, newest_us, number_picks
-from tidings.window.length import check_count, read_lengths
+from tidings.window.length import Length, check_count, read_lengths
 from tidings.window.protocol import Chooser, Moment, Pick
 from tidings.window.snapshot_fields import FAR
 
@@ -19,19 +20,29 @@ from tidings.window.snapshot_fields import FAR
 class Periodic:
     """Periods [t, t + length) of publication time, aligned to `origin`, or groups of events.
 
-    With `wait`, the matches of a period with fewer than k are carried over to the next one.
+    Instead of a length, periods may end `at` local times of a `zone`, on all `days` or some
+    (semantics §6b). With `wait`, the matches of a period with fewer than k are carried over to the
+    next one.
     """
 
-    length: Any
+    length: Any = None
     origin: Any = 0
     count: str = "matching"
     wait: bool = False
+    at: Any = ()
+    days: Any = calendar.DAYS
+    zone: str = "UTC"
     name: ClassVar[str] = "periodic"
 
     def __post_init__(self) -> None:
+        validate.flag("wait", self.wait)
+        self._read_calendar()
+        if self.at:
+            return
+        if self.length is None:
+            raise InvalidPolicy("a period needs a length, or local times at which it ends: at")
         read_lengths(self, "length")
         check_count(self.count, self.length)
-        validate.flag("wait", self.wait)
         try:
             origin_us = parse_time_us(self.origin)
         except InvalidValue as error:
@@ -41,6 +52,27 @@ class Periodic:
             raise InvalidPolicy("an origin needs a length that is a duration")
         if not isinstance(self.origin, int | float | str):
             object.__setattr__(self, "origin", format_time(origin_us))
+
+    def _read_calendar(self) -> None:
+        """Read `at`, `days` and `zone`, and refuse them beside what a length needs."""
+        at = calendar.read_times("at", self.at)
+        object.__setattr__(self, "at", at)
+        object.__setattr__(self, "days", calendar.read_days("days", self.days))
+        object.__setattr__(self, "zone", calendar.read_zone("zone", self.zone))
+        if at and (self.length, self.origin, self.count) != (None, 0, "matching"):
+            raise InvalidPolicy("periods that end at local times have no length, origin or count")
+        if not at and (self.days != calendar.DAYS or self.zone != "UTC"):
+            raise InvalidPolicy("days and zone belong to local times: at")
+
+    @property
+    def periods(self) -> calendar.Calendar | None:
+        """The periods of time; None if they are groups of events."""
+        if self.at:
+            times = tuple(map(time.fromisoformat, self.at))
+            return calendar.LocalPeriods(self.zone, times, self.days)
+        if self.length.us is None:
+            return None
+        return calendar.EqualPeriods(self.length.us, parse_time_us(self.origin))
 
     def open(self, chooser: Chooser) -> "PeriodicWindow":
         """Open an empty window."""
@@ -53,8 +85,9 @@ class PeriodicWindow:
     def __init__(self, part: Periodic, chooser: Chooser) -> None:
         self._part = part
         self._chooser = chooser
-        self._axis = Axis(part.length, part.count)
-        self._origin = parse_time_us(part.origin)
+        self._periods = part.periods
+        # The length of a calendar period is not used, only that its axis is time.
+        self._axis = Axis(part.length or Length(us=1), part.count)
         self._buffer = MatchBuffer(None)
         self._end: int | None = None
 
@@ -63,9 +96,13 @@ class PeriodicWindow:
         due = self.advance(Moment(now.us, now.sequence - 1))
         entry = self._buffer.add(match)
         if self._end is None:
-            periods = (self._axis.coordinate(entry) - self._origin) // self._axis.size + 1
-            self._end = self._origin + periods * self._axis.size
+            self._end = self._end_after(self._axis.coordinate(entry))
         return due + self.advance(now)
+
+    def _end_after(self, coordinate: int) -> int:
+        if self._periods is not None:
+            return self._periods.period(coordinate).end
+        return (coordinate // self._axis.size + 1) * self._axis.size
 
     def advance(self, now: Moment) -> list[Pick]:
         """Close the open period if the stream has passed its end."""
@@ -76,8 +113,7 @@ class PeriodicWindow:
         if self._part.wait and len(matches) < self._chooser.k:
             return []
         self._buffer.retain(())
-        timed = self._axis.kind == "time"
-        return self._choose(matches, end if timed else newest_us(matches), end)
+        return self._choose(matches, end if self._periods else newest_us(matches), end)
 
     def current(self, now: Moment) -> list[Pick]:
         """Choose from the period so far."""
@@ -86,8 +122,9 @@ class PeriodicWindow:
 
     def _choose(self, matches: list[Match], at_us: int, end: int | None) -> list[Pick]:
         window = describe_window(self._part.name, matches, at_us)
-        if self._axis.kind == "time" and end is not None:
-            window |= {"start": format_time(end - self._axis.size), "end": format_time(end)}
+        if self._periods is not None and end is not None:
+            start = self._periods.period(end - 1).start
+            window |= {"start": format_time(start), "end": format_time(end)}
         return number_picks(self._chooser.choose(matches, at_us), window, at_us)
 
     def snapshot(self) -> dict[str, Any]:

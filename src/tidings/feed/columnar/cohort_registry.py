@@ -96,7 +96,7 @@ class CohortRegistry:
 
 def has_kernels(policy: Policy) -> bool:
     """Return whether kernels can run all parts of a policy on any window that it allows."""
-    if policy.rules:
+    if policy.rules or getattr(policy.window, "at", None):
         return False
     kinds = {type(policy.decay), type(policy.window), type(policy.diversify)}
     if not kinds <= _REGISTERED:

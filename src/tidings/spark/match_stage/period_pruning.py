@@ -37,7 +37,7 @@ class PrunablePeriod(NamedTuple):
         window: Any = policy.window if policy else None
         if policy is None or window.name != "periodic" or policy.diversify.name != "none":
             return cls()
-        if window.length.us is None or unregistered(policy):
+        if window.length is None or window.length.us is None or unregistered(policy):
             return cls()
         return cls(policy.k, window.length.us, parse_time_us(window.origin))
 
