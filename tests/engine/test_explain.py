@@ -3,9 +3,12 @@
 import pytest
 
 from tidings import (
+    Different,
     Engine,
     Event,
     Policy,
+    Quiet,
+    Quota,
     Relaxed,
     Sliding,
     Subscriber,
@@ -156,3 +159,109 @@ def test_a_subscriber_that_is_set_aside_is_told() -> None:
     engine.add(Subscription("s1", "ann", where="x = 1"))
     engine.publish(Event("e1", {"x": 1}, published_at=0))
     assert "set aside" in str(engine.explain("ann", "e1").note)
+
+
+def ruled(*rules: object, feeds: str = "table", k: int = 10, remember: int = 10_000) -> Engine:
+    """Return an engine whose subscriber ranks events by their attribute r, and has rules."""
+    engine = Engine(feeds=feeds, remember=remember)
+    engine.subscribe(Subscriber("ann", Policy(k=k, rules=rules)))
+    for rank in range(1, 10):
+        engine.add(Subscription(f"r{rank}", "ann", where=f"r = {rank}", prefrank=rank / 10))
+    return engine
+
+
+def at_hour(hour: float, name: str, rank: int, **more: str) -> Event:
+    return Event(name, {"r": rank, "name": name, **more}, published_at=hour * 3600)
+
+
+BOTH = pytest.mark.parametrize("feeds", ["plain", "table"])
+
+
+@BOTH
+def test_what_different_drops_names_the_near_one_and_the_distance(feeds: str) -> None:
+    engine = ruled(Different(min=0.6), feeds=feeds)
+    engine.publish_many([at_hour(1, "a", 5, genre="war"), at_hour(2, "b", 5, genre="war")])
+    found = engine.explain("ann", "b")
+    assert str(found).startswith(
+        "b for ann: rank 0.5, dropped by different\n"
+        "  dropped by different at 1970-01-01T02:00:00Z: its distance to a, got at "
+        "1970-01-01T01:00:00Z, is 0.333333, below 0.6\n"
+    )
+    assert (found.rules[0].other, found.standing, found.note) == ("a", None, None)
+
+
+@BOTH
+def test_what_quota_holds_names_the_figures_and_what_took_its_place(feeds: str) -> None:
+    engine = ruled(Quota(1, per="day"), feeds=feeds)
+    # The first day has 4 choices with the ranks .9 .8 .7 .6; a quarter into the second day, 3 are
+    # expected, of which 3/4 rank above .6.
+    first = [at_hour(hour, f"a{hour}", 9 - hour) for hour in range(4)]
+    engine.publish_many([*first, at_hour(30, "b", 6)])
+    held = engine.explain("ann", "b")
+    assert str(held).startswith(
+        "b for ann: rank 0.6, not delivered yet: held by quota until 1970-01-03T00:00:00Z\n"
+        "  held by quota at 1970-01-02T06:00:00Z until 1970-01-03T00:00:00Z: 2.25 better ones are "
+        "expected, with 1 left of the quota\n"
+    )
+    engine.publish(at_hour(47, "c", 9))
+    displaced = engine.explain("ann", "b")
+    assert [(each.fate, each.other) for each in displaced.rules] == [
+        ("held", None),
+        ("dropped", "c"),
+    ]
+    assert str(displaced.rules[1].reason) == "c took the last of the quota"
+    spent = engine.explain("ann", "a3")
+    assert str(spent.rules[0].reason) == (
+        "1 has passed in the period that ends at 1970-01-02T00:00:00Z"
+    )
+
+
+@BOTH
+def test_a_delivered_event_shows_where_it_was_held(feeds: str) -> None:
+    engine = ruled(Quiet("22:00", "07:00"), feeds=feeds, k=1)
+    engine.publish_many([at_hour(23, "a", 5), at_hour(24, "b", 7)])
+    (delivery,) = engine.advance(31 * 3600)
+    found = engine.explain("ann", "b")
+    assert found.delivery == delivery
+    assert str(found).startswith(
+        "b for ann: delivered with rank 0.7, at position 1\n"
+        "  held by quiet at 1970-01-02T00:00:00Z until 1970-01-02T07:00:00Z: the hours are quiet\n"
+        "  released by quiet at 1970-01-02T07:00:00Z: the quiet hours ended, and it was among the "
+        "best of them\n"
+    )
+    assert [each["fate"] for each in found.to_dict()["rules"]] == ["held", "released"]
+    lost = engine.explain("ann", "a").rules[-1]
+    assert str(lost.reason) == "the quiet hours held better ones: b"
+
+
+def test_what_passes_rules_or_was_never_chosen_is_explained_as_without_them() -> None:
+    engine = ruled(Quota(5), k=1)
+    engine.publish_many([at_hour(1, "a", 5), at_hour(2, "b", 4)])
+    assert engine.explain("ann", "a").rules == ()
+    assert str(engine.explain("ann", "a")).startswith("a for ann: delivered with rank 0.5")
+    standing = engine.explain("ann", "b").standing
+    assert standing is not None
+    assert standing.verdict == "not delivered: others rank higher"
+
+
+def test_the_pause_of_a_released_event_is_named_after_its_rules() -> None:
+    engine = ruled(Quiet("22:00", "07:00"))
+    engine.publish(at_hour(23, "a", 5))
+    engine.pause("ann")
+    assert engine.advance(31 * 3600) == []
+    found = engine.explain("ann", "a")
+    assert "dropped when it was due: the subscriber is paused" in str(found)
+    assert [each.fate for each in found.rules] == ["held", "released"]
+
+
+def test_other_rules_and_forgotten_events_limit_the_answer() -> None:
+    engine = ruled(Quota(1, pick="first"), remember=4)
+    engine.publish_many([at_hour(hour, f"a{hour}", 5) for hour in range(5)])
+    assert engine.explain("ann", "a4").note == (
+        "its rules may have counted older events, which are no longer remembered"
+    )
+    engine.replace(Subscriber("ann", Policy(rules=[Quota(2, pick="first")])))
+    engine.publish_many([at_hour(5, "a5", 5), at_hour(6, "a6", 5)])
+    assert engine.explain("ann", "a6").note == (
+        "its subscriptions or rules have changed; this is by the present ones"
+    )

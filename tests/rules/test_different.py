@@ -30,7 +30,7 @@ def test_the_reason_names_the_nearest() -> None:
     chain.offer([FIRST, AGAIN], 0)
     [verdict] = chain.take_verdicts()
     assert (verdict.event, verdict.fate, verdict.other) == ("again", "dropped", "first")
-    assert verdict.reason == (
+    assert str(verdict.reason) == (
         "its distance to first, got at 2026-11-10T12:00:00Z, is 0.333333, below 0.5"
     )
 

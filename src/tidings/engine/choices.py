@@ -2,7 +2,8 @@
 
 A window keeps no record of the events that it passes over. But it is a pure state machine; so the
 remembered matches are offered again to a window of the same policy, and a witness behind it sees
-the choices in which the event stood.
+the choices in which the event stood. Rules are state machines as well, and are replayed with their
+window.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +13,12 @@ from typing import Any, Final, Literal, NamedTuple
 from tidings.diversify import Candidate, Diversifier
 from tidings.diversify.distance import checked_distance
 from tidings.diversify.plain.choose import plain_choice
-from tidings.feed.single import PolicyChooser, fast_choice
+from tidings.feed.single import Feed, PolicyChooser, fast_choice
 from tidings.model.calendar import LONGEST_US
 from tidings.model.records import Match
 from tidings.model.values import format_time, rounded
-from tidings.policy import Policy
+from tidings.policy import Policy, Subscriber
+from tidings.rules import Verdict
 from tidings.window import WINDOWS, Moment, Window
 from tidings.window.buffer import describe_window
 from tidings.window.length import Length
@@ -170,6 +172,21 @@ def replay(policy: Policy, offers: Iterable[Offered], event: str, now: Moment) -
             break  # nothing that comes later can matter
     window.advance(now)
     return None if target is None else witness.finish(window, target, now)
+
+
+def replay_rules(
+    subscriber: Subscriber, offers: Iterable[Offered], event: str, now: Moment
+) -> tuple[Verdict, ...]:
+    """Offer matches to a new feed; return what its rules did with one event, in order of time."""
+    feed, verdicts = Feed(subscriber, _choice), list[Verdict]()
+    for match, at in offers:
+        if match is not None:
+            feed.offer(match, at)
+        feed.advance(at)
+        verdicts += [each for each in feed.take_verdicts() if each.event == event]
+    feed.advance(now)
+    verdicts += [each for each in feed.take_verdicts() if each.event == event]
+    return tuple(sorted(verdicts, key=lambda verdict: verdict.at_us))
 
 
 class _Stand(NamedTuple):

@@ -290,13 +290,17 @@ class Engine:
             aside = self._stages.set_aside.get(subscriber)
             if aside is not None:
                 return replace(explanation, note=f"the subscriber is set aside: {aside}")
-            if delivery is not None or explanation.rank is None:
+            if explanation.rank is None:
                 return explanation
-            if dropped := self._memory.dropped(subscriber, whole.id):
-                return replace(explanation, dropped=dropped)
+            explanation = replace(explanation, dropped=self._memory.dropped(subscriber, whole.id))
             matcher, now = self._stages.matcher, self._intake.now
-            standing, note = self._memory.standing(matcher, subscriber, whole.id, now)
-            return replace(explanation, standing=standing, note=note)
+            settled = delivery is not None or explanation.dropped is not None
+            if settled and not matcher.subscribers[subscriber].policy.rules:
+                return explanation
+            standing, verdicts, note = self._memory.recollect(matcher, subscriber, whole.id, now)
+            if settled and not verdicts:
+                return explanation
+            return replace(explanation, standing=standing, rules=verdicts, note=note)
 
     def explain_target(
         self,
@@ -416,6 +420,10 @@ class Engine:
         with self._turn(), self._intake.door(subscriber):
             changed = replace(self._existing(subscriber), paused=paused)
             self._stages.update(changed, self._intake.now)
+            if changed.policy.rules:
+                self._memory.note_changed(
+                    changed.id
+                )  # what a pause drops, rules never compare with
 
     def _update(self, subscriber: Subscriber) -> None:
         if self._stages.update(subscriber, self._intake.now):

@@ -11,8 +11,9 @@ from tidings.model.conditions.predicate import Predicate
 from tidings.model.dead_letter import Failure, try_call
 from tidings.model.profile import Profile
 from tidings.model.records import Delivery, Event, Subscription
-from tidings.model.values import plain
+from tidings.model.values import format_time, plain
 from tidings.rank.matcher import Matcher
+from tidings.rules import Verdict
 from tidings.score import Ranker, Scorer
 
 
@@ -62,7 +63,8 @@ class Explanation:
     """The result of a subscriber for an event: rank, reasons, and the delivery if there was one.
 
     The rank and the reasons are those of the present subscriptions. `standing` is what became of a
-    match that was not delivered, if the event is remembered. `note` says what limits the answer.
+    match that was not chosen, if the event is remembered, and `rules` is what rules did with one
+    that was, in order of time. `note` says what limits the answer.
     """
 
     subscriber: str
@@ -74,10 +76,11 @@ class Explanation:
     note: str | None = None
     dropped: str | None = None
     """Why it was dropped when it was due, as for a paused subscriber."""
+    rules: tuple[Verdict, ...] = ()
 
     def __str__(self) -> str:
         """Return the explanation in words."""
-        lines = self.standing.lines if self.standing else []
+        lines = self.standing.lines if self.standing else [str(each) for each in self.rules]
         notes = [f"note: {self.note}"] if self.note else []
         indented = [f"  {line}" for line in (*lines, *notes)]
         return "\n".join([self._verdict(), *indented, *map(_sentence, self.reasons)])
@@ -92,6 +95,11 @@ class Explanation:
         if self.dropped:
             return f"{subject}: rank {self.rank:g}, dropped when it was due: {self.dropped}"
         verdict = self.standing.verdict if self.standing else "not delivered"
+        if self.rules and (until_us := self.rules[-1].until_us) is not None:
+            rule, until = self.rules[-1].rule, format_time(until_us)
+            verdict = f"not delivered yet: held by {rule} until {until}"
+        elif self.rules and self.rules[-1].fate == "dropped":
+            verdict = f"dropped by {self.rules[-1].rule}"
         return f"{subject}: rank {self.rank:g}, {verdict}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,6 +113,7 @@ class Explanation:
             "standing": self.standing.to_dict() if self.standing else None,
             "note": self.note,
             "dropped": self.dropped,
+            "rules": [verdict.to_dict() for verdict in self.rules],
         }
 
 

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from tidings.engine.choices import Offered, Standing, reach, replay
+from tidings.engine.choices import Offered, Standing, reach, replay, replay_rules
 from tidings.errors import InvalidEvent, described
 from tidings.model.records import Delivery, Event, Subscription
+from tidings.policy import Policy
 from tidings.rank.matcher import Matcher
+from tidings.rules import Verdict
 from tidings.window import Moment
 
 
@@ -23,6 +25,17 @@ class RememberedEvent(NamedTuple):
     now: Moment
     deliveries: dict[str, Delivery]
     dropped: dict[str, str]
+
+
+class Recollection(NamedTuple):
+    """What became of a match: its standing in windows, or, if it was chosen, what rules did.
+
+    `note` says what limits the answer.
+    """
+
+    standing: Standing | None
+    verdicts: tuple[Verdict, ...]
+    note: str | None
 
 
 class Memory:
@@ -120,25 +133,26 @@ class Memory:
         remembered = self._events.get(event)
         return remembered.dropped.get(subscriber) if remembered else None
 
-    def standing(
-        self, matcher: Matcher, subscriber: str, event: str, now: Moment
-    ) -> tuple[Standing | None, str | None]:
-        """Return what became of a match that was not delivered, and what limits the answer."""
+    def recollect(self, matcher: Matcher, subscriber: str, event: str, now: Moment) -> Recollection:
+        """Return what became of a match."""
         remembered = self._events.get(event)
         if remembered is None:
-            return None, "the event is not among those that this engine remembers"
+            return _unknown("the event is not among those that this engine remembers")
         since = self._enrolled.get(subscriber, 0)
         if remembered.number <= since:
-            return None, "the subscriber got its present window after the event"
-        policy = matcher.subscribers[subscriber].policy
-        offers = list(self._offers(matcher, subscriber, since))
+            return _unknown("the subscriber got its present window after the event")
+        owner = matcher.subscribers[subscriber]
+        offers, verdicts = list(self._offers(matcher, subscriber, since)), tuple[Verdict, ...]()
         try:
-            standing = replay(policy, offers, event, now)
+            if owner.policy.rules:
+                verdicts = replay_rules(owner, offers, event, now)
+            standing = None if verdicts else replay(owner.policy, offers, event, now)
         except Exception as error:  # noqa: BLE001 - user-defined parts may raise anything
-            return None, f"its windows cannot be replayed: {described(error)}"
-        if standing is None:
-            return None, "its matching subscriptions were added after the event"
-        return standing, self._limitation(policy.window, subscriber, remembered, offers)
+            return _unknown(f"its windows cannot be replayed: {described(error)}")
+        if standing is None and not verdicts:
+            return _unknown("its matching subscriptions were added after the event")
+        note = self._limitation(owner.policy, subscriber, remembered, offers)
+        return Recollection(standing, verdicts, note)
 
     def _offers(self, matcher: Matcher, subscriber: str, since: int) -> Iterator[Offered]:
         """Yield the remembered events since a number, each matched by the subscriptions it met."""
@@ -157,17 +171,20 @@ class Memory:
         return self._added.get(subscription.id, 0)
 
     def _limitation(
-        self, window: Any, subscriber: str, target: RememberedEvent, offers: list[Offered]
+        self, policy: Policy, subscriber: str, target: RememberedEvent, offers: list[Offered]
     ) -> str | None:
         """Return why a replay may differ from what happened, or None if it cannot."""
-        oldest = next(iter(self._events.values()))
+        oldest, window = next(iter(self._events.values())), policy.window
         if self._changed.get(subscriber, 0) >= oldest.number:
-            return "its subscriptions have changed; this is by the present ones"
+            what = "subscriptions or rules" if policy.rules else "subscriptions"
+            return f"its {what} have changed; this is by the present ones"
         enrolled = self._enrolled.get(subscriber)
         if enrolled is not None and enrolled + 1 >= oldest.number:
             return None
         if oldest.number == 1 and self._is_whole:
             return None
+        if policy.rules:
+            return "its rules may have counted older events, which are no longer remembered"
         size = reach(window)
         if size is not None and self._covers(size, window, target, offers):
             return None
@@ -190,3 +207,7 @@ class Memory:
         for changes in (self._enrolled, self._added, self._changed):
             for name in [name for name, number in changes.items() if number < oldest - 1]:
                 del changes[name]
+
+
+def _unknown(note: str) -> Recollection:
+    return Recollection(None, (), note)

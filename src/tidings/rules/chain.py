@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from tidings.errors import InvalidForm
 from tidings.rules.held import pick_form, read_pick
-from tidings.rules.protocol import RulePart, RuleState, Verdict
+from tidings.rules.protocol import RulePart, RuleState
+from tidings.rules.verdict import Verdict
 from tidings.window import Chooser, Pick, snapshot_fields
 
 ORDER: Final = ("different", "quota", "quiet")

@@ -9,8 +9,8 @@ from tidings.diversify.distance import Overlap, checked_distance, read_distance
 from tidings.errors import InvalidPolicy, shown
 from tidings.model import validate
 from tidings.model.records import Event
-from tidings.model.values import SECOND_US, format_time, rounded
-from tidings.rules.protocol import Verdict
+from tidings.model.values import SECOND_US, rounded
+from tidings.rules.verdict import TooNear, Verdict
 from tidings.window import Chooser, Pick, snapshot_fields
 from tidings.window.length import Length, length
 from tidings.window.snapshot_fields import FAR
@@ -74,10 +74,7 @@ class DifferentState:
         if nearest is None or gaps[nearest] >= self._part.min:
             return [pick]
         other = self.received[nearest]
-        reason = (
-            f"its distance to {other.event.id}, got at {format_time(other.us)}, is "
-            f"{gaps[nearest]:g}, below {self._part.min:g}"
-        )
+        reason = TooNear(other.event.id, other.us, gaps[nearest], self._part.min)
         self.verdicts.append(
             Verdict(event.id, "different", "dropped", pick.at_us, reason, other=other.event.id)
         )

@@ -1,27 +1,10 @@
 """The protocol of rules: pure state machines behind a window, driven by event time."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
+from tidings.rules.verdict import Verdict
 from tidings.window import Chooser, Pick
-
-Fate = Literal["held", "released", "dropped"]
-
-
-class Verdict(NamedTuple):
-    """What a rule did with an event that the window chose, and why.
-
-    `until_us` is the time until which it is held at most. `other` is the event that it is too near
-    to, or that took its place.
-    """
-
-    event: str
-    rule: str
-    fate: Fate
-    at_us: int
-    reason: str
-    until_us: int | None = None
-    other: str | None = None
 
 
 class RuleState(Protocol):

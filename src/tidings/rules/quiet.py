@@ -1,6 +1,6 @@
 """The rule `quiet`: nothing in the night, and the best of it in the morning."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import time
 from typing import Any, ClassVar
@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.model.calendar import DailySpans, read_time, read_zone, time_text
 from tidings.rules.held import is_urgent, pick_form, read_pick, released
-from tidings.rules.protocol import Fate, Verdict
 from tidings.rules.quota import read_urgent
+from tidings.rules.verdict import Fate, Outranked, Verdict
 from tidings.window import Chooser, Pick, snapshot_fields
 from tidings.window.snapshot_fields import FAR
 
@@ -76,7 +76,7 @@ class QuietState:
         self._judge(pick, "held", "the hours are quiet", pick.at_us, span.end)
         if self._chooser.best_only and len(self._held) > 2 * self._chooser.k:
             best = self._chooser.ranked([held.match for held in self._held], pick.at_us)
-            self._keep({match.event.id for match, _ in best[: self._chooser.k]}, pick.at_us)
+            self._keep([match.event.id for match, _ in best[: self._chooser.k]], pick.at_us)
         return []
 
     def release(self) -> list[Pick]:
@@ -85,19 +85,22 @@ class QuietState:
         end, self._end = self._end, None
         picks = {pick.match.event.id: pick for pick in self._held}
         chosen = self._chooser.choose([pick.match for pick in self._held], end)
-        self._keep({match.event.id for match, _ in chosen}, end)
+        self._keep([match.event.id for match, _ in chosen], end)
         self._held = []
         due = released([replace(picks[match.event.id], rank=rank) for match, rank in chosen], end)
         for pick in due:
-            self._judge(pick, "released", "it is among the best of the quiet hours", end)
+            self._judge(
+                pick, "released", "the quiet hours ended, and it was among the best of them", end
+            )
         return due
 
-    def _keep(self, events: set[str], at_us: int) -> None:
+    def _keep(self, events: Sequence[str], at_us: int) -> None:
         """Drop all other held events."""
+        kept, reason = set(events), Outranked(events)
         for pick in self._held:
-            if pick.match.event.id not in events:
-                self._judge(pick, "dropped", "others of the quiet hours outrank it", at_us)
-        self._held = [pick for pick in self._held if pick.match.event.id in events]
+            if pick.match.event.id not in kept:
+                self._judge(pick, "dropped", reason, at_us)
+        self._held = [pick for pick in self._held if pick.match.event.id in kept]
 
     def chosen(self, pick: Pick) -> None:
         """Do nothing: only what is due counts."""
@@ -125,7 +128,7 @@ class QuietState:
         self._end, self._held = end, held
 
     def _judge(
-        self, pick: Pick, fate: Fate, reason: str, at_us: int, until_us: int | None = None
+        self, pick: Pick, fate: Fate, reason: object, at_us: int, until_us: int | None = None
     ) -> None:
         event = pick.match.event.id
         self.verdicts.append(Verdict(event, "quiet", fate, at_us, reason, until_us))

@@ -11,7 +11,7 @@ from tidings.model import validate
 from tidings.model.calendar import Calendar, EqualPeriods, Period, days, hours, read_zone, weeks
 from tidings.model.values import LATEST_US, rounded
 from tidings.rules.held import best_rank_first, is_urgent, pick_form, read_pick, read_rank, released
-from tidings.rules.protocol import Fate, Verdict
+from tidings.rules.verdict import BetterExpected, Displaced, Fate, QuotaSpent, Verdict
 from tidings.window import Chooser, Pick, snapshot_fields
 from tidings.window.length import length
 from tidings.window.snapshot_fields import FAR
@@ -101,25 +101,29 @@ class QuotaState:
         """Return the pick if it passes at once; hold it if it may pass later."""
         self._enter(pick.at_us)
         left = self._part.n - self.passed
-        if left and self._passes(pick, left):
+        if not left:
+            self._judge(pick, "dropped", QuotaSpent(self._part.n, self.period.end))
+            return []
+        reason = self._reason_to_hold(pick, left)
+        if reason is None:
             self.passed += 1
             self._keep(left - 1, pick)
             return [pick]
-        if left and self._part.pick == "best":
-            insort(self._held, pick, key=best_rank_first)
-            self._keep(left, pick)
-            if pick in self._held:
-                self._judge(pick, "held", "better ones are expected", until_us=self.period.end)
-            return []
-        self._judge(pick, "dropped", f"{self._part.n} have passed in this period")
+        insort(self._held, pick, key=best_rank_first)
+        self._keep(left, pick)
+        if any(held is pick for held in self._held):
+            self._judge(pick, "held", reason, until_us=self.period.end)
         return []
 
-    def _passes(self, pick: Pick, left: int) -> bool:
-        """Return whether a pick is first, urgent, or expected to be among the best that pass."""
+    def _reason_to_hold(self, pick: Pick, left: int) -> BetterExpected | None:
+        """Return why a pick is held; None if it is first, urgent, or expected among the best."""
         if self._part.pick == "first" or is_urgent(pick, self._part.urgent):
-            return True
+            return None
         above = sum(held.rank > pick.rank for held in self._held)
-        return rounded(above + self._expected_above(pick)) < left
+        expected = self._expected_above(pick)
+        if rounded(above + expected) < left:
+            return None
+        return BetterExpected(above, expected, left)
 
     def _expected_above(self, pick: Pick) -> float:
         """Return how many better ones the rest of the period is expected to bring."""
@@ -135,15 +139,16 @@ class QuotaState:
         while len(self._held) > count:
             worst = self._held.pop()
             other = newest.match.event.id if worst is not newest else None
-            reason = "better ones take all that is left of the quota"
-            self._judge(worst, "dropped", reason, other=other, at_us=newest.at_us)
+            self._judge(worst, "dropped", Displaced(count, other), other=other, at_us=newest.at_us)
 
     def release(self) -> list[Pick]:
         """Return the best held events, which fill what is left of the quota."""
         due, self._held = released(self._held, self.period.end), []
         self.passed += len(due)
         for pick in due:
-            self._judge(pick, "released", "it is among the best of the period")
+            self._judge(
+                pick, "released", "the period ended, and it was among the best that were held"
+            )
         return due
 
     def chosen(self, pick: Pick) -> None:
@@ -199,6 +204,6 @@ class QuotaState:
         self.ranks = deque(ranks[-REMEMBERED:], REMEMBERED)
         self._held = sorted(held, key=best_rank_first)[: max(0, self._part.n - passed)]
 
-    def _judge(self, pick: Pick, fate: Fate, reason: str, **more: Any) -> None:
+    def _judge(self, pick: Pick, fate: Fate, reason: object, **more: Any) -> None:
         at_us = more.pop("at_us", pick.at_us)
         self.verdicts.append(Verdict(pick.match.event.id, "quota", fate, at_us, reason, **more))
