@@ -63,7 +63,7 @@ def loads_subscription(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Sub
 def loads_policy(form: Mapping[str, Any], limits: Limits = TRUSTED) -> Policy:
     """Read the form of a policy; missing parts have their defaults."""
     check_limits(limits, InvalidForm)
-    values = fields(form, "policy", (), ("k", "scorer", "decay", "window", "diversify"))
+    values = fields(form, "policy", (), ("k", "scorer", "decay", "window", "diversify", "rules"))
     _check(values, "policy", limits)
     return Policy(**values, limits=limits)
 
