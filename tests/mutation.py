@@ -4,6 +4,7 @@ import os
 import random
 import resource
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
@@ -91,6 +92,8 @@ def _children(
     named: bool,
 ) -> int:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    unraisable = list[str]()  # what a library only prints, because its caller is not Python
+    sys.unraisablehook = lambda found: unraisable.append(repr(found.exc_value))
     for number in numbers:
         chance = random.Random(number)
         name = chance.choice(sorted(samples))
@@ -114,6 +117,9 @@ def _children(
             return 4
         if time.process_time() - began > _HANG_S:
             return 5
+        if unraisable:
+            (folder / "case").write_text(f"{path.name}: {unraisable[0]}")
+            return 6
         for left in folder.glob(f"{number}-*"):
             left.unlink()
     return 0

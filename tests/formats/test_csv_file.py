@@ -136,11 +136,18 @@ def test_a_header_that_is_too_long_is_refused(tmp_path: Path) -> None:
         rows_of(path, most_bytes=40)
 
 
-def test_text_that_is_no_utf8_is_refused_by_its_column(tmp_path: Path) -> None:
+def test_rows_that_are_no_utf8_are_bad_and_the_others_are_read(tmp_path: Path, capfd: Any) -> None:
     path = tmp_path / "rows.csv"
-    path.write_bytes("id,title\n1,Amélie\n".encode("latin-1"))
-    with pytest.raises(InvalidForm, match="column title is not UTF-8; save the file as UTF-8"):
-        rows_of(path)
+    path.write_bytes(b"id,title\n1,Am\xe9lie\n2,Ran\n3,\xff,more\n4\n5,Alien\n")
+    *bad, ran, alien = rows_of(path)
+    reason = "the row is not UTF-8: byte {}; save the file as UTF-8"
+    assert [(each.position, each.reason) for each in bad if isinstance(each, BadRecord)] == [
+        (1, reason.format(5)),
+        (3, reason.format(3)),
+        (4, "the row has 1 cells, the header 2"),
+    ]
+    assert [ran, alien] == [{"id": 2, "title": "Ran"}, {"id": 5, "title": "Alien"}]
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

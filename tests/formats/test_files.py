@@ -298,7 +298,7 @@ def test_a_missing_file_is_noticed_at_once(tmp_path, suffix):
         ("events.json", b'["\xff"]', "events.json: it is not UTF-8: byte 3"),
         ("events.csv", b"", "events.csv: Empty CSV file"),
         ("events.csv", b"name,published_at\ne1,0\n", "events.csv: there is no column id"),
-        ("events.csv", b"id,published_at,t\ne1,0,\xff\n", "events.csv: column t is not UTF-8"),
+        ("events.csv", b"id,published_at,\xff\ne1,0,1\n", "events.csv: the header is not UTF-8"),
         ("events.parquet", b"id,published_at\n", "events.parquet: "),
         ("events.arrow", b"id,published_at\n", "events.arrow: "),
     ],

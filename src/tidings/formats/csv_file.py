@@ -12,6 +12,7 @@ import csv as csv_text
 import io
 import json
 import re
+from codecs import getincrementaldecoder
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -59,10 +60,10 @@ def read_csv(
 
     A column with a cell reader is read as text, and its cells one by one, so that an invalid cell
     does not change the type of the others. So is a column of numbers with a few other cells. A row
-    of more than `most_bytes` is refused without being read. The layout of the `file` renames
-    columns first.
+    of more than `most_bytes`, or one that is not UTF-8, is refused without being read. The layout
+    of the `file` renames columns first.
     """
-    source = _without_long_rows(path, most_bytes)
+    source = _without_bad_rows(path, most_bytes)
     layout = file.layout if file else AS_IT_IS
     texts = layout.text_columns.union(map(layout.source_of, cell_readers))
     table, broken = _table(source, texts)
@@ -82,7 +83,7 @@ def read_csv(
 
 def zero_padded(path: Path, most_bytes: int = 16_000_000) -> list[str]:
     """Return the columns of digits of which some begin with 0, such as zip codes."""
-    source = _without_long_rows(path, most_bytes)
+    source = _without_bad_rows(path, most_bytes)
     table, _ = _table(source, set(_clean(source.dialect.header)))
 
     def all_match(column: pa.ChunkedArray, pattern: str) -> bool:
@@ -97,22 +98,22 @@ def zero_padded(path: Path, most_bytes: int = 16_000_000) -> list[str]:
 
 @dataclass(frozen=True)
 class _Readable:
-    """A CSV file to be read: its path, or its bytes without the rows that are too long."""
+    """A CSV file to be read: its path, or its bytes without the `refused` rows."""
 
     content: Path | bytes
     block_bytes: int
     dialect: "_Dialect"
-    long: Sequence[BadRecord] = ()
+    refused: Sequence[BadRecord] = ()
 
     def row_in_file(self, number: int) -> int:
         """Return the row number in the file of a row that is read."""
-        for bad in self.long:
+        for bad in self.refused:
             number += bad.position <= number
         return number
 
 
-def _without_long_rows(path: Path, most_bytes: int) -> _Readable:
-    """Leave out rows that are too long; most files are too short to have one."""
+def _without_bad_rows(path: Path, most_bytes: int) -> _Readable:
+    """Leave out rows that are too long or not UTF-8, which Arrow would refuse with all others."""
     content: Path | bytes = path
     if is_gzip(path):
         with open_text(path) as file:
@@ -121,20 +122,43 @@ def _without_long_rows(path: Path, most_bytes: int) -> _Readable:
     dialect = _dialect(content, most_bytes)
     # Arrow reads only rows that fit into a block.
     block_bytes = max(_BLOCK_BYTES, min(size, most_bytes) + 2)
-    if size <= most_bytes:
+    if size <= most_bytes and _is_utf8(content):
         return _Readable(content, block_bytes, dialect)
-    long, kept = list[BadRecord](), bytearray()
+    refused, kept = list[BadRecord](), bytearray()
     with _opened(content) as file:
         for number, (row, whole) in enumerate(_rows(file, most_bytes)):
+            reason = f"the row is longer than the limit record_bytes = {most_bytes:,}"
             if whole:
+                reason = _not_utf8(row)
+            if not reason:
                 kept += row
             elif number == 0:
                 raise InvalidForm(f"the header is longer than record_bytes = {most_bytes:,}")
             else:
-                reason = f"the row is longer than the limit record_bytes = {most_bytes:,}"
                 beginning = row[:_BEGINNING].decode(errors="replace")
-                long.append(BadRecord({"beginning": beginning}, reason, number))
-    return _Readable(bytes(kept) if long else content, block_bytes, dialect, long)
+                refused.append(BadRecord({"beginning": beginning}, reason, number))
+    return _Readable(bytes(kept) if refused else content, block_bytes, dialect, refused)
+
+
+def _is_utf8(content: Path | bytes) -> bool:
+    decoder = getincrementaldecoder("utf-8")()
+    try:
+        with _opened(content) as file:
+            while block := file.read(_BLOCK_BYTES):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _not_utf8(row: bytes) -> str:
+    """Return why a row is refused, or nothing."""
+    try:
+        row.decode()
+    except UnicodeDecodeError as error:
+        return f"the row is not UTF-8: byte {error.start + 1}; save the file as UTF-8"
+    return ""
 
 
 def _opened(content: Path | bytes) -> BinaryIO:
@@ -219,7 +243,7 @@ def _rows(file: BinaryIO, most_bytes: int) -> Iterator[tuple[bytes, bool]]:
 
 def _table(source: _Readable, texts: AbstractSet[str]) -> tuple[pa.Table, list[BadRecord]]:
     """Read a table; the columns `texts` are read as text, without a guess of their types."""
-    broken, dialect = list(source.long), source.dialect
+    broken, dialect = list(source.refused), source.dialect
     pairs = zip(_clean(dialect.header), dialect.header, strict=True)
     kinds = {name: pa.string() for clean, name in pairs if clean in texts}
 
@@ -244,11 +268,7 @@ def _table(source: _Readable, texts: AbstractSet[str]) -> tuple[pa.Table, list[B
             decimal_point=dialect.decimal,
         ),
     )
-    table = table.rename_columns(_clean(table.column_names))
-    for column in table.schema:
-        if types.is_binary(column.type):
-            raise InvalidForm(f"column {column.name} is not UTF-8; save the file as UTF-8")
-    return table, broken
+    return table.rename_columns(_clean(table.column_names)), broken
 
 
 def _numeric(table: pa.Table) -> Iterator[str]:

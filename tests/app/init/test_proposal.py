@@ -161,6 +161,7 @@ def test_a_folder_is_looked_at_by_its_first_file(tmp_path, monkeypatch):
         ("empty.csv", b"", "Empty CSV file"),
         ("header.csv", b"a,b\n", "there are no rows to look at"),
         ("empty.jsonl", b"", "there are no rows to look at"),
+        ("latin-rows.csv", b"a,b\n1,\xe9\n", "no rows to look at: the row is not UTF-8: byte 3"),
         ("odd.jsonl", b"[1]\n{\n", "there are no rows to look at"),
         ("odd.parquet", b"PAR1", "odd.parquet: "),
         ("odd.txt", b"a b", "odd.txt has an unknown suffix"),

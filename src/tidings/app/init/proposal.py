@@ -149,9 +149,11 @@ def propose(path: Path) -> Proposal:
 
 def _layout(file: Path, suffix: str) -> tuple[Layout, list[SampleColumn]]:
     """Return the layout for the first rows of a file, and their columns."""
-    rows = [row for row in islice(read_rows(file, suffix), SAMPLE) if isinstance(row, dict)]
+    records = list(islice(read_rows(file, suffix), SAMPLE))
+    rows = [row for row in records if isinstance(row, dict)]
     if not rows:
-        raise InvalidForm(f"{file}: there are no rows to look at")
+        bad = next((row.reason for row in records if isinstance(row, BadRecord)), "it has none")
+        raise InvalidForm(f"{file}: there are no rows to look at: {bad}")
     columns = columns_of(rows)
     names = {column.name for column in columns}
     if names >= _FORM and any(name.startswith("attributes.") for name in names):
