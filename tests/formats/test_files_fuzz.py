@@ -27,7 +27,7 @@ from tidings.model.limits import Limits
 from tidings.model.records import Event
 
 pytestmark = pytest.mark.fuzz
-NUMBER = 100
+NUMBER = 20
 
 
 def events() -> list[Event]:
@@ -99,13 +99,13 @@ def test_damaged_subscriptions_and_subscribers(tmp_path: Path, suffix: str) -> N
         loads_subscription(
             {"id": f"s{n}", "subscriber": "ann", "where": f"a = {n} and b in ('x', 'y')"}
         )
-        for n in range(20)
+        for n in range(8)
     ]
     people = [
         loads_subscriber(
             {"id": f"p{n}", "policy": {"k": 2, "window": {"name": "sliding", "length": 5}}}
         )
-        for n in range(20)
+        for n in range(8)
     ]
     write_subscriptions(wishes, tmp_path / f"wishes{suffix}")
     write_subscribers(people, tmp_path / f"people{suffix}")

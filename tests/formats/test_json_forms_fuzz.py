@@ -39,6 +39,8 @@ POLICY = {
     "diversify": {"name": "divrank", "sigma": 0.5},
 }
 SUBSCRIBER = {"id": "b", "policy": POLICY, "prefers": [["s1", "s2"]]}
+FORMS = 20
+"""Forms that one engine takes."""
 READERS: list[tuple[dict[str, Any], Callable[..., Any]]] = [
     (EVENT, loads_event),
     (SUBSCRIPTION, loads_subscription),
@@ -120,12 +122,12 @@ def test_any_form_is_read_and_written_back_or_refused() -> None:
 
 @pytest.mark.fuzz
 def test_what_is_read_can_be_used_with_every_scorer() -> None:
-    for seed in range(cases(60)):
+    for seed in range(cases(60 * FORMS) // FORMS):
         chance = random.Random(seed)
         engine = Engine()
         for scorer in SCORERS:
             engine.subscribe(loads_subscriber({"id": scorer, "policy": {"scorer": scorer}}))
-        for number in range(20):
+        for number in range(FORMS):
             form, reader = chance.choice(READERS[:3])
             try:
                 found = reader(changed(chance, form | {"id": f"i{number}"}))

@@ -99,9 +99,12 @@ def chosen(rng: Random) -> SnapshotCase:
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled() -> None:
-    """Compile all kernels before child processes are started."""
-    for number in range(len(POLICIES)):
-        undamaged("table", number)
+    """Compile all kernels before child processes are started.
+
+    The answers of plain feeds take seconds; only a large run needs them in every child.
+    """
+    for case in product(FEEDS if cases(0) else ["table"], range(len(POLICIES))):
+        undamaged(*case)
 
 
 def flip_feeds(rng: Random) -> None:
