@@ -43,9 +43,11 @@ def crash(server: Any) -> None:
 
 
 def clear(address: str) -> str:
-    """Drop the store of a server, and return the address."""
+    """Drop the stores of a server, and return the address."""
+    names = "SELECT nspname FROM pg_namespace WHERE nspname ~ '^tidings'"
     with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS tidings CASCADE")
+        for (name,) in connection.execute(names).fetchall():
+            connection.execute(SQL("DROP SCHEMA {} CASCADE").format(Identifier(name)))
     return address
 
 

@@ -1,4 +1,4 @@
-"""Durable storage: the catalogue and its history, notifications, late events and dead letters.
+"""Durable storage: publications, the catalogue and its history, notifications, dead letters.
 
 `open_store` opens a store in an SQLite file or in PostgreSQL. `open_database` opens a database of
 another application, from which `AppendOnlyTable` reads a table.
@@ -9,23 +9,30 @@ from tidings.store.append_batch import AppendResult
 from tidings.store.append_only_table import AppendOnlyTable, TableColumn
 from tidings.store.commit_horizon import CommitHorizon
 from tidings.store.dead_letters import StoredLetter
+from tidings.store.engine_log import EngineStep
 from tidings.store.notifications import Inbox
 from tidings.store.open import Store, open_database, open_store
-from tidings.store.protocol import Database, Session
+from tidings.store.protocol import ChangeWatch, Database, Session
+from tidings.store.publications import Publication
 from tidings.store.records import CatalogueEntry
+from tidings.store.tokens import Token
 
 __all__ = [
     "AppendOnlyTable",
     "AppendResult",
     "CatalogueEntry",
+    "ChangeWatch",
     "CommitHorizon",
     "Database",
+    "EngineStep",
     "Inbox",
+    "Publication",
     "Session",
     "Store",
     "StoreError",
     "StoredLetter",
     "TableColumn",
+    "Token",
     "VersionGone",
     "open_database",
     "open_store",

@@ -7,7 +7,7 @@ and no part of it is shown.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os.path import realpath
 from pathlib import Path
 from typing import Final
@@ -49,13 +49,16 @@ _PARAMETERS: Final = frozenset((
 ))
 # fmt: on
 _SHOWN: Final = ("host", "dbname")
+DEFAULT_TENANT: Final = "default"
+_TENANT: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
 @dataclass(frozen=True)
 class Address:
     """The location of a store: `url` for `open_store`, and `shown` for messages.
 
-    `file` is the path of an SQLite file. `secrets` are the parts that are never shown.
+    `file` is the path of an SQLite file, `schema` where the tables are in PostgreSQL. `secrets`
+    are the parts that are never shown.
     """
 
     url: str = field(repr=False)
@@ -63,6 +66,7 @@ class Address:
     file: Path | None = None
     read_only: bool = False
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    schema: str = "tidings"
 
     def __str__(self) -> str:
         return self.shown
@@ -71,6 +75,29 @@ class Address:
     def hide(self) -> Hide:
         """A function that replaces the secrets of this address in a text."""
         return hider(self.secrets)
+
+    def of_tenant(self, tenant: str) -> "Address":
+        """Return the address of a tenant's own store: another file, or another schema.
+
+        >>> str(read_address("shop.db").of_tenant("acme"))
+        'shop.acme.db'
+        """
+        if tenant == DEFAULT_TENANT:
+            return self
+        if self.file is not None:
+            path = self.file.with_suffix(f".{tenant}{self.file.suffix}")
+            return _of_file(path, read_only=self.read_only)
+        return replace(self, schema=f"{self.schema}_{tenant}")
+
+
+def check_tenant(name: object) -> str:
+    """Return the name of a tenant if it is valid: it becomes part of a file or schema name."""
+    if not isinstance(name, str) or not _TENANT.fullmatch(name):
+        raise StoreError(
+            "the name of a tenant has 1 to 40 lower-case letters, digits and underscores, and "
+            f"begins with a letter; not {shown(name)}"
+        )
+    return name
 
 
 def read_address(

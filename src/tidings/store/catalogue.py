@@ -100,6 +100,12 @@ class Catalogue:
         values = (*values, check_kind(kind), after)
         return [*read_entries(self._rows(sql, *values, check_count("limit", limit, 1)))]
 
+    def count(self, kind: str, subscriber: str | None = None) -> int:
+        """Return the number of records of a kind, of one subscriber or of all."""
+        owned, values = ("", ()) if subscriber is None else (" AND subscriber = ?", (subscriber,))
+        sql = f"SELECT count(*) FROM records WHERE until = {FOREVER} AND kind = ?{owned}"
+        return int(self._rows(sql, check_kind(kind), *values)[0][0])
+
     def version(self) -> int:
         """Return the version of the last change; 0 before the first."""
         return self._database.read(_version)

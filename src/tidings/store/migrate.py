@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass
 from importlib import resources
+from typing import Final
 
 from tidings.errors import StoreError, shown
 from tidings.store.protocol import Database, Session
+
+_EXISTS: Final = "CREATE SCHEMA IF NOT EXISTS"
+_SCHEMA: Final = f"{_EXISTS} tidings"
 
 
 @dataclass(frozen=True)
@@ -65,5 +69,5 @@ def _apply(session: Session, database: Database, steps: list[Migration]) -> None
         for step in steps:
             if step.number > version:
                 for statement in step.statements:
-                    session.run(statement)
+                    session.run(statement.replace(_SCHEMA, f"{_EXISTS} {database.schema}"))
                 session.run("INSERT INTO migrations VALUES (?, ?)", step.number, step.name)

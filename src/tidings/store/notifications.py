@@ -94,6 +94,10 @@ class Notifications:
         cells = (check_count("sequence", sequence), check_count("limit", limit, 1))
         return self._deliveries(sql, subscriber, *cells)
 
+    def get(self, subscriber: str, event: str) -> Delivery | None:
+        """Return the delivery of an event to a subscriber, if it was delivered and not pruned."""
+        return next(iter(self._deliveries(f"{_SELECT} AND event = ?", subscriber, event)), None)
+
     def inbox(self, subscriber: str) -> Inbox:
         """Return the inbox of a subscriber, which is empty if nothing was delivered."""
         return self._database.read(partial(_inbox, subscriber=subscriber))

@@ -6,25 +6,31 @@ from types import TracebackType
 from typing import Self
 
 from tidings.errors import StoreError
-from tidings.store.address import Address, read_address
+from tidings.store.address import DEFAULT_TENANT, Address, check_tenant, read_address
 from tidings.store.catalogue import Catalogue
 from tidings.store.dead_letters import DeadLetters
+from tidings.store.engine_log import EngineLog
 from tidings.store.history import ChangeHistory
 from tidings.store.migrate import migrate
 from tidings.store.notifications import Notifications
 from tidings.store.protocol import Database
+from tidings.store.publications import Publications
 from tidings.store.sqlite import SqliteDatabase
+from tidings.store.tokens import Tokens
 
 
 @dataclass(frozen=True)
 class Store:
-    """A store: four parts over one database. Safe for threads; close it after use."""
+    """A store: its parts over one database. Safe for threads; close it after use."""
 
     database: Database
     catalogue: Catalogue
     history: ChangeHistory
     notifications: Notifications
     letters: DeadLetters
+    publications: Publications
+    log: EngineLog
+    tokens: Tokens
 
     def pause(self, subscriber: str) -> int:
         """Pause a subscriber: what would be due is dropped; return the version."""
@@ -50,19 +56,22 @@ class Store:
         self.close()
 
 
-def open_store(address: str | Path, *, patience_s: float = 30.0) -> Store:
+def open_store(
+    address: str | Path, *, patience_s: float = 30.0, tenant: str = DEFAULT_TENANT
+) -> Store:
     """Open a store; it is created, or its schema upgraded, as needed.
 
     The address is a path or `sqlite:///path` (`sqlite:////path` if absolute; read-only with
     `?mode=ro`), or `postgresql://user@host/database`. A database that is busy or unreachable is
-    retried for up to `patience_s`. Messages show only the host and database of an address.
+    retried for up to `patience_s`. Messages show only the host and database of an address. A
+    `tenant` has a store of its own beside that of the address.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, open_store(f"{folder}/tidings.db") as store:
     ...     store.catalogue.put({"id": "addison", "policy": {"k": 2}})
     1
     """
-    database = _database(address, patience_s)
+    database = _database(read_address(address).of_tenant(check_tenant(tenant)), patience_s)
     try:
         migrate(database)
     except BaseException:
@@ -74,20 +83,22 @@ def open_store(address: str | Path, *, patience_s: float = 30.0) -> Store:
         ChangeHistory(database),
         Notifications(database),
         DeadLetters(database),
+        Publications(database),
+        EngineLog(database),
+        Tokens(database),
     )
 
 
 def open_database(address: str | Path, *, patience_s: float = 30.0) -> Database:
     """Open another application's database for reading, by an address like that of a store."""
-    return _database(address, patience_s, is_store=False)
+    return _database(read_address(address), patience_s, is_store=False)
 
 
-def _database(address: str | Path, patience_s: float, *, is_store: bool = True) -> Database:
-    parsed = read_address(address)
-    if parsed.file is not None:
-        read_only = parsed.read_only or not is_store
-        return SqliteDatabase(parsed.file, patience_s, read_only=read_only)
-    return _postgres(parsed, patience_s, is_store=is_store)
+def _database(address: Address, patience_s: float, *, is_store: bool = True) -> Database:
+    if address.file is not None:
+        read_only = address.read_only or not is_store
+        return SqliteDatabase(address.file, patience_s, read_only=read_only)
+    return _postgres(address, patience_s, is_store=is_store)
 
 
 def _postgres(address: Address, patience_s: float, *, is_store: bool) -> Database:

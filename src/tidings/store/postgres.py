@@ -8,12 +8,21 @@ from typing import Any, Final, TypeVar
 import psycopg
 from psycopg.adapt import Buffer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.sql import SQL, Identifier
 from psycopg.types.string import StrDumper, TextLoader
 
 from tidings.errors import StoreError, TidingsError
 from tidings.store.address import Address
 from tidings.store.pool import ConnectionPool
-from tidings.store.protocol import DAMAGE_ERRORS, Cell, Row, Session, StagingTable, damage_error
+from tidings.store.protocol import (
+    DAMAGE_ERRORS,
+    Cell,
+    ChangeWatch,
+    Row,
+    Session,
+    StagingTable,
+    damage_error,
+)
 
 T = TypeVar("T")
 
@@ -28,13 +37,12 @@ _DEFAULTS: Final = {
     "keepalives_idle": "15",
     "tcp_user_timeout": "30000",
 }
-_SCHEMA: Final = "-c search_path=tidings"
 _READ_ONLY: Final = "-c default_transaction_read_only=on"
 # Broken connections, shutdowns and starts, conflicts, too many clients.
 _TRANSIENT: Final = ("08", "40001", "40P01", "57P01", "57P02", "57P03", "53300")
 _TRANSIENT_WORDS: Final = ("the database system is", "too many clients", "terminating connection")
 # From the catalogue itself: functions such as to_regclass may answer from before a lock was got.
-_TABLE: Final = "SELECT 1 FROM pg_tables WHERE schemaname = 'tidings' AND tablename = ?"
+_TABLE: Final = "SELECT 1 FROM pg_tables WHERE schemaname = ? AND tablename = ?"
 _ESCAPE: Final = "\x1a"
 
 
@@ -60,8 +68,9 @@ class _TextLoader(TextLoader):
 class PostgresSession:
     """A transaction on a connection to PostgreSQL."""
 
-    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+    def __init__(self, connection: psycopg.Connection[Row], schema: str) -> None:
         self._connection = connection
+        self._schema = schema
 
     def rows(self, sql: str, *values: Cell) -> list[Row]:
         return self._execute(sql, values).fetchall()
@@ -84,11 +93,47 @@ class PostgresSession:
         self.rows("SELECT pg_advisory_xact_lock(?)", _LOCK_KEY)
 
     def has_table(self, name: str) -> bool:
-        return bool(self.rows(_TABLE, name))
+        return bool(self.rows(_TABLE, self._schema, name))
+
+    def notify(self) -> None:
+        """Wake the watches of this store after the commit; the channel is named for its schema."""
+        self.rows("SELECT pg_notify(?, '')", self._schema)
+
+
+class PostgresWatch:
+    """A watch over a store in PostgreSQL, which notifies of every commit.
+
+    After a lost connection it reports a change, since it may have missed one.
+    """
+
+    def __init__(self, connect: Callable[[], psycopg.Connection[Row]], channel: str) -> None:
+        self._connect, self._channel = connect, channel
+        self._connection: psycopg.Connection[Row] | None = None
+        self._listen()
+
+    def wait(self, timeout_s: float) -> bool:
+        try:
+            if self._connection is None:
+                self._listen()
+                return True
+            return any(self._connection.notifies(timeout=timeout_s, stop_after=1))
+        except psycopg.Error:
+            self.close()
+            time.sleep(min(timeout_s, _FIRST_PAUSE_S))
+            return True
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _listen(self) -> None:
+        self._connection = self._connect()
+        self._connection.execute(SQL("LISTEN {}").format(Identifier(self._channel)))
 
 
 class PostgresDatabase:
-    """The schema `tidings` of a PostgreSQL database, or all of one that is not a store, to read.
+    """A schema of a PostgreSQL database, or all of one that is not a store, to read.
 
     If the server becomes unreachable, work is retried from its start for up to `patience_s`.
     """
@@ -99,9 +144,11 @@ class PostgresDatabase:
         self, address: Address, patience_s: float = 30.0, *, is_store: bool = True
     ) -> None:
         self.name = address.shown
+        self.schema = address.schema
         self._hide = address.hide
         parameters = _conninfo(address)
-        options = f"{parameters.get('options') or ''} {_SCHEMA if is_store else _READ_ONLY}"
+        search_path = f"-c search_path={self.schema}"
+        options = f"{parameters.get('options') or ''} {search_path if is_store else _READ_ONLY}"
         defaults = {name: value for name, value in _DEFAULTS.items() if name not in parameters}
         self._address = make_conninfo(address.url, **defaults, options=options)
         self._is_store = is_store
@@ -112,18 +159,25 @@ class PostgresDatabase:
         return self._work("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", work)
 
     def write(self, work: Callable[[Session], T]) -> T:
-        return self._work("BEGIN ISOLATION LEVEL READ COMMITTED", work)
+        return self._work("BEGIN ISOLATION LEVEL READ COMMITTED", work, notify=True)
+
+    def watch(self) -> ChangeWatch:
+        return PostgresWatch(self._connect, self.schema)
 
     def close(self) -> None:
         self._connections.close()
 
-    def _work(self, begin: str, work: Callable[[Session], T]) -> T:
+    def _work(self, begin: str, work: Callable[[Session], T], *, notify: bool = False) -> T:
         pause_s, log_at = _FIRST_PAUSE_S, time.monotonic()
         deadline = log_at + self._patience_s
         while True:
             try:
                 with self._connections.transaction(begin) as connection:
-                    return self._run(work, PostgresSession(connection))
+                    session = PostgresSession(connection, self.schema)
+                    result = self._run(work, session)
+                    if notify:
+                        session.notify()
+                    return result
             except psycopg.Error as error:
                 self._connections.drop()
                 refusal = self._refusal(error, expired=time.monotonic() + pause_s > deadline)

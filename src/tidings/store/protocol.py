@@ -50,6 +50,19 @@ class Session(Protocol):
         """Return whether a table exists."""
 
 
+class ChangeWatch(Protocol):
+    """A watch over the commits of other connections, in this process or another."""
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until something was committed since the last call; return False after a timeout.
+
+        It may return True without cause, so the caller looks again.
+        """
+
+    def close(self) -> None:
+        """Close its connection."""
+
+
 class Database(Protocol):
     """A database, safe for threads. All failures are `StoreError`s that give the reason.
 
@@ -60,6 +73,9 @@ class Database(Protocol):
     dialect: str
     """The kind of database, which is also the folder of its migrations."""
 
+    schema: str
+    """The name of the schema that holds the tables, where a database has several."""
+
     name: str
     """Where it is, as errors show it: without passwords."""
 
@@ -68,6 +84,9 @@ class Database(Protocol):
 
     def write(self, work: Callable[[Session], T]) -> T:
         """Run work in one transaction: durable when this returns, undone when it raises."""
+
+    def watch(self) -> ChangeWatch:
+        """Return a watch, for one thread; close it after use."""
 
     def close(self) -> None:
         """Close all connections; the database cannot be used after that."""

@@ -9,11 +9,20 @@ from typing import Final, TypeVar
 
 from tidings.errors import StoreError, TidingsError, shown
 from tidings.store.pool import ConnectionPool
-from tidings.store.protocol import DAMAGE_ERRORS, Cell, Row, Session, StagingTable, damage_error
+from tidings.store.protocol import (
+    DAMAGE_ERRORS,
+    Cell,
+    ChangeWatch,
+    Row,
+    Session,
+    StagingTable,
+    damage_error,
+)
 
 T = TypeVar("T")
 
 _OLDEST: Final = (3, 37, 0)
+_LOOK_EVERY_S: Final = 0.004
 _PRAGMAS: Final = (
     "PRAGMA foreign_keys = ON",
     "PRAGMA synchronous = FULL",
@@ -62,6 +71,33 @@ class SqliteSession:
         return bool(self.rows("SELECT 1 FROM sqlite_schema WHERE name = ?", name))
 
 
+class SqliteWatch:
+    """A watch over an SQLite file, which knows a number that every commit changes.
+
+    Reading the number takes microseconds: it is in memory that all processes share.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._seen = self._look()
+
+    def wait(self, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        while self._look() == self._seen:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return False
+            time.sleep(min(_LOOK_EVERY_S, left_s))
+        self._seen = self._look()
+        return True
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _look(self) -> int:
+        return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+
+
 class SqliteDatabase:
     """An SQLite file with a write-ahead log: readers never wait, writers wait for each other.
 
@@ -69,6 +105,7 @@ class SqliteDatabase:
     """
 
     dialect = "sqlite"
+    schema = "main"
 
     def __init__(self, path: Path, patience_s: float = 30.0, *, read_only: bool = False) -> None:
         if sqlite3.sqlite_version_info < _OLDEST:
@@ -89,6 +126,10 @@ class SqliteDatabase:
 
     def write(self, work: Callable[[Session], T]) -> T:
         return self._work("BEGIN IMMEDIATE", work)
+
+    def watch(self) -> ChangeWatch:
+        with self._explaining_errors():
+            return SqliteWatch(self._connect())
 
     def close(self) -> None:
         self._connections.close()

@@ -1,0 +1,125 @@
+"""The log of a durable engine: its steps, each committed with its deliveries, and a checkpoint.
+
+The state of an engine is a function of its steps. So a step is one small row, written in the
+transaction that writes its deliveries; the whole state is written now and then, and a restart
+repeats the steps since.
+"""
+
+from functools import partial
+from typing import Final, NamedTuple
+
+from tidings.store.append_batch import BatchAppend
+from tidings.store.protocol import Database, Row, Session
+from tidings.store.publications import StoredPublication, read_publications
+
+QUERY: Final = "local"
+"""The name under which the durable engine writes its batches and its pin."""
+_PAGE: Final = 1_000
+_STEPS: Final = "SELECT number, clock_us, version, upto FROM steps"
+
+
+class EngineStep(NamedTuple):
+    """A step: the clock reaches a time, if any, then the catalogue a version, then publications.
+
+    Publications are taken up to and including the number `upto`.
+    """
+
+    number: int = 0
+    clock_us: int | None = None
+    version: int = 0
+    upto: int = 0
+
+
+class Checkpoint(NamedTuple):
+    """The state of an engine after a step, as JSON."""
+
+    step: EngineStep
+    state: str
+
+
+class Pending(NamedTuple):
+    """What a pipeline has not taken yet: publications, and the newest version by then."""
+
+    version: int
+    publications: list[StoredPublication]
+
+
+class EngineLog:
+    """The steps of the one durable engine of a store.
+
+    Two processes may run it at the same time: each step is written once, by the first of them.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def last(self) -> EngineStep:
+        """Return the last step; before the first, one with number 0."""
+        rows = self._rows(f"{_STEPS} ORDER BY number DESC LIMIT 1")
+        return EngineStep(*rows[0]) if rows else EngineStep()
+
+    def after(self, number: int) -> list[EngineStep]:
+        """Return the next steps after a number, in order; those before a checkpoint are gone."""
+        rows = self._rows(f"{_STEPS} WHERE number > ? ORDER BY number LIMIT ?", number, _PAGE)
+        return [EngineStep(*row) for row in rows]
+
+    def pending(self, step: EngineStep, limit: int) -> Pending:
+        """Return the publications after a step, and the version that the catalogue has reached.
+
+        Both are of one moment: a subscription that was there before a publication is in the
+        version.
+        """
+        return self._database.read(partial(_pending, step=step, limit=limit))
+
+    def append(self, step: EngineStep, output: BatchAppend) -> bool:
+        """Write a step with its output; return False if another process has written it."""
+        return self._database.write(partial(_append, step=step, output=output))
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint after a step; the catalogue keeps its history from there."""
+        self._database.write(partial(_save, checkpoint=checkpoint))
+
+    def checkpoint(self) -> Checkpoint | None:
+        """Return the last checkpoint."""
+        rows = self._rows(
+            "SELECT s.number, s.clock_us, s.version, s.upto, c.state "
+            "FROM checkpoints AS c JOIN steps AS s ON s.number = c.step"
+        )
+        return Checkpoint(EngineStep(*rows[0][:4]), rows[0][4]) if rows else None
+
+    def _rows(self, sql: str, *values: int) -> list[Row]:
+        return self._database.read(lambda session: session.rows(sql, *values))
+
+
+def _pending(session: Session, step: EngineStep, limit: int) -> Pending:
+    version = session.rows("SELECT version FROM catalogue")[0][0]
+    return Pending(version, read_publications(session, step.upto, limit))
+
+
+def _append(session: Session, step: EngineStep, output: BatchAppend) -> bool:
+    claim = "INSERT INTO steps (number, clock_us, version, upto) VALUES (?, ?, ?, ?)"
+    if not session.run(f"{claim} ON CONFLICT DO NOTHING", *step):
+        return False
+    output.write(session)
+    return True
+
+
+def _save(session: Session, checkpoint: Checkpoint) -> None:
+    """Replace the checkpoint by a later one, and delete the steps that nobody needs after it."""
+    step, state = checkpoint
+    saved = session.run(
+        "INSERT INTO checkpoints VALUES (1, ?, ?) ON CONFLICT (one) DO UPDATE "
+        "SET step = excluded.step, state = excluded.state WHERE checkpoints.step < excluded.step",
+        step.number,
+        state,
+    )
+    if not saved:
+        return
+    session.run(
+        "INSERT INTO pins VALUES (?, ?, ?) ON CONFLICT (query) "
+        "DO UPDATE SET batch = excluded.batch, version = excluded.version",
+        QUERY,
+        step.number,
+        step.version,
+    )
+    session.run("DELETE FROM steps WHERE number < ?", step.number)

@@ -1,0 +1,123 @@
+"""The intake of publications: accepted once by id, numbered without gaps, kept until pruned."""
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from tidings.errors import InvalidEvent
+from tidings.model.records import Event
+from tidings.model.values import format_time, parse_time_us
+from tidings.store.protocol import Database, Row, Session, StagingTable, check_count, check_id
+
+_STAGED: Final = StagingTable(
+    "incoming_publications", {"ordinal": "BIGINT", "id": "TEXT", "form": "TEXT"}
+)
+_REPEATED: Final = """
+    SELECT i.ordinal FROM incoming_publications AS i JOIN publications AS p ON p.id = i.id"""
+_INSERT: Final = f"""
+    INSERT INTO publications (number, id, accepted_us, form)
+    SELECT ? + row_number() OVER (ORDER BY ordinal), id, ?, form FROM incoming_publications
+    WHERE ordinal NOT IN ({_REPEATED})"""
+
+
+class Publication(NamedTuple):
+    """An event to be published; one that is not `timed` gets its time when it is accepted."""
+
+    event: Event
+    timed: bool = True
+
+
+class StoredPublication(NamedTuple):
+    """An accepted publication: its number, and its JSON form, which is None once it is pruned."""
+
+    number: int
+    form: str | None
+
+
+class Publications:
+    """All publications, numbered in the order in which they were accepted."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def accept(self, publications: Sequence[Publication], now_us: int) -> list[bool]:
+        """Write publications in one transaction; return which of them are new.
+
+        One whose id was accepted before, or comes earlier in the list, is not new, and changes
+        nothing. An event without a time gets `now_us`, or the newest time so far if that is later:
+        so it is never late.
+        """
+        for publication in publications:
+            check_id("the id of an event", publication.event.id)
+        return self._database.write(partial(_accept, publications=publications, now_us=now_us))
+
+    def after(
+        self, number: int, limit: int = 1_000, upto: int | None = None
+    ) -> list[StoredPublication]:
+        """Return the publications after a number, up to another, in order."""
+        return self._database.read(
+            lambda session: read_publications(session, number, check_count("limit", limit, 1), upto)
+        )
+
+    def last(self) -> int:
+        """Return the number of the last publication; 0 before the first."""
+        return int(self._rows("SELECT last FROM intake")[0][0])
+
+    def prune(self, before: object) -> int:
+        """Delete the content of publications accepted before a time; return how many.
+
+        Only those go that every pipeline has taken, as far as its steps are in this store. Their
+        ids stay.
+        """
+        before_us = parse_time_us(before)
+        return self._database.write(partial(_prune, before_us=before_us))
+
+    def _rows(self, sql: str, *values: int) -> list[Row]:
+        return self._database.read(lambda session: session.rows(sql, *values))
+
+
+def read_publications(
+    session: Session, after: int, limit: int, upto: int | None = None
+) -> list[StoredPublication]:
+    """Return the publications after a number, up to another, in order."""
+    sql = "SELECT number, form FROM publications WHERE number > ?"
+    bound = () if upto is None else (upto,)
+    sql += " AND number <= ?" if bound else ""
+    rows = session.rows(f"{sql} ORDER BY number LIMIT ?", after, *bound, limit)
+    return [StoredPublication(*row) for row in rows]
+
+
+def _accept(session: Session, publications: Sequence[Publication], now_us: int) -> list[bool]:
+    session.run("UPDATE intake SET last = last")  # other writers wait until this one has committed
+    last, newest_us = session.rows("SELECT last, newest_us FROM intake")[0]
+    ordinals = dict[str, int]()
+    rows = list[tuple[int, str, str]]()
+    for ordinal, (event, timed) in enumerate(publications):
+        if event.id in ordinals:
+            continue
+        ordinals[event.id] = ordinal
+        us = event.published_us if timed else max(now_us, newest_us)
+        newest_us = max(newest_us, us)
+        form = event.to_dict() | {"published_at": format_time(us)}
+        rows.append((ordinal, event.id, json.dumps(form, separators=(",", ":"))))
+    session.stage(_STAGED, rows)
+    repeated = {ordinal for (ordinal,) in session.rows(_REPEATED)}
+    new = set(ordinals.values()) - repeated
+    if new:
+        session.run(_INSERT, last, now_us)
+        session.run("UPDATE intake SET last = ?, newest_us = ?", last + len(new), newest_us)
+    return [ordinal in new for ordinal in range(len(publications))]
+
+
+def _prune(session: Session, before_us: int) -> int:
+    taken = session.rows("SELECT step FROM checkpoints")
+    upto = session.rows("SELECT upto FROM steps WHERE number = ?", taken[0][0]) if taken else []
+    if not upto:
+        raise InvalidEvent("no pipeline has taken the publications yet; nothing can be pruned")
+    return session.run(
+        "UPDATE publications SET form = NULL "
+        "WHERE form IS NOT NULL AND accepted_us < ? AND number <= ?",
+        before_us,
+        upto[0][0],
+    )
