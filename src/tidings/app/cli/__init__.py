@@ -1,6 +1,20 @@
 """The command line: parse, call, print. Each command imports only what it needs."""
 
-from tidings.app.cli import query_commands, run_command, start_commands, store_commands
+from tidings.app.cli import (
+    query_commands,
+    run_command,
+    service_commands,
+    start_commands,
+    store_commands,
+)
 from tidings.app.cli.app import app, main
 
-__all__ = ["app", "main", "query_commands", "run_command", "start_commands", "store_commands"]
+__all__ = [
+    "app",
+    "main",
+    "query_commands",
+    "run_command",
+    "service_commands",
+    "start_commands",
+    "store_commands",
+]

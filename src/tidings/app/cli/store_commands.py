@@ -50,7 +50,7 @@ def list_records(
     """
     from tidings.app.output import open_console, print_records
 
-    with _existing(store) as opened:
+    with existing_store(store) as opened:
         entries = opened.catalogue.page(kind, subscriber, after, limit + 1)
     records = [dict(entry.form or {}) for entry in entries[:limit]]
     if as_json:
@@ -115,7 +115,7 @@ def remove(
     """
     from tidings.app.output import open_console, plural
 
-    with _existing(store) as opened:
+    with existing_store(store) as opened:
         removed = {name: opened.catalogue.remove(kind, name) for name in ids}
     missing = [name for name, existed in removed.items() if not existed]
     if as_json:
@@ -151,7 +151,7 @@ def resume(store: StoreAddress, subscribers: SubscriberIds, as_json: AsJson = Fa
 def _set_paused(store: str, subscribers: list[str], *, paused: bool, as_json: bool) -> None:
     from tidings.app.output import open_console, plural
 
-    with _existing(store) as opened:
+    with existing_store(store) as opened:
         change = opened.catalogue.pause if paused else opened.catalogue.resume
         for name in subscribers:
             change(name)
@@ -178,7 +178,7 @@ def inbox(
     """
     from tidings.app.output import open_console, print_inbox
 
-    with _existing(store) as opened:
+    with existing_store(store) as opened:
         notifications = opened.notifications
         state, deliveries = notifications.inbox(subscriber), notifications.newest(subscriber, limit)
         known = state.last or opened.catalogue.page("subscription", subscriber, limit=1)
@@ -209,7 +209,7 @@ def letters(
     """
     from tidings.app.output import open_console, print_letters
 
-    with _existing(store) as opened:
+    with existing_store(store) as opened:
         found = opened.letters.page(kind, after, limit)
         waiting = opened.letters.count(kind)
     if as_json:
@@ -246,7 +246,7 @@ def prune(
     from tidings.model.values import SECOND_US, parse_duration_us
 
     before_us = int(time.time() * SECOND_US) - parse_duration_us(older_than)
-    with _existing(store) as opened:
+    with existing_store(store) as opened:
         deleted = opened.notifications.prune(before_us / SECOND_US, keep_keys)
     if as_json:
         print_json({"deleted": deleted})
@@ -255,7 +255,7 @@ def prune(
 
 
 @contextmanager
-def _existing(store: str) -> Iterator["Store"]:
+def existing_store(store: str) -> Iterator["Store"]:
     """Open a store; one that does not exist is refused, because a typo must not create it."""
     from tidings.store import open_store
     from tidings.store.address import read_address

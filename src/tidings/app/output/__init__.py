@@ -11,7 +11,12 @@ from tidings.app.output.query_output import (
     print_review,
 )
 from tidings.app.output.run_output import dry_run_rows, print_dry_run, print_plan, print_summary
-from tidings.app.output.store_output import print_inbox, print_letters, print_records
+from tidings.app.output.store_output import (
+    print_inbox,
+    print_letters,
+    print_records,
+    print_tokens,
+)
 
 __all__ = [
     "RunReporter",
@@ -34,4 +39,5 @@ __all__ = [
     "print_records",
     "print_review",
     "print_summary",
+    "print_tokens",
 ]

@@ -12,6 +12,7 @@ from tidings.model.records import Delivery
 from tidings.model.values import format_time
 from tidings.store.dead_letters import StoredLetter
 from tidings.store.notifications import Inbox
+from tidings.store.tokens import Token
 
 
 def print_records(
@@ -60,3 +61,17 @@ def print_letters(console: Console, letters: Sequence[StoredLetter], waiting: in
     if letters:
         console.print(table)
     console.print(Text(f"{plural(waiting, 'letter')} waiting", "bold"))
+
+
+def print_tokens(console: Console, tokens: Sequence[Token]) -> None:
+    """Print tokens as a table; those that are revoked say since when."""
+    table = make_table("Token", "Role", "Tenant", "Subscriber", "Label", "Expires", "Revoked")
+    for token in tokens:
+        form = {
+            name: "" if value is None else str(value) for name, value in token.to_dict().items()
+        }
+        names = ("id", "role", "tenant", "subscriber", "label", "expires_at", "revoked_at")
+        table.add_row(*(form[name] for name in names))
+    if tokens:
+        console.print(table)
+    console.print(Text(plural(len(tokens), "token"), "bold"))

@@ -1,0 +1,189 @@
+"""The commands of the service: `serve` and `token`."""
+
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Annotated, Final, Literal
+
+import typer
+
+from tidings.app.cli.app import AsJson, app, print_json
+from tidings.app.cli.dataclass_options import takes
+from tidings.app.cli.store_commands import StoreAddress
+from tidings.errors import StoreError, TidingsError
+
+token_app: Final = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Make, list and revoke the access tokens of a service.",
+)
+app.add_typer(token_app, name="token")
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """Arguments and options of `serve`."""
+
+    store: StoreAddress = "tidings.db"
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 for any.")] = 8000
+    only: Annotated[
+        Literal["service", "pipeline"] | None,
+        typer.Option(help="Run one of the two processes; without it, both."),
+    ] = None
+    with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True)] = False
+    as_json: AsJson = False
+
+
+@app.command()
+@takes(ServeOptions)
+def serve(options: ServeOptions) -> None:
+    """Run the HTTP service and its pipeline over a store, until Ctrl-C or SIGTERM.
+
+    A store that does not exist is created. Without tokens it listens only on this machine, and
+    everyone there may do everything.
+
+    For example:
+
+        tidings serve films.db
+        tidings serve postgresql://tidings@db/tidings --host 0.0.0.0 --only service
+
+    docs/service.md describes the paths.
+    """
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise TidingsError("the service is not installed: run pip install 'tidings[serve]'")
+    if options.only == "pipeline":
+        _run_pipeline(options)
+    else:
+        _run_service(options)
+
+
+def _run_pipeline(options: ServeOptions) -> None:
+    from tidings.app.serve.supervise import stop_with_parent
+    from tidings.app.signals import StopActions, stop_on_signals
+    from tidings.service.pipelines import run_pipelines
+    from tidings.service.settings import ServiceSettings
+
+    with stop_on_signals(StopActions()) as stop:
+        if options.with_parent:
+            stop_with_parent(stop)
+        run_pipelines(options.store, ServiceSettings().lateness, stop)
+
+
+def _run_service(options: ServeOptions) -> None:
+    from tidings.app.output import open_console
+    from tidings.app.serve.supervise import Supervised
+    from tidings.app.signals import StopActions, stop_on_signals
+    from tidings.service.server import WebServer
+
+    server = WebServer(options.store, host=options.host, port=options.port)
+    url = f"http://{options.host}:{server.port}"
+    if options.as_json:
+        print_json({"url": url})
+    else:
+        open_console().print(f"Tidings listens on {url}; its documentation is at {url}/docs")
+    with stop_on_signals(StopActions(on_request=server.stop)):
+        if options.only == "service":
+            server.run()
+            return
+        pipeline = Supervised(["serve", options.store, "--only", "pipeline", "--with-parent"])
+        try:
+            server.run()
+        finally:
+            pipeline.stop()
+
+
+@dataclass(frozen=True)
+class TokenOptions:
+    """Arguments and options of `token create`."""
+
+    store: StoreAddress
+    role: Annotated[Literal["admin", "publisher", "subscriber"], typer.Option()]
+    subscriber: Annotated[
+        str | None, typer.Option(metavar="ID", help="Whose feed a subscriber's token reads.")
+    ] = None
+    tenant: Annotated[str, typer.Option(help="The tenant; each has a store of its own.")] = (
+        "default"
+    )
+    expires: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How long it is valid: 90d, 12h.")
+    ] = None
+    label: Annotated[str, typer.Option(help="What it is for.")] = ""
+    as_json: AsJson = False
+
+
+@token_app.command("create")
+@takes(TokenOptions)
+def create_token(options: TokenOptions) -> None:
+    """Make a token and print it; it cannot be shown again.
+
+    For example:
+
+        tidings token create films.db --role publisher --label importer
+        tidings token create films.db --role subscriber --subscriber ada --expires 90d
+    """
+    from tidings.model.values import SECOND_US, parse_duration_us
+    from tidings.store import open_store
+
+    now_us = int(time.time() * SECOND_US)
+    until_us = None if options.expires is None else now_us + parse_duration_us(options.expires)
+    with open_store(options.store) as opened:
+        token = opened.tokens.create(
+            options.role,
+            now_us,
+            tenant=options.tenant,
+            subscriber=options.subscriber,
+            label=options.label,
+            expires_us=until_us,
+        )
+    if options.as_json:
+        print_json({"token": token})
+    else:
+        typer.echo(token)
+
+
+@token_app.command("list")
+def list_tokens(store: StoreAddress, as_json: AsJson = False) -> None:
+    """List tokens, without their secrets.
+
+    For example:
+
+        tidings token list films.db
+    """
+    from tidings.app.cli.store_commands import existing_store
+    from tidings.app.output import open_console, print_tokens
+
+    with existing_store(store) as opened:
+        tokens = opened.tokens.listed()
+    if as_json:
+        for token in tokens:
+            print_json(token.to_dict())
+    else:
+        print_tokens(open_console(), tokens)
+
+
+@token_app.command("revoke")
+def revoke_token(
+    store: StoreAddress,
+    token: Annotated[str, typer.Argument(metavar="ID", help="The id of the token, or itself.")],
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a token, at once and for good.
+
+    For example:
+
+        tidings token revoke films.db 4f0c2d5e8a1b3c6d
+    """
+    from tidings.app.cli.store_commands import existing_store
+    from tidings.app.output import open_console
+    from tidings.model.values import SECOND_US
+
+    name = token.split("_")[1] if token.startswith("tidings_") else token
+    with existing_store(store) as opened:
+        revoked = opened.tokens.revoke(name, int(time.time() * SECOND_US))
+    if not revoked:
+        raise StoreError("there is no such valid token; `tidings token list` lists them")
+    if as_json:
+        print_json({"revoked": name})
+    else:
+        open_console().print(f"token {name} revoked")

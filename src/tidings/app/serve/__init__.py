@@ -1,0 +1,1 @@
+"""The service on one machine: a web server and a pipeline, started and stopped together."""

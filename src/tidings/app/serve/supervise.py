@@ -1,0 +1,74 @@
+"""A child process that is kept running: started again if it dies, stopped with its parent.
+
+The child reads a pipe from its parent, which ends when the parent does, however that dies.
+"""
+
+import logging
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Final
+
+_LOG: Final = logging.getLogger(__name__)
+_FIRST_PAUSE_S: Final = 0.2  # doubled by each failure
+_LONGEST_PAUSE_S: Final = 10.0
+_HEALTHY_S: Final = 30.0
+"""A child that lived this long is started again at once."""
+_STOP_S: Final = 20.0
+
+
+class Supervised:
+    """A command of Tidings in a process of its own."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._command = [sys.executable, "-m", "tidings.app.cli", *arguments]
+        self._stopping = threading.Event()
+        self._process = self._start()
+        self._thread = threading.Thread(target=self._watch, name="supervisor", daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id of the child that runs now."""
+        return self._process.pid
+
+    def stop(self) -> None:
+        """End the child, and wait for it."""
+        self._stopping.set()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._thread.join()
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(self._command, stdin=subprocess.PIPE)
+
+    def _watch(self) -> None:
+        pause_s, began = _FIRST_PAUSE_S, time.monotonic()
+        while True:
+            status = self._process.wait()
+            if self._stopping.is_set():
+                return
+            if time.monotonic() - began > _HEALTHY_S:
+                pause_s = _FIRST_PAUSE_S
+            _LOG.warning("the pipeline has ended with status %d; it is started again", status)
+            if self._stopping.wait(pause_s):
+                return
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            began = time.monotonic()
+            self._process = self._start()
+
+
+def stop_with_parent(stop: threading.Event) -> None:
+    """Set a flag when the parent closes the pipe to this process, or dies."""
+
+    def read() -> None:
+        sys.stdin.buffer.read()
+        stop.set()
+
+    threading.Thread(target=read, name="parent", daemon=True).start()

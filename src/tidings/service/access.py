@@ -1,0 +1,131 @@
+"""Access: who calls, for which tenant, in which role, and how often.
+
+Without any token, the service answers only on the loopback interface, to an administrator.
+"""
+
+import time
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Annotated, Final
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from tidings.model.values import SECOND_US
+from tidings.service.problems import Problem
+from tidings.service.settings import LOOPBACK, ServiceSettings
+from tidings.service.tenant import Tenant, Tenants
+
+_SCHEME: Final = HTTPBearer(
+    auto_error=False, description="A token that `tidings token create` has printed."
+)
+_CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
+_LOCAL: Final = "local"
+_MOST_BUCKETS: Final = 10_000
+
+
+@dataclass(frozen=True)
+class Caller:
+    """The sender of a request: its tenant and its role; a subscriber has a name."""
+
+    tenant: Tenant
+    role: str
+    subscriber: str | None = None
+
+    def check_is(self, subscriber: str) -> None:
+        """Refuse a subscriber that asks for something of another, whether that exists or not."""
+        if self.role == "subscriber" and subscriber != self.subscriber:
+            raise Problem(403, "a token of the role subscriber reaches only its own feed")
+
+
+class RateLimit:
+    """Token buckets by name: `rate` requests a second, and twice as many at once."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate, self._burst = rate, 2 * rate
+        self._buckets: dict[str, tuple[float, float]] = {}
+        self._lock = Lock()
+
+    def check(self, name: str) -> None:
+        """Count a request; refuse it if there were too many."""
+        now = time.monotonic()
+        with self._lock:
+            level, then = self._buckets.get(name, (float(self._burst), now))
+            level = min(self._burst, level + (now - then) * self._rate)
+            if len(self._buckets) > _MOST_BUCKETS:
+                self._buckets.clear()
+            self._buckets[name] = (max(0.0, level - 1), now)
+        if level < 1:
+            raise Problem(
+                429,
+                f"more than {self._rate} requests a second; try again later",
+                headers={"Retry-After": "1"},
+            )
+
+
+@dataclass
+class Gate:
+    """The gate of a service; `is_local` if only processes of this machine reach it."""
+
+    tenants: Tenants
+    settings: ServiceSettings
+    is_local: bool
+    _limit: RateLimit = field(init=False)
+    _has_tokens: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._limit = RateLimit(self.settings.rate)
+
+    def admit(self, request: Request, token: str | None) -> Caller:
+        """Return who sends a request; refuse a token that is not valid."""
+        tokens = self.tenants.main.store.tokens
+        self._has_tokens = self._has_tokens or tokens.exist()
+        if not self._has_tokens and self.is_local:
+            _check_host(request)
+            self._limit.check(_LOCAL)
+            return Caller(self.tenants.main, "admin")
+        if token is None:
+            raise Problem(401, "a bearer token is required", headers=_CHALLENGE)
+        found = tokens.find(token, time.time_ns() * SECOND_US // 10**9)
+        if found is None:
+            raise Problem(401, "the token is not valid", headers=_CHALLENGE)
+        self._limit.check(found.id)
+        return Caller(self.tenants.get(found.tenant), found.role, found.subscriber)
+
+
+def _check_host(request: Request) -> None:
+    """Refuse a page that reached the loopback interface under another name (DNS rebinding)."""
+    host = request.url.hostname
+    if host not in LOOPBACK:
+        raise Problem(403, "without tokens, the service answers only to the name localhost")
+
+
+def _caller(
+    request: Request,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_SCHEME)],
+) -> Caller:
+    gate: Gate = request.app.state.gate
+    return gate.admit(request, credentials.credentials if credentials else None)
+
+
+def _checked(caller: Caller, *roles: str) -> Caller:
+    if caller.role not in roles:
+        raise Problem(403, f"a token of the role {caller.role} may not do this")
+    return caller
+
+
+async def _admin(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    return _checked(caller, "admin")
+
+
+async def _publisher(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    return _checked(caller, "admin", "publisher")
+
+
+async def _reader(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    return _checked(caller, "admin", "subscriber")
+
+
+AdminCaller = Annotated[Caller, Depends(_admin)]
+PublisherCaller = Annotated[Caller, Depends(_publisher)]
+ReaderCaller = Annotated[Caller, Depends(_reader)]

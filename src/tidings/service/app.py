@@ -1,0 +1,45 @@
+"""The ASGI application of a store."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from fastapi import FastAPI
+
+from tidings import __version__
+from tidings.service.access import Gate
+from tidings.service.openapi import describe
+from tidings.service.problems import answer_problems
+from tidings.service.routes import deliveries, events, operations, questions, records
+from tidings.service.settings import LOOPBACK, ServiceSettings
+from tidings.service.tenant import Tenants
+
+
+def create_app(
+    address: str, settings: ServiceSettings | None = None, host: str = "127.0.0.1"
+) -> FastAPI:
+    """Return the application of the store at an address, to be served at `host`."""
+    chosen = settings or ServiceSettings()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        tenants = Tenants(address, chosen)
+        app.state.gate = Gate(tenants, chosen, is_local=host in LOOPBACK)
+        try:
+            yield
+        finally:
+            tenants.close()
+
+    app = FastAPI(
+        title="Tidings",
+        version=__version__,
+        summary="Ranked publish/subscribe: the k best events for each subscriber.",
+        lifespan=lifespan,
+        redoc_url=None,
+    )
+    for module in (records, events, deliveries, questions):
+        app.include_router(module.router, prefix="/v1")
+    app.include_router(operations.router)
+    answer_problems(app)
+    app.openapi = partial(describe, app)  # type: ignore[method-assign]
+    return app

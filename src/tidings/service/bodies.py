@@ -1,0 +1,95 @@
+"""The bodies of requests: read within limits of size and time, and parsed strictly."""
+
+import asyncio
+from io import BytesIO
+from typing import Annotated, Any, Final, NamedTuple
+
+from fastapi import Depends, Request
+
+from tidings.errors import InvalidForm
+from tidings.formats.json_text import read_json, read_lines
+from tidings.model.dead_letter import BadRecord
+from tidings.service.problems import Form, Problem
+from tidings.service.settings import ServiceSettings
+
+JSON: Final = "application/json"
+JSON_LINES: Final = ("application/x-ndjson", "application/jsonl", "application/jsonlines")
+
+
+class NumberedForm(NamedTuple):
+    """A record of a body, and its position, from 1: the line, or the member of a list."""
+
+    position: int
+    form: Any
+
+
+class Body(NamedTuple):
+    """The body of a request, its media type in lower case, and the settings that apply."""
+
+    content: bytes
+    media_type: str
+    settings: ServiceSettings
+
+    def check_type(self, *expected: str) -> None:
+        """Refuse a body of another type."""
+        if self.media_type not in expected:
+            listed = ", ".join(expected)
+            raise Problem(415, f"the content type is {self.media_type!r}; expected: {listed}")
+
+    def json(self) -> Any:
+        """Return the body as JSON."""
+        try:
+            return read_json(self.content)
+        except InvalidForm as error:
+            raise Problem(400, f"the body is not JSON: {error}") from None
+
+    def lines(self) -> list[NumberedForm | BadRecord]:
+        """Return the body as JSON Lines; a line that cannot be read is a bad record."""
+        return [
+            self._line(*line)
+            for line in read_lines(BytesIO(self.content), self.settings.limits.record_bytes)
+        ]
+
+    def _line(self, position: int, text: bytes, whole: bool) -> NumberedForm | BadRecord:
+        reason = "the line is too long"
+        if whole:
+            try:
+                return NumberedForm(position, read_json(text))
+            except InvalidForm as error:
+                reason = f"the line is not JSON: {error}"
+        return BadRecord({}, reason, position)
+
+
+async def _read_body(request: Request) -> Body:
+    settings: ServiceSettings = request.app.state.gate.settings
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise Problem(415, "the body is compressed; send it as it is")
+    too_large = Problem(413, f"the body is above the limit of {settings.body_bytes:,} bytes")
+    length = request.headers.get("content-length", "0")
+    if not length.isdecimal() or int(length) > settings.body_bytes:
+        raise too_large
+    content = bytearray()
+    try:
+        async with asyncio.timeout(settings.body_s):
+            async for chunk in request.stream():
+                content += chunk
+                if len(content) > settings.body_bytes:
+                    raise too_large
+    except TimeoutError:
+        raise Problem(408, f"the body has not arrived within {settings.body_s:g} s") from None
+    media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    return Body(bytes(content), media_type, settings)
+
+
+AnyBody = Annotated[Body, Depends(_read_body)]
+
+
+async def _read_form(body: AnyBody) -> Form:
+    body.check_type(JSON)
+    form = body.json()
+    if not isinstance(form, dict):
+        raise Problem(422, "the body is not a JSON object", pointer="")
+    return form
+
+
+FormBody = Annotated[Form, Depends(_read_form)]

@@ -1,0 +1,177 @@
+"""An engine that survives: its state is a function of the steps in the log of a store.
+
+The pipeline takes new steps and writes them with their deliveries. Every other process that repeats
+the same steps has the same engine, which answers for it: what a feed holds now, who fits an event.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from tidings.engine.engine import Engine
+from tidings.errors import TidingsError, described
+from tidings.formats.json_text import read_json
+from tidings.model.dead_letter import DeadLetter
+from tidings.model.limits import UNLIMITED, Limits
+from tidings.model.records import Delivery, Event
+from tidings.model.values import moment, parse_duration_us
+from tidings.store import CatalogueEntry, EngineStep, Store
+from tidings.store.engine_log import Checkpoint
+from tidings.store.publications import StoredPublication
+from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
+
+_PAGE: Final = 1_000
+# What is in the store was checked at the door, within limits that may have changed since.
+_LIMITS: Final = Limits(kept_letters=UNLIMITED)
+
+
+class StepOutput(NamedTuple):
+    """The output of a step."""
+
+    deliveries: list[Delivery]
+    late: list[Event]
+    dead: list[DeadLetter]
+
+
+class DurableEngine:
+    """The engine after a step of a log; `catch_up` repeats the steps that others have written."""
+
+    def __init__(self, store: Store, lateness: str = "0s") -> None:
+        self._store = store
+        self._lateness = lateness
+        self._restore()
+
+    def _restore(self) -> None:
+        """Begin at the checkpoint, or empty before the first."""
+        self.engine = new_engine(self._lateness)
+        self.step = EngineStep()
+        self._ids: dict[str, set[str]] = {SUBSCRIBER: set(), SUBSCRIPTION: set()}
+        self._clocked: set[str] = set()
+        checkpoint = self._store.log.checkpoint()
+        if checkpoint is not None:
+            self.step, state = checkpoint.step, read_json(checkpoint.state)
+            self.engine.restore(state["engine"])
+            self._ids = {kind: set(names) for kind, names in state["ids"].items()}
+            self._clocked = set(state["clocked"])
+
+    def catch_up(self) -> bool:
+        """Repeat the steps that were written since; return whether there were any."""
+        moved = False
+        while steps := self._store.log.after(self.step.number):
+            if steps[0].number != self.step.number + 1:  # gone, since a checkpoint came after them
+                self._restore()
+                continue
+            for step in steps:
+                self.run(step, self._publications(step))
+            moved = True
+        return moved
+
+    def run(self, step: EngineStep, publications: Iterable[StoredPublication]) -> StepOutput:
+        """Take one step, and return what it delivers; a step that fails ends in no known state."""
+        deliveries = list[Delivery]()
+        if step.clock_us is not None:
+            deliveries += self.engine.advance(moment(step.clock_us))
+        for entry in self._changes(step.version):
+            self._apply(entry)
+        unreadable = list[DeadLetter]()
+        events = list(_events(publications, unreadable))
+        deliveries += self.engine.publish_many(events)
+        self.step = step
+        late, dead = list(self.engine.late), [*unreadable, *map(_letter, self.engine.dead_letters)]
+        self.engine.late.clear()
+        self.engine.dead_letters.clear()
+        return StepOutput(deliveries, late, dead)
+
+    def checkpoint(self) -> Checkpoint:
+        """Return the whole state."""
+        state = {
+            "engine": self.engine.snapshot(),
+            "ids": {kind: sorted(names) for kind, names in self._ids.items()},
+            "clocked": sorted(self._clocked),
+        }
+        return Checkpoint(self.step, json.dumps(state, separators=(",", ":")))
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether something may become due although nothing is published."""
+        return bool(self._clocked) or parse_duration_us(self._lateness) > 0
+
+    def __contains__(self, subscriber: str) -> bool:
+        return subscriber in self._ids[SUBSCRIBER]
+
+    def _publications(self, step: EngineStep) -> Iterator[StoredPublication]:
+        last = self.step.upto
+        while last < step.upto:
+            page = self._store.publications.after(last, _PAGE, upto=step.upto)
+            if not page:
+                raise TidingsError(f"publications {last + 1} to {step.upto} are missing")
+            yield from page
+            last = page[-1].number
+
+    def _changes(self, version: int) -> Iterator[CatalogueEntry]:
+        """Yield the changes of the catalogue up to a version; the first time, all that it holds."""
+        since, history = self.step.version, self._store.history
+        if since == 0 < version:
+            yield from history.as_of(version)
+            return
+        while since < version:
+            limit = min(_PAGE, version - since)
+            yield from history.changes(since, limit)
+            since += limit
+
+    def _apply(self, entry: CatalogueEntry) -> None:
+        """Apply a change; one that the engine refuses becomes a dead letter."""
+        engine, ids = self.engine, self._ids[entry.kind]
+        is_subscriber = entry.kind == SUBSCRIBER
+        try:
+            if entry.form is None:
+                if entry.id in ids:
+                    (engine.unsubscribe if is_subscriber else engine.remove)(entry.id)
+                ids.discard(entry.id)
+                self._clocked.discard(entry.id) if is_subscriber else None
+                return
+            if entry.id in ids:
+                engine.replace(entry.form)
+            else:
+                (engine.subscribe if is_subscriber else engine.add)(entry.form)
+                ids.add(entry.id)
+        except TidingsError:
+            return
+        if is_subscriber:
+            (self._clocked.add if _needs_clock(entry.form) else self._clocked.discard)(entry.id)
+
+
+def new_engine(lateness: str = "0s", remember: int = 0) -> Engine:
+    """Return an empty engine for what a store holds: ids are unique there, so it keeps none."""
+    return Engine(lateness, remember, remember_ids="0s", limits=_LIMITS)
+
+
+def read_event(form: str) -> Event:
+    """Return the event of a publication."""
+    return Event.from_dict(read_json(form))
+
+
+def _events(
+    publications: Iterable[StoredPublication], unreadable: list[DeadLetter]
+) -> Iterator[Event]:
+    for number, form in publications:
+        try:
+            yield read_event(form or "null")
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            reason = f"publication {number} of the store is damaged: {described(error)}"
+            unreadable.append(DeadLetter({"number": number}, reason))
+
+
+def _letter(letter: DeadLetter) -> DeadLetter:
+    """Return a dead letter whose record is JSON; an engine keeps objects, or an excerpt."""
+    record = letter.record
+    form = record.to_dict() if hasattr(record, "to_dict") else record
+    return DeadLetter(form if isinstance(form, Mapping) else {"text": str(form)}, letter.reason)
+
+
+def _needs_clock(form: Mapping[str, Any]) -> bool:
+    """Return whether the policy of a subscriber makes choices when time passes."""
+    policy = form.get("policy", {})
+    window = policy.get("window", {})
+    by_time = isinstance(window.get("step", window.get("length", "")), str)
+    return bool(policy.get("rules")) or (window.get("name") in ("periodic", "jumping") and by_time)

@@ -1,0 +1,155 @@
+"""Publications in the bodies of requests: JSON, JSON Lines, Arrow, and CloudEvents."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from tidings.errors import InvalidEvent, StoreError, TidingsError, shown
+from tidings.formats.files import read_events
+from tidings.formats.json_forms import loads_event, ordinary
+from tidings.model.dead_letter import BadRecord
+from tidings.model.records import Event, publication_order
+from tidings.model.values import format_duration
+from tidings.service.bodies import JSON, JSON_LINES, Body, NumberedForm
+from tidings.service.problems import Form, Problem, load_form
+from tidings.service.settings import ServiceSettings
+from tidings.store import Publication
+from tidings.store.protocol import check_id
+
+ARROW: Final = ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file")
+CLOUD_EVENT: Final = "application/cloudevents+json"
+CLOUD_EVENTS: Final = "application/cloudevents-batch+json"
+MEDIA_TYPES: Final = (JSON, *JSON_LINES, *ARROW, CLOUD_EVENT, CLOUD_EVENTS)
+_MAGIC: Final = b"ARROW1\0\0"
+_CLOUD_FIELDS: Final = ("specversion", "id", "source", "type")
+_CLOUD_RESERVED: Final = ("specversion", "id", "time", "data", "datacontenttype", "dataschema")
+_HEADER: Final = "ce-"
+Read = Callable[[Any, ServiceSettings], Publication]
+
+
+class PublicationBatch(NamedTuple):
+    """The publications of a request, in the order in which they are accepted, and the others."""
+
+    publications: list[Publication]
+    refused: list[BadRecord]
+
+
+def read_publications(body: Body, headers: Mapping[str, str]) -> PublicationBatch:
+    """Read the publications of a request.
+
+    Of one event, an error is a problem; of many, those that are refused do not stop the others.
+    """
+    body.check_type(*MEDIA_TYPES)
+    if body.media_type in ARROW:
+        return _batch(_arrow_events(body), body.settings)
+    if body.media_type in JSON_LINES:
+        return _batch(body.lines(), body.settings)
+    form = body.json()
+    if "ce-specversion" in headers:
+        form = _binary_cloud_event(form, headers)
+    is_cloud = "ce-specversion" in headers or body.media_type in (CLOUD_EVENT, CLOUD_EVENTS)
+    read = _read_cloud_event if is_cloud else _read
+    if isinstance(form, list) and body.media_type != CLOUD_EVENT:
+        numbered = [NumberedForm(*item) for item in enumerate(form, start=1)]
+        return _batch(numbered, body.settings, read)
+    return PublicationBatch([load_form(lambda form: read(form, body.settings), form)], [])
+
+
+def _batch(
+    records: Iterable[NumberedForm | BadRecord], settings: ServiceSettings, read: Read | None = None
+) -> PublicationBatch:
+    """Read many records; if all have a time, they are sorted by it, as in a file."""
+    publications, refused = list[Publication](), list[BadRecord]()
+    for record in records:
+        if isinstance(record, BadRecord):
+            refused.append(record)
+            continue
+        try:
+            publications.append((read or _read)(record.form, settings))
+        except TidingsError as error:
+            refused.append(BadRecord({}, str(error), record.position))
+    if all(publication.timed for publication in publications):
+        publications.sort(key=lambda publication: publication_order(publication.event))
+    return PublicationBatch(publications, refused)
+
+
+def _read(record: Any, settings: ServiceSettings) -> Publication:
+    """Read an event or its form; one without a time gets it when it is accepted."""
+    now_us = time.time_ns() // 1_000
+    if isinstance(record, Event):
+        event, timed = record, True
+    else:
+        form = ordinary(record)
+        timed = not isinstance(form, dict) or form.get("published_at") is not None
+        event = loads_event(form if timed else {**form, "published_at": 0}, settings.limits)
+    try:
+        check_id("the id of an event", event.id)
+    except StoreError as error:
+        raise InvalidEvent(str(error)) from None
+    ahead_us = event.published_us - now_us
+    if ahead_us > settings.future_us:
+        raise InvalidEvent(
+            f"event {event.id} is published {format_duration(ahead_us)} ahead of the clock; "
+            f"{format_duration(settings.future_us)} is allowed"
+        )
+    return Publication(event, timed)
+
+
+def _arrow_events(body: Body) -> Iterator[NumberedForm | BadRecord]:
+    """Yield the rows of an Arrow stream, or of a file, which is a stream between two marks."""
+    content = body.content
+    if not content.startswith(_MAGIC):
+        content = _MAGIC + content
+    with TemporaryDirectory(prefix="tidings-") as folder:
+        path = Path(folder, "body.arrow")
+        path.write_bytes(content)
+        try:
+            rows = read_events(path, limits=body.settings.limits)
+            for position, row in enumerate(rows, start=1):
+                yield row if isinstance(row, BadRecord) else NumberedForm(position, row)
+        except TidingsError as error:
+            reason = str(error).replace(str(path), "the body")
+            raise Problem(400, reason) from None
+
+
+def _read_cloud_event(form: Any, settings: ServiceSettings) -> Publication:
+    """Read a CloudEvent: its attributes and the fields of its data are attributes of the event.
+
+    Its data is the content. Two sources may use the same id, so the id is that of both.
+    """
+    if not isinstance(form, dict):
+        raise InvalidEvent(f"a CloudEvent is an object, not {shown(form)}")
+    for name in _CLOUD_FIELDS:
+        if not isinstance(form.get(name), str) or not form[name]:
+            raise InvalidEvent(f"a CloudEvent needs the attribute {name}, a text")
+    if form["specversion"] != "1.0":
+        raise InvalidEvent(f"CloudEvents have specversion 1.0, not {shown(form['specversion'])}")
+    context = {name: value for name, value in form.items() if name not in _CLOUD_RESERVED}
+    data = form.get("data")
+    content = data if isinstance(data, dict) else {} if data is None else {"data": data}
+    fields = {name: value for name, value in content.items() if _is_attribute(value)}
+    event = {
+        "id": f"{form['source']}#{form['id']}",
+        "published_at": form.get("time"),
+        "attributes": {**fields, **context},
+        "content": content or None,
+    }
+    return _read(event, settings)
+
+
+def _is_attribute(value: Any) -> bool:
+    members = value if isinstance(value, list) else [value]
+    return all(isinstance(member, str | int | float) for member in members)
+
+
+def _binary_cloud_event(data: Any, headers: Mapping[str, str]) -> Form:
+    """Return the form of a CloudEvent whose attributes are headers, and whose data is the body."""
+    context = {
+        name.removeprefix(_HEADER): unquote(value)
+        for name, value in headers.items()
+        if name.startswith(_HEADER)
+    }
+    return {**context, "data": data}

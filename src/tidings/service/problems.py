@@ -1,0 +1,176 @@
+"""Errors as problem details (RFC 9457): what is wrong, and where in the request.
+
+A `pointer` (RFC 6901) leads to the field of the body at fault, and a `position` to the character of
+its text where a condition cannot be read.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from tidings.errors import InvalidCondition, StoreError, TidingsError, described
+from tidings.model.conditions.parser import parse
+
+_LOG: Final = logging.getLogger(__name__)
+MEDIA_TYPE: Final = "application/problem+json"
+_HARMLESS: Final = {
+    "id": "x",
+    "subscriber": "x",
+    "where": "true",
+    "attributes": {},
+    "published_at": 0,
+}
+_HARMLESS_TYPES: Final = {str: "x is not null", int: 1, float: 1}
+"""Values that are right for required fields, and in lists of them."""
+_SEARCHED: Final = 10_000
+"""The largest form, in characters of its `repr`, in which the field at fault is searched."""
+
+Form = dict[str, Any]
+Load = Callable[[Form], object]
+
+
+class Problem(Exception):
+    """A request that is refused: the status, what is wrong, and where."""
+
+    def __init__(
+        self, status: int, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.headers = status, detail, dict(headers or {})
+        self.more = {name: value for name, value in more.items() if value is not None}
+
+    def to_dict(self) -> Form:
+        """Return the JSON form."""
+        title = HTTPStatus(self.status).phrase
+        form = {"type": "about:blank", "title": title, "status": self.status}
+        return form | {"detail": self.detail} | self.more
+
+
+def load_form(load: Load, form: Any, base: str = "") -> Any:
+    """Read a form; raise a problem that points at the field at fault."""
+    try:
+        return load(form)
+    except StoreError:
+        raise
+    except TidingsError as error:
+        pointer = find_pointer(load, form)
+        position = _position(form, pointer)
+        raise Problem(422, str(error), pointer=base + pointer, position=position) from None
+
+
+def find_pointer(load: Load, form: Any) -> str:
+    """Return the pointer to the smallest part of a form without which it is not refused.
+
+    Each part in turn is left out, or replaced by a harmless value; the error goes away, or becomes
+    another one, where the part is at fault.
+    """
+    if not isinstance(form, dict) or len(repr(form)) > _SEARCHED:
+        return ""
+    path = list[str | int]()
+    error = _error(load, form)
+    while (key := _guilty(load, form, path, error)) is not None:
+        path.append(key)
+    return "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in path)
+
+
+def _guilty(load: Load, form: Form, path: list[str | int], error: str | None) -> str | int | None:
+    """Return the key of the member at fault in the part of a form at a path; None if none is."""
+    part: Any = form
+    for key in path:
+        part = part[key]
+    keys: list[str | int] = []
+    if isinstance(part, dict):
+        keys = list(part)
+    elif isinstance(part, list):
+        keys = list(range(len(part)))
+    remaining = {key: _errors(load, form, [*path, key]) for key in keys}
+    healed = [key for key in keys if None in remaining[key]]
+    changed = [key for key in keys if error not in remaining[key] and key != "id"]
+    return next(iter(healed + (changed if isinstance(part, dict) else [])), None)
+
+
+def _errors(load: Load, form: Form, path: list[str | int]) -> set[str | None]:
+    """Return the errors of a form without the member at a path, or with a harmless one instead."""
+    return {_error(load, _replaced(form, path, instead)) for instead in (False, True)}
+
+
+def _error(load: Load, form: Form) -> str | None:
+    try:
+        load(form)
+    except TidingsError as error:
+        return str(error)
+    return None
+
+
+def _replaced(form: Any, path: list[str | int], instead: bool) -> Any:
+    """Return a form without the member at a path, or with a harmless value `instead` of it."""
+    key, *rest = path
+    if rest:
+        member = [_replaced(form[key], rest, instead)]
+    else:
+        harmless = _HARMLESS.get(str(key), _HARMLESS_TYPES.get(type(form[key])))
+        member = [harmless] if instead and harmless is not None else []
+    if isinstance(form, list):
+        index = int(key)
+        return [*form[:index], *member, *form[index + 1 :]]
+    others = {name: value for name, value in form.items() if name != key}
+    return {**others, key: member[0]} if member else others
+
+
+def _position(form: Any, pointer: str) -> int | None:
+    """Return the position of the first character that cannot be read, in a condition."""
+    part = form
+    for key in pointer.split("/")[1:]:
+        part = part[int(key)] if isinstance(part, list) else part.get(key)
+    if isinstance(part, str):
+        try:
+            parse(part)
+        except InvalidCondition as error:
+            return error.position
+        except TidingsError:
+            return None
+    return None
+
+
+def answer_problems(app: FastAPI) -> None:
+    """Make the application answer every error with a problem."""
+
+    @app.exception_handler(Problem)
+    def answer(request: Request, problem: Problem) -> JSONResponse:
+        del request
+        return JSONResponse(
+            problem.to_dict(), problem.status, headers=problem.headers, media_type=MEDIA_TYPE
+        )
+
+    @app.exception_handler(RequestValidationError)
+    def refuse(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        place, *path = first["loc"]
+        name = ".".join(map(str, path))
+        detail = f"the {place} parameter {name} is refused: {first['msg']}"
+        return answer(request, Problem(422, detail, parameter=name))
+
+    @app.exception_handler(StoreError)
+    def wait(request: Request, error: StoreError) -> JSONResponse:
+        _LOG.error("%s %s: %s", request.method, request.url.path, error)
+        detail = "the store cannot be read or written at the moment; try again"
+        return answer(request, Problem(503, detail, headers={"Retry-After": "1"}))
+
+    @app.exception_handler(TidingsError)
+    def explain(request: Request, error: TidingsError) -> JSONResponse:
+        return answer(request, Problem(422, described(error)))
+
+    @app.exception_handler(HTTPException)
+    def pass_on(request: Request, error: HTTPException) -> JSONResponse:
+        return answer(request, Problem(error.status_code, str(error.detail), headers=error.headers))
+
+    @app.exception_handler(Exception)
+    def fail(request: Request, error: Exception) -> JSONResponse:
+        _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        return answer(request, Problem(500, "this is a bug in Tidings; its log has the details"))

@@ -1,0 +1,68 @@
+"""Questions about the recent publications, answered by replay.
+
+Deliveries are a function of the sequence of publications. So the recent ones, published again to an
+engine with one subscriber, show what it got, why, and what it would have got with another policy;
+whichever engine has delivered.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from tidings.engine.engine import Engine
+from tidings.engine.explain import Explanation
+from tidings.model.records import Delivery, Event, Subscription
+from tidings.policy import Subscriber
+from tidings.service.durable_engine import new_engine
+from tidings.service.problems import Problem
+from tidings.service.tenant import Tenant
+from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
+
+
+class Interest(NamedTuple):
+    """A subscriber and its subscriptions."""
+
+    subscriber: Subscriber
+    subscriptions: Sequence[Subscription]
+
+
+def find_interest(tenant: Tenant, subscriber: str) -> Interest:
+    """Return what a subscriber wants at present; who only owns subscriptions has the default."""
+    catalogue, most = tenant.store.catalogue, tenant.settings.subscriptions
+    entry = catalogue.get(SUBSCRIBER, subscriber)
+    owned = [each.record for each in catalogue.page(SUBSCRIPTION, subscriber, limit=most)]
+    subscriptions = [record for record in owned if isinstance(record, Subscription)]
+    if entry is None and not subscriptions:
+        raise Problem(404, "there is no such subscriber")
+    record = entry.record if entry else None
+    person = record if isinstance(record, Subscriber) else Subscriber(subscriber)
+    return Interest(person, subscriptions)
+
+
+def explain_delivery(tenant: Tenant, subscriber: str, event: str) -> Explanation:
+    """Explain why a subscriber did or did not get a recent publication."""
+    events = tenant.recent.events()
+    if all(recent.id != event for recent in events):
+        detail = "there is no such event among the recent publications that the pipeline has taken"
+        raise Problem(404, detail)
+    engine, _ = _replay(find_interest(tenant, subscriber), events, tenant.settings.lateness)
+    explanation = engine.explain(subscriber, event)
+    delivery = tenant.store.notifications.get(subscriber, event)
+    if (delivery is None) == (explanation.delivery is None):
+        return replace(explanation, delivery=delivery)
+    note = "it was decided by subscriptions, a policy or older publications that are gone by now"
+    return replace(explanation, delivery=delivery, standing=None, note=note)
+
+
+def preview(tenant: Tenant, interest: Interest) -> list[Delivery]:
+    """Return what a subscriber would have got from the recent publications."""
+    return _replay(interest, tenant.recent.events(), tenant.settings.lateness)[1]
+
+
+def _replay(
+    interest: Interest, events: Sequence[Event], lateness: str
+) -> tuple[Engine, list[Delivery]]:
+    engine = new_engine(lateness, remember=len(events))
+    engine.subscribe(interest.subscriber)
+    engine.add_many(interest.subscriptions)
+    return engine, engine.publish_many(events)

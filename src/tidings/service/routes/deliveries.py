@@ -1,0 +1,80 @@
+"""What subscribers get: the feed on demand, and durable notifications."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from tidings.errors import InvalidForm, StoreError, TidingsError
+from tidings.formats.json_forms import fields
+from tidings.model import validate
+from tidings.service.access import Caller, ReaderCaller
+from tidings.service.bodies import FormBody
+from tidings.service.openapi import accepts, answers
+from tidings.service.problems import Form, Problem, load_form
+from tidings.service.routes.parameters import Limit, SubscriberId
+from tidings.store import Inbox
+from tidings.store.protocol import FOREVER
+from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
+
+router = APIRouter(tags=["deliveries"])
+Sequence = Annotated[int, Query(ge=0, le=FOREVER, description="The last one that is known.")]
+
+
+@router.get("/feeds/{subscriber}", **answers("deliveries"))
+def feed(caller: ReaderCaller, subscriber: SubscriberId) -> Form:
+    """Return the current list of a subscriber, on demand."""
+    check_known(caller, subscriber)
+    try:
+        deliveries = caller.tenant.engine().engine.feed(subscriber)
+    except TidingsError:  # the pipeline does not know it yet
+        deliveries = []
+    return {"items": [delivery.to_dict() for delivery in deliveries]}
+
+
+@router.get("/notifications/{subscriber}", **answers("notifications"))
+def notifications(
+    caller: ReaderCaller, subscriber: SubscriberId, after: Sequence = 0, limit: Limit = 100
+) -> Form:
+    """Return notifications after a sequence number, in order, and how far they are read."""
+    check_known(caller, subscriber)
+    store = caller.tenant.store.notifications
+    items = [delivery.to_dict() for delivery in store.after(subscriber, after, limit)]
+    inbox = store.inbox(subscriber)
+    last = items[-1]["sequence"] if items else after
+    return {"items": items, "next": last if last < inbox.last else None, "inbox": _form(inbox)}
+
+
+@router.post("/notifications/{subscriber}/read", **accepts("read_mark"), **answers("inbox"))
+def mark_read(caller: ReaderCaller, subscriber: SubscriberId, form: FormBody) -> Form:
+    """Mark notifications as read, up to a sequence number; the mark never goes back."""
+    check_known(caller, subscriber)
+    sequence = load_form(_sequence, form)
+    try:
+        return _form(caller.tenant.store.notifications.mark_read(subscriber, sequence))
+    except StoreError:
+        last = caller.tenant.store.notifications.inbox(subscriber).last
+        if sequence <= last:
+            raise
+        detail = f"there is no notification {sequence}; the last is {last}"
+        raise Problem(409, detail, pointer="/sequence") from None
+
+
+def check_known(caller: Caller, subscriber: str) -> None:
+    """Refuse a caller that may not see a subscriber, and one that does not exist."""
+    caller.check_is(subscriber)
+    store = caller.tenant.store
+    if (
+        store.catalogue.get(SUBSCRIBER, subscriber) is None
+        and not store.notifications.inbox(subscriber).last
+        and not store.catalogue.count(SUBSCRIPTION, subscriber)
+    ):
+        raise Problem(404, "there is no such subscriber")
+
+
+def _sequence(form: Form) -> int:
+    value = fields(form, "the mark", ("sequence",))["sequence"]
+    return validate.count("sequence", value, InvalidForm, low=0, high=FOREVER)
+
+
+def _form(inbox: Inbox) -> Form:
+    return {"last": inbox.last, "read": inbox.read, "unread": inbox.unread}

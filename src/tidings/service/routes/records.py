@@ -1,0 +1,183 @@
+"""Subscribers and subscriptions: one by one, or all at once as JSON Lines."""
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
+
+from tidings.errors import StoreError, TidingsError
+from tidings.formats.json_forms import loads_subscriber, loads_subscription, ordinary
+from tidings.model.dead_letter import BadRecord
+from tidings.service.access import AdminCaller, Caller, ReaderCaller
+from tidings.service.bodies import JSON_LINES, AnyBody, FormBody
+from tidings.service.openapi import accepts, answers
+from tidings.service.problems import Form, Problem, load_form
+from tidings.service.routes.parameters import Limit, RecordId
+from tidings.store.protocol import check_id
+from tidings.store.records import SUBSCRIBER, SUBSCRIPTION, Record
+
+router = APIRouter(tags=["subscribers and subscriptions"])
+Wait = Annotated[
+    Literal["applied"] | None,
+    Query(description="`applied`: wait until the pipeline works with the change."),
+]
+After = Annotated[str, Query(description="The last id of the page before.", max_length=1_000)]
+_NAMED = 100
+
+
+@router.put("/subscribers/{id}", **accepts("subscriber"), **answers("change", 201, 200))
+def put_subscriber(
+    caller: AdminCaller, id: RecordId, form: FormBody, response: Response, wait: Wait = None
+) -> Form:
+    """Add or replace a subscriber: its policy, its preferences, and whether it is paused."""
+    return _put(caller, SUBSCRIBER, {**form, "id": _same_id(form, id)}, response, wait)
+
+
+@router.get("/subscribers/{id}", **answers("subscriber"))
+def get_subscriber(caller: ReaderCaller, id: RecordId) -> Form:
+    """Return a subscriber."""
+    caller.check_is(id)
+    return _get(caller, SUBSCRIBER, id)
+
+
+@router.delete("/subscribers/{id}", **answers("change"))
+def delete_subscriber(caller: AdminCaller, id: RecordId, wait: Wait = None) -> Form:
+    """Remove a subscriber with its subscriptions; its notifications stay until they are pruned."""
+    return _delete(caller, SUBSCRIBER, id, wait)
+
+
+@router.get("/subscribers", **answers("subscribers"))
+def list_subscribers(caller: AdminCaller, after: After = "", limit: Limit = 100) -> Form:
+    """Return subscribers in order of id."""
+    return _page(caller, SUBSCRIBER, None, after, limit)
+
+
+@router.put("/subscriptions/{id}", **accepts("subscription"), **answers("change", 201, 200))
+def put_subscription(
+    caller: AdminCaller, id: RecordId, form: FormBody, response: Response, wait: Wait = None
+) -> Form:
+    """Add or replace a subscription."""
+    return _put(caller, SUBSCRIPTION, {**form, "id": _same_id(form, id)}, response, wait)
+
+
+@router.get("/subscriptions/{id}", **answers("subscription"))
+def get_subscription(caller: ReaderCaller, id: RecordId) -> Form:
+    """Return a subscription."""
+    form = _get(caller, SUBSCRIPTION, id)
+    if caller.role == "subscriber" and form["subscriber"] != caller.subscriber:
+        raise _missing(SUBSCRIPTION)
+    return form
+
+
+@router.delete("/subscriptions/{id}", **answers("change"))
+def delete_subscription(caller: AdminCaller, id: RecordId, wait: Wait = None) -> Form:
+    """Remove a subscription."""
+    return _delete(caller, SUBSCRIPTION, id, wait)
+
+
+@router.get("/subscriptions", **answers("subscriptions"))
+def list_subscriptions(
+    caller: ReaderCaller,
+    subscriber: Annotated[str | None, Query(max_length=1_000)] = None,
+    after: After = "",
+    limit: Limit = 100,
+) -> Form:
+    """Return subscriptions in order of id, of one subscriber or of all."""
+    if caller.role == "subscriber":
+        subscriber = subscriber or caller.subscriber
+        caller.check_is(str(subscriber))
+    return _page(caller, SUBSCRIPTION, subscriber, after, limit)
+
+
+@router.post("/subscriptions:import", **accepts("records", JSON_LINES[0]), **answers("imported"))
+def import_records(caller: AdminCaller, body: AnyBody, wait: Wait = None) -> Form:
+    """Add or replace subscriptions and subscribers, one a line; bad lines stop no others."""
+    body.check_type(*JSON_LINES)
+    records, refused = list[Record](), list[BadRecord]()
+    for line in body.lines():
+        if isinstance(line, BadRecord):
+            refused.append(line)
+            continue
+        try:
+            records.append(_load(caller, ordinary(line.form)))
+        except TidingsError as error:
+            refused.append(BadRecord({}, str(error), line.position))
+    version = caller.tenant.store.catalogue.load(records)
+    problems = [{"line": bad.position, "detail": bad.reason} for bad in refused[:_NAMED]]
+    counts = {"accepted": len(records), "refused": len(refused), "problems": problems}
+    return counts | _change(caller, version, wait)
+
+
+@router.get("/subscriptions:export", **answers("records", media_type=JSON_LINES[0]))
+def export_records(caller: AdminCaller) -> StreamingResponse:
+    """Return all subscribers and subscriptions of one moment, one a line, for `import`."""
+
+    def lines() -> Iterator[str]:
+        for entry in caller.tenant.store.history.as_of():
+            yield f"{json.dumps(entry.form)}\n"
+
+    return StreamingResponse(lines(), media_type=JSON_LINES[0])
+
+
+def _load(caller: Caller, form: Any) -> Record:
+    """Read a subscription, which names its subscriber, or a subscriber."""
+    limits = caller.tenant.settings.limits
+    is_subscription = isinstance(form, dict) and "subscriber" in form
+    record = (loads_subscription if is_subscription else loads_subscriber)(form, limits)
+    try:
+        check_id("an id", record.id)
+        check_id("a subscriber", getattr(record, "subscriber", record.id))
+    except StoreError as error:
+        raise TidingsError(str(error)) from None
+    return record
+
+
+def _put(caller: Caller, kind: str, form: Form, response: Response, wait: str | None) -> Form:
+    limits, catalogue = caller.tenant.settings.limits, caller.tenant.store.catalogue
+    loads = loads_subscriber if kind == SUBSCRIBER else loads_subscription
+    record = load_form(lambda form: loads(form, limits), form)
+    is_new = catalogue.get(kind, record.id) is None
+    if is_new and kind == SUBSCRIPTION:
+        most = caller.tenant.settings.subscriptions
+        if catalogue.count(kind, record.subscriber) >= most:
+            raise Problem(409, f"the subscriber has {most:,} subscriptions, the most allowed")
+    response.status_code = 201 if is_new else 200
+    return _change(caller, catalogue.load([record]), wait)
+
+
+def _get(caller: Caller, kind: str, name: str) -> Form:
+    entry = caller.tenant.store.catalogue.get(kind, name)
+    if entry is None:
+        raise _missing(kind)
+    return dict(entry.form or {})
+
+
+def _delete(caller: Caller, kind: str, name: str, wait: str | None) -> Form:
+    catalogue = caller.tenant.store.catalogue
+    if not catalogue.remove(kind, name):
+        raise _missing(kind)
+    return _change(caller, catalogue.version(), wait)
+
+
+def _page(caller: Caller, kind: str, subscriber: str | None, after: str, limit: int) -> Form:
+    entries = caller.tenant.store.catalogue.page(kind, subscriber, after, limit + 1)
+    items = [dict(entry.form or {}) for entry in entries[:limit]]
+    return {"items": items, "next": items[-1]["id"] if len(entries) > limit else None}
+
+
+def _change(caller: Caller, version: int, wait: str | None) -> Form:
+    """Return the version of a change, and whether the pipeline is known to work with it."""
+    applied = caller.tenant.wait_applied(version) if wait else None
+    return {"version": version, "applied": applied}
+
+
+def _same_id(form: Form, name: str) -> str:
+    if form.get("id", name) != name:
+        raise Problem(422, "the id of the body is not that of the path", pointer="/id")
+    return name
+
+
+def _missing(kind: str) -> Problem:
+    return Problem(404, f"there is no such {kind}")

@@ -1,0 +1,33 @@
+"""The settings of a service, with their defaults."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from tidings.model.limits import Limits
+from tidings.model.values import SECOND_US
+
+LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True)
+class ServiceSettings:
+    """What a service accepts, how much of it, and how it is processed."""
+
+    limits: Limits = field(default_factory=Limits.public)
+    """Of one record, condition or policy."""
+    body_bytes: int = 16_000_000
+    """Bytes of one request."""
+    body_s: float = 30.0
+    """How long a request may take to arrive."""
+    rate: int = 1_000
+    """Requests per second of one token, on average; bursts of twice as many pass."""
+    subscriptions: int = 1_000
+    """Subscriptions of one subscriber."""
+    lateness: str = "0s"
+    """How far out of order publications may arrive."""
+    future_us: int = 300 * SECOND_US
+    """How far ahead of the clock a publication may be."""
+    recent: int = 10_000
+    """Publications that `explain` and `preview` look at."""
+    wait_s: float = 10.0
+    """How long `?wait=applied` waits."""

@@ -1,0 +1,132 @@
+"""Tenants: each has a store, an engine, limits and metrics of its own, and shares nothing."""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Event as Flag
+from threading import Lock, Thread
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from tidings.errors import StoreError
+from tidings.model.records import Event
+from tidings.service.durable_engine import DurableEngine, read_event
+from tidings.service.publication_writer import PublicationWriter
+from tidings.service.settings import ServiceSettings
+from tidings.store import Store, open_store
+from tidings.store.address import DEFAULT_TENANT
+
+_LOG: Final = logging.getLogger(__name__)
+_LOOK_EVERY_S: Final = 1.0
+
+
+class RecentPublications:
+    """The last publications that the pipeline has taken, parsed once."""
+
+    def __init__(self, store: Store, most: int) -> None:
+        self._store, self._most = store, most
+        self._events: deque[Event] = deque(maxlen=most)
+        self._last = 0
+        self._lock = Lock()
+
+    def events(self) -> list[Event]:
+        """Return the last publications, in the order in which they were accepted."""
+        with self._lock:
+            upto = self._store.log.last().upto
+            first = max(self._last, upto - self._most)
+            for number, form in self._store.publications.after(first, self._most, upto):
+                self._last = number
+                with suppress(ValueError, TypeError, LookupError):  # it is a dead letter by now
+                    if form is not None:
+                        self._events.append(read_event(form))
+            return list(self._events)
+
+
+class Tenant:
+    """What one tenant has: a store, and an engine that follows the steps of its pipeline.
+
+    Functions that are passed to `on_change` are called, in a thread, after each commit to the
+    store.
+    """
+
+    def __init__(self, name: str, store: Store, settings: ServiceSettings) -> None:
+        self.name, self.store, self.settings = name, store, settings
+        self.writer = PublicationWriter(store.publications)
+        self.recent = RecentPublications(store, settings.recent)
+        self.registry = CollectorRegistry()
+        self.changed: list[Callable[[], None]] = []
+        self._engine = DurableEngine(store, settings.lateness)
+        self._engine_lock = Lock()
+        self._stop = Flag()
+        self._thread = Thread(target=self._follow, name=f"tenant {name}", daemon=True)
+        self._thread.start()
+
+    def engine(self) -> DurableEngine:
+        """Return the engine, after all steps that are written by now."""
+        with self._engine_lock:
+            self._engine.catch_up()
+            return self._engine
+
+    def wait_applied(self, version: int) -> bool:
+        """Wait until the pipeline works with a version of the catalogue; return whether it does."""
+        deadline = time.monotonic() + self.settings.wait_s
+        watch = self.store.database.watch()
+        try:
+            while self.store.log.last().version < version:
+                left_s = deadline - time.monotonic()
+                if left_s <= 0:
+                    return False
+                watch.wait(left_s)
+        finally:
+            watch.close()
+        return True
+
+    def close(self) -> None:
+        """Stop following, and close the store."""
+        self._stop.set()
+        self._thread.join()
+        self.store.close()
+
+    def _follow(self) -> None:
+        """Keep the engine near the pipeline, so that a request need not wait for it."""
+        watch = None
+        while not self._stop.is_set():
+            try:
+                watch = watch or self.store.database.watch()
+                if watch.wait(_LOOK_EVERY_S):
+                    self.engine()
+                    for call in self.changed:
+                        call()
+            except StoreError as error:
+                _LOG.warning("tenant %s: the store cannot be followed: %s", self.name, error)
+                self._stop.wait(_LOOK_EVERY_S)
+        if watch is not None:
+            watch.close()
+
+
+class Tenants:
+    """All tenants of a service, opened when they are first used."""
+
+    def __init__(self, address: str, settings: ServiceSettings) -> None:
+        self._address, self._settings = address, settings
+        self._open: dict[str, Tenant] = {}
+        self._lock = Lock()
+        self.main = self.get(DEFAULT_TENANT)
+
+    def get(self, name: str) -> Tenant:
+        """Return a tenant."""
+        with self._lock:
+            if name not in self._open:
+                store = open_store(self._address, tenant=name)
+                self._open[name] = Tenant(name, store, self._settings)
+            return self._open[name]
+
+    def close(self) -> None:
+        """Close all tenants."""
+        with self._lock:
+            for tenant in self._open.values():
+                tenant.close()
+            self._open.clear()
