@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tidings.formats.json_forms import loads_event, loads_subscriber, loads_subscription
-from tidings.service.problems import Problem, load_form
+from tidings.service.problems import HttpProblem, load_form
 
 WISH = {"id": "s1", "subscriber": "ada"}
 
@@ -37,7 +37,7 @@ WISH = {"id": "s1", "subscriber": "ada"}
 def test_a_problem_points_at_the_field(
     loads: Any, form: Any, pointer: str, position: int | None
 ) -> None:
-    with pytest.raises(Problem) as caught:
+    with pytest.raises(HttpProblem) as caught:
         load_form(loads, form)
     problem = caught.value.to_dict()
     assert (problem["status"], problem["pointer"]) == (422, pointer)

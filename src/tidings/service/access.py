@@ -12,7 +12,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from tidings.model.values import SECOND_US
-from tidings.service.problems import Problem
+from tidings.service.problems import HttpProblem
 from tidings.service.settings import LOOPBACK, ServiceSettings
 from tidings.service.tenant import Tenant, Tenants
 
@@ -35,7 +35,7 @@ class Caller:
     def check_is(self, subscriber: str) -> None:
         """Refuse a subscriber that asks for something of another, whether that exists or not."""
         if self.role == "subscriber" and subscriber != self.subscriber:
-            raise Problem(403, "a token of the role subscriber reaches only its own feed")
+            raise HttpProblem(403, "a token of the role subscriber reaches only its own feed")
 
 
 class RateLimit:
@@ -56,7 +56,7 @@ class RateLimit:
                 self._buckets.clear()
             self._buckets[name] = (max(0.0, level - 1), now)
         if level < 1:
-            raise Problem(
+            raise HttpProblem(
                 429,
                 f"more than {self._rate} requests a second; try again later",
                 headers={"Retry-After": "1"},
@@ -85,10 +85,10 @@ class Gate:
             self._limit.check(_LOCAL)
             return Caller(self.tenants.main, "admin")
         if token is None:
-            raise Problem(401, "a bearer token is required", headers=_CHALLENGE)
+            raise HttpProblem(401, "a bearer token is required", headers=_CHALLENGE)
         found = tokens.find(token, time.time_ns() * SECOND_US // 10**9)
         if found is None:
-            raise Problem(401, "the token is not valid", headers=_CHALLENGE)
+            raise HttpProblem(401, "the token is not valid", headers=_CHALLENGE)
         self._limit.check(found.id)
         return Caller(self.tenants.get(found.tenant), found.role, found.subscriber)
 
@@ -97,7 +97,7 @@ def _check_host(request: Request) -> None:
     """Refuse a page that reached the loopback interface under another name (DNS rebinding)."""
     host = request.url.hostname
     if host not in LOOPBACK:
-        raise Problem(403, "without tokens, the service answers only to the name localhost")
+        raise HttpProblem(403, "without tokens, the service answers only to the name localhost")
 
 
 def _caller(
@@ -110,7 +110,7 @@ def _caller(
 
 def _checked(caller: Caller, *roles: str) -> Caller:
     if caller.role not in roles:
-        raise Problem(403, f"a token of the role {caller.role} may not do this")
+        raise HttpProblem(403, f"a token of the role {caller.role} may not do this")
     return caller
 
 

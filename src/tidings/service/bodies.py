@@ -9,7 +9,7 @@ from fastapi import Depends, Request
 from tidings.errors import InvalidForm
 from tidings.formats.json_text import read_json, read_lines
 from tidings.model.dead_letter import BadRecord
-from tidings.service.problems import Form, Problem
+from tidings.service.problems import Form, HttpProblem
 from tidings.service.settings import ServiceSettings
 
 JSON: Final = "application/json"
@@ -34,14 +34,14 @@ class Body(NamedTuple):
         """Refuse a body of another type."""
         if self.media_type not in expected:
             listed = ", ".join(expected)
-            raise Problem(415, f"the content type is {self.media_type!r}; expected: {listed}")
+            raise HttpProblem(415, f"the content type is {self.media_type!r}; expected: {listed}")
 
     def json(self) -> Any:
         """Return the body as JSON."""
         try:
             return read_json(self.content)
         except InvalidForm as error:
-            raise Problem(400, f"the body is not JSON: {error}") from None
+            raise HttpProblem(400, f"the body is not JSON: {error}") from None
 
     def lines(self) -> list[NumberedForm | BadRecord]:
         """Return the body as JSON Lines; a line that cannot be read is a bad record."""
@@ -63,8 +63,8 @@ class Body(NamedTuple):
 async def _read_body(request: Request) -> Body:
     settings: ServiceSettings = request.app.state.gate.settings
     if request.headers.get("content-encoding", "identity") != "identity":
-        raise Problem(415, "the body is compressed; send it as it is")
-    too_large = Problem(413, f"the body is above the limit of {settings.body_bytes:,} bytes")
+        raise HttpProblem(415, "the body is compressed; send it as it is")
+    too_large = HttpProblem(413, f"the body is above the limit of {settings.body_bytes:,} bytes")
     length = request.headers.get("content-length", "0")
     if not length.isdecimal() or int(length) > settings.body_bytes:
         raise too_large
@@ -76,7 +76,7 @@ async def _read_body(request: Request) -> Body:
                 if len(content) > settings.body_bytes:
                     raise too_large
     except TimeoutError:
-        raise Problem(408, f"the body has not arrived within {settings.body_s:g} s") from None
+        raise HttpProblem(408, f"the body has not arrived within {settings.body_s:g} s") from None
     media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
     return Body(bytes(content), media_type, settings)
 
@@ -88,7 +88,7 @@ async def _read_form(body: AnyBody) -> Form:
     body.check_type(JSON)
     form = body.json()
     if not isinstance(form, dict):
-        raise Problem(422, "the body is not a JSON object", pointer="")
+        raise HttpProblem(422, "the body is not a JSON object", pointer="")
     return form
 
 

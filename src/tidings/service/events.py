@@ -14,7 +14,7 @@ from tidings.model.dead_letter import BadRecord
 from tidings.model.records import Event, publication_order
 from tidings.model.values import format_duration
 from tidings.service.bodies import JSON, JSON_LINES, Body, NumberedForm
-from tidings.service.problems import Form, Problem, load_form
+from tidings.service.problems import Form, HttpProblem, load_form
 from tidings.service.settings import ServiceSettings
 from tidings.store import Publication
 from tidings.store.protocol import check_id
@@ -112,7 +112,7 @@ def _arrow_events(body: Body) -> Iterator[NumberedForm | BadRecord]:
                 yield row if isinstance(row, BadRecord) else NumberedForm(position, row)
         except TidingsError as error:
             reason = str(error).replace(str(path), "the body")
-            raise Problem(400, reason) from None
+            raise HttpProblem(400, reason) from None
 
 
 def _read_cloud_event(form: Any, settings: ServiceSettings) -> Publication:

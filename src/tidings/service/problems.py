@@ -35,7 +35,7 @@ Form = dict[str, Any]
 Load = Callable[[Form], object]
 
 
-class Problem(Exception):
+class HttpProblem(Exception):
     """A request that is refused: the status, what is wrong, and where."""
 
     def __init__(
@@ -61,7 +61,7 @@ def load_form(load: Load, form: Any, base: str = "") -> Any:
     except TidingsError as error:
         pointer = find_pointer(load, form)
         position = _position(form, pointer)
-        raise Problem(422, str(error), pointer=base + pointer, position=position) from None
+        raise HttpProblem(422, str(error), pointer=base + pointer, position=position) from None
 
 
 def find_pointer(load: Load, form: Any) -> str:
@@ -141,8 +141,8 @@ def _position(form: Any, pointer: str) -> int | None:
 def answer_problems(app: FastAPI) -> None:
     """Make the application answer every error with a problem."""
 
-    @app.exception_handler(Problem)
-    def answer(request: Request, problem: Problem) -> JSONResponse:
+    @app.exception_handler(HttpProblem)
+    def answer(request: Request, problem: HttpProblem) -> JSONResponse:
         del request
         return JSONResponse(
             problem.to_dict(), problem.status, headers=problem.headers, media_type=MEDIA_TYPE
@@ -154,23 +154,27 @@ def answer_problems(app: FastAPI) -> None:
         place, *path = first["loc"]
         name = ".".join(map(str, path))
         detail = f"the {place} parameter {name} is refused: {first['msg']}"
-        return answer(request, Problem(422, detail, parameter=name))
+        return answer(request, HttpProblem(422, detail, parameter=name))
 
     @app.exception_handler(StoreError)
     def wait(request: Request, error: StoreError) -> JSONResponse:
         _LOG.error("%s %s: %s", request.method, request.url.path, error)
         detail = "the store cannot be read or written at the moment; try again"
-        return answer(request, Problem(503, detail, headers={"Retry-After": "1"}))
+        return answer(request, HttpProblem(503, detail, headers={"Retry-After": "1"}))
 
     @app.exception_handler(TidingsError)
     def explain(request: Request, error: TidingsError) -> JSONResponse:
-        return answer(request, Problem(422, described(error)))
+        return answer(request, HttpProblem(422, described(error)))
 
     @app.exception_handler(HTTPException)
     def pass_on(request: Request, error: HTTPException) -> JSONResponse:
-        return answer(request, Problem(error.status_code, str(error.detail), headers=error.headers))
+        return answer(
+            request, HttpProblem(error.status_code, str(error.detail), headers=error.headers)
+        )
 
     @app.exception_handler(Exception)
     def fail(request: Request, error: Exception) -> JSONResponse:
         _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        return answer(request, Problem(500, "this is a bug in Tidings; its log has the details"))
+        return answer(
+            request, HttpProblem(500, "this is a bug in Tidings; its log has the details")
+        )

@@ -14,7 +14,7 @@ from tidings.engine.explain import Explanation
 from tidings.model.records import Delivery, Event, Subscription
 from tidings.policy import Subscriber
 from tidings.service.durable_engine import new_engine
-from tidings.service.problems import Problem
+from tidings.service.problems import HttpProblem
 from tidings.service.tenant import Tenant
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
 
@@ -33,7 +33,7 @@ def find_interest(tenant: Tenant, subscriber: str) -> Interest:
     owned = [each.record for each in catalogue.page(SUBSCRIPTION, subscriber, limit=most)]
     subscriptions = [record for record in owned if isinstance(record, Subscription)]
     if entry is None and not subscriptions:
-        raise Problem(404, "there is no such subscriber")
+        raise HttpProblem(404, "there is no such subscriber")
     record = entry.record if entry else None
     person = record if isinstance(record, Subscriber) else Subscriber(subscriber)
     return Interest(person, subscriptions)
@@ -44,7 +44,7 @@ def explain_delivery(tenant: Tenant, subscriber: str, event: str) -> Explanation
     events = tenant.recent.events()
     if all(recent.id != event for recent in events):
         detail = "there is no such event among the recent publications that the pipeline has taken"
-        raise Problem(404, detail)
+        raise HttpProblem(404, detail)
     engine, _ = _replay(find_interest(tenant, subscriber), events, tenant.settings.lateness)
     explanation = engine.explain(subscriber, event)
     delivery = tenant.store.notifications.get(subscriber, event)

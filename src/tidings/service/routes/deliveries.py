@@ -10,7 +10,7 @@ from tidings.model import validate
 from tidings.service.access import Caller, ReaderCaller
 from tidings.service.bodies import FormBody
 from tidings.service.openapi import accepts, answers
-from tidings.service.problems import Form, Problem, load_form
+from tidings.service.problems import Form, HttpProblem, load_form
 from tidings.service.routes.parameters import Limit, SubscriberId
 from tidings.store import Inbox
 from tidings.store.protocol import FOREVER
@@ -56,7 +56,7 @@ def mark_read(caller: ReaderCaller, subscriber: SubscriberId, form: FormBody) ->
         if sequence <= last:
             raise
         detail = f"there is no notification {sequence}; the last is {last}"
-        raise Problem(409, detail, pointer="/sequence") from None
+        raise HttpProblem(409, detail, pointer="/sequence") from None
 
 
 def check_known(caller: Caller, subscriber: str) -> None:
@@ -68,7 +68,7 @@ def check_known(caller: Caller, subscriber: str) -> None:
         and not store.notifications.inbox(subscriber).last
         and not store.catalogue.count(SUBSCRIPTION, subscriber)
     ):
-        raise Problem(404, "there is no such subscriber")
+        raise HttpProblem(404, "there is no such subscriber")
 
 
 def _sequence(form: Form) -> int:

@@ -20,7 +20,7 @@ from tidings.score import SCORERS, Scorer
 from tidings.service.access import PublisherCaller, ReaderCaller
 from tidings.service.bodies import FormBody
 from tidings.service.openapi import accepts, answers
-from tidings.service.problems import Form, Problem, load_form
+from tidings.service.problems import Form, HttpProblem, load_form
 from tidings.service.questions import Interest, explain_delivery, find_interest, preview
 
 router = APIRouter(tags=["questions"])
@@ -66,7 +66,7 @@ def preview_deliveries(caller: ReaderCaller, form: FormBody) -> Form:
     question = load_form(lambda form: _preview_question(form, tenant.settings.limits), form)
     own = find_interest(tenant, name) if name is not None else None
     if own is None and not question.subscriptions:
-        raise Problem(422, "give a subscriber, a condition `where`, or subscriptions")
+        raise HttpProblem(422, "give a subscriber, a condition `where`, or subscriptions")
     policy = question.policy or (own.subscriber.policy if own else Policy())
     subscriptions = question.subscriptions or (own.subscriptions if own else ())
     prefers = own.subscriber.prefers if own and not question.subscriptions else ()

@@ -13,7 +13,7 @@ from tidings.model.dead_letter import BadRecord
 from tidings.service.access import AdminCaller, Caller, ReaderCaller
 from tidings.service.bodies import JSON_LINES, AnyBody, FormBody
 from tidings.service.openapi import accepts, answers
-from tidings.service.problems import Form, Problem, load_form
+from tidings.service.problems import Form, HttpProblem, load_form
 from tidings.service.routes.parameters import Limit, RecordId
 from tidings.store.protocol import check_id
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION, Record
@@ -142,7 +142,7 @@ def _put(caller: Caller, kind: str, form: Form, response: Response, wait: str | 
     if is_new and kind == SUBSCRIPTION:
         most = caller.tenant.settings.subscriptions
         if catalogue.count(kind, record.subscriber) >= most:
-            raise Problem(409, f"the subscriber has {most:,} subscriptions, the most allowed")
+            raise HttpProblem(409, f"the subscriber has {most:,} subscriptions, the most allowed")
     response.status_code = 201 if is_new else 200
     return _change(caller, catalogue.load([record]), wait)
 
@@ -175,9 +175,9 @@ def _change(caller: Caller, version: int, wait: str | None) -> Form:
 
 def _same_id(form: Form, name: str) -> str:
     if form.get("id", name) != name:
-        raise Problem(422, "the id of the body is not that of the path", pointer="/id")
+        raise HttpProblem(422, "the id of the body is not that of the path", pointer="/id")
     return name
 
 
-def _missing(kind: str) -> Problem:
-    return Problem(404, f"there is no such {kind}")
+def _missing(kind: str) -> HttpProblem:
+    return HttpProblem(404, f"there is no such {kind}")
