@@ -113,6 +113,15 @@ def test_another_zone_keeps_what_has_passed_in_the_open_period() -> None:
     assert len(moved.offer([pick("next", "2026-11-15T16:00Z")], 0)) == 1
 
 
+def test_a_smaller_quota_may_be_used_up_already() -> None:
+    policy, smaller = (Policy(rules=[Quota(n)]) for n in (3, 1))
+    chain = RuleChain(policy.rules, chooser(policy))
+    assert len(chain.offer(day("2026-11-15", 0.5, 0.5, 0.5), 0)) == 3
+    changed = RuleChain(smaller.rules, chooser(smaller))
+    changed.adopt(chain, parse_time_us("2026-11-15T12:00Z"))
+    assert changed.offer([pick("late", "2026-11-15T15:00Z", 1.0)], 0) == []
+
+
 def test_a_state_with_nothing_chosen_is_small_and_survives() -> None:
     state = Quota(3).open(chooser(Policy()))
     form = json.loads(json.dumps(state.snapshot()))

@@ -100,7 +100,7 @@ class QuotaState:
     def offer(self, pick: Pick) -> list[Pick]:
         """Return the pick if it passes at once; hold it if it may pass later."""
         self._enter(pick.at_us)
-        left = self._part.n - self.passed
+        left = max(0, self._part.n - self.passed)
         if not left:
             self._judge(pick, "dropped", QuotaSpent(self._part.n, self.period.end))
             return []
