@@ -13,8 +13,9 @@ from tidings.errors import TidingsError, described
 from tidings.formats.json_text import read_json
 from tidings.model.dead_letter import DeadLetter
 from tidings.model.limits import UNLIMITED, Limits
-from tidings.model.records import Delivery, Event
+from tidings.model.records import Delivery, Event, Subscription
 from tidings.model.values import moment, parse_duration_us
+from tidings.policy import Policy, Subscriber
 from tidings.store import CatalogueEntry, EngineStep, Store
 from tidings.store.engine_log import Checkpoint
 from tidings.store.publications import StoredPublication
@@ -23,6 +24,13 @@ from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
 _PAGE: Final = 1_000
 # What is in the store was checked at the door, within limits that may have changed since.
 _LIMITS: Final = Limits(kept_letters=UNLIMITED)
+
+_WARM: Final = {
+    "best": Policy(k=1),
+    "sliding": Policy(k=2, window={"name": "sliding", "length": 3}),
+    "diverse": Policy(k=2, window={"name": "sliding", "length": 3}, diversify="divrank"),
+    "periodic": Policy(k=2, window={"name": "periodic", "length": "1s"}),
+}
 
 
 class StepOutput(NamedTuple):
@@ -144,6 +152,15 @@ class DurableEngine:
 def new_engine(lateness: str = "0s", remember: int = 0) -> Engine:
     """Return an empty engine for what a store holds: ids are unique there, so it keeps none."""
     return Engine(lateness, remember, remember_ids="0s", limits=_LIMITS)
+
+
+def warm_up() -> None:
+    """Load the kernels of feeds, so that the first publication need not wait for them."""
+    engine = new_engine()
+    for name, policy in _WARM.items():
+        engine.subscribe(Subscriber(name, policy))
+        engine.add(Subscription(name, name, where="true"))
+    engine.publish_many([Event(str(number), {"n": number}, number) for number in range(4)])
 
 
 def read_event(form: str) -> Event:

@@ -12,7 +12,7 @@ from typing import Final
 
 from tidings.errors import StoreError
 from tidings.model.values import SECOND_US
-from tidings.service.durable_engine import DurableEngine, StepOutput
+from tidings.service.durable_engine import DurableEngine, StepOutput, warm_up
 from tidings.store import EngineStep, Store
 from tidings.store.append_batch import BatchAppend
 from tidings.store.engine_log import QUERY
@@ -35,6 +35,7 @@ class Pipeline:
         self, store: Store, lateness: str = "0s", clock: Callable[[], float] = time.time
     ) -> None:
         self._store, self._lateness, self._clock = store, lateness, clock
+        warm_up()
         self._durable = DurableEngine(store, lateness)
         self._durable.catch_up()
         self._clock_us: int | None = None
