@@ -3,9 +3,15 @@
 The Python blocks of a page share a namespace, and all its examples share a scratch directory with a
 copy of `examples/`. Every `$ tidings ...` line of a console block runs and must succeed. A block
 after `<!-- not run -->` is skipped.
+
+A line `$ tidings serve ... &` starts a service, at a free port, which `$ kill -9 %1` or the end of
+the page ends. Lines with `curl` call it, and must print what the page says, where `...` stands for
+anything.
 """
 
 import contextlib
+import doctest
+import json
 import re
 import shlex
 import shutil
@@ -24,6 +30,7 @@ BLOCK = re.compile(
     r"(?P<skip><!-- not run -->\s*)?^```(?P<language>python|console)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+ELLIPSIS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 CLI = [sys.executable, "-c", "from tidings.app.cli import main; main()"]
 
 
@@ -51,6 +58,8 @@ class PageRun:
     examples: list[Example]
     names: dict[str, object] = field(default_factory=lambda: {"__name__": "__main__"})
     done: int = 0
+    port: int = 0
+    service: "subprocess.Popen[bytes] | None" = None
 
     def run_up_to(self, last: Example) -> None:
         """Run an example after all examples before it that have not run yet."""
@@ -64,12 +73,45 @@ class PageRun:
         exec(compile(source, str(example.page), "exec"), self.names)
 
     def console(self, example: Example) -> None:
-        for line in re.findall(r"^\$ tidings .*", example.text, re.MULTILINE):
-            command = [*CLI, *shlex.split(line)[2:]]
-            child = subprocess.run(
-                command, check=False, capture_output=True, text=True, timeout=300
-            )
-            assert child.returncode == 0, f"{line}\n{child.stdout}{child.stderr}"
+        for part in re.split(r"^\$ ", example.text, flags=re.MULTILINE)[1:]:
+            line, _, output = part.partition("\n")
+            if line.startswith("tidings serve") and line.endswith("&"):
+                self.serve(shlex.split(line)[1:-1])
+            elif line == "kill -9 %1":
+                self.stop()
+            elif line.startswith("tidings "):
+                run([*CLI, *shlex.split(line)[1:]], line)
+            elif "curl " in line and self.service is not None:
+                self.call(line.replace(":8000", f":{self.port}"), output)
+
+    def call(self, line: str, output: str) -> None:
+        """Run a line; one that sleeps first is repeated, since a busy machine takes longer."""
+        patient = line.startswith("sleep ")
+        for _ in range(30 if patient else 1):
+            printed = run(["bash", "-c", line], line)
+            if doctest.OutputChecker().check_output(output, f"{printed}\n", ELLIPSIS):
+                return
+        raise AssertionError(f"{line}\n{printed}")
+
+    def serve(self, arguments: list[str]) -> None:
+        """Start a service, and wait until it listens."""
+        command = [*CLI, *arguments, "--port", str(self.port), "--json"]
+        self.service = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert self.service.stdout is not None
+        self.port = int(json.loads(self.service.stdout.readline())["url"].rpartition(":")[2])
+
+    def stop(self) -> None:
+        """Kill the service, if there is one."""
+        if self.service is not None:
+            self.service.kill()
+            self.service.communicate()
+            self.service = None
+
+
+def run(command: list[str], line: str) -> str:
+    child = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert child.returncode == 0, f"{line}\n{child.stdout}{child.stderr}"
+    return child.stdout
 
 
 def read_examples(page: Path) -> Iterator[Example]:
@@ -93,13 +135,15 @@ def cases() -> Iterator[object]:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, PageRun]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Path, PageRun]]:
     started = {}
     for page, examples in EXAMPLES.items():
         directory = tmp_path_factory.mktemp(page.stem)
         shutil.copytree(ROOT / "examples", directory / "examples")
         started[page] = PageRun(directory, examples)
-    return started
+    yield started
+    for page_run in started.values():
+        page_run.stop()
 
 
 @pytest.mark.parametrize("example", list(cases()))

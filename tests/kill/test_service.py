@@ -24,7 +24,10 @@ FORK = multiprocessing.get_context("fork")
 BATCH = 20
 PEOPLE: list[dict[str, Any]] = [
     {"id": "ada", "policy": {"k": 2, "window": {"name": "sliding", "length": 6}}},
-    {"id": "bob", "policy": {"k": 1, "diversify": {"name": "divrank", "sigma": 0.5}}},
+    {
+        "id": "bob",
+        "policy": {"k": 2, "window": {"name": "history", "length": 9}, "diversify": "divrank"},
+    },
     {"id": "eve", "policy": {"k": 3, "window": {"name": "jumping", "length": 8, "step": 4}}},
 ]
 WISHES: list[dict[str, Any]] = [
@@ -122,7 +125,7 @@ def test_kills_of_the_service_and_the_pipeline_change_nothing(address: str) -> N
                 victim.start()
             eventually(lambda batch=batch: publish(client, url, batch))
         last = len(published)
-        eventually(lambda: store.log.last().upto == last)
+        eventually(lambda: store.log.last().upto == last, patience_s=600)
         assert notified(store) == undisturbed(published)
         server.kill()
         pipeline.kill()

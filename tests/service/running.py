@@ -14,7 +14,7 @@ from tidings.service.server import WebServer
 from tidings.service.settings import ServiceSettings
 from tidings.store import open_store
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @contextmanager
@@ -62,9 +62,9 @@ def client_of(server: WebServer, token: str | None = None) -> httpx2.Client:
     )
 
 
-def eventually(condition: Any) -> Any:
+def eventually(condition: Any, patience_s: float = PATIENCE_S) -> Any:
     """Return the first true value of a condition that another thread fulfils."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while not (value := condition()):
         assert time.monotonic() < deadline, "it has not come true"
         time.sleep(0.005)
