@@ -31,14 +31,7 @@ from tidings.formats.json_forms import (
 from tidings.model.dead_letter import BadRecord, DeadLetter
 from tidings.model.diagnosis import Diagnosis
 from tidings.model.limits import Limits
-from tidings.model.records import (
-    Delivery,
-    Event,
-    Match,
-    Subscription,
-    Weighted,
-    publication_order,
-)
+from tidings.model.records import Delivery, Event, Match, Subscription, Weighted, publication_order
 from tidings.model.values import Range
 from tidings.policy import Policy, Subscriber
 from tidings.rules.different import Different

@@ -4,13 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidings.formats.redaction import (
-    hider,
-    hider_of,
-    is_secret,
-    may_hide_password,
-    shown_safely,
-)
+from tidings.formats.redaction import hider, hider_of, is_secret, may_hide_password, shown_safely
 
 
 def test_options_are_secret_by_their_names() -> None:

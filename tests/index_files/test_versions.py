@@ -21,12 +21,7 @@ from tidings.index_files.mapped_file import Damaged
 from tidings.index_files.publisher import Publisher
 from tidings.index_files.subscriber_bundle import bundle_subscribers
 from tidings.index_files.version_cache import forget, serve
-from tidings.index_files.versions import (
-    KEPT_VERSIONS,
-    PINS_EXPIRE_S,
-    IndexFolder,
-    locked_versions,
-)
+from tidings.index_files.versions import KEPT_VERSIONS, PINS_EXPIRE_S, IndexFolder, locked_versions
 from tidings.store import open_store
 from tidings.testing import workload
 

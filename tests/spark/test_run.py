@@ -24,12 +24,7 @@ from tidings.errors import TidingsError
 from tidings.formats.arrow import events_to_table
 from tidings.formats.arrow import read_events as read_rows
 from tidings.formats.event_source import find_source
-from tidings.formats.files import (
-    read_events,
-    write_events,
-    write_subscribers,
-    write_subscriptions,
-)
+from tidings.formats.files import read_events, write_events, write_subscribers, write_subscriptions
 from tidings.formats.layout import Layout
 from tidings.model.records import publication_order
 from tidings.spark.ops.query_control import SinkGate, follow, start

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from tidings.engine.choices import Standing
+from tidings.engine.standing import Standing
 from tidings.errors import InvalidSubscription, shown
 from tidings.model.conditions.parser import render_predicate
 from tidings.model.conditions.predicate import Predicate

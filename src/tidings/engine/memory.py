@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from tidings.engine.choices import Offered, Standing, reach, replay, replay_rules
+from tidings.engine.standing import Offered, Standing, reach, replay, replay_rules
 from tidings.errors import InvalidEvent, described
 from tidings.model.records import Delivery, Event, Subscription
 from tidings.policy import Policy

@@ -25,12 +25,7 @@ from tidings.formats.arrow_by_row import Cell, as_read
 from tidings.formats.columnar_files import ColumnarFile, open_arrow, open_parquet
 from tidings.formats.gzip_file import SUFFIX as GZIP
 from tidings.formats.gzip_file import open_text
-from tidings.formats.json_forms import (
-    loads_event,
-    loads_subscriber,
-    loads_subscription,
-    ordinary,
-)
+from tidings.formats.json_forms import loads_event, loads_subscriber, loads_subscription, ordinary
 from tidings.formats.json_text import Line, array_texts, read_json, read_lines
 from tidings.formats.layout import AS_IT_IS, FileLayout, Layout, flat_fields
 from tidings.model import validate as checks

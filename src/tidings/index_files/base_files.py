@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tidings.compiled.array_file import Writer
 from tidings.index_files import mapped_file
-from tidings.index_files.archive import read_bundles, write_bundles
+from tidings.index_files.bundle_files import read_bundles, write_bundles
 from tidings.index_files.manifest import Manifest, PartManifest
 from tidings.index_files.mapped_matcher import BaseIndex, MappedMatcher, build_base
 from tidings.index_files.overlay_matcher import OverlayMatcher

@@ -3,16 +3,7 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from tidings.app.demo.compare import Comparison
-from tidings.app.demo.plots import (
-    AxisMark,
-    Dot,
-    PlotRow,
-    bars,
-    dots,
-    linear,
-    logarithmic,
-    panel,
-)
+from tidings.app.demo.plots import AxisMark, Dot, PlotRow, bars, dots, linear, logarithmic, panel
 
 
 def of_class(picture: Element, name: str) -> list[Element]:

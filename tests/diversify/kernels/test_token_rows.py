@@ -7,12 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.diversify.event_tokens import offsets
-from tidings.diversify.kernels.token_rows import (
-    list_rows,
-    mask_rows,
-    number_hashes,
-    sort_rows,
-)
+from tidings.diversify.kernels.token_rows import list_rows, mask_rows, number_hashes, sort_rows
 
 # Hashes that share their low bits, so that positions in the hash table collide.
 HASH = st.integers(0, 40).map(lambda i: (i % 5) + (i << 32))

@@ -13,11 +13,7 @@ from tidings.index_files.mapped_matcher import build_base
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.subscriber_bundle import SubscriberBundle
 from tidings.spark.match_stage.bucketize import match_by_bucket
-from tidings.spark.match_stage.period_pruning import (
-    PrunablePeriod,
-    mark_beaten,
-    prune_periods,
-)
+from tidings.spark.match_stage.period_pruning import PrunablePeriod, mark_beaten, prune_periods
 from tidings.spark.state_stage.bucket import Bucket, BucketSettings
 from tidings.spark.state_stage.policies import ListedPolicies
 from tidings.spark.state_stage.watermark import Tick

@@ -10,8 +10,8 @@ from tidings.app.demo.first_day import FirstDay
 from tidings.app.demo.movies import EVERY_S, FILMS_PER_DAY, START, clock, title
 from tidings.app.demo.state import DemoState, SentFilm
 from tidings.app.demo.subscribers import DemoSubscriber
-from tidings.engine.choices import Cause, Choice
 from tidings.engine.explain import Explanation
+from tidings.engine.standing import Cause, Choice
 from tidings.model.records import Delivery, Event
 from tidings.model.values import SECOND_US, parse_time_us
 

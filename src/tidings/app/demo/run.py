@@ -21,12 +21,7 @@ from tidings.app.demo.report import REPORT, report_page
 from tidings.app.demo.state import DemoState, OutcomeBatch
 from tidings.app.demo.subscribers import demo_subscribers
 from tidings.app.demo.workspace import prepare
-from tidings.app.output.progress import (
-    JsonReporter,
-    RunReporter,
-    open_reporter,
-    print_json_line,
-)
+from tidings.app.output.progress import JsonReporter, RunReporter, open_reporter, print_json_line
 from tidings.app.signals import StopActions, stop_on_signals
 from tidings.compiled.progress import PROGRESS
 from tidings.errors import TidingsError

@@ -24,7 +24,8 @@ from tidings.feed.columnar.kernels.compaction import (
     mark_diverse,
     release_diverse_row,
 )
-from tidings.feed.columnar.kernels.diverse_history import PARTIALS, offer_diverse_history, peek
+from tidings.feed.columnar.kernels.diverse_choose import peek
+from tidings.feed.columnar.kernels.diverse_history import PARTIALS, offer_diverse_history
 from tidings.feed.columnar.kernels.diverse_periodic import advance_diverse, offer_diverse_periodic
 from tidings.feed.columnar.kernels.diverse_sliding import offer_diverse_sliding
 from tidings.feed.columnar.kernels.layout import (

@@ -17,14 +17,7 @@ import numpy as np
 from tidings.compiled.array_types import Int32s, Int64s
 from tidings.index.access.encoding import EncodedSubscriptions, active_parts
 from tidings.index.access.kernels.match import SegmentView
-from tidings.index.access.kernels.records import (
-    AMONG,
-    HEAD,
-    NEVER,
-    UNLIKE,
-    CheckWeights,
-    Records,
-)
+from tidings.index.access.kernels.records import AMONG, HEAD, NEVER, UNLIKE, CheckWeights, Records
 from tidings.index.access.postings import NO_POSTINGS
 from tidings.index.access.segment import Segment, picked
 from tidings.index.access.vocabulary import Check, Vocabulary

@@ -26,12 +26,7 @@ from tidings.index.boxes.kernels.quantize import (
     code_bounds,
 )
 from tidings.index.boxes.kernels.topk_heap import TopkHeaps
-from tidings.index.boxes.protocol import (
-    BoxAnswer,
-    BoxAnswers,
-    Boxes,
-    NumericEvents,
-)
+from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, NumericEvents
 from tidings.index.boxes.search_base import (
     ALL_ALIVE,
     answer_many,

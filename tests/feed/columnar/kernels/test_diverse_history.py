@@ -19,7 +19,8 @@ from tests.feed.columnar.kernels.models import Histories, best, deliveries
 from tests.feed.columnar.kernels.windows import US
 
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
-from tidings.feed.columnar.kernels.diverse_history import offer_diverse_history, peek
+from tidings.feed.columnar.kernels.diverse_choose import peek
+from tidings.feed.columnar.kernels.diverse_history import offer_diverse_history
 from tidings.feed.columnar.kernels.diverse_sliding import offer_diverse_sliding
 from tidings.feed.columnar.kernels.layout import HELD, NEXT, OUT, SEEN, AxisRange
 

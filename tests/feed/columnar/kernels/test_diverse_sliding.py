@@ -6,13 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.feed.columnar.kernels.batches import (
-    Offered,
-    batches,
-    offer_all,
-    offers_of,
-    output_of,
-)
+from tests.feed.columnar.kernels.batches import Offered, batches, offer_all, offers_of, output_of
 from tests.feed.columnar.kernels.diverse import PARTS, choice_of, diverse_cohort, parts
 from tests.feed.columnar.kernels.models import Slides, deliveries
 

@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.feed.columnar.kernels.batches import (
-    Offered,
-    batches,
-    offer_all,
-    offers_of,
-    output_of,
-)
+from tests.feed.columnar.kernels.batches import Offered, batches, offer_all, offers_of, output_of
 from tests.feed.columnar.kernels.models import Histories, Scored, best, deliveries
 from tests.feed.columnar.kernels.windows import ranked_cohort
 

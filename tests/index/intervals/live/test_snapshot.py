@@ -8,11 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.index.intervals.plain import POINTS, Row, many_rows, rows, stabbed, within
 
-from tidings.index.intervals.kernels.live import (
-    IntervalChanges,
-    live_add_many,
-    live_kill_many,
-)
+from tidings.index.intervals.kernels.live import IntervalChanges, live_add_many, live_kill_many
 from tidings.index.intervals.live.base_run import KeyedIntervals, build_run, without_dead
 from tidings.index.intervals.live.delta import empty_grid, empty_table, with_room
 from tidings.index.intervals.live.snapshot import (

@@ -1,4 +1,4 @@
-"""Choices from a window from scratch, by the rule of every diversifier.
+"""Choices from a window from scratch, by the rule of every diversifier; `peek` changes nothing.
 
     window --prepare_range--> candidates in the scratch, by place
        greedy rules           work on the places directly (`diverse_greedy`)
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s, UInt64s
-from tidings.compiled.jit import inner, nested
+from tidings.compiled.jit import inner, kernel, nested
 from tidings.compiled.rounding import rounded
 from tidings.compiled.sorting import stable_order
 from tidings.diversify.kernels.cover import Neighbourhoods, Relevance, cover, fitting_cover
@@ -27,8 +27,10 @@ from tidings.feed.columnar.kernels.decay import order_key
 from tidings.feed.columnar.kernels.diverse_buffer import places
 from tidings.feed.columnar.kernels.diverse_greedy import choose_greedy, distance, prepare_place
 from tidings.feed.columnar.kernels.diverse_lsh import is_more_relevant
+from tidings.feed.columnar.kernels.diverse_window import measure_range
 from tidings.feed.columnar.kernels.layout import (
     DONE,
+    HISTORY,
     OPTIMAL,
     RELEVANT,
     SLAB,
@@ -280,6 +282,12 @@ def list_best(windows: DiverseWindows, row: int, most: int) -> int:
     return size
 
 
+@inner
+def list_members(windows: DiverseWindows, row: int, within: AxisRange, now_us: int) -> int:
+    """Write the members of a history within a range, best rank first; return how many."""
+    return list_best(windows, row, prepare_range(windows, row, within, now_us))
+
+
 @nested
 def choose_range(
     windows: DiverseWindows,
@@ -305,3 +313,26 @@ def choose_range(
     capacity = places(windows.buffer, row)
     choose_greedy(windows, row, capacity, count, scratch.chosen, scratch.value)
     return count
+
+
+@kernel
+def peek(
+    windows: DiverseWindows,
+    row: int,
+    within: AxisRange,
+    now_us: int,
+    least: int,
+    search: SearchCodes | None,
+) -> tuple[int, int, int, int]:
+    """Choose from a range without changing the window.
+
+    Return how many are chosen, the oldest and the newest time of the range, and how many matches it
+    holds. None are chosen from fewer candidates than `least`; the members of a history are listed.
+    """
+    oldest, newest, held = measure_range(windows, row, within)
+    size = 0
+    if held > 0 and windows.policy.window == HISTORY:
+        size = list_members(windows, row, within, now_us)
+    elif held > 0:
+        size = choose_range(windows, row, within, now_us, least, search)
+    return (size, oldest, newest, held)

@@ -1,7 +1,4 @@
-"""Diverse histories (PREF Def. 14): a match replaces a member if the divrank of the set gains.
-
-The module also holds `peek`, which chooses from any diverse window and changes nothing.
-"""
+"""Diverse histories (PREF Def. 14): a match replaces a member if the divrank of the set gains."""
 
 from typing import Final
 
@@ -12,7 +9,10 @@ from tidings.compiled.jit import inner, kernel
 from tidings.compiled.rounding import rounded
 from tidings.feed.columnar.kernels.axis import axis_end
 from tidings.feed.columnar.kernels.diverse_buffer import add_match, is_newer, slot_at
-from tidings.feed.columnar.kernels.diverse_choose import choose_range, list_best, prepare_range
+from tidings.feed.columnar.kernels.diverse_choose import (
+    list_members,
+    prepare_range,
+)
 from tidings.feed.columnar.kernels.diverse_greedy import distance
 from tidings.feed.columnar.kernels.diverse_window import (
     deliver_chosen,
@@ -28,7 +28,6 @@ from tidings.feed.columnar.kernels.diverse_window import (
 from tidings.feed.columnar.kernels.emit import arrival_at
 from tidings.feed.columnar.kernels.layout import (
     HELD,
-    HISTORY,
     NEXT,
     PUBLISHED,
     SEEN,
@@ -132,12 +131,6 @@ def dropped_by_swap(windows: DiverseWindows, row: int, size: int, new: int) -> i
 
 
 @inner
-def list_members(windows: DiverseWindows, row: int, within: AxisRange, now_us: int) -> int:
-    """Write the members of a history within a range, best rank first; return how many."""
-    return list_best(windows, row, prepare_range(windows, row, within, now_us))
-
-
-@inner
 def add_member(windows: DiverseWindows, row: int, match: Arrival) -> bool:
     """Add a match to the history if there is room or a swap; return whether to deliver."""
     head, events, policy = windows.buffer.head, windows.events, windows.policy
@@ -179,26 +172,3 @@ def offer_diverse_history(
             deliver_chosen(windows, output, row, index, windows.scratch.chosen[:size], extent)
             mark_all_done(windows.buffer, row)
     progress[NEXT] = len(offers.row)
-
-
-@kernel
-def peek(
-    windows: DiverseWindows,
-    row: int,
-    within: AxisRange,
-    now_us: int,
-    least: int,
-    search: SearchCodes | None,
-) -> tuple[int, int, int, int]:
-    """Choose from a range without changing the window.
-
-    Return how many are chosen, the oldest and the newest time of the range, and how many matches it
-    holds. None are chosen from fewer candidates than `least`; the members of a history are listed.
-    """
-    oldest, newest, held = measure_range(windows, row, within)
-    size = 0
-    if held > 0 and windows.policy.window == HISTORY:
-        size = list_members(windows, row, within, now_us)
-    elif held > 0:
-        size = choose_range(windows, row, within, now_us, least, search)
-    return (size, oldest, newest, held)

@@ -21,13 +21,7 @@ from tidings.index.boxes.live.snapshot import (
     merge,
     scoring_of,
 )
-from tidings.index.boxes.protocol import (
-    BoxAnswer,
-    BoxAnswers,
-    Boxes,
-    NumericEvents,
-    boxes_of,
-)
+from tidings.index.boxes.protocol import BoxAnswer, BoxAnswers, Boxes, NumericEvents, boxes_of
 from tidings.index.boxes.relaxed_blocks import RelaxedBlocks
 from tidings.index.boxes.search_base import (
     CompiledBoxIndex,

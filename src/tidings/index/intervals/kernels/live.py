@@ -28,13 +28,7 @@ from tidings.index.intervals.kernels.delta_grid import (
     has_room,
 )
 from tidings.index.intervals.kernels.hash_table import HashTable
-from tidings.index.intervals.kernels.merge_by_key import (
-    Counts,
-    TwoSources,
-    key_of,
-    merge,
-    precedes,
-)
+from tidings.index.intervals.kernels.merge_by_key import Counts, TwoSources, key_of, merge, precedes
 from tidings.index.intervals.kernels.sopt_r_simd import (
     BEGUN,
     BLOCK,

@@ -27,12 +27,7 @@ from tidings.index.intervals.kernels.live import (
     live_kill_many,
 )
 from tidings.index.intervals.kernels.sopt_r_simd import FAN, STATE
-from tidings.index.intervals.live.base_run import (
-    BaseRun,
-    KeyedIntervals,
-    build_run,
-    without_dead,
-)
+from tidings.index.intervals.live.base_run import BaseRun, KeyedIntervals, build_run, without_dead
 from tidings.index.intervals.live.delta import NextVersion, living_in, next_version, with_room
 from tidings.index.intervals.live.snapshot import IntervalSnapshot
 from tidings.index.intervals.protocol import (

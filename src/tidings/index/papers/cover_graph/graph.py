@@ -12,13 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from tidings.index.papers.cover_graph.poset import (
-    CoverNode,
-    CoverPoset,
-    PlacedNode,
-    link,
-    unlink,
-)
+from tidings.index.papers.cover_graph.poset import CoverNode, CoverPoset, PlacedNode, link, unlink
 from tidings.index.papers.cover_graph.regions import Region
 from tidings.index.protocol import Score, best_found, relaxed_score
 from tidings.index.scan import Scan

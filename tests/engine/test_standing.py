@@ -23,8 +23,8 @@ from tidings import (
     Subscription,
 )
 from tidings.diversify import DIVERSIFIERS
-from tidings.engine import choices as module
-from tidings.engine.choices import Standing
+from tidings.engine import standing as module
+from tidings.engine.standing import Standing
 
 
 def engine_of(policy: Policy, feeds: str = "plain") -> Engine:

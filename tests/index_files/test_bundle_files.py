@@ -1,4 +1,4 @@
-"""Archives: bundles read back equal from chunks of any size, and damage is refused."""
+"""Bundles in files: they read back equal from chunks of any size, and damage is refused."""
 
 import json
 import zlib
@@ -13,8 +13,8 @@ from tests.index_files.test_overlay_matcher import groups
 
 from tidings import Subscriber, Subscription
 from tidings.compiled.array_file import Damaged, Writer
-from tidings.index_files import archive, mapped_file
-from tidings.index_files.archive import read_bundles, write_bundles
+from tidings.index_files import bundle_files, mapped_file
+from tidings.index_files.bundle_files import read_bundles, write_bundles
 from tidings.index_files.subscriber_bundle import SubscriberBundle
 
 
@@ -35,7 +35,7 @@ def test_bundles_read_back_from_chunks_of_any_size(
 ) -> None:
     for size in (1, 3, 10_000):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(archive, "CHUNK_RECORDS", size)
+            patch.setattr(bundle_files, "CHUNK_RECORDS", size)
             writer = Writer()
             write_bundles(writer, bundles)
         assert through_file(writer, path) == bundles
