@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.diversify.small import large_windows
 
-from tidings import Engine, Policy, Sliding, Subscriber, Subscription
+from tidings import Engine, Policy, Quiet, Quota, Sliding, Subscriber, Subscription
 from tidings.diversify import Distance, diversity
 from tidings.diversify.distance import Jaccard, Overlap
 from tidings.diversify.protocol import Candidate
@@ -21,6 +21,7 @@ from tidings.engine.quality import (
 )
 from tidings.errors import TidingsError
 from tidings.model.records import Delivery, Event, Match
+from tidings.rules import Verdict
 from tidings.testing import workload
 
 
@@ -41,7 +42,8 @@ FILMS = [
 def test_an_empty_stream_has_no_figures() -> None:
     report = Quality().report()
     assert (report.matches, report.delivered) == (0, 0)
-    assert set(report.to_dict().values()) == {0, None}
+    assert report.dropped_by == {}
+    assert {value for value in report.to_dict().values() if value != {}} == {0, None}
 
 
 def test_each_figure_by_hand() -> None:
@@ -211,3 +213,35 @@ def test_a_user_defined_distance_is_called() -> None:
 def test_a_span_below_two_is_refused() -> None:
     with pytest.raises(TidingsError, match="span"):
         make_set_diversity(Overlap(), 1)
+
+
+def test_rules_and_pauses_are_counted() -> None:
+    quality = Quality()
+    quality.judged(
+        [
+            Verdict("e1", "quota", "held", 0, "", 5),
+            Verdict("e2", "different", "dropped", 0, ""),
+            Verdict("e1", "quota", "released", 5, ""),
+            Verdict("e3", "quota", "dropped", 6, ""),
+        ]
+    )
+    quality.dropped(2, "pause")
+    quality.dropped(0, "never")
+    report = quality.report()
+    assert (report.held, report.released, report.dropped) == (1, 1, 4)
+    assert report.to_dict()["dropped_by"] == {"different": 1, "pause": 2, "quota": 1}
+
+
+@pytest.mark.parametrize("feeds", ["plain", "table"])
+def test_the_engine_counts_what_its_rules_do(feeds: str) -> None:
+    engine = Engine(feeds=feeds)
+    rules = [Quota(2, per="10s", pick="first"), Quiet("00:00:05", "00:00:20")]
+    engine.subscribe(Subscriber("ann", Policy(rules=rules)))
+    engine.subscribe(Subscriber("bob"))
+    for name in ("ann", "bob"):
+        engine.add(Subscription(name, name, where="true"))
+    engine.publish_many([Event(f"e{n}", {}, published_at=2 * n) for n in range(6)])
+    assert engine.quality().dropped_by == {"quota": 3}
+    assert (engine.quality().held, engine.quality().released) == (1, 0)
+    engine.advance(20)
+    assert (engine.quality().held, engine.quality().released) == (1, 1)

@@ -396,6 +396,7 @@ class Engine:
                 if step.event is not None:
                     self._offer(step.event, next(matched), step.now)
                 self._deliver(self._stages.advance(step.now))
+            self._stages.note_verdicts()
         owed, self._owed = self._owed, []
         return owed
 

@@ -3,10 +3,10 @@
 Running sums, a few operations per match or delivery: cheap enough to be always on.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -19,6 +19,8 @@ from tidings.engine.kernels.set_diversity import DeliveryRings, measure_deliveri
 from tidings.model import validate
 from tidings.model.records import Delivery, Event, Match
 from tidings.model.values import SECOND_US
+from tidings.rules import Verdict
+from tidings.rules.verdict import Fate
 
 Lookup = Callable[[str], Event | None]
 _STRAY: Final = 64
@@ -39,8 +41,11 @@ class Report:
     `mean_rank` the mean over the deliveries. `mean_age_s` is the age of events at delivery
     (freshness). `diversity` is that of sets (PREF Def. 8): the mean distance between deliveries to
     the same subscriber that are less than `SPAN` deliveries apart. `coverage` is the share of
-    subscriptions with a match that received a delivery. `dropped` counts what was due while its
-    subscriber was paused.
+    subscriptions with a match that received a delivery.
+
+    Rules `held` chosen events for later and `released` them when they were due; an event that two
+    rules hold counts twice. `dropped` counts chosen events that will never be delivered, and
+    `dropped_by` counts them by rule; "pause" is the time in which a subscriber is paused.
     """
 
     matches: int
@@ -51,11 +56,14 @@ class Report:
     mean_age_s: float | None
     diversity: float | None
     coverage: float | None
+    held: int = 0
+    released: int = 0
     dropped: int = 0
+    dropped_by: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return dict(vars(self))
+        return vars(self) | {"dropped_by": dict(self.dropped_by)}
 
 
 class RunningMean:
@@ -94,7 +102,9 @@ class Quality:
         self._scores, self._ranks, self._ages = (RunningMean() for _ in range(3))
         self._matched: set[str] = set()
         self._served: set[str] = set()
-        self._removed_matched = self._removed_served = self._dropped = 0
+        self._removed_matched = self._removed_served = 0
+        self._fates: Counter[Fate] = Counter()
+        self._dropped_by: Counter[str] = Counter()
 
     def matched(self, matches: Iterable[Match]) -> None:
         """Add matches."""
@@ -134,9 +144,17 @@ class Quality:
         if len(self._served) > 2 * len(self._matched) + _STRAY:
             self._served &= self._matched  # windows may deliver what a removed subscription matched
 
-    def dropped(self, count: int) -> None:
-        """Add deliveries that were dropped when they were due."""
-        self._dropped += count
+    def dropped(self, count: int, rule: str) -> None:
+        """Add deliveries that a rule, or a pause, dropped when they were due."""
+        if count:
+            self._dropped_by[rule] += count
+
+    def judged(self, verdicts: Iterable[Verdict]) -> None:
+        """Add what rules did with chosen events."""
+        for verdict in verdicts:
+            self._fates[verdict.fate] += 1
+            if verdict.fate == "dropped":
+                self._dropped_by[verdict.rule] += 1
 
     def forget(self, subscriber: str) -> None:
         """Forget the last deliveries of a subscriber that left."""
@@ -167,7 +185,10 @@ class Quality:
             mean_age_s=self._ages.value,
             diversity=distances / pairs if pairs else None,
             coverage=min(1.0, served / wanted) if wanted else None,
-            dropped=self._dropped,
+            held=self._fates["held"],
+            released=self._fates["released"],
+            dropped=self._dropped_by.total(),
+            dropped_by=dict(sorted(self._dropped_by.items())),
         )
 
 

@@ -66,7 +66,9 @@ class Stages:
         self.matcher, self.feeds, self.quality = matcher, feeds, Quality()
         self.default_policy = default_policy
         self.owners_by_default: set[str] = set()
-        self._paused = {name for name, each in matcher.subscribers.items() if each.paused}
+        self._paused, self._ruled = set[str](), set[str]()
+        for subscriber in matcher.subscribers.values():
+            self._note_kind(subscriber)
         self._compiled = matcher.compiled
         self._handoff = self._new_handoff()
 
@@ -77,7 +79,7 @@ class Stages:
         """
         self.feeds.enrol(subscriber)
         self.matcher.subscribe(subscriber)
-        self._note_paused(subscriber)
+        self._note_kind(subscriber)
 
     def update(self, subscriber: Subscriber, now: Moment) -> bool:
         """Replace a subscriber; return whether its policy needs another window, an empty one."""
@@ -93,11 +95,13 @@ class Stages:
         if not is_new:
             self.feeds.replace(subscriber, now)
         self.owners_by_default.discard(name)
-        self._note_paused(subscriber)
+        self._note_kind(subscriber)
         return is_new
 
-    def _note_paused(self, subscriber: Subscriber) -> None:
+    def _note_kind(self, subscriber: Subscriber) -> None:
+        """Note whether a subscriber is paused, and whether it has rules."""
         (self._paused.add if subscriber.paused else self._paused.discard)(subscriber.id)
+        (self._ruled.add if subscriber.policy.rules else self._ruled.discard)(subscriber.id)
 
     def add_subscription(self, subscription: Subscription) -> None:
         """Add a subscription, and its owner if it is new."""
@@ -143,6 +147,7 @@ class Stages:
         self.quality.removed(owned)
         self.owners_by_default.discard(subscriber)
         self._paused.discard(subscriber)
+        self._ruled.discard(subscriber)
 
     def remove_subscription(self, subscription: str) -> None:
         """Remove a subscription."""
@@ -191,8 +196,14 @@ class Stages:
             return deliveries
         dropped = [delivery for delivery in deliveries if delivery.subscriber in self._paused]
         memory.note_dropped(dropped, PAUSED)
-        self.quality.dropped(len(dropped))
+        self.quality.dropped(len(dropped), "pause")
         return [delivery for delivery in deliveries if delivery.subscriber not in self._paused]
+
+    def note_verdicts(self) -> None:
+        """Count what rules have done since the last call."""
+        if self._ruled:
+            for verdicts in self.feeds.take_verdicts().values():
+                self.quality.judged(verdicts)
 
     def note(self, deliveries: list[Delivery], memory: Memory) -> None:
         """Remember and measure deliveries."""

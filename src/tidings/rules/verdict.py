@@ -33,6 +33,11 @@ class Verdict(NamedTuple):
         until = "" if self.until_us is None else f" until {format_time(self.until_us)}"
         return f"{self.fate} by {self.rule} at {format_time(self.at_us)}{until}: {self.reason}"
 
+    @property
+    def account(self) -> str:
+        """The rule and its reason, as outcomes and dead letters state them."""
+        return f"{self.rule}: {self.reason}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, without the event."""
         until = None if self.until_us is None else format_time(self.until_us)

@@ -56,6 +56,9 @@ def test_the_summary_has_totals_quality_and_a_command(plan, tmp_path):
         "mean_score": 0.5,
         "diversity": 0.75,
         "coverage": None,
+        "held": 3,
+        "released": 0,
+        "dropped_by": {"different": 1, "quota": 1_200},
     }
     batch = BatchSummary(0, 10, 2, late=1, delivered={"bob": 1, "ann": 1}, quality=quality)
     lines = printed(print_summary, RunSummary.of(plan, [batch], seconds=2.0)).splitlines()
@@ -64,6 +67,7 @@ def test_the_summary_has_totals_quality_and_a_command(plan, tmp_path):
         "25.0% of 8 matches delivered, mean rank 0.900 (of all matches 0.500), diversity 0.750"
         in lines
     )
+    assert "rules: 3 held, 1 dropped by different, 1,200 dropped by quota" in lines
     out = tmp_path / "out"
     assert lines[-1] == f"Written to {out}. Read it with: cat {out}/deliveries/*.jsonl"
 

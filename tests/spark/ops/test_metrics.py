@@ -114,7 +114,16 @@ def test_a_report_is_one_form_with_its_totals() -> None:
     assert form == {
         "query": "films",
         **ONE.to_dict(),
-        "totals": {"batches": 1, "events": 6, "deliveries": 3, "late": 2, "dead_letters": 1},
+        "totals": {
+            "batches": 1,
+            "events": 6,
+            "deliveries": 3,
+            "late": 2,
+            "dead_letters": 1,
+            "held": 0,
+            "released": 0,
+            "dropped": 0,
+        },
     }
 
 

@@ -39,6 +39,9 @@ def test_counts_agree_with_the_objects(spark):
         "ranks": sum(row["rank"] for row in ROWS if row["kind"] == "delivery"),
         "matches": sum(row["position"] for row in accounts),
         "scores": sum(row["position"] * row["rank"] for row in accounts),
+        "held": 4,
+        "released": 2,
+        "dropped_by": {"pause": 1, "quota": 2},
     }
     assert count_outcomes(outcomes) == OutcomeCounts(3, 2, 3, {"ann": 2, "bob": 1}, **sums)
     assert count_outcomes(outcomes, by_name=False) == OutcomeCounts(3, 2, 3, **sums)

@@ -43,4 +43,10 @@ ROWS = [
     letter("dead", "e9"),
     letter("dead", "e9"),
     row(kind="account", subscriber="ann", rank=0.5, position=2),
+    row(kind="dropped", subscriber="bob", event="e2", reason="the subscriber is paused"),
+    row(kind="dropped", subscriber="ann", event="e4", reason="quota: 2 have passed: none is left"),
+    row(kind="dropped", subscriber="bob", event="e4", reason="quota: 1 has passed"),
+    row(kind="held", subscriber="ann", reason="quota", position=3),
+    row(kind="held", subscriber="ann", reason="quiet", position=1),
+    row(kind="released", subscriber="bob", reason="quota", position=2),
 ]

@@ -16,8 +16,9 @@ from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels import layout
 from tidings.formats.json_forms import loads_event
 from tidings.model.records import Event, Match
-from tidings.model.values import format_time
+from tidings.model.values import format_time, time_us
 from tidings.policy import Policy, Subscriber
+from tidings.rules.verdict import QuotaSpent, Verdict
 from tidings.spark.state_stage import outcomes
 from tidings.spark.state_stage.bucket import Bucket
 from tidings.spark.state_stage.policies import ListedPolicies
@@ -49,6 +50,32 @@ def test_a_mean_score_does_not_depend_on_the_order() -> None:
     one = outcomes.accounts(["u", "v"], owners, ranks)
     assert one == outcomes.accounts(["u", "v"], owners[order], ranks[order])
     assert [(row["subscriber"], row["position"]) for row in one.to_pylist()] == [("u", 6), ("v", 1)]
+
+
+def test_what_rules_drop_is_a_row_and_what_they_hold_or_release_a_count() -> None:
+    spent = QuotaSpent(2, 3_600_000_000)
+    verdicts = {
+        "u": [
+            Verdict("e1", "quota", "held", 1, "", until_us=5),
+            Verdict("e2", "quota", "held", 2, "", until_us=5),
+            Verdict("e3", "quota", "dropped", 3, spent),
+            Verdict("e1", "quota", "released", 5, ""),
+        ],
+        "v": [Verdict("e1", "quiet", "held", 1, "", until_us=5)],
+    }
+    rows = outcomes.judged(verdicts).to_pylist()
+    named = [(row["kind"], row["subscriber"], row["position"], row["reason"]) for row in rows]
+    assert named == [
+        ("dropped", "u", None, f"quota: {spent}"),
+        ("held", "u", 2, "quota"),
+        ("held", "v", 1, "quiet"),
+        ("released", "u", 1, "quota"),
+    ]
+    assert (rows[0]["event"], format_time(time_us(rows[0]["delivered_at"]))) == (
+        "e3",
+        "1970-01-01T00:00:00.000003Z",
+    )
+    assert len(outcomes.judged({})) == 0
 
 
 def crowd(events: int, hot: int) -> tuple[Any, Any]:

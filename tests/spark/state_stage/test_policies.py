@@ -13,7 +13,7 @@ from tests.feed.streams import WINDOWS, plain_or_diverse, policies
 from tests.spark.match_stage.match_batches import deliveries, rows, sent
 from tests.spark.state_stage.test_bucket import Packed, run_batch
 
-from tidings import Engine, Event
+from tidings import Engine, Event, Quiet, Quota
 from tidings.index_files.manifest import RefusedRecord
 from tidings.index_files.overlay_matcher import in_memory_matcher
 from tidings.index_files.subscriber_bundle import bundle_subscribers
@@ -203,6 +203,25 @@ def test_what_is_due_while_paused_is_an_outcome_with_the_reason() -> None:
     assert [(row["subscriber"], row["event"]) for row in dropped] == [("u", "e1")]
     assert dropped[0]["reason"] == "the subscriber is paused"
     assert both.engine.quality().dropped == 1
+    assert deliveries(both.tables) == both.expected
+
+
+def test_what_rules_do_is_counted_as_the_engine_counts_it() -> None:
+    rules = [Quota(1, per="10s", pick="first"), Quiet("00:00:30", "00:01:00")]
+    both = Both({name: Policy(rules=rules) for name in NAMES}, forgetful=False)
+    both.publish([Event(f"e{n}", {"x": "a"}, 7 * n, n) for n in range(1, 6)])
+    both.end(61)
+    quality, rows = both.engine.quality(), pa.concat_tables(both.tables).to_pylist()
+    sums = {
+        kind: sum(row["position"] for row in rows if row["kind"] == kind)
+        for kind in ("held", "released")
+    }
+    dropped = [row["reason"].partition(":")[0] for row in rows if row["kind"] == "dropped"]
+    assert (
+        sums == {"held": quality.held, "released": quality.released} == {"held": 3, "released": 3}
+    )
+    assert quality.dropped_by == {"quota": 3}
+    assert dropped == 3 * ["quota"]
     assert deliveries(both.tables) == both.expected
 
 

@@ -83,6 +83,8 @@ def print_summary(console: Console, summary: RunSummary) -> None:
     console.print(Text(", ".join(totals), "bold"))
     if quality := _quality_line(summary):
         console.print(Text(quality))
+    if rules := _rules_line(summary):
+        console.print(Text(rules))
     if summary.diagnosis is not None and summary.events:
         print_diagnosis(console, summary.diagnosis)
     sink = summary.plan.config.sink
@@ -130,6 +132,16 @@ def _quality_line(summary: RunSummary) -> str:
     if quality.get("coverage") is not None:
         parts.append(f"{quality['coverage']:.1%} of the matched subscriptions served")
     return ", ".join(parts)
+
+
+def _rules_line(summary: RunSummary) -> str:
+    """Return a line on what rules did, or nothing if they had nothing to do."""
+    quality = summary.quality
+    parts = [f"{quality[fate]:,} {fate}" for fate in ("held", "released") if quality.get(fate)]
+    parts += [
+        f"{count:,} dropped by {rule}" for rule, count in quality.get("dropped_by", {}).items()
+    ]
+    return f"rules: {', '.join(parts)}" if parts else ""
 
 
 def _reading_hint(summary: RunSummary) -> str:

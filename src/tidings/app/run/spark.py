@@ -1,8 +1,9 @@
 """Runs of a config on Spark; each run resumes where the previous one stopped."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -131,6 +132,9 @@ class RunningQuality:
     delivered: int = 0
     score_sum: float = 0.0
     rank_sum: float = 0.0
+    held: int = 0
+    released: int = 0
+    dropped_by: Counter[str] = field(default_factory=Counter)
 
     def add(self, counts: OutcomeCounts) -> None:
         """Add a batch."""
@@ -138,6 +142,9 @@ class RunningQuality:
         self.delivered += counts.deliveries
         self.score_sum += counts.scores
         self.rank_sum += counts.ranks
+        self.held += counts.held
+        self.released += counts.released
+        self.dropped_by.update(counts.dropped_by)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures under the names of `Engine.quality`."""
@@ -147,6 +154,10 @@ class RunningQuality:
             "share": self.delivered / self.matches if self.matches else None,
             "mean_score": self.score_sum / self.matches if self.matches else None,
             "mean_rank": self.rank_sum / self.delivered if self.delivered else None,
+            "held": self.held,
+            "released": self.released,
+            "dropped": self.dropped_by.total(),
+            "dropped_by": dict(sorted(self.dropped_by.items())),
         }
 
 

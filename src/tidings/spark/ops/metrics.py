@@ -27,6 +27,9 @@ _METRICS: Final = {
     "deliveries_total": ("counter", "Deliveries."),
     "late_total": ("counter", "Late events."),
     "dead_letters_total": ("counter", "Dead letters."),
+    "held_total": ("counter", "Chosen events that a rule held."),
+    "released_total": ("counter", "Chosen events that a rule held and released."),
+    "dropped_total": ("counter", "Chosen events that a rule or a pause dropped."),
     "batch": ("gauge", "Number of the last batch."),
     "batch_seconds": ("gauge", "Duration of the last batch."),
     "events_per_second": ("gauge", "Throughput of the last batch."),
@@ -47,6 +50,9 @@ class Totals:
     deliveries: int = 0
     late: int = 0
     dead_letters: int = 0
+    held: int = 0
+    released: int = 0
+    dropped: int = 0
 
     def plus(self, progress: Progress) -> "Totals":
         """Return the totals with one more batch."""
@@ -56,6 +62,9 @@ class Totals:
             self.deliveries + progress.deliveries,
             self.late + progress.late,
             self.dead_letters + progress.dead,
+            self.held + progress.held,
+            self.released + progress.released,
+            self.dropped + progress.dropped,
         )
 
 

@@ -25,7 +25,8 @@ _STATED: Final = "get_json_object(value, '$.published_at')"
 class Progress:
     """A finished batch: its size, its duration, its newest event, and the size of the state.
 
-    `late` counts events and is an estimate if they are thousands. `behind` is the unread input as
+    `late` counts events and is an estimate if they are thousands. `held`, `released` and `dropped`
+    count chosen events by what rules did with them, or a pause. `behind` is the unread input as
     far as the source reports it. `newest_us` is the newest publication time of the batch.
     """
 
@@ -37,6 +38,9 @@ class Progress:
     deliveries: int = 0
     late: int = 0
     dead: int = 0
+    held: int = 0
+    released: int = 0
+    dropped: int = 0
     state_rows: int = 0
     state_bytes: int = 0
     memory_bytes: int = 0
@@ -66,6 +70,9 @@ class Progress:
             "deliveries": self.deliveries,
             "late": self.late,
             "dead_letters": self.dead,
+            "held": self.held,
+            "released": self.released,
+            "dropped": self.dropped,
             "state_rows": self.state_rows,
             "state_bytes": self.state_bytes,
             "state_memory_bytes": self.memory_bytes,
@@ -105,7 +112,15 @@ def watch_outcomes(outcomes: DataFrame) -> DataFrame:
         f.count_if(f.col("kind") == "delivery").alias("deliveries"),
         _refused("late").alias("late"),
         _refused("dead").alias("dead"),
+        _total("held").alias("held"),
+        _total("released").alias("released"),
+        f.count_if(f.col("kind") == "dropped").alias("dropped"),
     )
+
+
+def _total(kind: str) -> Column:
+    """Return the sum of counts of a kind."""
+    return f.expr(f"coalesce(sum(case when kind = '{kind}' then position end), 0)")
 
 
 def _refused(kind: str) -> Column:

@@ -1,6 +1,7 @@
 """Counts of the outcomes of a batch, and the outcomes as objects."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -12,9 +13,11 @@ from pyspark.sql import functions as f
 from tidings.model.dead_letter import DeadLetter
 from tidings.model.records import Delivery
 from tidings.model.values import time_us
+from tidings.policy import PAUSED
 
-KINDS: Final = ("delivery", "late", "dead", "account", "dropped")
+KINDS: Final = ("delivery", "late", "dead", "account", "dropped", "held", "released")
 Row = dict[str, Any]
+_RULE: Final = "case when kind = 'dropped' then substring_index(reason, ':', 1) end"
 
 
 @dataclass(frozen=True)
@@ -31,13 +34,17 @@ class OutcomeCounts:
     ranks: float = 0.0
     matches: int = 0
     scores: float = 0.0
-    dropped: int = 0
-    """Deliveries that were due while their subscribers were paused."""
+    held: int = 0
+    released: int = 0
+    dropped_by: Mapping[str, int] = field(default_factory=dict)
+    """Chosen events that will not be delivered, by rule; "pause" is the pause of a subscriber."""
 
 
 def count_outcomes(outcomes: DataFrame, *, by_name: bool = True) -> OutcomeCounts:
     """Count the outcomes of a batch; with `by_name`, also the deliveries of each subscriber."""
-    groups = outcomes.groupBy("kind", *(["subscriber"] if by_name else []))
+    groups = outcomes.groupBy(
+        "kind", f.expr(_RULE).alias("rule"), *(["subscriber"] if by_name else [])
+    )
     rows = groups.agg(
         f.count(f.lit(1)).alias("rows"),
         f.count_distinct("event", "reason").alias("events"),
@@ -55,8 +62,17 @@ def count_outcomes(outcomes: DataFrame, *, by_name: bool = True) -> OutcomeCount
         sum(row["ranks"] for row in counts["delivery"]),
         sum(row["matches"] for row in counts["account"]),
         sum(row["scores"] for row in counts["account"]),
-        sum(row["rows"] for row in counts["dropped"]),
+        sum(row["matches"] for row in counts["held"]),
+        sum(row["matches"] for row in counts["released"]),
+        dict(sorted(_sums_by_rule(counts["dropped"]).items())),
     )
+
+
+def _sums_by_rule(rows: Iterable[Row]) -> Counter[str]:
+    sums = Counter[str]()
+    for row in rows:
+        sums["pause" if row["rule"] == PAUSED else row["rule"]] += row["rows"]
+    return sums
 
 
 @dataclass(frozen=True)

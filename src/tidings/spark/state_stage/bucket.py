@@ -80,7 +80,8 @@ class Bucket:
     ) -> pa.Table:
         """Take all of one micro-batch, in any order, and return its outcomes.
 
-        These are deliveries, dead letters, and an account of each subscriber's matches. Records
+        These are deliveries, dead letters, an account of each subscriber's matches, and what rules
+        dropped, held and released. Records
         that the source of the policies refused are dead letters, each once.
         """
         new = MatchBatch.merged(batches)
@@ -92,6 +93,8 @@ class Bucket:
         tables.append(outcomes.refused(self._unreported(refused)))
         matches = released.matches
         tables.append(outcomes.accounts(released.subscribers, matches.subscribers, matches.ranks))
+        if verdicts := self.feeds.take_verdicts():
+            tables.append(outcomes.judged(verdicts))
         if failed := dict(self.feeds.set_aside):
             tables.append(self.set_aside(failed))
         if self.watermark_us is not None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final
@@ -20,6 +21,7 @@ from tidings.model.dead_letter import printable_record
 from tidings.model.records import Delivery, Event
 from tidings.model.values import LATEST_US, format_time, moment
 from tidings.policy import PAUSED
+from tidings.rules import Verdict
 from tidings.spark.match_stage.match_batch import MatchBatch
 
 OUTCOMES: Final = pa.schema(
@@ -144,6 +146,33 @@ def accounts(subscribers: Sequence[str], owners: Int32s, ranks: Float64s) -> pa.
     means = [math.fsum(run.tolist()) / count for run, count in pairs]
     columns = {"subscriber": subscribers, "rank": means, "position": counts}
     return _table("account", len(subscribers), columns)
+
+
+def judged(verdicts: Mapping[str, Sequence[Verdict]]) -> pa.Table:
+    """Return what rules did: events that they dropped, and how many each of them held or released.
+
+    The reason of a count is the name of the rule.
+    """
+    dropped, counts = list[tuple[str, Verdict]](), Counter[tuple[str, str, str]]()
+    for subscriber, judgements in verdicts.items():
+        for verdict in judgements:
+            if verdict.fate == "dropped":
+                dropped.append((subscriber, verdict))
+            else:
+                counts[verdict.fate, subscriber, verdict.rule] += 1
+    columns = {
+        "subscriber": [subscriber for subscriber, _ in dropped],
+        "event": [verdict.event for _, verdict in dropped],
+        "delivered_at": [moment(verdict.at_us) for _, verdict in dropped],
+        "reason": [clipped(verdict.account) for _, verdict in dropped],
+    }
+    tables = [_table("dropped", len(dropped), columns)]
+    for fate in ("held", "released"):
+        rows = [(name, rule, count) for (own, name, rule), count in counts.items() if own == fate]
+        names, rules, numbers = zip(*rows, strict=True) if rows else ((), (), ())
+        columns = {"subscriber": names, "reason": rules, "position": numbers}
+        tables.append(_table(fate, len(rows), columns))
+    return pa.concat_tables(tables)
 
 
 def late(events: Sequence[Event], watermark_us: int) -> pa.Table:
