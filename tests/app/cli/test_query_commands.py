@@ -80,6 +80,29 @@ def test_check_prints_a_table_and_a_count():
     assert "\x1b" not in result.stdout
 
 
+def test_check_reads_policies_back_in_words(tmp_path):
+    path = tmp_path / "subscribers.jsonl"
+    rules = [
+        {"name": "quiet", "zone": "Europe/Athens"},
+        {"name": "quota", "n": 5, "zone": "Europe/Athens"},
+    ]
+    ids = ["ann", "bob", "cat", "dan"]
+    forms = [{"id": name, "policy": {"rules": rules}} for name in ids]
+    path.write_text("".join(f"{json.dumps(form)}\n" for form in [*forms, {"id": "eve"}]))
+    first = "each match at once if it is among the best 10 so far, ranked by preference"
+    words = (
+        f"{first}; at most 5 a day Athens time, the best; nothing between 22:00 and 07:00 Athens "
+        "time, then the best 10 of what came"
+    )
+    lines = tidings("check", path).stdout.splitlines()
+    assert f"ann, bob, cat and 1 more: {words}" in lines
+    assert f"eve: {first}" in lines
+    assert printed(tidings("check", path, "--json"))[0]["policies"] == [
+        {"policy": words, "subscribers": ids},
+        {"policy": first, "subscribers": ["eve"]},
+    ]
+
+
 def test_check_prints_the_location_and_fails(tmp_path):
     path = tmp_path / "w.jsonl"
     form = {"id": "s1", "subscriber": "ann", "where": f"year > 3 and title like 'x{'y' * 60}_%'"}
@@ -106,6 +129,7 @@ def test_check_as_json(tmp_path):
             "kinds": [problem | {"count": 1}],
             "problems": [problem],
             "diagnoses": [],
+            "policies": [],
         }
     ]
 

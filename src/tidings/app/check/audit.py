@@ -104,6 +104,16 @@ class Audit:
         """The valid subscribers."""
         return [located.record for located in self._records["subscribers"].values()]
 
+    def with_owners(self, policy_of: Callable[[str], Policy]) -> list[Subscriber]:
+        """Return the valid subscribers, then the other owners of subscriptions with their policies.
+
+        `policy_of` returns the policy of a subscriber that is not listed.
+        """
+        listed = self._records["subscribers"]
+        owners = dict.fromkeys(subscription.subscriber for subscription in self.subscriptions)
+        others = [owner for owner in owners if owner not in listed]
+        return self.subscribers + [Subscriber(owner, policy_of(owner)) for owner in others]
+
     def read(self, path: Path, kind: str, records: Iterable[Any] | None = None) -> None:
         """Read a file, or `records` in its stead; the second use of an id is a problem."""
         number = 0

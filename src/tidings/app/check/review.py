@@ -18,20 +18,36 @@ from tidings.app.config import DEFAULT, Config, load_config
 from tidings.errors import InvalidForm, TidingsError, message
 from tidings.formats.event_source import Source, showing
 from tidings.formats.files import SUFFIXES, read_events
+from tidings.formats.policy_words import describe_policy
 from tidings.model import validate
 from tidings.model.diagnosis import Diagnosis
+from tidings.policy import Subscriber
+
+
+@dataclass(frozen=True)
+class PolicyUse:
+    """A policy in words, and the subscribers that have it."""
+
+    words: str
+    subscribers: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {"policy": self.words, "subscribers": self.subscribers}
 
 
 @dataclass(frozen=True)
 class Review:
     """The files that were checked, and their problems.
 
-    `diagnoses` compare the subscriptions of each config, or of the other files, with their events.
+    `policies` are those of all subscribers. `diagnoses` compare the subscriptions of each config,
+    or of the other files, with their events.
     """
 
     checked: list[CheckedFile] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     diagnoses: list[Diagnosis] = field(default_factory=list)
+    policies: list[PolicyUse] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -40,6 +56,7 @@ class Review:
             "kinds": [group.to_dict() for group in group_problems(self.problems)],
             "problems": [problem.to_dict() for problem in self.problems],
             "diagnoses": [diagnosis.to_dict() for diagnosis in self.diagnoses],
+            "policies": [policy.to_dict() for policy in self.policies],
         }
 
     def include(self, audit: Audit) -> None:
@@ -51,6 +68,13 @@ class Review:
             sorted(audit.problems, key=lambda problem: (order[problem.path], problem.line or 0))
         )
 
+    def read_back(self, subscribers: Iterable[Subscriber]) -> None:
+        """Add the policies of subscribers in words, equal ones once."""
+        names = dict[str, list[str]]()
+        for subscriber in subscribers:
+            names.setdefault(describe_policy(subscriber.policy), []).append(subscriber.id)
+        self.policies.extend(PolicyUse(words, users) for words, users in names.items())
+
 
 def review(paths: Sequence[Path]) -> Review:
     """Check files: configs with the files they name first, then the files that remain."""
@@ -59,7 +83,9 @@ def review(paths: Sequence[Path]) -> Review:
         if path.suffix.lower() == ".toml":
             _review_config(path, result)
     done = {file.path.resolve() for file in result.checked}
-    result.include(_audit_files(path for path in paths if path.resolve() not in done))
+    audit = _audit_files(path for path in paths if path.resolve() not in done)
+    result.include(audit)
+    result.read_back(audit.subscribers)
     return result
 
 
@@ -89,6 +115,7 @@ def _review_config(path: Path, result: Review) -> None:
     audit.check_content(path, shown)
     result.checked.append(CheckedFile(path, "config"))
     result.include(audit)
+    result.read_back(audit.with_owners(config.policy))
 
 
 def _read_lazily(read: Callable[[Path], Iterator[Any]], file: Path) -> Iterator[Any]:

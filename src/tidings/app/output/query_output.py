@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tidings.app.check import Problem, location
 from tidings.app.check.groups import group_problems
-from tidings.app.check.review import Review
+from tidings.app.check.review import PolicyUse, Review
 from tidings.app.output.console import make_table, plural
 from tidings.engine.explain import Explanation, Placement
 from tidings.model.diagnosis import Diagnosis
@@ -18,6 +18,7 @@ from tidings.model.diagnosis import Diagnosis
 _MOST_OF_A_KIND: Final = 3
 _MOST_KINDS: Final = 40
 _MOST_LINES: Final = 8
+_MOST_POLICIES: Final = 20
 
 
 def print_problems(console: Console, problems: Iterable[Problem]) -> None:
@@ -63,6 +64,7 @@ def print_review(console: Console, review: Review) -> None:
         style = "red" if problems[file.path] else "green"
         table.add_row(str(file.path), file.kind, number, Text(str(problems[file.path]), style))
     console.print(table)
+    _print_policies(console, review.policies)
     for diagnosis in review.diagnoses:
         print_diagnosis(console, diagnosis.only("value"))  # the others are problems
     records = sum(file.records for file in review.checked)
@@ -71,6 +73,20 @@ def print_review(console: Console, review: Review) -> None:
         verdict, style = "no problems", "bold green"
     files = plural(len(review.checked), "file")
     console.print(Text(f"{files}, {plural(records, 'record')}: ").append(verdict, style))
+
+
+def _print_policies(console: Console, policies: Sequence[PolicyUse]) -> None:
+    """Print the first policies in words, each with its subscribers."""
+    for policy in policies[:_MOST_POLICIES]:
+        names, more = (
+            policy.subscribers[:_MOST_OF_A_KIND],
+            len(policy.subscribers) - _MOST_OF_A_KIND,
+        )
+        users = ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
+        console.print(Text(users, "bold").append(f": {policy.words}", "not bold"), soft_wrap=True)
+    if len(policies) > _MOST_POLICIES:
+        rest = len(policies) - _MOST_POLICIES
+        console.print(Text(f"and {rest:,} more policies; --json lists them all", "dim"))
 
 
 def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tidings.app.check import Audit, Problem, audit_config
+from tidings.app.check import Problem, audit_config
 from tidings.app.config import Config, check_engine
 from tidings.app.run.output_folder import OutputFolder
 from tidings.errors import InvalidForm
@@ -32,7 +32,7 @@ def read_plan(config: Config) -> RunPlan:
         )
     return RunPlan(
         config,
-        _subscribers(config, audit),
+        audit.with_owners(config.policy),
         audit.subscriptions,
         [problem for problem in audit.problems if problem.refused],
         OutputFolder(config),
@@ -48,11 +48,3 @@ def make_plan(config: Config, *, fresh: bool = False) -> RunPlan:
     plan.folder.begin(fresh=fresh)
     plan.folder.write_refused(plan.refused)
     return plan
-
-
-def _subscribers(config: Config, audit: Audit) -> list[Subscriber]:
-    """Return the listed subscribers, then the other owners with their policies in the config."""
-    listed = {subscriber.id for subscriber in audit.subscribers}
-    owners = dict.fromkeys(subscription.subscriber for subscription in audit.subscriptions)
-    others = [owner for owner in owners if owner not in listed]
-    return audit.subscribers + [Subscriber(owner, config.policy(owner)) for owner in others]
