@@ -68,7 +68,7 @@ def count_outcomes(outcomes: DataFrame, *, by_name: bool = True) -> OutcomeCount
     )
 
 
-def _sums_by_rule(rows: Iterable[Row]) -> Counter[str]:
+def _sums_by_rule(rows: Iterable[Any]) -> Counter[str]:
     sums = Counter[str]()
     for row in rows:
         sums["pause" if row["rule"] == PAUSED else row["rule"]] += row["rows"]
