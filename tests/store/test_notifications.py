@@ -53,6 +53,23 @@ def test_the_newest_come_first_and_pages_in_order(notifications: Notifications) 
     assert notifications.newest("nobody") == []
 
 
+def test_one_query_for_many_subscribers_has_the_answer_of_many(
+    notifications: Notifications,
+) -> None:
+    known = {"ann": 3, "bob": 0, "nobody": 0}
+    expected = [each for name in known for each in notifications.after(name, known[name])]
+    assert notifications.after_each(known) == expected
+    assert notifications.after_each(known | {f"x{n}": 0 for n in range(1_200)}) == expected
+    assert notifications.after_each({}) == []
+
+
+def test_what_is_written_changes_with_each_batch(notifications: Notifications) -> None:
+    before = notifications.written()
+    assert notifications.written() == before
+    notifications.append("other", 0)
+    assert notifications.written() != before
+
+
 def test_every_subscriber_is_numbered_from_1_without_gaps(notifications: Notifications) -> None:
     repeated = [delivery("bob", "e0"), delivery("bob", "e7"), delivery("ann", "e7")]
     assert notifications.append("q", 1, repeated) == AppendResult(delivered=2, repeated=1)

@@ -76,6 +76,10 @@ class Gate:
     def __post_init__(self) -> None:
         self._limit = RateLimit(self.settings.rate)
 
+    def admit_again(self, request: Request) -> Caller:
+        """Return who sends a request that goes on and on; refuse a token that was revoked."""
+        return self.admit(request, _bearer(request))
+
     def admit(self, request: Request, token: str | None) -> Caller:
         """Return who sends a request; refuse a token that is not valid."""
         tokens = self.tenants.main.store.tokens
@@ -91,6 +95,12 @@ class Gate:
             raise HttpProblem(401, "the token is not valid", headers=_CHALLENGE)
         self._limit.check(found.id)
         return Caller(self.tenants.get(found.tenant), found.role, found.subscriber)
+
+
+def _bearer(request: Request) -> str | None:
+    """Return the token in the header of a request."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
 
 
 def _check_host(request: Request) -> None:

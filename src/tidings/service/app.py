@@ -8,9 +8,17 @@ from fastapi import FastAPI
 
 from tidings import __version__
 from tidings.service.access import Gate
+from tidings.service.live import LivePush
 from tidings.service.openapi import describe
 from tidings.service.problems import answer_problems
-from tidings.service.routes import deliveries, events, operations, questions, records
+from tidings.service.routes import (
+    deliveries,
+    events,
+    operations,
+    questions,
+    records,
+    streams,
+)
 from tidings.service.settings import LOOPBACK, ServiceSettings
 from tidings.service.tenant import Tenants
 
@@ -25,6 +33,7 @@ def create_app(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         tenants = Tenants(address, chosen)
         app.state.gate = Gate(tenants, chosen, is_local=host in LOOPBACK)
+        app.state.live = LivePush()
         try:
             yield
         finally:
@@ -37,7 +46,7 @@ def create_app(
         lifespan=lifespan,
         redoc_url=None,
     )
-    for module in (records, events, deliveries, questions):
+    for module in (records, events, deliveries, streams, questions):
         app.include_router(module.router, prefix="/v1")
     app.include_router(operations.router)
     answer_problems(app)

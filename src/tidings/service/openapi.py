@@ -127,6 +127,10 @@ SCHEMAS: Final[dict[str, Schema]] = {
         next=_maybe(_COUNT),
         inbox=_ref("inbox"),
     ),
+    "stream": {
+        "description": "Server-sent events: the id is the sequence number, the data a delivery.",
+        **_TEXT,
+    },
     "read_mark": _form("sequence", sequence=_COUNT),
     "target_question": _form(
         "event",

@@ -31,8 +31,9 @@ class WebServer(uvicorn.Server):
         check_exposure(address, host)
         self.socket = _listen(host, port)
         self.port: int = self.socket.getsockname()[1]
+        self._app = create_app(address, settings, host)
         config = uvicorn.Config(
-            create_app(address, settings, host),
+            self._app,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -50,6 +51,11 @@ class WebServer(uvicorn.Server):
     def stop(self) -> None:
         """Stop after the requests under way; safe to call from another thread or a signal."""
         self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End live streams, which would go on for ever, and wait for the other requests."""
+        self._app.state.live.close()
+        await super().shutdown(sockets)
 
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
         """Leave signals alone."""

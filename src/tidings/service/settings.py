@@ -31,3 +31,7 @@ class ServiceSettings:
     """Publications that `explain` and `preview` look at."""
     wait_s: float = 10.0
     """How long `?wait=applied` waits."""
+    streams: int = 100
+    """Live streams of one subscriber."""
+    heartbeat_s: float = 15.0
+    """How often a live stream says that it is alive, and its token is checked again."""

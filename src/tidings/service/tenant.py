@@ -97,9 +97,9 @@ class Tenant:
             try:
                 watch = watch or self.store.database.watch()
                 if watch.wait(_LOOK_EVERY_S):
-                    self.engine()
                     for call in self.changed:
                         call()
+                    self.engine()
             except StoreError as error:
                 _LOG.warning("tenant %s: the store cannot be followed: %s", self.name, error)
                 self._stop.wait(_LOOK_EVERY_S)

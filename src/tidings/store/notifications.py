@@ -1,9 +1,10 @@
 """Notifications: deliveries written once, numbered per subscriber, kept until pruned."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
@@ -22,6 +23,16 @@ _SELECT: Final = (
     "SELECT subscriber, event, rank, position, won_in, matched, sequence, delivered_us, content "
     "FROM deliveries WHERE subscriber = ?"
 )
+_BATCHES: Final = (
+    "SELECT name, (SELECT max(batch) FROM batches WHERE query = name) FROM queries ORDER BY name"
+)
+_EACH: Final = 500
+"""Inboxes of one query."""
+_AFTER_EACH: Final = """
+    WITH known (name, seen) AS (VALUES {})
+    SELECT subscriber, event, rank, position, won_in, matched, sequence, delivered_us, content
+    FROM known CROSS JOIN deliveries WHERE subscriber = name AND sequence > seen
+    ORDER BY subscriber, sequence"""
 
 
 @dataclass(frozen=True)
@@ -93,6 +104,21 @@ class Notifications:
         sql = f"{_SELECT} AND sequence > ? ORDER BY sequence LIMIT ?"
         cells = (check_count("sequence", sequence), check_count("limit", limit, 1))
         return self._deliveries(sql, subscriber, *cells)
+
+    def after_each(self, known: Mapping[str, int]) -> list[Delivery]:
+        """Return the notifications of many subscribers, after a sequence number of each."""
+        deliveries, names = list[Delivery](), sorted(known)
+        for first in range(0, len(names), _EACH):
+            some = names[first : first + _EACH]
+            sql = _AFTER_EACH.format(
+                ", ".join(["(CAST(? AS TEXT), CAST(? AS BIGINT))"] * len(some))
+            )
+            deliveries += self._deliveries(sql, *chain(*((name, known[name]) for name in some)))
+        return deliveries
+
+    def written(self) -> list[Row]:
+        """Return the last batch of each query: as long as it is the same, nothing is new."""
+        return self._database.read(lambda session: session.rows(_BATCHES))
 
     def get(self, subscriber: str, event: str) -> Delivery | None:
         """Return the delivery of an event to a subscriber, if it was delivered and not pruned."""

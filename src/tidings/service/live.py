@@ -1,0 +1,169 @@
+"""Live push: new notifications reach all open streams, by one query after each commit.
+
+The query runs in the thread that follows a tenant. It hands what it finds to the event loop, which
+puts it in the queues of the streams. A stream begins with what its reader missed, read in pages; a
+reader that is slower than its queue is disconnected, and resumes where it was.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from threading import Lock
+from typing import Final, NamedTuple
+
+from sse_starlette import JSONServerSentEvent, ServerSentEvent
+
+from tidings.model.records import Delivery
+from tidings.service.problems import HttpProblem
+from tidings.service.tenant import Tenant
+from tidings.store import Store
+
+_PAGE: Final = 500
+_QUEUED: Final = 1_000
+_RETRY_MS: Final = 1_000
+"""How long a browser waits before it connects again."""
+
+
+class Chunk(NamedTuple):
+    """A notification as server-sent event: encoded once for all its readers."""
+
+    sequence: int
+    content: bytes
+
+
+class LiveStream:
+    """One reader: what waits to be sent to it; `is_open` until it falls behind."""
+
+    def __init__(self) -> None:
+        self._queue = asyncio.Queue[Chunk | None](_QUEUED + 1)
+        self._is_open = True
+
+    def put(self, chunks: Iterable[Chunk]) -> None:
+        """Append chunks; close the stream if too many wait."""
+        for chunk in chunks:
+            if self._is_open and self._queue.qsize() < _QUEUED:
+                self._queue.put_nowait(chunk)
+            else:
+                self.close()
+
+    def close(self) -> None:
+        """End the stream after what it holds."""
+        if self._is_open:
+            self._is_open = False
+            self._queue.put_nowait(None)
+
+    async def after(self, sequence: int) -> AsyncIterator[Chunk]:
+        """Yield the chunks after a sequence number, until the stream is closed."""
+        while (chunk := await self._queue.get()) is not None:
+            if chunk.sequence > sequence:
+                yield chunk
+
+
+class LiveInboxes:
+    """The inboxes of a tenant that are read live, by any number of streams each."""
+
+    def __init__(self, tenant: Tenant, loop: asyncio.AbstractEventLoop) -> None:
+        self._store: Store = tenant.store
+        self._most = tenant.settings.streams
+        self._loop = loop
+        self._streams: dict[str, set[LiveStream]] = {}  # changed only by the event loop
+        self._known: dict[str, int] = {}  # the last notification that was handed out
+        self._written: object = None
+        self._lock = Lock()  # of a look at the store, and of what is known
+        tenant.changed.append(self.look)
+
+    def check_room(self, subscriber: str) -> None:
+        """Refuse one more stream of a subscriber that has many."""
+        if len(self._streams.get(subscriber, ())) >= self._most:
+            raise HttpProblem(
+                429, f"the subscriber has {self._most:,} live streams, the most allowed"
+            )
+
+    async def follow(
+        self, subscriber: str, after: int | None, stream: LiveStream
+    ) -> AsyncIterator[bytes]:
+        """Yield the events of a stream: what is missing after a number, then what is new.
+
+        Without a number, the stream begins with the first notification that is not read.
+        """
+        self._streams.setdefault(subscriber, set()).add(stream)
+        try:
+            read = await asyncio.to_thread(self._enlist, subscriber)
+            sequence = read if after is None else after
+            # The id counts for a reader that loses its connection before anything happens.
+            yield ServerSentEvent(id=str(sequence), retry=_RETRY_MS, sep="\n").encode()
+            while page := await asyncio.to_thread(self._page, subscriber, sequence):
+                for chunk in page:
+                    yield chunk.content
+                sequence = page[-1].sequence
+            async for chunk in stream.after(sequence):
+                yield chunk.content
+        finally:
+            streams = self._streams[subscriber]
+            streams.discard(stream)
+            if not streams:
+                del self._streams[subscriber]
+
+    def look(self) -> None:
+        """Hand out what is new in all live inboxes."""
+        with self._lock:
+            self._known = {name: n for name, n in self._known.items() if name in self._streams}
+            written = self._store.notifications.written() if self._known else None
+            if written == self._written:
+                return
+            deliveries = self._store.notifications.after_each(self._known)
+            self._written = written
+            self._known |= {delivery.subscriber: delivery.sequence for delivery in deliveries}
+        chunks = dict[str, list[Chunk]]()
+        for delivery in deliveries:
+            chunks.setdefault(delivery.subscriber, []).append(_chunk(delivery))
+        self._loop.call_soon_threadsafe(self._hand_out, chunks)
+
+    def close(self) -> None:
+        """End all streams; their readers connect again, to another server or a later one."""
+        for streams in self._streams.values():
+            for stream in streams:
+                stream.close()
+
+    def _enlist(self, subscriber: str) -> int:
+        """Know an inbox up to its present end; return how far it is read.
+
+        What is written later is new to `look`, and what is there already is in the pages.
+        """
+        with self._lock:
+            inbox = self._store.notifications.inbox(subscriber)
+            self._known.setdefault(subscriber, inbox.last)
+            return inbox.read
+
+    def _page(self, subscriber: str, after: int) -> list[Chunk]:
+        return [*map(_chunk, self._store.notifications.after(subscriber, after, _PAGE))]
+
+    def _hand_out(self, chunks: dict[str, list[Chunk]]) -> None:
+        for subscriber, listed in chunks.items():
+            for stream in self._streams.get(subscriber, ()):
+                stream.put(listed)
+
+
+class LivePush:
+    """The live inboxes of all tenants of a service."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._inboxes: dict[str, LiveInboxes] = {}
+        self._lock = Lock()
+
+    def of(self, tenant: Tenant) -> LiveInboxes:
+        """Return the live inboxes of a tenant."""
+        with self._lock:
+            if tenant.name not in self._inboxes:
+                self._inboxes[tenant.name] = LiveInboxes(tenant, self._loop)
+            return self._inboxes[tenant.name]
+
+    def close(self) -> None:
+        """End all streams; called in the event loop."""
+        for inboxes in self._inboxes.values():
+            inboxes.close()
+
+
+def _chunk(delivery: Delivery) -> Chunk:
+    event = JSONServerSentEvent(delivery.to_dict(), id=str(delivery.sequence), sep="\n")
+    return Chunk(delivery.sequence, event.encode())
