@@ -1,7 +1,7 @@
 """Live push: streams that resume, that end when they must, and that share one query."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, closing
 from typing import Any
 
@@ -27,7 +27,7 @@ def publish(client: httpx2.Client, event: str, *names: str) -> None:
     assert client.post("/v1/events", json=form).json()["accepted"] == 1
 
 
-def follow(client: httpx2.Client, name: str, **options: Any) -> Iterator[Any]:
+def follow(client: httpx2.Client, name: str, **options: Any) -> Generator[Any, None, None]:
     """Yield the forms of a stream; the first one is None, when it is open."""
     with client.sse(PATH.format(name), **options) as source:
         for event in source:

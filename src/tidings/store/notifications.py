@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Final
 
 import pyarrow as pa
@@ -110,10 +109,9 @@ class Notifications:
         deliveries, names = list[Delivery](), sorted(known)
         for first in range(0, len(names), _EACH):
             some = names[first : first + _EACH]
-            sql = _AFTER_EACH.format(
-                ", ".join(["(CAST(? AS TEXT), CAST(? AS BIGINT))"] * len(some))
-            )
-            deliveries += self._deliveries(sql, *chain(*((name, known[name]) for name in some)))
+            pairs = ", ".join(["(CAST(? AS TEXT), CAST(? AS BIGINT))"] * len(some))
+            cells = [cell for name in some for cell in (name, known[name])]
+            deliveries += self._deliveries(_AFTER_EACH.format(pairs), *cells)
         return deliveries
 
     def written(self) -> list[Row]:
