@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.index.papers.cover_graph.drawn import conditions, subscriptions
 
-from tidings.compiled.ragged import Ragged
 from tidings.model.conditions import cover_bulk
-from tidings.model.conditions.cover_bulk import strictly_covered
+from tidings.model.conditions.cover_bulk import CoveredConditions, strictly_covered
 from tidings.model.conditions.implication import strictly_covers
 from tidings.model.conditions.parser import parse
 from tidings.model.conditions.predicate import Condition
@@ -21,7 +20,7 @@ from tidings.testing import workload
 OWNED = st.lists(st.tuples(conditions(), st.sampled_from([3, 1, 2])), max_size=12)
 
 
-def listed(found: Ragged, count: int) -> list[list[int]]:
+def listed(found: CoveredConditions, count: int) -> list[list[int]]:
     return [found.row(number).tolist() for number in range(count)]
 
 

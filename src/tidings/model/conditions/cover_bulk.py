@@ -18,7 +18,6 @@ import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Bools, Float64s, Int64s, UInt64s
 from tidings.compiled.jit import inner, kernel
-from tidings.compiled.ragged import Ragged
 from tidings.errors import InvalidSubscription
 from tidings.model.conditions.implication import COMPARISONS, Conjunctions, Work, strictly_covers
 from tidings.model.conditions.predicate import LIMITS, PATTERNS, PRESENCE, Predicate
@@ -44,7 +43,20 @@ class _Signatures:
     has: UInt64s
 
 
-def strictly_covered(conditions: Sequence[Conjunctions], owners: Sequence[Any]) -> Ragged:
+class CoveredConditions(NamedTuple):
+    """For each condition those that it covers: row n is values[starts[n]:starts[n + 1]]."""
+
+    starts: Int64s
+    values: AnyArray
+
+    def row(self, number: int) -> AnyArray:
+        """Return the conditions that one covers, in ascending order."""
+        return self.values[self.starts[number] : self.starts[number + 1]]
+
+
+def strictly_covered(
+    conditions: Sequence[Conjunctions], owners: Sequence[Any]
+) -> CoveredConditions:
     """Return for each condition the others of the same owner that it strictly covers (PREF Def. 4).
 
     One covers another strictly if it covers it without being covered back. So a condition is a most
@@ -78,7 +90,9 @@ def strictly_covered(conditions: Sequence[Conjunctions], owners: Sequence[Any]) 
                 )
             pairs.append(np.column_stack((wide[covers], narrow[covers])))
     wides, narrows = np.concatenate(pairs).T
-    return Ragged.from_pairs(wides, narrows.astype(np.int32), len(conditions))
+    order = np.lexsort((narrows, wides))
+    starts = np.searchsorted(wides[order], np.arange(len(conditions) + 1))
+    return CoveredConditions(starts, narrows[order].astype(np.int32))
 
 
 def _exactly_covers(
