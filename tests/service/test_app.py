@@ -52,7 +52,7 @@ def test_records_are_imported_listed_exported_and_removed(client: httpx2.Client)
     headers = {"Content-Type": "application/x-ndjson"}
     answer = client.post("/v1/subscriptions:import", content=body, headers=headers).json()
     assert (answer["accepted"], answer["refused"]) == (2, 1)
-    assert answer["problems"][0]["line"] == 3
+    assert answer["problems"][0]["position"] == 3
     listed = client.get("/v1/subscriptions", params={"subscriber": "ada"}).json()
     assert [item["id"] for item in listed["items"]] == ["s1"]
     exported = client.get("/v1/subscriptions:export").text.splitlines()

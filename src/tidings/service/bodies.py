@@ -43,8 +43,14 @@ class Body(NamedTuple):
         except InvalidForm as error:
             raise HttpProblem(400, f"the body is not JSON: {error}") from None
 
-    def lines(self) -> list[NumberedForm | BadRecord]:
-        """Return the body as JSON Lines; a line that cannot be read is a bad record."""
+    def records(self) -> list[NumberedForm | BadRecord]:
+        """Return the records of JSON Lines or of a JSON array; a line may be a bad record."""
+        self.check_type(JSON, *JSON_LINES)
+        if self.media_type == JSON:
+            forms = self.json()
+            if not isinstance(forms, list):
+                raise HttpProblem(422, "the body is not a JSON array", pointer="")
+            return [NumberedForm(*item) for item in enumerate(forms, start=1)]
         return [
             self._line(*line)
             for line in read_lines(BytesIO(self.content), self.settings.limits.record_bytes)

@@ -46,15 +46,14 @@ def read_publications(body: Body, headers: Mapping[str, str]) -> PublicationBatc
     if body.media_type in ARROW:
         return _batch(_arrow_events(body), body.settings)
     if body.media_type in JSON_LINES:
-        return _batch(body.lines(), body.settings)
+        return _batch(body.records(), body.settings)
     form = body.json()
     if "ce-specversion" in headers:
         form = _binary_cloud_event(form, headers)
     is_cloud = "ce-specversion" in headers or body.media_type in (CLOUD_EVENT, CLOUD_EVENTS)
     read = _read_cloud_event if is_cloud else _read
     if isinstance(form, list) and body.media_type != CLOUD_EVENT:
-        numbered = [NumberedForm(*item) for item in enumerate(form, start=1)]
-        return _batch(numbered, body.settings, read)
+        return _batch(map(NumberedForm._make, enumerate(form, start=1)), body.settings, read)
     return PublicationBatch([load_form(lambda form: read(form, body.settings), form)], [])
 
 
@@ -125,6 +124,8 @@ def _read_cloud_event(form: Any, settings: ServiceSettings) -> Publication:
     for name in _CLOUD_FIELDS:
         if not isinstance(form.get(name), str) or not form[name]:
             raise InvalidEvent(f"a CloudEvent needs the attribute {name}, a text")
+    if not isinstance(form.get("time", ""), str | None):
+        raise InvalidEvent(f"the time of a CloudEvent is a text, not {shown(form['time'])}")
     if form["specversion"] != "1.0":
         raise InvalidEvent(f"CloudEvents have specversion 1.0, not {shown(form['specversion'])}")
     context = {name: value for name, value in form.items() if name not in _CLOUD_RESERVED}

@@ -3,6 +3,7 @@
 Forms are read by `formats`, not by the web framework, so their schemas are written here, once.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -13,12 +14,18 @@ from tidings.store.protocol import FOREVER, MAX_ID_BYTES
 
 Schema = dict[str, Any]
 _ID: Final[Schema] = {"type": "string", "minLength": 1, "maxLength": MAX_ID_BYTES}
+_NAME: Final[Schema] = {"type": "string", "minLength": 1}
+_ID_OR_NUMBER: Final[Schema] = {"anyOf": [_ID, {"type": "integer"}]}
 _TIME: Final[Schema] = {"type": "string", "format": "date-time"}
 _COUNT: Final[Schema] = {"type": "integer", "minimum": 0, "maximum": FOREVER}
 _TEXT: Final[Schema] = {"type": "string"}
 _FLAG: Final[Schema] = {"type": "boolean"}
 _OBJECT: Final[Schema] = {"type": "object"}
 _SCORE: Final[Schema] = {"type": "number", "minimum": 0}
+_MANY: Final[Schema] = {
+    "description": "Records like those that are sent alone; bad ones do not stop the others.",
+    "type": "array",
+}
 _PART: Final[Schema] = {
     "description": "A name, or an object with a name and its parameters; see docs/policies.md.",
     "anyOf": [
@@ -32,9 +39,16 @@ def _maybe(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-def _form(required: str, closed: bool = True, **properties: Schema) -> Schema:
+def _form(required: str, *, closed: bool = True, **properties: Schema) -> Schema:
     schema = {"type": "object", "required": required.split(), "properties": properties}
     return schema | ({"additionalProperties": False} if closed else {})
+
+
+def _request(required: str, **properties: Schema) -> Schema:
+    """Return the schema of a form that is sent: a field that is not required may be null."""
+    names = required.split()
+    optional = {name: _maybe(schema) for name, schema in properties.items() if name not in names}
+    return _form(required) | {"properties": properties | optional}
 
 
 def _list(items: Schema) -> Schema:
@@ -50,16 +64,26 @@ def _page(name: str, key: Schema) -> Schema:
 
 
 SCHEMAS: Final[dict[str, Schema]] = {
-    "event": _form(
+    "event": _request(
         "id attributes",
-        id=_ID,
+        id=_ID_OR_NUMBER,
         published_at={"anyOf": [_TIME, {"type": "number"}]},
         attributes=_OBJECT,
         sequence=_COUNT,
         probabilities=_OBJECT,
         content=_OBJECT,
     ),
-    "policy": _form(
+    "events": {"anyOf": [_ref("event"), _MANY]},
+    "cloud_event": _form(
+        "specversion id source type",
+        closed=False,
+        specversion={"const": "1.0"},
+        id=_ID,
+        source=_ID,
+        type=_NAME,
+        time=_maybe(_TIME),
+    ),
+    "policy": _request(
         "",
         k={"type": "integer", "minimum": 1},
         scorer=_PART,
@@ -68,27 +92,37 @@ SCHEMAS: Final[dict[str, Schema]] = {
         diversify=_PART,
         rules=_list(_PART),
     ),
-    "subscriber": _form(
+    "subscriber": _request(
         "",
         id=_ID,
         policy=_ref("policy"),
         prefers={
             "description": "Pairs of subscriptions: the first is preferred to the second.",
-            **_list({"type": "array", "items": _ID, "minItems": 2, "maxItems": 2}),
+            **_list({"type": "array", "items": _NAME, "minItems": 2, "maxItems": 2}),
         },
         paused=_FLAG,
     ),
-    "subscription": _form(
+    "subscription": _request(
         "subscriber",
         id=_ID,
         subscriber=_ID,
-        where={"type": "string", "examples": ["genre = 'drama' and year >= 2003"]},
-        any=_list({"type": "array", "minItems": 2, "maxItems": 3}),
+        where={
+            "description": "A condition, as after `where` in SQL; or else `any`.",
+            "type": "string",
+            "examples": ["genre = 'drama' and year >= 2003"],
+        },
+        any={
+            "description": "Weighted predicates: `[condition, weight]` each.",
+            **_list({"type": "array", "minItems": 2, "maxItems": 3}),
+            "minItems": 1,
+        },
         prefrank={"type": "number", "minimum": 0, "maximum": 1},
         score=_SCORE,
     ),
-    "record": {"anyOf": [_ref("subscription"), _ref("subscriber")]},
-    "records": {"description": "JSON Lines: a subscription or subscriber a line.", **_TEXT},
+    "lines": {"description": "JSON Lines: one object a line.", **_TEXT},
+    "columns": {"description": "An Arrow stream or file.", "type": "string", "format": "binary"},
+    "metrics": {"description": "The text format of Prometheus.", **_TEXT},
+    "records": _MANY,
     "subscribers": _page("subscriber", _ID),
     "subscriptions": _page("subscription", _ID),
     "change": _form("version applied", version=_COUNT, applied=_maybe(_FLAG)),
@@ -96,7 +130,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         "accepted refused problems version applied",
         accepted=_COUNT,
         refused=_COUNT,
-        problems=_list(_form("line detail", line=_COUNT, detail=_TEXT)),
+        problems=_list(_form("position detail", position=_COUNT, detail=_TEXT)),
         version=_COUNT,
         applied=_maybe(_FLAG),
     ),
@@ -131,10 +165,18 @@ SCHEMAS: Final[dict[str, Schema]] = {
         "description": "Server-sent events: the id is the sequence number, the data a delivery.",
         **_TEXT,
     },
-    "read_mark": _form("sequence", sequence=_COUNT),
-    "target_question": _form(
+    "read_mark": _request("sequence", sequence=_COUNT),
+    "target_question": _request(
         "event",
-        event=_ref("event"),
+        event=_request(
+            "attributes",
+            id=_ID_OR_NUMBER,
+            published_at={"anyOf": [_TIME, {"type": "number"}]},
+            attributes=_OBJECT,
+            sequence=_COUNT,
+            probabilities=_OBJECT,
+            content=_OBJECT,
+        ),
         k={"type": "integer", "minimum": 1, "maximum": 1_000},
         scorer=_PART,
     ),
@@ -144,7 +186,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "explanation": _form(
         "subscriber event text", closed=False, subscriber=_ID, event=_ID, text=_TEXT
     ),
-    "preview_question": _form(
+    "preview_question": _request(
         "",
         subscriber=_ID,
         policy=_ref("policy"),
@@ -181,12 +223,12 @@ _PROBLEMS: Final = {
 }
 
 
-def accepts(schema: str, *media_types: str, example: Any = None) -> dict[str, Any]:
-    """Return the description of a body: its schema, as JSON unless other types are named."""
-    content = {"schema": _ref(schema)} | ({} if example is None else {"example": example})
-    types = media_types or ("application/json",)
-    body = {"required": True, "content": dict.fromkeys(types, content)}
-    return {"openapi_extra": {"requestBody": body}}
+def accepts(schema: str, **others: Sequence[str]) -> dict[str, Any]:
+    """Return the description of a body: its schema as JSON, and other schemas by media types."""
+    content = {"application/json": {"schema": _ref(schema)}}
+    for other, media_types in others.items():
+        content |= {media_type: {"schema": _ref(other)} for media_type in media_types}
+    return {"openapi_extra": {"requestBody": {"required": True, "content": content}}}
 
 
 def answers(schema: str, *statuses: int, media_type: str = "application/json") -> dict[str, Any]:

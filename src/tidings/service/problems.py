@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from tidings.errors import InvalidCondition, StoreError, TidingsError, described
 from tidings.model.conditions.parser import parse
@@ -138,6 +139,16 @@ def _position(form: Any, pointer: str) -> int | None:
     return None
 
 
+def _methods(request: Request) -> set[str]:
+    """Return all methods of a path; the framework names those of one handler."""
+    return {
+        method.upper()
+        for path, methods in request.app.openapi()["paths"].items()
+        if compile_path(path)[0].match(request.url.path)
+        for method in methods
+    }
+
+
 def answer_problems(app: FastAPI) -> None:
     """Make the application answer every error with a problem."""
 
@@ -168,9 +179,10 @@ def answer_problems(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def pass_on(request: Request, error: HTTPException) -> JSONResponse:
-        return answer(
-            request, HttpProblem(error.status_code, str(error.detail), headers=error.headers)
-        )
+        headers = dict(error.headers or {})
+        if "Allow" in headers:
+            headers["Allow"] = ", ".join(sorted(_methods(request)))
+        return answer(request, HttpProblem(error.status_code, str(error.detail), headers=headers))
 
     @app.exception_handler(Exception)
     def fail(request: Request, error: Exception) -> JSONResponse:

@@ -1,19 +1,22 @@
 """Publications."""
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Request
 
 from tidings.service.access import PublisherCaller
-from tidings.service.bodies import AnyBody
-from tidings.service.events import MEDIA_TYPES, read_publications
+from tidings.service.bodies import JSON_LINES, AnyBody
+from tidings.service.events import ARROW, CLOUD_EVENT, read_publications
 from tidings.service.openapi import accepts, answers
-from tidings.service.problems import Form
+from tidings.service.problems import Form, HttpProblem
 
 router = APIRouter(tags=["events"])
 _NAMED = 100
 
 
-@router.post("/events", **accepts("event", *MEDIA_TYPES), **answers("published", 202, 422))
-def publish(caller: PublisherCaller, body: AnyBody, request: Request, response: Response) -> Form:
+_BODY = accepts("events", lines=JSON_LINES, columns=ARROW, cloud_event=[CLOUD_EVENT])
+
+
+@router.post("/events", **_BODY, **answers("published", 202))
+def publish(caller: PublisherCaller, body: AnyBody, request: Request) -> Form:
     """Publish one event, or many as JSON Lines, a JSON array, Arrow or CloudEvents.
 
     An event whose id was published before changes nothing, so every request may be repeated. What
@@ -21,9 +24,11 @@ def publish(caller: PublisherCaller, body: AnyBody, request: Request, response: 
     """
     batch = read_publications(body, request.headers)
     new = caller.tenant.writer.accept(batch.publications) if batch.publications else []
-    if batch.refused and not new:
-        response.status_code = 422
     problems = [{"position": bad.position, "detail": bad.reason} for bad in batch.refused[:_NAMED]]
+    if batch.refused and not new:
+        raise HttpProblem(
+            422, f"no event is accepted: {batch.refused[0].reason}", problems=problems
+        )
     return {
         "accepted": sum(new),
         "repeated": len(new) - sum(new),

@@ -91,12 +91,11 @@ def list_subscriptions(
     return _page(caller, SUBSCRIPTION, subscriber, after, limit)
 
 
-@router.post("/subscriptions:import", **accepts("records", JSON_LINES[0]), **answers("imported"))
+@router.post("/subscriptions:import", **accepts("records", lines=JSON_LINES), **answers("imported"))
 def import_records(caller: AdminCaller, body: AnyBody, wait: Wait = None) -> Form:
-    """Add or replace subscriptions and subscribers, one a line; bad lines stop no others."""
-    body.check_type(*JSON_LINES)
+    """Add or replace subscriptions and subscribers: JSON Lines, or an array; bad ones stop none."""
     records, refused = list[Record](), list[BadRecord]()
-    for line in body.lines():
+    for line in body.records():
         if isinstance(line, BadRecord):
             refused.append(line)
             continue
@@ -104,13 +103,15 @@ def import_records(caller: AdminCaller, body: AnyBody, wait: Wait = None) -> For
             records.append(_load(caller, ordinary(line.form)))
         except TidingsError as error:
             refused.append(BadRecord({}, str(error), line.position))
+    problems = [{"position": bad.position, "detail": bad.reason} for bad in refused[:_NAMED]]
+    if refused and not records:
+        raise HttpProblem(422, f"no record is accepted: {refused[0].reason}", problems=problems)
     version = caller.tenant.store.catalogue.load(records)
-    problems = [{"line": bad.position, "detail": bad.reason} for bad in refused[:_NAMED]]
     counts = {"accepted": len(records), "refused": len(refused), "problems": problems}
     return counts | _change(caller, version, wait)
 
 
-@router.get("/subscriptions:export", **answers("records", media_type=JSON_LINES[0]))
+@router.get("/subscriptions:export", **answers("lines", media_type=JSON_LINES[0]))
 def export_records(caller: AdminCaller) -> StreamingResponse:
     """Return all subscribers and subscriptions of one moment, one a line, for `import`."""
 
