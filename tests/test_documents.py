@@ -17,15 +17,17 @@ from tidings.engine.engine import Engine
 from tidings.index.boxes.registry import BOX_INDEXES
 from tidings.index.intervals.registry import INTERVAL_INDEXES
 from tidings.model.limits import Limits
+from tidings.rules import RULES
 from tidings.score import DECAYS, SCORERS
 from tidings.window import WINDOWS
+from tidings.window.length import Length
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "tidings"
 README = ROOT / "README.md"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 WIDTH = 120
-CITATION = re.compile(r"semantics §(\d+)")
+CITATION = re.compile(r"semantics §(\d+b?)")
 
 
 def prose(page: Path) -> Iterator[tuple[int, str]]:
@@ -72,7 +74,7 @@ def test_links_lead_to_pages_and_headings_that_exist(page: Path) -> None:
 
 def test_cited_sections_of_the_semantics_exist() -> None:
     page = (ROOT / "docs/semantics.md").read_text(encoding="utf-8")
-    sections = set(re.findall(r"^## (\d+)\.", page, re.MULTILINE))
+    sections = set(re.findall(r"^## (\d+b?)\.", page, re.MULTILINE))
     for folder in ("src", "tests"):
         for file in (ROOT / folder).rglob("*.py"):
             assert set(CITATION.findall(file.read_text(encoding="utf-8"))) <= sections, file
@@ -100,6 +102,7 @@ def test_the_readme_lists_every_part() -> None:
     assert listed["decay"] == set(DECAYS)
     assert listed["window"] == set(WINDOWS)
     assert listed["diversify"] == set(DIVERSIFIERS)
+    assert listed["rules"] == set(RULES)
 
 
 def test_the_page_on_limits_lists_both_presets() -> None:
@@ -150,6 +153,7 @@ def test_the_page_on_web_apps_lists_every_method_and_setting_of_the_engine() -> 
         ("Decays", DECAYS),
         ("Windows", WINDOWS),
         ("Diversifiers", DIVERSIFIERS),
+        ("Rules", RULES),
     ],
 )
 def test_the_page_on_policies_lists_every_parameter_with_its_default(
@@ -157,8 +161,9 @@ def test_the_page_on_policies_lists_every_parameter_with_its_default(
 ) -> None:
     listed: dict[str, dict[str, str]] = {}
     for line in section(ROOT / "docs/policies.md", f"## {heading}").splitlines():
-        if line.startswith("| ") and not line.startswith("| " + heading.lower()[:-1]):
-            part, parameter, default, _ = (cell.strip(" `") for cell in line[1:].split("|")[:4])
+        cells = [cell.strip(" `") for cell in line.split("|")[1:-1]]
+        if line.startswith("| ") and cells[0] != heading.lower()[:-1] and len(cells) == 4:
+            part, parameter, default, _ = cells
             listed.setdefault(part or [*listed][-1], {}).update(
                 {parameter: default} if parameter else {}
             )
@@ -176,7 +181,9 @@ def shown_default(field: Field[Any]) -> str:
     if field.default is MISSING:
         return "required"
     if field.default is None:
-        return "never" if field.name == "expires" else "automatic"
+        return "never" if field.name in ("expires", "urgent") else "automatic"
+    if isinstance(field.default, Length):
+        return json.dumps(field.default.to_form())
     return json.dumps(getattr(field.default, "name", field.default))
 
 
