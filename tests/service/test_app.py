@@ -39,7 +39,10 @@ def test_subscribe_publish_receive_ask(client: httpx2.Client) -> None:
     preview = client.post("/v1/preview", json={"where": "genre = 'drama'"}).json()
     assert [item["event"] for item in preview["items"]] == ["e1"]
     assert client.get("/health").json() == {"status": "ok"}
-    assert client.get("/metrics").status_code == 200
+    metrics = client.get("/metrics").text
+    assert 'tidings_publications_total{result="accepted"} 1.0' in metrics
+    assert "tidings_publications_waiting 0.0" in metrics
+    assert 'path="/v1/feeds/{subscriber}",status="200"' in metrics
     assert client.get("/docs").status_code == 200
 
 

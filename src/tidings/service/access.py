@@ -115,7 +115,9 @@ def _caller(
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_SCHEME)],
 ) -> Caller:
     gate: Gate = request.app.state.gate
-    return gate.admit(request, credentials.credentials if credentials else None)
+    caller = gate.admit(request, credentials.credentials if credentials else None)
+    request.state.tenant = caller.tenant
+    return caller
 
 
 def _checked(caller: Caller, *roles: str) -> Caller:

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from tidings import __version__
 from tidings.service.access import Gate
 from tidings.service.live import LivePush
+from tidings.service.metrics import RequestMeter
 from tidings.service.openapi import describe
 from tidings.service.problems import answer_problems
 from tidings.service.routes import (
@@ -46,9 +47,11 @@ def create_app(
         lifespan=lifespan,
         redoc_url=None,
     )
+    app.state.settings = chosen
     for module in (records, events, deliveries, streams, questions):
         app.include_router(module.router, prefix="/v1")
     app.include_router(operations.router)
+    app.add_middleware(RequestMeter)
     answer_problems(app)
     app.openapi = partial(describe, app)  # type: ignore[method-assign]
     return app

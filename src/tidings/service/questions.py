@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tidings.engine.engine import Engine
 from tidings.engine.explain import Explanation
 from tidings.model.records import Delivery, Event, Subscription
+from tidings.model.values import moment
 from tidings.policy import Subscriber
 from tidings.service.durable_engine import new_engine
 from tidings.service.problems import HttpProblem
@@ -45,7 +46,7 @@ def explain_delivery(tenant: Tenant, subscriber: str, event: str) -> Explanation
     if all(recent.id != event for recent in events):
         detail = "there is no such event among the recent publications that the pipeline has taken"
         raise HttpProblem(404, detail)
-    engine, _ = _replay(find_interest(tenant, subscriber), events, tenant.settings.lateness)
+    engine, _ = _replay(tenant, find_interest(tenant, subscriber), events)
     explanation = engine.explain(subscriber, event)
     delivery = tenant.store.notifications.get(subscriber, event)
     if (delivery is None) == (explanation.delivery is None):
@@ -56,13 +57,17 @@ def explain_delivery(tenant: Tenant, subscriber: str, event: str) -> Explanation
 
 def preview(tenant: Tenant, interest: Interest) -> list[Delivery]:
     """Return what a subscriber would have got from the recent publications."""
-    return _replay(interest, tenant.recent.events(), tenant.settings.lateness)[1]
+    return _replay(tenant, interest, tenant.recent.events())[1]
 
 
 def _replay(
-    interest: Interest, events: Sequence[Event], lateness: str
+    tenant: Tenant, interest: Interest, events: Sequence[Event]
 ) -> tuple[Engine, list[Delivery]]:
-    engine = new_engine(lateness, remember=len(events))
+    engine = new_engine(tenant.settings.lateness, remember=len(events))
     engine.subscribe(interest.subscriber)
     engine.add_many(interest.subscriptions)
-    return engine, engine.publish_many(events)
+    deliveries = engine.publish_many(events)
+    clock_us = tenant.store.log.last().clock_us
+    if clock_us is not None:
+        deliveries += engine.advance(moment(clock_us))
+    return engine, deliveries

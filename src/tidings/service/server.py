@@ -1,10 +1,12 @@
 """The web server of a service."""
 
+import asyncio
 import socket
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tidings.errors import TidingsError
 from tidings.service.app import create_app
@@ -13,6 +15,55 @@ from tidings.store import open_store
 
 _STOP_S: Final = 5
 _BACKLOG: Final = 2_048
+_CONNECTIONS: Final = 5_000
+_MOST_HEAD_BYTES: Final = 32_000
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """HTTP that waits for the head of a request only so long, and reads only so much of it."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        self._expect_head()
+        self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def _expect_head(self) -> None:
+        self._stop_timer()
+        settings: ServiceSettings = self.config.app.state.settings  # type: ignore[union-attr]
+        self._timer = self.loop.call_later(settings.head_s, self.transport.abort)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _count(self, size: int) -> None:
+        """Refuse a head that is too long: the parser turns any error into status 400."""
+        self._head_bytes += size
+        if self._head_bytes > _MOST_HEAD_BYTES:
+            raise ValueError("the head of the request is too long")
 
 
 class WebServer(uvicorn.Server):
@@ -34,7 +85,10 @@ class WebServer(uvicorn.Server):
         self._app = create_app(address, settings, host)
         config = uvicorn.Config(
             self._app,
+            http=PatientProtocol,
+            ws="none",
             log_config=None,
+            limit_concurrency=_CONNECTIONS,
             access_log=False,
             server_header=False,
             proxy_headers=False,

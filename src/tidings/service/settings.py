@@ -17,8 +17,10 @@ class ServiceSettings:
     """Of one record, condition or policy."""
     body_bytes: int = 16_000_000
     """Bytes of one request."""
+    head_s: float = 10.0
+    """How long the head of a request may take to arrive."""
     body_s: float = 30.0
-    """How long a request may take to arrive."""
+    """How long its body may take."""
     rate: int = 1_000
     """Requests per second of one token, on average; bursts of twice as many pass."""
     subscriptions: int = 1_000

@@ -9,11 +9,10 @@ from threading import Event as Flag
 from threading import Lock, Thread
 from typing import Final
 
-from prometheus_client import CollectorRegistry
-
 from tidings.errors import StoreError
 from tidings.model.records import Event
 from tidings.service.durable_engine import DurableEngine, read_event
+from tidings.service.metrics import TenantMetrics
 from tidings.service.publication_writer import PublicationWriter
 from tidings.service.settings import ServiceSettings
 from tidings.store import Store, open_store
@@ -56,7 +55,7 @@ class Tenant:
         self.name, self.store, self.settings = name, store, settings
         self.writer = PublicationWriter(store.publications)
         self.recent = RecentPublications(store, settings.recent)
-        self.registry = CollectorRegistry()
+        self.metrics = TenantMetrics(store)
         self.changed: list[Callable[[], None]] = []
         self._engine = DurableEngine(store, settings.lateness)
         self._engine_lock = Lock()

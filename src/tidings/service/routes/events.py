@@ -24,14 +24,12 @@ def publish(caller: PublisherCaller, body: AnyBody, request: Request) -> Form:
     """
     batch = read_publications(body, request.headers)
     new = caller.tenant.writer.accept(batch.publications) if batch.publications else []
+    counts = {"accepted": sum(new), "repeated": len(new) - sum(new), "refused": len(batch.refused)}
+    for result, count in counts.items():
+        caller.tenant.metrics.publications.labels(result).inc(count)
     problems = [{"position": bad.position, "detail": bad.reason} for bad in batch.refused[:_NAMED]]
     if batch.refused and not new:
         raise HttpProblem(
             422, f"no event is accepted: {batch.refused[0].reason}", problems=problems
         )
-    return {
-        "accepted": sum(new),
-        "repeated": len(new) - sum(new),
-        "refused": len(batch.refused),
-        "problems": problems,
-    }
+    return {**counts, "problems": problems}

@@ -21,4 +21,4 @@ def health(request: Request) -> Form:
 @router.get("/metrics", **answers("metrics", media_type="text/plain"))
 def metrics(caller: AdminCaller) -> Response:
     """Return the metrics of the caller's tenant, in the format of Prometheus."""
-    return Response(generate_latest(caller.tenant.registry), media_type=CONTENT_TYPE_LATEST)
+    return Response(generate_latest(caller.tenant.metrics.registry), media_type=CONTENT_TYPE_LATEST)

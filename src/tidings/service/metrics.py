@@ -1,0 +1,104 @@
+"""The metrics of a tenant, for Prometheus: requests, publications, and what waits in the store."""
+
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tidings.store import Store
+from tidings.store.dead_letters import KINDS as LETTERS
+from tidings.store.records import KINDS
+
+_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class TenantMetrics:
+    """A registry of its own, so that no tenant sees the figures of another."""
+
+    def __init__(self, store: Store) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "tidings_requests", "Requests.", ["method", "path", "status"], registry=self.registry
+        )
+        self.seconds = Histogram(
+            "tidings_request_seconds",
+            "Time from a request to the beginning of its answer.",
+            ["path"],
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self.publications = Counter(
+            "tidings_publications",
+            "Publications by what came of them: accepted, repeated or refused.",
+            ["result"],
+            registry=self.registry,
+        )
+        self.registry.register(_StoreCollector(store))
+
+
+class _StoreCollector(Collector):
+    """What the store holds when the metrics are read."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def describe(self) -> list[Metric]:
+        """Return nothing: the store need not be read before the first request."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        store = self._store
+        last, step = store.publications.last(), store.log.last()
+        yield GaugeMetricFamily("tidings_publications_last", "The last publication.", last)
+        yield GaugeMetricFamily(
+            "tidings_publications_waiting", "Not taken by the pipeline yet.", last - step.upto
+        )
+        yield GaugeMetricFamily(
+            "tidings_changes_waiting",
+            "Changes of the catalogue that the pipeline does not work with yet.",
+            store.catalogue.version() - step.version,
+        )
+        records = GaugeMetricFamily("tidings_records", "Records by kind.", labels=["kind"])
+        for kind in KINDS:
+            records.add_metric([kind], store.catalogue.count(kind))
+        yield records
+        letters = GaugeMetricFamily("tidings_letters_waiting", "Letters.", labels=["kind"])
+        for kind in LETTERS:
+            letters.add_metric([kind], store.letters.count(kind))
+        yield letters
+
+
+class RequestMeter:
+    """Middleware that counts and times requests, for the tenant of each."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and note the status of its answer."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+
+        async def note(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _note(scope, message["status"], time.perf_counter() - began)
+            await send(message)
+
+        await self._app(scope, receive, note)
+
+
+def _note(scope: Scope, status: int, seconds: float) -> None:
+    """Count a request; one without a tenant is that of the operator, who has the main store."""
+    state: dict[str, Any] = scope.get("state", {})
+    tenant = state.get("tenant") or scope["app"].state.gate.tenants.main
+    route = scope.get("route")
+    path = getattr(route, "path", "other")
+    method = scope["method"] if route else "other"
+    tenant.metrics.requests.labels(method, path, status).inc()
+    tenant.metrics.seconds.labels(path).observe(seconds)
