@@ -203,6 +203,31 @@ def _check_commands(path: Path, folder: Path) -> None:
             assert not leaks(file.read_text(errors="replace"))
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["{}"],
+        ["run", "{}"],
+        ["check", "{}"],
+        ["init", "{}"],
+        ["match", "{}", "{}"],
+        ["match", "-", "--event={}", "--subscribers={}"],
+        ["explain", "{}", "--event", "e", "--subscriber", "ann"],
+        ["demo", "{}"],
+        ["store", "{}"],
+        ["store", "list", "{}", "{}"],
+        ["store", "add", "films.db", "{}"],
+        ["store", "letters", "films.db", "--limit={}"],
+    ],
+)
+def test_no_argument_in_a_wrong_place_shows_a_password(arguments: list[str]) -> None:
+    for address in ADDRESSES[::35]:
+        given = [argument.format(address.replace("\0", "")) for argument in arguments]
+        result = CliRunner().invoke(app, given)
+        assert result.exit_code in (1, 2), result.output
+        assert not leaks(re.sub(r"[\s│]", "", result.output)), result.output
+
+
 @pytest.mark.parametrize("address", ADDRESSES[:: len(PASSWORDS) - 1])
 def test_no_source_of_spark_shows_a_password(address: str) -> None:
     options = sql_table.read_options({"url": address, "table": "t", "key": "id"})

@@ -1,20 +1,25 @@
 """The application object that all commands belong to, and what they share."""
 
-import json
+import re
 import sys
+from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
 from tidings import __version__
+from tidings.app.terminal import SafeConsole, json_line, printable
 from tidings.compiled.jit import write_progress
-from tidings.errors import TidingsError, message
+from tidings.errors import TidingsError, clipped, message
+from tidings.formats.redaction import may_hide_password
 
 _DEBUG: Final = "TIDINGS_DEBUG"
+_ARGUMENTS: Final = "tidings.arguments"
+_WORD: Final = re.compile(r"\w{4,}")
+_ADDRESS: Final = "an argument that looks like an address, and is not shown, does not belong here"
 _BUG: Final = "this is a bug in Tidings; please report it with the output of `tidings --debug`"
 
 
@@ -22,8 +27,13 @@ class ErrorReportingGroup(TyperGroup):
     """Commands that print an error as one sentence on standard error and exit with status 1.
 
     The text of an unexpected error is not printed, because it may contain a password; `--debug`
-    shows it with its traceback.
+    shows it with its traceback. Nor is an argument that looks like the address of a store, if it is
+    an argument too many or one for something else.
     """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[_ARGUMENTS] = list(args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -32,10 +42,19 @@ class ErrorReportingGroup(TyperGroup):
             raise
         except Exception as error:
             # Errors with an exit code are typer's own: wrong usage, or a regular exit.
+            if hasattr(error, "exit_code") and hasattr(error, "message"):
+                error.message = clipped(_without_addresses(error.message, ctx.meta[_ARGUMENTS]))
             if ctx.params.get("debug") or hasattr(error, "exit_code"):
                 raise
             _print_error(_describe(error))
         raise typer.Exit(1)
+
+
+def _without_addresses(text: str, arguments: Sequence[str]) -> str:
+    """Return a text, or another one if it shows a part of an argument that may hide a password."""
+    values = [each.partition("=")[2] if each.startswith("--") else each for each in arguments]
+    words = {word for each in filter(may_hide_password, values) for word in _WORD.findall(each)}
+    return _ADDRESS if any(word in text for word in words) else text
 
 
 def _describe(error: Exception) -> str:
@@ -49,14 +68,8 @@ def _describe(error: Exception) -> str:
 
 
 def _print_error(reason: str) -> None:
-    console = Console(stderr=True)
-    text = Text("error: ", "bold red").append(_printable(reason), "none")
-    console.print(text, soft_wrap=True)
-
-
-def _printable(text: str) -> str:
-    """Return a text that any stream can print; file names need not be valid UTF-8."""
-    return text.encode(errors="backslashreplace").decode()
+    text = Text("error: ", "bold red").append(printable(reason), "none")
+    SafeConsole(stderr=True).print(text, soft_wrap=True)
 
 
 def _print_version(requested: bool) -> None:
@@ -97,7 +110,7 @@ def tidings(
 
 def print_json(form: dict[str, Any]) -> None:
     """Print a form as one line of JSON."""
-    typer.echo(_printable(json.dumps(form, ensure_ascii=False)))
+    typer.echo(json_line(form))
 
 
 def main() -> None:

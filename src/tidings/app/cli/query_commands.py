@@ -10,6 +10,7 @@ from tidings.app.cli.app import AsJson, app, print_json
 from tidings.app.cli.dataclass_options import takes
 from tidings.errors import clipped
 from tidings.formats.json_text import read_json
+from tidings.formats.redaction import shown_safely
 from tidings.model import named_parts
 from tidings.score import SCORERS
 
@@ -23,9 +24,12 @@ def _read_scorer(text: str) -> Any:
 
 
 def _existing_file(path: Path | None) -> Path | None:
-    if path is None or path == Path("-") or path.is_file():
-        return path
-    raise typer.BadParameter(f"file '{path}' does not exist")
+    try:
+        if path is None or path == Path("-") or path.is_file():
+            return path
+    except OSError as error:  # a name that is too long, or a closed folder
+        raise typer.BadParameter(f"file {shown_safely(str(path))}: {error.strerror}") from None
+    raise typer.BadParameter(f"file {shown_safely(str(path))} does not exist")
 
 
 _FILE: Final = "A file; - is standard input."

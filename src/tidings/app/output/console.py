@@ -6,15 +6,17 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from tidings.app.terminal import SafeConsole
+
 _PIPE_WIDTH: Final = 1000
 
 
 def open_console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Return a console as wide as the terminal; in a file or pipe, rows are never wrapped."""
-    console = Console(stderr=stderr, quiet=quiet)
+    console = SafeConsole(stderr=stderr, quiet=quiet)
     if console.is_terminal:
         return console
-    return Console(stderr=stderr, quiet=quiet, width=_PIPE_WIDTH)
+    return SafeConsole(stderr=stderr, quiet=quiet, width=_PIPE_WIDTH)
 
 
 def plural(number: int, noun: str) -> str:

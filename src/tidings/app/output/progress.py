@@ -1,6 +1,5 @@
 """Progress of a run: a live view on a terminal, otherwise a line of text or JSON per batch."""
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from tidings.app.output.console import plural
 from tidings.app.run.summary import BatchSummary, RunSummary
+from tidings.app.terminal import json_line
 from tidings.model.values import format_time
 
 View = Callable[[str], RenderableType]
@@ -95,7 +95,7 @@ class JsonReporter:
 
 def print_json_line(console: Console, form: Mapping[str, Any]) -> None:
     """Print a form as one line, without the wrapping and styles of the console."""
-    console.file.write(json.dumps(form, ensure_ascii=False) + "\n")
+    console.file.write(json_line(form) + "\n")
     console.file.flush()
 
 
