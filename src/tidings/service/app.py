@@ -48,9 +48,8 @@ def create_app(
         redoc_url=None,
     )
     app.state.settings = chosen
-    for module in (records, events, deliveries, streams, questions):
-        app.include_router(module.router, prefix="/v1")
-    app.include_router(operations.router)
+    for module in (records, events, deliveries, streams, questions, operations):
+        app.include_router(module.router)
     app.add_middleware(RequestMeter)
     answer_problems(app)
     app.openapi = partial(describe, app)  # type: ignore[method-assign]

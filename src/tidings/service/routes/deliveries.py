@@ -16,7 +16,7 @@ from tidings.store import Inbox
 from tidings.store.protocol import FOREVER
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
 
-router = APIRouter(tags=["deliveries"])
+router = APIRouter(prefix="/v1", tags=["deliveries"])
 Sequence = Annotated[int, Query(ge=0, le=FOREVER, description="The last one that is known.")]
 
 

@@ -8,7 +8,7 @@ from tidings.service.events import ARROW, CLOUD_EVENT, read_publications
 from tidings.service.openapi import accepts, answers
 from tidings.service.problems import Form, HttpProblem
 
-router = APIRouter(tags=["events"])
+router = APIRouter(prefix="/v1", tags=["events"])
 _NAMED = 100
 
 

@@ -23,7 +23,7 @@ from tidings.service.openapi import accepts, answers
 from tidings.service.problems import Form, HttpProblem, load_form
 from tidings.service.questions import Interest, explain_delivery, find_interest, preview
 
-router = APIRouter(tags=["questions"])
+router = APIRouter(prefix="/v1", tags=["questions"])
 Name = Annotated[str, Query(min_length=1, max_length=1_000)]
 _SOMEBODY = "preview"
 

@@ -18,7 +18,7 @@ from tidings.service.routes.parameters import Limit, RecordId
 from tidings.store.protocol import check_id
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION, Record
 
-router = APIRouter(tags=["subscribers and subscriptions"])
+router = APIRouter(prefix="/v1", tags=["subscribers and subscriptions"])
 Wait = Annotated[
     Literal["applied"] | None,
     Query(description="`applied`: wait until the pipeline works with the change."),

@@ -16,7 +16,7 @@ from tidings.service.routes.deliveries import check_known
 from tidings.service.routes.parameters import SubscriberId
 from tidings.store.protocol import FOREVER
 
-router = APIRouter(tags=["deliveries"])
+router = APIRouter(prefix="/v1", tags=["deliveries"])
 LastEventId = Annotated[
     int | None, Header(ge=0, le=FOREVER, description="The last id that was received.")
 ]
