@@ -100,6 +100,7 @@ def test_nobody_gets_an_event_twice(work: Workload) -> None:
     assert [each.record for each in engine.dead_letters] == work.events
 
 
+@pytest.mark.slow
 @few
 @given(workloads(), st.integers(0, 25), st.booleans())
 def test_a_restart_anywhere_changes_nothing(work: Workload, cut: int, late: bool) -> None:
@@ -115,6 +116,7 @@ def test_a_restart_anywhere_changes_nothing(work: Workload, cut: int, late: bool
     assert restarted.snapshot() == undisturbed.snapshot()
 
 
+@pytest.mark.slow
 @few
 @given(workloads())
 def test_to_look_at_a_feed_changes_nothing(work: Workload) -> None:

@@ -35,6 +35,7 @@ def engine_for(work: Workload, feeds: str, lateness: str = "0s") -> Engine:
     return engine
 
 
+@pytest.mark.slow
 @few
 @given(workloads, st.sampled_from(["0s", "20s"]))
 def test_all_kinds_deliver_the_same_for_every_policy(work: Workload, lateness: str) -> None:

@@ -53,6 +53,7 @@ def told(engine: Engine, work, splits: list[int]) -> list[dict[str, Any]]:
     return [delivery.to_dict() for delivery in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("index", "feeds"), WAYS)
 @settings(max_examples=12)
 @given(seed=st.integers(0, 30), splits=st.lists(st.integers(0, 20), max_size=4))
@@ -97,6 +98,7 @@ def test_one_event_wanted_by_thousands():
     assert engine.quality().coverage == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", ["access", "auto"])
 def test_subscriptions_that_came_and_went_are_forgotten(index):
     """Those that are there keep their names, however many others come, match and go."""

@@ -42,6 +42,7 @@ def kept_places(cohort: DiverseCohort) -> Any:
     return cohort.kept_place[first : first + int(cohort.head[0, layout.CHOSEN])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", LONG, ids=str)
 @pytest.mark.parametrize("diversify", PARTS, ids=str)
 def test_a_long_stream_delivers_like_plain_feeds(window: Any, diversify: Any) -> None:
