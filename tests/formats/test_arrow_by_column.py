@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -10,10 +11,25 @@ from hypothesis import strategies as st
 
 from tidings.formats.arrow import read_events
 from tidings.formats.arrow_by_column import quick_events
+from tidings.formats.arrow_by_row import AS_READ, EVENT_COLUMNS, Cells, Convert
+from tidings.formats.csv_file import array, boolean, number
 from tidings.model.dead_letter import BadRecord
 from tidings.model.records import Event
 
 TIMES = [0, 1, -1, 1_500_000, 253_402_300_799, -62_135_596_800, 2**62, -(2**62)]
+PUBLISHED: list[tuple[pa.DataType, list[Any]]] = [
+    (pa.timestamp("s"), TIMES),
+    (pa.timestamp("us"), TIMES),
+    (pa.string(), ["2013-01-01", "2013-01-01T05:15:00+01:00", "1970-01-01 00:00:01"]),
+    (pa.int64(), [0, 1, -5]),
+    (pa.float64(), [0.0, 0.1234567]),
+    (pa.date32(), [0, 20_000]),
+]
+ODD_TIMES: list[tuple[pa.DataType, list[Any]]] = [
+    (pa.string(), ["2013-01-01", "soon", "17", "", None]),
+    (pa.float64(), [0.5, float("nan"), 1e300]),
+    (pa.date32(), [0, 2**31 - 1]),
+]
 KINDS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "text": (pa.string(), ["", "drama", "ä"]),
     "long text": (pa.large_string(), ["x"]),
@@ -27,6 +43,7 @@ KINDS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "micros": (pa.timestamp("us", tz="UTC"), TIMES),
     "nanos": (pa.timestamp("ns"), [1_999, -1, 0]),
     "day": (pa.date32(), [0, 20_000]),
+    "distant day": (pa.date64(), [0, 86_400_000 * 10_000_000]),
     "texts": (pa.list_(pa.string()), [[], ["a", "b"], ["a", None]]),
     "wholes": (pa.large_list(pa.int32()), [[1], [2, 2]]),
     "reals": (pa.list_(pa.float64()), [[1.5], [float("nan")]]),
@@ -58,11 +75,16 @@ def tables(draw: st.DrawFn) -> pa.Table:
 
     ids = st.sampled_from(["e1", "e2", "ü"]) if right else IDS
     times = st.sampled_from(TIMES[:6]) if right else st.none() | st.sampled_from(TIMES)
-    unit = draw(st.sampled_from(["s", "us"]))
+    published = draw(st.sampled_from(PUBLISHED if right else [*PUBLISHED, *ODD_TIMES]))
     names = draw(st.lists(st.sampled_from([*KINDS]), unique=True, max_size=4))
     made = {
         "id": pa.array(draw(st.lists(ids, **many)), pa.string()),
-        "published_at": pa.array(draw(st.lists(times, **many)), pa.timestamp(unit)),
+        "published_at": pa.array(
+            draw(
+                st.lists(times if published[1] is TIMES else st.sampled_from(published[1]), **many)
+            ),
+            published[0],
+        ),
     }
     numbers = st.none() | st.integers(0 if right else -1, 3)
     if draw(st.booleans()):
@@ -71,8 +93,22 @@ def tables(draw: st.DrawFn) -> pa.Table:
     return pa.table(made | {name: column(*KINDS[name]) for name in names})
 
 
-def one_by_one(table: pa.Table) -> list[Event | BadRecord]:
-    return list(read_events(table, lambda _, value: value))
+def one_by_one(table: pa.Table, cells: Cells = AS_READ) -> list[Event | BadRecord]:
+    with patch("tidings.formats.arrow.quick_events", return_value=None):
+        return list(read_events(table, cells))
+
+
+CONVERTERS: list[Convert] = [number, array, boolean, str, lambda _: None, lambda cell: [cell, cell]]
+
+
+@st.composite
+def some_cells(draw: st.DrawFn) -> Cells:
+    """Draw functions for some of the columns."""
+    functions = st.dictionaries(
+        st.sampled_from([*KINDS, *EVENT_COLUMNS]), st.sampled_from(CONVERTERS), max_size=4
+    )
+    others = st.none() | st.just(array)
+    return Cells(draw(functions), draw(functions), draw(others))
 
 
 def seen(record: Event | BadRecord) -> Any:
@@ -85,6 +121,11 @@ def seen(record: Event | BadRecord) -> Any:
 @given(tables())
 def test_whole_columns_give_what_cells_give(table):
     assert list(map(seen, read_events(table))) == list(map(seen, one_by_one(table)))
+
+
+@given(tables(), some_cells())
+def test_converted_columns_give_what_converted_cells_give(table, cells):
+    assert list(map(seen, read_events(table, cells))) == list(map(seen, one_by_one(table, cells)))
 
 
 def plain(rows: int) -> dict[str, Any]:
@@ -111,7 +152,6 @@ def test_the_common_case_is_read_by_whole_columns():
     [
         ("id", ["a", "", "c"]),
         ("id", ["a", None, "c"]),
-        ("published_at", [0, 1, 2]),
         ("published_at", pa.array([0, None, 1], pa.timestamp("us"))),
         ("published_at", pa.array([0, 2**62, 1], pa.timestamp("us"))),
         ("sequence", [0, -1, 2]),
@@ -135,6 +175,16 @@ def test_positions_count_through_all_batches():
     table = pa.table(plain(rows) | {"id": ids})
     bad = [each for each in read_events(table) if isinstance(each, BadRecord)]
     assert [each.position for each in bad] == [4101]
+
+
+def test_a_bad_row_does_not_make_the_rows_far_from_it_slow():
+    times = ["2013-01-01"] * 1000
+    times[500] = "soon"
+    table = pa.table(plain(1000) | {"published_at": times})
+    with patch("tidings.formats.arrow.Event", side_effect=Event) as built:
+        [bad] = [each for each in read_events(table) if isinstance(each, BadRecord)]
+    assert bad.position == 501
+    assert built.call_count == 256
 
 
 def test_maps_are_read_by_whole_columns_also_from_slices() -> None:

@@ -1,10 +1,12 @@
 """CSV files as tables: the type of each column, bad rows by number, and tables written as text."""
 
+import csv
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -12,8 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import InvalidForm
+from tidings.formats.arrow_by_row import Cells
 from tidings.formats.csv_file import CellReaders, array, number, read_csv, write_csv
+from tidings.formats.files import read_events
+from tidings.formats.layout import Layout
 from tidings.model.dead_letter import BadRecord, attempt
+from tidings.model.limits import TRUSTED, Limits
 
 Row = dict[str, Any]
 
@@ -23,10 +29,10 @@ def rows_of(
 ) -> list[Row | BadRecord]:
     """Read a file as dicts without missing cells; a cell that its reader refuses is a bad row."""
 
-    def read(table: pa.Table, cell: Any) -> Iterator[Row | BadRecord]:
+    def read(table: pa.Table, cells: Cells) -> Iterator[Row | BadRecord]:
         def build(row: Row) -> Row:
-            cells = {name: cell(name, value) for name, value in row.items()}
-            return {name: value for name, value in cells.items() if value is not None}
+            values = {name: cells.read(name, value) for name, value in row.items()}
+            return {name: value for name, value in values.items() if value is not None}
 
         for position, row in enumerate(table.to_pylist(), start=1):
             yield attempt(build, row, position, dict)
@@ -211,3 +217,43 @@ def test_a_written_table_is_read_back(columns: list[tuple[Any, ...]]) -> None:
         path = Path(folder) / "rows.csv"
         write_csv(table, path)
         assert rows_of(path) == expected
+
+
+CELLS = [
+    *("", "1", "-2", "1.5", "1e3", "007", " 7", "NA", "-", "null", "nan", "inf", "1,234"),
+    *("x", "drama", "ä", "true", "[1, 2]", '["a", null]', "[REC]", "a|b", "2013-01-01"),
+    *("2013-01-01 05:15", "2013-01-01T05:15:00Z", "05:15", "01/02/2013", '"', "two\nlines"),
+]
+LAYOUTS = [
+    Layout(generate=("id", "published_at")),
+    Layout({"id": "a", "published_at": "b"}),
+    Layout({"published_at": "b"}, generate=("id",), types={"b": "string", "c": "time"}),
+    Layout({"id": "b"}, generate=("published_at",), types={"id": "number", "c": "boolean"}),
+    Layout({"published_at": "c"}, generate=("id",), types={"published_at": "epoch-s"}),
+    Layout({"published_at": "c"}, generate=("id",), types={"published_at": "%d/%m/%Y"}),
+    Layout({"sequence": "a"}, generate=("id", "published_at"), lists={"b": "|"}),
+    Layout({"id": "a"}, ("c",), {"c": "|"}, {"c": "number"}, ("published_at",)),
+]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(CELLS), min_size=3, max_size=3), max_size=12),
+    st.sampled_from(LAYOUTS),
+    st.sampled_from([TRUSTED, Limits(attributes=2), Limits.public()]),
+)
+def test_a_file_is_read_by_column_as_it_is_by_row(
+    rows: list[list[str]], layout: Layout, limits: Limits
+) -> None:
+    def read() -> list[str]:
+        try:
+            return list(map(repr, read_events(path, limits=limits, layout=layout)))
+        except InvalidForm as error:
+            return [str(error)]
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "events.csv"
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([["a", "b", "c"], *rows])
+        by_column = read()
+        with patch("tidings.formats.arrow.quick_events", return_value=None):
+            assert by_column == read()

@@ -16,11 +16,11 @@ import pyarrow as pa
 from tidings.errors import InvalidForm, shown
 from tidings.formats.arrow_by_column import quick_events
 from tidings.formats.arrow_by_row import (
+    AS_READ,
     EVENT_COLUMNS,
-    Cell,
+    Cells,
     Column,
     Reading,
-    as_read,
     attribute_columns,
     check_columns,
     check_nested,
@@ -147,20 +147,20 @@ def _encoding(
 
 
 def read_events(
-    table: pa.Table | pa.RecordBatch, cell: Cell = as_read, *, limits: Limits = TRUSTED
+    table: pa.Table | pa.RecordBatch, cells: Cells = AS_READ, *, limits: Limits = TRUSTED
 ) -> Iterator[Event | BadRecord]:
     """Yield the event of each row, or a bad record for a row that is refused.
 
-    `published_at` may hold timestamps, dates, RFC 3339 text or epoch seconds. `cell` converts a
-    cell, by the name of its column and its value. A table is refused as a whole if it lacks `id` or
+    `published_at` may hold timestamps, dates, RFC 3339 text or epoch seconds. `cells` are the
+    functions that convert cells. A table is refused as a whole if it lacks `id` or
     `published_at`, has a column of a type that no attribute can have, or has damaged arrays. A row
     above the limits is a bad record.
     """
-    return read_valid_events(validated(table), cell, limits=limits)
+    return read_valid_events(validated(table), cells, limits=limits)
 
 
 def read_valid_events(
-    table: pa.Table | pa.RecordBatch, cell: Cell = as_read, *, limits: Limits = TRUSTED
+    table: pa.Table | pa.RecordBatch, cells: Cells = AS_READ, *, limits: Limits = TRUSTED
 ) -> Iterator[Event | BadRecord]:
     """Yield what `read_events` yields, for arrays from a trusted process such as Spark.
 
@@ -169,19 +169,19 @@ def read_valid_events(
     check_limits(limits, InvalidForm)
     table = with_text_ids(table, ("id",))
     check_columns(table.schema, required=("id", "published_at"), text=("id",))
-    if cell is as_read:
+    if cells == AS_READ:
         check_times(table.schema)
-    quick = quick_events if cell is as_read else None
     columns = event_columns(table.schema)
-    return read_rows(table, Reading(columns, lambda row: _event(row, cell), quick, limits))
+    quick = partial(quick_events, cells=cells)
+    return read_rows(table, Reading(columns, lambda row: _event(row, cells), quick, limits))
 
 
 def read_plain_rows(
-    table: pa.Table | pa.RecordBatch, cell: Cell = as_read, *, limits: Limits = TRUSTED
+    table: pa.Table | pa.RecordBatch, cells: Cells = AS_READ, *, limits: Limits = TRUSTED
 ) -> Iterator[dict[str, Any] | BadRecord]:
     """Yield each row of any columns as values by name, without its missing cells."""
     columns = attribute_columns(validated(table).schema)
-    return read_rows(table, Reading(columns, lambda row: _convert(row, cell, ()), limits=limits))
+    return read_rows(table, Reading(columns, lambda row: _convert(row, cells, ()), limits=limits))
 
 
 def validated(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
@@ -199,8 +199,8 @@ def validated(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
     return table
 
 
-def _event(row: Mapping[str, Any], cell: Cell) -> Event:
-    fields = _convert(row, cell, required=("id", "published_at"))
+def _event(row: Mapping[str, Any], cells: Cells) -> Event:
+    fields = _convert(row, cells, required=("id", "published_at"))
     sequence = fields.pop("sequence", None)
     if isinstance(sequence, float | Decimal) and sequence == sequence // 1:
         sequence = int(sequence)  # pandas turns integers with nulls into floats
@@ -213,11 +213,11 @@ def _event(row: Mapping[str, Any], cell: Cell) -> Event:
     )
 
 
-def _convert(row: Mapping[str, Any], cell: Cell, required: Iterable[str]) -> dict[str, Any]:
+def _convert(row: Mapping[str, Any], cells: Cells, required: Iterable[str]) -> dict[str, Any]:
     for name in required:
         if name not in row:
             raise InvalidForm(f"{row.get('id', 'the row')}: {name} is missing")
-    read = ((name, cell(name, value)) for name, value in row.items())
+    read = ((name, cells.read(name, value)) for name, value in row.items())
     return {name: value for name, value in read if value is not None}
 
 
@@ -245,7 +245,7 @@ def subscriptions_to_table(subscriptions: Iterable[Subscription]) -> pa.Table:
 
 
 def read_subscriptions(
-    table: pa.Table | pa.RecordBatch, cell: Cell = as_read, *, limits: Limits = TRUSTED
+    table: pa.Table | pa.RecordBatch, cells: Cells = AS_READ, *, limits: Limits = TRUSTED
 ) -> Iterator[Subscription | BadRecord]:
     """Yield the subscription of each row, or a bad record for a row that is refused.
 
@@ -255,7 +255,7 @@ def read_subscriptions(
     table = with_text_ids(validated(table), ("id", "subscriber"))
     check_columns(table.schema, required=("id", "subscriber"), text=("id", "subscriber", "where"))
     columns = _only(SUBSCRIPTIONS, table.schema)
-    how = Reading(columns, lambda row: _subscription(row, cell, limits), limits=limits)
+    how = Reading(columns, lambda row: _subscription(row, cells, limits), limits=limits)
     return read_rows(table, how)
 
 
@@ -268,8 +268,8 @@ def _only(possible: pa.Schema, schema: pa.Schema) -> list[Column]:
     return [Column(column.name, column.type, lambda value: value) for column in schema]
 
 
-def _subscription(row: Mapping[str, Any], cell: Cell, limits: Limits) -> Subscription:
-    fields = _convert(row, cell, required=("id", "subscriber"))
+def _subscription(row: Mapping[str, Any], cells: Cells, limits: Limits) -> Subscription:
+    fields = _convert(row, cells, required=("id", "subscriber"))
     if isinstance(fields.get("any"), str):
         fields["any"] = _json(f"subscription {fields['id']}: any", fields["any"])
     if isinstance(fields.get("any"), list):
@@ -303,7 +303,7 @@ def subscribers_to_table(forms: Iterable[Mapping[str, Any]]) -> pa.Table:
 def read_subscribers(
     table: pa.Table | pa.RecordBatch,
     loads: Callable[[dict[str, Any]], T],
-    cell: Cell = as_read,
+    cells: Cells = AS_READ,
     *,
     limits: Limits = TRUSTED,
 ) -> Iterator[T | BadRecord]:
@@ -316,12 +316,12 @@ def read_subscribers(
     check_columns(table.schema, required=("id",), text=("id",))
     check_policies(table.schema)
     columns = _only(SUBSCRIBERS, table.schema)
-    how = Reading(columns, lambda row: loads(_subscriber(row, cell)), limits=limits)
+    how = Reading(columns, lambda row: loads(_subscriber(row, cells)), limits=limits)
     return read_rows(table, how)
 
 
-def _subscriber(row: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
-    form = _convert(row, cell, required=("id",))
+def _subscriber(row: Mapping[str, Any], cells: Cells) -> dict[str, Any]:
+    form = _convert(row, cells, required=("id",))
     if isinstance(form.get("policy"), str):
         form["policy"] = _json(f"subscriber {form['id']}: policy", form["policy"])
     return form | {"policy": _without_nulls(form.get("policy"))}

@@ -1,7 +1,8 @@
 """A fast path that reads the events of a whole Arrow batch, column by column.
 
-It returns the same events as `arrow_by_row`. If a cell may be invalid or needs a conversion, it
-returns None, and the batch is read row by row.
+It returns the same events as `arrow_by_row`. Cells that need a conversion, such as text in a CSV
+file, are converted once for each distinct value. If a cell may be invalid, the result is None, or
+an error is raised, and the batch is read row by row.
 """
 
 from collections.abc import Container, Iterator
@@ -14,33 +15,50 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from tidings.errors import InvalidEvent
-from tidings.formats.arrow_by_row import EVENT_COLUMNS, LIST_TYPES, TICK, content_decoder
+from tidings.formats.arrow_by_row import (
+    AS_READ,
+    EVENT_COLUMNS,
+    LIST_TYPES,
+    TICK,
+    Cells,
+    Convert,
+    content_decoder,
+)
+from tidings.model import validate
 from tidings.model.content import Content, read_content
 from tidings.model.limits import CONTENT
-from tidings.model.records import LAST_SEQUENCE, Event
-from tidings.model.values import EARLIEST, LATEST, SECOND_US, moment
+from tidings.model.records import LAST_SEQUENCE, Event, Publication
+from tidings.model.values import EARLIEST, LATEST, SECOND_US, attribute_value, moment
 
 _TEXTS: Final = (types.is_string, types.is_large_string)
 _PLAIN: Final = (*_TEXTS, types.is_integer, types.is_boolean)
 """Types whose values are all valid and need no conversion."""
 
 
-def quick_events(batch: pa.RecordBatch) -> list[Event] | None:
+def quick_events(batch: pa.RecordBatch, cells: Cells = AS_READ) -> list[Event] | None:
     """Return the events of a batch with a checked schema; None if it must be read by row."""
     columns = {name: _decoded(batch.column(name)) for name in batch.schema.names}
-    ids, times = _ids(columns["id"]), _times(columns["published_at"])
-    numbers = _numbers(columns.get("sequence"), batch.num_rows)
-    if ids is None or times is None or numbers is None or "" in columns:
+    converters = {
+        name: cells.converter(name, text=_is(column, _TEXTS)) for name, column in columns.items()
+    }
+    if "" in columns or CONTENT in cells.converters:
+        return None
+    ids = _ids(columns["id"], converters["id"])
+    times = _publications(columns["published_at"], converters["published_at"])
+    numbers = _numbers(columns.get("sequence"), converters.get("sequence"), batch.num_rows)
+    if ids is None or times is None or numbers is None:
         return None
     attributes: list[dict[str, Any]] = [{} for _ in ids]
     reserved = {*columns, *EVENT_COLUMNS}
     for name, column in columns.items():
         if name in EVENT_COLUMNS:
             continue
-        unfolds = types.is_map(column.type)
-        if not (
-            _unfold(attributes, column, reserved) if unfolds else _fill(attributes, name, column)
-        ):
+        if types.is_map(column.type):
+            # The converters of a map are those of its keys.
+            valid = cells == AS_READ and _unfold(attributes, column, reserved)
+        else:
+            valid = _fill(attributes, name, column, converters[name])
+        if not valid:
             return None
     contents = _contents(ids, columns[CONTENT]) if CONTENT in columns else repeat(None)
     return list(map(Event.known, ids, attributes, times, numbers, contents))
@@ -57,16 +75,45 @@ def _decoded(column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if types.is_dictionary(column.type) else column
 
 
-def _ids(column: pa.Array) -> list[str] | None:
-    if not _is(column, _TEXTS) or column.null_count:
+def _converted(column: pa.Array, convert: Convert) -> list[Any] | None:
+    """Return what a function makes of each cell that is not null; None for other than plain cells.
+
+    An error of the function is raised.
+    """
+    if not (_is(column, _PLAIN) or types.is_floating(column.type)):
+        return None
+    coded = column.dictionary_encode()
+    values = [convert(value) for value in coded.dictionary.to_pylist()]
+    codes: list[int] = coded.indices.drop_null().to_pylist()
+    return [values[code] for code in codes]
+
+
+def _ids(column: pa.Array, convert: Convert | None) -> list[str] | None:
+    if column.null_count:
+        return None
+    if convert is not None and convert is not str:
+        return _converted(column, lambda cell: validate.name("an id", convert(cell), InvalidEvent))
+    if not _is(column, _TEXTS):
         return None
     shortest = pc.min(pc.binary_length(column)).as_py()
     return None if shortest == 0 else _plain_values(column)
 
 
+def _publications(column: pa.Array, convert: Convert | None) -> list[Publication] | None:
+    """Return times of publication; None if some are missing or invalid."""
+    if column.null_count:
+        return None
+    times = _times(column) if convert is None else None
+    if times is not None:
+        return [Publication(us, us / SECOND_US) for us in times]
+    return _converted(column, lambda cell: Publication.read(convert(cell) if convert else cell))
+
+
 def _times(column: pa.Array) -> list[int] | None:
-    """Return times in microseconds; None if some are missing or invalid."""
-    if not types.is_timestamp(column.type) or column.null_count:
+    """Return times without nulls in microseconds; None if some are invalid."""
+    if types.is_date(column.type):
+        column = column.cast(pa.timestamp("us"))
+    if not types.is_timestamp(column.type):
         return None
     us, parts = TICK[column.type.unit]
     ticks = column.cast(pa.int64())
@@ -77,9 +124,16 @@ def _times(column: pa.Array) -> list[int] | None:
     return times
 
 
-def _numbers(column: pa.Array | None, rows: int) -> list[int | None] | None:
-    if column is None or types.is_null(column.type):
+def _numbers(
+    column: pa.Array | None, convert: Convert | None, rows: int
+) -> list[int | None] | None:
+    if column is None or column.null_count == rows:
         return [None] * rows
+    if convert is not None:
+        values = None if column.null_count else _converted(column, convert)
+        if values is None or not all(type(value) is int for value in values):
+            return None
+        column = pa.array(values, pa.int64())
     if not types.is_integer(column.type):
         return None
     ends = pc.min_max(column).as_py()
@@ -89,10 +143,14 @@ def _numbers(column: pa.Array | None, rows: int) -> list[int | None] | None:
     return numbers
 
 
-def _fill(attributes: list[dict[str, Any]], name: str, column: pa.Array) -> bool:
+def _fill(
+    attributes: list[dict[str, Any]], name: str, column: pa.Array, convert: Convert | None
+) -> bool:
     """Add the values of a column to the attributes; return whether all of them are valid."""
     if types.is_null(column.type):
         return True
+    if convert is not None:
+        return _fill_converted(attributes, name, column, convert)
     values = _values(column.drop_null() if column.null_count else column)
     if values is None:
         return False
@@ -103,6 +161,25 @@ def _fill(attributes: list[dict[str, Any]], name: str, column: pa.Array) -> bool
     rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)).tolist()
     for row, value in zip(rows, values, strict=True):
         attributes[row][name] = value
+    return True
+
+
+def _fill_converted(
+    attributes: list[dict[str, Any]], name: str, column: pa.Array, convert: Convert
+) -> bool:
+    """Add what a function makes of the values of a column; None is a missing value."""
+
+    def read(cell: Any) -> Any:
+        value = convert(cell)
+        return None if value is None else attribute_value(value)
+
+    values = _converted(column, read)
+    if values is None:
+        return False
+    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)).tolist()
+    for row, value in zip(rows, values, strict=True):
+        if value is not None:
+            attributes[row][name] = value
     return True
 
 
@@ -135,7 +212,7 @@ def _values(column: pa.Array) -> list[Any] | None:
         return floats.tolist() if np.isfinite(floats).all() else None
     if types.is_decimal(column.type):
         return list(map(float, column.to_pylist()))  # Arrow's cast does not always round correctly
-    if types.is_timestamp(column.type):
+    if types.is_timestamp(column.type) or types.is_date(column.type):
         times = _times(column)
         return None if times is None else list(map(moment, times))
     if _is(column, LIST_TYPES[:2]):

@@ -1,7 +1,7 @@
 """Arrow tables read row by row: each row becomes an object or a bad record."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -19,11 +19,13 @@ from tidings.model.values import SECOND_US, moment
 R = TypeVar("R")
 T = TypeVar("T")
 Decode = Callable[[Any], object]
-Cell = Callable[[str, Any], object]
+Convert = Callable[[Any], object]
 Quick = Callable[[pa.RecordBatch], list[T] | None]
 
 EVENT_COLUMNS: Final = ("id", "published_at", "sequence", "content")
 BATCH_ROWS: Final = 4096
+_PIECE_ROWS: Final = 256
+"""Rows that are read one by one if one of them is not valid."""
 BATCH_BYTES: Final = 64_000_000
 """Bytes of strings that are decoded at once; dictionaries and views share theirs."""
 _BATCH_VALUES: Final = 1_000_000
@@ -43,6 +45,33 @@ LIST_TYPES: Final = (
     types.is_fixed_size_list,
     *_VIEW_TYPES,
 )
+
+
+class Cells(NamedTuple):
+    """The functions that read cells whose type a file does not tell; other cells stay as they are.
+
+    A column may have a function for all its values, or one for its text. Text of columns without
+    one is read by `other_texts`.
+    """
+
+    converters: Mapping[str, Convert] = {}
+    texts: Mapping[str, Convert] = {}
+    other_texts: Convert | None = None
+
+    def converter(self, column: str, *, text: bool) -> Convert | None:
+        """Return the function for values of a column, or for its text; None if there is none."""
+        if column in self.converters:
+            return self.converters[column]
+        return self.texts.get(column, self.other_texts) if text else None
+
+    def read(self, column: str, value: Any) -> object:
+        """Return the value of a cell that is not missing."""
+        convert = self.converter(column, text=isinstance(value, str))
+        return value if convert is None else convert(value)
+
+
+AS_READ: Final = Cells()
+"""Cells that stay as they are."""
 
 
 class Column(NamedTuple):
@@ -74,9 +103,22 @@ def read_rows(table: pa.Table | pa.RecordBatch, how: Reading) -> Iterator[Any]:
     position = 0
     for chunk in table.to_batches(max_chunksize=BATCH_ROWS):
         for batch in _split(chunk):
-            objects = _read_batch(batch, how)
-            yield from _read_by_row(batch, how, position) if objects is None else objects
-            position += batch.num_rows
+            for piece, objects in _pieces(batch, how):
+                yield from _read_by_row(piece, how, position) if objects is None else objects
+                position += piece.num_rows
+
+
+def _pieces(
+    batch: pa.RecordBatch, how: Reading
+) -> Iterator[tuple[pa.RecordBatch, list[Any] | None]]:
+    """Yield a batch with its objects, or, if a row may be invalid, small pieces with theirs."""
+    objects = _read_batch(batch, how)
+    if objects is not None or how.quick is None or batch.num_rows <= _PIECE_ROWS:
+        yield batch, objects
+        return
+    for start in range(0, batch.num_rows, _PIECE_ROWS):
+        piece = batch.slice(start, _PIECE_ROWS)
+        yield piece, _read_batch(piece, how)
 
 
 def _split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -473,9 +515,4 @@ def _time(tick: tuple[int, int], ticks: int) -> object:
 
 
 def _same(value: object) -> object:
-    return value
-
-
-def as_read(_column: str, value: object) -> object:
-    """Return a cell unchanged."""
     return value

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from pyarrow import csv, types
 
 from tidings.errors import InvalidForm, shown
-from tidings.formats.arrow_by_row import Cell
+from tidings.formats.arrow_by_row import Cells
 from tidings.formats.gzip_file import is_gzip, open_text
 from tidings.formats.json_text import read_json
 from tidings.formats.layout import AS_IT_IS, FileLayout
@@ -52,7 +52,7 @@ _NOTHING: Final = pa.array(_WORDS)
 def read_csv(
     path: Path,
     cell_readers: CellReaders,
-    read: Callable[[pa.Table, Cell], Iterator[T | BadRecord]],
+    read: Callable[[pa.Table, Cells], Iterator[T | BadRecord]],
     most_bytes: int = 16_000_000,
     file: FileLayout | None = None,
 ) -> Iterator[T | BadRecord]:
@@ -65,20 +65,17 @@ def read_csv(
     """
     source = _without_bad_rows(path, most_bytes)
     layout = file.layout if file else AS_IT_IS
-    texts = layout.text_columns.union(map(layout.source_of, cell_readers))
-    table, broken = _table(source, texts)
+    untyped = layout.text_columns.union(map(layout.source_of, cell_readers))
+    table, broken = _table(source, untyped)
     clocks = {column.name for column in table.schema if types.is_time(column.type)}
     if clocks:  # a time of day belongs to no family, so it is text
-        table, broken = _table(source, texts | clocks)
+        table, broken = _table(source, untyped | clocks)
     skipped = {bad.position for bad in broken}
     if file is not None:
         table = file.table(table, (row for row in count(1) if row not in skipped))
-    readers = dict.fromkeys(_numeric(table), _measure) | dict(cell_readers)
-
-    def cell(column: str, value: object) -> object:
-        return readers.get(column, array)(value) if isinstance(value, str) else value
-
-    return chain(broken, _renumbered(read(table, layout.cell(cell)), skipped))
+    texts = dict.fromkeys(_numeric(table), _measure) | dict(cell_readers)
+    cells = layout.cells(Cells(texts=texts, other_texts=array))
+    return chain(broken, _renumbered(read(table, cells), skipped))
 
 
 def zero_padded(path: Path, most_bytes: int = 16_000_000) -> list[str]:

@@ -21,7 +21,7 @@ from pyarrow import feather, parquet
 
 from tidings.errors import InvalidForm
 from tidings.formats import arrow, csv_file
-from tidings.formats.arrow_by_row import Cell, as_read
+from tidings.formats.arrow_by_row import AS_READ, Cells
 from tidings.formats.columnar_files import ColumnarFile, open_arrow, open_parquet
 from tidings.formats.gzip_file import SUFFIX as GZIP
 from tidings.formats.gzip_file import open_text
@@ -68,7 +68,7 @@ class _Kind(Generic[T_co]):
     """The readers of one kind of record: from a form, from a table, and from cells of CSV."""
 
     loads: Callable[[Form, Limits], T_co]
-    from_table: Callable[[pa.Table, Cell], Iterator[T_co | BadRecord]]
+    from_table: Callable[[pa.Table, Cells], Iterator[T_co | BadRecord]]
     cell_readers: csv_file.CellReaders
     file: FileLayout | None = None
 
@@ -81,8 +81,8 @@ class _Kind(Generic[T_co]):
     def read_table(self, table: pa.Table, rows: Iterable[int]) -> Iterator[T_co | BadRecord]:
         """Read the rows of a table, whose numbers in the file are given."""
         if self.file is None:
-            return self.from_table(table, as_read)
-        return self.from_table(self.file.table(table, rows), self.file.layout.cell())
+            return self.from_table(table, AS_READ)
+        return self.from_table(self.file.table(table, rows), self.file.layout.cells())
 
 
 def read_events(
@@ -361,7 +361,7 @@ _SUBSCRIPTIONS: Final = _Kind(
 )
 _SUBSCRIBERS: Final = _Kind(
     loads_subscriber,
-    lambda table, cell: arrow.read_subscribers(table, loads_subscriber, cell),
+    lambda table, cells: arrow.read_subscribers(table, loads_subscriber, cells),
     {"id": str, "policy": str, "prefers": csv_file.array, "paused": csv_file.boolean},
 )
 _READERS: Final[dict[str, Callable[[Path, _Kind[Any], Limits], Iterator[Any]]]] = {

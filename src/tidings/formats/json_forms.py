@@ -110,8 +110,12 @@ def _small(form: dict[str, Any], limits: Limits) -> bool:
         if type(value) is dict:
             if len(value) > _FEW or not all(map(_short, value)):
                 return False
-            for inner in value.values():
-                if not (_short(inner) or (type(inner) is list and _short_list(inner))):
+            for inner in value.values():  # a call per value would take as long as the rest
+                kind = type(inner)
+                if kind is str:
+                    if len(inner) > _SHORT:
+                        return False
+                elif kind not in _NUMBERS and not (kind is list and _short_list(inner)):
                     return False
         elif not _short(value):
             return False

@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tidings.errors import InvalidForm, TidingsError, shown
-from tidings.formats.arrow_by_row import EVENT_COLUMNS, Cell, as_read
+from tidings.formats.arrow_by_row import AS_READ, EVENT_COLUMNS, Cells, Convert
 from tidings.model import validate
 from tidings.model.limits import CONTENT, TRUSTED, Limits
 from tidings.model.values import format_time, moment, parse_time_us, time_us
@@ -36,7 +36,6 @@ _BOOLEANS: Final = {
     for words, value in (("true t yes y 1", True), ("false f no n 0", False))
     for word in words.split()
 }
-Convert = Callable[[Any], object]
 
 
 @dataclass(frozen=True)
@@ -86,6 +85,11 @@ class Layout:
         """The columns of the source that must be read as text, if it has no types of its own."""
         return {self.source_of(name) for name in (*self.lists, *self.types)}
 
+    @cached_property
+    def renamed(self) -> frozenset[str]:
+        """The columns of the source that have another name, or whose name another one has."""
+        return frozenset({*self.columns.values(), *self.columns})
+
     def source_of(self, name: str) -> str:
         """Return the column of the source that has a name."""
         return self.columns.get(name, name)
@@ -110,7 +114,7 @@ class Layout:
                     f"there is no column {name} among {', '.join(columns)}; say in [source] which "
                     f'one it is, columns = {{ {name} = "..." }}, or generate = ["{name}"]'
                 )
-        used = {*self.columns.values(), *self.columns, *self.generate}
+        used = {*self.renamed, *self.generate}
         others = [name for name in columns if name not in used and not _INDEX.fullmatch(name)]
         kept = [name for name in others if self.keeps(name)]
         return {**self.columns, **dict(zip(kept, kept, strict=True))}
@@ -125,23 +129,12 @@ class Layout:
             name: partial(_split, separator, readers.get(name))
             for name, separator in self.lists.items()
         }
-        return {**readers, **lists}
+        converters: dict[str, Convert] = {**readers, **lists}
+        return {name: partial(_naming, name, convert) for name, convert in converters.items()}
 
-    def cell(self, inner: Cell = as_read) -> Cell:
-        """Return the reader of cells, given the reader of cells without a list or a type."""
-        if not self.converters:
-            return inner
-        converters = self.converters
-
-        def read(column: str, value: object) -> object:
-            if value is None or column not in converters:
-                return inner(column, value)
-            try:
-                return converters[column](value)
-            except TidingsError as error:
-                raise InvalidForm(f"{column}: {error}") from None
-
-        return read
+    def cells(self, others: Cells = AS_READ) -> Cells:
+        """Return the readers of cells, given those of cells without a list or a type."""
+        return others._replace(converters=self.converters) if self.converters else others
 
 
 AS_IT_IS: Final = Layout()
@@ -180,8 +173,8 @@ class FileLayout:
             return table
         columns = {name: table.column(source) for name, source in sources.items()}
         numbers = list(islice(rows, table.num_rows)) if self.layout.generate else []
-        for name in self.layout.generate:
-            columns[name] = pa.array(map(self.generator(name), numbers), _GENERATED[name])
+        for name, generate in self.generators.items():
+            columns[name] = pa.array(map(generate, numbers), _GENERATED[name])
         return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 
     def form(self, record: object, row: int, limits: Limits = TRUSTED) -> dict[str, Any]:
@@ -191,14 +184,15 @@ class FileLayout:
             within = [name for name in fields if name.startswith(f"{CONTENT}.")]
             fields = {name: value for name, value in fields.items() if name not in within}
             fields[CONTENT] = record[CONTENT]
-        columns, cell = self.layout.columns, self.layout.cell()
-        used = {*columns.values(), *columns}
-        values = {name: fields.get(source) for name, source in columns.items()}
+        layout = self.layout
+        values = {name: fields.get(source) for name, source in layout.columns.items()}
         for name, value in fields.items():
-            if name not in used and self.layout.keeps(name):
+            if name not in layout.renamed and layout.keeps(name):
                 values[name] = value
-        values |= {name: self.generator(name)(row) for name in self.layout.generate}
-        values = {name: cell(name, value) for name, value in values.items() if value is not None}
+        values |= {name: generate(row) for name, generate in self.generators.items()}
+        values = {name: value for name, value in values.items() if value is not None}
+        for name in layout.converters.keys() & values.keys():
+            values[name] = layout.converters[name](values[name])
         for name in GENERATED:
             if name not in values:
                 raise InvalidForm(f"field {self.layout.source_of(name)!r} is missing")
@@ -208,8 +202,12 @@ class FileLayout:
                 form[name] = values.pop(name)
         return form
 
-    def generator(self, name: str) -> Callable[[int], object]:
-        """Return the function from the number of a row to its id, or to its time."""
+    @cached_property
+    def generators(self) -> dict[str, Callable[[int], object]]:
+        """The functions from the number of a row to its id, or to its time."""
+        return {name: self._generator(name) for name in self.layout.generate}
+
+    def _generator(self, name: str) -> Callable[[int], object]:
         if name == "id":
             path = self.path.resolve()
             root = self.layout.root.resolve() if self.layout.root else path.parent
@@ -226,7 +224,10 @@ def flat_fields(record: object, limits: Limits = TRUSTED) -> dict[str, Any]:
     {'sku': 7, 'maker.name': 'Arco'}
     """
     label = "a flat event is an object with named fields"
-    return dict(_flat(validate.mapping(label, record, InvalidForm), limits.nesting))
+    fields = validate.mapping(label, record, InvalidForm)
+    if not any(type(value) is dict for value in fields.values()):
+        return dict(fields)
+    return dict(_flat(fields, limits.nesting))
 
 
 def _flat(fields: Mapping[Any, Any], levels: int, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -237,6 +238,14 @@ def _flat(fields: Mapping[Any, Any], levels: int, prefix: str = "") -> Iterator[
             yield from _flat(value, levels - 1, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
+
+
+def _naming(column: str, convert: Convert, value: object) -> object:
+    """Convert a cell; an error names its column."""
+    try:
+        return convert(value)
+    except TidingsError as error:
+        raise InvalidForm(f"{column}: {error}") from None
 
 
 def _split(separator: str, read: Convert | None, value: object) -> object:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from tidings.errors import InvalidEvent, InvalidForm, InvalidSubscription, TidingsError, shown
 from tidings.model import validate
@@ -32,9 +32,27 @@ from tidings.model.values import (
 T = TypeVar("T")
 State = Literal["active", "inactive", "dead"]
 _MOST: Final = 1e100
+_LARGEST_PLAIN: Final = 1e300
 STATES: Final = ("active", "inactive", "dead")
 LAST_SEQUENCE: Final = (1 << 61) - 1
 """The largest sequence number; windows add their lengths to it in 64 bits."""
+
+
+class Publication(NamedTuple):
+    """A time of publication, in microseconds, and in seconds as it was written if that is known."""
+
+    us: int
+    seconds: float
+
+    @classmethod
+    def read(cls, time: object) -> "Publication":
+        """Read a time: RFC 3339, a date, a datetime, or epoch seconds, which are kept as is."""
+        us = parse_time_us(time)
+        if type(time) is int or type(time) is float:
+            return cls(us, time)
+        if isinstance(time, int) and not isinstance(time, bool):
+            return cls(us, int.__int__(time))
+        return cls(us, float.__float__(time) if isinstance(time, float) else us / SECOND_US)
 
 
 @dataclass(frozen=True)
@@ -67,11 +85,14 @@ class Event:
             label = f"event {self.id}: sequence"
             number = validate.count(label, self.sequence, InvalidEvent, low=0, high=LAST_SEQUENCE)
             _set(self, sequence=number)
-        us = self._read("published_at", lambda: parse_time_us(self.published_at))
+        time = self._read("published_at", lambda: Publication.read(self.published_at))
         label = f"event {self.id}: attributes are a mapping of names to values"
         raw = validate.mapping(label, self.attributes, InvalidEvent)
-        values = dict(self._value(name, value) for name, value in raw.items())
-        _set(self, attributes=values, published_us=us, published_at=_seconds(self.published_at, us))
+        if _all_plain(raw):
+            values = dict(raw)
+        else:
+            values = dict(self._value(name, value) for name, value in raw.items())
+        _set(self, attributes=values, published_us=time.us, published_at=time.seconds)
         if type(self.probabilities) is not dict or self.probabilities:
             _set(self, probabilities=self._read_probabilities())
         if self.content is not None:
@@ -88,7 +109,7 @@ class Event:
         cls,
         name: str,
         attributes: dict[str, Any],
-        published_us: int,
+        published: Publication,
         sequence: int | None,
         content: Content | None = None,
     ) -> "Event":
@@ -97,11 +118,11 @@ class Event:
         event.__dict__.update(
             id=name,
             attributes=attributes,
-            published_at=published_us / SECOND_US,
+            published_at=published.seconds,
             sequence=sequence,
             probabilities={},
             content=content and content.fields,
-            published_us=published_us,
+            published_us=published.us,
             content_json=content and content.text,
         )
         return event
@@ -195,13 +216,21 @@ class Event:
         return twin
 
 
-def _seconds(time: object, us: int) -> float:
-    """Return a publication time in epoch seconds; numbers are kept as they are."""
-    if type(time) is int or type(time) is float:
-        return time
-    if isinstance(time, int) and not isinstance(time, bool):
-        return int.__int__(time)
-    return float.__float__(time) if isinstance(time, float) else us / SECOND_US
+def _all_plain(attributes: dict[Any, Any]) -> bool:
+    """Return whether all values stay as they are: those of most events are numbers and ASCII."""
+    for name, value in attributes.items():
+        if type(name) is not str or not name.isascii() or not name:
+            return False
+        kind = type(value)
+        if kind is str:
+            if not value.isascii():
+                return False
+        elif kind is float or kind is int:
+            if not -_LARGEST_PLAIN < value < _LARGEST_PLAIN:  # NaN is not
+                return False
+        elif kind is not bool:
+            return False
+    return True
 
 
 def newest_first(event: Event) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from tests.spark.match_stage.test_stage import MEMBERS, SCAN, WORK, batches, to_
 from tidings.formats.arrow import MATCHES, matches_to_table, read_events
 from tidings.index_files.base_files import build_folder
 from tidings.model.dead_letter import BadRecord
-from tidings.model.records import Event
+from tidings.model.records import Event, Publication
 from tidings.score.exact import Exact
 from tidings.score.preference import Preference
 from tidings.score.relaxed import Relaxed
@@ -111,7 +111,11 @@ def test_an_event_that_cannot_be_matched_does_not_shift_the_numbers_of_others():
         """Read events; the second and third have values of an unknown type."""
         for number, event in enumerate(read_events(batch)):
             poisoned = isinstance(event, Event) and number in (1, 2)
-            yield Event.known("poison", {"year": object()}, 0, None) if poisoned else event
+            yield (
+                Event.known("poison", {"year": object()}, Publication(0, 0.0), None)
+                if poisoned
+                else event
+            )
 
     (batch,) = batches(WORK.events, 60)
     numbered = batch.append_column(ROW, pa.array(range(100, 160), pa.int64()))
