@@ -67,9 +67,11 @@ class Values:
 
     def merge(self, other: "Values") -> None:
         """Add all values of another attribute of the same type."""
-        if self.distinct is not None:
-            self.distinct = None if other.distinct is None else self.distinct | other.distinct
-            if self.distinct is not None and len(self.distinct) > MOST_VALUES:
+        if other.distinct is None:
+            self.distinct = None
+        elif self.distinct is not None:
+            self.distinct |= other.distinct
+            if len(self.distinct) > MOST_VALUES:
                 self.distinct = None
         if other.low is not None:
             self._widen(other.low, other.high)

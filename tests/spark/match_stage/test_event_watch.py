@@ -1,6 +1,7 @@
 """What workers see of the events, added up."""
 
 import pickle
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -54,8 +55,11 @@ ATTRIBUTES = st.dictionaries(st.sampled_from(["x", "y"]), st.sampled_from([1, 2,
 def test_batches_add_up_to_what_one_batch_shows(batches: list[list[dict[str, Any]]]) -> None:
     parts, whole = watch(), watch()
     for batch in batches:
-        parts.see_events(events(*batch))
-    whole.see_events(events(*(values for batch in batches for values in batch)))
+        with parts.watching() as sight:
+            sight.see_events(events(*batch))
+    with whole.watching() as sight:
+        for batch in batches:
+            sight.see_events(events(*batch))
     assert parts.diagnose(WANTED) == whole.diagnose(WANTED)
 
 
@@ -63,16 +67,29 @@ def test_matched_subscriptions_are_known_unless_they_are_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen = watch()
-    seen.see_events(events({"x": 1}))
-    seen.see_matches([["s1"], ["s1", "s3"]])
-    seen.see_matches([])
+    with seen.watching() as sight:
+        sight.see_events(events({"x": 1}))
+        sight.see_matches([["s1"], ["s1", "s3"]])
+    with seen.watching() as sight:
+        sight.see_matches([])
     found = seen.diagnose(WANTED)
     assert (found.unmatched, found.examples) == (2, ("s2", "s4"))
     assert found == diagnose(WANTED, seen._seen.value.profile, {"s1", "s3"})
     monkeypatch.setattr(module, "MOST_MATCHED", 2)
-    seen.see_matches([["s4"]])
-    seen.see_matches([["s1"]])
+    for names in (["s4"], ["s1"]):
+        with seen.watching() as sight:
+            sight.see_matches([names])
     assert seen.diagnose(WANTED).unmatched is None
     many = watch()
-    many.see_matches([["a", "b", "c"]])
+    with many.watching() as sight:
+        sight.see_matches([["a", "b"], ["c"]])
+        sight.see_matches([["a"]])
     assert many.diagnose(WANTED).unmatched is None
+
+
+def test_what_a_task_saw_counts_also_if_it_ends_early() -> None:
+    seen = watch()
+    with suppress(RuntimeError), seen.watching() as sight:
+        sight.see_events(events({"x": 1}))
+        raise RuntimeError
+    assert seen._seen.value.profile.events == 1

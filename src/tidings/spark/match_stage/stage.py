@@ -8,6 +8,7 @@ needs no session.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -26,7 +27,7 @@ from tidings.model.records import Event
 from tidings.model.values import SECOND_US, format_time
 from tidings.spark.bisect_failures import Culprit, bisect
 from tidings.spark.match_stage.bucketize import MatchesByBucket, UnrankedMatch, match_by_bucket
-from tidings.spark.match_stage.event_watch import EventWatch
+from tidings.spark.match_stage.event_watch import EventWatch, Sight
 from tidings.spark.match_stage.match_batch import MatchBatch
 from tidings.spark.match_stage.matcher_source import MatcherSource
 from tidings.spark.state_stage.late_events import pack_rows
@@ -119,6 +120,12 @@ class MatchStage:
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows of BUCKET_ROWS for record batches of publications; Spark calls it."""
         write_progress()  # a worker has no terminal
+        with self.watch.watching() if self.watch is not None else nullcontext() as sight:
+            yield from self._batches(batches, sight)
+
+    def _batches(
+        self, batches: Iterable[pa.RecordBatch], sight: Sight | None
+    ) -> Iterator[pa.RecordBatch]:
         sizer = BatchSizer()
         for part, arrived in by_part(batches):
             matcher = self.source.matcher(part)
@@ -127,8 +134,8 @@ class MatchStage:
             events, bad, rows = self._read(arrived)
             if bad and part == 0:
                 yield pa.RecordBatch.from_pylist([_dead_row(record) for record in bad], BUCKET_ROWS)
-            if self.watch is not None and part == 0:
-                self.watch.see_events(events)
+            if sight is not None and part == 0:
+                sight.see_events(events)
             if events and self.streams and part == 0:
                 yield pa.RecordBatch.from_pylist([self._arrived_row(events, rows)], BUCKET_ROWS)
             for some in sizer.split(part, matcher, events):
@@ -138,9 +145,9 @@ class MatchStage:
                         yield pa.RecordBatch.from_pylist([letter], BUCKET_ROWS)
                         continue
                     sizer.report(part, len(result.items), result.result.matches)
-                    if self.watch is not None:
+                    if sight is not None:
                         buckets = result.result.batches.values()
-                        self.watch.see_matches(batch.subscriptions for batch in buckets)
+                        sight.see_matches(batch.subscriptions for batch in buckets)
                     sent = self._rows(result.items, result.result, part)
                     yield pa.RecordBatch.from_pylist(sent, BUCKET_ROWS)
 
