@@ -4,6 +4,7 @@ Each subscriber gets the k best events that are fresh and different from each ot
 event, `target` returns the k subscriptions that fit best.
 """
 
+from tidings.client import AsyncClient, Client
 from tidings.diversify.covers import Disc, MaxDivRel
 from tidings.diversify.dispersion import MaxAvg, MaxMin, MaxSum
 from tidings.diversify.distance import Jaccard, Overlap
@@ -20,6 +21,7 @@ from tidings.errors import (
     InvalidPolicy,
     InvalidSubscription,
     InvalidValue,
+    ServiceError,
     TidingsError,
 )
 from tidings.formats.json_forms import (
@@ -51,7 +53,9 @@ from tidings.window.sliding import Sliding
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncClient",
     "BadRecord",
+    "Client",
     "Continuous",
     "DeadLetter",
     "Delivery",
@@ -95,6 +99,7 @@ __all__ = [
     "Quota",
     "Range",
     "Relaxed",
+    "ServiceError",
     "Sliding",
     "Subscriber",
     "Subscription",

@@ -140,6 +140,14 @@ class StateError(TidingsError):
     """A snapshot, or the state of a query, that is damaged or has another version."""
 
 
+class ServiceError(TidingsError):
+    """A service that cannot be reached or refuses a request; `status` is that of HTTP, if any."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class SourceError(TidingsError):
     """A source of events that cannot be read; the next start resumes where this one stopped."""
 

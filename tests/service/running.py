@@ -18,9 +18,11 @@ PATIENCE_S = 60.0
 
 
 @contextmanager
-def server_at(address: str, settings: ServiceSettings | None = None) -> Iterator[WebServer]:
+def server_at(
+    address: str, settings: ServiceSettings | None = None, port: int = 0
+) -> Iterator[WebServer]:
     """Run the web server of a store in a thread."""
-    server = WebServer(address, settings, port=0)
+    server = WebServer(address, settings, port=port)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

@@ -1,6 +1,6 @@
 """Explanations: why an event was or was not delivered, and the position of a subscription."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,12 @@ class Reason:
         """Return the JSON form."""
         fails = [failed.to_dict() for failed in self.fails]
         return vars(self) | {"holds": list(self.holds), "fails": fails}
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> "Reason":
+        """Return the reason of a JSON form."""
+        fails = tuple(FailedPredicate(**failed) for failed in form["fails"])
+        return cls(**{**form, "holds": tuple(form["holds"]), "fails": fails})
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,22 @@ class Explanation:
             "dropped": self.dropped,
             "rules": [verdict.to_dict() for verdict in self.rules],
         }
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> "Explanation":
+        """Return the explanation of a JSON form."""
+        delivery, standing = form["delivery"], form["standing"]
+        return cls(
+            form["subscriber"],
+            form["event"],
+            form["rank"],
+            tuple(map(Reason.from_dict, form["reasons"])),
+            None if delivery is None else Delivery.from_dict(delivery),
+            None if standing is None else Standing.from_dict(standing),
+            form["note"],
+            form["dropped"],
+            tuple(Verdict.from_dict(form["event"], verdict) for verdict in form["rules"]),
+        )
 
 
 def _sentence(reason: Reason) -> str:

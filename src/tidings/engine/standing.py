@@ -110,6 +110,13 @@ class Choice:
             "similar_to": self.similar_to.to_dict() if self.similar_to else None,
         }
 
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> "Choice":
+        """Return the choice of a JSON form."""
+        chosen = tuple(Rival(**rival) for rival in form["chosen"])
+        nearest = None if form["similar_to"] is None else Rival(**form["similar_to"])
+        return cls(**{**form, "chosen": chosen, "similar_to": nearest})
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -153,6 +160,11 @@ class Standing:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return vars(self) | {"choices": [choice.to_dict() for choice in self.choices]}
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> "Standing":
+        """Return the standing of a JSON form."""
+        return cls(**{**form, "choices": tuple(map(Choice.from_dict, form["choices"]))})
 
 
 def replay(policy: Policy, offers: Iterable[Offered], event: str, now: Moment) -> Standing | None:

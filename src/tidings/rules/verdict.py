@@ -4,10 +4,10 @@ Reasons are tuples of figures, which become sentences when somebody reads them: 
 of events, and of most of them nobody asks why.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from tidings.model.values import format_time
+from tidings.model.values import format_time, parse_time_us
 
 Fate = Literal["held", "released", "dropped"]
 _NAMED: Final = 5
@@ -49,6 +49,15 @@ class Verdict(NamedTuple):
             "other": self.other,
             "reason": str(self.reason),
         }
+
+    @classmethod
+    def from_dict(cls, event: str, form: Mapping[str, Any]) -> "Verdict":
+        """Return the verdict of a JSON form; its reason is a sentence already."""
+        until_us = None if form["until"] is None else parse_time_us(form["until"])
+        at_us = parse_time_us(form["at"])
+        return cls(
+            event, form["rule"], form["fate"], at_us, form["reason"], until_us, form["other"]
+        )
 
 
 class TooNear(NamedTuple):

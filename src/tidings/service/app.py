@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib.metadata import version
 
 from fastapi import FastAPI
 
-from tidings import __version__
 from tidings.service.access import Gate
 from tidings.service.live import LivePush
 from tidings.service.metrics import RequestMeter
@@ -42,7 +42,7 @@ def create_app(
 
     app = FastAPI(
         title="Tidings",
-        version=__version__,
+        version=version("tidings"),
         summary="Ranked publish/subscribe: the k best events for each subscriber.",
         lifespan=lifespan,
         redoc_url=None,

@@ -140,6 +140,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         repeated=_COUNT,
         refused=_COUNT,
         problems=_list(_form("position detail", position=_COUNT, detail=_TEXT)),
+        deliveries=_maybe(_list(_ref("delivery"))),
     ),
     "delivery": _form(
         "subscriber event rank position window matched sequence delivered_at",
@@ -205,6 +206,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         pointer={"description": "The field at fault, a JSON pointer (RFC 6901).", **_TEXT},
         position={"description": "The character of a condition that is wrong.", **_COUNT},
         parameter=_TEXT,
+        error={"description": "The exception that `tidings.Client` raises.", **_TEXT},
     ),
 }
 _PROBLEMS: Final = {
@@ -215,6 +217,7 @@ _PROBLEMS: Final = {
     405: "The path does not have this method.",
     408: "The body came too slowly.",
     409: "The state does not allow this.",
+    412: "It exists already, or does not exist, unlike the request says.",
     413: "The body is too large.",
     415: "The body has another type.",
     422: "A field or parameter is wrong.",

@@ -62,7 +62,10 @@ def load_form(load: Load, form: Any, base: str = "") -> Any:
     except TidingsError as error:
         pointer = find_pointer(load, form)
         position = _position(form, pointer)
-        raise HttpProblem(422, str(error), pointer=base + pointer, position=position) from None
+        kind = type(error).__name__
+        raise HttpProblem(
+            422, str(error), error=kind, pointer=base + pointer, position=position
+        ) from None
 
 
 def find_pointer(load: Load, form: Any) -> str:
@@ -175,7 +178,7 @@ def answer_problems(app: FastAPI) -> None:
 
     @app.exception_handler(TidingsError)
     def explain(request: Request, error: TidingsError) -> JSONResponse:
-        return answer(request, HttpProblem(422, described(error)))
+        return answer(request, HttpProblem(422, described(error), error=type(error).__name__))
 
     @app.exception_handler(HTTPException)
     def pass_on(request: Request, error: HTTPException) -> JSONResponse:

@@ -45,7 +45,7 @@ def explain_delivery(tenant: Tenant, subscriber: str, event: str) -> Explanation
     events = tenant.recent.events()
     if all(recent.id != event for recent in events):
         detail = "there is no such event among the recent publications that the pipeline has taken"
-        raise HttpProblem(404, detail)
+        raise HttpProblem(404, detail, error="InvalidEvent")
     engine, _ = _replay(tenant, find_interest(tenant, subscriber), events)
     explanation = engine.explain(subscriber, event)
     delivery = tenant.store.notifications.get(subscriber, event)

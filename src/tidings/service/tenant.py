@@ -15,7 +15,7 @@ from tidings.service.durable_engine import DurableEngine, read_event
 from tidings.service.metrics import TenantMetrics
 from tidings.service.publication_writer import PublicationWriter
 from tidings.service.settings import ServiceSettings
-from tidings.store import Store, open_store
+from tidings.store import EngineStep, Store, open_store
 from tidings.store.address import DEFAULT_TENANT
 
 _LOG: Final = logging.getLogger(__name__)
@@ -71,10 +71,14 @@ class Tenant:
 
     def wait_applied(self, version: int) -> bool:
         """Wait until the pipeline works with a version of the catalogue; return whether it does."""
+        return self.wait_for(lambda step: step.version >= version)
+
+    def wait_for(self, is_enough: Callable[[EngineStep], bool]) -> bool:
+        """Wait until the last step of the pipeline is enough; return whether it is."""
         deadline = time.monotonic() + self.settings.wait_s
         watch = self.store.database.watch()
         try:
-            while self.store.log.last().version < version:
+            while not is_enough(self.store.log.last()):
                 left_s = deadline - time.monotonic()
                 if left_s <= 0:
                     return False

@@ -59,6 +59,10 @@ class Catalogue:
         """Replace the records with the same ids, which must exist; return the version."""
         return self._change(_drafts(records), "existing")
 
+    def put_as(self, expected: Expected, record: RecordLike) -> int:
+        """Write a record that is expected to be new, existing, or any; return the version."""
+        return self._change([make_draft(record)], expected)
+
     def load(self, records: Iterable[RecordLike], progress: Progress | None = None) -> int:
         """Add or replace any number of records, the last one of equal ids; return the version.
 

@@ -18,19 +18,22 @@ from tidings.store.protocol import Database, Row, Session, check_count
 _LOG: Final = logging.getLogger(__name__)
 BATCHES_KEPT: Final = 1_000
 
-_SELECT: Final = (
-    "SELECT subscriber, event, rank, position, won_in, matched, sequence, delivered_us, content "
-    "FROM deliveries WHERE subscriber = ?"
+_COLUMNS: Final = (
+    "SELECT subscriber, event, rank, position, won_in, matched, sequence, delivered_us, content"
+)
+_SELECT: Final = f"{_COLUMNS} FROM deliveries WHERE subscriber = ?"
+_OF_BATCHES: Final = (
+    f"{_COLUMNS} FROM deliveries WHERE query = ? AND batch BETWEEN ? AND ? "
+    "ORDER BY batch, delivered_us, subscriber, sequence LIMIT ?"
 )
 _BATCHES: Final = (
     "SELECT name, (SELECT max(batch) FROM batches WHERE query = name) FROM queries ORDER BY name"
 )
 _EACH: Final = 500
 """Inboxes of one query."""
-_AFTER_EACH: Final = """
-    WITH known (name, seen) AS (VALUES {})
-    SELECT subscriber, event, rank, position, won_in, matched, sequence, delivered_us, content
-    FROM known CROSS JOIN deliveries WHERE subscriber = name AND sequence > seen
+_AFTER_EACH: Final = f"""
+    WITH known (name, seen) AS (VALUES {{}})
+    {_COLUMNS} FROM known CROSS JOIN deliveries WHERE subscriber = name AND sequence > seen
     ORDER BY subscriber, sequence"""
 
 
@@ -113,6 +116,10 @@ class Notifications:
             cells = [cell for name in some for cell in (name, known[name])]
             deliveries += self._deliveries(_AFTER_EACH.format(pairs), *cells)
         return deliveries
+
+    def of_batches(self, query: str, first: int, last: int, limit: int) -> list[Delivery]:
+        """Return what the batches of a query delivered, from one number to another."""
+        return self._deliveries(_OF_BATCHES, query, first, last, limit)
 
     def written(self) -> list[Row]:
         """Return the last batch of each query: as long as it is the same, nothing is new."""

@@ -15,6 +15,9 @@ _STAGED: Final = StagingTable(
 )
 _REPEATED: Final = """
     SELECT i.ordinal FROM incoming_publications AS i JOIN publications AS p ON p.id = i.id"""
+_NUMBERS: Final = "SELECT number FROM publications WHERE id IN"
+_IDS: Final = 1_000
+"""Ids of one query."""
 _INSERT: Final = f"""
     INSERT INTO publications (number, id, accepted_us, form)
     SELECT ? + row_number() OVER (ORDER BY ordinal), id, ?, form FROM incoming_publications
@@ -60,6 +63,15 @@ class Publications:
             lambda session: read_publications(session, number, check_count("limit", limit, 1), upto)
         )
 
+    def numbers(self, ids: Sequence[str]) -> list[int]:
+        """Return the numbers of the publications with these ids."""
+        found = list[int]()
+        for first in range(0, len(ids), _IDS):
+            some = ids[first : first + _IDS]
+            marks = ", ".join("?" * len(some))
+            found += [row[0] for row in self._rows(f"{_NUMBERS} ({marks})", *some)]
+        return found
+
     def last(self) -> int:
         """Return the number of the last publication; 0 before the first."""
         return int(self._rows("SELECT last FROM intake")[0][0])
@@ -73,7 +85,7 @@ class Publications:
         before_us = parse_time_us(before)
         return self._database.write(partial(_prune, before_us=before_us))
 
-    def _rows(self, sql: str, *values: int) -> list[Row]:
+    def _rows(self, sql: str, *values: int | str) -> list[Row]:
         return self._database.read(lambda session: session.rows(sql, *values))
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query
 
-from tidings.errors import InvalidForm
+from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.formats.json_forms import (
     fields,
     loads_event,
@@ -86,7 +86,7 @@ class PreviewQuestion(NamedTuple):
 
 def _target_question(form: Form, limits: Limits) -> TargetQuestion:
     values = fields(form, "the question", ("event",), ("k", "scorer"))
-    k = validate.count("k", values.get("k", 20), InvalidForm, low=1, high=1_000)
+    k = validate.count("k", values.get("k", 20), InvalidPolicy, low=1, high=1_000)
     scorer = named_parts.read(SCORERS, "scorer", values.get("scorer", "exact"))
     event = ordinary(values["event"])
     if isinstance(event, dict):

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Header, Query, Response
 from fastapi.responses import StreamingResponse
 
-from tidings.errors import StoreError, TidingsError
+from tidings.errors import InvalidSubscription, StoreError, TidingsError
 from tidings.formats.json_forms import loads_subscriber, loads_subscription, ordinary
 from tidings.model.dead_letter import BadRecord
 from tidings.service.access import AdminCaller, Caller, ReaderCaller
@@ -15,6 +15,7 @@ from tidings.service.bodies import JSON_LINES, AnyBody, FormBody
 from tidings.service.openapi import accepts, answers
 from tidings.service.problems import Form, HttpProblem, load_form
 from tidings.service.routes.parameters import Limit, RecordId
+from tidings.store.catalogue import Expected
 from tidings.store.protocol import check_id
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION, Record
 
@@ -24,15 +25,38 @@ Wait = Annotated[
     Query(description="`applied`: wait until the pipeline works with the change."),
 ]
 After = Annotated[str, Query(description="The last id of the page before.", max_length=1_000)]
+IfMatch = Annotated[
+    Literal["*"] | None, Header(description="`*`: replace, and refuse what does not exist.")
+]
+IfNoneMatch = Annotated[
+    Literal["*"] | None,
+    Header(description="`*`: add, and refuse what exists already, unless it is the same."),
+]
 _NAMED = 100
+
+
+class PutOptions(NamedTuple):
+    """What the catalogue may hold when a record is put, and whether to wait for the pipeline."""
+
+    expected: Expected
+    wait: str | None
+
+
+def _put_options(
+    wait: Wait = None, if_match: IfMatch = None, if_none_match: IfNoneMatch = None
+) -> PutOptions:
+    return PutOptions("existing" if if_match else "new" if if_none_match else "any", wait)
+
+
+AnyPutOptions = Annotated[PutOptions, Depends(_put_options)]
 
 
 @router.put("/subscribers/{id}", **accepts("subscriber"), **answers("change", 201, 200))
 def put_subscriber(
-    caller: AdminCaller, id: RecordId, form: FormBody, response: Response, wait: Wait = None
+    caller: AdminCaller, id: RecordId, form: FormBody, response: Response, options: AnyPutOptions
 ) -> Form:
     """Add or replace a subscriber: its policy, its preferences, and whether it is paused."""
-    return _put(caller, SUBSCRIBER, {**form, "id": _same_id(form, id)}, response, wait)
+    return _put(caller, SUBSCRIBER, {**form, "id": _same_id(form, id)}, response, options)
 
 
 @router.get("/subscribers/{id}", **answers("subscriber"))
@@ -48,6 +72,18 @@ def delete_subscriber(caller: AdminCaller, id: RecordId, wait: Wait = None) -> F
     return _delete(caller, SUBSCRIBER, id, wait)
 
 
+@router.post("/subscribers/{id}/pause", **answers("change"))
+def pause_subscriber(caller: ReaderCaller, id: RecordId, wait: Wait = None) -> Form:
+    """Pause a subscriber: its windows go on, and what would be due is dropped."""
+    return _set_paused(caller, id, wait, paused=True)
+
+
+@router.post("/subscribers/{id}/resume", **answers("change"))
+def resume_subscriber(caller: ReaderCaller, id: RecordId, wait: Wait = None) -> Form:
+    """Resume a paused subscriber; what was dropped is not delivered later."""
+    return _set_paused(caller, id, wait, paused=False)
+
+
 @router.get("/subscribers", **answers("subscribers"))
 def list_subscribers(caller: AdminCaller, after: After = "", limit: Limit = 100) -> Form:
     """Return subscribers in order of id."""
@@ -56,10 +92,10 @@ def list_subscribers(caller: AdminCaller, after: After = "", limit: Limit = 100)
 
 @router.put("/subscriptions/{id}", **accepts("subscription"), **answers("change", 201, 200))
 def put_subscription(
-    caller: AdminCaller, id: RecordId, form: FormBody, response: Response, wait: Wait = None
+    caller: AdminCaller, id: RecordId, form: FormBody, response: Response, options: AnyPutOptions
 ) -> Form:
     """Add or replace a subscription."""
-    return _put(caller, SUBSCRIPTION, {**form, "id": _same_id(form, id)}, response, wait)
+    return _put(caller, SUBSCRIPTION, {**form, "id": _same_id(form, id)}, response, options)
 
 
 @router.get("/subscriptions/{id}", **answers("subscription"))
@@ -135,7 +171,7 @@ def _load(caller: Caller, form: Any) -> Record:
     return record
 
 
-def _put(caller: Caller, kind: str, form: Form, response: Response, wait: str | None) -> Form:
+def _put(caller: Caller, kind: str, form: Form, response: Response, options: PutOptions) -> Form:
     limits, catalogue = caller.tenant.settings.limits, caller.tenant.store.catalogue
     loads = loads_subscriber if kind == SUBSCRIBER else loads_subscription
     record = load_form(lambda form: loads(form, limits), form)
@@ -145,7 +181,11 @@ def _put(caller: Caller, kind: str, form: Form, response: Response, wait: str | 
         if catalogue.count(kind, record.subscriber) >= most:
             raise HttpProblem(409, f"the subscriber has {most:,} subscriptions, the most allowed")
     response.status_code = 201 if is_new else 200
-    return _change(caller, catalogue.load([record]), wait)
+    try:
+        version = catalogue.put_as(options.expected, record)
+    except InvalidSubscription as error:
+        raise HttpProblem(412, str(error), error="InvalidSubscription") from None
+    return _change(caller, version, options.wait)
 
 
 def _get(caller: Caller, kind: str, name: str) -> Form:
@@ -160,6 +200,16 @@ def _delete(caller: Caller, kind: str, name: str, wait: str | None) -> Form:
     if not catalogue.remove(kind, name):
         raise _missing(kind)
     return _change(caller, catalogue.version(), wait)
+
+
+def _set_paused(caller: Caller, name: str, wait: str | None, *, paused: bool) -> Form:
+    caller.check_is(name)
+    store = caller.tenant.store
+    try:
+        version = (store.pause if paused else store.resume)(name)
+    except InvalidSubscription:
+        raise _missing(SUBSCRIBER) from None
+    return _change(caller, version, wait)
 
 
 def _page(caller: Caller, kind: str, subscriber: str | None, after: str, limit: int) -> Form:

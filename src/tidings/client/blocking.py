@@ -1,0 +1,199 @@
+"""The client of a service for ordinary code."""
+
+import json
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import pyarrow as pa
+
+from tidings.client import connection
+from tidings.client.calls import (
+    Call,
+    Calls,
+    EventLike,
+    Page,
+    SubscriberLike,
+    SubscriptionLike,
+    chunked,
+    subscription_forms,
+)
+from tidings.engine.explain import Explanation
+from tidings.model.dead_letter import DeadLetter
+from tidings.model.records import Delivery
+from tidings.policy import Policy
+
+T = TypeVar("T")
+KEPT: Final = 1_000
+"""Refused events that a client keeps."""
+
+
+class Client:
+    """A service with the verbs of an engine; safe for threads, closed by `with` or `close`.
+
+    With `wait`, a call returns when it has had its effect, as those of an engine do: `publish`
+    returns the deliveries that the events have caused, for a token of the role admin. Without, it
+    returns at once, and nothing; follow the subscribers instead.
+
+    Requests that fail are sent again up to `retries` times, after pauses that double, unless they
+    may have had an effect that must not come twice. Errors are those of the engine; a service that
+    cannot be reached raises a `ServiceError`.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        token: str | None = None,
+        *,
+        wait: bool = True,
+        retries: int = 8,
+        timeout_s: float = 30.0,
+    ) -> None:
+        self._library = connection.load_http()
+        self._http = self._library.Client(**connection.options(url, token, timeout_s))
+        self._timeout_s = timeout_s
+        self._calls = Calls(wait)
+        self._retries = connection.Retries(retries)
+        self.dead_letters: deque[DeadLetter] = deque(maxlen=KEPT)
+        """The last records of `publish` and `add_many` that were refused, with the reasons."""
+
+    def subscribe(self, subscriber: SubscriberLike) -> None:
+        """Add a subscriber; an id that exists already is refused, unless nothing would change."""
+        self._run(self._calls.put(subscriber, new=True))
+
+    def unsubscribe(self, subscriber: str) -> None:
+        """Remove a subscriber with its subscriptions."""
+        self._run(self._calls.delete("subscribers", subscriber))
+
+    def pause(self, subscriber: str) -> None:
+        """Pause a subscriber: its windows go on, and what would be due is dropped."""
+        self._run(self._calls.set_paused(subscriber, paused=True))
+
+    def resume(self, subscriber: str) -> None:
+        """Resume a paused subscriber; what was dropped is not delivered later."""
+        self._run(self._calls.set_paused(subscriber, paused=False))
+
+    def add(self, subscription: SubscriptionLike) -> None:
+        """Add a subscription; an id that exists already is refused, unless nothing would change."""
+        self._run(self._calls.put(subscription, new=True))
+
+    def add_many(self, subscriptions: Iterable[SubscriptionLike]) -> list[DeadLetter]:
+        """Add or replace subscriptions; return a dead letter for each that is refused."""
+        refused = list[DeadLetter]()
+        self._run(self._calls.load(subscription_forms(subscriptions), refused))
+        self.dead_letters.extend(refused)
+        return refused
+
+    def remove(self, subscription: str) -> None:
+        """Remove a subscription."""
+        self._run(self._calls.delete("subscriptions", subscription))
+
+    def replace(self, new: SubscriptionLike | SubscriberLike) -> None:
+        """Replace the subscription or subscriber that has the same id."""
+        self._run(self._calls.put(new, new=False))
+
+    def publish(self, event: EventLike) -> list[Delivery]:
+        """Publish an event; return the deliveries that it causes."""
+        return self.publish_many([event])
+
+    def publish_many(self, events: Iterable[EventLike]) -> list[Delivery]:
+        """Publish events, a thousand in each request; return the deliveries that they cause."""
+        due = list[Delivery]()
+        for chunk in chunked(events):
+            deliveries = self._run(self._calls.publish(chunk, self.dead_letters.append))
+            due += deliveries
+        return due
+
+    def publish_table(self, table: pa.Table) -> pa.Table:
+        """Publish the rows of an Arrow table; return the deliveries as a table."""
+        return self._run(self._calls.publish_table(table))
+
+    def feed(self, subscriber: str) -> list[Delivery]:
+        """Return the current list of a subscriber; nothing changes."""
+        return self._run(self._calls.feed(subscriber))
+
+    def notifications(self, subscriber: str, after: int = 0, limit: int = 100) -> Page:
+        """Return what was delivered to a subscriber after a sequence number, in order."""
+        return self._run(self._calls.notifications(subscriber, after, limit))
+
+    def mark_read(self, subscriber: str, sequence: int) -> None:
+        """Mark a subscriber's notifications as read up to a sequence number."""
+        self._run(self._calls.mark_read(subscriber, sequence))
+
+    def target(
+        self, event: EventLike, k: int = 20, scorer: object = "exact"
+    ) -> list[tuple[str, float]]:
+        """Return the k best subscriptions for an event, with their scores, best first."""
+        return self._run(self._calls.target(event, k, scorer))
+
+    def explain(self, subscriber: str, event: str) -> Explanation:
+        """Explain why a subscriber did or did not get a recent event; `print` the result."""
+        return self._run(self._calls.explain(subscriber, event))
+
+    def preview(
+        self,
+        subscriber: str | None = None,
+        policy: Policy | Mapping[str, Any] | None = None,
+        where: str | None = None,
+    ) -> list[Delivery]:
+        """Return what a policy or a condition would have delivered from the recent events."""
+        return self._run(self._calls.preview(subscriber, policy, where))
+
+    def follow(self, subscriber: str, after: int | None = None) -> Iterator[Delivery]:
+        """Yield a subscriber's notifications for ever: those that are not read, then new ones.
+
+        `after` is the sequence number to begin after, if not the last one read. A lost connection
+        is made again, and nothing is missed or repeated.
+        """
+        last, attempts = after, self._attempts()
+        while True:
+            options = connection.stream_options(subscriber, last, self._timeout_s)
+            try:
+                with self._http.sse(**options) as source:
+                    pause_s = attempts.after(source.response)
+                    if pause_s is None:
+                        if source.response.is_error:
+                            source.response.read()
+                            connection.check(source.response)
+                        for event in source:
+                            attempts.succeeded()
+                            last = int(event.id)
+                            if event.data:
+                                yield Delivery.from_dict(json.loads(event.data))
+            except self._library.TransportError as error:
+                pause_s = attempts.after_error(error)
+            time.sleep(pause_s or connection.REST_S)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _run(self, call: Call[T]) -> T:
+        """Send a request until there is an answer, and return the result."""
+        attempts = self._attempts(call)
+        while True:
+            try:
+                response = self._http.request(**connection.request_options(call))
+                pause_s = attempts.after(response)
+            except self._library.TransportError as error:
+                pause_s = attempts.after_error(error)
+            if pause_s is None:
+                result: T = connection.read_answer(call, response)
+                return result
+            time.sleep(pause_s)
+
+    def _attempts(self, call: Call[Any] | None = None) -> connection.Attempts:
+        return connection.Attempts(call, self._retries, self._http.base_url)
