@@ -90,7 +90,7 @@ class Calls:
 
         def read(answer: Form) -> None:
             for problem in answer["problems"]:
-                refused.append(DeadLetter(forms[problem["line"] - 1], problem["detail"]))
+                refused.append(DeadLetter(forms[problem["position"] - 1], problem["detail"]))
 
         path = "/v1/subscriptions:import"
         return Call("POST", path, read, self._applied, _lines(forms), JSON_LINES)
