@@ -53,6 +53,7 @@ class DurableEngine:
         """Begin at the checkpoint, or empty before the first."""
         self.engine = new_engine(self._lateness)
         self.step = EngineStep()
+        self.repeated = 0
         self._ids: dict[str, set[str]] = {SUBSCRIBER: set(), SUBSCRIPTION: set()}
         self._clocked: set[str] = set()
         checkpoint = self._store.log.checkpoint()
@@ -71,6 +72,7 @@ class DurableEngine:
                 continue
             for step in steps:
                 self.run(step, self._publications(step))
+            self.repeated += len(steps)
             moved = True
         return moved
 

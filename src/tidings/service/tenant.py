@@ -20,6 +20,7 @@ from tidings.store.address import DEFAULT_TENANT
 
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_EVERY_S: Final = 1.0
+_MANY_STEPS: Final = 10_000
 
 
 class RecentPublications:
@@ -92,6 +93,13 @@ class Tenant:
         self._stop.set()
         self._thread.join()
         self.store.close()
+
+    def _save_if_long(self, durable: DurableEngine) -> None:
+        """Write a checkpoint if no pipeline does: one on Spark keeps its state elsewhere."""
+        if durable.repeated > _MANY_STEPS:
+            with self._engine_lock:
+                self.store.log.save(durable.checkpoint())
+                durable.repeated = 0
 
     def _follow(self) -> None:
         """Keep the engine near the pipeline, so that a request need not wait for it."""

@@ -31,6 +31,10 @@ class ServeOptions:
         Literal["service", "pipeline"] | None,
         typer.Option(help="Run one of the two processes; without it, both."),
     ] = None
+    engine: Annotated[
+        Literal["local", "spark"] | None,
+        typer.Option(help="What runs the pipeline. Default: spark where it is installed."),
+    ] = None
     with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True)] = False
     as_json: AsJson = False
 
@@ -58,15 +62,32 @@ def serve(options: ServeOptions) -> None:
         _run_service(options)
 
 
+def _engine(options: ServeOptions) -> str:
+    installed = find_spec("pyspark") is not None
+    if options.engine == "spark" and not installed:
+        raise TidingsError(
+            "Spark is not installed: run pip install 'tidings[spark]', or use --engine local"
+        )
+    return options.engine or ("spark" if installed else "local")
+
+
 def _run_pipeline(options: ServeOptions) -> None:
-    from tidings.app.serve.supervise import stop_with_parent
+    from tidings.app.serve.supervise import on_end_of_parent
+
+    if _engine(options) == "spark":
+        from tidings.app.serve.spark_pipeline import run_spark_pipeline, stop_this_process
+
+        if options.with_parent:
+            on_end_of_parent(stop_this_process)
+        run_spark_pipeline(options.store)
+        return
     from tidings.app.signals import StopActions, stop_on_signals
     from tidings.service.pipelines import run_pipelines
     from tidings.service.settings import ServiceSettings
 
     with stop_on_signals(StopActions()) as stop:
         if options.with_parent:
-            stop_with_parent(stop)
+            on_end_of_parent(stop.set)
         run_pipelines(options.store, ServiceSettings().lateness, stop)
 
 
@@ -86,7 +107,8 @@ def _run_service(options: ServeOptions) -> None:
         if options.only == "service":
             server.run()
             return
-        pipeline = Supervised(["serve", options.store, "--only", "pipeline", "--with-parent"])
+        arguments = ["serve", options.store, "--only", "pipeline", "--with-parent"]
+        pipeline = Supervised([*arguments, "--engine", _engine(options)])
         try:
             server.run()
         finally:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 _LOG: Final = logging.getLogger(__name__)
@@ -37,13 +37,16 @@ class Supervised:
     def stop(self) -> None:
         """End the child, and wait for it."""
         self._stopping.set()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        self._close_pipe()
         try:
             self._process.wait(_STOP_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
         self._thread.join()
+
+    def _close_pipe(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
 
     def _start(self) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(self._command, stdin=subprocess.PIPE)
@@ -52,6 +55,7 @@ class Supervised:
         pause_s, began = _FIRST_PAUSE_S, time.monotonic()
         while True:
             status = self._process.wait()
+            self._close_pipe()
             if self._stopping.is_set():
                 return
             if time.monotonic() - began > _HEALTHY_S:
@@ -64,11 +68,11 @@ class Supervised:
             self._process = self._start()
 
 
-def stop_with_parent(stop: threading.Event) -> None:
-    """Set a flag when the parent closes the pipe to this process, or dies."""
+def on_end_of_parent(act: Callable[[], None]) -> None:
+    """Call a function when the parent closes the pipe to this process, or dies."""
 
     def read() -> None:
         sys.stdin.buffer.read()
-        stop.set()
+        act()
 
     threading.Thread(target=read, name="parent", daemon=True).start()

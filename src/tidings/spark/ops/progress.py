@@ -27,7 +27,8 @@ class Progress:
 
     `late` counts events and is an estimate if they are thousands. `held`, `released` and `dropped`
     count chosen events by what rules did with them, or a pause. `behind` is the unread input as
-    far as the source reports it. `newest_us` is the newest publication time of the batch.
+    far as the source reports it, and `reached` the offsets up to which it is read. `newest_us` is
+    the newest publication time of the batch.
     """
 
     batch: int
@@ -45,6 +46,7 @@ class Progress:
     state_bytes: int = 0
     memory_bytes: int = 0
     behind: Mapping[str, float] = field(default_factory=dict)
+    reached: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def events_per_second(self) -> float:
@@ -67,6 +69,7 @@ class Progress:
             "events_per_second": round(self.events_per_second, 1),
             "lag_seconds": lag,
             "behind": dict(self.behind),
+            "reached": dict(self.reached),
             "deliveries": self.deliveries,
             "late": self.late,
             "dead_letters": self.dead,
@@ -145,6 +148,7 @@ def read_progress(report: StreamingQueryProgress) -> Progress | None:
         state_bytes=sum(each.customMetrics.get(_ON_DISK, 0) for each in states),
         memory_bytes=sum(each.memoryUsedBytes for each in states),
         behind={name: float(each) for one in sources for name, each in _behind(one)},
+        reached={name: each for one in sources for name, each in _numbers(one.endOffset).items()},
         **observed[_EVENTS],
         **observed.get(_OUTCOMES, {}),
     )

@@ -1,0 +1,75 @@
+"""The commands of the service: tokens, and what `serve` refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tidings.app.cli import app
+from tidings.store import open_store
+
+RUN = CliRunner()
+
+
+def call(*arguments: str) -> str:
+    result = RUN.invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return str(tmp_path / "t.db")
+
+
+def test_a_token_is_made_listed_and_revoked(store: str) -> None:
+    options = (
+        "--role",
+        "subscriber",
+        "--subscriber",
+        "ada",
+        "--expires",
+        "90d",
+        "--tenant",
+        "acme",
+    )
+    text = call("token", "create", store, *options, "--label", "phone").strip()
+    with open_store(store) as opened:
+        token = opened.tokens.find(text, 0)
+        assert token is not None
+        assert (token.role, token.subscriber, token.tenant) == ("subscriber", "ada", "acme")
+    listed = call("token", "list", store)
+    assert "phone" in listed
+    assert text not in listed
+    assert json.loads(call("token", "list", store, "--json"))["id"] == token.id
+    call("token", "revoke", store, text)
+    with open_store(store) as opened:
+        assert opened.tokens.find(text, 0) is None
+    assert RUN.invoke(app, ("token", "revoke", store, token.id)).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--role", "subscriber"), "names its subscriber"),
+        (("--role", "admin", "--tenant", "No/Path"), "lower-case"),
+        (("--role", "admin", "--expires", "soon"), "soon"),
+    ],
+)
+def test_a_token_that_makes_no_sense_is_refused(store: str, options, reason: str) -> None:
+    result = RUN.invoke(app, ("token", "create", store, *options))
+    assert result.exit_code == 1
+    assert reason in result.output
+
+
+def test_a_store_that_does_not_exist_has_no_tokens(store: str) -> None:
+    result = RUN.invoke(app, ("token", "list", store))
+    assert result.exit_code == 1
+    assert not Path(store).exists()
+
+
+def test_without_tokens_others_are_not_served(store: str) -> None:
+    result = RUN.invoke(app, ("serve", store, "--host", "0.0.0.0"))
+    assert result.exit_code == 1
+    assert "without tokens" in result.output
