@@ -1,10 +1,12 @@
 """All kinds of feeds deliver the same as plain feeds, field by field."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.feed.rule_cases import comparable, rules
 from tests.feed.streams import (
     DIVERSIFIERS,
     END,
@@ -43,7 +45,10 @@ def subscribers(
     )
 
 
-any_policy = st.one_of(*(policies(window, plain_or_diverse) for window in WINDOWS.values()))
+any_policy = st.one_of(
+    *(policies(window, plain_or_diverse) for window in WINDOWS.values()),
+    *(policies(window, plain_or_diverse, rules) for window in WINDOWS.values()),
+)
 mixed = st.dictionaries(st.sampled_from(NAMES), any_policy, min_size=1)
 
 
@@ -155,6 +160,30 @@ def test_subscribers_come_and_go(kind: str, stream: list[Step], data: st.DataObj
         assert run(feeds, [step]) == run(plain, [step])
     assert len(feeds) == len(plain)
     assert feeds.advance(END) == plain.advance(END)
+
+
+@every_kind
+@settings(max_examples=80)
+@given(stream=streams(NAMES[:3]), data=st.data())
+def test_rules_are_replaced_while_the_window_goes_on(
+    kind: str, stream: list[Step], data: st.DataObject
+) -> None:
+    policy = data.draw(any_policy)
+    both: list[Feeds] = [PlainFeeds(), FEEDS[kind]()]
+    for feeds in both:
+        enrolled(feeds, dict.fromkeys(NAMES[:3], policy))
+    for step in stream:
+        if data.draw(st.booleans()):
+            changed = replace(policy, rules=data.draw(st.one_of(st.just([]), rules)))
+            paused = data.draw(st.booleans())
+            for feeds in both:
+                feeds.replace(Subscriber("u", changed, paused=paused), step.now)
+        first, second = [run(feeds, [step]) for feeds in both]
+        assert first == second
+        verdicts, others = [comparable(feeds.take_verdicts()) for feeds in both]
+        assert verdicts == others
+    first, second = [feeds.advance(END) for feeds in both]
+    assert first == second
 
 
 @every_kind

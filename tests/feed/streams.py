@@ -100,11 +100,23 @@ DIVERSIFIERS: dict[str, list[Any]] = {
 NO_DIVERSITY = st.just("none")
 
 
+NO_RULES: st.SearchStrategy[list[Any]] = st.just([])
+
+
 def policies(
-    window: st.SearchStrategy[Any], diversify: st.SearchStrategy[Any] = NO_DIVERSITY
+    window: st.SearchStrategy[Any],
+    diversify: st.SearchStrategy[Any] = NO_DIVERSITY,
+    rules: st.SearchStrategy[Any] = NO_RULES,
 ) -> st.SearchStrategy[Policy]:
-    """Return policies with these windows and diversifiers, and any decay and k."""
-    return st.builds(Policy, k=st.integers(1, 4), decay=decays, window=window, diversify=diversify)
+    """Return policies with these windows, diversifiers and rules, and any decay and k."""
+    return st.builds(
+        Policy,
+        k=st.integers(1, 4),
+        decay=decays,
+        window=window,
+        diversify=diversify,
+        rules=rules,
+    )
 
 
 plain_or_diverse = st.one_of(

@@ -55,7 +55,8 @@ def counts_published(policy: Policy) -> bool:
 
 def needs_attributes(policy: Policy) -> bool:
     """Return whether a policy compares events with each other, and so needs more than their ids."""
-    if policy.rules or policy.diversify.name != "none" or policy.window.name == "history":
+    compares = any(isinstance(rule, Different) for rule in policy.rules)
+    if compares or policy.diversify.name != "none" or policy.window.name == "history":
         return True
     return not (
         named_parts.is_registered(policy.diversify) and named_parts.is_registered(policy.window)

@@ -137,6 +137,11 @@ class Feed:
             self._rules = self._rules or RuleChain((), self._chooser)
             self._rules.adopt(old, now.us)
 
+    def pause(self, *, paused: bool) -> None:
+        """Pause or resume: what is dropped is not got."""
+        if self._rules is not None:
+            self._rules.paused = paused
+
     @property
     def deadline(self) -> int | None:
         """The first instant at which a rule releases something."""

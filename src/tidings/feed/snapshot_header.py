@@ -8,8 +8,8 @@ from tidings.errors import StateError, shown
 from tidings.formats.binary import Column, Frame, check
 
 Arrays = dict[str, AnyArray]
-# Version 4 had no content.
-FRAME: Final = Frame(b"tidings-feeds", 5, "a snapshot of feeds", older=(4,))
+# Version 4 had no content, version 5 no rules in columns.
+FRAME: Final = Frame(b"tidings-feeds", 6, "a snapshot of feeds", older=(4, 5))
 
 
 def pack(kind: str, header: Mapping[str, Any], columns: Mapping[str, Column]) -> bytes:

@@ -76,6 +76,18 @@ class LocalPeriods:
         place = bisect_right(starts, us)
         return Period(starts[place - 1], starts[place])
 
+    def between(self, low: int, high: int) -> list[Period]:
+        """Return the periods that touch the instants from `low` to `high`, in order."""
+        starts = sorted({start for chunk in _chunks(low, high) for start in _starts(self, chunk)})
+        periods = map(Period, starts, starts[1:])
+        return [period for period in periods if period.start < high and period.end > low]
+
+
+def _chunks(low: int, high: int) -> range:
+    """Return the numbers of the chunks of time that touch the instants from `low` to `high`."""
+    size = _CHUNK_DAYS * _DAY_US
+    return range(low // size, -(-high // size))
+
 
 @lru_cache(4096)
 def _starts(calendar: LocalPeriods, chunk: int) -> Sequence[int]:
@@ -235,6 +247,11 @@ class DailySpans:
         place = bisect_right(spans, us, key=lambda span: span.start)
         found = spans[place - 1] if place else None
         return found if found is not None and us < found.end else None
+
+    def between(self, low: int, high: int) -> list[Period]:
+        """Return the spans that touch the instants from `low` to `high`, in order."""
+        spans = sorted({span for chunk in _chunks(low, high) for span in _spans(self, chunk)})
+        return [span for span in spans if span.start < high and span.end > low]
 
 
 @lru_cache(4096)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import time
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from tidings.errors import InvalidForm, InvalidPolicy
 from tidings.model.calendar import DailySpans, read_time, read_zone, time_text
@@ -12,6 +12,9 @@ from tidings.rules.quota import read_urgent
 from tidings.rules.verdict import Fate, Outranked, Verdict
 from tidings.window import Chooser, Pick, snapshot_fields
 from tidings.window.snapshot_fields import FAR
+
+HOURS_QUIET: Final = "the hours are quiet"
+HOURS_ENDED: Final = "the quiet hours ended, and it was among the best of them"
 
 
 @dataclass(frozen=True)
@@ -57,50 +60,48 @@ class QuietState:
         self._part = part
         self._spans = part.spans
         self._chooser = chooser
-        self._held: list[Pick] = []
-        self._end: int | None = None
+        self.waiting: list[Pick] = []
+        self.end: int | None = None
         self.verdicts: list[Verdict] = []
 
     @property
     def deadline(self) -> int | None:
         """The end of the quiet span, if something is held."""
-        return self._end
+        return self.end
 
     def offer(self, pick: Pick) -> list[Pick]:
         """Return the pick, unless it is held."""
         span = self._spans.span(pick.at_us)
         if span is None or is_urgent(pick, self._part.urgent):
             return [pick]
-        self._held.append(pick)
-        self._end = span.end
-        self._judge(pick, "held", "the hours are quiet", pick.at_us, span.end)
-        if self._chooser.best_only and len(self._held) > 2 * self._chooser.k:
-            best = self._chooser.ranked([held.match for held in self._held], pick.at_us)
+        self.waiting.append(pick)
+        self.end = span.end
+        self._judge(pick, "held", HOURS_QUIET, pick.at_us, span.end)
+        if self._chooser.best_only and len(self.waiting) > 2 * self._chooser.k:
+            best = self._chooser.ranked([held.match for held in self.waiting], pick.at_us)
             self._keep([match.event.id for match, _ in best[: self._chooser.k]], pick.at_us)
         return []
 
     def release(self) -> list[Pick]:
         """Return the k best of what was held, with the ranks of the end."""
-        assert self._end is not None
-        end, self._end = self._end, None
-        picks = {pick.match.event.id: pick for pick in self._held}
-        chosen = self._chooser.choose([pick.match for pick in self._held], end)
+        assert self.end is not None
+        end, self.end = self.end, None
+        picks = {pick.match.event.id: pick for pick in self.waiting}
+        chosen = self._chooser.choose([pick.match for pick in self.waiting], end)
         self._keep([match.event.id for match, _ in chosen], end)
-        self._held = []
+        self.waiting = []
         due = released([replace(picks[match.event.id], rank=rank) for match, rank in chosen], end)
         for pick in due:
-            self._judge(
-                pick, "released", "the quiet hours ended, and it was among the best of them", end
-            )
+            self._judge(pick, "released", HOURS_ENDED, end)
         return due
 
     def _keep(self, events: Sequence[str], at_us: int) -> None:
         """Drop all other held events."""
         kept, reason = set(events), Outranked(events)
-        for pick in self._held:
+        for pick in self.waiting:
             if pick.match.event.id not in kept:
                 self._judge(pick, "dropped", reason, at_us)
-        self._held = [pick for pick in self._held if pick.match.event.id in kept]
+        self.waiting = [pick for pick in self.waiting if pick.match.event.id in kept]
 
     def chosen(self, pick: Pick) -> None:
         """Do nothing: only what is due counts."""
@@ -110,14 +111,14 @@ class QuietState:
 
     def held(self) -> list[Pick]:
         """Return the held events in the order in which they came."""
-        return list(self._held)
+        return list(self.waiting)
 
     def adopt(self, old: "QuietState", now_us: int) -> None:
         """Do nothing: the rule remembers only what it holds."""
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as JSON."""
-        return {"end": self._end, "held": [pick_form(pick) for pick in self._held]}
+        return {"end": self.end, "held": [pick_form(pick) for pick in self.waiting]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a snapshot."""
@@ -125,7 +126,7 @@ class QuietState:
         held = [read_pick(form) for form in snapshot_fields.items(state, "held", width=5)]
         if (end is None) == bool(held):
             raise InvalidForm("quiet hours have an end if and only if they hold events")
-        self._end, self._held = end, held
+        self.end, self.waiting = end, held
 
     def _judge(
         self, pick: Pick, fate: Fate, reason: object, at_us: int, until_us: int | None = None

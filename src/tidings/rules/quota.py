@@ -2,7 +2,7 @@
 
 from bisect import insort
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -18,6 +18,7 @@ from tidings.window.snapshot_fields import FAR
 
 REMEMBERED: Final = 200
 """The number of chosen ranks from which the rule expects what is still to come."""
+PERIOD_ENDED: Final = "the period ended, and it was among the best that were held"
 _CALENDARS: Final = {"hour": hours, "day": days, "week": weeks}
 _PICKS: Final = ("best", "first")
 
@@ -89,13 +90,13 @@ class QuotaState:
         self.count = 0
         self.count_before = 0
         self.ranks: deque[float] = deque(maxlen=REMEMBERED)
-        self._held: list[Pick] = []  # best first
+        self.waiting: list[Pick] = []  # best first
         self.verdicts: list[Verdict] = []
 
     @property
     def deadline(self) -> int | None:
         """The end of the period, if something is held in it."""
-        return self.period.end if self._held else None
+        return self.period.end if self.waiting else None
 
     def offer(self, pick: Pick) -> list[Pick]:
         """Return the pick if it passes at once; hold it if it may pass later."""
@@ -109,9 +110,9 @@ class QuotaState:
             self.passed += 1
             self._keep(left - 1, pick)
             return [pick]
-        insort(self._held, pick, key=best_rank_first)
+        insort(self.waiting, pick, key=best_rank_first)
         self._keep(left, pick)
-        if any(held is pick for held in self._held):
+        if any(held is pick for held in self.waiting):
             self._judge(pick, "held", reason, until_us=self.period.end)
         return []
 
@@ -119,7 +120,7 @@ class QuotaState:
         """Return why a pick is held; None if it is first, urgent, or expected among the best."""
         if self._part.pick == "first" or is_urgent(pick, self._part.urgent):
             return None
-        above = sum(held.rank > pick.rank for held in self._held)
+        above = sum(held.rank > pick.rank for held in self.waiting)
         expected = self._expected_above(pick)
         if rounded(above + expected) < left:
             return None
@@ -136,19 +137,17 @@ class QuotaState:
 
     def _keep(self, count: int, newest: Pick) -> None:
         """Drop all held events but the best ones."""
-        while len(self._held) > count:
-            worst = self._held.pop()
+        while len(self.waiting) > count:
+            worst = self.waiting.pop()
             other = newest.match.event.id if worst is not newest else None
             self._judge(worst, "dropped", Displaced(count, other), other=other, at_us=newest.at_us)
 
     def release(self) -> list[Pick]:
         """Return the best held events, which fill what is left of the quota."""
-        due, self._held = released(self._held, self.period.end), []
+        due, self.waiting = released(self.waiting, self.period.end), []
         self.passed += len(due)
         for pick in due:
-            self._judge(
-                pick, "released", "the period ended, and it was among the best that were held"
-            )
+            self._judge(pick, "released", PERIOD_ENDED)
         return due
 
     def chosen(self, pick: Pick) -> None:
@@ -170,7 +169,12 @@ class QuotaState:
 
     def held(self) -> list[Pick]:
         """Return the held events in the order in which they came."""
-        return sorted(self._held, key=lambda pick: pick.at_us)
+        return sorted(self.waiting, key=lambda pick: pick.at_us)
+
+    @staticmethod
+    def in_order(picks: Sequence[Pick]) -> list[Pick]:
+        """Return held events best first."""
+        return sorted(picks, key=best_rank_first)
 
     def adopt(self, old: "QuotaState", now_us: int) -> None:
         """Keep the ranks; what passed in the open period counts in the new one."""
@@ -187,7 +191,7 @@ class QuotaState:
             "passed": self.passed,
             "chosen": [self.count_before, self.count],
             "ranks": list(self.ranks),
-            "held": [pick_form(pick) for pick in self._held],
+            "held": [pick_form(pick) for pick in self.waiting],
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -202,7 +206,7 @@ class QuotaState:
         self.count_before = snapshot_fields.number("a number of choices", before)
         self.count = snapshot_fields.number("a number of choices", chosen)
         self.ranks = deque(ranks[-REMEMBERED:], REMEMBERED)
-        self._held = sorted(held, key=best_rank_first)[: max(0, self._part.n - passed)]
+        self.waiting = self.in_order(held)[: max(0, self._part.n - passed)]
 
     def _judge(self, pick: Pick, fate: Fate, reason: object, **more: Any) -> None:
         at_us = more.pop("at_us", pick.at_us)

@@ -38,6 +38,7 @@ def cohort(window: str, *rows: tuple[int, int, int, float]) -> CohortDeliveries:
         np.array([row[1] for row in rows], np.int64),
         np.array(columns, np.int64).reshape(-1, 10),
         np.array([row[3] for row in rows], np.float64),
+        np.array([row[3] for row in rows], np.float64),
         window,
     )
 

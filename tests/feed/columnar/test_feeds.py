@@ -359,7 +359,7 @@ def test_unused_policies_leave_nothing_behind(diversify: str) -> None:
         table.enrol(Subscriber("u", policy))
         table.offer_many([(Match("u", event, 0.5, ("s",)), Moment(event.published_us, 1))])
     assert len(table.cohorts) == len(table.cohorts._numbers) == 2
-    assert len(table.cohorts._features._tables) == (diversify == "maxmin")
+    assert len(table.cohorts.features._tables) == (diversify == "maxmin")
     assert sum(len(deadlines._heap) for deadlines in table._deadlines.values()) <= 2
     fresh = table_of({"v": Policy(window={"name": "periodic", "length": "1d"}), "u": policy})
     fresh.offer_many([(Match("u", event, 0.5, ("s",)), Moment(event.published_us, 1))])

@@ -105,10 +105,11 @@ def test_a_buffer_grows_to_the_least_and_when_more_than_half_is_used():
     assert len(buffer.ranks) == len(buffer.columns) == 512
     buffer.make_room(used=0, least=5000)
     assert len(buffer.ranks) == 5000
-    columns, ranks = buffer.copy(3)
-    columns[:], ranks[:] = 7, 7
+    columns, ranks, scores = buffer.copy(3)
+    columns[:], ranks[:], scores[:] = 7, 7, 7
     assert not buffer.columns[:3].any()
     assert not buffer.ranks[:3].any()
+    assert not buffer.scores[:3].any()
 
 
 def test_rows_are_reused_after_they_are_dropped():

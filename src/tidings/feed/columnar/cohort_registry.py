@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from tidings.diversify import DIVERSIFIERS
@@ -29,7 +30,7 @@ class CohortRegistry:
     """
 
     def __init__(self, events: EventTable) -> None:
-        self._events, self._buffer, self._features = events, DeliveryBuffer(), FeatureCache()
+        self._events, self._buffer, self.features = events, DeliveryBuffer(), FeatureCache()
         self._cohorts: dict[int, AnyCohort] = {}
         self._numbers: dict[str, int] = {}
         self._latest: tuple[Policy | None, int] = (None, -1)
@@ -45,15 +46,21 @@ class CohortRegistry:
         return self._cohorts[number]
 
     def number(self, policy: Policy) -> int:
-        """Return the number of the cohort of a policy, which is created if there is none."""
+        """Return the number of the cohort of a policy, which is created if there is none.
+
+        Windows in arrays do not depend on the rules behind them.
+        """
         if policy is self._latest[0]:
             return self._latest[1]
+        latest = policy
+        if policy.rules and has_kernels(policy):
+            policy = replace(policy, rules=())
         key = _key(policy)
         if key not in self._numbers:
             self._cohorts[self._next] = self._new(policy)
             self._numbers[key] = self._next
             self._next += 1
-        self._latest = (policy, self._numbers[key])
+        self._latest = (latest, self._numbers[key])
         return self._numbers[key]
 
     def leave(self, number: int, row: int) -> bool:
@@ -91,12 +98,12 @@ class CohortRegistry:
             return PythonCohort(policy)
         if policy.diversify.name == "none":
             return RankedCohort(policy, self._buffer, self._events)
-        return DiverseCohort(policy, self._features, self._events)
+        return DiverseCohort(policy, self.features, self._events)
 
 
 def has_kernels(policy: Policy) -> bool:
-    """Return whether kernels can run all parts of a policy on any window that it allows."""
-    if policy.rules or getattr(policy.window, "at", None):
+    """Return whether kernels can run a policy, but for its rules, on any window that it allows."""
+    if getattr(policy.window, "at", None):
         return False
     kinds = {type(policy.decay), type(policy.window), type(policy.diversify)}
     if not kinds <= _REGISTERED:

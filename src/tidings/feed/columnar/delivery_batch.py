@@ -48,13 +48,15 @@ class IdTables:
 class CohortDeliveries:
     """The deliveries of one cohort: the delivery columns of `kernels.layout`, and more.
 
-    Deliveries of user-defined parts are objects already: they are in `objects`, their subscriber is
-    -1, and column HANDLE is their index.
+    `score` has the ranks without decay, which rules need. Deliveries of user-defined parts are
+    objects already: they are in `objects`, their subscriber is -1, and column HANDLE is their
+    index.
     """
 
     subscriber: Int64s
     columns: Int64s
     rank: Float64s
+    score: Float64s
     window: str
     objects: Sequence[Delivery] = ()
 
@@ -116,7 +118,7 @@ def object_deliveries(ordered: Sequence[tuple[int, Delivery]]) -> CohortDeliveri
     columns[:, layout.HANDLE] = np.arange(len(ordered))
     objects = [delivery for _, delivery in ordered]
     ranks = np.array([delivery.rank for delivery in objects], np.float64)
-    return CohortDeliveries(np.full(len(ordered), -1), columns, ranks, "", objects)
+    return CohortDeliveries(np.full(len(ordered), -1), columns, ranks, ranks, "", objects)
 
 
 def _window_form(name: str, row: Sequence[int]) -> dict[str, Any]:

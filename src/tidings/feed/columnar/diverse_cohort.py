@@ -294,6 +294,7 @@ class DiverseCohort:
             self.subscriber[output.columns[:, layout.ROW]].astype(np.int64),
             output.columns,
             output.ranks,
+            output.scores,
             self.policy.window.name,
         )
 

@@ -16,9 +16,11 @@ from tidings.feed.columnar.event_table import EventTable, insert_id
 from tidings.feed.columnar.kernels.layout import FeatureColumns
 from tidings.model import named_parts
 from tidings.model.records import Event
+from tidings.rules.different import Different
 
 _FIRST_SIZE: Final = 64
 _NO_ROWS: Final = SortedRows(*(np.zeros(0, kind) for kind in ("i8", "i8", "u8", "u8", "f8")))
+NO_FEATURES: Final = FeatureColumns(_NO_ROWS, np.zeros(0, np.int64), np.zeros((0, 0), np.uint64))
 
 
 class FeatureTable:
@@ -27,7 +29,7 @@ class FeatureTable:
     Features stay until their slot gets another event, so they take no more room than the slots.
     """
 
-    def __init__(self, part: Diversifier, measured: bool) -> None:
+    def __init__(self, part: Diversifier | Different, measured: bool) -> None:
         self._part = part
         self.hashes = EventHashes(part.distance) if measured else None
         self.id_order, self._rows = np.zeros(_FIRST_SIZE, np.int64), np.zeros(_FIRST_SIZE, np.int64)
@@ -51,6 +53,13 @@ class FeatureTable:
             self._events[slot] = event
             insert_id(self._ids, (event.id, slot), self.id_order)
         self._rows[[*new]] = rows
+
+    def leave_out(self, slots: npt.NDArray[Any]) -> None:
+        """Give events of which only the id is known the row -1."""
+        for slot in slots.tolist():
+            self._remove(slot)
+            self._events[slot] = None
+        self._rows[slots] = -1
 
     def _remove(self, slot: int) -> None:
         event = self._events[slot]
@@ -82,7 +91,7 @@ class FeatureCache:
     def __init__(self) -> None:
         self._tables = WeakValueDictionary[str, FeatureTable]()
 
-    def table(self, part: Diversifier, measured: bool) -> FeatureTable:
+    def table(self, part: Diversifier | Different, measured: bool) -> FeatureTable:
         """Return the features that a diversifier needs; with hashes if it measures distances."""
         distance = named_parts.form(part.distance) if measured else None
         hashing = (*part.shape, part.seed) if isinstance(part, MaxDivRelLsh) else None

@@ -123,6 +123,10 @@ class EventTable:
         """Return the JSON text, without content, of an event that is known by more than its id."""
         return self.forms[slot] or json.dumps(self.event(slot).dict_without_content())
 
+    def is_described(self, slot: int) -> bool:
+        """Return whether more than the id of an event is known."""
+        return self.objects[slot] is not None or bool(self.forms[slot])
+
     def slot_of(self, event: str) -> int:
         """Return the slot of an event in the table, by its id."""
         return self._slots[event]

@@ -22,11 +22,12 @@ from tidings.feed.columnar.delivery_batch import (
 )
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.event_table import UNNUMBERED, EventTable, check_content, read_form
-from tidings.feed.columnar.kernels.layout import FAR, ORDER, PUBLISHED, TIME, Offers
+from tidings.feed.columnar.kernels.layout import FAR, ORDER, PUBLISHED, SENT, TIME, Offers
 from tidings.feed.columnar.match_batch import OfferRows, read_offers, runs_of
 from tidings.feed.columnar.matched_sets import MatchedSets
 from tidings.feed.columnar.peek import current_diverse, current_ranked
 from tidings.feed.columnar.python_cohort import PythonCohort
+from tidings.feed.columnar.rules.table import OfferTurns, RuleTable, grouped
 from tidings.feed.columnar.snapshot import PolicyOf, dump, load
 from tidings.feed.columnar.subscriber_table import EnrolledSubscribers
 from tidings.feed.policy_key import counts_published
@@ -49,6 +50,7 @@ class TableFeeds:
     def __init__(self) -> None:
         self.tables = IdTables(EnrolledSubscribers(), EventTable(), MatchedSets())
         self.cohorts = CohortRegistry(self.tables.events)
+        self.rules = RuleTable(self.tables, self.cohorts.features)
         self.set_aside: dict[str, str] = {}
         self._deadlines = {TIME: Deadlines(), PUBLISHED: Deadlines()}
 
@@ -65,7 +67,19 @@ class TableFeeds:
             self._move(subscribers.number(name), cohort, name)
         else:
             self._add(cohort, name)
+        self._open_rules(subscriber)
         self.set_aside.pop(name, None)
+
+    def _open_rules(self, subscriber: Subscriber) -> None:
+        """Open the rules of a subscriber anew, where its window is in arrays."""
+        number = self.number(subscriber.id)
+        cohort = self.cohorts[int(self.tables.subscribers.cohort[number])]
+        self.rules.leave(number)
+        if isinstance(cohort, PythonCohort):
+            cohort.feeds[number].pause(paused=subscriber.paused)
+        elif subscriber.policy.rules:
+            self.rules.enrol(np.array([number]), subscriber.policy)
+            self.rules.set_paused(number, subscriber.paused)
 
     def _add(self, cohort: int, name: str) -> None:
         """Add a new subscriber to a cohort, or change nothing."""
@@ -97,9 +111,11 @@ class TableFeeds:
         number, cohort = self.number(subscriber.id), self.cohort(subscriber.policy)
         old_number = int(self.tables.subscribers.cohort[number])
         old, new = self.cohorts[old_number], self.cohorts[cohort]
+        if isinstance(new, PythonCohort) is not isinstance(old, PythonCohort):
+            self.enrol(subscriber)
+            return
         if not isinstance(old, PythonCohort) or not isinstance(new, PythonCohort):
-            if old is not new:
-                self.enrol(subscriber)
+            self._replace_rules(number, subscriber, now)
             return
         feed = old.feeds[number]
         feed.replace(subscriber, now)
@@ -108,8 +124,18 @@ class TableFeeds:
             self._leave(number)
             self.tables.subscribers.assign(number, cohort, number)
 
+    def _replace_rules(self, number: int, subscriber: Subscriber, now: Moment) -> None:
+        subscribers = self.tables.subscribers
+        cohort = self.cohorts[int(subscribers.cohort[number])]
+        assert not isinstance(cohort, PythonCohort)
+        row = int(subscribers.row[number])
+        sent = self.rules.replace(number, subscriber.policy, now.us, int(cohort.head[row, SENT]))
+        if sent is not None:
+            cohort.head[row, SENT] = sent
+        self.rules.set_paused(number, subscriber.paused)
+
     def take_verdicts(self) -> dict[str, list[Verdict]]:
-        verdicts = dict[str, list[Verdict]]()
+        verdicts = self.rules.take_verdicts()
         for cohort in self.cohorts.objects():
             for feed in cohort.feeds.values():
                 if taken := feed.take_verdicts():
@@ -127,11 +153,14 @@ class TableFeeds:
         numbers, names = table.add_many(subscribers), np.array([*subscribers, None], object)[:-1]
         try:
             cohorts = np.array([self.cohort(policy) for policy in policies], np.int32)
-            for cohort, indexes in _grouped(cohorts[policy_index]):
+            for cohort, indexes in grouped(cohorts[policy_index]):
                 added = numbers[indexes]
                 rows = self.cohorts[cohort].enrol_many(added, names[indexes].tolist())
                 done.append((cohort, rows))
                 table.cohort[added], table.row[added] = cohort, rows
+            for index, policy in enumerate(policies):
+                if policy.rules and not isinstance(self.cohorts[cohorts[index]], PythonCohort):
+                    self.rules.enrol(numbers[policy_index == index], policy)
         except BaseException:
             self._undo(subscribers, done)
             raise
@@ -142,11 +171,13 @@ class TableFeeds:
             for row in rows.tolist():
                 self.cohorts[cohort].drop(row)
         for name in reversed(subscribers):
+            self.rules.leave(self.number(name))
             self.tables.subscribers.remove(name)
         for cohort in self.cohorts.numbers():
             self.cohorts.discard(cohort)
 
     def drop(self, subscriber: str) -> None:
+        self.rules.leave(self.number(subscriber))
         self._leave(self.tables.subscribers.number(subscriber))
         self.tables.subscribers.remove(subscriber)
         self.set_aside.pop(subscriber, None)
@@ -203,16 +234,33 @@ class TableFeeds:
         """Return handles of runs of matched subscriptions."""
         matched = self.tables.matched
         if matched.crowded:
-            in_windows = (matched.flat(cohort.handles())[1] for cohort in self.cohorts.arrays())
-            matched.free_unused([members, *in_windows])
+            handles = [cohort.handles() for cohort in self.cohorts.arrays()]
+            in_use = (matched.flat(each)[1] for each in (*handles, *self.rules.handles()))
+            matched.free_unused([members, *in_use])
         return matched.handles(starts, members, self.copy_sets)
 
     def _offer_groups(
         self, groups: Sequence[CohortRows], rows: OfferRows, handles: Int32s
     ) -> DeliveryBatch:
         self.tables.events.offered(rows.slots)
-        parts = [self._offer(cohort, indexes, rows, handles) for cohort, indexes in groups]
+        parts = list[CohortDeliveries]()
+        for cohort, indexes in groups:
+            chosen = self._offer(cohort, indexes, rows, handles)
+            parts += self._after_rules(chosen, indexes, rows) if self.rules else [chosen]
         return DeliveryBatch(parts, self.tables)
+
+    def _after_rules(
+        self, chosen: CohortDeliveries, indexes: Int64s | slice, rows: OfferRows
+    ) -> list[CohortDeliveries]:
+        """Return what passes the rules behind the windows of a cohort."""
+        offers = OfferTurns(
+            rows.subscribers[indexes],
+            np.arange(len(rows.slots))[indexes],
+            self.tables.events.us[rows.slots[indexes]],
+        )
+        parts, failed = self.rules.after_offers(chosen, offers)
+        self._put_subscribers_aside(failed)
+        return parts
 
     def advance(self, now: Moment) -> list[Delivery]:
         parts = self._due(now)
@@ -229,8 +277,10 @@ class TableFeeds:
         """
         if any(cohort.timed for cohort in self.cohorts.objects()):
             return Moment(-FAR, -FAR)
-        ends = (self._deadlines[axis].first for axis in (TIME, PUBLISHED))
-        return Moment(*(FAR if end is None else end for end in ends))
+        first = [self._deadlines[axis].first for axis in (TIME, PUBLISHED)]
+        time, sequence = (FAR if end is None else end for end in first)
+        held = self.rules.deadlines.first
+        return Moment(time if held is None else min(time, held), sequence)
 
     def _due(self, now: Moment) -> list[CohortDeliveries]:
         self.tables.events.all_offered()
@@ -241,6 +291,8 @@ class TableFeeds:
                 parts += [self._advance(cohort, rows, now) for cohort, rows in due]
         for number in self.cohorts.numbers_of_objects():
             parts.append(self._advance_objects(number, now))
+        parts, failed = self.rules.after_advance(parts, now.us)
+        self._put_subscribers_aside(failed)
         return parts
 
     def current(self, subscriber: str, now: Moment) -> list[Delivery]:
@@ -337,7 +389,7 @@ class TableFeeds:
         served = None
         if self.set_aside:
             served = ~np.isin(subscribers, [self.number(name) for name in self.set_aside])
-        for cohort, indexes in _grouped(cohorts):
+        for cohort, indexes in grouped(cohorts):
             if cohort < 0:
                 raise InvalidSubscription("a match is for a subscriber that is no longer enrolled")
             if served is None:
@@ -441,26 +493,22 @@ class TableFeeds:
         for row, reason in failed.items():
             cohort.reset(row)
             subscriber = row if isinstance(cohort, PythonCohort) else int(cohort.subscriber[row])
+            self.rules.reset(subscriber)
             report_set_aside(self.set_aside, self.tables.subscribers.names[subscriber], reason)
+
+    def _put_subscribers_aside(self, failed: Mapping[int, str]) -> None:
+        """Set subscribers aside whose rules have failed."""
+        subscribers = self.tables.subscribers
+        for number, reason in failed.items():
+            self._put_aside(int(subscribers.cohort[number]), {int(subscribers.row[number]): reason})
 
     def _mark_slots(self, alive: Int32s) -> None:
         for cohort in self.cohorts.arrays():
             cohort.mark_slots(alive)
+        self.rules.mark_slots(alive)
 
     def copy_sets(self, old: Int32s, new: Int32s, used: int) -> int:
         """Copy the sets of matched subscriptions in use; return how much of `new` is used."""
         for cohort in self.cohorts.arrays():
             used = cohort.copy_sets(old, new, used)
-        return used
-
-
-def _grouped(cohorts: Int32s) -> Iterator[CohortRows]:
-    """Yield each cohort with the indexes at which it occurs, in their order; O(n log n)."""
-    if len(cohorts) == 1 or (len(cohorts) and (cohorts == cohorts[0]).all()):
-        yield int(cohorts[0]), slice(None)
-        return
-    order = np.argsort(cohorts, kind="stable")
-    edges = np.flatnonzero(np.diff(cohorts[order], prepend=-1))
-    for indexes in np.split(order, edges[1:]):
-        if len(indexes):
-            yield int(cohorts[indexes[0]]), indexes
+        return self.rules.copy_sets(old, new, used)

@@ -73,6 +73,7 @@ class CohortOutput(NamedTuple):
 
     columns: Int64s
     ranks: Float64s
+    scores: Float64s
     ends: Int64s
     failed: dict[int, str]
 
@@ -82,19 +83,24 @@ class DeliveryBuffer:
 
     def __init__(self) -> None:
         self.columns = np.zeros((256, layout.DELIVERY_WIDTH), np.int64)
-        self.ranks = np.zeros(256, np.float64)
+        self.ranks, self.scores = np.zeros(256), np.zeros(256)
 
-    def copy(self, count: int) -> tuple[Int64s, Float64s]:
+    def copy(self, count: int) -> tuple[Int64s, Float64s, Float64s]:
         """Return copies of the first `count` deliveries."""
-        return self.columns[:count].copy(), self.ranks[:count].copy()
+        return (
+            self.columns[:count].copy(),
+            self.ranks[:count].copy(),
+            self.scores[:count].copy(),
+        )
 
     def make_room(self, used: int, least: int) -> None:
         """Grow to `least`, and also, up to a limit, if more than half was used."""
         size = len(self.ranks)
         if size < least or (2 * used > size and size < _LARGEST_BUFFER):
             size = max(2 * size, least)
-            columns, ranks = np.zeros((size, layout.DELIVERY_WIDTH), np.int64), np.zeros(size)
-            self.columns, self.ranks = columns, ranks
+            columns = np.zeros((size, layout.DELIVERY_WIDTH), np.int64)
+            ranks, scores = np.zeros(size), np.zeros(size)
+            self.columns, self.ranks, self.scores = columns, ranks, scores
 
 
 class ArrayCohort(Protocol):
@@ -112,9 +118,9 @@ def run_kernel(
     A row that cannot have more room is emptied and delivers nothing; the others go on.
     """
     ends, progress = np.empty((len(rows), 2), np.int64), np.zeros(3, np.int64)
-    parts, failed = list[tuple[Int64s, Float64s]](), dict[int, tuple[int, str]]()
+    parts, failed = list[tuple[Int64s, Float64s, Float64s]](), dict[int, tuple[int, str]]()
     while True:
-        run(Output(buffer.columns, buffer.ranks, ends, progress))
+        run(Output(buffer.columns, buffer.ranks, buffer.scores, ends, progress))
         used, stopped = int(progress[layout.OUT]), int(progress[layout.NEXT])
         parts.append(buffer.copy(used))
         if stopped >= len(rows):
@@ -127,15 +133,15 @@ def run_kernel(
             cohort.reset(row)
             failed.setdefault(row, (stopped, described(error)))
             progress[layout.NEXT] += 1
-    columns, ranks = parts[0]
+    columns, ranks, scores = parts[0]
     if len(parts) > 1:
-        columns, ranks = (np.concatenate(part) for part in zip(*parts, strict=True))
+        columns, ranks, scores = (np.concatenate(part) for part in zip(*parts, strict=True))
     for row, (offer, _) in failed.items():
         cohort.reset(row)
         before = (columns[:, layout.ROW] != row) | (columns[:, layout.ORDER] < offer)
-        columns, ranks = columns[before], ranks[before]
+        columns, ranks, scores = columns[before], ranks[before], scores[before]
     reasons = {row: reason for row, (_, reason) in failed.items()}
-    return CohortOutput(columns, ranks, ends[: progress[layout.ENDS]], reasons)
+    return CohortOutput(columns, ranks, scores, ends[: progress[layout.ENDS]], reasons)
 
 
 class RankedCohort:
@@ -299,6 +305,7 @@ class RankedCohort:
             self.subscriber[output.columns[:, layout.ROW]].astype(np.int64),
             output.columns,
             output.ranks,
+            output.scores,
             self.policy.window.name,
         )
 

@@ -1,9 +1,12 @@
 """Snapshots of windows in arrays: each event once, and no unused cells.
 
     header      policies: the feed form of each cohort      objects: states of Python feeds
+                rules: the policy, the rules and more of each group
     columns     subscribers, seats (the policy of each)     events, us, sequence, forms, contents
-                subscriptions                               and of the cohort of policy p:
+                ruled (the group of each from 1 on, or 0)   subscriptions
+                and of the cohort of policy p, and of group g as `rules.columns` describes them:
                 head0-p .. head6-p, score-p, mark-p, slot-p, sizes-p, members-p, ring-p, disorder-p
+                sent-rg, paused-rg ...
 
 Events are sorted by time and id, subscriptions by id, subscribers by enrolment, so equal states
 give equal bytes. Keys are not stored: they follow from the scores. Integer columns take as few
@@ -25,6 +28,8 @@ from tidings.feed.columnar.delivery_batch import IdTables
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.kernels.layout import NEVER
 from tidings.feed.columnar.python_cohort import PythonCohort
+from tidings.feed.columnar.rules.columns import check_rules, fill_rules, rule_columns
+from tidings.feed.columnar.rules.table import RuleTable
 from tidings.feed.columnar.snapshot_check import (
     ReferencedCounts,
     check_columns,
@@ -42,6 +47,8 @@ Columns = dict[str, Any]
 Unpacked = tuple[dict[str, Any], Columns]
 PolicyOf = Callable[[str], Policy | None]
 _END_COLUMN: Final = 2
+_SLOTS: Final = frozenset({"slot", "ring", "got"})
+_COMPARED: Final = frozenset({"slot", "got"})
 
 
 class FeedTables(Protocol):
@@ -49,6 +56,7 @@ class FeedTables(Protocol):
 
     tables: IdTables
     cohorts: CohortRegistry
+    rules: RuleTable
 
     def enrol_many(
         self, subscribers: Sequence[str], policies: Sequence[Policy], policy_index: Int32s
@@ -67,25 +75,28 @@ def dump(kind: str, feeds: FeedTables, numbers: Int64s) -> bytes:
         "policies": [feed_form(feeds.cohorts[number].policy) for number in cohorts],
         "objects": {},
     }
-    parts, diverse = dict[int, Arrays](), list[int]()
+    parts = dict[str, Arrays]()
     for index, number in enumerate(cohorts):
         cohort = feeds.cohorts[number]
         members = numbers[policy_index == index]
         if isinstance(cohort, PythonCohort):
             header["objects"] |= cohort.snapshot(members)
             continue
-        if isinstance(cohort, DiverseCohort):
-            diverse.append(index)
-        parts[index] = part = cohort.columns(subscribers.row[members].astype(np.int64))
+        parts[str(index)] = cohort.columns(subscribers.row[members].astype(np.int64))
+    header["rules"], ruled = _rule_parts(feeds, numbers, policy_index, parts)
+    for part in parts.values():
         starts, part["members"] = tables.matched.flat(part.pop("handle"))
         part["sizes"] = np.diff(starts)
+    compared = _compared(feeds, cohorts, header["rules"])
     columns: dict[str, Column] = {
         "subscribers": [subscribers.names[number] for number in numbers.tolist()],
         "seats": _narrow(policy_index),
     }
-    columns |= _event_columns(parts, diverse, tables) | _subscription_columns(parts, tables)
-    for index, part in parts.items():
-        columns |= {f"{name}-{index}": column for name, column in _packed(part).items()}
+    if len(header["rules"]):
+        columns["ruled"] = _narrow(ruled)
+    columns |= _event_columns(parts, compared, tables) | _subscription_columns(parts, tables)
+    for suffix, part in parts.items():
+        columns |= {f"{name}-{suffix}": column for name, column in _packed(part).items()}
     return pack(kind, header, columns)
 
 
@@ -96,36 +107,74 @@ def _in_order_of_occurrence(cohorts: Int32s) -> tuple[list[int], Int32s]:
     return different[order].tolist(), np.argsort(order)[inverse].astype(np.int32)
 
 
+def _rule_parts(
+    feeds: FeedTables, numbers: Int64s, policy_index: Int32s, parts: dict[str, Arrays]
+) -> tuple[list[dict[str, Any]], Int32s]:
+    """Add the columns of rules; return the groups for the header, and the group of each."""
+    table, forms = feeds.rules, list[dict[str, Any]]()
+    if not table:
+        return forms, np.zeros(len(numbers), np.int32)
+    groups, group_index = _in_order_of_occurrence(table.groups_of(numbers))
+    number_of = np.zeros(len(groups), np.int32)
+    for index, number in enumerate(groups):
+        if number >= 0:
+            group, members = table.groups[number], group_index == index
+            policy = int(policy_index[members][0])
+            rules = feed_form(group.policy).get("rules", [])
+            parts[f"r{len(forms)}"] = rule_columns(group, table.row[numbers[members]])
+            forms.append({"policy": policy, "rules": rules, "owed": group.owed})
+            number_of[index] = len(forms)
+    return forms, number_of[group_index]
+
+
+def _compared(
+    feeds: FeedTables, cohorts: Sequence[int], rules: Sequence[dict[str, Any]]
+) -> list[str]:
+    """Return the parts whose events are compared with others, in windows or by rules."""
+    compared = {
+        str(index)
+        for index, number in enumerate(cohorts)
+        if isinstance(feeds.cohorts[number], DiverseCohort)
+    }
+    for index, form in enumerate(rules):
+        names = [rule if isinstance(rule, str) else rule["name"] for rule in form["rules"]]
+        if "different" in names or str(form["policy"]) in compared:
+            compared |= {f"r{index}", str(form["policy"])}
+    return sorted(compared)
+
+
 def _event_columns(
-    parts: dict[int, Arrays], diverse: Sequence[int], tables: IdTables
+    parts: dict[str, Arrays], compared: Sequence[str], tables: IdTables
 ) -> dict[str, Column]:
     """Renumber the events that windows hold by time and id; return their columns."""
     table = tables.events
-    slots = [part[name] for part in parts.values() for name in ("slot", "ring") if name in part]
+    slots = [part[name] for part in parts.values() for name in part.keys() & _SLOTS]
     held = _occurring(slots, len(table.ids))
     held = held[np.lexsort((table.id_order[held], table.us[held]))]
-    _renumber(parts, ("slot", "ring"), held, len(table.ids))
-    described = _occurring([parts[index]["slot"] for index in diverse], len(held))
+    _renumber(parts, _SLOTS, held, len(table.ids))
+    columns = [parts[part][name] for part in compared for name in parts[part].keys() & _COMPARED]
+    described = _occurring(columns, len(held))
     forms = [""] * len(held) if len(described) else []
     for event in described.tolist():
-        forms[event] = table.form(int(held[event]))
-    columns = {
+        slot = int(held[event])
+        forms[event] = table.form(slot) if table.is_described(slot) else ""
+    event_columns = {
         "events": [table.id(slot) for slot in held.tolist()],
         "us": table.us[held],
         "sequence": table.sequence[held],
         "forms": forms,
     }
     contents = [table.contents.get(slot, "") for slot in held.tolist()] if table.contents else []
-    return columns | ({"contents": contents} if any(contents) else {})
+    return event_columns | ({"contents": contents} if any(contents) else {})
 
 
-def _subscription_columns(parts: dict[int, Arrays], tables: IdTables) -> dict[str, Column]:
+def _subscription_columns(parts: dict[str, Arrays], tables: IdTables) -> dict[str, Column]:
     """Renumber the subscriptions that windows hold by id; return their column."""
     names = tables.matched.names
     held = _occurring([part["members"] for part in parts.values()], len(names))
     ids = pa.array([names[number] for number in held.tolist()], pa.large_string())
     order = pc.sort_indices(ids).to_numpy()
-    _renumber(parts, ("members",), held[order], len(names))
+    _renumber(parts, frozenset({"members"}), held[order], len(names))
     return {"subscriptions": ids.take(order).to_pylist()}
 
 
@@ -137,19 +186,20 @@ def _occurring(columns: Sequence[AnyArray], size: int) -> Int64s:
     return np.flatnonzero(occurs)
 
 
-def _renumber(parts: dict[int, Arrays], names: Sequence[str], held: Int64s, size: int) -> None:
+def _renumber(parts: dict[str, Arrays], names: frozenset[str], held: Int64s, size: int) -> None:
     number_of = np.zeros(size, np.int32)
     number_of[held] = np.arange(len(held))
     for part in parts.values():
-        for name in part.keys() & set(names):
+        for name in part.keys() & names:
             part[name] = number_of[part[name]]
 
 
 def _packed(part: Arrays) -> Arrays:
     """Return columns as they are written: one for each counter, and integers narrow."""
-    head = part.pop("head").copy()
-    head[:, _END_COLUMN] -= NEVER
-    part |= {f"head{number}": column for number, column in enumerate(head.T)}
+    if "head" in part:
+        head = part.pop("head").copy()
+        head[:, _END_COLUMN] -= NEVER
+        part |= {f"head{number}": column for number, column in enumerate(head.T)}
     return {name: _narrow(column) for name, column in part.items()}
 
 
@@ -186,8 +236,11 @@ def _load(feeds: FeedTables, unpacked: Sequence[Unpacked], policy: PolicyOf) -> 
     _add_events(feeds, [columns for _, columns in unpacked])
     parts: dict[int, list[Arrays]] = {}
     for (header, columns), numbers in zip(unpacked, cohorts, strict=True):
-        for index, part in _renumbered_parts(feeds, columns, numbers).items():
+        rest = _columns_by_policy(columns)
+        for index, part in _renumbered_parts(feeds, columns, numbers, rest).items():
             parts.setdefault(numbers[index], []).append(part)
+        _load_rules(feeds, header, columns, rest, policy)
+        check(not rest, FRAME.name, "it has columns that belong to no policy")
         for number in numbers:
             cohort = feeds.cohorts[number]
             if isinstance(cohort, PythonCohort):
@@ -240,14 +293,44 @@ def _policy(form: dict[str, Any], current: Policy | None) -> Policy:
     return current if current and feed_form(current) == form else read_feed_form(form)
 
 
+def _load_rules(
+    feeds: FeedTables,
+    header: dict[str, Any],
+    columns: Columns,
+    parts: dict[str, Arrays],
+    policy: PolicyOf,
+) -> None:
+    """Open and fill the rules of a state; its subscribers have their windows."""
+    slots = feeds.slots(columns["events"], columns["us"], columns["sequence"])
+    subscriptions = feeds.tables.matched.number_many(columns["subscriptions"])
+    counts = ReferencedCounts(len(slots), len(subscriptions))
+    for index, form in enumerate(header.get("rules", ())):
+        check(f"r{index}" in parts, FRAME.name, f"the columns of rules {index} are missing")
+        part, members = parts.pop(f"r{index}"), np.flatnonzero(columns["ruled"] == index + 1)
+        names = [columns["subscribers"][member] for member in members.tolist()]
+        whole = header["policies"][form["policy"]]
+        whole = whole | ({"rules": form["rules"]} if form["rules"] else {})
+        numbers = np.array([feeds.tables.subscribers.number(name) for name in names], np.int64)
+        rows = feeds.rules.enrol(numbers, _policy(whole, policy(names[0])), form["owed"])
+        group_number = int(feeds.rules.group[numbers[0]])
+        group = feeds.rules.groups[group_number]
+        check_rules(group, part, len(members), counts)
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(part["sizes"], dtype=np.int64)])
+        named = subscriptions[part["members"]]
+        handles = feeds.tables.matched.handles(starts, named, feeds.copy_sets)
+        part |= {name: slots[part[name]] for name in ("slot", "got")}
+        fill_rules(group, rows, part, handles)
+        feeds.rules.schedule(group_number, rows)
+
+
 def _renumbered_parts(
-    feeds: FeedTables, columns: Columns, cohorts: Sequence[int]
+    feeds: FeedTables, columns: Columns, cohorts: Sequence[int], parts: dict[str, Arrays]
 ) -> dict[int, Arrays]:
     """Return the columns of each policy with the slots and numbers of the tables."""
     slots = feeds.slots(columns["events"], columns["us"], columns["sequence"])
     numbers = feeds.tables.matched.number_many(columns["subscriptions"])
     counts = ReferencedCounts(len(slots), len(numbers))
-    rows, parts = np.bincount(columns["seats"]).tolist(), _columns_by_policy(columns)
+    rows = np.bincount(columns["seats"]).tolist()
     renumbered = dict[int, Arrays]()
     for index, number in enumerate(cohorts):
         cohort = feeds.cohorts[number]
@@ -259,7 +342,6 @@ def _renumbered_parts(
         for name in {"slot", "ring"} & part.keys():
             part[name] = slots[part[name]]
         renumbered[index] = _unpacked(part | {"members": numbers[part["members"]]})
-    check(not parts, FRAME.name, "it has columns that belong to no policy")
     return renumbered
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tidings.compiled.array_types import AnyArray, Int64s
+from tidings.errors import shown
 from tidings.feed.columnar import policy_codes
 from tidings.feed.columnar.diverse_cohort import DiverseCohort
 from tidings.feed.columnar.event_table import UNNUMBERED, EventTable
@@ -69,17 +70,39 @@ def check_shared(header: Mapping[str, Any], columns: Mapping[str, Any]) -> None:
     for name in ("subscribers", "events", "subscriptions"):
         _check_names(name, columns[name])
     count = len(columns["events"])
-    _check_integers(columns, "us", count, EARLIEST_US, LATEST_US)
-    _check_integers(columns, "sequence", count, UNNUMBERED, LAST_SEQUENCE)
+    check_integers(columns, "us", count, EARLIEST_US, LATEST_US)
+    check_integers(columns, "sequence", count, UNNUMBERED, LAST_SEQUENCE)
     us = columns["us"]
     check((us[1:] >= us[:-1]).all(), _NAME, "its events are not in order of time")
     for name in ("forms", "contents"):
         texts = columns.get(name, [])  # an event has no content unless it says so
         fits = isinstance(texts, list) and len(texts) in (0, count)
         check(fits, _NAME, f"column {name} is too short")
-    _check_integers(columns, "seats", len(columns["subscribers"]), 0, len(policies) - 1)
+    check_integers(columns, "seats", len(columns["subscribers"]), 0, len(policies) - 1)
+    _check_ruled(header, columns)
     used = np.unique(columns["seats"])
     check(len(used) == len(policies), _NAME, "it has a policy without subscribers")
+
+
+def _check_ruled(header: Mapping[str, Any], columns: Mapping[str, Any]) -> None:
+    """Check the groups of rules, each of one policy and with some subscribers."""
+    rules, policies = header.get("rules", []), header["policies"]
+    check(isinstance(rules, list), _NAME, "field 'rules' is not a list")
+    for form in rules:
+        fits = isinstance(form, dict) and form.keys() == {"policy", "rules", "owed"}
+        check(fits, _NAME, f"rules have a policy, rules and what is owed, not {shown(form)}")
+        index, listed = form["policy"], isinstance(form["rules"], list)
+        known = type(index) is int and 0 <= index < len(policies)
+        fits = known and listed and type(form["owed"]) is bool and isinstance(policies[index], dict)
+        check(fits and "rules" not in policies[index], _NAME, f"rules are not {shown(form)}")
+        check(bool(form["rules"]) or form["owed"], _NAME, "a group has no rules")
+    if rules or "ruled" in columns:
+        check("ruled" in columns, _NAME, "column ruled is missing")
+        check_integers(columns, "ruled", len(columns["subscribers"]), 0, len(rules))
+        seats = {*zip(columns["ruled"].tolist(), columns["seats"].tolist(), strict=True)}
+        used = sorted(pair for pair in seats if pair[0])
+        expected = [(number, form["policy"]) for number, form in enumerate(rules, start=1)]
+        check(used == expected, _NAME, "the groups of rules are not those of the policies")
 
 
 def check_disjoint(states: Sequence[Mapping[str, Any]]) -> None:
@@ -97,7 +120,7 @@ def _check_names(column: str, names: object) -> None:
     check("" not in distinct, _NAME, f"column {column} has an empty name")
 
 
-def _check_integers(
+def check_integers(
     columns: Mapping[str, Any], name: str, count: int | None, low: int, high: int
 ) -> None:
     """Check that a column holds `count` integers from `low` to `high`."""
@@ -121,25 +144,30 @@ def check_columns(
     for number in range(4 if diverse else 7):
         low, high = (EARLIEST_US, LATEST_US) if number > 4 else (0, LAST_SEQUENCE)
         high = LAST_SEQUENCE - NEVER if number == 2 else high
-        _check_integers(part, f"head{number}", rows, low, high)
-    entries = _total(part["head3"])
-    _check_integers(part, "slot", entries, 0, counts.events - 1)
+        check_integers(part, f"head{number}", rows, low, high)
+    entries = total(part["head3"])
+    check_integers(part, "slot", entries, 0, counts.events - 1)
     marks = (1, 2 * LAST_SEQUENCE + 1) if diverse else (0, _LARGEST_INT32)
-    _check_integers(part, "mark", entries, *marks)
-    _check_integers(part, "sizes", entries, 0, _LARGEST_INT32)
-    _check_integers(part, "members", _total(part["sizes"]), 0, counts.subscriptions - 1)
-    score = part["score"]
-    check(score.dtype == np.float64 and score.shape == (entries,), _NAME, "scores are missing")
-    in_range = ((score >= 0) & (score <= _LARGEST_SCORE)).all()
-    check(in_range, _NAME, "column score has a number out of range")
+    check_integers(part, "mark", entries, *marks)
+    check_integers(part, "sizes", entries, 0, _LARGEST_INT32)
+    check_integers(part, "members", total(part["sizes"]), 0, counts.subscriptions - 1)
+    check_scores(part, "score", entries)
     if not isinstance(cohort, DiverseCohort):
-        cells = _total(part["head4"]) if cohort.has_rings else 0
-        _check_integers(part, "ring", cells, 0, counts.events - 1)
-        _check_integers(part, "disorder", None, 0, 1)
+        cells = total(part["head4"]) if cohort.has_rings else 0
+        check_integers(part, "ring", cells, 0, counts.events - 1)
+        check_integers(part, "disorder", None, 0, 1)
         check(len(part["disorder"]) == 1, _NAME, "column disorder has more than one row")
 
 
-def _total(column: AnyArray) -> int:
+def check_scores(part: Arrays, name: str, count: int) -> None:
+    """Check that a column holds `count` ranks or scores."""
+    column = part[name]
+    check(column.dtype == np.float64 and column.shape == (count,), _NAME, f"{name}s are missing")
+    in_range = ((column >= 0) & (column <= _LARGEST_SCORE)).all()
+    check(in_range, _NAME, f"column {name} has a number out of range")
+
+
+def total(column: AnyArray) -> int:
     """Return the sum of a column; lengths whose sum might overflow are refused."""
     if len(column):
         largest = int(column.max()) * len(column)

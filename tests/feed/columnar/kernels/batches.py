@@ -57,6 +57,7 @@ def output_of(room: int, ends: int = 64) -> Output:
     return Output(
         np.zeros((room, DELIVERY_WIDTH), np.int64),
         np.zeros(room),
+        np.zeros(room),
         np.zeros((ends, 2), np.int64),
         np.zeros(3, np.int64),
     )

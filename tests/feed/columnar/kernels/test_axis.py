@@ -99,6 +99,7 @@ def test_only_a_new_end_is_reported() -> None:
     output = Output(
         np.zeros((1, layout.DELIVERY_WIDTH), np.int64),
         np.zeros(1),
+        np.zeros(1),
         np.zeros((3, 2), np.int64),
         np.zeros(3, np.int64),
     )

@@ -125,6 +125,7 @@ def deliver_chosen(
         output.columns[index, EVENT] = slot
         output.columns[index, HANDLE] = buffer.handle[cell]
         us = windows.events.us[slot]
+        output.scores[index] = buffer.score[cell]
         output.ranks[index] = fresh_rank(windows.decay, buffer.score[cell], us, extent.decided_us)
 
 

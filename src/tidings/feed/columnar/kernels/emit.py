@@ -87,6 +87,7 @@ def deliver_new(
         index = write_delivery(windows.head, output, row, order, nth + 1, extent)
         output.columns[index, EVENT] = slot
         output.columns[index, HANDLE] = entry[cell, MATCHED]
+        output.scores[index] = score
         output.ranks[index] = fresh_rank(
             windows.decay, score, windows.events.us[slot], extent.decided_us
         )

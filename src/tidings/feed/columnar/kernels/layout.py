@@ -219,6 +219,7 @@ class Output(NamedTuple):
 
     columns: Int64s  # deliveries
     ranks: Float64s
+    scores: Float64s  # ranks without decay
     ends: Int64s  # (row, end) of periods and steps that were opened
     progress: Int64s
 

@@ -7,7 +7,7 @@ Each class is a quarter larger than the one before, so at most a fifth of a full
 copying into larger slabs costs O(1) for each entry on average.
 """
 
-from tidings.compiled.array_types import Int32s
+from tidings.compiled.array_types import Float64s, Int32s
 from tidings.compiled.ints import int64
 from tidings.compiled.jit import inlined
 from tidings.feed.columnar.kernels.layout import Slabs
@@ -20,10 +20,11 @@ def capacity_of(slabs: Slabs, size_class: int) -> int:
 
 
 @inlined
-def take_slab(slabs: Slabs, links: Int32s, size_class: int) -> int:
+def take_slab(slabs: Slabs, links: Int32s | Float64s, size_class: int) -> int:
     """Return the start of a slab, or -1 if the pool is full.
 
-    `links` is the column of the pool whose cells link the free slabs of a class.
+    `links` is the column of the pool whose cells link the free slabs of a class. A float64 holds
+    the start of every slab exactly.
     """
     start = slabs.free[size_class]
     if start >= 0:  # reused first, so that the pool is compacted rarely
@@ -35,7 +36,7 @@ def take_slab(slabs: Slabs, links: Int32s, size_class: int) -> int:
 
 
 @inlined
-def release_slab(slabs: Slabs, links: Int32s, start: int, size_class: int) -> None:
+def release_slab(slabs: Slabs, links: Int32s | Float64s, start: int, size_class: int) -> None:
     """Put a slab on the free list of its class; nothing happens for class -1."""
     if size_class >= 0:
         links[start] = slabs.free[size_class]

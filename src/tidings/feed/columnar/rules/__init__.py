@@ -1,0 +1,1 @@
+"""Rules in arrays: the stage between the windows of many subscribers and their deliveries."""

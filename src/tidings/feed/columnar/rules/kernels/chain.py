@@ -1,0 +1,242 @@
+"""All rules of many subscribers in a row, behind their windows; see `tidings.rules.chain`.
+
+The kernel never fails half-way: before it passes on a pick or releases a list, it makes sure that
+pools and buffers have room and that all periods are known. Where they have not, it stops, and the
+caller provides what is missing and calls again.
+"""
+
+from tidings.compiled.jit import inlined, kernel
+from tidings.feed.columnar.kernels import layout as deliveries
+from tidings.feed.columnar.kernels.decay import fresh_rank
+from tidings.feed.columnar.kernels.layout import FAR
+from tidings.feed.columnar.rules.kernels.different import offer_different
+from tidings.feed.columnar.rules.kernels.held_list import empty_list, reserve_cells
+from tidings.feed.columnar.rules.kernels.layout import (
+    ARRIVAL,
+    AT,
+    CALENDAR,
+    CHOICE,
+    COPIED,
+    DIFFERENT,
+    DISTANCES,
+    DONE,
+    END,
+    EVENT,
+    FILLS,
+    HELD,
+    JUDGED,
+    MISSING_US,
+    NEXT,
+    OUT,
+    OWED,
+    PASSED,
+    PICK,
+    PLACE,
+    POSITION,
+    QUIET,
+    QUIET_BEST,
+    QUOTA,
+    ROOM,
+    SIZE,
+    SLAB,
+    STOP,
+    VERDICTS,
+    WANTED,
+    Picks,
+    RuleArrays,
+    RuleOutput,
+    Turns,
+)
+from tidings.feed.columnar.rules.kernels.quiet import drop_behind, offer_quiet
+from tidings.feed.columnar.rules.kernels.quota import count_choice, offer_quota
+from tidings.feed.columnar.rules.kernels.rings import push_got, reserve_got, reserve_rank
+from tidings.feed.columnar.rules.kernels.spans import is_known
+from tidings.feed.columnar.rules.kernels.verdicts import judge
+
+
+@inlined
+def stop(output: RuleOutput, reason: int, place: int, wanted: int) -> bool:
+    """Note why the kernel stops; return False."""
+    progress = output.progress
+    progress[STOP], progress[PLACE], progress[WANTED] = reason, place, wanted
+    return False
+
+
+@inlined
+def periods_known(arrays: RuleArrays, output: RuleOutput, row: int, place: int, us: int) -> bool:
+    """Return whether the rules from a place on can take an event at an instant."""
+    codes, places = arrays.codes, len(arrays.codes.kind)
+    for later in range(place, places):
+        kind = codes.kind[later]
+        if codes.length[later] > 0 or kind not in (QUOTA, QUIET):
+            continue
+        begun = kind == QUOTA and us < arrays.span[row * places + later, END]
+        if not begun and not is_known(arrays.spans, later, us):
+            output.progress[MISSING_US] = us
+            return stop(output, CALENDAR, later, 0)
+    return True
+
+
+@inlined
+def has_room(arrays: RuleArrays, output: RuleOutput, row: int, place: int, more: int) -> bool:
+    """Reserve room for more events in the rules from a place on, and in the buffers."""
+    codes, count, places = arrays.codes, arrays.counts, len(arrays.codes.kind)
+    verdicts, fits = 0, output.progress[OUT] + more <= len(output.ranks)
+    for each in range(places):
+        line, kind = row * places + each, codes.kind[each]
+        verdicts += count[line, HELD] + 3 * more
+        if kind == DIFFERENT:
+            fits = fits and reserve_got(arrays, line, more)
+        elif kind == QUOTA and place == 0:
+            fits = fits and reserve_rank(arrays, line)
+        if each >= place and (kind == QUIET or (kind == QUOTA and not codes.first[each])):
+            fits = fits and reserve_cells(arrays, line, more)
+    if fits and output.progress[VERDICTS] + verdicts <= len(output.verdicts):
+        return True
+    return stop(output, ROOM, place, more)
+
+
+@inlined
+def emit(arrays: RuleArrays, output: RuleOutput, row: int, order: int, cell: int) -> None:
+    """Write a delivery."""
+    columns, index = output.columns, output.progress[OUT]
+    arrays.sent[row] += 1
+    columns[index, deliveries.ORDER], columns[index, deliveries.ROW] = order, row
+    columns[index, deliveries.NUMBER] = arrays.sent[row]
+    columns[index, deliveries.DECIDED] = arrays.held.cell[cell, AT]
+    for column in range(COPIED):
+        columns[index, deliveries.EVENT + column] = arrays.held.cell[cell, column]
+    output.ranks[index] = arrays.held.rank[cell]
+    output.progress[OUT] = index + 1
+
+
+@inlined
+def pass_on(
+    arrays: RuleArrays, output: RuleOutput, row: int, place: int, order: int, cell: int
+) -> None:
+    """Offer an event to the rules from a place on; deliver it if it passes them all."""
+    kinds = arrays.codes.kind
+    for later in range(place, len(kinds)):
+        passes = True
+        if kinds[later] == QUOTA:
+            passes = offer_quota(arrays, output, row, later, cell)
+        elif kinds[later] == QUIET:
+            passes = offer_quiet(arrays, output, row, later, cell)
+        elif kinds[later] == DIFFERENT:
+            passes = offer_different(arrays, output, row, later, cell)
+        if not passes:
+            return
+    emit(arrays, output, row, order, cell)
+    if not arrays.paused[row]:
+        for each in range(len(kinds)):
+            if kinds[each] == DIFFERENT:
+                us, slot = arrays.held.cell[cell, AT], arrays.held.cell[cell, EVENT]
+                push_got(arrays, row * len(kinds) + each, us, slot)
+
+
+@inlined
+def set_deadline(arrays: RuleArrays, row: int) -> None:
+    """Set the first end of the lines of a row that hold something."""
+    places, first = len(arrays.codes.kind), FAR
+    for line in range(row * places, (row + 1) * places):
+        if arrays.counts[line, HELD] > 0:
+            first = min(first, arrays.span[line, END])
+    arrays.deadline[row] = first
+
+
+@inlined
+def due_place(arrays: RuleArrays, row: int) -> int:
+    """Return the last place that is due at the deadline.
+
+    The later rule goes first, so that it is empty when the earlier one passes its events on.
+    """
+    places, last = len(arrays.codes.kind), 0
+    for place in range(places):
+        line = row * places + place
+        if arrays.counts[line, HELD] > 0 and arrays.span[line, END] == arrays.deadline[row]:
+            last = place
+    return last
+
+
+@inlined
+def release(arrays: RuleArrays, output: RuleOutput, row: int, place: int, order: int) -> bool:
+    """Pass on what a line releases at its end; return False if the kernel has to stop."""
+    count, pool, chain = arrays.counts, arrays.held, arrays.chain
+    line, kind = row * len(arrays.codes.kind) + place, arrays.codes.kind[place]
+    end, held = arrays.span[line, END], count[line, HELD] + 0
+    if kind == QUIET and not chain.best_only and count[line, SIZE] == 0:
+        return stop(output, CHOICE, place, 0)
+    if kind != OWED and not periods_known(arrays, output, row, place + 1, end):
+        return False
+    if not has_room(arrays, output, row, place + 1, held):
+        return False
+    if kind == QUIET:
+        held = min(chain.k, held) if chain.best_only else count[line, SIZE] - 1
+        drop_behind(arrays, output, row, place, held, end)
+        count[line, SIZE] = 0
+    for nth in range(held):
+        cell = arrays.span[line, SLAB] + nth
+        if kind == OWED:
+            emit(arrays, output, row, order, cell)
+            continue
+        pool.cell[cell, POSITION], pool.cell[cell, AT] = nth + 1, end
+        if kind == QUIET:
+            us = arrays.events.us[pool.cell[cell, EVENT]]
+            pool.rank[cell] = fresh_rank(chain.decay, pool.score[cell], us, end)
+        else:
+            count[line, PASSED] += 1
+        judge(arrays, output, row, place, cell, QUIET_BEST if kind == QUIET else FILLS)
+        pass_on(arrays, output, row, place + 1, order, cell)
+    empty_list(arrays, line)
+    return True
+
+
+@inlined
+def release_until(arrays: RuleArrays, output: RuleOutput, row: int, order: int, us: int) -> bool:
+    """Release what is due by an instant, in order of time; return False to stop."""
+    while arrays.deadline[row] <= us:
+        if not release(arrays, output, row, due_place(arrays, row), order):
+            return False
+        set_deadline(arrays, row)
+    return True
+
+
+@inlined
+def take_pick(
+    arrays: RuleArrays, output: RuleOutput, row: int, order: int, picks: Picks, pick: int
+) -> bool:
+    """Release what is due by the time of a pick, and pass the pick on; return False to stop."""
+    pool, kinds, at = arrays.held, arrays.codes.kind, picks.columns[pick, deliveries.DECIDED]
+    if not release_until(arrays, output, row, order, at):
+        return False
+    if not periods_known(arrays, output, row, 0, at) or not has_room(arrays, output, row, 0, 1):
+        return False
+    for column in range(COPIED):
+        pool.cell[0, column] = picks.columns[pick, deliveries.EVENT + column]
+    pool.cell[0, AT], pool.cell[0, ARRIVAL] = at, 0
+    pool.rank[0], pool.score[0] = picks.rank[pick], picks.score[pick]
+    if arrays.chain.asks and output.progress[JUDGED] != pick:
+        return stop(output, DISTANCES, 0, 0)
+    pass_on(arrays, output, row, 0, order, 0)
+    for place in range(len(kinds)):
+        if kinds[place] == QUOTA:
+            count_choice(arrays, row * len(kinds) + place, place, 0)
+    set_deadline(arrays, row)
+    return True
+
+
+@kernel
+def apply_rules(arrays: RuleArrays, turns: Turns, picks: Picks, output: RuleOutput) -> None:
+    """Take turns from `progress[NEXT]` on, until all are taken or the kernel has to stop."""
+    progress = output.progress
+    for turn in range(progress[NEXT], len(turns.row)):
+        progress[NEXT] = turn
+        row, order = turns.row[turn], turns.order[turn]
+        for pick in range(max(progress[PICK], turns.first[turn]), turns.first[turn + 1]):
+            progress[PICK] = pick
+            if not take_pick(arrays, output, row, order, picks, pick):
+                return
+            progress[PICK] = pick + 1
+        if not release_until(arrays, output, row, order, turns.us[turn]):
+            return
+    progress[NEXT], progress[STOP] = len(turns.row), DONE

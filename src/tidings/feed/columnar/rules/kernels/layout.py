@@ -1,0 +1,176 @@
+"""Array layout of the rules of many subscribers with one policy.
+
+Each subscriber has a row. The rule at place p of its chain has line `row * places + p`:
+
+    by row    sent, deadline (the first end of its lines), paused
+    by line   span   START END SLAB RING                                              int64
+              counts PASSED CHOSEN BEFORE HELD SLAB_CLASS RING_CLASS FRONT SIZE       int32
+
+A line takes 64 bytes until something is held or chosen. Lists and rings lie in slabs of pools that
+the group shares:
+
+    held      SLAB                             RING   quota: the last ranks; different: what was got
+              | HELD cells, best first | free  |newest .. |free| FRONT = oldest .. |
+              cell: (EVENT .. ARRIVAL) int64; value, rank, score: float64
+
+Cell 0 belongs to no list: it holds the pick that a window has just chosen.
+"""
+
+from typing import Final, NamedTuple
+
+from tidings.compiled.array_types import Float64s, Int8s, Int32s, Int64s
+from tidings.feed.columnar.kernels.layout import DecayCodes, EventColumns, FeatureColumns, Slabs
+
+DIFFERENT, QUOTA, QUIET, OWED = range(4)
+"""Kinds of lines. OWED is what old rules let pass when they were replaced: it is due at once."""
+
+START, END, SLAB, RING = range(4)
+"""Columns of `span`: the open period (quota), or the end of the quiet hours; starts of slabs."""
+SPAN_WIDTH: Final = 4
+PASSED, CHOSEN, BEFORE, HELD, SLAB_CLASS, RING_CLASS, FRONT, SIZE = range(8)
+"""Columns of `counts`: what passed and what the window chose in the period, and in the one before;
+the length of the list; the classes of slabs, -1 if there is none; the ring. A quiet line, which has
+no ring, has one more in SIZE than its diversifier has chosen, or 0."""
+COUNT_WIDTH: Final = 8
+
+EVENT, HANDLE, POSITION, WINDOW_START, WINDOW_STOP, WIDTH, AT, ARRIVAL = range(8)
+"""Columns of a held cell. The first six are those of a delivery, in its order; ARRIVAL counts the
+events that were held."""
+COPIED: Final = 6
+CELL_WIDTH: Final = 8
+
+VERDICT_ROW, VERDICT_PLACE, REASON, VERDICT_EVENT, VERDICT_AT, UNTIL, OTHER = range(7)
+DETAIL, LEFT = 7, 8
+"""Columns of a verdict. UNTIL and OTHER are NONE if there is none. DETAIL is the time at which the
+other was got (TOO_NEAR), the number of better ones that are held (EXPECTED), the end of the period
+(USED_UP), or the slot of the best (QUIET_OUTRANKED); LEFT is what is left of the quota."""
+VERDICT_WIDTH: Final = 9
+TOO_NEAR, EXPECTED, OUTRANKED, USED_UP, FILLS, QUIET_HOURS, QUIET_OUTRANKED, QUIET_BEST = range(8)
+"""Reasons of verdicts."""
+NONE: Final = -(1 << 62)
+
+NEXT, PICK, OUT, VERDICTS, STOP, PLACE, WANTED, MISSING_US, JUDGED = range(9)
+"""Progress: the next turn and pick, how much is written, why the kernel stopped; for the caller the
+place and number of events to make room for, the instant whose period is unknown, and the pick whose
+distances the caller has measured."""
+PROGRESS_WIDTH: Final = 9
+DONE, ROOM, CALENDAR, CHOICE, DISTANCES = range(5)
+"""Reasons to stop: nothing is left, pools or buffers are full, a period is unknown, the diversifier
+must choose, or a distance without a kernel must be measured."""
+
+REMEMBERED: Final = 200
+"""The number of chosen ranks from which a quota expects what is still to come."""
+
+
+class RuleCodes(NamedTuple):
+    """Rules as numbers, by place."""
+
+    kind: Int64s
+    limit: Int64s  # n of a quota
+    first: Int8s  # 1 if a quota passes what comes first
+    urgent: Float64s  # infinite if nothing is urgent
+    length: Int64s  # of equal periods; 0 if spans follow a calendar
+    least: Float64s  # the least distance
+    within: Int64s
+    measured: Int8s  # 1 if the caller measures distances
+
+
+class ChainCodes(NamedTuple):
+    """What the rules of a policy have in common."""
+
+    k: int
+    best_only: bool  # rank alone decides
+    asks: bool  # some distance is measured by the caller
+    decay: DecayCodes
+
+
+class CalendarSpans(NamedTuple):
+    """Periods or quiet hours by place: those from first[p] to first[p + 1], in order.
+
+    They are complete for the instants from known[p, 0] to known[p, 1], exclusive.
+    """
+
+    start: Int64s
+    end: Int64s
+    first: Int64s
+    known: Int64s
+
+
+class HeldPool(NamedTuple):
+    """Events that are held."""
+
+    cell: Int64s
+    value: Float64s  # what a list is sorted by: the rank (quota), or the key of the score (quiet)
+    rank: Float64s
+    score: Float64s
+    slabs: Slabs
+    arrivals: Int64s  # one number: events held so far
+
+
+class RankPool(NamedTuple):
+    """The last ranks that windows chose."""
+
+    rank: Float64s
+    slabs: Slabs
+
+
+class GotPool(NamedTuple):
+    """The events that subscribers got, and when."""
+
+    us: Int64s
+    slot: Int32s
+    slabs: Slabs
+
+
+class MeasuredGaps(NamedTuple):
+    """The nearest of what was got, by place, as the caller has measured it."""
+
+    nearest: Int64s  # its place in the ring from the oldest on; -1 if there is none
+    gap: Float64s
+
+
+class RuleArrays(NamedTuple):
+    """The rules of all subscribers of a group."""
+
+    sent: Int64s
+    deadline: Int64s
+    paused: Int8s
+    span: Int64s
+    counts: Int32s
+    held: HeldPool
+    ranks: RankPool
+    got: GotPool
+    codes: RuleCodes
+    chain: ChainCodes
+    spans: CalendarSpans
+    events: EventColumns
+    features: FeatureColumns
+    gaps: MeasuredGaps
+    partials: Float64s  # scratch for exact sums
+
+
+class Turns(NamedTuple):
+    """Calls of rules, in order: each passes on some picks of a row, and moves its clock to `us`."""
+
+    row: Int32s
+    us: Int64s
+    order: Int64s
+    first: Int64s  # the picks of turn i are those from first[i] to first[i + 1]
+
+
+class Picks(NamedTuple):
+    """What windows chose: delivery columns, ranks and scores."""
+
+    columns: Int64s
+    rank: Float64s
+    score: Float64s
+
+
+class RuleOutput(NamedTuple):
+    """Buffers that the kernel writes to."""
+
+    columns: Int64s
+    ranks: Float64s
+    verdicts: Int64s
+    figures: Float64s  # of verdicts: the distance, or how many better ones are expected
+    progress: Int64s

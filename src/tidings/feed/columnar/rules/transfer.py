@@ -1,0 +1,171 @@
+"""The rules of one subscriber as objects, and back: for changes of rules, which are rare.
+
+A held event keeps the cell that it had: its pick carries the number of a copy in `window`.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from tidings.compiled.array_types import Float64s, Int64s
+from tidings.feed.columnar.delivery_batch import IdTables
+from tidings.feed.columnar.event_table import EventTable
+from tidings.feed.columnar.kernels.layout import FAR
+from tidings.feed.columnar.rules.group import GOT_POOLS, HELD_POOLS, RuleGroup
+from tidings.feed.columnar.rules.kernels.layout import (
+    ARRIVAL,
+    AT,
+    BEFORE,
+    CELL_WIDTH,
+    CHOSEN,
+    END,
+    EVENT,
+    FRONT,
+    HANDLE,
+    HELD,
+    PASSED,
+    POSITION,
+    RING,
+    RING_CLASS,
+    SIZE,
+    SLAB,
+    SLAB_CLASS,
+    START,
+)
+from tidings.feed.single import PolicyChooser, fast_choice
+from tidings.model.calendar import Period
+from tidings.model.records import Event, Match
+from tidings.model.values import moment
+from tidings.policy import Policy
+from tidings.rules import RuleChain
+from tidings.rules.different import DifferentState, GotEvent
+from tidings.rules.quiet import QuietState
+from tidings.rules.quota import REMEMBERED, QuotaState
+from tidings.window import Pick
+
+_CELL: Final = "cell"
+
+
+class ChainCopy(NamedTuple):
+    """Rules as objects, and copies of the cells that their picks refer to."""
+
+    chain: RuleChain
+    cells: Int64s
+    scores: Float64s
+
+    @classmethod
+    def empty(cls, policy: Policy) -> "ChainCopy":
+        """Return new rules."""
+        chain = RuleChain(policy.rules, PolicyChooser(policy, fast_choice))
+        return cls(chain, np.zeros((0, CELL_WIDTH), np.int64), np.zeros(0))
+
+
+def load_chain(group: RuleGroup, row: int, tables: IdTables) -> ChainCopy:
+    """Return the rules of a row as objects."""
+    chain = RuleChain(group.policy.rules, group.chooser)
+    chain.paused = bool(group.paused[row])
+    lines = range(row * group.places, (row + 1) * group.places)
+    held = [cell for line in lines for cell in group.held_cells(line)]
+    number = {cell: nth for nth, cell in enumerate(held)}
+    name = tables.subscribers.names[int(group.subscriber[row])]
+    for line, state in zip(lines, [*chain.states, None], strict=False):
+        cells = sorted(group.held_cells(line), key=lambda cell: int(group.held_cell[cell, ARRIVAL]))
+        picks = [_pick(group, tables, name, cell, number[cell]) for cell in cells]
+        if state is None:
+            chain.owed = picks
+        else:
+            _load(group, line, state, picks, tables.events)
+    return ChainCopy(chain, group.held_cell[held], group.held_score[held])
+
+
+def _pick(group: RuleGroup, tables: IdTables, name: str, cell: int, number: int) -> Pick:
+    row = group.held_cell[cell]
+    event, score = _event(tables.events, int(row[EVENT])), float(group.held_score[cell])
+    match = Match(name, event, score, tables.matched.ids(int(row[HANDLE])))
+    rank, at = float(group.held_rank[cell]), int(row[AT])
+    return Pick(match, rank, int(row[POSITION]), {_CELL: number}, at)
+
+
+def _event(events: EventTable, slot: int) -> Event:
+    """Return an event; without attributes if only its id is known, and no rule compares it."""
+    if not events.is_described(slot):
+        return Event(events.id(slot), {}, moment(int(events.us[slot])))
+    return events.event(slot)
+
+
+def _load(group: RuleGroup, line: int, state: Any, picks: list[Pick], events: EventTable) -> None:
+    span, count = group.span[line].tolist(), group.count[line].tolist()
+    if isinstance(state, QuotaState):
+        state.period = Period(span[START], span[END])
+        state.passed, state.count, state.count_before = count[PASSED], count[CHOSEN], count[BEFORE]
+        ranks = group.rank[group.rank_cells(np.array([line]))]
+        state.ranks = deque(ranks.tolist(), REMEMBERED)
+        state.waiting = state.in_order(picks)
+    elif isinstance(state, QuietState):
+        state.end, state.waiting = (span[END] if picks else None), picks
+    else:
+        assert isinstance(state, DifferentState)
+        cells = group.got_cells(np.array([line]))
+        got = zip(group.got_us[cells].tolist(), group.got_slot[cells].tolist(), strict=True)
+        state.received = deque(GotEvent(us, _event(events, slot)) for us, slot in got)
+
+
+def store_chain(group: RuleGroup, row: int, copy: ChainCopy, events: EventTable) -> None:
+    """Write rules that are objects to an empty row."""
+    lines = range(row * group.places, (row + 1) * group.places)
+    for line, state in zip(lines, copy.chain.states, strict=False):
+        if isinstance(state, QuotaState):
+            _store_quota(group, line, state, copy, events)
+        elif isinstance(state, QuietState):
+            group.span[line, END] = -FAR if state.end is None else state.end
+            _store_held(group, line, state.waiting, copy, events)
+        elif isinstance(state, DifferentState):
+            _store_got(group, line, state, events)
+    if group.owed:
+        _store_held(group, lines[-1], copy.chain.owed, copy, events)
+    ends = [int(group.span[line, END]) for line in lines if group.count[line, HELD]]
+    group.deadline[row], group.paused[row] = min(ends, default=FAR), copy.chain.paused
+
+
+def _store_quota(
+    group: RuleGroup, line: int, state: QuotaState, copy: ChainCopy, events: EventTable
+) -> None:
+    group.span[line, [START, END]] = state.period
+    counts = (state.passed, state.count, state.count_before)
+    group.count[line, [PASSED, CHOSEN, BEFORE]] = counts
+    start, size_class = group.take_slab(group.rank_slabs, len(state.ranks), ("rank",))
+    group.rank[start : start + len(state.ranks)] = state.ranks
+    group.span[line, RING], group.count[line, RING_CLASS] = start, size_class
+    group.count[line, FRONT], group.count[line, SIZE] = 0, len(state.ranks)
+    _store_held(group, line, state.waiting, copy, events)
+
+
+def _store_got(group: RuleGroup, line: int, state: DifferentState, events: EventTable) -> None:
+    size = len(state.received)
+    start, size_class = group.take_slab(group.got_slabs, size, GOT_POOLS)
+    group.got_us[start : start + size] = [got.us for got in state.received]
+    group.got_slot[start : start + size] = [events.slot_of(g.event.id) for g in state.received]
+    group.span[line, RING], group.count[line, RING_CLASS] = start, size_class
+    group.count[line, FRONT], group.count[line, SIZE] = 0, size
+
+
+def _store_held(
+    group: RuleGroup, line: int, picks: Sequence[Pick], copy: ChainCopy, events: EventTable
+) -> None:
+    size = len(picks)
+    numbers = np.array([pick.window[_CELL] for pick in picks], np.int64)
+    start, size_class = group.take_slab(group.held_slabs, size, HELD_POOLS)
+    cells, scores = copy.cells[numbers], copy.scores[numbers]
+    cells[:, POSITION] = [pick.position for pick in picks]
+    cells[:, AT] = [pick.at_us for pick in picks]
+    cells[:, ARRIVAL] = group.arrivals(size)
+    ranks = np.array([pick.rank for pick in picks], np.float64)
+    order = group.list_order(line % group.places, cells, ranks, scores)
+    group.held_cell[start : start + size] = cells[order.places]
+    group.held_rank[start : start + size] = ranks[order.places]
+    group.held_score[start : start + size] = scores[order.places]
+    group.held_value[start : start + size] = order.values
+    group.span[line, SLAB], group.count[line, SLAB_CLASS] = start, size_class
+    group.count[line, HELD] = size
