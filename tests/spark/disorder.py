@@ -75,7 +75,28 @@ def any_policy(chance: Random, counting: bool) -> Policy:
         decay=chance.choice(DECAYS),
         window=_window(chance, ("matching", "published") if counting else ("matching",)),
         diversify=chance.choice(DIVERSIFIERS),
+        rules=any_rules(chance),
     )
+
+
+def any_rules(chance: Random) -> list[Form]:
+    """Return no rules, or a few whose periods are as short as the streams here."""
+    rules: list[Form] = [
+        {
+            "name": "quota",
+            "n": chance.randint(1, 3),
+            "per": chance.choice(["5s", "20s", "hour", "day"]),
+            "pick": chance.choice(["best", "best", "first"]),
+        },
+        {
+            "name": "quiet",
+            "start": "23:59:50",
+            "end": "00:00:10",
+            "urgent": chance.choice([None, 2]),
+        },
+        {"name": "different", "min": 0.5, "within": chance.choice(["5s", "1h"])},
+    ]
+    return chance.sample(rules, chance.choice([0, 0, 1, 2, 3]))
 
 
 def _window(chance: Random, counts: Sequence[str]) -> Form:

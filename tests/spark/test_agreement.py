@@ -6,6 +6,7 @@ number of buckets, sometimes with other subscribers.
 """
 
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -150,7 +151,7 @@ class Both:
     def _other(self, subscriber: Subscriber, change: str) -> Subscriber:
         new, old = any_policy(self.chance, self.counting), subscriber.policy
         if change == "scorer":
-            new = Policy(old.k, new.scorer, old.decay, old.window, old.diversify)
+            new = replace(old, scorer=new.scorer)
         return Subscriber(subscriber.id, new, subscriber.prefers)
 
     def run(self, stream: Stream, changing: bool) -> list[Delivery]:

@@ -164,6 +164,8 @@ class Feed:
         """Replace the state by a snapshot."""
         delivered = snapshot_fields.whole(state, "delivered")
         self._window.restore(snapshot_fields.field(state, "window"))
+        if self._rules is None and "rules" in state:  # something is owed by rules that are gone
+            self._rules = RuleChain((), self._chooser)
         if self._rules is not None:
             self._rules.restore(snapshot_fields.field(state, "rules"))
         self._delivered = delivered

@@ -106,6 +106,7 @@ class RuleChain:
         return {
             "states": [state.snapshot() for state in self.states],
             "owed": [pick_form(pick) for pick in self.owed],
+            "paused": self.paused,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -114,5 +115,6 @@ class RuleChain:
         if len(states) != len(self.states):
             raise InvalidForm(f"field 'states' must have {len(self.states)} rules")
         self.owed = [read_pick(form) for form in snapshot_fields.items(state, "owed", width=5)]
+        self.paused = state.get("paused") is True
         for own, form in zip(self.states, states, strict=True):
             own.restore(form)

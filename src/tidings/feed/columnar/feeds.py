@@ -28,6 +28,7 @@ from tidings.feed.columnar.matched_sets import MatchedSets
 from tidings.feed.columnar.peek import current_diverse, current_ranked
 from tidings.feed.columnar.python_cohort import PythonCohort
 from tidings.feed.columnar.rules.table import OfferTurns, RuleTable, grouped
+from tidings.feed.columnar.rules.verdicts import VerdictColumns
 from tidings.feed.columnar.snapshot import PolicyOf, dump, load
 from tidings.feed.columnar.subscriber_table import EnrolledSubscribers
 from tidings.feed.policy_key import counts_published
@@ -133,6 +134,18 @@ class TableFeeds:
         if sent is not None:
             cohort.head[row, SENT] = sent
         self.rules.set_paused(number, subscriber.paused)
+
+    def pause(self, subscriber: str) -> None:
+        """Note that a subscriber is paused: what is dropped is not got."""
+        number = self.number(subscriber)
+        cohort = self.cohorts[int(self.tables.subscribers.cohort[number])]
+        if isinstance(cohort, PythonCohort):
+            cohort.feeds[number].pause(paused=True)
+        self.rules.set_paused(number, paused=True)
+
+    def take_verdict_columns(self) -> list[VerdictColumns]:
+        """Return what rules in arrays did since the last call; `take_verdicts` has the rest."""
+        return self.rules.take_verdict_columns()
 
     def take_verdicts(self) -> dict[str, list[Verdict]]:
         verdicts = self.rules.take_verdicts()

@@ -18,7 +18,7 @@ from tidings.feed.columnar.event_table import check_content
 from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels.layout import FAR
 from tidings.feed.columnar.match_batch import OfferedEvents
-from tidings.feed.policy_key import needs_attributes
+from tidings.feed.policy_key import needs_attributes, same_feed
 from tidings.formats.binary import Frame, check, reading
 from tidings.index_files.manifest import RefusedRecord
 from tidings.index_files.subscriber_bundle import fingerprint
@@ -140,6 +140,9 @@ class Bucket:
         unknown = [name for name in batch.subscribers if name not in self.feeds]
         policies = {name: self.policy(name) for name in unknown}
         enrol(self.feeds, {name: policy for name, policy in policies.items() if policy is not None})
+        for name, policy in policies.items():
+            if policy is not None and policy.rules and self._policies.is_paused(name):
+                self.feeds.pause(name)
         if None not in policies.values():
             return batch
         enrolled = [name in self.feeds for name in batch.subscribers]
@@ -250,7 +253,8 @@ class Bucket:
     def _apply_policy_changes(self, since: int | None) -> None:
         """Drop removed subscribers; give those with another policy a new, empty window.
 
-        It costs the subscribers that changed since that version, or all if these are unknown. Their
+        Where only the rules have changed, the window goes on, and what they held is handed over. It
+        costs the subscribers that changed since that version, or all if these are unknown. Their
         order is that of enrolment, so that numbers do not depend on the order of a set.
         """
         changed = None if since is None else self._policies.changed_since(since)
@@ -259,13 +263,18 @@ class Bucket:
         numbers = np.array(
             [enrolled.number(name) for name in affected if name in enrolled], np.int64
         )
+        now = Moment(self.watermark_us or 0, self.ticks.sequence)
         for number in numbers[np.argsort(enrolled.order[numbers])].tolist():
             name = enrolled.names[number]
             policy = self._policies.policy(name)
             if policy is None:
                 self.feeds.drop(name)
-            elif self.feeds.cohort(policy) != enrolled.cohort[number]:
-                self.feeds.enrol(Subscriber(name, policy))
+                continue
+            subscriber = Subscriber(name, policy, paused=self._policies.is_paused(name))
+            if same_feed(policy, self.feeds.cohorts[int(enrolled.cohort[number])].policy):
+                self.feeds.replace(subscriber, now)
+            else:
+                self.feeds.enrol(subscriber)
         self.waiting = self._comparable(self.waiting, changed)
         self.aside = {
             name: aside

@@ -52,6 +52,20 @@ class VerdictColumns(NamedTuple):
     figures: Float64s
     rules: Sequence[RulePart]
 
+    def number_of(self, fate: Fate) -> int:
+        """Return how many events had a fate."""
+        return len(self.of_fate(fate).figures)
+
+    def reasons(self, tables: IdTables) -> list[str]:
+        """Return the rule and the reason of each verdict in words; equal ones are written once."""
+        figures = np.ascontiguousarray(self.figures).view(np.int64)
+        telling = [VERDICT_PLACE, REASON, DETAIL, LEFT, OTHER]
+        keys = np.column_stack([self.columns[:, telling], figures])
+        _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        different = self._selected(first).objects(tables)
+        texts = [f"{verdict.rule}: {verdict.reason}" for _, _, verdict in different]
+        return [texts[index] for index in inverse.ravel().tolist()]
+
     def mark_slots(self, alive: Int32s) -> None:
         """Mark the event slots that verdicts refer to."""
         alive[self.columns[:, VERDICT_EVENT]] = 1
@@ -76,7 +90,7 @@ class VerdictColumns(NamedTuple):
         reasons = [reason for reason, each in FATES.items() if each == fate]
         return self._selected(np.isin(self.columns[:, REASON], reasons))
 
-    def _selected(self, rows: Bools) -> "VerdictColumns":
+    def _selected(self, rows: Bools | Int64s) -> "VerdictColumns":
         return VerdictColumns(
             self.subscriber[rows], self.columns[rows], self.figures[rows], self.rules
         )
