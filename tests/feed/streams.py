@@ -50,11 +50,19 @@ def joined(name: str, *strategies: st.SearchStrategy[dict[str, Any]]) -> Any:
 origins = st.integers(-3, 3).map(lambda origin: {"origin": origin})
 expiries = st.one_of(counts, durations).map(lambda size: {"expires": size})
 stricts = st.booleans().map(lambda strict: {"strict": strict})
+calendars: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+    [
+        {"at": ["00:00:05", "00:00:11"]},
+        {"at": ["02:00:03", "12:30"], "zone": "Europe/Athens"},
+        {"at": ["00:00:20"], "days": ["thu", "fri"]},
+    ]
+)
 WINDOWS = {
     "continuous": joined("continuous", waits),
     "expiring": joined("continuous", waits, expiries),
     "periodic": joined("periodic", waits, lengths),
     "aligned": joined("periodic", waits, durations.map(lambda d: {"length": d}), origins),
+    "calendar": joined("periodic", waits, calendars),
     "sliding": joined("sliding", waits, lengths, leaves),
     "jumping": joined("jumping", waits, jumps(), leaves),
     "history": joined("history", waits, lengths, stricts),

@@ -26,7 +26,7 @@ from tests.spark.disorder import (
 )
 from tests.spark.match_stage.match_batches import deliveries, rows
 
-from tidings import Delivery, Engine, Policy, Subscriber, Subscription
+from tidings import Delivery, Engine, Subscriber, Subscription
 from tidings.formats.arrow import read_events
 from tidings.index_files.base_files import build_folder
 from tidings.index_files.subscriber_bundle import bundle_subscribers

@@ -103,8 +103,6 @@ class CohortRegistry:
 
 def has_kernels(policy: Policy) -> bool:
     """Return whether kernels can run a policy, but for its rules, on any window that it allows."""
-    if getattr(policy.window, "at", None):
-        return False
     kinds = {type(policy.decay), type(policy.window), type(policy.diversify)}
     if not kinds <= _REGISTERED:
         return False

@@ -14,6 +14,12 @@ from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.diversify.memory_limits import DENSE, check_dense, is_dense
 from tidings.feed.columnar import policy_codes as codes
+from tidings.feed.columnar.calendar_periods import (
+    NO_PERIODS,
+    calendar_of,
+    ends_for,
+    set_starts,
+)
 from tidings.feed.columnar.delivery_batch import CohortDeliveries
 from tidings.feed.columnar.event_features import FeatureCache
 from tidings.feed.columnar.event_table import EventTable
@@ -98,6 +104,7 @@ class DiverseCohort:
         self.codes, self.decay = codes.policy_codes(policy), codes.decay_codes(policy)
         self.diversity = codes.diversity_codes(policy, self.codes)
         self.search = codes.search_codes(policy)
+        self.calendar, self._period_ends = calendar_of(policy.window), NO_PERIODS
         self.step_axis = codes.step_axis(self.codes)
         votes = self.diversity.rule == layout.VOTES
         history = self.codes.window == layout.HISTORY
@@ -147,7 +154,7 @@ class DiverseCohort:
         return DiverseWindows(
             self.buffer,
             LastChoice(self.kept_place, self.kept_value, self.votes),
-            EventColumns(events.us, events.sequence, self.features.id_order),
+            EventColumns(events.us, events.sequence, self.features.id_order, self._period_ends),
             self.features.columns,
             self.codes,
             self.decay,
@@ -208,22 +215,27 @@ class DiverseCohort:
         self._add_missing_features(offers.row)
         self.features.add(self.events, offers.slot)
         kernel = KERNELS[self.codes.window]
-        return run_kernel(
+        self._period_ends = ends_for(self.calendar, self.events.us[offers.slot])
+        output = run_kernel(
             self._buffer,
             offers.row,
             lambda output: kernel(self.windows, output, offers, self.search),
             self,
         )
+        set_starts(self.calendar, output.columns)
+        return output
 
     def advance(self, rows: Int32s, now: Moment) -> CohortOutput:
         """Move the clock of some rows to `now`."""
         self._add_missing_features(rows)
-        return run_kernel(
+        output = run_kernel(
             self._buffer,
             rows,
             lambda output: advance_diverse(self.windows, output, rows, now, self.search),
             self,
         )
+        set_starts(self.calendar, output.columns)
+        return output
 
     def peek(
         self, row: int, low: int, high: int, now_us: int, least: int

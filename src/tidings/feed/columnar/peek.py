@@ -78,8 +78,14 @@ def _open_period(cohort: RankedCohort, row: int, now: Moment) -> WindowExtent:
     head, codes = cohort.head[row], cohort.codes
     end, count = int(head[END]), int(head[COUNT])
     if codes.step_axis == TIME and end != NEVER:
-        return WindowExtent(end - codes.step, end, count, now.us)
+        return WindowExtent(_period_start(cohort, end), end, count, now.us)
     return WindowExtent(int(head[OLDEST_US]), now.us, count, now.us)
+
+
+def _period_start(cohort: RankedCohort | DiverseCohort, end: int) -> int:
+    if cohort.calendar is not None:
+        return cohort.calendar.period(end - 1).start
+    return end - cohort.codes.step
 
 
 def _slots_in_window(cohort: RankedCohort, row: int, now: Moment) -> Int32s:
@@ -131,5 +137,5 @@ def current_diverse(cohort: DiverseCohort, row: int, now: Moment) -> CurrentList
 def _diverse_extent(cohort: DiverseCohort, row: int, size: RangeSize, now: Moment) -> WindowExtent:
     codes, end = cohort.codes, int(cohort.head[row, END])
     if codes.window == PERIODIC and codes.step_axis == TIME and end != NEVER:
-        return WindowExtent(end - codes.step, end, size.held, now.us)
+        return WindowExtent(_period_start(cohort, end), end, size.held, now.us)
     return WindowExtent(size.oldest_us, now.us, size.held, now.us)

@@ -23,6 +23,7 @@ from tidings.feed.columnar.kernels.layout import (
     SearchCodes,
     Slabs,
 )
+from tidings.model.calendar import LONGEST_US
 from tidings.model.values import parse_time_us, rounded
 from tidings.policy import Policy
 from tidings.window.length import Length
@@ -52,6 +53,8 @@ RULES: Final = {
 }
 LONGEST: Final = 1 << 28
 """More matches than one window can hold."""
+_CALENDAR: Final = Length(us=LONGEST_US)
+"""Stands for the length of calendar periods, whose ends are looked up."""
 _ROW_WIDTH: Final = 64
 """The largest k for which each row has k kept choices; above it they lie beside the slabs."""
 
@@ -60,7 +63,7 @@ def policy_codes(policy: Policy) -> PolicyCodes:
     """Return k and the window of a policy as numbers."""
     part: Any = policy.window
     window = WINDOW_CODES[part.name]
-    length = part.expires if window == CONTINUOUS else part.length
+    length = part.expires if window == CONTINUOUS else part.length or _CALENDAR
     step = part.step if window == JUMPING else length
     count = getattr(part, "count", "matching")
     axis, positions = _axis(length, count)

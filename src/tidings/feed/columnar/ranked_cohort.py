@@ -10,6 +10,12 @@ from tidings.compiled.array_types import Float64s, Int32s, Int64s
 from tidings.compiled.exact_sum import PARTS
 from tidings.errors import TidingsError, described
 from tidings.feed.columnar import policy_codes as codes
+from tidings.feed.columnar.calendar_periods import (
+    NO_PERIODS,
+    calendar_of,
+    ends_for,
+    set_starts,
+)
 from tidings.feed.columnar.delivery_batch import CohortDeliveries
 from tidings.feed.columnar.event_table import EventTable
 from tidings.feed.columnar.kernels import layout
@@ -152,6 +158,7 @@ class RankedCohort:
         self.events = events
         self._buffer = buffer
         self.codes, self.decay = codes.policy_codes(policy), codes.decay_codes(policy)
+        self.calendar, self._period_ends = calendar_of(policy.window), NO_PERIODS
         self.has_rings = codes.has_ring(self.codes)
         self.step_axis = codes.step_axis(self.codes)
         self.head = np.zeros((0, layout.RANKED_WIDTH), np.int64)
@@ -181,12 +188,16 @@ class RankedCohort:
             self.list_slabs,
             self.ring_slabs,
             self.disorder,
-            EventColumns(self.events.us, self.events.sequence, self.events.id_order),
+            self._event_columns(),
             self.codes,
             self.decay,
             self._ranks,
             self._partials,
         )
+
+    def _event_columns(self) -> EventColumns:
+        events = self.events
+        return EventColumns(events.us, events.sequence, events.id_order, self._period_ends)
 
     @property
     def nbytes(self) -> int:
@@ -245,18 +256,23 @@ class RankedCohort:
     def offer(self, offers: Offers) -> CohortOutput:
         """Offer matches."""
         kernel = KERNELS[self.codes.window]
-        return run_kernel(
+        self._period_ends = ends_for(self.calendar, self.events.us[offers.slot])
+        output = run_kernel(
             self._buffer, offers.row, lambda output: kernel(self.windows, output, offers), self
         )
+        set_starts(self.calendar, output.columns)
+        return output
 
     def advance(self, rows: Int32s, now: Moment) -> CohortOutput:
         """Move the clock of some rows to `now`."""
-        return run_kernel(
+        output = run_kernel(
             self._buffer,
             rows,
             lambda output: advance_periodic(self.windows, output, rows, now),
             self,
         )
+        set_starts(self.calendar, output.columns)
+        return output
 
     def open_ends(self) -> Int64s:
         """Return (row, end) of the open periods and steps."""

@@ -29,7 +29,7 @@ from tidings.feed.columnar.policy_codes import policy_codes
 from tidings.policy import Policy
 from tidings.window import Moment
 
-EVENTS = EventColumns(np.array([50, 70]), np.array([3, 9]), np.array([0, 1]))
+EVENTS = EventColumns(np.array([50, 70]), np.array([3, 9]), np.array([0, 1]), np.zeros(0, np.int64))
 
 
 def jumping(length: int, step: int, axis: int = TIME, origin: int = 0) -> PolicyCodes:

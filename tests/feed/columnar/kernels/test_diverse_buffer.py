@@ -143,7 +143,7 @@ def test_the_largest_slab_counts_as_room() -> None:
 
 @given(st.integers(0, 63), st.integers(0, 63))
 def test_newer_events_precede_and_then_smaller_ids(one: int, other: int) -> None:
-    events = EventColumns(US, np.zeros(64, np.int64), ID_ORDER)
+    events = EventColumns(US, np.zeros(64, np.int64), ID_ORDER, np.zeros(0, np.int64))
     expected = (-US[one], ID_ORDER[one]) < (-US[other], ID_ORDER[other])
     assert newer(events, one, other) == expected
 

@@ -71,12 +71,28 @@ def next_step(end: int, policy: PolicyCodes, oldest: int, now: int) -> int:
 
 
 @inlined
+def end_after(ends: Int64s, us: int) -> int:
+    """Return the first end after an instant; there must be one."""
+    low, high = 0, len(ends) - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if ends[middle] > us:
+            high = middle
+        else:
+            low = middle + 1
+    return int64(ends[low])
+
+
+@inlined
 def open_end(head: Int64s, events: EventColumns, policy: PolicyCodes, row: int, slot: int) -> None:
     """Set the end of the period or step that the newest match lies in, if none is open."""
     if head[row, END] == NEVER:
         axis, origin, step = policy.step_axis, policy.origin, policy.step
         newest = head[row, SEEN] - 1 if axis == MATCHING else event_position(events, axis, slot)
-        head[row, END] = origin + ((newest - origin) // step + 1) * step
+        if len(events.period_ends) > 0:
+            head[row, END] = end_after(events.period_ends, newest)
+        else:
+            head[row, END] = origin + ((newest - origin) // step + 1) * step
 
 
 @inlined

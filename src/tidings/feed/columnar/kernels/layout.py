@@ -68,11 +68,12 @@ search through all sets."""
 
 
 class EventColumns(NamedTuple):
-    """The columns of the event table, by event slot."""
+    """The columns of the event table, by event slot, and the calendar that they fall into."""
 
     us: Int64s
     sequence: Int64s
     id_order: Int64s  # rises with the id: among events of one time (ranked), or all (diverse)
+    period_ends: Int64s  # of calendar periods, in order: those of all events that are offered
 
 
 class PolicyCodes(NamedTuple):

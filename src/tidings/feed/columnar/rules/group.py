@@ -10,6 +10,7 @@ from tidings.compiled.exact_sum import PARTS
 from tidings.diversify.distance import checked_distance
 from tidings.diversify.protocol import Distance
 from tidings.errors import described
+from tidings.feed.columnar.calendar_periods import NO_PERIODS
 from tidings.feed.columnar.delivery_batch import CohortDeliveries, IdTables
 from tidings.feed.columnar.event_features import NO_FEATURES, FeatureCache
 from tidings.feed.columnar.kernels.decay import order_keys
@@ -170,7 +171,7 @@ class RuleGroup:
             self.rules.codes,
             self.rules.chain,
             self.span_tables.columns,
-            EventColumns(events.us, events.sequence, events.id_order),
+            EventColumns(events.us, events.sequence, events.id_order, NO_PERIODS),
             self.features.columns if self.features is not None else NO_FEATURES,
             self._gaps,
             self._partials,
