@@ -10,6 +10,7 @@ that is no longer read must be refused with a message, and nothing else may happ
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
 from tempfile import TemporaryDirectory
@@ -48,6 +49,13 @@ INDEX_NOW = f"index-{sealed_file.VERSION}"
 LATENESS_S = 60
 TERMS = BucketSettings(lateness_us=LATENESS_S * 1_000_000)
 HALF = 40
+RULES: list[list[Any]] = [
+    [],
+    [{"name": "quota", "n": 3, "per": "10m"}],
+    [{"name": "different", "min": 0.3}],
+    [{"name": "quota", "n": 2}, {"name": "quiet", "start": "00:04", "end": "00:09"}],
+    [],
+]
 FAR = 10**6
 """Seconds after the end of the stream."""
 
@@ -55,10 +63,14 @@ FAR = 10**6
 def stream() -> Workload:
     """Return a stream for every window and diversifier, with a repeated and a late event."""
     work = workload(seed=11, events=2 * HALF, subscribers=36)
+    subscribers = [
+        replace(each, policy=replace(each.policy, rules=RULES[number % len(RULES)]))
+        for number, each in enumerate(work.subscribers)
+    ]
     again = work.events[HALF - 3]
     ancient = Event("ancient", work.events[1].attributes, published_at=-1000, sequence=1)
     events = [*work.events[: HALF + 9], again, ancient, *work.events[HALF + 9 :]]
-    return Workload(work.subscribers, work.subscriptions, events)
+    return Workload(subscribers, work.subscriptions, events)
 
 
 def engine_of(work: Workload, feeds: str) -> Engine:

@@ -1,5 +1,6 @@
 """The part of a policy that a feed depends on: everything but the scorer."""
 
+from copy import copy
 from typing import Any, Final
 
 from tidings.errors import InvalidForm, shown
@@ -28,6 +29,13 @@ def read_feed_form(form: object) -> Policy:
     if not isinstance(form, dict) or form.keys() - {"rules"} != {"k", *_FEED_PARTS}:
         raise InvalidForm(f"a policy has k, {', '.join(_FEED_PARTS)}; not {shown(form)}")
     return Policy(**form)
+
+
+def without_rules(policy: Policy) -> Policy:
+    """Return the policy as its windows see it; limits that its parts are bound to stay."""
+    bare = copy(policy)
+    object.__setattr__(bare, "rules", ())
+    return bare
 
 
 def unregistered(policy: Policy) -> list[type]:

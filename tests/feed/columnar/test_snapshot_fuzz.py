@@ -27,6 +27,7 @@ WINDOWS: list[dict[str, Any]] = [
     {"name": "periodic", "length": 7},
     {"name": "periodic", "length": "9s", "wait": True},
     {"name": "periodic", "length": 9, "count": "published"},
+    {"name": "periodic", "at": ["00:00:09", "00:00:17"]},
     {"name": "jumping", "length": 6, "step": 4},
     {"name": "jumping", "length": "8s", "step": "3s"},
     {"name": "jumping", "length": "8s", "step": 3, "delivered": "leave"},
@@ -35,9 +36,16 @@ WINDOWS: list[dict[str, Any]] = [
     {"name": "history", "length": "6s", "strict": True, "wait": True},
 ]
 DIVERSIFIERS = ["none", "divrank", "maxavg", "disc", "maxdivrel-lsh", "optimal"]
+RULES: list[list[Any]] = [
+    [{"name": "quota", "n": 2, "per": "10s"}],
+    [{"name": "quota", "n": 3}, {"name": "quiet", "start": "00:00:01", "end": "00:00:30"}],
+    [{"name": "different", "min": 0.5, "within": "9s"}, {"name": "quota", "n": 1, "per": "hour"}],
+    [{"name": "quiet", "start": "00:00:05", "end": "00:00:20", "urgent": 0.8}],
+]
 POLICIES = [
     {"k": 2, "window": window, "diversify": diversify}
     | ({"decay": {"name": "exponential", "rate": 0.1}} if number % 3 == 0 else {})
+    | ({"rules": RULES[number // 2 % len(RULES)]} if number % 2 == 0 else {})
     for number, (window, diversify) in enumerate(product(WINDOWS, DIVERSIFIERS))
 ]
 MARKED = pytest.mark.fuzz

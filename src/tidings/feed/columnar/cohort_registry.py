@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from tidings.diversify import DIVERSIFIERS
@@ -14,7 +13,7 @@ from tidings.feed.columnar.event_features import FeatureCache
 from tidings.feed.columnar.event_table import EventTable
 from tidings.feed.columnar.python_cohort import PythonCohort
 from tidings.feed.columnar.ranked_cohort import DeliveryBuffer, RankedCohort
-from tidings.feed.policy_key import feed_form, unregistered
+from tidings.feed.policy_key import feed_form, unregistered, without_rules
 from tidings.policy import Policy, most_held
 from tidings.score import DECAYS
 from tidings.window import WINDOWS
@@ -54,7 +53,7 @@ class CohortRegistry:
             return self._latest[1]
         latest = policy
         if policy.rules and has_kernels(policy):
-            policy = replace(policy, rules=())
+            policy = without_rules(policy)
         key = _key(policy)
         if key not in self._numbers:
             self._cohorts[self._next] = self._new(policy)

@@ -83,17 +83,17 @@ def dump(kind: str, feeds: FeedTables, numbers: Int64s) -> bytes:
             header["objects"] |= cohort.snapshot(members)
             continue
         parts[str(index)] = cohort.columns(subscribers.row[members].astype(np.int64))
-    header["rules"], ruled = _rule_parts(feeds, numbers, policy_index, parts)
+    rules, ruled = _rule_parts(feeds, numbers, policy_index, parts)
     for part in parts.values():
         starts, part["members"] = tables.matched.flat(part.pop("handle"))
         part["sizes"] = np.diff(starts)
-    compared = _compared(feeds, cohorts, header["rules"])
+    compared = _compared(feeds, cohorts, rules)
     columns: dict[str, Column] = {
         "subscribers": [subscribers.names[number] for number in numbers.tolist()],
         "seats": _narrow(policy_index),
     }
-    if len(header["rules"]):
-        columns["ruled"] = _narrow(ruled)
+    if rules:
+        header["rules"], columns["ruled"] = rules, _narrow(ruled)
     columns |= _event_columns(parts, compared, tables) | _subscription_columns(parts, tables)
     for suffix, part in parts.items():
         columns |= {f"{name}-{suffix}": column for name, column in _packed(part).items()}
