@@ -93,6 +93,8 @@ class Bucket:
         tables.append(outcomes.refused(self._unreported(refused)))
         matches = released.matches
         tables.append(outcomes.accounts(released.subscribers, matches.subscribers, matches.ranks))
+        columns = self.feeds.take_verdict_columns()
+        tables += outcomes.judged_in_arrays(columns, self.feeds.tables)
         if verdicts := self.feeds.take_verdicts():
             tables.append(outcomes.judged(verdicts))
         if failed := dict(self.feeds.set_aside):

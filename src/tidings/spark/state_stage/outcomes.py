@@ -15,6 +15,8 @@ from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
 from tidings.errors import clipped, shown
 from tidings.feed.columnar.delivery_batch import DeliveryBatch, IdTables
 from tidings.feed.columnar.kernels import layout
+from tidings.feed.columnar.rules.kernels.layout import VERDICT_AT, VERDICT_EVENT
+from tidings.feed.columnar.rules.verdicts import VerdictColumns
 from tidings.formats.binary import check, reading
 from tidings.index_files.manifest import RefusedRecord
 from tidings.model.dead_letter import printable_record
@@ -22,6 +24,7 @@ from tidings.model.records import Delivery, Event
 from tidings.model.values import LATEST_US, format_time, moment
 from tidings.policy import PAUSED
 from tidings.rules import Verdict
+from tidings.rules.verdict import Fate
 from tidings.spark.match_stage.match_batch import MatchBatch
 
 OUTCOMES: Final = pa.schema(
@@ -40,6 +43,7 @@ OUTCOMES: Final = pa.schema(
         "reason": pa.string(),
     }
 )
+_COUNTED_FATES: Final[tuple[Fate, ...]] = ("held", "released")
 
 
 def deliveries(batch: DeliveryBatch, tables: IdTables) -> pa.Table:
@@ -167,12 +171,39 @@ def judged(verdicts: Mapping[str, Sequence[Verdict]]) -> pa.Table:
         "reason": [clipped(verdict.account) for _, verdict in dropped],
     }
     tables = [_table("dropped", len(dropped), columns)]
-    for fate in ("held", "released"):
+    for fate in _COUNTED_FATES:
         rows = [(name, rule, count) for (own, name, rule), count in counts.items() if own == fate]
         names, rules, numbers = zip(*rows, strict=True) if rows else ((), (), ())
         columns = {"subscriber": names, "reason": rules, "position": numbers}
         tables.append(_table(fate, len(rows), columns))
     return pa.concat_tables(tables)
+
+
+def judged_in_arrays(columns: Sequence[VerdictColumns], tables: IdTables) -> list[pa.Table]:
+    """Return what rules in arrays did as `judged` does, with few Python calls for all of them."""
+    outcomes = list[pa.Table]()
+    names = pa.array(tables.subscribers.names, pa.string())
+    for verdicts in columns:
+        dropped = verdicts.of_fate("dropped")
+        slots, places = np.unique(dropped.columns[:, VERDICT_EVENT], return_inverse=True)
+        ids = pa.array([tables.events.id(slot) for slot in slots.tolist()], pa.string())
+        at_us = pa.array(dropped.columns[:, VERDICT_AT], pa.int64())
+        rows = {
+            "subscriber": names.take(pa.array(dropped.subscriber)),
+            "event": ids.take(pa.array(places)),
+            "delivered_at": at_us.cast(OUTCOMES.field("delivered_at").type),
+            "reason": [clipped(reason) for reason in dropped.reasons(tables)],
+        }
+        outcomes.append(_table("dropped", len(at_us), rows))
+        for fate in _COUNTED_FATES:
+            counts = verdicts.of_fate(fate).counts()
+            numbered = {
+                "subscriber": [tables.subscribers.names[number] for number, _ in counts],
+                "reason": [rule for _, rule in counts],
+                "position": [*counts.values()],
+            }
+            outcomes.append(_table(fate, len(counts), numbered))
+    return outcomes
 
 
 def late(events: Sequence[Event], watermark_us: int) -> pa.Table:

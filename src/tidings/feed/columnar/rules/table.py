@@ -213,8 +213,10 @@ class RuleTable:
     ) -> None:
         """Run a group; add what it delivers to `passed`, and schedule what it holds."""
         group, rows = self.groups[number], self.row[offers.subscriber]
-        first = np.searchsorted(chosen.columns[:, ORDER], offers.order)
-        turns = Turns(rows, offers.us, offers.order, np.append(first, len(chosen.rank)))
+        picked = np.searchsorted(offers.order, chosen.columns[:, ORDER])
+        first = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(np.bincount(picked, minlength=len(rows)), out=first[1:])
+        turns = Turns(rows, offers.us, offers.order, first)
         before = group.deadline[rows]
         result = group.run(turns, Picks(chosen.columns, chosen.rank, chosen.score))
         passed.parts.append(result.delivered)

@@ -1,5 +1,6 @@
 """Verdicts of rules as columns, turned into objects on demand."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -52,9 +53,14 @@ class VerdictColumns(NamedTuple):
     figures: Float64s
     rules: Sequence[RulePart]
 
-    def number_of(self, fate: Fate) -> int:
-        """Return how many events had a fate."""
-        return len(self.of_fate(fate).figures)
+    def counts(self) -> dict[tuple[int, str], int]:
+        """Return how many verdicts each subscriber has of each rule."""
+        keys = np.column_stack([self.subscriber, self.columns[:, VERDICT_PLACE]])
+        pairs, numbers = np.unique(keys, axis=0, return_counts=True)
+        counts = Counter[tuple[int, str]]()
+        for (subscriber, place), number in zip(pairs.tolist(), numbers.tolist(), strict=True):
+            counts[subscriber, self.rules[place].name] += number
+        return counts
 
     def reasons(self, tables: IdTables) -> list[str]:
         """Return the rule and the reason of each verdict in words; equal ones are written once."""
@@ -63,7 +69,7 @@ class VerdictColumns(NamedTuple):
         keys = np.column_stack([self.columns[:, telling], figures])
         _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         different = self._selected(first).objects(tables)
-        texts = [f"{verdict.rule}: {verdict.reason}" for _, _, verdict in different]
+        texts = [verdict.account for _, _, verdict in different]
         return [texts[index] for index in inverse.ravel().tolist()]
 
     def mark_slots(self, alive: Int32s) -> None:
