@@ -21,6 +21,7 @@ BENCHES = {
     "predicates": "indexes over whole conditions",
     "fanout": "every subscriber's rank of an event",
     "defaults": "the default engine next to every explicit choice of index and feeds",
+    "quota": "a quota by rank, first come and hindsight; the cost of rules",
     "windows": "windows of many subscribers, in arrays and as objects",
     "diversity": "diversifiers over n, k and windows, next to peers and the optimum",
     "covers": "the preferential subscription graph (PREF Table 2), and covers of many subscribers",

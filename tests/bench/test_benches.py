@@ -139,6 +139,16 @@ def test_windows_run(bench: Bench, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_quota_by_rank_is_between_first_come_and_hindsight(bench: Bench) -> None:
+    result = json.loads(bench("quota", "--quick", "--json", "--days", 4, "--subscribers", 5))
+    streams = {row["stream"]: row for row in result["streams"]}
+    assert len(streams) >= 4
+    for row in streams.values():
+        assert row["first"] <= row["best"] <= row["hindsight"]
+        assert 0 < row["at_once"] <= 1
+    assert [row["rules"] for row in result["costs"]][:2] == ["no rules", "quota"]
+
+
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_the_pipeline_delivers_as_much_as_the_engine_by_all_policies(bench: Bench) -> None:

