@@ -74,7 +74,8 @@ def test_the_numbers_are_those_of_the_run(state: DemoState, facts: RunFacts, pag
     assert f"{addison.matches} films matched. {addison.delivered} were worth a ping." in page.words
     assert f"{addison.matches} pings" in page.words
     assert f"{addison.delivered} pings" in page.words
-    assert f"{state.published} films, {state.matches} matches, {state.delivered} sent" in page.words
+    counts = f"{state.published:,} films, {state.matches:,} matches, {state.delivered:,} sent"
+    assert counts in page.words
     assert facts.agreement in page.words
     for stats in state.stats.values():
         assert f"{stats.delivered} sent of {stats.matches} matches" in page.words

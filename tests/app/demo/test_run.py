@@ -72,7 +72,7 @@ def test_a_pipe_gets_plain_lines(state: DemoState, facts: RunFacts) -> None:
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text)
     assert "   7 s  Starting Spark\n" in text
     assert re.search(r"   7 s  day 1 00:30: \d+ of \d+ matches sent; to \w+: .+\n", text)
-    counts = f"{state.delivered} of {state.matches} matches sent"
+    counts = f"{state.delivered} of {state.matches:,} matches sent"
     assert f"   7 s  400 of 400 films, day 1 01:06: {counts}\n" in text
 
 

@@ -110,7 +110,7 @@ def test_the_result_has_all_totals(state: DemoState, facts: RunFacts) -> None:
     text = one_line(drawn(screen.result(state, facts)))
     share = state.delivered / state.matches
     assert "400 films, 0.0 simulated days, 61 seconds." in text
-    assert f"{state.matches} matches, {state.delivered} sent ({share:.1%})" in text
+    assert f"{state.matches:,} matches, {state.delivered} sent ({share:.1%})" in text
     assert "2 refused, 1 late." in text
     assert f"agree on {state.delivered} of the {state.delivered} deliveries" in text
 
@@ -159,7 +159,7 @@ def test_the_live_view_shows_the_first_day_while_spark_starts(
         owner = state.stats[delivery.subscriber].subscriber
         view.news.append(screen.News(owner.name, state.listed(owner, state.sent(delivery))))
     lines = drawn(view("Starting Spark")).splitlines()
-    assert lines[1] == f"day 1 01:06: {state.delivered} of {state.matches} matches sent"
+    assert lines[1] == f"day 1 01:06: {state.delivered} of {state.matches:,} matches sent"
     assert title(view.news[-1].listed.sent.film) in lines[2]
     assert len(lines) < page.height
 

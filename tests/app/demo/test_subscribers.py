@@ -6,6 +6,7 @@ from tidings.app.demo.subscribers import GENRE_AND_DECADE, DemoSubscriber, demo_
 from tidings.diversify import DIVERSIFIERS
 from tidings.formats.arrow import read_events
 from tidings.rank.matcher import Matcher
+from tidings.rules import RULES
 from tidings.score import SCORERS
 from tidings.window import WINDOWS
 
@@ -23,7 +24,7 @@ def rank(subscriber: DemoSubscriber, **attributes: object) -> float | None:
 
 def test_names_are_distinct(subscribers: dict[str, DemoSubscriber]) -> None:
     ids = [each.id for subscriber in subscribers.values() for each in subscriber.subscriptions]
-    assert len(subscribers) == len(demo_subscribers()) == 8
+    assert len(subscribers) == len(demo_subscribers()) == 10
     assert len(set(ids)) == len(ids)
 
 
@@ -48,6 +49,7 @@ def test_every_scorer_and_every_window_is_used(subscribers: dict[str, DemoSubscr
     shown = {policy.diversify.name for policy in policies}
     assert {"none", "divrank", "maxdivrel", "maxdivrel-lsh"} == shown <= set(DIVERSIFIERS)
     assert any(policy.decay != Policy().decay for policy in policies)
+    assert {rule.name for policy in policies for rule in policy.rules} == set(RULES)
 
 
 def test_addison_and_carson_differ_about_burtons_dramas(

@@ -227,7 +227,7 @@ def _everyone(everyone: Sequence[SubscriberStats]) -> Element:
             tag(
                 "p",
                 tag("strong", f"{row.delivered:,}"),
-                f" sent of {plural(row.matches, 'match')}",
+                f" sent of {plural(row.matches, 'match')}{f'; {row.ruled}' if row.ruled else ''}",
             ),
             tag("ol", (_listed(sent, reason) for sent, reason in row.films)),
         )

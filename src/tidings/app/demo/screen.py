@@ -252,6 +252,7 @@ def result(state: DemoState, facts: RunFacts) -> RenderableType:
         legend(),
         "",
         *_contrast(state),
+        *_rules(stats),
         *_totals(state, facts),
     )
 
@@ -287,6 +288,13 @@ def _contrast(state: DemoState) -> Iterator[Text]:
         sent = sum(map(state.stats[name].received, dramas))
         parts.append(f"{name}, who ranks them {state.rank(name, dramas[0])}, got {sent}")
     yield Text(f"{len(dramas)} dramas by T. Burton: {'; '.join(parts)}.")
+
+
+def _rules(stats: Iterable[SubscriberStats]) -> Iterator[Text]:
+    """Say what the rules of subscribers did."""
+    for row in stats:
+        if row.ruled:
+            yield Text(f"{row.subscriber.name} gets {row.subscriber.gets}: {row.ruled}.")
 
 
 def _totals(state: DemoState, facts: RunFacts) -> Iterator[Text]:

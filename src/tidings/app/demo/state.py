@@ -53,11 +53,14 @@ class SubscriberStats:
     """The matches and deliveries of a subscriber so far.
 
     `films` are the last k deliveries, newest first. `lists` compares each k deliveries in a row
-    with as many films first come; `listed` counts the deliveries that these cover.
+    with as many films first come; `listed` counts the deliveries that these cover. `held` and
+    `dropped` count chosen films by what the subscriber's rules did with them.
     """
 
     subscriber: DemoSubscriber
     matches: int = 0
+    held: int = 0
+    dropped: int = 0
     sent: tuple[SentFilm, ...] = ()
     films: tuple[ListedFilm, ...] = ()
     lists: tuple[ListPair, ...] = ()
@@ -73,6 +76,13 @@ class SubscriberStats:
         """The quality of its lists, on average."""
         return figures(self.lists)
 
+    @property
+    def ruled(self) -> str:
+        """What its rules did, in words; empty if it has none."""
+        if not self.subscriber.subscriber.policy.rules:
+            return ""
+        return f"its rules held {self.held:,} for later and dropped {self.dropped:,}"
+
     def received(self, film: Event) -> bool:
         """Return whether a film was delivered."""
         return any(sent.film.id == film.id for sent in self.sent)
@@ -86,6 +96,7 @@ class SubscriberStats:
             "gets": self.subscriber.gets,
             "matches": self.matches,
             "delivered": self.delivered,
+            "rules": {"held": self.held, "dropped": self.dropped},
             "lists": len(self.lists),
             "quality": quality.to_dict() if quality else None,
             "list": [listed.to_dict() for listed in self.films],
@@ -181,6 +192,8 @@ class DemoState:
         return replace(
             self._with_lists(replace(stats, sent=sent)),
             matches=stats.matches + sum(row["position"] for row in accounts),
+            held=stats.held + sum(row["position"] for row in batch.of("held", owner.name)),
+            dropped=stats.dropped + len(batch.of("dropped", owner.name)),
             films=tuple(self.listed(owner, film) for film in last) if rows else stats.films,
         )
 

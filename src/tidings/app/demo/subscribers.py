@@ -1,4 +1,4 @@
-"""The subscribers of the demo: eight, each of which shows a different idea."""
+"""The subscribers of the demo: ten, each of which shows a different idea."""
 
 import math
 from collections.abc import Sequence
@@ -12,6 +12,9 @@ from tidings.diversify.maxdivrel_lsh import MaxDivRelLsh
 from tidings.engine.engine import Engine
 from tidings.model.records import Subscription
 from tidings.policy import Policy, Subscriber
+from tidings.rules.different import Different
+from tidings.rules.quiet import Quiet
+from tidings.rules.quota import Quota
 from tidings.score.decay import Exponential
 from tidings.score.exact import Exact
 from tidings.score.graph import Graph
@@ -27,6 +30,7 @@ GENRE_AND_DECADE: Final = Overlap(
     dict.fromkeys(("title", "year", "length", "rating", "votes", "mpaa", "budget", "director"), 0.0)
 )
 _SIX_HOURS_S: Final = 6 * 60 * 60
+_NEW_YORK: Final = "America/New_York"
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ def demo_subscribers() -> list[DemoSubscriber]:
         _erin(),
         _frank(),
         _club(),
+        _grace(),
+        _henry(),
     ]
 
 
@@ -186,6 +192,50 @@ def _club() -> DemoSubscriber:
         ),
         likes="classics (1), silents (.6), old cartoons (.4)",
         gets="top 4 of each 12 hours, diverse",
+    )
+
+
+def _grace() -> DemoSubscriber:
+    """Return somebody who wants to be disturbed rarely, and not at night (semantics §6b)."""
+    name, athens = "grace", "Europe/Athens"
+    traits = [
+        ["genre = 'comedy'", 0.4],
+        ["rating >= 8", 0.3],
+        ["votes >= 1000", 0.2],
+        ["year >= 1995", 0.1],
+    ]
+    policy = Policy(
+        k=5,
+        scorer=Relaxed(),
+        window=Continuous(expires=40),
+        rules=[Quota(5, zone=athens), Quiet("22:00", "07:00", athens, urgent=1.0)],
+    )
+    return DemoSubscriber(
+        Subscriber(name, policy),
+        (Subscription("grace/comedy", name, any=traits),),
+        likes="comedy (.4) + praised (.3) + known (.2) + new (.1)",
+        gets="top 5 of a day, quiet from 22:00 to 07:00 in Athens",
+    )
+
+
+def _henry() -> DemoSubscriber:
+    """Return a digest at a local time, without what is like the last ones (semantics §6b)."""
+    name, diverse = "henry", DivRank(0.5, GENRE_AND_DECADE)
+    policy = Policy(
+        k=4,
+        window=Periodic(at="08:00", days=("mon", "tue", "wed", "thu", "fri"), zone=_NEW_YORK),
+        diversify=diverse,
+        rules=[Different(0.5, "7d", GENRE_AND_DECADE)],
+    )
+    return DemoSubscriber(
+        Subscriber(name, policy),
+        (
+            _subscription(name, "action", "genre = 'action' and rating >= 7", prefrank=0.9),
+            _subscription(name, "drama", "genre = 'drama' and rating >= 8", prefrank=0.7),
+            _subscription(name, "short", "genre = 'short' and rating >= 8", prefrank=0.5),
+        ),
+        likes="good action (.9), better drama (.7), shorts (.5)",
+        gets="top 4 on weekdays at 08:00 in New York, none alike",
     )
 
 
