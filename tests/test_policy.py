@@ -14,6 +14,8 @@ from tidings import (
     NoDiversity,
     Policy,
     Preference,
+    Quiet,
+    Quota,
     Relaxed,
     Sliding,
     Subscriber,
@@ -23,6 +25,16 @@ from tidings import (
 from tidings.errors import InvalidPolicy, InvalidSubscription
 from tidings.testing import DECAYS, DIVERSIFIERS, SCORERS, WINDOWS
 
+RULES: list[Any] = [
+    "different",
+    {"name": "different", "min": 0.4, "within": "12h", "distance": "jaccard"},
+    {"name": "quota", "n": 5},
+    Quota(2, per="week", zone="Asia/Kathmandu", pick="first", urgent=0.9),
+    Quota(3, per="90m"),
+    "quiet",
+    Quiet("13:30", "14:15:30", zone="America/St_Johns", urgent=0.5),
+]
+
 
 @given(
     st.integers(1, 20),
@@ -30,11 +42,12 @@ from tidings.testing import DECAYS, DIVERSIFIERS, SCORERS, WINDOWS
     st.sampled_from(DECAYS),
     st.sampled_from(WINDOWS),
     st.sampled_from(DIVERSIFIERS),
+    st.lists(st.sampled_from(RULES), max_size=3),
 )
 def test_any_parts_go_together_and_their_form_reads_back(
-    k: int, scorer: Any, decay: Any, window: Any, diversify: Any
+    k: int, scorer: Any, decay: Any, window: Any, diversify: Any, rules: Any
 ) -> None:
-    policy = Policy(k, scorer, decay, window, diversify)
+    policy = Policy(k, scorer, decay, window, diversify, rules)
     again = loads_policy(json.loads(json.dumps(policy.to_dict())))
     assert again == policy
     assert hash(again) == hash(policy)
@@ -71,6 +84,32 @@ def test_a_bare_name_stands_for_the_defaults() -> None:
         ({"scorer": 5}, "a scorer is a name or a form with a name, not 5"),
         ({"scorer": Sliding(4)}, "a scorer is a name"),
         ({"decay": {"name": "none", "rate": 1}}, "unknown parameter 'rate'"),
+        ({"rules": "quota"}, "rules is a list of rules, not 'quota'"),
+        ({"rules": ["quiet"] * 17}, "a policy has at most 16 rules, not 17"),
+        ({"rules": ["mute"]}, "unknown rule 'mute'; expected one of: different, quota, quiet"),
+        ({"rules": ["quota"]}, "rule quota needs 'n'"),
+        ({"rules": [{"name": "quota", "n": 0}]}, "n is a whole number of at least 1, not 0"),
+        (
+            {"rules": [{"name": "quota", "n": 1, "per": "fortnight"}]},
+            "per is hour, day, week or a duration such as 12h, not 'fortnight'",
+        ),
+        (
+            {"rules": [{"name": "quota", "n": 1, "zone": "Mars"}]},
+            "zone is the name of a time zone such as UTC or Europe/Athens, not 'Mars'",
+        ),
+        ({"rules": [{"name": "quota", "n": 1, "pick": "last"}]}, "pick is one of 'best', 'first'"),
+        ({"rules": [{"name": "quiet", "start": "25:00"}]}, "start is a time of day such as 07:30"),
+        (
+            {"rules": [{"name": "quiet", "start": "7:00", "end": "07:00"}]},
+            "start is a time of day such as 07:30, not '7:00'",
+        ),
+        (
+            {"rules": [{"name": "quiet", "start": "07:00", "end": "07:00"}]},
+            "start and end are different times, not both 07:00",
+        ),
+        ({"rules": [{"name": "different", "min": 0}]}, "min is above 0 and at most 1, not 0"),
+        ({"rules": [{"name": "different", "within": 7}]}, "within is a duration such as 7d, not 7"),
+        ({"rules": [{"name": "quiet", "urgent": "now"}]}, "urgent is a finite number, not 'now'"),
     ],
 )
 def test_a_bad_policy_is_refused(form: dict[str, Any], message: str) -> None:

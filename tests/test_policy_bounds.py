@@ -72,6 +72,16 @@ def test_what_would_take_the_memory_or_never_end_is_refused(form: dict[str, Any]
         ({"k": 2, "window": {"name": "sliding", "length": 31}} | OPTIMAL, "optimal_events = 30"),
         ({"k": 2, "window": {"name": "sliding", "length": "1h"}} | OPTIMAL, "optimal_events = 30"),
         ({"k": 2} | OPTIMAL, "optimal needs a window with a length in events"),
+        ({"rules": [{"name": "quota", "n": 1_001}]}, "quota: n is 1,001, above the limit k"),
+        (
+            {"rules": [{"name": "quota", "n": 1, "per": "999ms"}]},
+            "quota: per is 999ms, below the limit period_us = 1s",
+        ),
+        ({"rules": [{"name": "different", "within": "367d"}]}, "different: within .* window_us"),
+        (
+            {"k": 2, "window": {"name": "sliding", "length": 9}, "rules": ["quiet"]} | OPTIMAL,
+            "optimal needs a window with a length in events",
+        ),
     ],
 )
 def test_the_public_preset_refuses_more(form: dict[str, Any], why: str) -> None:

@@ -25,6 +25,9 @@ WHOLE: Final = [0, 1, 1, 2, 2, 3, 5, 10, 1_000, 10**6, 10**7, 10**7 + 1, 2**31, 
 DURATIONS: Final = ["0.000001s", "1ms", "1s", "2s", "3s", "10s", "1h", "30d", "36500d", "40000d"]
 FLOATS: Final = [0, 1, 0.5, 0.3, 1e-300, 5e-324, 1e308, 1e9, -0.0, -1, 2.5, 10**400]
 ODD: Final = [None, True, "", "x", [], {}, [1], {"name": "x"}, {"name": 1}, 1.5, "1e400d", "-1s"]
+ZONES: Final = ["UTC", "Europe/Athens", "Asia/Kathmandu", "Pacific/Apia", "Mars"]
+PERIODS: Final = ["hour", "day", "week", "minute", *DURATIONS]
+CLOCK: Final = ["00:00", "00:00:01", "00:00:03", "23:59:59.999999", "24:00", "7:00"]
 TIMES: Final = [0, 1, -5, "1970-01-01", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", 1e18, "x"]
 
 
@@ -33,6 +36,8 @@ def form_of(pick: random.Random) -> Any:
     form = {"k": whole(pick), "window": window(pick)}
     form |= {"diversify": diversify(pick)} if pick.random() < 0.8 else {}
     form |= {"decay": decay(pick)} if pick.random() < 0.5 else {}
+    if pick.random() < 0.5:
+        form["rules"] = odd(pick, [rule(pick) for _ in range(pick.randint(1, 3))])
     return form if pick.random() < 0.97 else pick.choice([*ODD, {**form, "more": 1}])
 
 
@@ -111,6 +116,24 @@ def diversify(pick: random.Random) -> Any:
         weights = {"a": number(pick), "b": number(pick)}
         distances = ["jaccard", "overlap", {"name": "overlap", "weights": weights}]
         form["distance"] = odd(pick, pick.choice(distances), 0.1)
+    return odd(pick, form)
+
+
+def rule(pick: random.Random) -> Any:
+    name = pick.choice(["different", "quota", "quiet"])
+    form: dict[str, Any] = {"name": name}
+    if name == "different":
+        form |= {"within": odd(pick, pick.choice(DURATIONS))} if pick.random() < 0.6 else {}
+        form |= {"min": number(pick)} if pick.random() < 0.4 else {}
+        form |= {"distance": "jaccard"} if pick.random() < 0.3 else {}
+    else:
+        form |= {"zone": odd(pick, pick.choice(ZONES))} if pick.random() < 0.4 else {}
+        form |= {"urgent": number(pick)} if pick.random() < 0.3 else {}
+    if name == "quota":
+        form |= {"n": whole(pick), "pick": pick.choice(["best", "first"])}
+        form |= {"per": odd(pick, pick.choice(PERIODS))} if pick.random() < 0.7 else {}
+    if name == "quiet" and pick.random() < 0.8:
+        form |= {side: odd(pick, pick.choice(CLOCK)) for side in ("start", "end")}
     return odd(pick, form)
 
 

@@ -38,6 +38,8 @@ from tidings.model.dead_letter import BadRecord, attempt
 from tidings.model.limits import Limits
 from tidings.model.records import Delivery, Event, Match, Subscription
 from tidings.policy import Policy, Subscriber
+from tidings.rules.quiet import Quiet
+from tidings.rules.quota import Quota
 from tidings.window.sliding import Sliding
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -474,6 +476,15 @@ def test_a_policy_may_be_a_struct_of_what_is_given():
         Subscriber("addison", Policy(k=2, window=Sliding(4))),
         Subscriber("bob", Policy(k=3)),
         Subscriber("carson"),
+    ]
+
+
+def test_rules_of_different_kinds_may_share_a_struct():
+    policy = {"k": 2, "rules": [{"name": "quota", "n": 5}, {"name": "quiet", "start": "21:00"}]}
+    rows = pa.table({"id": ["addison", "bob"], "policy": [policy, {"k": 3, "rules": None}]})
+    assert list(read_subscribers(rows, loads_subscriber)) == [
+        Subscriber("addison", Policy(k=2, rules=[Quota(5), Quiet("21:00")])),
+        Subscriber("bob", Policy(k=3)),
     ]
 
 

@@ -37,6 +37,11 @@ POLICY = {
     "decay": {"name": "exponential", "rate": 0.1, "landmark": 0},
     "window": {"name": "sliding", "length": 4},
     "diversify": {"name": "divrank", "sigma": 0.5},
+    "rules": [
+        {"name": "different", "min": 0.2, "within": "7d", "distance": "jaccard"},
+        {"name": "quota", "n": 5, "per": "day", "zone": "UTC", "pick": "best", "urgent": 0.9},
+        {"name": "quiet", "start": "22:00", "end": "07:00", "zone": "Europe/Athens"},
+    ],
 }
 SUBSCRIBER = {"id": "b", "policy": POLICY, "prefers": [["s1", "s2"]]}
 FORMS = 20

@@ -335,7 +335,9 @@ def _json(what: str, text: str) -> Any:
 
 
 def _without_nulls(struct: Any) -> Any:
-    """Return a struct without its null fields."""
+    """Return a struct without its null fields, as are those of structs in a list of rules."""
+    if isinstance(struct, list):
+        return [_without_nulls(item) for item in struct]
     if not isinstance(struct, Mapping):
         return struct
     return {name: _without_nulls(value) for name, value in struct.items() if value is not None}

@@ -34,7 +34,7 @@ class Quiet:
     def __post_init__(self) -> None:
         start, end = read_time("start", self.start), read_time("end", self.end)
         if start == end:
-            raise InvalidPolicy(f"start and end are different times, not both {start}")
+            raise InvalidPolicy(f"start and end are different times, not both {time_text(start)}")
         object.__setattr__(self, "start", time_text(start))
         object.__setattr__(self, "end", time_text(end))
         object.__setattr__(self, "zone", read_zone("zone", self.zone))
