@@ -252,6 +252,7 @@ def run_machine(place: Callable[[], str], examples: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_sqlite_is_the_model(tmp_path_factory: pytest.TempPathFactory) -> None:
     run_machine(lambda: str(tmp_path_factory.mktemp("store") / "tidings.db"), examples=30)
 

@@ -5,6 +5,7 @@ import sys
 from datetime import UTC, datetime
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.diversify.small import large_windows, sets
@@ -106,6 +107,7 @@ def test_cached_hashes_do_not_change_an_event() -> None:
     assert event == Event("e", {"a": 1}, 0)
 
 
+@pytest.mark.slow
 def test_hashes_are_the_same_in_every_process() -> None:
     code = (
         "from tidings.diversify.event_tokens import *; from tidings.model.records import Event;"

@@ -129,6 +129,7 @@ def in_child(work: Callable[[], str]) -> str:
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_bomb_becomes_a_bad_record_and_takes_little_memory(tmp_path: Path, bomb: str) -> None:
     suffix, write = BOMBS[bomb]

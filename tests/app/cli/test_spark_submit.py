@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from tidings.app.cli import spark_submit
 
 
@@ -12,12 +14,14 @@ def submitted(*arguments, cwd):
     return subprocess.run(line, capture_output=True, text=True, check=False, cwd=cwd)
 
 
+@pytest.mark.slow
 def test_the_arguments_are_those_of_run(example):
     result = submitted("pipeline.toml", "--engine", "local", "--json", cwd=example.parent)
     assert (result.returncode, result.stderr) == (0, "")
     assert '"events": 30' in result.stdout
 
 
+@pytest.mark.slow
 def test_an_error_names_the_command(tmp_path):
     result = submitted(cwd=tmp_path)
     assert result.returncode == 2

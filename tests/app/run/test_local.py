@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pyarrow.dataset
+import pytest
 
 from tidings import Engine, loads_event
 from tidings.app.config import SinkConfig, load_config
@@ -150,6 +151,7 @@ def test_a_file_that_cannot_be_read_is_a_dead_letter(folder):
     assert letter["record"] == {"file": str(folder / "3.jsonl")}
 
 
+@pytest.mark.slow
 def test_a_run_writes_every_letter_although_an_engine_keeps_only_the_last(folder):
     many = 10_050
     first = event("first", 100, year=2)
