@@ -31,6 +31,7 @@ BENCHES = {
     "crowds": "the k of one large set of candidates, on Spark and in one process",
     "changes": "changes of subscriptions while a million are served",
     "long": "an hour of simulated days, and whether anything grows",
+    "service": "the HTTP service under load: publishing, feeds, and live streams",
     "recovery": "from kill -9 of a pipeline to its next delivery",
 }
 

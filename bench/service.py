@@ -1,0 +1,206 @@
+"""The service under load, from a second process: publishing, feeds, and live delivery.
+
+python bench/service.py [--live 1000] [--seconds 10] [--quick]
+
+`tidings serve --engine local` runs over an SQLite store. This process publishes in bulk and one by
+one, asks for feeds at 100 requests a second, next to a path that does nothing, and follows live
+streams. Results go to bench/results/service.json and service.md.
+"""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import httpx2
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import pages
+from pages import Result, machine, opening, publish, table
+
+from tidings.testing import GENRES
+
+PEOPLE, BULK, AT_ONCE, RATE = 200, 1_000, 16, 100
+Call = Callable[[int], Awaitable[Any]]
+
+
+def main() -> None:
+    wanted = arguments()
+    result: Result = {"machine": machine(), "live": wanted.live}
+    with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as url:
+        result |= asyncio.run(measure(url, wanted))
+    publish("service", result, page, wanted)
+
+
+def arguments() -> argparse.Namespace:
+    parser = pages.arguments(__doc__, "20 live streams, half a second")
+    parser.add_argument("--live", type=int)
+    parser.add_argument("--seconds", type=float)
+    wanted = parser.parse_args()
+    wanted.live = wanted.live or (20 if wanted.quick else 1_000)
+    wanted.seconds = wanted.seconds or (0.5 if wanted.quick else 10.0)
+    return wanted
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Run the service; yield its address."""
+    options = ["--engine", "local", "--port", "0", "--json"]
+    command = [sys.executable, "-m", "tidings.app.cli", "serve", str(folder / "t.db"), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        try:
+            yield str(json.loads(running.stdout.readline())["url"])
+        finally:
+            running.terminate()
+
+
+async def measure(url: str, wanted: argparse.Namespace) -> Result:
+    limits = httpx2.Limits(max_connections=wanted.live + 100)
+    async with httpx2.AsyncClient(base_url=url, limits=limits, timeout=120) as client:
+        await subscribe(client, max(PEOPLE, wanted.live))
+        single, bulk = Events("single"), Events("bulk")
+        return {
+            "singles_per_s": await single.publish(client, wanted.seconds, 1),
+            "bulk_per_s": await bulk.publish(client, wanted.seconds, BULK),
+            **await feeds(client, wanted.seconds),
+            **await live(client, wanted.live, 5 if wanted.quick else 50),
+        }
+
+
+async def subscribe(client: httpx2.AsyncClient, count: int) -> None:
+    """Give each person a genre, and a number of their own."""
+    policy = {"k": 3, "window": {"name": "sliding", "length": 20}}
+    forms: list[dict[str, Any]] = [{"id": f"u{n}", "policy": policy} for n in range(count)]
+    for n in range(count):
+        where = f"genre = '{GENRES[n % len(GENRES)]}' and year >= {n % 9 + 2000}"
+        forms.append({"id": f"s{n}", "subscriber": f"u{n}", "where": where})
+        forms.append({"id": f"l{n}", "subscriber": f"u{n}", "where": f"live = {n}"})
+    (await client.post("/v1/subscriptions:import?wait=applied", json=forms)).raise_for_status()
+
+
+class Events:
+    """Events with ever new ids."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._count = name, 0
+
+    def take(self, count: int) -> list[dict[str, Any]]:
+        first, self._count = self._count, self._count + count
+        return [
+            {
+                "id": f"{self._name}-{n}",
+                "attributes": {"genre": GENRES[n % len(GENRES)], "year": 1990 + n % 20},
+            }
+            for n in range(first, first + count)
+        ]
+
+    async def publish(self, client: httpx2.AsyncClient, seconds: float, size: int) -> float:
+        """Publish from several tasks for some time; return the events per second."""
+        began = time.perf_counter()
+
+        async def work() -> int:
+            sent = 0
+            while time.perf_counter() - began < seconds:
+                events = self.take(size)
+                answer = await client.post("/v1/events", json=events if size > 1 else events[0])
+                sent += answer.raise_for_status().json()["accepted"]
+            return sent
+
+        tasks = AT_ONCE if size == 1 else 2
+        sent = sum(await asyncio.gather(*(work() for _ in range(tasks))))
+        return sent / (time.perf_counter() - began)
+
+
+async def feeds(client: httpx2.AsyncClient, seconds: float) -> Result:
+    """Ask for feeds, and for a path that does nothing, at the same rate; return milliseconds."""
+    empty = await at_rate(lambda _: client.get("/v1/nothing"), seconds)
+    full = await at_rate(lambda n: client.get(f"/v1/feeds/u{n % PEOPLE}"), seconds)
+    return {"feed_ms": percentiles(full), "empty_ms": percentiles(empty)}
+
+
+async def at_rate(call: Call, seconds: float) -> list[float]:
+    """Make calls at a steady rate, whether answers come or not; return their times."""
+
+    async def timed(number: int) -> float:
+        began = time.perf_counter()
+        await call(number)
+        return time.perf_counter() - began
+
+    began, tasks = time.perf_counter(), []
+    for number in range(int(seconds * RATE)):
+        await asyncio.sleep(max(0.0, began + number / RATE - time.perf_counter()))
+        tasks.append(asyncio.create_task(timed(number)))
+    return list(await asyncio.gather(*tasks))
+
+
+def percentiles(times: list[float]) -> dict[str, float]:
+    cuts = quantiles(times, n=100)
+    return {"p50": 1_000 * median(times), "p99": 1_000 * cuts[98]}
+
+
+async def live(client: httpx2.AsyncClient, count: int, rounds: int) -> Result:
+    """Follow many streams; return how long a publication takes to one of them, and to all."""
+    arrivals: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
+    opened = asyncio.Semaphore(0)
+
+    async def follow(number: int) -> None:
+        async with client.stream("GET", f"/v1/notifications/u{number}/stream") as stream:
+            opened.release()
+            async for line in stream.aiter_lines():
+                if line.startswith("data:") and '"live-' in line:
+                    await arrivals.put((line, time.perf_counter()))
+
+    tasks = [asyncio.create_task(follow(number)) for number in range(count)]
+    for _ in range(count):
+        await opened.acquire()
+    times, to_all = [], []
+    for number in range(rounds):
+        began = time.perf_counter()
+        event = {"id": f"live-{number}", "attributes": {"live": number % count}}
+        await client.post("/v1/events", json=event)
+        times.append((await arrivals.get())[1] - began)
+    everyone = {"id": "live-all", "attributes": {"live": list(range(count))}}
+    began = time.perf_counter()
+    await client.post("/v1/events", json=everyone)
+    for _ in range(count):
+        to_all.append((await arrivals.get())[1] - began)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return {"live_ms": percentiles(times), "all_ms": 1_000 * max(to_all)}
+
+
+def page(result: Result) -> str:
+    remark = (
+        "`tidings serve --engine local` over an SQLite store, and this process beside it, on the "
+        "same cores. An empty path is one that the service does not have."
+    )
+    feed, empty, alone = result["feed_ms"], result["empty_ms"], result["live_ms"]
+    rows = [
+        ("publish, 1,000 a request", f"{result['bulk_per_s']:,.0f} /s", "2,000 /s"),
+        (
+            f"publish, one a request, {AT_ONCE} at once",
+            f"{result['singles_per_s']:,.0f} /s",
+            "300 /s",
+        ),
+        ("feed at 100 requests/s, p99", f"{feed['p99']:.1f} ms", "25 ms"),
+        ("the same of an empty path", f"{empty['p99']:.1f} ms", ""),
+        ("ratio of the medians", f"{feed['p50'] / empty['p50']:.1f}", ""),
+        ("publication to a live stream, median", f"{alone['p50']:.1f} ms", "50 ms"),
+        (f"to the last of {result['live']:,} streams", f"{result['all_ms']:,.0f} ms", ""),
+    ]
+    return "\n".join([*opening("Service", result, remark), *table(("", "measured", "bar"), rows)])
+
+
+if __name__ == "__main__":
+    main()
