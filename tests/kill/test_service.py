@@ -17,6 +17,7 @@ from tests.service.running import eventually
 from tidings import Engine, Event
 from tidings.service.pipelines import run_pipelines
 from tidings.service.server import WebServer
+from tidings.service.settings import ServiceSettings
 from tidings.store import Store, open_store
 
 # A forked child starts in milliseconds; a new interpreter would import for seconds.
@@ -46,7 +47,7 @@ def serve(address: str, port: int, started: Any) -> None:
 
 def deliver(address: str, port: int, started: Any) -> None:
     started.send(port)
-    run_pipelines(address, "0s", threading.Event())
+    run_pipelines(address, ServiceSettings(), threading.Event())
 
 
 class Victim:

@@ -33,7 +33,7 @@ def test_the_file_has_a_write_ahead_log_and_strict_tables(path: Path) -> None:
                 "SELECT name, strict FROM pragma_table_list WHERE name NOT LIKE 'sqlite%'"
             )
         )
-    assert len(tables) == 16
+    assert len(tables) == 19
     assert all(strict for _, strict in tables)
 
 
@@ -159,3 +159,15 @@ def test_a_name_with_odd_characters_is_a_path(tmp_path: Path) -> None:
     assert path.exists()
     with open_store(str(path)) as store:
         assert store.notifications.last_batch("q") == 0
+
+
+def test_a_copy_is_a_store_of_one_moment(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    with open_store(tmp_path / "t.db") as store:
+        store.catalogue.put({"id": "ada"})
+        store.database.back_up(copy)
+        store.catalogue.put({"id": "bob"})
+        with pytest.raises(StoreError, match="exists already"):
+            store.database.back_up(copy)
+    with open_store(copy) as copied:
+        assert [entry.id for entry in copied.catalogue.page("subscriber")] == ["ada"]

@@ -13,6 +13,7 @@ from typing import Final
 from tidings.errors import StoreError
 from tidings.model.values import SECOND_US
 from tidings.service.durable_engine import DurableEngine, StepOutput, warm_up
+from tidings.service.retention import Retention
 from tidings.store import EngineStep, Store
 from tidings.store.append_batch import BatchAppend
 from tidings.store.engine_log import QUERY
@@ -32,9 +33,14 @@ class Pipeline:
     """The durable engine of a store at work. Several may run: each step is taken by one of them."""
 
     def __init__(
-        self, store: Store, lateness: str = "0s", clock: Callable[[], float] = time.time
+        self,
+        store: Store,
+        lateness: str = "0s",
+        clock: Callable[[], float] = time.time,
+        keep_us: int | None = None,
     ) -> None:
         self._store, self._lateness, self._clock = store, lateness, clock
+        self._retention = Retention(store, keep_us)
         warm_up()
         self._durable = DurableEngine(store, lateness)
         self._durable.catch_up()
@@ -49,6 +55,7 @@ class Pipeline:
             while not stop.is_set():
                 try:
                     if not self.run_once():
+                        self._retention.apply_if_due()
                         watch.wait(_TICK_S)
                 except StoreError as error:
                     _LOG.warning("the pipeline waits for its store: %s", error)

@@ -7,6 +7,7 @@ from typing import Final
 
 from tidings.errors import TidingsError
 from tidings.service.pipeline import Pipeline
+from tidings.service.settings import ServiceSettings
 from tidings.store import open_store
 from tidings.store.address import DEFAULT_TENANT
 
@@ -14,7 +15,7 @@ _LOG: Final = logging.getLogger(__name__)
 _LOOK_EVERY_S: Final = 2.0
 
 
-def run_pipelines(address: str, lateness: str, stop: Flag) -> None:
+def run_pipelines(address: str, settings: ServiceSettings, stop: Flag) -> None:
     """Run a pipeline for each tenant until the flag is set; new tenants join while it runs."""
     threads = dict[str, Thread]()
     with open_store(address) as store:
@@ -22,7 +23,7 @@ def run_pipelines(address: str, lateness: str, stop: Flag) -> None:
             tenants = {DEFAULT_TENANT, *(token.tenant for token in store.tokens.listed())}
             for tenant in sorted(tenants):
                 if tenant not in threads or not threads[tenant].is_alive():
-                    arguments = (address, tenant, lateness, stop)
+                    arguments = (address, tenant, settings, stop)
                     threads[tenant] = Thread(target=_run, args=arguments, name=f"tenant {tenant}")
                     threads[tenant].start()
             if stop.wait(_LOOK_EVERY_S):
@@ -31,10 +32,10 @@ def run_pipelines(address: str, lateness: str, stop: Flag) -> None:
         thread.join()
 
 
-def _run(address: str, tenant: str, lateness: str, stop: Flag) -> None:
+def _run(address: str, tenant: str, settings: ServiceSettings, stop: Flag) -> None:
     """Run the pipeline of a tenant; one that fails is logged, and started again later."""
     try:
         with open_store(address, tenant=tenant) as store:
-            Pipeline(store, lateness).run(stop)
+            Pipeline(store, settings.lateness, keep_us=settings.keep_us).run(stop)
     except TidingsError:
         _LOG.exception("the pipeline of tenant %s has failed, and will start again", tenant)

@@ -29,6 +29,8 @@ class ServiceSettings:
     """How far out of order publications may arrive."""
     future_us: int = 300 * SECOND_US
     """How far ahead of the clock a publication may be."""
+    keep_us: int | None = None
+    """How long notifications and publications are kept; None means for ever."""
     recent: int = 10_000
     """Publications that `explain` and `preview` look at."""
     wait_s: float = 10.0

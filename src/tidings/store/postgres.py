@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -160,6 +161,12 @@ class PostgresDatabase:
 
     def write(self, work: Callable[[Session], T]) -> T:
         return self._work("BEGIN ISOLATION LEVEL READ COMMITTED", work, notify=True)
+
+    def back_up(self, path: Path) -> None:
+        raise StoreError(
+            f"{self.name} is in PostgreSQL, which has a tool of its own for copies: "
+            f"pg_dump --schema={self.schema}"
+        )
 
     def watch(self) -> ChangeWatch:
         return PostgresWatch(self._connect, self.schema)

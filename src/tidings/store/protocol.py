@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from tidings.errors import StoreError, shown
@@ -84,6 +85,9 @@ class Database(Protocol):
 
     def write(self, work: Callable[[Session], T]) -> T:
         """Run work in one transaction: durable when this returns, undone when it raises."""
+
+    def back_up(self, path: Path) -> None:
+        """Write a copy of one moment to a new file, while others read and write."""
 
     def watch(self) -> ChangeWatch:
         """Return a watch, for one thread; close it after use."""

@@ -127,6 +127,16 @@ class SqliteDatabase:
     def write(self, work: Callable[[Session], T]) -> T:
         return self._work("BEGIN IMMEDIATE", work)
 
+    def back_up(self, path: Path) -> None:
+        if path.exists():
+            raise StoreError(f"{path} exists already; name a file that does not")
+        with self._explaining_errors():
+            connection = self._connect()
+            try:
+                connection.execute("VACUUM INTO ?", (str(path),))
+            finally:
+                connection.close()
+
     def watch(self) -> ChangeWatch:
         with self._explaining_errors():
             return SqliteWatch(self._connect())

@@ -1,9 +1,9 @@
 """The commands of the service: `serve` and `token`."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -11,6 +11,9 @@ from tidings.app.cli.app import AsJson, app, print_json
 from tidings.app.cli.dataclass_options import takes
 from tidings.app.cli.store_commands import StoreAddress
 from tidings.errors import StoreError, TidingsError
+
+if TYPE_CHECKING:
+    from tidings.app.serve.config import ServeConfig
 
 token_app: Final = typer.Typer(
     no_args_is_help=True,
@@ -24,9 +27,11 @@ app.add_typer(token_app, name="token")
 class ServeOptions:
     """Arguments and options of `serve`."""
 
-    store: StoreAddress = "tidings.db"
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1"
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 for any.")] = 8000
+    store: Annotated[
+        str, typer.Argument(metavar="STORE", help="A store, or a config: FILE.toml.")
+    ] = "tidings.db"
+    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None
+    port: Annotated[int | None, typer.Option(min=0, max=65_535, help="The port; 0 for any.")] = None
     only: Annotated[
         Literal["service", "pipeline"] | None,
         typer.Option(help="Run one of the two processes; without it, both."),
@@ -35,6 +40,9 @@ class ServeOptions:
         Literal["local", "spark"] | None,
         typer.Option(help="What runs the pipeline. Default: spark where it is installed."),
     ] = None
+    log: Annotated[
+        Literal["text", "json"], typer.Option(help="The form of the log on standard error.")
+    ] = "text"
     with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True)] = False
     as_json: AsJson = False
 
@@ -50,55 +58,61 @@ def serve(options: ServeOptions) -> None:
     For example:
 
         tidings serve films.db
+        tidings serve service.toml --log json
         tidings serve postgresql://tidings@db/tidings --host 0.0.0.0 --only service
 
     docs/service.md describes the paths.
     """
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise TidingsError("the service is not installed: run pip install 'tidings[serve]'")
-    if options.only == "pipeline":
-        _run_pipeline(options)
-    else:
-        _run_service(options)
+    from tidings.app.serve.config import load_serve_config
+
+    config = load_serve_config(options.store)
+    given = {name: getattr(options, name) for name in ("host", "port", "engine")}
+    config = replace(config, **{name: value for name, value in given.items() if value is not None})
+    (_run_pipeline if options.only == "pipeline" else _run_service)(options, config)
 
 
-def _engine(options: ServeOptions) -> str:
+def _engine(config: "ServeConfig") -> str:
     installed = find_spec("pyspark") is not None
-    if options.engine == "spark" and not installed:
+    if config.engine == "spark" and not installed:
         raise TidingsError(
             "Spark is not installed: run pip install 'tidings[spark]', or use --engine local"
         )
-    return options.engine or ("spark" if installed else "local")
+    return config.engine or ("spark" if installed else "local")
 
 
-def _run_pipeline(options: ServeOptions) -> None:
+def _run_pipeline(options: ServeOptions, config: "ServeConfig") -> None:
+    from tidings.app.serve.logs import start_logging
     from tidings.app.serve.supervise import on_end_of_parent
 
-    if _engine(options) == "spark":
+    start_logging(options.log)
+    if _engine(config) == "spark":
         from tidings.app.serve.spark_pipeline import run_spark_pipeline, stop_this_process
 
         if options.with_parent:
             on_end_of_parent(stop_this_process)
-        run_spark_pipeline(options.store)
+        run_spark_pipeline(config)
         return
     from tidings.app.signals import StopActions, stop_on_signals
     from tidings.service.pipelines import run_pipelines
-    from tidings.service.settings import ServiceSettings
 
     with stop_on_signals(StopActions()) as stop:
         if options.with_parent:
             on_end_of_parent(stop.set)
-        run_pipelines(options.store, ServiceSettings().lateness, stop)
+        run_pipelines(config.store, config.settings, stop)
 
 
-def _run_service(options: ServeOptions) -> None:
+def _run_service(options: ServeOptions, config: "ServeConfig") -> None:
     from tidings.app.output import open_console
+    from tidings.app.serve.logs import start_logging
     from tidings.app.serve.supervise import Supervised
     from tidings.app.signals import StopActions, stop_on_signals
     from tidings.service.server import WebServer
 
-    server = WebServer(options.store, host=options.host, port=options.port)
-    url = f"http://{options.host}:{server.port}"
+    server = WebServer(config.store, config.settings, config.host, config.port)
+    start_logging(options.log)
+    url = f"http://{config.host}:{server.port}"
     if options.as_json:
         print_json({"url": url})
     else:
@@ -107,8 +121,8 @@ def _run_service(options: ServeOptions) -> None:
         if options.only == "service":
             server.run()
             return
-        arguments = ["serve", options.store, "--only", "pipeline", "--with-parent"]
-        pipeline = Supervised([*arguments, "--engine", _engine(options)])
+        arguments = ["--only", "pipeline", "--with-parent", "--log", options.log]
+        pipeline = Supervised(["serve", options.store, *arguments, "--engine", _engine(config)])
         try:
             server.run()
         finally:

@@ -254,6 +254,29 @@ def prune(
         open_console().print(f"{plural(deleted, 'notification')} deleted")
 
 
+@store_app.command()
+def backup(
+    store: StoreAddress,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that does not exist yet.")],
+    as_json: AsJson = False,
+) -> None:
+    """Copy a store in SQLite to a new file, while it is in use; the copy is a store itself.
+
+    For example:
+
+        tidings store backup films.db films-monday.db
+    """
+    from tidings.app.output import open_console
+
+    with existing_store(store) as opened:
+        opened.database.back_up(file)
+    size = file.stat().st_size
+    if as_json:
+        print_json({"file": str(file), "bytes": size})
+    else:
+        open_console().print(f"{file}: {size:,} bytes", soft_wrap=True)
+
+
 @contextmanager
 def existing_store(store: str) -> Iterator["Store"]:
     """Open a store; one that does not exist is refused, because a typo must not create it."""

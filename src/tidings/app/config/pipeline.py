@@ -129,7 +129,7 @@ def _read_config(form: Form, path: Path) -> Config:
     tables = read_table(form, "config", ("source", "subscriptions", "sink"), _OPTIONAL)
     engine = tables.get("engine", "spark")
     validate.choice("engine", engine, ENGINES, InvalidForm)
-    base, limits = path.parent, _limits(tables.get("limits", {}))
+    base, limits = path.parent, read_limits(tables.get("limits", {}))
     subscriptions = _subscriptions(tables["subscriptions"], base)
     subscribers = tables.get("subscribers")
     if subscribers is not None and isinstance(subscriptions, Address):
@@ -180,7 +180,7 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _limits(form: object) -> Limits:
+def read_limits(form: object) -> Limits:
     """Read `[limits]`: a preset, and the limits that differ from it."""
     names = [limit.name for limit in fields(Limits)]
     limits = read_table(form, "[limits]", (), ("preset", *names))

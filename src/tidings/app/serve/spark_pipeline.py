@@ -16,10 +16,12 @@ from tidings.app.config import STORE, Config, SinkConfig
 from tidings.app.run.output_folder import INDEX, OutputFolder
 from tidings.app.run.plan import RunPlan
 from tidings.app.run.spark import run_spark
+from tidings.app.serve.config import ServeConfig
 from tidings.app.signals import StopActions
 from tidings.formats.event_source import TABLE, SparkSource
 from tidings.index_files.versions import IndexFolder
 from tidings.model.limits import UNLIMITED, Limits
+from tidings.service.retention import Retention
 from tidings.store import Store, open_store
 from tidings.store.address import Address, read_address
 from tidings.store.append_batch import BatchAppend
@@ -29,13 +31,14 @@ TRIGGER: Final = "0.1s"
 _LOOK_EVERY_S: Final = 0.05
 
 
-def run_spark_pipeline(store: str, lateness: str = "0s", folder: Path | None = None) -> None:
+def run_spark_pipeline(config: ServeConfig) -> None:
     """Run until SIGTERM; the state of the query is kept in a folder, by default near the store."""
-    address = read_address(store)
-    path = folder or _default_folder(address)
-    with open_store(store) as opened:
+    address = read_address(config.store)
+    path = config.folder or _default_folder(address)
+    with open_store(config.store) as opened:
         steps = SparkSteps(opened)
-        plan = _plan(address, path, lateness, opened.log.last().upto)
+        retention = Retention(opened, config.settings.keep_us)
+        plan = _plan(address, path, config.settings.lateness, opened.log.last().upto)
         plan.folder.begin()
         stop = Flag()
         index = IndexFolder(plan.folder.path / INDEX)
@@ -44,6 +47,7 @@ def run_spark_pipeline(store: str, lateness: str = "0s", folder: Path | None = N
         try:
             for batch in run_spark(plan, StopActions()):
                 steps.note(upto=batch.measures["reached"].get("key"))
+                retention.apply_if_due()
         finally:
             stop.set()
             watcher.join()

@@ -1,0 +1,66 @@
+"""The config of a service: one TOML file for the web server and the pipeline."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from tidings.app.config.pipeline import ENGINES, read_limits
+from tidings.app.config.toml import Form, nonempty_text, read_table, read_toml, store_address
+from tidings.errors import InvalidForm, prefix_errors
+from tidings.model import validate
+from tidings.model.values import parse_duration_us
+from tidings.service.settings import ServiceSettings
+
+_COUNTS: Final = ("body_bytes", "rate", "subscriptions", "recent")
+_KEYS: Final = ("store", "host", "port", "engine", "folder", "lateness", "future", "keep", *_COUNTS)
+SUFFIX: Final = ".toml"
+
+
+@dataclass(frozen=True)
+class ServeConfig:
+    """Where a service keeps its data, where it listens, and its settings."""
+
+    store: str = field(repr=False)
+    host: str = "127.0.0.1"
+    port: int = 8000
+    engine: str | None = None
+    folder: Path | None = None
+    settings: ServiceSettings = field(default_factory=ServiceSettings)
+
+
+def load_serve_config(store: str) -> ServeConfig:
+    """Read a config if the name ends in .toml; otherwise return the defaults for a store."""
+    if not store.endswith(SUFFIX):
+        return ServeConfig(store)
+    path = Path(store)
+    with prefix_errors(f"{path}: ", raised=InvalidForm):
+        form = read_table(read_toml(path), "config", ("service",), ("limits",))
+        table = read_table(form["service"], "[service]", (), _KEYS)
+        with prefix_errors("[service] ", raised=InvalidForm):
+            return _read(table, form, path.parent)
+
+
+def _read(table: Form, form: Form, base: Path) -> ServeConfig:
+    settings: dict[str, Any] = {"limits": read_limits(form.get("limits", {"preset": "public"}))}
+    for name in _COUNTS:
+        if name in table:
+            settings[name] = validate.count(name, table[name], InvalidForm)
+    for name, setting in (("future", "future_us"), ("keep", "keep_us")):
+        if name in table:
+            with prefix_errors(f"{name}: ", raised=InvalidForm):
+                settings[setting] = parse_duration_us(table[name])
+    if "lateness" in table:
+        with prefix_errors("lateness: ", raised=InvalidForm):
+            parse_duration_us(table["lateness"])
+        settings["lateness"] = table["lateness"]
+    if "engine" in table:
+        validate.choice("engine", table["engine"], ENGINES, InvalidForm)
+    address = store_address("store", table.get("store", "sqlite:///tidings.db"), base)
+    return ServeConfig(
+        address.url,
+        nonempty_text("host", table.get("host", "127.0.0.1")),
+        validate.count("port", table.get("port", 8000), InvalidForm, low=0, high=65_535),
+        table.get("engine"),
+        base / nonempty_text("folder", table["folder"]) if "folder" in table else None,
+        ServiceSettings(**settings),
+    )

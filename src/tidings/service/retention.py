@@ -1,0 +1,35 @@
+"""Retention: what is older than a service keeps is deleted, now and then."""
+
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+from tidings.model.values import SECOND_US
+from tidings.store import Store
+
+_LOG: Final = logging.getLogger(__name__)
+_EVERY_S: Final = 600.0
+
+
+@dataclass
+class Retention:
+    """Deletes the notifications and publications of a store after a time.
+
+    What was delivered or published is remembered by its id, so that it is not repeated.
+    """
+
+    store: Store
+    keep_us: int | None
+    _done_at: float = field(default=float("-inf"), init=False)
+
+    def apply_if_due(self) -> None:
+        """Delete what is too old, every ten minutes."""
+        if self.keep_us is None or time.monotonic() - self._done_at < _EVERY_S:
+            return
+        self._done_at = time.monotonic()
+        before = time.time() - self.keep_us / SECOND_US
+        notifications = self.store.notifications.prune(before)
+        publications = self.store.publications.prune(before)
+        if notifications or publications:
+            _LOG.info("deleted %d notifications, %d publications", notifications, publications)

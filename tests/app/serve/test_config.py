@@ -1,0 +1,77 @@
+"""The config of a service: every key, and clear refusals."""
+
+from pathlib import Path
+
+import pytest
+
+from tidings.app.serve.config import load_serve_config
+from tidings.errors import InvalidForm
+from tidings.model.limits import Limits
+
+WHOLE = """
+[service]
+store = "sqlite:///films.db"
+host = "0.0.0.0"
+port = 9000
+engine = "local"
+folder = "state"
+lateness = "2s"
+future = "1m"
+keep = "30d"
+rate = 50
+subscriptions = 10
+body_bytes = 1000
+recent = 100
+
+[limits]
+preset = "public"
+k = 5
+"""
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "service.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_store_alone_has_the_defaults() -> None:
+    config = load_serve_config("films.db")
+    assert (config.store, config.host, config.port, config.engine) == (
+        *("films.db", "127.0.0.1", 8000),
+        None,
+    )
+    assert config.settings.limits == Limits.public()
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    config = load_serve_config(write(tmp_path, WHOLE))
+    assert config.store == f"sqlite:///{tmp_path}/films.db"
+    assert (config.host, config.port, config.engine) == ("0.0.0.0", 9000, "local")
+    assert config.folder == tmp_path / "state"
+    settings = config.settings
+    assert (settings.lateness, settings.future_us, settings.keep_us) == (
+        *("2s", 60_000_000),
+        30 * 86_400_000_000,
+    )
+    assert (settings.rate, settings.subscriptions, settings.body_bytes) == (50, 10, 1000)
+    assert (settings.recent, settings.limits.k) == (100, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "service"),
+        ("[service]\nprot = 1", "prot"),
+        ("[service]\nport = 70000", "port"),
+        ("[service]\nengine = 'flink'", "engine is one of"),
+        ("[service]\nkeep = 'long'", "keep"),
+        ("[service]\nrate = 0", "rate"),
+        ("[service]\nlateness = 'soon'", "lateness"),
+        ("[service]\nstore = 7", "store"),
+        ("[service]\n[limits]\nkk = 1", "kk"),
+    ],
+)
+def test_a_wrong_key_or_value_is_named(tmp_path: Path, text: str, reason: str) -> None:
+    with pytest.raises(InvalidForm, match=reason):
+        load_serve_config(write(tmp_path, text))

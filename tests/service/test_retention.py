@@ -1,0 +1,28 @@
+"""Retention deletes what is old, and repeats nothing."""
+
+import time
+
+from tidings import Event, Subscription
+from tidings.service.pipeline import Pipeline
+from tidings.service.retention import Retention
+from tidings.store import Publication, open_store
+
+
+def test_what_is_old_is_deleted_and_not_repeated(address: str) -> None:
+    with open_store(address) as store:
+        store.catalogue.put({"id": "ada"}, Subscription("s1", "ada", where="true"))
+        events = [
+            Publication(Event(name, {}, time.time() - age)) for name, age in (("a", 9), ("b", 1))
+        ]
+        store.publications.accept(events, int((time.time() - 9) * 1e6))
+        pipeline = Pipeline(store)
+        while pipeline.run_once():
+            pass
+        pipeline.save()
+        Retention(store, 5_000_000).apply_if_due()
+        assert [each.event for each in store.notifications.after("ada")] == ["b"]
+        assert {each.form for each in store.publications.after(0)} == {None}
+        assert store.publications.accept(events, 0) == [False, False]
+        retention = Retention(store, None)
+        retention.apply_if_due()
+        assert [each.event for each in store.notifications.after("ada")] == ["b"]
