@@ -43,10 +43,15 @@ N, DAY_US = 5, 86_400 * SECOND_US
 BURST_US = 1_800 * SECOND_US
 GENRES = ("drama", "documentary", "animation")
 WINDOW = {"window": {"name": "continuous", "expires": 100}}
+QUOTA = {"name": "quota", "n": N}
+# The stream begins at midnight; at noon nothing is quiet yet, and nothing is held.
+NOON = {"name": "quiet", "start": "12:00", "end": "13:00"}
 RULES = {
-    "quota": [{"name": "quota", "n": N, "per": "1m"}],
-    "quiet": [{"name": "quiet"}],
-    "quota and quiet": [{"name": "quota", "n": N, "per": "1m"}, {"name": "quiet"}],
+    "quota": [QUOTA],
+    "quiet": [NOON],
+    "quota and quiet": [QUOTA, NOON],
+    "quota that holds": [QUOTA | {"per": "1m"}],
+    "quiet that holds": ["quiet"],
     "different": [{"name": "different", "within": "1m"}],
 }
 windows.POLICIES |= {"no rules": WINDOW}
@@ -203,7 +208,8 @@ def page(result: dict[str, Any]) -> str:
     ]
     cost_remark = (
         f"{result['subscribers']:,} subscribers with continuous(100) and a match a second, as in "
-        "[windows](windows.md). Bytes are per subscriber, with a full window."
+        "[windows](windows.md). Bytes are per subscriber, with a full window; rules hold nothing "
+        "where it is not said."
     )
     return "\n".join(
         [

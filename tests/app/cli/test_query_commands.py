@@ -445,6 +445,46 @@ def test_explain_replays_a_config(tmp_path):
     assert not (folder / "out").exists()
 
 
+NIGHTS = """
+engine = "local"
+source = { path = "events.jsonl" }
+subscriptions = { path = "subscriptions.jsonl" }
+sink = { path = "out", format = "jsonl" }
+[policies.default]
+rules = [
+  { name = "quiet", start = 22:00:00, end = "07:00", zone = "Europe/Athens" },
+  { name = "quota", n = 2, pick = "first", zone = "Europe/Athens" },
+]
+"""
+
+
+def test_rules_of_a_config_are_run_counted_and_explained(tmp_path):
+    config = tmp_path / "nights.toml"
+    config.write_text(NIGHTS)
+    subscription = {"id": "s1", "subscriber": "ann", "where": "true", "prefrank": 0.5}
+    (tmp_path / "subscriptions.jsonl").write_text(json.dumps(subscription) + "\n")
+    times = ["2026-11-14T22:30:00Z", "2026-11-15T09:00:00Z", "2026-11-15T10:00:00Z"]
+    events = [
+        {"id": f"e{number}", "published_at": at, "attributes": {}}
+        for number, at in enumerate([*times, "2026-11-16T09:00:00Z"])
+    ]
+    lines = "".join(f"{json.dumps(event)}\n" for event in events)
+    (tmp_path / "events.jsonl").write_text(lines)
+    result = tidings("run", config)
+    assert "rules: 1 held, 1 released, 1 dropped by quota" in result.stdout
+    text = next(tmp_path.glob("out/deliveries/*")).read_text()
+    delivered = [json.loads(line) for line in text.splitlines()]
+    assert [(each["event"], each["delivered_at"]) for each in delivered] == [
+        ("e0", "2026-11-15T05:00:00Z"),
+        ("e1", "2026-11-15T09:00:00Z"),
+        ("e3", "2026-11-16T09:00:00Z"),
+    ]
+    explained = tidings("explain", config, "--event", "e0", "--subscriber", "ann").stdout
+    assert "  held by quiet at 2026-11-14T22:30:00Z until 2026-11-15T05:00:00Z" in explained
+    form = printed(tidings("explain", config, "--event", "e2", "--subscriber", "ann", "--json"))[0]
+    assert [(each["rule"], each["fate"]) for each in form["rules"]] == [("quota", "dropped")]
+
+
 def test_explain_takes_nothing_beside_a_config(tmp_path):
     config = tmp_path / "pipeline.toml"
     config.write_text("")
