@@ -82,6 +82,9 @@ def test_rows_that_do_not_fit_keep_the_numbers_of_the_others(tmp_path: Path) -> 
         ("007", "string", "007"),
         ("007", "number", 7),
         ("2.50", "number", 2.5),
+        ("$1 234.50", "amount", 1234.5),
+        ("-7%", "amount", -7),
+        ("-7.000.000", "amount-comma", -7_000_000),
         ("Yes", "boolean", True),
         ("0", "boolean", False),
         ("2026-11-15", "time", datetime(2026, 11, 15, tzinfo=UTC)),
@@ -108,6 +111,7 @@ def test_a_type_says_how_to_read_a_cell(tmp_path: Path, text: str, kind: str, va
     ("kind", "reason"),
     [
         ("number", "x: 'odd' is not a number"),
+        ("amount", "x: 'odd' is not an amount such as 1,234.50"),
         ("boolean", "x: 'odd' is not a boolean; write true or false"),
         ("time", "x: 'odd' is not a time; write RFC 3339"),
         ("epoch-ms", "x: 'odd' is not a number"),

@@ -29,7 +29,7 @@ from tidings.errors import InvalidForm, shown
 from tidings.formats.arrow_by_row import Cells
 from tidings.formats.gzip_file import is_gzip, open_text
 from tidings.formats.json_text import read_json
-from tidings.formats.layout import AS_IT_IS, FileLayout
+from tidings.formats.layout import AS_IT_IS, MISSING, FileLayout
 from tidings.model.dead_letter import BadRecord
 from tidings.model.values import format_time, plain
 
@@ -44,9 +44,7 @@ _SEPARATORS: Final = (",", ";", "\t", "|")
 _SAMPLED_ROWS: Final = 100
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?\d+,\d+")
 _DECIMAL_POINT: Final = re.compile(r"[+-]?\d+\.\d+")
-_WORDS: Final = ("NA", "N/A", "n/a", "NULL", "null", "None", "-")
-"""Words for a missing value in a column of numbers."""
-_NOTHING: Final = pa.array(_WORDS)
+_NOTHING: Final = pa.array(MISSING)
 
 
 def read_csv(
@@ -280,7 +278,7 @@ def _numeric(table: pa.Table) -> Iterator[str]:
 
 def _measure(text: str) -> object:
     """Read a cell of a column of numbers."""
-    if text in _WORDS:
+    if text in MISSING:
         return None
     value = number(text)
     if isinstance(value, str):

@@ -29,6 +29,10 @@ TICKS_PER_SECOND: Final = {
     "epoch-us": 1_000_000,
     "epoch-ns": 1_000_000_000,
 }
+MISSING: Final = ("NA", "N/A", "n/a", "NULL", "null", "None", "-")
+"""Words for a missing value in a column of numbers."""
+UNIT: Final = r"[$€£¥₹%]|[A-Z]{3}"
+"""The units of amounts: signs of currency and percent, and codes such as EUR."""
 _INDEX: Final = re.compile(r"__index_level_\d+__")
 _TAGS: Final = ({"time"}, {"range"}, {"range", "mode"})
 _BOOLEANS: Final = {
@@ -45,8 +49,9 @@ class Layout:
     columns: the column of the source for each name that differs, such as `{"id": "sku"}`.
     keep: the attributes to keep besides these; all of them by default.
     lists: separators of columns, by their new names, whose text is a list.
-    types: types of columns, by their new names: string, number, boolean, time, epoch-s, epoch-ms,
-        epoch-us, epoch-ns, or the format of a time as for `strptime`.
+    types: types of columns, by their new names: string, number, amount (1,234.50), amount-comma
+        (1.234,50), boolean, time, epoch-s, epoch-ms, epoch-us, epoch-ns, or the format of a time
+        as for `strptime`. Of amounts, signs of currency and percent are dropped.
     generate: `id` from the name of the file and the row, or `published_at` from the time at which
         the file was modified, a microsecond later for each row.
     root: the folder that names of files in ids are relative to.
@@ -274,6 +279,23 @@ def _number(value: object) -> object:
         raise InvalidForm(f"{shown(value)} is not a number") from None
 
 
+def _amount(pattern: re.Pattern[str], example: str, value: object) -> object:
+    """Read a number with separators of thousands, a sign of currency, or percent.
+
+    >>> [_TYPES["amount"](text) for text in ("1,234.50", "-$7", "10 %")]
+    [1234.5, -7, 10]
+    """
+    if not isinstance(value, str):
+        return value
+    if value.strip() in MISSING:
+        return None
+    parts = pattern.fullmatch(value.strip())
+    if parts is None:
+        raise InvalidForm(f"{shown(value)} is not an amount such as {example}")
+    whole = parts["sign"] + re.sub(r"\D", "", parts["digits"])
+    return int(whole) if parts["decimals"] is None else float(f"{whole}.{parts['decimals']}")
+
+
 def _boolean(value: object) -> object:
     word = str(value).strip().lower()
     if word not in _BOOLEANS:
@@ -305,9 +327,24 @@ def _formatted(kind: str, text: str) -> datetime:
 
 
 _GENERATED: Final = {"id": pa.string(), "published_at": pa.timestamp("us", "UTC")}
+
+
+def _amounts(groups: str, point: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<sign>[+-]?)\s*(?:{UNIT})?\s*"
+        rf"(?P<digits>\d{{1,3}}(?:[{groups}'\s]\d{{3}})+|\d+)(?:{point}(?P<decimals>\d+))?"
+        rf"\s*(?:{UNIT})?"
+    )
+
+
+AMOUNTS: Final[dict[str, Convert]] = {
+    "amount": partial(_amount, _amounts(",", r"\."), "1,234.50"),
+    "amount-comma": partial(_amount, _amounts(".", ","), "1.234,50"),
+}
 _TYPES: Final[dict[str, Convert]] = {
     "string": _string,
     "number": _number,
+    **AMOUNTS,
     "boolean": _boolean,
     **{kind: partial(_time, kind) for kind in ("time", *TICKS_PER_SECOND)},
 }

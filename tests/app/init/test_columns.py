@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from tidings.app.init.columns import FORMATS, TimeColumn, columns_of, find_id, find_lists, find_time
+from tidings.app.init.columns import (
+    FORMATS,
+    TimeColumn,
+    columns_of,
+    find_amounts,
+    find_id,
+    find_lists,
+    find_odd_time,
+    find_time,
+)
 
 START = datetime(2026, 10, 28, 21, 35, 7, tzinfo=UTC)
 
@@ -76,6 +85,39 @@ def test_times_are_found_in_common_formats(form: str) -> None:
 )
 def test_the_time_is_found(values: dict[str, list[Any]], expected: TimeColumn | None) -> None:
     assert find_time(columns(**values)) == expected
+
+
+def test_times_of_several_forms_are_named() -> None:
+    odd = columns(name=["a", "b"], created=["11/7/2024", "Mar 10, 2024 10:15"])
+    assert find_time(odd) is None
+    found = find_odd_time(odd)
+    assert found is not None
+    assert found.name == "created"
+    for other in (["11/7/2024", "12/7/2024"], ["soon", "later"]):
+        assert find_odd_time(columns(created=other)) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1,234.50", "7"], "amount"),
+        (["$12", "-$1,000", "NA"], "amount"),
+        (["10%", "5 %"], "amount"),
+        (["7.590,29 €", "758,21"], "amount-comma"),
+        (["1 234,5", "2"], "amount-comma"),
+        (["1,234"], "amount"),
+        (["$5", "€5"], None),
+        (["1.5 kg", "300 g"], None),
+        (["N1", "N2"], None),
+        (["7", "8.0", "NA"], None),
+        (["1,234.50", "much"], None),
+        (["1,2", "3.4"], None),
+        (["2024-01-02", "2024-01-03"], None),
+        (["a, b", "$"], None),
+    ],
+)
+def test_amounts_have_separators_or_signs(values: list[str], kind: str | None) -> None:
+    assert find_amounts(columns(x=values)).get("x") == kind
 
 
 def test_lists_have_short_parts_that_repeat() -> None:

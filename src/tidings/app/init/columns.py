@@ -10,7 +10,7 @@ from itertools import pairwise, product
 from typing import Any, Final
 
 from tidings.errors import TidingsError
-from tidings.formats.layout import TICKS_PER_SECOND, Layout
+from tidings.formats.layout import AMOUNTS, MISSING, TICKS_PER_SECOND, UNIT, Layout
 from tidings.model.values import parse_time_us
 
 Row = Mapping[str, Any]
@@ -45,6 +45,8 @@ _LIKE_A_TIME: Final = re.compile(
     r"(?s)(?=.{6,40}$)(\D{0,12}\d{1,4}\D{1,12}\d{1,4}(\D.*)?|\d{8,14}(\D.*)?)"
 )
 _SEPARATORS: Final = ("|", ";", ",")
+_NUMBER: Final = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*")
+_UNIT: Final = re.compile(UNIT)
 _TRIED: Final = 200
 _FULL_SHARE: Final = 0.9
 """The share of rows that must have a time, since the others cannot be published."""
@@ -134,6 +136,17 @@ def find_time(columns: Iterable[SampleColumn]) -> TimeColumn | None:
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
+def find_odd_time(columns: Iterable[SampleColumn]) -> SampleColumn | None:
+    """Return a column that is called like a time, and whose text has times of several forms."""
+    named = (each for each in columns if any(hint.match(each.name) for hint in _TIME_NAMES[:2]))
+    for column in named:
+        if column.holds(str) and _time_type(column, named=True) is None:
+            similar = sum(_LIKE_A_TIME.fullmatch(value) is not None for value in column.values)
+            if similar >= _FULL_SHARE * len(column.values):
+                return column
+    return None
+
+
 def _time_type(column: SampleColumn, *, named: bool) -> str | None:
     """Return the type of a column of times, '' if it needs none, or None for another column."""
     if column.holds(datetime):
@@ -181,6 +194,19 @@ def _times(column: SampleColumn, kind: str) -> list[int]:
 
 def _descents(times: Sequence[int]) -> int:
     return sum(before > after for before, after in pairwise(times))
+
+
+def find_amounts(columns: Iterable[SampleColumn]) -> dict[str, str]:
+    """Return the types of text columns of amounts that have separators, or all the same unit."""
+    return {
+        column.name: kind
+        for column in columns
+        if column.holds(str)
+        and any(value not in MISSING and not _NUMBER.fullmatch(value) for value in column.values)
+        and len({unit for value in column.values for unit in _UNIT.findall(value)}) <= 1
+        for kind in reversed(AMOUNTS)
+        if _fits(kind, column.values)
+    }
 
 
 def find_lists(columns: Iterable[SampleColumn]) -> dict[str, str]:

@@ -10,7 +10,14 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any, Final
 
-from tidings.app.init.columns import SampleColumn, columns_of, find_id, find_lists, find_time
+from tidings.app.init.columns import (
+    SampleColumn,
+    columns_of,
+    find_amounts,
+    find_id,
+    find_lists,
+    find_time,
+)
 from tidings.engine.engine import Engine
 from tidings.errors import InvalidForm
 from tidings.formats.arrow_by_row import EVENT_COLUMNS
@@ -167,7 +174,9 @@ def _layout(file: Path, suffix: str) -> tuple[Layout, list[SampleColumn]]:
     if time is not None and time.type:
         types[time.name] = time.type
     renamed = {column: name for name, column in named.items() if column}
-    lists = find_lists(column for column in columns if column.name not in renamed)
+    others = [column for column in columns if column.name not in {*renamed, *types}]
+    types |= find_amounts(others)
+    lists = find_lists(column for column in others if column.name not in types)
     # Columns whose names mean something else here keep their values under another name.
     taken = {f"{name}_": name for name in EVENT_COLUMNS if name in names}
     taken = {new: name for new, name in taken.items() if name not in renamed}

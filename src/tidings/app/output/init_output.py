@@ -9,9 +9,11 @@ from rich.console import Console
 from rich.text import Text
 
 from tidings.app.init import Proposal
+from tidings.app.init.columns import find_odd_time
 from tidings.app.output.console import make_table, plural
 
 _SHOWN: Final = 40
+_FORMS: Final = 3
 
 
 def print_proposal(console: Console, proposal: Proposal, written: Sequence[Path]) -> None:
@@ -30,6 +32,12 @@ def print_proposal(console: Console, proposal: Proposal, written: Sequence[Path]
     console.print(Text(looked_at), soft_wrap=True)
     for name in proposal.layout.generate:
         console.print(Text(_GENERATED[name], "yellow"), soft_wrap=True)
+    if "published_at" in proposal.layout.generate and (odd := find_odd_time(proposal.columns)):
+        forms = " and ".join(map(repr, dict.fromkeys(odd.values[:_FORMS])))
+        text = (
+            f"{odd.name} may be one, but its times have several forms ({forms}): write them in one"
+        )
+        console.print(Text(text, "yellow"), soft_wrap=True)
     table = make_table("Example subscription", "Matches>")
     for each in proposal.subscriptions:
         table.add_row(Text(str(each.subscription.to_dict()["where"])), f"{each.matches:,}")
