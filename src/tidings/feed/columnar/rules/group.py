@@ -302,7 +302,7 @@ class RuleGroup:
             self._lengthen(pools, int(slabs.used[0]) + wanted)
 
     def _lengthen(self, pools: Sequence[str], least: int) -> None:
-        size = least + least // 8
+        size = least + least // 4  # lists and rings grow together, in the first days
         for name in pools:
             if size > len(getattr(self, name)):
                 setattr(self, name, lengthened(getattr(self, name), size))

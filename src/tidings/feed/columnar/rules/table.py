@@ -213,11 +213,17 @@ class RuleTable:
     ) -> None:
         """Run a group; add what it delivers to `passed`, and schedule what it holds."""
         group, rows = self.groups[number], self.row[offers.subscriber]
-        picked = np.searchsorted(offers.order, chosen.columns[:, ORDER])
+        before = group.deadline[rows]
+        picked_for = np.zeros(len(group.sent), np.bool_)
+        picked_for[self.row[chosen.subscriber]] = True
+        busy = np.flatnonzero(picked_for[rows] | (before != FAR))  # for the others nothing is due
+        if not len(busy):
+            return
+        rows, before, order = rows[busy], before[busy], offers.order[busy]
+        picked = np.searchsorted(order, chosen.columns[:, ORDER])
         first = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(np.bincount(picked, minlength=len(rows)), out=first[1:])
-        turns = Turns(rows, offers.us, offers.order, first)
-        before = group.deadline[rows]
+        turns = Turns(rows, offers.us[busy], order, first)
         result = group.run(turns, Picks(chosen.columns, chosen.rank, chosen.score))
         passed.parts.append(result.delivered)
         passed.failed.update(result.failed)

@@ -5,7 +5,10 @@ pools and buffers have room and that all periods are known. Where they have not,
 caller provides what is missing and calls again.
 """
 
+from typing import Final
+
 from tidings.compiled.jit import inlined, kernel
+from tidings.compiled.prefetch import prefetch
 from tidings.feed.columnar.kernels import layout as deliveries
 from tidings.feed.columnar.kernels.decay import fresh_rank
 from tidings.feed.columnar.kernels.layout import FAR
@@ -17,6 +20,7 @@ from tidings.feed.columnar.rules.kernels.layout import (
     CALENDAR,
     CHOICE,
     COPIED,
+    COUNT_WIDTH,
     DIFFERENT,
     DISTANCES,
     DONE,
@@ -36,9 +40,11 @@ from tidings.feed.columnar.rules.kernels.layout import (
     QUIET,
     QUIET_BEST,
     QUOTA,
+    RING_CLASS,
     ROOM,
     SIZE,
     SLAB,
+    SPAN_WIDTH,
     STOP,
     VERDICTS,
     WANTED,
@@ -49,9 +55,17 @@ from tidings.feed.columnar.rules.kernels.layout import (
 )
 from tidings.feed.columnar.rules.kernels.quiet import drop_behind, offer_quiet
 from tidings.feed.columnar.rules.kernels.quota import count_choice, offer_quota
-from tidings.feed.columnar.rules.kernels.rings import push_got, reserve_got, reserve_rank
+from tidings.feed.columnar.rules.kernels.rings import (
+    push_got,
+    rank_cell,
+    reserve_got,
+    reserve_rank,
+)
 from tidings.feed.columnar.rules.kernels.spans import is_known
 from tidings.feed.columnar.rules.kernels.verdicts import judge
+
+NEAR_AHEAD: Final = 6
+FAR_AHEAD: Final = 12
 
 
 @inlined
@@ -225,12 +239,34 @@ def take_pick(
     return True
 
 
+@inlined
+def prefetch_ahead(arrays: RuleArrays, turns: Turns, turn: int) -> None:
+    """Request what the turns a little ahead will need, if windows chose something for them."""
+    places = len(arrays.codes.kind)
+    if turn + FAR_AHEAD >= len(turns.row):
+        return
+    if turns.first[turn + FAR_AHEAD] < turns.first[turn + FAR_AHEAD + 1]:
+        line = turns.row[turn + FAR_AHEAD] * places
+        for place in range(places):
+            prefetch(arrays.span, (line + place) * SPAN_WIDTH)
+            prefetch(arrays.counts, (line + place) * COUNT_WIDTH)
+    if turns.first[turn + NEAR_AHEAD] < turns.first[turn + NEAR_AHEAD + 1]:
+        line = turns.row[turn + NEAR_AHEAD] * places
+        for place in range(places):
+            if arrays.codes.kind[place] == QUOTA and arrays.counts[line + place, RING_CLASS] >= 0:
+                # The ranks are read in order, or only the next cell is written.
+                size = arrays.counts[line + place, SIZE] + 0
+                prefetch(arrays.ranks.rank, rank_cell(arrays, line + place, 0))
+                prefetch(arrays.ranks.rank, rank_cell(arrays, line + place, size - 1))
+
+
 @kernel
 def apply_rules(arrays: RuleArrays, turns: Turns, picks: Picks, output: RuleOutput) -> None:
     """Take turns from `progress[NEXT]` on, until all are taken or the kernel has to stop."""
     progress = output.progress
     for turn in range(progress[NEXT], len(turns.row)):
         progress[NEXT] = turn
+        prefetch_ahead(arrays, turns, turn)
         row, order = turns.row[turn], turns.order[turn]
         for pick in range(max(progress[PICK], turns.first[turn]), turns.first[turn + 1]):
             progress[PICK] = pick

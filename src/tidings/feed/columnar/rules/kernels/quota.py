@@ -58,15 +58,21 @@ class BetterOnes(NamedTuple):
 
 
 @inlined
-def better_ones(arrays: RuleArrays, line: int, cell: int) -> BetterOnes:
-    """Return how many events of the period are above the one in a cell."""
+def better_ones(arrays: RuleArrays, line: int, cell: int, left: int) -> BetterOnes:
+    """Return how many events of the period are above the one in a cell.
+
+    If even all that are expected leave something for it, they are not compared with it.
+    """
     span, count, rank, expected = arrays.span, arrays.counts, arrays.held.rank[cell], 0.0
+    held = count_above(arrays, line, rank)
     if count[line, BEFORE] > 0 and count[line, SIZE] > 0:
         start, end = span[line, START], span[line, END]
         share_left = (end - arrays.held.cell[cell, AT]) / (end - start)
-        share_above = count_ranks_above(arrays, line, rank) / count[line, SIZE]
-        expected = count[line, BEFORE] * share_left * share_above
-    return BetterOnes(count_above(arrays, line, rank), expected)
+        expected = count[line, BEFORE] * share_left
+        if rounded(held + expected) >= left:
+            share_above = count_ranks_above(arrays, line, rank) / count[line, SIZE]
+            expected = count[line, BEFORE] * share_left * share_above
+    return BetterOnes(held, expected)
 
 
 @inlined
@@ -96,7 +102,7 @@ def offer_quota(arrays: RuleArrays, output: RuleOutput, row: int, place: int, ce
     rank, slot = arrays.held.rank[cell], arrays.held.cell[cell, EVENT]
     above, passes = BetterOnes(0, 0.0), True
     if not codes.first[place] and rank < codes.urgent[place]:
-        above = better_ones(arrays, line, cell)
+        above = better_ones(arrays, line, cell, left)
         passes = rounded(above.held + above.expected) < left
     if passes:
         count[line, PASSED] += 1
