@@ -15,10 +15,13 @@ from tidings.feed.columnar.python_cohort import PythonCohort
 from tidings.feed.columnar.ranked_cohort import DeliveryBuffer, RankedCohort
 from tidings.feed.policy_key import feed_form, unregistered, without_rules
 from tidings.policy import Policy, most_held
+from tidings.rules import RULES
 from tidings.score import DECAYS
 from tidings.window import WINDOWS
 
-_REGISTERED: Final = frozenset({*DECAYS.values(), *WINDOWS.values(), *DIVERSIFIERS.values()})
+_REGISTERED: Final = frozenset(
+    {*DECAYS.values(), *WINDOWS.values(), *DIVERSIFIERS.values(), *RULES.values()}
+)
 AnyCohort = RankedCohort | DiverseCohort | PythonCohort
 
 
@@ -101,9 +104,9 @@ class CohortRegistry:
 
 
 def has_kernels(policy: Policy) -> bool:
-    """Return whether kernels can run a policy, but for its rules, on any window that it allows."""
+    """Return whether kernels can run all parts of a policy on any window that it allows."""
     kinds = {type(policy.decay), type(policy.window), type(policy.diversify)}
-    if not kinds <= _REGISTERED:
+    if not kinds | {type(rule) for rule in policy.rules} <= _REGISTERED:
         return False
     if isinstance(policy.diversify, Optimal) and policy.window.name != "history":
         # The number of sets must be bounded before the first choice.

@@ -144,9 +144,10 @@ class MatchedSets:
         """Compact the pool; double it while it is more than half full."""
         if self._used + wanted <= len(self._runs):
             return
-        packed = np.zeros(len(self._runs), np.int32)
+        # A window and a rule may refer to one set, of which each gets a copy.
+        packed = np.zeros(2 * len(self._runs), np.int32)
         self._used = copy(self._runs, packed, 1)
-        size = len(packed)
+        size = len(self._runs)
         while 2 * (self._used + wanted) > size:
             size *= 2
         packed.resize(size, refcheck=False)
