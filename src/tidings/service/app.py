@@ -19,6 +19,7 @@ from tidings.service.routes import (
     questions,
     records,
     streams,
+    webhooks,
 )
 from tidings.service.settings import LOOPBACK, ServiceSettings
 from tidings.service.tenant import Tenants
@@ -48,7 +49,7 @@ def create_app(
         redoc_url=None,
     )
     app.state.settings = chosen
-    for module in (records, events, deliveries, streams, questions, operations):
+    for module in (records, events, deliveries, streams, webhooks, questions, operations):
         app.include_router(module.router)
     app.add_middleware(RequestMeter)
     answer_problems(app)

@@ -1,41 +1,69 @@
-"""The pipelines of all tenants of a service, in one process: a thread for each."""
+"""The pipelines and webhooks of all tenants of a service, in one process: a thread for each."""
 
 import logging
+from collections.abc import Callable
+from itertools import product
 from threading import Event as Flag
-from threading import Thread
+from threading import Thread, current_thread
 from typing import Final
 
 from tidings.errors import TidingsError
 from tidings.service.pipeline import Pipeline
 from tidings.service.settings import ServiceSettings
-from tidings.store import open_store
+from tidings.service.webhook_dispatcher import WebhookDispatcher
+from tidings.store import Store, open_store
 from tidings.store.address import DEFAULT_TENANT
 
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_EVERY_S: Final = 2.0
 
 
+Work = Callable[[Store, ServiceSettings, Flag], None]
+
+
 def run_pipelines(address: str, settings: ServiceSettings, stop: Flag) -> None:
-    """Run a pipeline for each tenant until the flag is set; new tenants join while it runs."""
+    """Run pipelines and send webhooks until the flag is set; new tenants join meanwhile."""
+    _run_for_tenants(address, settings, stop, pipeline=_deliver, webhooks=_send_webhooks)
+
+
+def start_webhooks(address: str, settings: ServiceSettings) -> None:
+    """Send webhooks as long as this process lives, beside a pipeline of another kind."""
+    arguments = (address, settings, Flag())
+    works = {"webhooks": _send_webhooks}
+    Thread(target=_run_for_tenants, args=arguments, kwargs=works, daemon=True).start()
+
+
+def _run_for_tenants(address: str, settings: ServiceSettings, stop: Flag, **works: Work) -> None:
+    """Run each work, by its name, for each tenant."""
     threads = dict[str, Thread]()
     with open_store(address) as store:
         while True:
             tenants = {DEFAULT_TENANT, *(token.tenant for token in store.tokens.listed())}
-            for tenant in sorted(tenants):
-                if tenant not in threads or not threads[tenant].is_alive():
-                    arguments = (address, tenant, settings, stop)
-                    threads[tenant] = Thread(target=_run, args=arguments, name=f"tenant {tenant}")
-                    threads[tenant].start()
+            for tenant, (label, work) in product(sorted(tenants), works.items()):
+                name = f"{label} of tenant {tenant}"
+                if name not in threads or not threads[name].is_alive():
+                    arguments = (address, tenant, work, settings, stop)
+                    threads[name] = Thread(target=_run, args=arguments, name=name, daemon=True)
+                    threads[name].start()
             if stop.wait(_LOOK_EVERY_S):
                 break
     for thread in threads.values():
         thread.join()
 
 
-def _run(address: str, tenant: str, settings: ServiceSettings, stop: Flag) -> None:
-    """Run the pipeline of a tenant; one that fails is logged, and started again later."""
+def _send_webhooks(store: Store, settings: ServiceSettings, stop: Flag) -> None:
+    """Send the webhooks of a tenant."""
+    WebhookDispatcher(store, settings).run(stop)
+
+
+def _deliver(store: Store, settings: ServiceSettings, stop: Flag) -> None:
+    Pipeline(store, settings.lateness, keep_us=settings.keep_us).run(stop)
+
+
+def _run(address: str, tenant: str, work: Work, settings: ServiceSettings, stop: Flag) -> None:
+    """Do the work of a tenant; what fails is logged, and started again later."""
     try:
         with open_store(address, tenant=tenant) as store:
-            Pipeline(store, settings.lateness, keep_us=settings.keep_us).run(stop)
+            work(store, settings, stop)
     except TidingsError:
-        _LOG.exception("the pipeline of tenant %s has failed, and will start again", tenant)
+        _LOG.exception("the %s has failed, and will start again", current_thread().name)

@@ -39,3 +39,9 @@ class ServiceSettings:
     """Live streams of one subscriber."""
     heartbeat_s: float = 15.0
     """How often a live stream says that it is alive, and its token is checked again."""
+    webhooks: int = 10
+    """Webhooks of one subscriber."""
+    webhook_hosts: tuple[str, ...] = ("*",)
+    """Hosts that webhooks may name; `*.example.com` stands for all below one."""
+    webhook_networks: tuple[str, ...] = ()
+    """Networks such as 10.0.0.0/8 that webhooks may reach although they are not public."""

@@ -63,15 +63,6 @@ class EngineLog:
         rows = self._rows(f"{_STEPS} WHERE number > ? ORDER BY number LIMIT ?", number, _PAGE)
         return [EngineStep(*row) for row in rows]
 
-    def steps_of(self, first: int, last: int) -> tuple[int, int]:
-        """Return the numbers of the steps that took two publications, which are taken.
-
-        A step before the last checkpoint is gone, and the first one that is left counts for it.
-        """
-        sql = "SELECT min(number) FROM steps WHERE upto >= ?"
-        one, other = (self._rows(sql, number)[0][0] for number in (first, last))
-        return one, other
-
     def pending(self, step: EngineStep, limit: int) -> Pending:
         """Return the publications after a step, and the version that the catalogue has reached.
 

@@ -17,6 +17,7 @@ from tidings.store.protocol import Database
 from tidings.store.publications import Publications
 from tidings.store.sqlite import SqliteDatabase
 from tidings.store.tokens import Tokens
+from tidings.store.webhooks import Webhooks
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Store:
     publications: Publications
     log: EngineLog
     tokens: Tokens
+    webhooks: Webhooks
 
     def pause(self, subscriber: str) -> int:
         """Pause a subscriber: what would be due is dropped; return the version."""
@@ -86,6 +88,7 @@ def open_store(
         Publications(database),
         EngineLog(database),
         Tokens(database),
+        Webhooks(database),
     )
 
 

@@ -85,6 +85,7 @@ def _engine(config: "ServeConfig") -> str:
 def _run_pipeline(options: ServeOptions, config: "ServeConfig") -> None:
     from tidings.app.serve.logs import start_logging
     from tidings.app.serve.supervise import on_end_of_parent
+    from tidings.service.pipelines import run_pipelines, start_webhooks
 
     start_logging(options.log)
     if _engine(config) == "spark":
@@ -92,10 +93,10 @@ def _run_pipeline(options: ServeOptions, config: "ServeConfig") -> None:
 
         if options.with_parent:
             on_end_of_parent(stop_this_process)
+        start_webhooks(config.store, config.settings)
         run_spark_pipeline(config)
         return
     from tidings.app.signals import StopActions, stop_on_signals
-    from tidings.service.pipelines import run_pipelines
 
     with stop_on_signals(StopActions()) as stop:
         if options.with_parent:

@@ -4,13 +4,14 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 
+from tidings.model.records import Delivery
 from tidings.service.access import Caller, PublisherCaller
 from tidings.service.bodies import JSON_LINES, AnyBody
 from tidings.service.events import ARROW, CLOUD_EVENT, read_publications
 from tidings.service.openapi import accepts, answers
 from tidings.service.problems import Form, HttpProblem
 from tidings.store import Publication
-from tidings.store.engine_log import QUERY
+from tidings.store.protocol import Row
 
 router = APIRouter(prefix="/v1", tags=["events"])
 _NAMED = 100
@@ -37,6 +38,7 @@ def publish(
     is accepted is durable. Records that are refused do not stop the others.
     """
     batch = read_publications(body, request.headers)
+    before = caller.tenant.store.notifications.written() if wait else []
     new = caller.tenant.writer.accept(batch.publications) if batch.publications else []
     counts = {"accepted": sum(new), "repeated": len(new) - sum(new), "refused": len(batch.refused)}
     for result, count in counts.items():
@@ -46,21 +48,26 @@ def publish(
         raise HttpProblem(
             422, f"no event is accepted: {batch.refused[0].reason}", problems=problems
         )
-    deliveries = {"deliveries": _deliveries(caller, batch.publications)} if wait else {}
+    deliveries = {"deliveries": _deliveries(caller, batch.publications, before)} if wait else {}
     return {**counts, "problems": problems, **deliveries}
 
 
-def _deliveries(caller: Caller, publications: list[Publication]) -> list[Form] | None:
-    """Return what publications have caused, if the pipeline takes them in time.
+def _deliveries(
+    caller: Caller, publications: list[Publication], before: list[Row]
+) -> list[Form] | None:
+    """Return what was delivered until the pipeline had taken publications; None if it has not.
 
-    That is what was delivered by the steps that took them. Publishers do not see it.
+    Publishers do not see it.
     """
     tenant, store = caller.tenant, caller.tenant.store
-    taken = store.publications.numbers([publication.event.id for publication in publications])
-    if taken and not tenant.wait_for(lambda step: step.upto >= max(taken)):
+    numbers = store.publications.numbers([publication.event.id for publication in publications])
+    if numbers and not tenant.wait_for(lambda step: step.upto >= max(numbers)):
         return None
-    if not taken or caller.role != "admin":
+    if caller.role != "admin":
         return []
-    steps = store.log.steps_of(min(taken), max(taken))
-    found = store.notifications.of_batches(QUERY, *steps, limit=_MOST_DELIVERIES)
+    found, seen = list[Delivery](), {query: last for query, last in before if last is not None}
+    for query, last in store.notifications.written():
+        first, limit = seen.get(query, -1) + 1, _MOST_DELIVERIES - len(found)
+        if last is not None and last >= first:
+            found += store.notifications.of_batches(query, first, last, limit)
     return [delivery.to_dict() for delivery in found]

@@ -1,0 +1,136 @@
+"""Webhooks: the notifications of a subscriber, sent to an address."""
+
+import time
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Response
+
+from tidings.errors import InvalidForm
+from tidings.formats.json_forms import fields
+from tidings.model import validate
+from tidings.model.values import SECOND_US, format_time
+from tidings.service.access import Caller, ReaderCaller
+from tidings.service.bodies import FormBody
+from tidings.service.openapi import accepts, answers
+from tidings.service.problems import Form, HttpProblem, load_form
+from tidings.service.routes.deliveries import check_known
+from tidings.service.routes.parameters import RecordId
+from tidings.service.webhook_target import TargetRules, read_url
+from tidings.store.webhooks import Webhook
+
+router = APIRouter(prefix="/v1", tags=["webhooks"])
+Owner = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=1_000,
+        description="Whose webhook, if several subscribers use the same id.",
+    ),
+]
+_OLD_SECRET_US: Final = 24 * 3_600 * SECOND_US
+_LISTED: Final = 100
+
+
+@router.put("/webhooks/{id}", **accepts("webhook"), **answers("webhook_state", 201, 200))
+def put_webhook(caller: ReaderCaller, id: RecordId, form: FormBody, response: Response) -> Form:
+    """Send what a subscriber gets from now on to a URL; or change the URL.
+
+    The answer to a new one has the `secret` that signs its messages. It is not shown again.
+    """
+    subscriber = load_form(lambda form: _subscriber(form, caller), form)
+    check_known(caller, subscriber)
+    rules = TargetRules.of(caller.tenant.settings)
+    url = load_form(lambda form: read_url(form.get("url"), rules), form)
+    webhooks = caller.tenant.store.webhooks
+    is_new = not webhooks.find(id, subscriber)
+    most = caller.tenant.settings.webhooks
+    if is_new and len(webhooks.of(subscriber)) >= most:
+        raise HttpProblem(409, f"the subscriber has {most} webhooks, the most allowed")
+    webhook = webhooks.put(subscriber, id, str(url), _now_us())
+    response.status_code = 201 if is_new else 200
+    return _state(caller, webhook) | ({"secret": webhook.secret} if is_new else {})
+
+
+@router.get("/webhooks/{id}", **answers("webhook_state"))
+def get_webhook(caller: ReaderCaller, id: RecordId, subscriber: Owner = None) -> Form:
+    """Return a webhook: how far it has come, what is to be sent again, and what was given up."""
+    return _state(caller, _find(caller, id, subscriber))
+
+
+@router.get("/webhooks", **answers("webhooks"))
+def list_webhooks(caller: ReaderCaller, subscriber: Owner = None) -> Form:
+    """Return the webhooks of a subscriber, or of all, in order of id."""
+    found = caller.tenant.store.webhooks.of(_owner(caller, subscriber))
+    return {"items": [_state(caller, webhook) for webhook in found]}
+
+
+@router.delete("/webhooks/{id}", **answers("removed"))
+def delete_webhook(caller: ReaderCaller, id: RecordId, subscriber: Owner = None) -> Form:
+    """Remove a webhook, with what is still to be sent."""
+    return {"removed": caller.tenant.store.webhooks.remove(_find(caller, id, subscriber).key)}
+
+
+@router.post("/webhooks/{id}/secret", **answers("webhook_secret"))
+def change_secret(caller: ReaderCaller, id: RecordId, subscriber: Owner = None) -> Form:
+    """Change the secret; messages are signed with the last one as well, for a day."""
+    webhook = _find(caller, id, subscriber)
+    until_us = _now_us() + _OLD_SECRET_US
+    return {"secret": caller.tenant.store.webhooks.change_secret(webhook.key, until_us)}
+
+
+@router.post("/webhooks/{id}/retry", **answers("webhook_state"))
+def retry_webhook(caller: ReaderCaller, id: RecordId, subscriber: Owner = None) -> Form:
+    """Try everything that failed again, at once, and also what was given up."""
+    webhook = _find(caller, id, subscriber)
+    caller.tenant.store.webhooks.retry_all(webhook.key)
+    return _state(caller, _find(caller, id, webhook.subscriber))
+
+
+def _subscriber(form: Form, caller: Caller) -> str:
+    required = ("url",) if caller.subscriber else ("subscriber", "url")
+    optional = ("id", "subscriber") if caller.subscriber else ("id",)
+    values = fields(form, "the webhook", required, optional)
+    return validate.name("`subscriber`", values.get("subscriber", caller.subscriber), InvalidForm)
+
+
+def _owner(caller: Caller, subscriber: str | None) -> str | None:
+    """Return whose webhooks a caller means; a subscriber has only its own."""
+    if caller.role == "subscriber":
+        caller.check_is(subscriber or str(caller.subscriber))
+        return caller.subscriber
+    return subscriber
+
+
+def _find(caller: Caller, name: str, subscriber: str | None) -> Webhook:
+    found = caller.tenant.store.webhooks.find(name, _owner(caller, subscriber))
+    if not found:
+        raise HttpProblem(404, "there is no such webhook")
+    if len(found) > 1:
+        raise HttpProblem(409, "several subscribers have a webhook with this id; name one")
+    return found[0]
+
+
+def _state(caller: Caller, webhook: Webhook) -> Form:
+    store = caller.tenant.store
+    failed = [_retry(*retry) for retry in store.webhooks.retries(webhook.key, limit=_LISTED)]
+    last = store.notifications.inbox(webhook.subscriber).last
+    return {
+        "id": webhook.id,
+        "subscriber": webhook.subscriber,
+        "url": webhook.url,
+        "created_at": format_time(webhook.created_us),
+        "sequence": webhook.sequence,
+        "waiting": max(0, last - webhook.sequence),
+        "failures": webhook.failures,
+        "disabled": webhook.disabled,
+        "failed": failed,
+    }
+
+
+def _retry(sequence: int, attempts: int, next_us: int | None, reason: str) -> dict[str, Any]:
+    again = None if next_us is None else format_time(next_us)
+    return {"sequence": sequence, "attempts": attempts, "next_at": again, "reason": reason}
+
+
+def _now_us() -> int:
+    return time.time_ns() * SECOND_US // 10**9

@@ -1,0 +1,136 @@
+"""Where a webhook may send to: allowed hosts, at public addresses.
+
+A name may mean another address at any time. So it is resolved once for each attempt, all its
+addresses are checked, and the connection is made to an address that was checked.
+"""
+
+import asyncio
+import re
+import socket
+from fnmatch import fnmatchcase
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from typing import Final, NamedTuple
+
+import httpx2
+
+from tidings.errors import InvalidForm, TidingsError, shown
+from tidings.service.settings import ServiceSettings
+
+_URL_BYTES: Final = 2_000
+_PORTS: Final = 65_535
+_HOST: Final = re.compile(rb"[a-z0-9_.-]{1,253}|\[?[0-9a-f:.]+\]?")
+_LOOPBACK: Final = IPv4Address("127.0.0.1")
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+Address = IPv4Address | IPv6Address
+
+
+class TargetRules(NamedTuple):
+    """Allowed hosts, and networks that are allowed although they are not public."""
+
+    hosts: tuple[str, ...]
+    networks: tuple[IPv4Network | IPv6Network, ...]
+
+    @classmethod
+    def of(cls, settings: ServiceSettings) -> "TargetRules":
+        """Return the rules of a service."""
+        try:
+            networks = tuple(map(ip_network, settings.webhook_networks))
+        except ValueError as error:
+            raise TidingsError(f"webhook_networks: {error}") from None
+        return cls(tuple(host.lower() for host in settings.webhook_hosts), networks)
+
+    def allow_address(self, address: Address) -> bool:
+        """Return whether an address is public, or in one of the networks."""
+        embedded = _embedded(address)
+        if embedded is not None:
+            return self.allow_address(embedded)
+        if any(address in network for network in self.networks):
+            return True
+        return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+class CheckedTarget(NamedTuple):
+    """An address to connect to, for a URL that names a host."""
+
+    url: httpx2.URL
+    address: str
+
+    @property
+    def direct_url(self) -> httpx2.URL:
+        """The URL with the address in place of the name."""
+        return self.url.copy_with(host=self.address)
+
+    @property
+    def host_header(self) -> str:
+        """The name, and the port if it is not the usual one."""
+        return self.url.netloc.decode("ascii")
+
+
+def read_url(text: object, rules: TargetRules) -> httpx2.URL:
+    """Return a URL that a webhook may have; its name is resolved only when it is used."""
+    if not isinstance(text, str) or len(text.encode(errors="replace")) > _URL_BYTES:
+        raise InvalidForm(f"`url` is an address of at most {_URL_BYTES:,} bytes")
+    try:
+        url = httpx2.URL(text)
+        is_complete = url.scheme in ("http", "https") and _HOST.fullmatch(url.raw_host)
+    except (httpx2.InvalidURL, ValueError, UnicodeError) as error:
+        raise InvalidForm(f"`url` {shown(text)} cannot be read: {error}") from None
+    if not is_complete or url.userinfo or url.fragment or (url.port or 0) > _PORTS:
+        raise InvalidForm(
+            f"`url` is http:// or https:// with a host, without a user or a fragment, not "
+            f"{shown(text)}"
+        )
+    if not any(fnmatchcase(url.host.lower(), pattern) for pattern in rules.hosts):
+        raise InvalidForm(f"webhooks of this service may not go to the host {shown(url.host)}")
+    literal = _literal(url.host)
+    if literal is not None:
+        _check([literal], url, rules)
+    return url
+
+
+async def resolve(url: httpx2.URL, rules: TargetRules) -> CheckedTarget:
+    """Return an address of a URL; refuse it if any of its addresses is not allowed."""
+    port = url.port or (443 if url.scheme == "https" else 80)
+    name = url.raw_host.decode("ascii").strip("[]")
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise TidingsError(f"{name} cannot be resolved: {error.strerror or error}") from None
+    addresses = [ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+    _check(addresses, url, rules)
+    return CheckedTarget(url, str(addresses[0]))
+
+
+def _check(addresses: list[Address], url: httpx2.URL, rules: TargetRules) -> None:
+    if not addresses or not all(map(rules.allow_address, addresses)):
+        raise InvalidForm(
+            f"{shown(url.host)} is at an address that is not public; webhooks go to public ones"
+        )
+
+
+def _literal(host: str) -> Address | None:
+    """Return the address that a host is, without asking anybody."""
+    name = host.strip("[]").rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return _LOOPBACK
+    try:
+        return ip_address(name)
+    except ValueError:
+        return None
+
+
+def _embedded(address: Address) -> IPv4Address | None:
+    """Return the IPv4 address that an IPv6 address stands for, in any of the usual ways."""
+    if isinstance(address, IPv4Address):
+        return None
+    if address in _NAT64:
+        return IPv4Address(address.packed[-4:])
+    return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
