@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tidings import Engine, Event, Subscriber, Subscription
 from tidings.service.durable_engine import DurableEngine
 from tidings.service.pipeline import Pipeline
-from tidings.store import Publication, Store, open_store
+from tidings.store import NewPublication, Store, open_store
 
 POLICIES: list[dict[str, Any]] = [
     {"k": 2, "window": {"name": "sliding", "length": 5}},
@@ -39,7 +39,7 @@ def events(count: int, seed: int = 7) -> list[Event]:
 
 
 def accept(store: Store, published: list[Event]) -> None:
-    store.publications.accept([Publication(event) for event in published], 0)
+    store.publications.accept([NewPublication(event) for event in published], 0)
 
 
 def delivered(store: Store) -> dict[str, list[str]]:

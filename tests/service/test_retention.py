@@ -5,14 +5,14 @@ import time
 from tidings import Event, Subscription
 from tidings.service.pipeline import Pipeline
 from tidings.service.retention import Retention
-from tidings.store import Publication, open_store
+from tidings.store import NewPublication, open_store
 
 
 def test_what_is_old_is_deleted_and_not_repeated(address: str) -> None:
     with open_store(address) as store:
         store.catalogue.put({"id": "ada"}, Subscription("s1", "ada", where="true"))
         events = [
-            Publication(Event(name, {}, time.time() - age)) for name, age in (("a", 9), ("b", 1))
+            NewPublication(Event(name, {}, time.time() - age)) for name, age in (("a", 9), ("b", 1))
         ]
         store.publications.accept(events, int((time.time() - 9) * 1e6))
         pipeline = Pipeline(store)

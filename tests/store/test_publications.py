@@ -8,7 +8,7 @@ import pytest
 
 from tidings import Event
 from tidings.errors import StoreError
-from tidings.store import EngineStep, Publication, Store, open_store
+from tidings.store import EngineStep, NewPublication, Store, open_store
 from tidings.store.append_batch import BatchAppend
 from tidings.store.engine_log import Checkpoint
 
@@ -19,8 +19,8 @@ def store(address: str) -> Iterator[Store]:
         yield opened
 
 
-def event(name: str, at: float = 0, **attributes: object) -> Publication:
-    return Publication(Event(name, attributes, at))
+def event(name: str, at: float = 0, **attributes: object) -> NewPublication:
+    return NewPublication(Event(name, attributes, at))
 
 
 def forms(store: Store) -> list[tuple[int, str, str]]:
@@ -38,7 +38,7 @@ def test_an_id_is_accepted_once(store: Store) -> None:
 
 
 def test_an_event_without_a_time_is_never_late(store: Store) -> None:
-    untimed = [Publication(Event(name, {}, 0), timed=False) for name in "ab"]
+    untimed = [NewPublication(Event(name, {}, 0), timed=False) for name in "ab"]
     store.publications.accept([untimed[0], event("later", 10), untimed[1]], 5_000_000)
     times = [time for _, _, time in forms(store)]
     assert times == ["1970-01-01T00:00:05Z", "1970-01-01T00:00:10Z", "1970-01-01T00:00:10Z"]

@@ -16,7 +16,7 @@ from tidings.model.values import format_duration
 from tidings.service.bodies import JSON, JSON_LINES, Body, NumberedForm
 from tidings.service.problems import Form, HttpProblem, load_form
 from tidings.service.settings import ServiceSettings
-from tidings.store import Publication
+from tidings.store import NewPublication
 from tidings.store.protocol import check_id
 
 ARROW: Final = ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file")
@@ -27,13 +27,13 @@ _MAGIC: Final = b"ARROW1\0\0"
 _CLOUD_FIELDS: Final = ("specversion", "id", "source", "type")
 _CLOUD_RESERVED: Final = ("specversion", "id", "time", "data", "datacontenttype", "dataschema")
 _HEADER: Final = "ce-"
-Read = Callable[[Any, ServiceSettings], Publication]
+Read = Callable[[Any, ServiceSettings], NewPublication]
 
 
 class PublicationBatch(NamedTuple):
     """The publications of a request, in the order in which they are accepted, and the others."""
 
-    publications: list[Publication]
+    publications: list[NewPublication]
     refused: list[BadRecord]
 
 
@@ -61,7 +61,7 @@ def _batch(
     records: Iterable[NumberedForm | BadRecord], settings: ServiceSettings, read: Read | None = None
 ) -> PublicationBatch:
     """Read many records; if all have a time, they are sorted by it, as in a file."""
-    publications, refused = list[Publication](), list[BadRecord]()
+    publications, refused = list[NewPublication](), list[BadRecord]()
     for record in records:
         if isinstance(record, BadRecord):
             refused.append(record)
@@ -75,7 +75,7 @@ def _batch(
     return PublicationBatch(publications, refused)
 
 
-def _read(record: Any, settings: ServiceSettings) -> Publication:
+def _read(record: Any, settings: ServiceSettings) -> NewPublication:
     """Read an event or its form; one without a time gets it when it is accepted."""
     now_us = time.time_ns() // 1_000
     if isinstance(record, Event):
@@ -94,7 +94,7 @@ def _read(record: Any, settings: ServiceSettings) -> Publication:
             f"event {event.id} is published {format_duration(ahead_us)} ahead of the clock; "
             f"{format_duration(settings.future_us)} is allowed"
         )
-    return Publication(event, timed)
+    return NewPublication(event, timed)
 
 
 def _arrow_events(body: Body) -> Iterator[NumberedForm | BadRecord]:
@@ -114,7 +114,7 @@ def _arrow_events(body: Body) -> Iterator[NumberedForm | BadRecord]:
             raise HttpProblem(400, reason) from None
 
 
-def _read_cloud_event(form: Any, settings: ServiceSettings) -> Publication:
+def _read_cloud_event(form: Any, settings: ServiceSettings) -> NewPublication:
     """Read a CloudEvent: its attributes and the fields of its data are attributes of the event.
 
     Its data is the content. Two sources may use the same id, so the id is that of both.

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from tidings.model.values import SECOND_US
-from tidings.store.publications import Publication, Publications
+from tidings.store.publications import NewPublication, Publications
 
 
 @dataclass(eq=False)
 class _Job:
     """The publications of a request, and what came of them."""
 
-    publications: Sequence[Publication]
+    publications: Sequence[NewPublication]
     new: list[bool] = field(default_factory=list)
     error: Exception | None = None
     done: bool = False
@@ -27,7 +27,7 @@ class PublicationWriter:
         self._writing, self._listing = Lock(), Lock()
         self._waiting: list[_Job] = []
 
-    def accept(self, publications: Sequence[Publication]) -> list[bool]:
+    def accept(self, publications: Sequence[NewPublication]) -> list[bool]:
         """Write publications durably; return which of them are new."""
         job = _Job(publications)
         with self._listing:

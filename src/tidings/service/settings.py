@@ -33,7 +33,7 @@ class ServiceSettings:
     """How long notifications and publications are kept; None means for ever."""
     recent: int = 10_000
     """Publications that `explain` and `preview` look at."""
-    wait_s: float = 10.0
+    wait_s: float = 30.0
     """How long `?wait=applied` waits."""
     streams: int = 100
     """Live streams of one subscriber."""

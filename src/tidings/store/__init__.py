@@ -13,7 +13,7 @@ from tidings.store.engine_log import EngineStep
 from tidings.store.notifications import Inbox
 from tidings.store.open import Store, open_database, open_store
 from tidings.store.protocol import ChangeWatch, Database, Session
-from tidings.store.publications import Publication
+from tidings.store.publications import NewPublication
 from tidings.store.records import CatalogueEntry
 from tidings.store.tokens import Token
 
@@ -26,7 +26,7 @@ __all__ = [
     "Database",
     "EngineStep",
     "Inbox",
-    "Publication",
+    "NewPublication",
     "Session",
     "Store",
     "StoreError",

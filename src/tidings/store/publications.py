@@ -23,7 +23,7 @@ _INSERT: Final = f"""
     WHERE ordinal NOT IN ({_REPEATED})"""
 
 
-class Publication(NamedTuple):
+class NewPublication(NamedTuple):
     """An event to be published; one that is not `timed` gets its time when it is accepted."""
 
     event: Event
@@ -43,7 +43,7 @@ class Publications:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def accept(self, publications: Sequence[Publication], now_us: int) -> list[bool]:
+    def accept(self, publications: Sequence[NewPublication], now_us: int) -> list[bool]:
         """Write publications in one transaction; return which of them are new.
 
         One whose id was accepted before, or comes earlier in the list, is not new, and changes
@@ -99,7 +99,7 @@ def read_publications(
     return [StoredPublication(*row) for row in rows]
 
 
-def _accept(session: Session, publications: Sequence[Publication], now_us: int) -> list[bool]:
+def _accept(session: Session, publications: Sequence[NewPublication], now_us: int) -> list[bool]:
     session.run("UPDATE intake SET last = last")  # other writers wait until this one has committed
     last, newest_us = session.rows("SELECT last, newest_us FROM intake")[0]
     ordinals = dict[str, int]()

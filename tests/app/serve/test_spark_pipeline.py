@@ -9,7 +9,7 @@ from tidings import Event, Subscription
 from tidings.app.serve.spark_pipeline import SparkSteps
 from tidings.app.serve.supervise import Supervised
 from tidings.service.durable_engine import DurableEngine
-from tidings.store import Publication, open_store
+from tidings.store import NewPublication, open_store
 
 
 @pytest.mark.spark
@@ -19,14 +19,14 @@ def test_publications_are_delivered_and_followed(tmp_path: Path) -> None:
     with open_store(address) as store:
         store.catalogue.put({"id": "ada", "policy": {"k": 2}})
         store.catalogue.put(Subscription("s1", "ada", where="n = 1"))
-        store.publications.accept([Publication(Event("e1", {"n": 1}, 1))], 0)
+        store.publications.accept([NewPublication(Event("e1", {"n": 1}, 1))], 0)
         command = ["serve", address, "--only", "pipeline", "--with-parent", "--engine", "spark"]
         pipeline = Supervised(command)
         try:
             eventually(lambda: store.notifications.get("ada", "e1"), patience_s=300)
             version = store.catalogue.put(Subscription("s2", "ada", where="n = 2"))
             eventually(lambda: store.log.last().version == version, patience_s=300)
-            store.publications.accept([Publication(Event("e2", {"n": 2}, 2))], 0)
+            store.publications.accept([NewPublication(Event("e2", {"n": 2}, 2))], 0)
             eventually(lambda: store.notifications.get("ada", "e2"), patience_s=300)
             eventually(lambda: store.log.last().upto == 2, patience_s=300)
         finally:

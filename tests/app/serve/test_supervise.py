@@ -10,12 +10,12 @@ from tests.service.running import eventually
 
 from tidings import Event, Subscription
 from tidings.app.serve.supervise import Supervised
-from tidings.store import Publication, Store, open_store
+from tidings.store import NewPublication, Store, open_store
 
 
 def publish(store: Store, name: str) -> None:
     """Publish an event, and wait until the pipeline has taken it."""
-    store.publications.accept([Publication(Event(name, {}, 0), timed=False)], 0)
+    store.publications.accept([NewPublication(Event(name, {}, 0), timed=False)], 0)
     eventually(lambda: store.publications.last() == store.log.last().upto)
 
 

@@ -10,7 +10,7 @@ from tidings.service.bodies import JSON_LINES, AnyBody
 from tidings.service.events import ARROW, CLOUD_EVENT, read_publications
 from tidings.service.openapi import accepts, answers
 from tidings.service.problems import Form, HttpProblem
-from tidings.store import Publication
+from tidings.store import NewPublication
 from tidings.store.protocol import Row
 
 router = APIRouter(prefix="/v1", tags=["events"])
@@ -53,7 +53,7 @@ def publish(
 
 
 def _deliveries(
-    caller: Caller, publications: list[Publication], before: list[Row]
+    caller: Caller, publications: list[NewPublication], before: list[Row]
 ) -> list[Form] | None:
     """Return what was delivered until the pipeline had taken publications; None if it has not.
 
