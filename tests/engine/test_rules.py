@@ -148,9 +148,7 @@ def test_a_pause_drops_what_would_be_due_and_counts_in_the_quota(feeds: str) -> 
     assert delivery.event == "e3"
 
 
-@pytest.mark.parametrize(
-    "feeds", ["plain", pytest.param("table", marks=pytest.mark.xfail(strict=True))]
-)
+@pytest.mark.parametrize("feeds", ["plain", "table"])
 def test_without_rules_nothing_that_was_held_is_lost(feeds: str) -> None:
     engine = new_engine(feeds, Policy(rules=["quiet"]))
     assert engine.publish(Event("e1", {"level": "low"}, published_at="2026-11-15T23:00Z")) == []

@@ -21,7 +21,7 @@ from tidings.index_files.mapped_matcher import build_base, ranked_by_index
 from tidings.index_files.overlay_matcher import OverlayMatcher
 from tidings.index_files.subscriber_bundle import SubscriberBundle, bundle_subscribers
 from tidings.model.dead_letter import BadRecord
-from tidings.model.records import Publication
+from tidings.model.records import PublicationTime
 from tidings.rank.matcher import Matcher
 from tidings.score.exact import Exact
 from tidings.score.preference import Preference
@@ -91,7 +91,8 @@ def broken(batch: pa.RecordBatch) -> Iterator[Event | BadRecord]:
     """Read events, some of them with values of an unknown type."""
     for each in read_valid_events(batch):
         if isinstance(each, Event) and each.id in POISON:
-            yield Event.known(each.id, {"n": object()}, Publication.read(each.published_at), None)
+            published = PublicationTime.read(each.published_at)
+            yield Event.known(each.id, {"n": object()}, published, None)
         else:
             yield each
 

@@ -27,7 +27,7 @@ from tidings.formats.arrow_by_row import (
 from tidings.model import validate
 from tidings.model.content import Content, read_content
 from tidings.model.limits import CONTENT
-from tidings.model.records import LAST_SEQUENCE, Event, Publication
+from tidings.model.records import LAST_SEQUENCE, Event, PublicationTime
 from tidings.model.values import EARLIEST, LATEST, SECOND_US, attribute_value, moment
 
 _TEXTS: Final = (types.is_string, types.is_large_string)
@@ -99,14 +99,14 @@ def _ids(column: pa.Array, convert: Convert | None) -> list[str] | None:
     return None if shortest == 0 else _plain_values(column)
 
 
-def _publications(column: pa.Array, convert: Convert | None) -> list[Publication] | None:
+def _publications(column: pa.Array, convert: Convert | None) -> list[PublicationTime] | None:
     """Return times of publication; None if some are missing or invalid."""
     if column.null_count:
         return None
     times = _times(column) if convert is None else None
     if times is not None:
-        return [Publication(us, us / SECOND_US) for us in times]
-    return _converted(column, lambda cell: Publication.read(convert(cell) if convert else cell))
+        return [PublicationTime(us, us / SECOND_US) for us in times]
+    return _converted(column, lambda cell: PublicationTime.read(convert(cell) if convert else cell))
 
 
 def _times(column: pa.Array) -> list[int] | None:

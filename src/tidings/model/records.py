@@ -37,14 +37,14 @@ LAST_SEQUENCE: Final = (1 << 61) - 1
 """The largest sequence number; windows add their lengths to it in 64 bits."""
 
 
-class Publication(NamedTuple):
+class PublicationTime(NamedTuple):
     """A time of publication, in microseconds, and in seconds as it was written if that is known."""
 
     us: int
     seconds: float
 
     @classmethod
-    def read(cls, time: object) -> "Publication":
+    def read(cls, time: object) -> "PublicationTime":
         """Read a time: RFC 3339, a date, a datetime, or epoch seconds, which are kept as is."""
         us = parse_time_us(time)
         if type(time) is int or type(time) is float:
@@ -84,7 +84,7 @@ class Event:
             label = f"event {self.id}: sequence"
             number = validate.count(label, self.sequence, InvalidEvent, low=0, high=LAST_SEQUENCE)
             _set(self, sequence=number)
-        time = self._read("published_at", lambda: Publication.read(self.published_at))
+        time = self._read("published_at", lambda: PublicationTime.read(self.published_at))
         label = f"event {self.id}: attributes are a mapping of names to values"
         raw = validate.mapping(label, self.attributes, InvalidEvent)
         if _all_plain(raw):
@@ -108,7 +108,7 @@ class Event:
         cls,
         name: str,
         attributes: dict[str, Any],
-        published: Publication,
+        published: PublicationTime,
         sequence: int | None,
         content: Content | None = None,
     ) -> "Event":

@@ -11,7 +11,7 @@ from tests.spark.match_stage.test_stage import MEMBERS, SCAN, WORK, batches, to_
 from tidings.formats.arrow import MATCHES, matches_to_table, read_events
 from tidings.index_files.base_files import build_folder
 from tidings.model.dead_letter import BadRecord
-from tidings.model.records import Event, Publication
+from tidings.model.records import Event, PublicationTime
 from tidings.score.exact import Exact
 from tidings.score.preference import Preference
 from tidings.score.relaxed import Relaxed
@@ -112,7 +112,7 @@ def test_an_event_that_cannot_be_matched_does_not_shift_the_numbers_of_others():
         for number, event in enumerate(read_events(batch)):
             poisoned = isinstance(event, Event) and number in (1, 2)
             yield (
-                Event.known("poison", {"year": object()}, Publication(0, 0.0), None)
+                Event.known("poison", {"year": object()}, PublicationTime(0, 0.0), None)
                 if poisoned
                 else event
             )

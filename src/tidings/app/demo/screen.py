@@ -291,7 +291,7 @@ def _contrast(state: DemoState) -> Iterator[Text]:
 
 
 def _rules(stats: Iterable[SubscriberStats]) -> Iterator[Text]:
-    """Say what the rules of subscribers did."""
+    """Yield what the rules of subscribers did, in words."""
     for row in stats:
         if row.ruled:
             yield Text(f"{row.subscriber.name} gets {row.subscriber.gets}: {row.ruled}.")

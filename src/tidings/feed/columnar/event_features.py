@@ -55,7 +55,7 @@ class FeatureTable:
         self._rows[[*new]] = rows
 
     def leave_out(self, slots: npt.NDArray[Any]) -> None:
-        """Give events of which only the id is known the row -1."""
+        """Leave out events of which only the id is known: their row is -1."""
         for slot in slots.tolist():
             self._remove(slot)
             self._events[slot] = None

@@ -319,7 +319,7 @@ class RuleGroup:
     def give_slabs(
         self, slabs: Slabs, lines: Int64s, columns: tuple[int, int, int], pools: Sequence[str]
     ) -> None:
-        """Give lines slabs by their sizes; columns are those of size, start and class."""
+        """Assign slabs to lines by their sizes; columns are those of size, start and class."""
         size, start, slab_class = columns
         sizes = self.count[lines, size].astype(np.int64)
         classes = np.where(sizes > 0, np.searchsorted(slabs.capacity, sizes), -1)

@@ -1,8 +1,8 @@
 """The rules of all subscribers of a table: which group and row has them, and when they are due.
 
 CohortDeliveries --what windows chose--> RuleGroup --what passes now--> CohortDeliveries
-|
-Deadlines, verdicts
+                                             |
+                                     Deadlines, verdicts
 """
 
 import json
