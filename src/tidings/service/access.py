@@ -76,6 +76,10 @@ class Gate:
     def __post_init__(self) -> None:
         self._limit = RateLimit(self.settings.rate)
 
+    def check_rate(self, name: str) -> None:
+        """Count a request without a token; refuse it if there were too many under this name."""
+        self._limit.check(name)
+
     def admit_again(self, request: Request) -> Caller:
         """Return who sends a request that goes on and on; refuse a token that was revoked."""
         return self.admit(request, _bearer(request))

@@ -17,6 +17,7 @@ from tidings.service.routes import (
     events,
     operations,
     questions,
+    reader_feeds,
     records,
     streams,
     webhooks,
@@ -49,7 +50,16 @@ def create_app(
         redoc_url=None,
     )
     app.state.settings = chosen
-    for module in (records, events, deliveries, streams, webhooks, questions, operations):
+    for module in (
+        records,
+        events,
+        deliveries,
+        streams,
+        reader_feeds,
+        webhooks,
+        questions,
+        operations,
+    ):
         app.include_router(module.router)
     app.add_middleware(RequestMeter)
     answer_problems(app)

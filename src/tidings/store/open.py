@@ -10,6 +10,7 @@ from tidings.store.address import DEFAULT_TENANT, Address, check_tenant, read_ad
 from tidings.store.catalogue import Catalogue
 from tidings.store.dead_letters import DeadLetters
 from tidings.store.engine_log import EngineLog
+from tidings.store.feed_addresses import FeedAddresses
 from tidings.store.history import ChangeHistory
 from tidings.store.migrate import migrate
 from tidings.store.notifications import Notifications
@@ -33,6 +34,7 @@ class Store:
     log: EngineLog
     tokens: Tokens
     webhooks: Webhooks
+    feed_addresses: FeedAddresses
 
     def pause(self, subscriber: str) -> int:
         """Pause a subscriber: what would be due is dropped; return the version."""
@@ -89,6 +91,7 @@ def open_store(
         EngineLog(database),
         Tokens(database),
         Webhooks(database),
+        FeedAddresses(database),
     )
 
 

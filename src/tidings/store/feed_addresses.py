@@ -1,0 +1,55 @@
+"""Secret addresses of feeds: made once, shown once, kept only as a hash, replaced by the next."""
+
+import hashlib
+import secrets
+from functools import partial
+from typing import NamedTuple
+
+from tidings.store.protocol import Database, Session
+
+
+class FeedOwner(NamedTuple):
+    """Whose feed an address shows."""
+
+    tenant: str
+    subscriber: str
+
+
+class FeedAddresses:
+    """The addresses of all tenants. Each has 256 random bits, so a plain hash hides it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def change(self, owner: FeedOwner, now_us: int) -> str:
+        """Give a feed another address and return it; the last one ends."""
+        secret = secrets.token_urlsafe(32)
+        work = partial(_change, owner=owner, hashed=_hash(secret), now_us=now_us)
+        self._database.write(work)
+        return secret
+
+    def remove(self, owner: FeedOwner) -> bool:
+        """End the address of a feed; return whether there was one."""
+        return self._database.write(lambda session: bool(_remove(session, owner)))
+
+    def find(self, secret: str) -> FeedOwner | None:
+        """Return whose feed is at an address."""
+        sql = "SELECT tenant, subscriber FROM feed_addresses WHERE hash = ?"
+        rows = self._database.read(lambda session: session.rows(sql, _hash(secret)))
+        return FeedOwner(*rows[0]) if rows else None
+
+
+def _change(session: Session, owner: FeedOwner, hashed: str, now_us: int) -> None:
+    _remove(session, owner)
+    sql = "INSERT INTO feed_addresses (hash, tenant, subscriber, created_us) VALUES (?, ?, ?, ?)"
+    session.run(sql, hashed, *owner, now_us)
+
+
+def _remove(session: Session, owner: FeedOwner) -> int:
+    session.lock()
+    sql = "DELETE FROM feed_addresses WHERE tenant = ? AND subscriber = ?"
+    return session.run(sql, *owner)
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
