@@ -56,3 +56,9 @@ def test_a_foreign_record_that_fails_is_printed_as_text() -> None:
             raise RuntimeError
 
     json.dumps(printable_record(Broken(a=1)))
+
+
+def test_any_refused_record_can_be_printed() -> None:
+    for refused in (BadRecord({"n": 10**5_000}, "why", 1), DeadLetter({"n": 10**5_000}, "why")):
+        assert "an integer of 16,610 bits" in repr(refused)
+    assert repr(DeadLetter({"id": 1}, "why")) == "DeadLetter(record={'id': 1}, reason='why')"

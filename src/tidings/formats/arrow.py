@@ -30,6 +30,7 @@ from tidings.formats.arrow_by_row import (
     read_rows,
     with_text_ids,
 )
+from tidings.formats.arrow_validation import validate_fully
 from tidings.model.dead_letter import BadRecord, Failure, try_call
 from tidings.model.limits import TRUSTED, Limits, check_limits
 from tidings.model.records import Delivery, Event, Match, Subscription
@@ -193,7 +194,7 @@ def validated(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
     if not isinstance(table, pa.Table | pa.RecordBatch):
         raise InvalidForm(f"columns are an Arrow table or record batch, not {shown(table)}")
     try:
-        table.validate(full=True)
+        validate_fully(table)
     except pa.ArrowException as error:
         raise InvalidForm(f"the Arrow columns are damaged: {error}") from None
     return table

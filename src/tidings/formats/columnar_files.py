@@ -23,6 +23,7 @@ from pyarrow import dataset, feather, ipc, parquet, types
 
 from tidings.errors import InvalidForm
 from tidings.formats.arrow_by_row import BATCH_BYTES, BATCH_ROWS, decoded_bytes
+from tidings.formats.arrow_validation import validate_fully
 from tidings.formats.parquet_claims import ColumnChunk, RowGroup, read_row_groups
 from tidings.formats.parquet_delta import check_delta_pages
 from tidings.model.limits import Limits
@@ -49,8 +50,7 @@ class ColumnarFile:
         """Yield valid batches, until their rows expand above the bound."""
         total = 0
         for batch in self.unchecked:
-            # Offsets, indices and UTF-8 are checked in full: kernels trust them blindly.
-            batch.validate(full=True)
+            validate_fully(batch)
             if batch.num_rows > max(_FEW_ROWS, batch.nbytes):
                 raise InvalidForm(
                     f"the file claims {batch.num_rows:,} rows in {batch.nbytes:,} bytes"

@@ -26,6 +26,10 @@ class BadRecord:
     reason: str
     position: int
 
+    def __repr__(self) -> str:
+        record = shown(self.record)
+        return f"BadRecord(record={record}, reason={self.reason!r}, position={self.position})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form; values that JSON cannot hold become text."""
         record = printable_record(self.record)
@@ -38,6 +42,9 @@ class DeadLetter:
 
     record: Any
     reason: str
+
+    def __repr__(self) -> str:
+        return f"DeadLetter(record={shown(self.record)}, reason={self.reason!r})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from tidings.formats.arrow import ReadEvents
+from tidings.formats.arrow_validation import validate_fully
 from tidings.formats.binary import reading
 from tidings.model.records import Event
 from tidings.spark.state_stage import outcomes
@@ -39,7 +40,7 @@ def _unpack_rows(body: bytes) -> list[pa.RecordBatch]:
     with reading("a batch of rows for the late table"):
         batches = list(pa.ipc.open_stream(body))
         for batch in batches:
-            batch.validate(full=True)
+            validate_fully(batch)
         return batches
 
 
