@@ -29,6 +29,7 @@ def test_only_some_windows_count_published_events() -> None:
 def test_a_fingerprint_depends_on_names_and_policies() -> None:
     ann, bob = Subscriber("ann", Policy(k=1)), Subscriber("bob", Policy(k=1))
     other = Subscriber("ann", Policy(k=2))
-    fingerprints = {fingerprint(group) for group in ([], [ann], [bob], [other], [ann, bob])}
-    assert len(fingerprints) == 5
+    ruled = Subscriber("ann", Policy(k=1, rules=["quiet"]))
+    groups = ([], [ann], [bob], [other], [ruled], [ann, bob])
+    assert len({fingerprint(group) for group in groups}) == 6
     assert fingerprint([ann]) == fingerprint([Subscriber("ann", Policy(k=1))])

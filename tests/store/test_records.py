@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tidings import Policy, Subscriber, Subscription, TidingsError
+from tidings import Policy, Quota, Subscriber, Subscription, TidingsError
 from tidings.errors import InvalidForm, StoreError
 from tidings.store.records import CatalogueEntry, check_kind, make_draft, read_entries, read_entry
 
@@ -19,8 +19,9 @@ def test_an_object_and_its_form_have_the_same_draft() -> None:
 
 
 def test_an_entry_returns_its_record() -> None:
-    text = make_draft(Subscriber("ann", Policy(k=2))).form
-    assert read_entry(3, "subscriber", "ann", text).record == Subscriber("ann", Policy(k=2))
+    subscriber = Subscriber("ann", Policy(k=2, rules=["quiet", Quota(5, zone="Europe/Athens")]))
+    text = make_draft(subscriber).form
+    assert read_entry(3, "subscriber", "ann", text).record == subscriber
     assert read_entry(4, "subscriber", "ann", None).record is None
 
 
