@@ -1,4 +1,4 @@
-"""When may a person be disturbed? Rules are the last stage: pure state machines behind windows."""
+"""When may a person be disturbed? Rules behind windows: pure state machines (semantics §6b)."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The rule `different`: nothing that is nearly the same as what the subscriber has got."""
+"""The rule `different` (semantics §6b): nothing nearly the same as what the subscriber got."""
 
 from collections import deque
 from collections.abc import Mapping

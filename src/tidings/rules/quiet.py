@@ -1,4 +1,4 @@
-"""The rule `quiet`: nothing in the night, and the best of it in the morning."""
+"""The rule `quiet` (semantics §6b): nothing in the night, and the best of it in the morning."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The rule `quota`: at most n in a period, and the best ones."""
+"""The rule `quota` (semantics §6b): at most n in a period, and the best ones."""
 
 from bisect import insort
 from collections import deque
