@@ -30,6 +30,6 @@ def test_a_fingerprint_depends_on_names_and_policies() -> None:
     ann, bob = Subscriber("ann", Policy(k=1)), Subscriber("bob", Policy(k=1))
     other = Subscriber("ann", Policy(k=2))
     ruled = Subscriber("ann", Policy(k=1, rules=["quiet"]))
-    groups = ([], [ann], [bob], [other], [ruled], [ann, bob])
+    groups: tuple[list[Subscriber], ...] = ([], [ann], [bob], [other], [ruled], [ann, bob])
     assert len({fingerprint(group) for group in groups}) == 6
     assert fingerprint([ann]) == fingerprint([Subscriber("ann", Policy(k=1))])
