@@ -152,13 +152,10 @@ def _fill_held(group: RuleGroup, lines: Int64s, part: Arrays, handles: Int32s) -
     cells[:, HANDLE], cells[:, ARRIVAL] = handles, group.arrivals(count)
     ranks, scores = part["rank"].astype(np.float64), part["score"].astype(np.float64)
     group.give_slabs(group.held_slabs, lines, (HELD, SLAB, SLAB_CLASS), HELD_POOLS)
-    begin = 0
-    for line in lines[group.count[lines, HELD] > 0].tolist():
-        size = int(group.count[line, HELD])
-        own, start = slice(begin, begin + size), int(group.span[line, SLAB])
-        order = group.list_order(line % group.places, cells[own], ranks[own], scores[own])
-        group.held_cell[start : start + size] = cells[own][order.places]
-        group.held_rank[start : start + size] = ranks[own][order.places]
-        group.held_score[start : start + size] = scores[own][order.places]
-        group.held_value[start : start + size] = order.values
-        begin += size
+    held = group.count[lines, HELD].astype(np.int64)
+    order = group.list_order(np.repeat(np.arange(len(lines)), held), cells, ranks, scores)
+    targets = concatenated_ranges(group.span[lines, SLAB], held)
+    group.held_cell[targets] = cells[order.places]
+    group.held_rank[targets] = ranks[order.places]
+    group.held_score[targets] = scores[order.places]
+    group.held_value[targets] = order.values

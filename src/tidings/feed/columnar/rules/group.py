@@ -322,7 +322,9 @@ class RuleGroup:
         """Assign slabs to lines by their sizes; columns are those of size, start and class."""
         size, start, slab_class = columns
         sizes = self.count[lines, size].astype(np.int64)
-        classes = np.where(sizes > 0, np.searchsorted(slabs.capacity, sizes), -1)
+        # With room for one more, since most lists and rings grow soon.
+        roomy = np.minimum(sizes + 1, slabs.capacity[-1])
+        classes = np.where(sizes > 0, np.searchsorted(slabs.capacity, roomy), -1)
         lengths = np.where(sizes > 0, slabs.capacity[classes], 0)
         self.span[lines, start] = int(slabs.used[0]) + np.cumsum(lengths) - lengths
         self.count[lines, slab_class] = classes
@@ -338,17 +340,21 @@ class RuleGroup:
         self._arrivals[0] += count
         return int(self._arrivals[0]) - count + 1 + np.arange(count)
 
-    def list_order(self, place: int, cells: Int64s, ranks: Float64s, scores: Float64s) -> ListOrder:
-        """Return the order of the list of a rule, for events in the order of their arrival."""
-        events, slots = self._tables.events, cells[:, EVENT]
-        us, kind = events.us[slots], self.rules.codes.kind[place]
-        values = ranks
-        if kind == layout.QUIET:
-            values = np.empty(len(slots))
-            order_keys(self.rules.chain.decay, scores.copy(), us, values)
-        if kind == layout.OWED or (kind == layout.QUIET and not self.rules.chain.best_only):
-            return ListOrder(np.arange(len(slots)), values)
-        places = np.lexsort((events.id_order[slots], -us, -values))
+    def list_order(
+        self, lines: Int64s, cells: Int64s, ranks: Float64s, scores: Float64s
+    ) -> ListOrder:
+        """Return the order of held events of some lines, given line by line as they arrived."""
+        events, slots, chain = self._tables.events, cells[:, EVENT], self.rules.chain
+        us, kinds = events.us[slots], self.rules.codes.kind[lines % self.places]
+        values = np.empty(len(slots))
+        order_keys(chain.decay, scores.copy(), us, values)
+        values = np.where(kinds == layout.QUIET, values, ranks)
+        as_they_came = kinds == layout.OWED
+        if not chain.best_only:
+            as_they_came |= kinds == layout.QUIET
+        by_id = np.where(as_they_came, np.arange(len(slots)), events.id_order[slots])
+        by_time, by_value = np.where(as_they_came, 0, -us), np.where(as_they_came, 0.0, -values)
+        places = np.lexsort((by_id, by_time, by_value, lines))
         return ListOrder(places, values[places])
 
     def _choose(self, line: int) -> None:

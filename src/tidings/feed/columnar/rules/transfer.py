@@ -162,7 +162,7 @@ def _store_held(
     cells[:, AT] = [pick.at_us for pick in picks]
     cells[:, ARRIVAL] = group.arrivals(size)
     ranks = np.array([pick.rank for pick in picks], np.float64)
-    order = group.list_order(line % group.places, cells, ranks, scores)
+    order = group.list_order(np.full(size, line), cells, ranks, scores)
     group.held_cell[start : start + size] = cells[order.places]
     group.held_rank[start : start + size] = ranks[order.places]
     group.held_score[start : start + size] = scores[order.places]
