@@ -171,3 +171,14 @@ def test_wrong_arguments_are_refused(spark: SparkSession) -> None:
         ts.diversify_approximately(frames, 2, "maxdivrel")
     with pytest.raises(Exception, match="the rank of e00"):
         ts.diversify(frames.withColumn("rank", f.lit(-1.0)), 2, LSH).collect()
+
+
+def test_decimals_are_the_numbers_that_they_are(spark: SparkSession) -> None:
+    ranked = ranked_events([("x", "y", rank, 0) for rank in (0.5, 1.0, 0.0, 0.5)])
+    frames = frame(spark, ranked, price=[0.1, 0.2, 0.3, 0.1])
+    decimals = frames.withColumns(
+        {name: f.col(name).cast("decimal(10, 4)") for name in ("rank", "price")}
+    )
+    rows, expected = (ts.diversify(each, 3, MAXMIN).collect() for each in (decimals, frames))
+    assert rows == expected
+    assert len(rows) == 3

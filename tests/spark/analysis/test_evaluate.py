@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 import tidings.spark as ts
 from tidings import Delivery, Engine, Event, Match
@@ -52,6 +53,22 @@ def test_all_figures_are_those_of_the_engine(spark: SparkSession) -> None:
     assert row == {name: pytest.approx(expected[name]) for name in FIGURES}
     assert row["delivered"] > 0
     assert 0 < row["diversity"] < 1
+
+
+@pytest.mark.spark
+def test_decimals_count_as_the_numbers_that_they_are(spark: SparkSession) -> None:
+    sent = [Delivery("ann", name, 0.5, 1, {}, ("s",), n, n) for n, name in enumerate("abc", 1)]
+    events = [Event(name, {"price": n / 2}, 0) for n, name in enumerate("abc")]
+    matches = [Match("ann", event, 0.25, ("s",)) for event in events]
+    tables = deliveries_to_table(sent), matches_to_table(matches), events_to_table(events)
+    frames = [spark.createDataFrame(table) for table in tables]
+    decimals = [
+        frame.withColumn(name, f.col(name).cast("decimal(10, 4)"))
+        for frame, name in zip(frames, ("rank", "score", "price"), strict=True)
+    ]
+    [row], [expected] = (ts.evaluate(*each).collect() for each in (decimals, frames))
+    assert row == expected
+    assert {type(row[name]) for name in ("mean_score", "mean_rank", "diversity")} == {float}
 
 
 @pytest.mark.spark
