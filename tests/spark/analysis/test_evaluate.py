@@ -66,7 +66,10 @@ def test_decimals_count_as_the_numbers_that_they_are(spark: SparkSession) -> Non
         frame.withColumn(name, f.col(name).cast("decimal(10, 4)"))
         for frame, name in zip(frames, ("rank", "score", "price"), strict=True)
     ]
-    [row], [expected] = (ts.evaluate(*each).collect() for each in (decimals, frames))
+    [row], [expected] = (
+        ts.evaluate(deliveries, matched, published).collect()
+        for deliveries, matched, published in (decimals, frames)
+    )
     assert row == expected
     assert {type(row[name]) for name in ("mean_score", "mean_rank", "diversity")} == {float}
 
