@@ -22,6 +22,10 @@ rate = 50
 subscriptions = 10
 body_bytes = 1000
 recent = 100
+streams = 3
+webhooks = 2
+webhook_hosts = ["*.example.com"]
+webhook_networks = ["10.0.0.0/8"]
 
 [limits]
 preset = "public"
@@ -56,6 +60,9 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     )
     assert (settings.rate, settings.subscriptions, settings.body_bytes) == (50, 10, 1000)
     assert (settings.recent, settings.limits.k) == (100, 5)
+    assert (settings.streams, settings.webhooks) == (3, 2)
+    assert settings.webhook_hosts == ("*.example.com",)
+    assert settings.webhook_networks == ("10.0.0.0/8",)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +76,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("[service]\nrate = 0", "rate"),
         ("[service]\nlateness = 'soon'", "lateness"),
         ("[service]\nstore = 7", "store"),
+        ("[service]\nwebhook_hosts = 'a'", "webhook_hosts must be a list"),
+        ("[service]\nwebhook_networks = ['10.0.0.1/8']", "webhook_networks"),
         ("[service]\n[limits]\nkk = 1", "kk"),
     ],
 )

@@ -6,13 +6,16 @@ from typing import Any, Final
 
 from tidings.app.config.pipeline import ENGINES, read_limits
 from tidings.app.config.toml import Form, nonempty_text, read_table, read_toml, store_address
-from tidings.errors import InvalidForm, prefix_errors
+from tidings.errors import InvalidForm, prefix_errors, shown
 from tidings.model import validate
 from tidings.model.values import parse_duration_us
 from tidings.service.settings import ServiceSettings
+from tidings.service.webhook_target import TargetRules
 
-_COUNTS: Final = ("body_bytes", "rate", "subscriptions", "recent")
-_KEYS: Final = ("store", "host", "port", "engine", "folder", "lateness", "future", "keep", *_COUNTS)
+_COUNTS: Final = ("body_bytes", "rate", "subscriptions", "recent", "streams", "webhooks")
+_LISTS: Final = ("webhook_hosts", "webhook_networks")
+_PLACES: Final = ("store", "host", "port", "engine", "folder")
+_KEYS: Final = (*_PLACES, "lateness", "future", "keep", *_COUNTS, *_LISTS)
 SUFFIX: Final = ".toml"
 
 
@@ -45,6 +48,9 @@ def _read(table: Form, form: Form, base: Path) -> ServeConfig:
     for name in _COUNTS:
         if name in table:
             settings[name] = validate.count(name, table[name], InvalidForm)
+    for name in _LISTS:
+        if name in table:
+            settings[name] = _texts(name, table[name])
     for name, setting in (("future", "future_us"), ("keep", "keep_us")):
         if name in table:
             with prefix_errors(f"{name}: ", raised=InvalidForm):
@@ -56,11 +62,19 @@ def _read(table: Form, form: Form, base: Path) -> ServeConfig:
     if "engine" in table:
         validate.choice("engine", table["engine"], ENGINES, InvalidForm)
     address = store_address("store", table.get("store", "sqlite:///tidings.db"), base)
+    chosen = ServiceSettings(**settings)
+    TargetRules.of(chosen)
     return ServeConfig(
         address.url,
         nonempty_text("host", table.get("host", "127.0.0.1")),
         validate.count("port", table.get("port", 8000), InvalidForm, low=0, high=65_535),
         table.get("engine"),
         base / nonempty_text("folder", table["folder"]) if "folder" in table else None,
-        ServiceSettings(**settings),
+        chosen,
     )
+
+
+def _texts(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise InvalidForm(f"{name} must be a list of strings, not {shown(value)}")
+    return tuple(nonempty_text(name, item) for item in value)
