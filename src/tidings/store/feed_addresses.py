@@ -22,7 +22,7 @@ class FeedAddresses:
         self._database = database
 
     def change(self, owner: FeedOwner, now_us: int) -> str:
-        """Give a feed another address and return it; the last one ends."""
+        """Replace the address of a feed, and return the new one; the old one ends."""
         secret = secrets.token_urlsafe(32)
         work = partial(_change, owner=owner, hashed=_hash(secret), now_us=now_us)
         self._database.write(work)

@@ -91,7 +91,7 @@ class Webhooks:
         return bool(self._database.write(lambda session: session.run(sql, key)))
 
     def change_secret(self, key: str, old_until_us: int) -> str:
-        """Give a webhook another secret; the last one signs as well, until a time."""
+        """Replace the secret of a webhook; the old one signs as well, until a time."""
         secret = _new_secret()
         sql = "UPDATE webhooks SET old_secret = secret, old_until_us = ?, secret = ? WHERE key = ?"
         self._database.write(lambda session: session.run(sql, old_until_us, secret, key))

@@ -24,7 +24,7 @@ _NOT_MODIFIED: Final = {304: {"description": "Nothing is new."}}
 
 @router.post("/v1/feeds/{subscriber}/address", **answers("feed_address", 201))
 def change_address(caller: ReaderCaller, subscriber: SubscriberId, request: Request) -> Form:
-    """Give the feed of a subscriber a secret address, which is shown once; the last one ends."""
+    """Replace the secret address of a feed by another, which is shown once."""
     check_known(caller, subscriber)
     gate: Gate = request.app.state.gate
     addresses = gate.tenants.main.store.feed_addresses
