@@ -81,8 +81,8 @@ class Bucket:
         """Take all of one micro-batch, in any order, and return its outcomes.
 
         These are deliveries, dead letters, an account of each subscriber's matches, and what rules
-        dropped, held and released. Records
-        that the source of the policies refused are dead letters, each once.
+        dropped, held and released. Records that the source of the policies refused are dead
+        letters, each once.
         """
         new = MatchBatch.merged(batches)
         new, rejected = self._without_repeats_and_late(new.select(new.publication_order()))
