@@ -214,6 +214,7 @@ class TableStream:
         slots, sequences = np.array([self.feeds.slot(event(self.at))]), np.array([self.at])
         found, seconds = timed(lambda: self.feeds.offer_matches(matches, slots, sequences))
         self.feeds.advance(Moment(self.at * 1_000_000, self.at))
+        self.feeds.take_verdicts()  # as an engine does, or those of rules would pile up
         self.offered, self.delivered = self.offered + self.size, self.delivered + len(found)
         return seconds
 
