@@ -63,6 +63,18 @@ def test_slices_without_values_are_accepted():
     validate_fully(pa.table({"a": empty(pa.list_(pa.string()), 0, TEXTS)}))
 
 
+@pytest.mark.parametrize("offsets", [None, pa.py_buffer(b"")])
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_missing_offsets_are_added(depth: int, offsets: pa.Buffer | None) -> None:
+    array = pa.Array.from_buffers(pa.string(), 0, [None, offsets, pa.py_buffer(b"")])
+    for _ in range(depth):
+        array = lists_of(array)
+    for data in (pa.table({"a": array}), pa.record_batch({"a": array})):
+        valid = validate_fully(data)
+        assert valid.to_pylist() == data.to_pylist()
+        assert valid.nbytes < 100  # Arrow would die
+
+
 def test_a_table_with_them_is_refused():
     lists = lists_of(empty(pa.list_(pa.string()), FAR, TEXTS))
     table = pa.table({"id": ["a", "b"], "published_at": [0, 1], "x": lists})

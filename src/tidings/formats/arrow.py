@@ -194,10 +194,9 @@ def validated(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
     if not isinstance(table, pa.Table | pa.RecordBatch):
         raise InvalidForm(f"columns are an Arrow table or record batch, not {shown(table)}")
     try:
-        validate_fully(table)
+        return validate_fully(table)
     except pa.ArrowException as error:
         raise InvalidForm(f"the Arrow columns are damaged: {error}") from None
-    return table
 
 
 def _event(row: Mapping[str, Any], cells: Cells) -> Event:

@@ -1,12 +1,13 @@
 """Validation of Arrow arrays from outside, of which kernels trust every offset and index."""
 
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 from pyarrow import types
 
 from tidings.errors import InvalidForm
 
+Data = TypeVar("Data", pa.RecordBatch, pa.Table)
 _NARROW: Final = (types.is_string, types.is_binary, types.is_list, types.is_map)
 _WIDE: Final = (types.is_large_string, types.is_large_binary, types.is_large_list)
 _LISTS: Final = (
@@ -15,32 +16,38 @@ _LISTS: Final = (
 )
 
 
-def validate_fully(data: pa.RecordBatch | pa.Table) -> None:
-    """Check the offsets, indices and UTF-8 of all arrays.
+def validate_fully(data: Data) -> Data:
+    """Return data whose offsets, indices and UTF-8 are all valid; refuse any other.
 
     Arrow does not check the offsets of an array without values, but follows them when it counts
-    bytes or flattens lists, and dies.
+    bytes or flattens lists, and dies. Offsets that are missing, as the format allows, are added.
     """
     data.validate(full=True)
-    for column in data.columns:
-        for array in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-            _check_empty_arrays(array)
+    for number, column in enumerate(data.columns):
+        arrays = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        if True in [_lacks_offsets(array) for array in arrays]:  # all of them are checked
+            copied = column.take(pa.array(range(len(column)), pa.int64()))
+            data = data.set_column(number, data.schema.field(number), copied)
+    return data
 
 
-def _check_empty_arrays(array: pa.Array) -> None:
-    """Refuse an array without values, at any depth, whose first offset is not in its content."""
-    parts = _parts(array)
+def _lacks_offsets(array: pa.Array) -> bool:
+    """Return whether an array without values, at any depth, has no offsets.
+
+    Refuses one whose first offset is not in its content.
+    """
+    parts, lacks = _parts(array), False
     width = _offset_bytes(array.type)
     if width and len(array) == 0:
         offsets, content = array.buffers()[1:3]
         start = array.offset * width
-        if offsets is not None and offsets.size >= start + width:
+        lacks = offsets is None or offsets.size < start + width
+        if not lacks:
             first = int.from_bytes(offsets[start : start + width], "little", signed=True)
             size = len(parts[0]) if parts else content.size if content is not None else 0
             if not 0 <= first <= size:
                 raise InvalidForm("the offsets of an array without values point outside of it")
-    for part in parts:
-        _check_empty_arrays(part)
+    return any([lacks, *map(_lacks_offsets, parts)])
 
 
 def _offset_bytes(kind: pa.DataType) -> int:

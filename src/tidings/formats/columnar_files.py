@@ -49,8 +49,7 @@ class ColumnarFile:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield valid batches, until their rows expand above the bound."""
         total = 0
-        for batch in self.unchecked:
-            validate_fully(batch)
+        for batch in map(validate_fully, self.unchecked):
             if batch.num_rows > max(_FEW_ROWS, batch.nbytes):
                 raise InvalidForm(
                     f"the file claims {batch.num_rows:,} rows in {batch.nbytes:,} bytes"

@@ -38,10 +38,7 @@ def pack_rows(rows: pa.RecordBatch) -> bytes:
 def _unpack_rows(body: bytes) -> list[pa.RecordBatch]:
     """Return packed rows, validated in full before anything reads them."""
     with reading("a batch of rows for the late table"):
-        batches = list(pa.ipc.open_stream(body))
-        for batch in batches:
-            validate_fully(batch)
-        return batches
+        return [validate_fully(batch) for batch in pa.ipc.open_stream(body)]
 
 
 def late_rows(
