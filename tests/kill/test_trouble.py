@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +47,21 @@ def written(pipeline: Pipeline) -> int:
         return count(store)
 
 
+def pages_of_an_empty_store(pipeline: Pipeline) -> int:
+    path = pipeline.folder / "empty.db"
+    open_store(str(path)).close()
+    with closing(sqlite3.connect(path)) as connection:
+        [(pages,)] = connection.execute("PRAGMA page_count")
+    return int(pages)
+
+
 def test_a_full_or_locked_store_is_reported_and_a_restart_resumes(
     spark: SparkSession, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = write_stream(pipeline.folder, files=8)
     with monkeypatch.context() as patch:
-        patch.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, "PRAGMA max_page_count = 28"))
+        full = f"PRAGMA max_page_count = {pages_of_an_empty_store(pipeline) + 3}"
+        patch.setattr(sqlite, "_PRAGMAS", (*sqlite._PRAGMAS, full))
         with pytest.raises(SPARK_ERRORS) as caught:
             run(spark, pipeline, files=2)
     assert "the disk is full; free some space and try again" in describe_error(caught.value)
