@@ -24,6 +24,12 @@ WISH = {"id": "s1", "subscriber": "ada"}
         (loads_subscription, [], "", None),
         (loads_subscriber, {"id": "a", "policy": {"k": 0}}, "/policy/k", None),
         (loads_subscriber, {"id": "a", "policy": {"window": "x", "k": 1}}, "/policy/window", None),
+        (
+            loads_subscriber,
+            {"id": "a", "policy": {"rules": ["quiet", {"name": "quiet", "start": "25:00"}]}},
+            "/policy/rules/1/start",
+            None,
+        ),
         (loads_subscriber, {"id": "a", "prefers": [["s1", "s2"], ["s1"]]}, "/prefers/1", None),
         (
             loads_event,

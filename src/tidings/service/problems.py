@@ -129,8 +129,10 @@ def _replaced(form: Any, path: list[str | int], instead: bool) -> Any:
 
 def _position(form: Any, pointer: str) -> int | None:
     """Return the position of the first character that cannot be read, in a condition."""
-    part = form
-    for key in pointer.split("/")[1:]:
+    part, keys = form, pointer.split("/")[1:]
+    if "where" not in keys[-1:] and "any" not in keys[-3:]:
+        return None
+    for key in keys:
         part = part[int(key)] if isinstance(part, list) else part.get(key)
     if isinstance(part, str):
         try:
