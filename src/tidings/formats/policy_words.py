@@ -181,7 +181,7 @@ def _listed(names: Any) -> str:
 
 
 def _named(part: Any) -> str:
-    """Return the name of a part, and in brackets the parameters that differ from their defaults."""
+    """Return the name of a part, with the parameters that differ from their defaults."""
     parameters = [each for each in fields(part) if each.init] if is_dataclass(part) else []
     default = {
         each.name: each.default if each.default_factory is MISSING else each.default_factory()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from tidings.model.calendar import Period
 from tidings.model.values import rounded
@@ -11,8 +11,8 @@ from tidings.window import Chooser, Pick
 
 Paused = Callable[[int], bool]
 """Return whether the subscriber is paused at an instant."""
-_ORDER = ("different", "quota", "quiet")
-_LAST_RANKS = 200
+_ORDER: Final = ("different", "quota", "quiet")
+_LAST_RANKS: Final = 200
 
 
 def plain_rules(

@@ -14,8 +14,10 @@ from tests.feed.streams import WINDOWS, Step, enrolled, plain_or_diverse, polici
 
 from tidings.feed import Feeds
 from tidings.feed.columnar.feeds import TableFeeds
+from tidings.feed.columnar.rules.kernels import layout
 from tidings.feed.plain import PlainFeeds
 from tidings.policy import Policy
+from tidings.rules import quota
 
 NAMES = "uvw"
 any_window = st.one_of(*WINDOWS.values())
@@ -72,3 +74,7 @@ def test_any_split_into_calls_delivers_the_same(
         left = left[size:]
     assert found == expected
     assert table.advance(FAR_END) == plain.advance(FAR_END)
+
+
+def test_kernels_remember_as_many_ranks_as_the_rule() -> None:
+    assert layout.REMEMBERED == quota.REMEMBERED
