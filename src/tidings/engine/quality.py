@@ -6,8 +6,9 @@ Running sums, a few operations per match or delivery: cheap enough to be always 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -69,9 +70,8 @@ class Report:
 class RunningMean:
     """A mean over the values added so far."""
 
-    def __init__(self) -> None:
-        self._sum = 0.0
-        self.count = 0
+    def __init__(self, total: float = 0.0, count: int = 0) -> None:
+        self._sum, self.count = total, count
 
     def add(self, value: float, count: int = 1) -> None:
         """Add one value, or the sum of `count` values."""
@@ -82,6 +82,45 @@ class RunningMean:
     def value(self) -> float | None:
         """The mean so far."""
         return self._sum / self.count if self.count else None
+
+
+class Distances(NamedTuple):
+    """The sum of the distances of some pairs of events, and the number of pairs."""
+
+    sum: float = 0.0
+    pairs: int = 0
+
+    def plus(self, distances: float, pairs: int) -> "Distances":
+        """Return the sums with those of more pairs."""
+        return Distances(self.sum + distances, self.pairs + pairs)
+
+
+class QualitySums(NamedTuple):
+    """The sums behind a report: of all subscribers, or of one.
+
+    `wanted` is the number of subscriptions with a match, `served` that of those with a delivery.
+    """
+
+    scores: RunningMean
+    ranks: RunningMean
+    ages_s: RunningMean
+    distances: Distances
+    wanted: int
+    served: int
+
+    def report(self) -> Report:
+        """Return the figures."""
+        matches, delivered = self.scores.count, self.ranks.count
+        return Report(
+            matches=matches,
+            delivered=delivered,
+            share=delivered / matches if matches else None,
+            mean_score=self.scores.value,
+            mean_rank=self.ranks.value,
+            mean_age_s=self.ages_s.value,
+            diversity=self.distances.sum / self.distances.pairs if self.distances.pairs else None,
+            coverage=min(1.0, self.served / self.wanted) if self.wanted else None,
+        )
 
 
 class Quality:
@@ -172,19 +211,16 @@ class Quality:
 
     def report(self) -> Report:
         """Return the figures measured so far."""
-        matches, delivered = self._scores.count, self._ranks.count
-        distances, pairs = self._sets.total()
-        wanted = len(self._matched) + self._removed_matched
-        served = len(self._served) + self._removed_served
-        return Report(
-            matches=matches,
-            delivered=delivered,
-            share=delivered / matches if matches else None,
-            mean_score=self._scores.value,
-            mean_rank=self._ranks.value,
-            mean_age_s=self._ages.value,
-            diversity=distances / pairs if pairs else None,
-            coverage=min(1.0, served / wanted) if wanted else None,
+        sums = QualitySums(
+            self._scores,
+            self._ranks,
+            self._ages,
+            self._sets.total(),
+            wanted=len(self._matched) + self._removed_matched,
+            served=len(self._served) + self._removed_served,
+        )
+        return replace(
+            sums.report(),
             held=self._fates["held"],
             released=self._fates["released"],
             dropped=self._dropped_by.total(),
@@ -205,8 +241,11 @@ class SetDiversity(Protocol):
     def forget(self, subscriber: str) -> None:
         """Forget the deliveries of a subscriber that left; measured distances stay."""
 
-    def total(self) -> tuple[float, int]:
-        """Return the sum of the distances, and the number of pairs."""
+    def total(self) -> Distances:
+        """Return the distances of all subscribers."""
+
+    def of(self, subscriber: str) -> Distances:
+        """Return the distances of one subscriber."""
 
 
 def make_set_diversity(distance: Distance, span: int = SPAN) -> SetDiversity:
@@ -225,20 +264,24 @@ class PlainSetDiversity:
     def __init__(self, distance: Distance, span: int = SPAN) -> None:
         self._distance, self._span = distance, span
         self._last: dict[str, deque[Event]] = {}
-        self._sum, self._pairs = 0.0, 0
+        self._sums: dict[str, Distances] = {}
+        self._forgotten = Distances()
 
     def add(self, subscriber: str, event: Event) -> None:
         last = self._last.setdefault(subscriber, deque(maxlen=self._span - 1))
-        for other in last:
-            self._sum += self._distance.between(event, other)
-            self._pairs += 1
+        distances = [self._distance.between(event, other) for other in last]
+        self._sums[subscriber] = self.of(subscriber).plus(sum(distances), len(distances))
         last.append(event)
 
     def forget(self, subscriber: str) -> None:
         self._last.pop(subscriber, None)
+        self._forgotten = self._forgotten.plus(*self._sums.pop(subscriber, Distances()))
 
-    def total(self) -> tuple[float, int]:
-        return self._sum, self._pairs
+    def total(self) -> Distances:
+        return reduce(lambda one, other: one.plus(*other), self._sums.values(), self._forgotten)
+
+    def of(self, subscriber: str) -> Distances:
+        return self._sums.get(subscriber, Distances())
 
 
 class CompiledSetDiversity:
@@ -258,7 +301,8 @@ class CompiledSetDiversity:
         self._pending_slots: list[int] = []
         self._rings = DeliveryRings(np.zeros((0, span - 1), np.int32), np.zeros(0, np.int64))
         self._references = np.zeros(0, np.int64)
-        self._sums = np.zeros(2)
+        self._sums = np.zeros((0, 2))
+        self._forgotten = np.zeros(2)
 
     def add(self, subscriber: str, event: Event) -> None:
         row = self._rows.get(subscriber)
@@ -281,11 +325,23 @@ class CompiledSetDiversity:
         ring, counts = self._rings
         self._references[ring[row, : min(int(counts[row]), ring.shape[1])]] -= 1
         counts[row] = 0
+        self._forgotten += self._sums[row]
+        self._sums[row] = 0
         self._free_rows.append(self._rows.pop(subscriber))
 
-    def total(self) -> tuple[float, int]:
+    def total(self) -> Distances:
         self._flush()
-        return float(self._sums[0]), int(self._sums[1])
+        distances, pairs = self._forgotten + self._sums.sum(axis=0)
+        return Distances(float(distances), int(pairs))
+
+    def of(self, subscriber: str) -> Distances:
+        self._flush()
+        row = self._rows.get(subscriber)
+        return (
+            Distances()
+            if row is None
+            else Distances(float(self._sums[row, 0]), int(self._sums[row, 1]))
+        )
 
     def _flush(self) -> None:
         """Measure the pending deliveries, then remove events that no ring refers to."""
@@ -323,3 +379,4 @@ class CompiledSetDiversity:
             self._rings = DeliveryRings(
                 np.pad(ring, ((0, more), (0, 0))), np.pad(counts, (0, more))
             )
+            self._sums = np.pad(self._sums, ((0, more), (0, 0)))

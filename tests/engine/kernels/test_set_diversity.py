@@ -31,13 +31,17 @@ class Measured:
         self.slots = self.hashes.add_many(EVENTS)
         self.rings = DeliveryRings(np.full((2, width), -1, np.int32), np.zeros(2, np.int64))
         self.references = np.zeros(self.hashes.capacity, np.int64)
-        self.sums = np.zeros(2)
+        self.by_subscriber = np.zeros((2, 2))
+
+    @property
+    def sums(self):
+        return self.by_subscriber.sum(axis=0)
 
     def deliver(self, *pairs: tuple[int, int]) -> None:
         subscribers = np.array([subscriber for subscriber, _ in pairs], np.int64)
         events = np.array([self.slots[event] for _, event in pairs], np.int64)
         measure_deliveries(
-            self.hashes.rows, subscribers, events, self.rings, self.references, self.sums
+            self.hashes.rows, subscribers, events, self.rings, self.references, self.by_subscriber
         )
 
 

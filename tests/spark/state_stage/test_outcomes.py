@@ -1,18 +1,13 @@
-"""Deliveries from columns equal those from objects; and the cost of a hot subscriber."""
+"""Outcomes of a bucket as rows, and the cost of a hot subscriber."""
 
 import json
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tests.feed.columnar.test_feeds import offers_of
-from tests.feed.streams import WINDOWS, enrolled, plain_or_diverse, policies, streams
 from tests.spark.match_stage.match_batches import match_batch, rows
 
 from tidings.feed.columnar import ranked_cohort
-from tidings.feed.columnar.feeds import TableFeeds
 from tidings.feed.columnar.kernels import layout
 from tidings.formats.json_forms import loads_event
 from tidings.model.records import Event, Match
@@ -23,24 +18,6 @@ from tidings.spark.state_stage import outcomes
 from tidings.spark.state_stage.bucket import Bucket
 from tidings.spark.state_stage.policies import ListedPolicies
 from tidings.spark.state_stage.watermark import Tick
-
-
-@settings(max_examples=60)
-@given(data=st.data())
-def test_columns_agree_with_objects(data: st.DataObject) -> None:
-    window = WINDOWS[data.draw(st.sampled_from(sorted(WINDOWS)))]
-    table = TableFeeds()
-    enrolled(table, {name: data.draw(policies(window, plain_or_diverse)) for name in "uvw"})
-    stream = data.draw(streams("uvw"))
-    offered = table.offer_matches(*offers_of(table, stream))
-    assert outcomes.deliveries(offered, table.tables) == outcomes.deliveries_from_objects(
-        offered.objects()
-    )
-    if stream:
-        due = table.advance_columns(stream[-1].now)
-        assert outcomes.deliveries(due, table.tables) == outcomes.deliveries_from_objects(
-            due.objects()
-        )
 
 
 def test_a_mean_score_does_not_depend_on_the_order() -> None:
@@ -117,14 +94,6 @@ def test_a_subscriber_that_matches_everything_costs_no_more_than_its_window(
     assert len(delivered) == 4000
     assert many <= few + 4 <= 100
     assert large - small < 4096
-
-
-@given(
-    st.lists(st.integers(-63 * 10**15, 300 * 10**15) | st.integers(0, 99).map(lambda s: s * 10**6))
-)
-def test_times_are_formatted_as_everywhere_else(times: list[int]) -> None:
-    whole = np.unique(np.array(times, np.int64))
-    assert outcomes._format_times(whole).to_pylist() == [format_time(us) for us in whole.tolist()]
 
 
 def test_a_dead_letter_of_a_bucket_keeps_the_content_of_its_event() -> None:

@@ -13,11 +13,9 @@ from typing import Any, Final
 from tidings.app.config.sink import SinkConfig, read_sink
 from tidings.app.config.source import read_source
 from tidings.app.config.toml import (
-    Form,
     nonempty_text,
     read_settings,
     read_table,
-    read_toml,
     real_path,
     store_address,
 )
@@ -25,6 +23,7 @@ from tidings.errors import InvalidForm, prefix_errors, shown
 from tidings.formats.event_source import Source, SparkSource
 from tidings.formats.json_forms import loads_policy
 from tidings.formats.redaction import shown_safely
+from tidings.formats.toml_file import Form, read_toml
 from tidings.model import validate
 from tidings.model.limits import TRUSTED, Limits
 from tidings.model.values import parse_duration_us

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 from tidings.app.config.toml import (
-    Form,
     format_name,
     nonempty_text,
     read_settings,
@@ -16,6 +15,7 @@ from tidings.app.config.toml import (
 )
 from tidings.errors import InvalidForm, prefix_errors
 from tidings.formats.redaction import shown_safely
+from tidings.formats.toml_file import Form
 from tidings.store.address import Address
 
 FOLDERS: Final = ("parquet", "jsonl")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from tidings.app.config.toml import (
-    Form,
     format_name,
     nonempty_text,
     read_settings,
@@ -20,6 +19,7 @@ from tidings.formats.event_source import KAFKA, TABLE, UNREADABLE, Source, Spark
 from tidings.formats.files import SUFFIXES
 from tidings.formats.layout import Layout
 from tidings.formats.redaction import shown_safely
+from tidings.formats.toml_file import Form
 from tidings.model import validate
 
 FILES: Final = tuple(suffix[1:] for suffix in SUFFIXES)

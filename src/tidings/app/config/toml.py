@@ -1,54 +1,19 @@
-"""TOML files and their values: size limits, tables, settings, and errors that name their key."""
+"""The values of TOML files: tables, settings, and errors that name their key."""
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, time
 from pathlib import Path
 from typing import Any, Final
 
-from tidings.errors import InvalidForm, clipped
+from tidings.errors import InvalidForm
 from tidings.formats.json_forms import fields
 from tidings.formats.redaction import HIDDEN, is_secret, shown_safely
+from tidings.formats.toml_file import Form
 from tidings.model import validate
 from tidings.store.address import Address, read_address
 
-Form = dict[str, Any]
-_MAX_BYTES: Final = 16_000_000
-_MAX_INTEGER_BITS: Final = 1_024
 _FORMAT_NAME: Final = re.compile(r"[A-Za-z_][\w.$\-]*")
-
-
-def read_toml(path: Path) -> Form:
-    """Read a TOML file; refuse one that is invalid, too large or nested too deeply."""
-    try:
-        with validate.regular_file(path).open("rb") as file:
-            content = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise InvalidForm(f"the file cannot be read: {error.strerror or error}") from None
-    if len(content) > _MAX_BYTES:
-        raise InvalidForm(f"the file has more than {_MAX_BYTES:,} bytes, too many for a config")
-    try:
-        form: Form = _as_json(tomllib.loads(content.decode("utf-8")))
-    except UnicodeDecodeError as error:
-        raise InvalidForm(f"invalid TOML: byte {error.start} is not UTF-8") from None
-    except (ValueError, OverflowError) as error:
-        raise InvalidForm(f"invalid TOML: {clipped(str(error))}") from None
-    except RecursionError:
-        raise InvalidForm("invalid TOML: its values are nested too deeply") from None
-    return form
-
-
-def _as_json(value: Any) -> Any:
-    """Return a TOML value as JSON represents it: dates and times become text."""
-    if isinstance(value, dict):
-        return {name: _as_json(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_as_json(inner) for inner in value]
-    if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
-        raise ValueError(f"an integer of {value.bit_length():,} bits is too large")
-    return value.isoformat() if isinstance(value, date | time) else value
 
 
 def read_table(

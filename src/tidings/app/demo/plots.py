@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element
 
 from tidings.app.demo.compare import Comparison
-from tidings.app.demo.markup import svg, tag, with_title
+from tidings.formats.markup import svg, tag, with_title
 
 _DOTS_IN_ROW: Final = 120
 _DOT: Final = 8

@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element
 
 from tidings.app.demo.facts import Band, NotSent, PersonDay, RunFacts
-from tidings.app.demo.markup import Node, page, tag
 from tidings.app.demo.movies import EVERY_S, clock, genres, title
 from tidings.app.demo.plots import (
     AxisMark,
@@ -22,6 +21,7 @@ from tidings.app.demo.plots import (
 from tidings.app.demo.screen import AGE, FIRST_COME, RANK, VARIETY, age
 from tidings.app.demo.state import DemoState, SentFilm, SubscriberStats
 from tidings.app.output.console import plural
+from tidings.formats.markup import Node, page, tag
 from tidings.model.records import Event
 from tidings.model.values import SECOND_US
 

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tidings.app.config.pipeline import ENGINES, read_limits
-from tidings.app.config.toml import Form, nonempty_text, read_table, read_toml, store_address
+from tidings.app.config.toml import nonempty_text, read_table, store_address
 from tidings.errors import InvalidForm, prefix_errors, shown
+from tidings.formats.toml_file import Form, read_toml
 from tidings.model import validate
 from tidings.model.values import parse_duration_us
 from tidings.service.settings import ServiceSettings

@@ -37,8 +37,8 @@ def measure_deliveries(
 ) -> None:
     """Add the distances of each delivery to the last ones of its subscriber, then append it.
 
-    Deliveries are pairs of a subscriber and an event, in order. `sums` are the sum of the distances
-    and their number.
+    Deliveries are pairs of a subscriber and an event, in order. `sums` are, by subscriber, the sum
+    of the distances and their number.
     """
     ring, counts = rings
     parts, width = np.empty((2, PARTS)), ring.shape[1]
@@ -48,10 +48,10 @@ def measure_deliveries(
             other = ring[subscriber, position]
             # Without weights distances are ratios of counts: no exact sum is needed.
             if len(rows.weights) == 0:
-                sums[0] += merged_distance(rows, event, other)
+                sums[subscriber, 0] += merged_distance(rows, event, other)
             else:
-                sums[0] += weighted_distance(rows, event, other, parts)
-            sums[1] += 1.0
+                sums[subscriber, 0] += weighted_distance(rows, event, other, parts)
+            sums[subscriber, 1] += 1.0
         position = counts[subscriber] % width
         # The ring is full: its oldest event loses a reference.
         if counts[subscriber] >= width:

@@ -11,17 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidings.compiled.array_types import AnyArray, Float64s, Int32s, Int64s
+from tidings.compiled.array_types import AnyArray, Float64s, Int32s
 from tidings.errors import clipped, shown
 from tidings.feed.columnar.delivery_batch import DeliveryBatch, IdTables
-from tidings.feed.columnar.kernels import layout
+from tidings.feed.columnar.delivery_table import delivery_table
 from tidings.feed.columnar.rules.kernels.layout import VERDICT_AT, VERDICT_EVENT
 from tidings.feed.columnar.rules.verdicts import VerdictColumns
 from tidings.formats.binary import check, reading
 from tidings.index_files.manifest import RefusedRecord
 from tidings.model.dead_letter import printable_record
-from tidings.model.records import Delivery, Event
-from tidings.model.values import LATEST_US, format_time, moment
+from tidings.model.records import Event
+from tidings.model.values import format_time, moment
 from tidings.policy import PAUSED
 from tidings.rules import Verdict
 from tidings.rules.verdict import Fate
@@ -47,37 +47,10 @@ _COUNTED_FATES: Final[tuple[Fate, ...]] = ("held", "released")
 
 
 def deliveries(batch: DeliveryBatch, tables: IdTables) -> pa.Table:
-    """Return deliveries as outcomes, with O(1) Python calls for all of them.
-
-    It must be called before the feeds take more matches. Deliveries by a user-defined distance are
-    objects already and are written as such.
-    """
-    if batch.has_objects:
-        return deliveries_from_objects(batch.objects())
-    columns = batch.columns
-    subscribers = pa.array(tables.subscribers.names, pa.string())
-    slots, positions = np.unique(columns[:, layout.EVENT], return_inverse=True)
-    event_ids = pa.array([tables.events.id(slot) for slot in slots.tolist()], pa.string())
-    contents = pa.nulls(len(slots), pa.string())
-    if tables.events.contents:
-        texts = [tables.events.contents.get(slot) for slot in slots.tolist()]
-        contents = pa.array(texts, pa.string())
-    delivered_us = pa.array(columns[:, layout.DECIDED], pa.int64())
-    return _table(
-        "delivery",
-        len(batch),
-        {
-            "subscriber": subscribers.take(pa.array(batch.subscriber)),
-            "event": event_ids.take(pa.array(positions)),
-            "rank": batch.rank,
-            "position": columns[:, layout.POSITION],
-            "window": _windows(batch),
-            "matched": _matched(columns[:, layout.HANDLE].astype(np.int32), tables),
-            "sequence": columns[:, layout.NUMBER],
-            "delivered_at": delivered_us.cast(OUTCOMES.field("delivered_at").type),
-            "content": contents.take(pa.array(positions)),
-        },
-    )
+    """Return deliveries as outcomes; it must be called before the feeds take more matches."""
+    delivered = delivery_table(batch, tables)
+    columns = {name: delivered[name].combine_chunks() for name in delivered.column_names}
+    return _table("delivery", len(delivered), columns)
 
 
 def drop_paused(delivered: pa.Table, is_paused: Callable[[str], bool]) -> pa.Table:
@@ -90,55 +63,6 @@ def drop_paused(delivered: pa.Table, is_paused: Callable[[str], bool]) -> pa.Tab
     columns = {name: due[name].combine_chunks() for name in due.column_names}
     dropped = _table("dropped", len(due), columns | {"reason": pa.repeat(PAUSED, len(due))})
     return pa.concat_tables([delivered.filter(pc.invert(paused)), dropped])
-
-
-def _windows(batch: DeliveryBatch) -> pa.Array:
-    """Return the JSON form of the window of each delivery."""
-    extents = batch.columns[:, [layout.START, layout.STOP]]
-    times, positions = np.unique(extents, return_inverse=True)
-    texts = _format_times(times)
-    start, stop = (texts.take(pa.array(each)) for each in positions.reshape(extents.shape).T)
-    kinds = pa.array([json.dumps(kind) for kind in batch.windows], pa.string())
-    kind = kinds.take(pa.array(batch.part))
-    size = pa.array(batch.columns[:, layout.WIDTH]).cast(pa.string())
-    pieces = ('{"name": ', kind, ', "start": "', start, '", "end": "', stop, '", "size": ', size)
-    return pc.binary_join_element_wise(*pieces, "}", "")
-
-
-def _format_times(times: Int64s) -> pa.Array:
-    """Return microseconds since the epoch, in ascending order, as `format_time` prints them."""
-    if len(times) and times[0] < 0:  # strftime of Arrow is for times after the epoch
-        return pa.array([format_time(us) for us in times.tolist()], pa.string())
-    bounded = np.minimum(times, LATEST_US)
-    whole = pc.strftime(pa.array(bounded).cast(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%S")
-    return pc.binary_join_element_wise(pc.replace_substring(whole, ".000000", ""), "Z", "")
-
-
-def _matched(handles: Int32s, tables: IdTables) -> pa.Array:
-    """Return the ids of the subscriptions behind each handle, sorted."""
-    starts, members = tables.matched.flat(handles)
-    used, numbers = np.unique(members, return_inverse=True)
-    ids = pa.array([tables.matched.names[number] for number in used.tolist()], pa.string())
-    id_order = np.argsort(pc.sort_indices(ids).to_numpy())
-    owners = np.repeat(np.arange(len(handles)), np.diff(starts))
-    order = np.lexsort((id_order[numbers], owners))
-    offsets = pa.array(starts, pa.int32())
-    return pa.ListArray.from_arrays(offsets, ids.take(pa.array(numbers[order])))
-
-
-def deliveries_from_objects(delivered: Sequence[Delivery]) -> pa.Table:
-    """Return `Delivery` objects as outcomes."""
-    rows = [
-        delivery.to_dict()
-        | {
-            "kind": "delivery",
-            "window": json.dumps(dict(delivery.window)),
-            "delivered_at": moment(delivery.delivered_us),
-            "content": delivery.content_json,
-        }
-        for delivery in delivered
-    ]
-    return pa.Table.from_pylist(rows, OUTCOMES)
 
 
 def accounts(subscribers: Sequence[str], owners: Int32s, ranks: Float64s) -> pa.Table:

@@ -2,7 +2,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tidings.app.demo.markup import page, svg, tag, with_title
+from tidings.formats.markup import page, svg, tag, with_title
 
 
 class Reader(HTMLParser):

@@ -1,0 +1,1 @@
+"""The lab: recorded streams replayed, to see what delivery policies would have done."""
