@@ -117,6 +117,17 @@ def test_a_subscriber_learns_nothing_of_another(callers: Callers, call: Any, nam
     assert answer.json()["detail"] == "a token of the role subscriber reaches only its own feed"
 
 
+def test_everyone_may_ask_who_it_is(callers: Callers) -> None:
+    who = [client.get("/v1/me").json() for client in callers[:4]]
+    assert [(form["role"], form["subscriber"], form["tenant"]) for form in who] == [
+        ("admin", None, "default"),
+        ("publisher", None, "default"),
+        ("subscriber", "ada", "default"),
+        ("admin", None, "acme"),
+    ]
+    assert callers.nobody.get("/v1/me").status_code == 401
+
+
 def test_another_ones_subscription_is_like_one_that_does_not_exist(callers: Callers) -> None:
     answers = [callers.ada.get(f"/v1/subscriptions/{name}") for name in ("bob-1", "none")]
     assert [answer.status_code for answer in answers] == [404, 404]
@@ -169,6 +180,9 @@ def test_without_tokens_only_this_machine_is_answered(tmp_path) -> None:
     with server_at(address) as server, client_of(server) as client:
         answer = client.get("/v1/subscribers", headers={"Host": "evil.example"})
         assert answer.status_code == 403
+        for site, status in (("cross-site", 403), ("same-site", 403), ("same-origin", 200)):
+            answer = client.get("/v1/subscribers", headers={"Sec-Fetch-Site": site})
+            assert answer.status_code == status
     with open_store(address) as store:
         store.tokens.create("admin", 1)
     check_exposure(address, "0.0.0.0")

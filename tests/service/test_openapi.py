@@ -21,6 +21,7 @@ PATHS = {
     "/v1/events",
     "/v1/explain",
     "/v1/feeds/{subscriber}",
+    "/v1/me",
     "/v1/notifications/{subscriber}",
     "/v1/notifications/{subscriber}/read",
     "/v1/preview",

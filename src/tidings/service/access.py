@@ -89,7 +89,7 @@ class Gate:
         tokens = self.tenants.main.store.tokens
         self._has_tokens = self._has_tokens or tokens.exist()
         if not self._has_tokens and self.is_local:
-            _check_host(request)
+            _check_origin(request)
             self._limit.check(_LOCAL)
             return Caller(self.tenants.main, "admin")
         if token is None:
@@ -107,11 +107,13 @@ def _bearer(request: Request) -> str | None:
     return token.strip() if scheme.lower() == "bearer" else None
 
 
-def _check_host(request: Request) -> None:
-    """Refuse a page that reached the loopback interface under another name (DNS rebinding)."""
+def _check_origin(request: Request) -> None:
+    """Refuse a page of elsewhere: one under another name (DNS rebinding), or another site's."""
     host = request.url.hostname
     if host not in LOOPBACK:
         raise HttpProblem(403, "without tokens, the service answers only to the name localhost")
+    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise HttpProblem(403, "without tokens, the service answers to no page but its own")
 
 
 def _caller(
@@ -142,6 +144,7 @@ async def _reader(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
     return _checked(caller, "admin", "subscriber")
 
 
+AnyCaller = Annotated[Caller, Depends(_caller)]
 AdminCaller = Annotated[Caller, Depends(_admin)]
 PublisherCaller = Annotated[Caller, Depends(_publisher)]
 ReaderCaller = Annotated[Caller, Depends(_reader)]

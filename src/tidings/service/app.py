@@ -16,6 +16,7 @@ from tidings.service.routes import (
     deliveries,
     events,
     operations,
+    page,
     questions,
     reader_feeds,
     records,
@@ -59,6 +60,7 @@ def create_app(
         webhooks,
         questions,
         operations,
+        page,
     ):
         app.include_router(module.router)
     app.add_middleware(RequestMeter)

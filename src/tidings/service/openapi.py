@@ -195,6 +195,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
         subscriptions=_list(_ref("subscription")),
     ),
     "preview": _form("publications items", publications=_COUNT, items=_list(_ref("delivery"))),
+    "caller": _form("role subscriber tenant", role=_NAME, subscriber=_maybe(_ID), tenant=_NAME),
     "health": _form("status", status=_TEXT),
     "problem": _form(
         "type title status detail",

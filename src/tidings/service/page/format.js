@@ -1,0 +1,37 @@
+// Numbers and times, in the language of the browser.
+
+const LOCALE = undefined;
+const WHOLE = new Intl.NumberFormat(LOCALE);
+const RANK = new Intl.NumberFormat(LOCALE, { maximumSignificantDigits: 3 });
+const PERCENT = new Intl.NumberFormat(LOCALE, { style: "percent", maximumFractionDigits: 1 });
+const CLOCK = new Intl.DateTimeFormat(LOCALE, { timeStyle: "short" });
+const DAY = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium" });
+const FULL = new Intl.DateTimeFormat(LOCALE, { dateStyle: "full", timeStyle: "medium" });
+const RELATIVE = new Intl.RelativeTimeFormat(LOCALE, { numeric: "auto" });
+const UNITS = [["second", 60], ["minute", 60], ["hour", 24], ["day", 7]];
+
+export const count = (number) => WHOLE.format(number);
+export const rank = (number) => RANK.format(number);
+export const percent = (share) => PERCENT.format(share);
+export const fullTime = (text) => FULL.format(new Date(text));
+
+/** Return `1 film`, `2 films`. */
+export const counted = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+
+/** Return how long ago a time is, or its day if that is more than a week. */
+export function ago(text, now = Date.now()) {
+  const time = new Date(text);
+  let amount = (time.getTime() - now) / 1000;
+  for (const [unit, size] of UNITS) {
+    if (Math.abs(amount) < size) return RELATIVE.format(Math.round(amount), unit);
+    amount /= size;
+  }
+  return DAY.format(time);
+}
+
+/** Return the clock of a time today, and otherwise its day too. */
+export function moment(text) {
+  const time = new Date(text);
+  const today = new Date().toDateString() === time.toDateString();
+  return today ? CLOCK.format(time) : `${DAY.format(time)}, ${CLOCK.format(time)}`;
+}

@@ -1,0 +1,221 @@
+// The page: who is signed in, which view the address asks for, and the frame around it.
+//
+// HOW TO ADD A VIEW
+//   1. Write views/NAME.js with a default export:
+//        { name: "rules",               the address is #/rules?subscriber=ada&more=state
+//          title: "My rules",
+//          icon: "M4 6h16",             the path of a 24 x 24 icon, drawn as a line
+//          roles: ["subscriber", "admin"],
+//          needsSubscriber: true,       it shows one subscriber, whom an admin picks
+//          async show(context) {} }     returns the element to show; errors are shown for it
+//   2. Import it here, and put it in VIEWS. Its style is views/NAME.css, linked from index.html.
+//   3. Its story is tests/service/page/test_NAME.py.
+//
+// A context has: `api` (see api.js), `subscriber`, `me` ({role, subscriber, tenant}), `params` (the
+// state in the address, an object of strings), `signal` (aborted when the view is left),
+// `link(view, params)` (an address), `go(view, params)`, `remember(params)` (changes the address
+// without showing the view again; null removes one), `announce(text)` (for screen readers), and
+// `status(text, state)` (a word in the header: "live", "waiting" or "").
+//
+// Elements are made by `h` of dom.js, never from markup. Shared styles are in style.css: .card,
+// .button, .button.primary, .field, .chip, .bar, .notice, .muted, .row, .stack, .segments, .table.
+
+import { Api, Problem } from "./api.js";
+import { h, put, svg } from "./dom.js";
+import { session } from "./session.js";
+import { signIn } from "./views/sign-in.js";
+import feed from "./views/feed.js";
+
+const VIEWS = [feed];
+
+const THEMES = { auto: "System", light: "Light", dark: "Dark" };
+const [header, nav, main, announcer] = ["header", "nav", "main", "announcer"].map((id) =>
+  document.getElementById(id),
+);
+
+let me = null;
+let api = null;
+let leaving = new AbortController();
+let status = null;
+
+/** Return the view and the state that the address asks for. */
+function readAddress() {
+  const [, name = "", query = ""] = /^#\/([^?]*)\??(.*)$/.exec(location.hash) ?? [];
+  return { name, params: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+function address(name, params = {}) {
+  const given = Object.entries(params).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const query = new URLSearchParams(given).toString();
+  return query ? `#/${name}?${query}` : `#/${name}`;
+}
+
+async function start() {
+  leaving.abort();
+  api = new Api(session.token, () => session.token !== null && signOut("The token is not valid any more."));
+  try {
+    me = await api.get("/v1/me");
+  } catch (error) {
+    if (error instanceof Problem && error.status === 401) return askForToken();
+    return showError(error, start);
+  }
+  await show();
+}
+
+function askForToken(message = null) {
+  me = null;
+  put(header, brand(), h("div.grow"), themeSwitch());
+  put(nav);
+  document.title = "Sign in – Tidings";
+  put(main, signIn(message, (token) => ((session.token = token), start())));
+}
+
+function signOut(message = null) {
+  leaving.abort();
+  session.token = null;
+  askForToken(message);
+}
+
+async function show() {
+  if (me === null) return;
+  leaving.abort();
+  leaving = new AbortController();
+  const { signal } = leaving;
+  const { name, params } = readAddress();
+  const allowed = VIEWS.filter((view) => view.roles.includes(me.role));
+  const view = allowed.find((each) => each.name === name) ?? allowed[0];
+  const subscriber = me.subscriber ?? params.subscriber ?? session.subscriber;
+  if (me.role === "admin" && subscriber) session.subscriber = subscriber;
+  drawFrame(allowed, view, subscriber);
+  if (view === undefined) return put(main, h("p.notice", {}, "There is nothing to show to this token."));
+  document.title = `${view.title} – Tidings`;
+  if (view.needsSubscriber && !subscriber) return put(main, await choose(view));
+  const context = makeContext(view, params, subscriber, signal);
+  main.setAttribute("aria-busy", "true");
+  try {
+    const content = await view.show(context);
+    if (!signal.aborted) put(main, content);
+  } catch (error) {
+    if (!signal.aborted) showError(error, show);
+  }
+  if (!signal.aborted) main.removeAttribute("aria-busy");
+}
+
+function makeContext(view, params, subscriber, signal) {
+  const state = { ...params };
+  const full = (others) => ({ ...(me.role === "admin" && subscriber ? { subscriber } : {}), ...others });
+  const link = (name, others = {}) => address(name, full(others));
+  return {
+    api, me, params, subscriber, signal, link, announce,
+    go: (name, others = {}) => { location.hash = link(name, others); },
+    remember(changes) {
+      Object.assign(state, changes);
+      history.replaceState(null, "", link(view.name, state));
+    },
+    status(text, kind = "") {
+      if (!signal.aborted) put(status, text && h(`span.state.${kind || "idle"}`, {}, text));
+    },
+  };
+}
+
+function announce(text) {
+  announcer.textContent = "";
+  requestAnimationFrame(() => { announcer.textContent = text; });
+}
+
+function drawFrame(views, current, subscriber) {
+  status = h("div", { role: "status", "aria-label": "Connection" });
+  put(
+    header,
+    brand(),
+    h("div.grow"),
+    status,
+    me.role === "admin" && current?.needsSubscriber && subscriberPicker(current, subscriber),
+    me.subscriber && h("span.who", { title: "The subscriber of this token" }, me.subscriber),
+    themeSwitch(),
+    session.token !== null && h("button.button", { onclick: () => signOut() }, "Sign out"),
+  );
+  put(
+    nav,
+    views.map((view) =>
+      h("a", {
+        href: address(view.name, me.role === "admin" && subscriber ? { subscriber } : {}),
+        "aria-current": view === current ? "page" : null,
+      }, icon(view.icon), h("span", {}, view.title)),
+    ),
+  );
+}
+
+function brand() {
+  return h("a.brand", { href: "#/", "aria-label": "Tidings, start" },
+    h("img", { src: "/page/icon.svg", alt: "", width: 28, height: 28 }), h("span", {}, "Tidings"));
+}
+
+function icon(path) {
+  return svg("svg.icon", { viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: path }));
+}
+
+function subscriberPicker(view, subscriber) {
+  const names = h("datalist", { id: "subscribers" });
+  const input = h("input.picker", {
+    "aria-label": "Subscriber", list: "subscribers", value: subscriber ?? "", placeholder: "Subscriber",
+    autocomplete: "off", spellcheck: "false",
+    onfocus: async () => put(names, (await subscribers()).map((name) => h("option", { value: name }))),
+    onchange: () => { if (input.value) location.hash = address(view.name, { subscriber: input.value }); },
+  });
+  return h("div", {}, input, names);
+}
+
+async function subscribers() {
+  const { items } = await api.get("/v1/subscribers", { limit: 100 });
+  return items.map((item) => item.id);
+}
+
+/** Ask an admin whose view to show. */
+async function choose(view) {
+  let names = [];
+  try {
+    names = await subscribers();
+  } catch (error) {
+    return problemNotice(error, show);
+  }
+  if (!names.length) {
+    return h("section.card.stack.empty", {}, h("h1", {}, "No subscribers yet"),
+      h("p", {}, "Add one with ", h("code", {}, "PUT /v1/subscribers/{id}"), ", or start with life in it: ",
+        h("code", {}, "tidings serve --demo"), "."),
+      h("p", {}, h("a", { href: "/docs" }, "The HTTP API")));
+  }
+  return h("section.stack", {}, h("h1", {}, view.title), h("p.muted", {}, "Whose?"),
+    h("ul.choices", {}, names.map((name) => h("li", {}, h("a.card", { href: address(view.name, { subscriber: name }) }, name)))));
+}
+
+function themeSwitch() {
+  const select = h("select", {
+    "aria-label": "Theme",
+    onchange: () => {
+      session.theme = select.value;
+      if (select.value === "auto") delete document.documentElement.dataset.theme;
+      else document.documentElement.dataset.theme = select.value;
+    },
+  }, Object.entries(THEMES).map(([value, text]) => h("option", { value, selected: session.theme === value }, text)));
+  return select;
+}
+
+function showError(error, retry) {
+  put(main, problemNotice(error, retry));
+}
+
+function problemNotice(error, retry) {
+  const isOffline = error instanceof TypeError;
+  if (!(error instanceof Problem) && !isOffline) console.error(error);
+  return h("section.card.stack", { role: "alert" },
+    h("h1", {}, isOffline ? "The service cannot be reached" : "That did not work"),
+    h("p", {}, isOffline ? "It may be starting; try again." : error.message),
+    h("p", {}, h("button.button.primary", { onclick: retry }, "Try again")));
+}
+
+addEventListener("hashchange", () => {
+  if (location.hash === "#main") return main.focus();
+  show();
+});
+start();
