@@ -1,0 +1,1 @@
+"""Workloads of the papers, drawn from seeds."""
