@@ -20,6 +20,7 @@ from tidings.store.address import DEFAULT_TENANT
 
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_EVERY_S: Final = 1.0
+_CATCH_UP_EVERY_S: Final = 0.1
 _MANY_STEPS: Final = 10_000
 
 
@@ -102,15 +103,21 @@ class Tenant:
                 durable.repeated = 0
 
     def _follow(self) -> None:
-        """Keep the engine near the pipeline, so that a request need not wait for it."""
-        watch = None
+        """Keep the engine near the pipeline, so that a request need not wait for it.
+
+        It lags a little, since many steps together cost little more than one.
+        """
+        watch, caught_up_at, behind = None, 0.0, True
         while not self._stop.is_set():
             try:
                 watch = watch or self.store.database.watch()
-                if watch.wait(_LOOK_EVERY_S):
+                if watch.wait(_CATCH_UP_EVERY_S if behind else _LOOK_EVERY_S):
+                    behind = True
                     for call in self.changed:
                         call()
-                    self.engine()
+                if behind and time.monotonic() - caught_up_at >= _CATCH_UP_EVERY_S:
+                    self._save_if_long(self.engine())
+                    caught_up_at, behind = time.monotonic(), False
             except StoreError as error:
                 _LOG.warning("tenant %s: the store cannot be followed: %s", self.name, error)
                 self._stop.wait(_LOOK_EVERY_S)
