@@ -199,8 +199,8 @@ async def live(client: httpx2.AsyncClient, count: int, rounds: int) -> Result:
 def page(result: Result) -> str:
     remark = (
         "`tidings serve --engine local` over an SQLite store, and this process beside it, on the "
-        "same cores. Each event has one of 500 topics, which two of 1,000 subscribers want. An empty "
-        "path is one that the service does not have."
+        "same cores. Each event has one of 500 topics, which two of 1,000 subscribers want. An "
+        "empty path is one that the service does not have."
     )
     feed, empty, alone = result["feed_ms"], result["empty_ms"], result["live_ms"]
     single = result["singles"]
