@@ -5,26 +5,18 @@ engine with one subscriber, show what it got, why, and what it would have got wi
 whichever engine has delivered.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from tidings.engine.engine import Engine
 from tidings.engine.explain import Explanation
-from tidings.model.records import Delivery, Event, Subscription
+from tidings.model.records import Subscription
 from tidings.model.values import moment
 from tidings.policy import Subscriber
 from tidings.service.durable_engine import new_engine
 from tidings.service.problems import HttpProblem
+from tidings.service.recent import Interest, RecentStream
 from tidings.service.tenant import Tenant
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
-
-
-class Interest(NamedTuple):
-    """A subscriber and its subscriptions."""
-
-    subscriber: Subscriber
-    subscriptions: Sequence[Subscription]
 
 
 def find_interest(tenant: Tenant, subscriber: str) -> Interest:
@@ -42,11 +34,11 @@ def find_interest(tenant: Tenant, subscriber: str) -> Interest:
 
 def explain_delivery(tenant: Tenant, subscriber: str, event: str) -> Explanation:
     """Explain why a subscriber did or did not get a recent publication."""
-    events = tenant.recent.events()
-    if all(recent.id != event for recent in events):
+    stream = tenant.recent.stream()
+    if all(recent.id != event for recent in stream.events):
         detail = "there is no such event among the recent publications that the pipeline has taken"
         raise HttpProblem(404, detail, error="InvalidEvent")
-    engine, _ = _replay(tenant, find_interest(tenant, subscriber), events)
+    engine = _replay(tenant, find_interest(tenant, subscriber), stream)
     explanation = engine.explain(subscriber, event)
     delivery = tenant.store.notifications.get(subscriber, event)
     if (delivery is None) == (explanation.delivery is None):
@@ -55,19 +47,12 @@ def explain_delivery(tenant: Tenant, subscriber: str, event: str) -> Explanation
     return replace(explanation, delivery=delivery, standing=None, note=note)
 
 
-def preview(tenant: Tenant, interest: Interest) -> list[Delivery]:
-    """Return what a subscriber would have got from the recent publications."""
-    return _replay(tenant, interest, tenant.recent.events())[1]
-
-
-def _replay(
-    tenant: Tenant, interest: Interest, events: Sequence[Event]
-) -> tuple[Engine, list[Delivery]]:
-    engine = new_engine(tenant.settings.lateness, remember=len(events))
+def _replay(tenant: Tenant, interest: Interest, stream: RecentStream) -> Engine:
+    """Return an engine with one subscriber that has taken the recent publications."""
+    engine = new_engine(tenant.settings.lateness, remember=len(stream.events))
     engine.subscribe(interest.subscriber)
     engine.add_many(interest.subscriptions)
-    deliveries = engine.publish_many(events)
-    clock_us = tenant.store.log.last().clock_us
-    if clock_us is not None:
-        deliveries += engine.advance(moment(clock_us))
-    return engine, deliveries
+    engine.publish_many(stream.events)
+    if stream.step.clock_us is not None:
+        engine.advance(moment(stream.step.clock_us))
+    return engine

@@ -2,18 +2,16 @@
 
 import logging
 import time
-from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from threading import Event as Flag
 from threading import Lock, Thread
 from typing import Final
 
 from tidings.errors import StoreError
-from tidings.model.records import Event
-from tidings.service.durable_engine import DurableEngine, read_event
+from tidings.service.durable_engine import DurableEngine
 from tidings.service.metrics import TenantMetrics
 from tidings.service.publication_writer import PublicationWriter
+from tidings.service.recent import RecentPublications, Replays
 from tidings.service.settings import ServiceSettings
 from tidings.store import EngineStep, Store, open_store
 from tidings.store.address import DEFAULT_TENANT
@@ -22,28 +20,6 @@ _LOG: Final = logging.getLogger(__name__)
 _LOOK_EVERY_S: Final = 1.0
 _CATCH_UP_EVERY_S: Final = 0.1
 _MANY_STEPS: Final = 10_000
-
-
-class RecentPublications:
-    """The last publications that the pipeline has taken, parsed once."""
-
-    def __init__(self, store: Store, most: int) -> None:
-        self._store, self._most = store, most
-        self._events: deque[Event] = deque(maxlen=most)
-        self._last = 0
-        self._lock = Lock()
-
-    def events(self) -> list[Event]:
-        """Return the last publications, in the order in which they were accepted."""
-        with self._lock:
-            upto = self._store.log.last().upto
-            first = max(self._last, upto - self._most)
-            for number, form in self._store.publications.after(first, self._most, upto):
-                self._last = number
-                with suppress(ValueError, TypeError, LookupError):  # it is a dead letter by now
-                    if form is not None:
-                        self._events.append(read_event(form))
-            return list(self._events)
 
 
 class Tenant:
@@ -57,6 +33,7 @@ class Tenant:
         self.name, self.store, self.settings = name, store, settings
         self.writer = PublicationWriter(store.publications)
         self.recent = RecentPublications(store, settings.recent)
+        self.replays = Replays(self.recent, settings.lateness)
         self.metrics = TenantMetrics(store)
         self.changed: list[Callable[[], None]] = []
         self._engine = DurableEngine(store, settings.lateness)

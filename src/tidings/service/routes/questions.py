@@ -4,7 +4,7 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query
 
-from tidings.errors import InvalidForm, InvalidPolicy
+from tidings.errors import InvalidForm, InvalidPolicy, shown
 from tidings.formats.json_forms import (
     fields,
     loads_event,
@@ -19,9 +19,11 @@ from tidings.policy import Policy, Subscriber
 from tidings.score import SCORERS, Scorer
 from tidings.service.access import PublisherCaller, ReaderCaller
 from tidings.service.bodies import FormBody
+from tidings.service.comparison import compare
 from tidings.service.openapi import accepts, answers
 from tidings.service.problems import Form, HttpProblem, load_form
-from tidings.service.questions import Interest, explain_delivery, find_interest, preview
+from tidings.service.questions import explain_delivery, find_interest
+from tidings.service.recent import Interest
 
 router = APIRouter(prefix="/v1", tags=["questions"])
 Name = Annotated[str, Query(min_length=1, max_length=1_000)]
@@ -57,31 +59,47 @@ def explain(caller: ReaderCaller, subscriber: Name, event: Name) -> Form:
 def preview_deliveries(caller: ReaderCaller, form: FormBody) -> Form:
     """Return what a policy or a condition would have delivered from the recent publications.
 
-    What is not given is that of the subscriber.
+    What is not given is that of the subscriber. With `compare`, the answer says how this differs
+    from what the subscriber gets by what it has saved.
     """
     tenant = caller.tenant
     name = form.get("subscriber", caller.subscriber)
     if isinstance(name, str):
         caller.check_is(name)
     question = load_form(lambda form: _preview_question(form, tenant.settings.limits), form)
-    own = find_interest(tenant, name) if name is not None else None
-    if own is None and not question.subscriptions:
+    saved = find_interest(tenant, name) if name is not None else None
+    if saved is None and question.compare:
+        raise HttpProblem(422, "give a subscriber to compare with", pointer="/subscriber")
+    if saved is None and not question.subscriptions:
         raise HttpProblem(422, "give a subscriber, a condition `where`, or subscriptions")
-    policy = question.policy or (own.subscriber.policy if own else Policy())
-    subscriptions = question.subscriptions or (own.subscriptions if own else ())
-    prefers = own.subscriber.prefers if own and not question.subscriptions else ()
-    person = Subscriber(name or _SOMEBODY, policy, prefers)
-    owned = [_owned_by(person.id, each) for each in subscriptions]
-    deliveries = preview(tenant, Interest(person, owned))
-    items = [delivery.to_dict() for delivery in deliveries[-1_000:]]
-    return {"publications": len(tenant.recent.events()), "items": items}
+    tried = question.interest(saved)
+    replay, *before = tenant.replays.of(tried, *([saved] if question.compare and saved else []))
+    result = replay.run(tried.subscriber.policy)
+    items = [each.to_dict() for each in result.deliveries[-question.limit :]]
+    answer = {"publications": len(replay.recording.steps), "items": items}
+    if before and saved:
+        by_saved = before[0].run(saved.subscriber.policy)
+        answer["comparison"] = compare(result, by_saved, replay.recording, question.limit)
+    return answer
 
 
 class PreviewQuestion(NamedTuple):
-    """A policy and subscriptions to try."""
+    """A policy and subscriptions to try, and how many deliveries of each kind to return."""
 
     policy: Policy | None
     subscriptions: list[Subscription]
+    compare: bool
+    limit: int
+
+    def interest(self, saved: Interest | None) -> Interest:
+        """Return what is tried: what is not given is what is saved."""
+        owner = saved.subscriber if saved else Subscriber(_SOMEBODY)
+        policy = self.policy or owner.policy
+        if not self.subscriptions:
+            kept = saved.subscriptions if saved else ()
+            return Interest(Subscriber(owner.id, policy, owner.prefers), kept)
+        owned = [_owned_by(owner.id, each) for each in self.subscriptions]
+        return Interest(Subscriber(owner.id, policy), owned)
 
 
 def _target_question(form: Form, limits: Limits) -> TargetQuestion:
@@ -95,16 +113,23 @@ def _target_question(form: Form, limits: Limits) -> TargetQuestion:
 
 
 def _preview_question(form: Form, limits: Limits) -> PreviewQuestion:
-    names = ("subscriber", "policy", "where", "subscriptions")
+    names = ("subscriber", "policy", "where", "subscriptions", "compare", "limit")
     values = fields(form, "the question", (), names)
     validate.name("subscriber", values.get("subscriber", "x"), InvalidForm)
     policy = loads_policy(values["policy"], limits) if "policy" in values else None
+    compares = values.get("compare", False)
+    validate.flag("compare", compares, InvalidForm)
+    limit = validate.count("limit", values.get("limit", 1_000), InvalidForm, low=1, high=1_000)
     listed: Any = values.get("subscriptions", [])
     if not isinstance(listed, list) or len(listed) > 1_000:
         raise InvalidForm("`subscriptions` is a list of at most 1,000 subscriptions")
     if "where" in values:
         listed = [{"id": "where", "subscriber": _SOMEBODY, "where": values["where"]}, *listed]
-    return PreviewQuestion(policy, [loads_subscription(each, limits) for each in listed])
+    subscriptions = [loads_subscription(each, limits) for each in listed]
+    ids = [subscription.id for subscription in subscriptions]
+    if len(set(ids)) < len(ids):
+        raise InvalidForm(f"subscription {shown(max(ids, key=ids.count))} is listed twice")
+    return PreviewQuestion(policy, subscriptions, compares, limit)
 
 
 def _owned_by(subscriber: str, subscription: Subscription) -> Subscription:

@@ -1,0 +1,101 @@
+"""What one subscriber would have got from a recording of events, by one policy or another.
+
+    events -> steps of the stream       once for all subscribers
+           -> matches of a subscriber   once for all policies with the same scorer
+           -> deliveries and figures    for each policy
+
+The deliveries are those of an engine that publishes the same events to that one subscriber.
+Because nobody else is there, all of its matches are offered in one call.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tidings.engine.intake import Intake, Terms
+from tidings.engine.quality import Quality, Report
+from tidings.engine.stages import Step
+from tidings.errors import InvalidPolicy
+from tidings.feed.columnar.feeds import TableFeeds
+from tidings.feed.protocol import Offer
+from tidings.model.limits import UNLIMITED, Limits
+from tidings.model.records import Delivery, Event, Match, Subscription
+from tidings.model.values import parse_duration_us
+from tidings.policy import Policy, Subscriber
+from tidings.rank.matcher import Matcher
+from tidings.score import Scorer
+from tidings.window import Moment
+
+
+class Recording(NamedTuple):
+    """Events in the order in which a stream passes them on, and the moment that it has reached."""
+
+    steps: Sequence[Step]
+    now: Moment
+
+
+def record(
+    events: Iterable[Event], lateness: object = "0s", until_us: int | None = None
+) -> Recording:
+    """Return the recording of events; late ones are left out, and the clock goes on to a time."""
+    terms = Terms(Limits(kept_letters=UNLIMITED))
+    intake = Intake(parse_duration_us(lateness), remember_ids="0s", terms=terms)
+    steps = [step for event in events for step in intake.arrive(event) if step.event is not None]
+    if until_us is not None:
+        steps += [step for step in intake.advance(until_us) if step.event is not None]
+    return Recording(steps, intake.now)
+
+
+class ReplayResult(NamedTuple):
+    """What a policy delivers from a recording, and figures about it."""
+
+    deliveries: list[Delivery]
+    report: Report
+
+
+@dataclass
+class SubscriberReplay:
+    """The recording as one subscriber meets it. Matches are kept by scorer."""
+
+    recording: Recording
+    subscriber: str
+    subscriptions: Sequence[Subscription]
+    prefers: Sequence[tuple[str, str]] = ()
+    _offers: dict[Scorer, list[Offer]] = field(default_factory=dict, init=False, repr=False)
+
+    def run(self, policy: Policy) -> ReplayResult:
+        """Return what a policy would have delivered; refuse one that fails on these events."""
+        offers = self.offers(policy.scorer)
+        feeds, quality = TableFeeds(), Quality()
+        feeds.enrol(Subscriber(self.subscriber, policy))
+        deliveries = feeds.offer_many(offers) + feeds.advance(self.recording.now)
+        if reason := feeds.set_aside.get(self.subscriber):
+            raise InvalidPolicy(reason)
+        events = {match.event.id: match.event for match, _ in offers}
+        quality.matched(match for match, _ in offers)
+        quality.delivered(deliveries, events.get)
+        for verdicts in feeds.take_verdicts().values():
+            quality.judged(verdicts)
+        return ReplayResult(deliveries, quality.report())
+
+    def offers(self, scorer: Scorer) -> list[Offer]:
+        """Return the matches of the subscriber, each with the moment of its publication."""
+        if scorer not in self._offers:
+            self._offers[scorer] = self._match(scorer)
+        return self._offers[scorer]
+
+    def _match(self, scorer: Scorer) -> list[Offer]:
+        owner = Subscriber(self.subscriber, Policy(scorer=scorer), self.prefers)
+        matcher = Matcher([owner], self.subscriptions, index="access")
+        assert matcher.compiled is not None
+        index, _ = matcher.compiled
+        matches = matcher.match_many([step.event for step in self.recording.steps if step.event])
+        if reason := matcher.set_aside.get(self.subscriber):
+            raise InvalidPolicy(reason)
+        offers = list[Offer]()
+        for place, (event, now) in enumerate(self.recording.steps):
+            for _, rank, matched in matches.rows(place):
+                assert event is not None
+                ids = tuple(sorted(index.ids(matched)))
+                offers.append((Match(self.subscriber, event, rank, ids), now))
+        return offers

@@ -1,0 +1,98 @@
+"""The recent publications of a tenant, and replays of them for subscribers that try something."""
+
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import Lock
+from typing import Final, NamedTuple
+
+from tidings.diversify.distance import Overlap
+from tidings.diversify.event_tokens import hash_events
+from tidings.engine.subscriber_replay import Recording, SubscriberReplay, record
+from tidings.model.records import Event, Subscription
+from tidings.policy import Subscriber
+from tidings.service.durable_engine import read_event
+from tidings.store import EngineStep, Store
+
+_REPLAYS: Final = 16
+"""Interests whose matches are kept."""
+
+
+class Interest(NamedTuple):
+    """A subscriber and its subscriptions."""
+
+    subscriber: Subscriber
+    subscriptions: Sequence[Subscription]
+
+
+class RecentStream(NamedTuple):
+    """The last publications that the pipeline has taken, and its last step."""
+
+    step: EngineStep
+    events: list[Event]
+
+
+class RecentPublications:
+    """The last publications that the pipeline has taken, parsed once."""
+
+    def __init__(self, store: Store, most: int) -> None:
+        self._store, self._most = store, most
+        self._events: deque[Event] = deque(maxlen=most)
+        self._last = 0
+        self._lock = Lock()
+
+    def events(self) -> list[Event]:
+        """Return the last publications, in the order in which they were accepted."""
+        return self.stream().events
+
+    def stream(self) -> RecentStream:
+        """Return the last publications, with the step up to which they were taken."""
+        with self._lock:
+            step, new = self._store.log.last(), list[Event]()
+            first = max(self._last, step.upto - self._most)
+            for number, form in self._store.publications.after(first, self._most, step.upto):
+                self._last = number
+                with suppress(ValueError, TypeError, LookupError):  # it is a dead letter by now
+                    if form is not None:
+                        new.append(read_event(form))
+            # Events keep their hashes, so that the first replay need not compute all of them.
+            hash_events(new, Overlap())
+            self._events += new
+            return RecentStream(step, list(self._events))
+
+
+class Replays:
+    """Replays of the recent publications, kept until the pipeline takes its next step.
+
+    A replay keeps the matches of its subscriber: whoever moves a slider asks again and again with
+    the same subscriptions, and only the policy is another one.
+    """
+
+    def __init__(self, recent: RecentPublications, lateness: str) -> None:
+        self._recent, self._lateness = recent, lateness
+        self._step: EngineStep | None = None
+        self._recording = Recording((), record(()).now)
+        self._replays: OrderedDict[object, SubscriberReplay] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, *interests: Interest) -> list[SubscriberReplay]:
+        """Return replays of the same recording; the policies of the interests do not matter."""
+        with self._lock:
+            step, events = self._recent.stream()
+            if step != self._step:
+                self._recording = record(events, self._lateness, step.clock_us)
+                self._step = step
+                self._replays.clear()
+            replays = [self._replay(interest) for interest in interests]
+            while len(self._replays) > _REPLAYS:
+                self._replays.popitem(last=False)
+            return replays
+
+    def _replay(self, interest: Interest) -> SubscriberReplay:
+        owner, subscriptions = interest
+        key = (owner.id, owner.prefers, tuple(subscriptions))
+        if key not in self._replays:
+            replay = SubscriberReplay(self._recording, owner.id, subscriptions, owner.prefers)
+            self._replays[key] = replay
+        self._replays.move_to_end(key)
+        return self._replays[key]
