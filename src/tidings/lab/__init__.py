@@ -1,1 +1,1 @@
-"""The lab: recorded streams replayed, to see what delivery policies would have done."""
+"""The lab: recorded streams replayed under any policy, and the papers' experiments."""

@@ -1,6 +1,7 @@
 """The command line: parse, call, print. Each command imports only what it needs."""
 
 from tidings.app.cli import (
+    lab_commands,
     query_commands,
     run_command,
     service_commands,
@@ -11,6 +12,7 @@ from tidings.app.cli.app import app, main
 
 __all__ = [
     "app",
+    "lab_commands",
     "main",
     "query_commands",
     "run_command",

@@ -1,0 +1,98 @@
+"""Finished runs: what an experiment found, in a file with everything that it depends on."""
+
+import inspect
+import json
+import sys
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from tidings import __version__
+from tidings.lab import workloads
+from tidings.lab.papers.experiment import Exhibit, Experiment, Size
+
+RUNS: Final = "runs"
+"""The folder of finished runs, within the output folder."""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """What an experiment found, and everything that its numbers depend on.
+
+    `stamp` is a digest of its source: after a change of the experiment it is run again.
+    """
+
+    experiment: str
+    size: Size
+    seed: int
+    parameters: dict[str, Any]
+    paper_parameters: dict[str, Any]
+    stamp: str
+    seconds: float
+    exhibits: tuple[Exhibit, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, form: dict[str, Any]) -> "FinishedRun":
+        """Return the run of a form that `to_dict` returned, also after JSON."""
+        exhibits = tuple(Exhibit.from_dict(exhibit) for exhibit in form["exhibits"])
+        return cls(**{**form, "exhibits": exhibits})
+
+    def is_of(self, other: "FinishedRun") -> bool:
+        """Return whether both runs were asked for in the same way, of the same source."""
+        names = ("experiment", "size", "seed", "parameters", "stamp")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+
+def described_run(
+    experiment: Experiment[Any],
+    size: Size,
+    seed: int,
+    seconds: float = 0.0,
+    exhibits: tuple[Exhibit, ...] = (),
+) -> FinishedRun:
+    """Return a run of an experiment with its parameters and the stamp of its source."""
+    # Through JSON, so that a run in memory equals the same run in a file.
+    sizes = (experiment.parameters(size), experiment.paper_parameters)
+    parameters, paper = (json.loads(json.dumps(asdict(each))) for each in sizes)
+    stamp = _stamp(experiment)
+    return FinishedRun(experiment.name, size, seed, parameters, paper, stamp, seconds, exhibits)
+
+
+def _stamp(experiment: Experiment[Any]) -> str:
+    generators = sorted(Path(inspect.getfile(workloads)).parent.glob("*.py"))
+    own = Path(inspect.getfile(sys.modules[experiment.run.__module__]))
+    digest = sha256(__version__.encode())
+    for path in (own, *generators):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def read_run(
+    experiment: Experiment[Any], folder: Path, size: Size, seed: int
+) -> FinishedRun | None:
+    """Return a run that finished before, with the same parameters, seed and source."""
+    try:
+        text = _run_path(folder, experiment.name).read_text(encoding="utf-8")
+        run = FinishedRun.from_dict(json.loads(text))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None  # damaged, or of another version: it is run again
+    return run if run.is_of(described_run(experiment, size, seed)) else None
+
+
+def write_run(run: FinishedRun, folder: Path) -> None:
+    """Write a run to its file, all at once."""
+    path = _run_path(folder, run.experiment)
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(run.to_dict(), indent=1), encoding="utf-8")
+    temporary.replace(path)
+
+
+def _run_path(folder: Path, name: str) -> Path:
+    return folder / RUNS / f"{name}.json"

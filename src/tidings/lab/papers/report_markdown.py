@@ -1,0 +1,51 @@
+"""The report as Markdown."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tidings.lab.papers.experiment import Exhibit
+from tidings.lab.papers.finished_run import FinishedRun
+from tidings.lab.papers.report_words import (
+    ABOUT,
+    claim_text,
+    exhibits_of,
+    overview_row,
+    parameters_text,
+    reason,
+    summary,
+    verdict,
+)
+
+
+def markdown_page(runs: Sequence[FinishedRun], images: str = "images/") -> str:
+    """Return the report as Markdown; pictures are linked below `images`."""
+    lines = ["# The papers, reproduced", "", summary(runs), "", ABOUT, ""]
+    exhibits = exhibits_of(runs)
+    rows = [overview_row(exhibit) for exhibit in exhibits]
+    lines += _markdown_table(("table or figure", "about", "claims that hold"), rows)
+    for run in runs:
+        for exhibit in run.exhibits:
+            lines += _markdown_exhibit(run, exhibit, images)
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_exhibit(run: FinishedRun, exhibit: Exhibit, images: str) -> Iterator[str]:
+    yield from ("", f"## {exhibit.paper} {exhibit.number}: {exhibit.title}", "")
+    if exhibit.picture:
+        yield from (f"![{exhibit.title}]({images}{exhibit.slug}.svg)", "")
+    claims = [
+        (claim_text(claim), claim.paper, claim.ours, verdict(claim)) for claim in exhibit.claims
+    ]
+    yield from _markdown_table(("claim", "paper", "ours", ""), claims)
+    for claim in exhibit.claims:
+        if not claim.holds:
+            yield from ("", f"Does not hold: {claim.text} {reason(claim)}")
+    if exhibit.note:
+        yield from ("", exhibit.note)
+    yield from ("", f"Parameters: {parameters_text(run)}. Seed {run.seed}, {run.seconds:.1f} s.")
+
+
+def _markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield "| " + " | ".join(columns) + " |"
+    yield "|---" * len(columns) + "|"
+    for row in rows:
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
