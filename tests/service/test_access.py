@@ -70,8 +70,10 @@ CALLS: list[tuple[str, str, Any]] = [
     ("POST", "/v1/preview", {"subscriber": "ada"}),
     ("GET", "/metrics", None),
 ]
-READS = {path for _, path, _ in CALLS} & {
+OWN = {path for _, path, _ in CALLS} & {
+    "/v1/subscribers/ada",
     "/v1/subscriptions/ada-1",
+    "/v1/subscriptions/ada-2",
     "/v1/subscriptions",
     "/v1/feeds/ada",
     "/v1/notifications/ada",
@@ -88,10 +90,9 @@ def test_roles(callers: Callers, method: str, path: str, form: Any) -> None:
         for client in (callers.admin, callers.publisher, callers.ada, callers.nobody)
     ]
     publishes = path in ("/v1/events", "/v1/target")
-    reads = path in READS or (method, path) == ("GET", "/v1/subscribers/ada")
     assert statuses[0] < 300
     assert statuses[1] < 300 if publishes else statuses[1] == 403
-    assert statuses[2] < 300 if reads else statuses[2] == 403
+    assert statuses[2] < 300 if path in OWN else statuses[2] == 403
     assert statuses[3] == 401
 
 
@@ -100,6 +101,7 @@ def test_roles(callers: Callers, method: str, path: str, form: Any) -> None:
     "call",
     [
         ("GET", "/v1/subscribers/{}", None),
+        ("PUT", "/v1/subscribers/{}", {}),
         ("GET", "/v1/subscriptions?subscriber={}", None),
         ("GET", "/v1/feeds/{}", None),
         ("GET", "/v1/notifications/{}", None),
@@ -133,6 +135,68 @@ def test_another_ones_subscription_is_like_one_that_does_not_exist(callers: Call
     assert [answer.status_code for answer in answers] == [404, 404]
     assert answers[0].json() == answers[1].json()
     assert callers.ada.post("/v1/preview", json={"where": "true"}).status_code == 200
+
+
+def test_a_subscriber_edits_what_is_its_own(callers: Callers) -> None:
+    ada, path = callers.ada, "/v1/subscriptions/ada:films"
+    wish = {"subscriber": "ada", "where": "n = 3"}
+    assert ada.put(path, json=wish).status_code == 201
+    assert ada.put(path, json={**wish, "where": "n = 4"}).status_code == 200
+    assert ada.put(path, json=wish, headers={"If-None-Match": "*"}).status_code == 412
+    assert ada.get(path).json()["where"] == "n = 4"
+    assert ada.put("/v1/subscriptions/ada-1", json={**wish, "where": "n = 1"}).status_code == 200
+    form = {"policy": {"k": 3}, "prefers": [["ada-1", "ada:films"]]}
+    assert ada.put("/v1/subscribers/ada", json=form).status_code == 200
+    assert ada.get("/v1/subscribers/ada").json()["policy"]["k"] == 3
+    assert ada.put("/v1/subscribers/ada", json={"policy": {"k": 10**7}}).status_code == 422
+    assert ada.delete(path).status_code == 200
+    assert ada.delete(path).status_code == 404
+    assert ada.delete("/v1/subscribers/ada").status_code == 403
+
+
+@pytest.mark.parametrize("name", ["bob-1", "bob:1", "nothing", "ada", "ada:x:1", ":1", "bob:ada:1"])
+def test_a_subscriber_cannot_put_where_another_could_be(callers: Callers, name: str) -> None:
+    """Whether the id is taken or not, the refusal is the same."""
+    before = callers.admin.get("/v1/subscriptions/bob-1").json()
+    wish = {"subscriber": "ada", "where": "n = 9"}
+    for headers in ({}, {"If-Match": "*"}, {"If-None-Match": "*"}):
+        answer = callers.ada.put(f"/v1/subscriptions/{name}", json=wish, headers=headers)
+        assert answer.status_code == 403
+        refused = callers.ada.put("/v1/subscriptions/free", json=wish, headers=headers)
+        assert answer.json() == refused.json()
+    assert callers.ada.delete(f"/v1/subscriptions/{name}").status_code == 404
+    assert callers.admin.get("/v1/subscriptions/bob-1").json() == before
+
+
+@pytest.mark.parametrize("owner", ["bob", "", 7, None, ["ada"], "nobody"])
+def test_a_subscriber_cannot_put_or_move_for_another(callers: Callers, owner: Any) -> None:
+    for name in ("ada-1", "ada:new", "bob-1"):
+        wish = {"subscriber": owner, "where": "n = 1"}
+        assert callers.ada.put(f"/v1/subscriptions/{name}", json=wish).status_code == 403
+    assert callers.admin.get("/v1/subscriptions/ada-1").json()["subscriber"] == "ada"
+    assert callers.admin.get("/v1/subscriptions/ada:new").status_code == 404
+
+
+def test_an_id_that_an_admin_gave_away_is_not_taken_back(callers: Callers) -> None:
+    path, wish = "/v1/subscriptions/ada:gift", {"subscriber": "bob", "where": "n = 5"}
+    assert callers.admin.put(path, json=wish).status_code == 201
+    for where in ("n = 5", "n = 6"):
+        answer = callers.ada.put(path, json={"subscriber": "ada", "where": where})
+        assert answer.status_code == 412
+    assert callers.admin.get(path).json()["subscriber"] == "bob"
+    assert callers.admin.delete(path).status_code == 200
+
+
+def test_a_subscriber_has_a_limit_of_its_own(tmp_path) -> None:
+    address = str(tmp_path / "t.db")
+    with open_store(address) as store:
+        token = store.tokens.create("subscriber", 1, subscriber="ada")
+    settings = ServiceSettings(subscriptions=2)
+    with server_at(address, settings) as server, client_of(server, token) as ada:
+        wish = {"subscriber": "ada", "where": "n = 1"}
+        paths = [f"/v1/subscriptions/ada:{number}" for number in range(3)]
+        assert [ada.put(path, json=wish).status_code for path in paths] == [201, 201, 409]
+        assert ada.put(paths[0], json=wish).status_code == 200
 
 
 def test_tenants_share_nothing(callers: Callers) -> None:

@@ -53,9 +53,13 @@ AnyPutOptions = Annotated[PutOptions, Depends(_put_options)]
 
 @router.put("/subscribers/{id}", **accepts("subscriber"), **answers("change", 201, 200))
 def put_subscriber(
-    caller: AdminCaller, id: RecordId, form: FormBody, response: Response, options: AnyPutOptions
+    caller: ReaderCaller, id: RecordId, form: FormBody, response: Response, options: AnyPutOptions
 ) -> Form:
-    """Add or replace a subscriber: its policy, its preferences, and whether it is paused."""
+    """Add or replace a subscriber: its policy, its preferences, and whether it is paused.
+
+    A subscriber may replace itself.
+    """
+    caller.check_is(id)
     return _put(caller, SUBSCRIBER, {**form, "id": _same_id(form, id)}, response, options)
 
 
@@ -92,24 +96,29 @@ def list_subscribers(caller: AdminCaller, after: After = "", limit: Limit = 100)
 
 @router.put("/subscriptions/{id}", **accepts("subscription"), **answers("change", 201, 200))
 def put_subscription(
-    caller: AdminCaller, id: RecordId, form: FormBody, response: Response, options: AnyPutOptions
+    caller: ReaderCaller, id: RecordId, form: FormBody, response: Response, options: AnyPutOptions
 ) -> Form:
-    """Add or replace a subscription."""
+    """Add or replace a subscription.
+
+    A subscriber may replace its own ones, and add others with ids that begin with its name and a
+    colon: `ada:films`.
+    """
+    if caller.role == "subscriber":
+        options = _own_options(caller, id, form, options)
     return _put(caller, SUBSCRIPTION, {**form, "id": _same_id(form, id)}, response, options)
 
 
 @router.get("/subscriptions/{id}", **answers("subscription"))
 def get_subscription(caller: ReaderCaller, id: RecordId) -> Form:
     """Return a subscription."""
-    form = _get(caller, SUBSCRIPTION, id)
-    if caller.role == "subscriber" and form["subscriber"] != caller.subscriber:
-        raise _missing(SUBSCRIPTION)
-    return form
+    _check_reach(caller, id)
+    return _get(caller, SUBSCRIPTION, id)
 
 
 @router.delete("/subscriptions/{id}", **answers("change"))
-def delete_subscription(caller: AdminCaller, id: RecordId, wait: Wait = None) -> Form:
-    """Remove a subscription."""
+def delete_subscription(caller: ReaderCaller, id: RecordId, wait: Wait = None) -> Form:
+    """Remove a subscription; a subscriber may remove its own ones."""
+    _check_reach(caller, id)
     return _delete(caller, SUBSCRIPTION, id, wait)
 
 
@@ -156,6 +165,38 @@ def export_records(caller: AdminCaller) -> StreamingResponse:
             yield f"{json.dumps(entry.form)}\n"
 
     return StreamingResponse(lines(), media_type=JSON_LINES[0])
+
+
+def _check_reach(caller: Caller, name: str) -> None:
+    """Refuse a subscriber that names a subscription of another, as if there were none."""
+    if caller.role == "subscriber" and not _owns(caller, name):
+        raise _missing(SUBSCRIPTION)
+
+
+def _owns(caller: Caller, name: str) -> bool:
+    entry = caller.tenant.store.catalogue.get(SUBSCRIPTION, name)
+    return entry is not None and (entry.form or {}).get("subscriber") == caller.subscriber
+
+
+def _own_options(caller: Caller, name: str, form: Form, options: PutOptions) -> PutOptions:
+    """Refuse a subscriber that puts a subscription of another, or where another could have one.
+
+    What is before the last colon of a new id is the name of its owner, so the ids of two
+    subscribers never meet, and a refusal does not tell whether an id is taken.
+    """
+    if form.get("subscriber") != caller.subscriber:
+        detail = "a token of the role subscriber puts subscriptions of its own only"
+        raise HttpProblem(403, detail, pointer="/subscriber")
+    if _owns(caller, name):
+        return options if options.expected == "new" else PutOptions("existing", options.wait)
+    if name.rpartition(":")[0] != caller.subscriber:
+        detail = (
+            "a token of the role subscriber replaces its own subscriptions, or adds one whose id "
+            f"is {caller.subscriber}: and a name without a colon"
+        )
+        raise HttpProblem(403, detail, pointer="/id")
+    # An admin may have given such an id to somebody else, and then it is refused as existing.
+    return options if options.expected == "existing" else PutOptions("new", options.wait)
 
 
 def _load(caller: Caller, form: Any) -> Record:
