@@ -20,10 +20,10 @@ import numpy as np
 import pages
 from interval import K, one_by_one
 from pages import line, machine, opening, publish, ratio
-from rps_boxes import Boxes, boxes, few_of_many
 from timing import OWN, least, per
 
 from tidings.index.boxes import BOX_INDEXES, box_index
+from tidings.lab.workloads.rps import WeightedBoxes, boxes, few_of_many
 
 BATCH = 64
 LARGEST = {"threshold": 800_000, "intersection": 3_200_000, "sparse": 8_000_000}
@@ -45,12 +45,12 @@ class Case:
     def name(self) -> str:
         return f"{self.kind}-{self.size}-{self.attributes}"
 
-    def work(self, size: int) -> Boxes:
+    def work(self, size: int) -> WeightedBoxes:
         if self.kind == "sparse":
             return few_of_many(size, self.attributes, BATCH, 7)
-        return boxes(size, self.attributes, BATCH, 7, self.shrink)
+        return boxes(size, self.attributes, BATCH, 7, shrink=self.shrink)
 
-    def worth(self, work: Boxes) -> Any:
+    def worth(self, work: WeightedBoxes) -> Any:
         if self.kind == "exact-paper":
             return work.score_paper
         return work.score if self.kind.startswith("exact") else work.weight
@@ -178,14 +178,14 @@ def makers(case: Case, size: int) -> dict[str, Callable[..., Any]]:
     return {"numpy": numpy, **indexes}
 
 
-def touch(index: Any, work: Boxes) -> None:
+def touch(index: Any, work: WeightedBoxes) -> None:
     """Compile the code that will be measured."""
     index.top(work.events[0], K)
     index.top_many(work.events[:5], K)
 
 
 def figures(
-    index: Any, work: Boxes, expected: list[Any], wanted: argparse.Namespace
+    index: Any, work: WeightedBoxes, expected: list[Any], wanted: argparse.Namespace
 ) -> dict[str, Any]:
     once = least(lambda: index.top(work.events[0], K), 1, 0, OWN)
     some = work.events[: 2 if once > 0.2 else 4 if once > 2e-3 else BATCH]

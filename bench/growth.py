@@ -19,12 +19,11 @@ import pages
 from box import LARGEST, NumpyColumns
 from interval import BATCH, maker
 from pages import figure, machine, opening, publish, table
-from rps import workload
-from rps_boxes import boxes
 from timing import OWN, least, per
 
 from tidings.index.boxes import BOX_INDEXES, box_index
 from tidings.index.intervals import INTERVAL_INDEXES
+from tidings.lab.workloads.rps import boxes, intervals
 
 K, EVENTS = 20, 64
 KS, DS = (1, 10, 20, 100, 1000), (1, 2, 4, 8, 16, 32, 64)
@@ -54,7 +53,7 @@ def arguments() -> argparse.Namespace:
 
 def over_k(wanted: argparse.Namespace) -> Times:
     """Return microseconds per query for every k, over one attribute."""
-    work = workload(wanted.size, BATCH, 7)
+    work = intervals(wanted.size, BATCH, 7)
     times: Times = {}
     for name in NAMES:
         index = maker(name)(work)

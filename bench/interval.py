@@ -20,16 +20,16 @@ import numpy as np
 import pages
 from pages import figure, machine, opening, publish, ratio, table
 from peers import LARGEST, PEERS
-from rps import Workload, tiny, workload
 from timing import OWN, least, per, timed
 
 from tidings.index.intervals import INTERVAL_INDEXES, interval_index
+from tidings.lab.workloads.rps import ScoredIntervals, intervals, short_intervals
 
 BATCH, K = 1024, 20
 BASES = ("numpy", "superintervals")
 """The baselines: measured before and after the others; the shorter time counts."""
 
-WORKLOADS = {"rps": workload, "tiny": tiny}
+WORKLOADS = {"rps": intervals, "tiny": short_intervals}
 Row = dict[str, Any]
 
 
@@ -100,13 +100,13 @@ def measured(size: int, wanted: argparse.Namespace, missing: dict[str, str]) -> 
     return with_ratios(rows)
 
 
-def maker(name: str) -> Callable[[Workload], Any]:
+def maker(name: str) -> Callable[[ScoredIntervals], Any]:
     if name in PEERS:
         return lambda work: PEERS[name](work.low, work.high, work.score)
     return lambda work: interval_index(name, work.low, work.high, work.score)
 
 
-def touch(index: Any, work: Workload) -> None:
+def touch(index: Any, work: ScoredIntervals) -> None:
     """Compile the code that will be measured."""
     index.top(work.queries[0], K)
     index.top_many(work.queries, K)
@@ -114,7 +114,10 @@ def touch(index: Any, work: Workload) -> None:
 
 
 def figures(
-    make: Callable[[Workload], Any], work: Workload, wanted: argparse.Namespace, expected: Any
+    make: Callable[[ScoredIntervals], Any],
+    work: ScoredIntervals,
+    wanted: argparse.Namespace,
+    expected: Any,
 ) -> Row:
     index, build = timed(lambda: make(work), OWN)
     clock = getattr(index, "clock", OWN)
@@ -155,7 +158,7 @@ def agrees(index: Any, qs: Any, expected: Any) -> float:
     return float(np.mean([one == other for one, other in zip(answers, rows, strict=True)]))
 
 
-def changes(index: Any, work: Workload, count: int = 50_000) -> dict[str, float]:
+def changes(index: Any, work: ScoredIntervals, count: int = 50_000) -> dict[str, float]:
     """Return updates per second, with one Python call each, and with 1024 per call."""
     if getattr(index, "name", "") not in ("ir", "live"):
         return {}

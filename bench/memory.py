@@ -24,12 +24,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 import pages
 import predicates
 from pages import figure, machine, opening, publish, table
-from rps import workload
-from rps_boxes import boxes
 
 from tidings.index import INDEXES
 from tidings.index.boxes import BOX_INDEXES, box_index
 from tidings.index.intervals import INTERVAL_INDEXES, interval_index
+from tidings.lab.workloads.rps import boxes, intervals
 
 DIMENSIONS, WARM = 8, 2000
 LARGEST = {"op": 100_000, "threshold": 100_000, "intersection": 100_000}
@@ -47,7 +46,7 @@ class Kind:
 
 
 def interval_inputs(size: int) -> list[Any]:
-    work = workload(size, 1, 7)
+    work = intervals(size, 1, 7)
     return [work.low, work.high, work.score]
 
 

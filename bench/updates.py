@@ -24,14 +24,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 import pages
 from pages import figure, machine, opening, publish, table
-from rps import Workload, tiny, workload
 from timing import OWN, WALL, timed
 
 from tidings.index.intervals import interval_index
 from tidings.index.intervals.kernels.delta_grid import LIVING
 from tidings.index.intervals.live.index import LEAST, SHARE, LiveIntervals
+from tidings.lab.workloads.rps import ScoredIntervals, intervals, short_intervals
 
-WORKLOADS = {"rps": workload, "tiny": tiny}
+WORKLOADS = {"rps": intervals, "tiny": short_intervals}
 BATCH, K = 1024, 20
 SINGLE, UPDATES, SECONDS, TIMES = 12_000, 1023, 3.0, 10
 PACE = 300_000
@@ -69,7 +69,7 @@ def figures(name: str, size: int) -> dict[str, Any]:
 class Served:
     """A live index, and its present contents."""
 
-    def __init__(self, work: Workload) -> None:
+    def __init__(self, work: ScoredIntervals) -> None:
         self.work, self.size = work, len(work.low) // 2
         self.rng, self.at = np.random.default_rng(5), self.size
         self.ids = np.arange(self.size)
@@ -158,7 +158,7 @@ def quartile(seconds: list[float]) -> float | None:
     return float(np.quantile(seconds, 0.25)) / BATCH * 1e6 if seconds else None
 
 
-def rates(work: Workload, count: int) -> dict[str, list[float]]:
+def rates(work: ScoredIntervals, count: int) -> dict[str, list[float]]:
     """Return updates per second with the rebuilds that they cause: single, and 1024 per call."""
     with Served(work) as served:
         index, old = served.index, served.rng.permutation(served.size)[: 3 * count // 4]

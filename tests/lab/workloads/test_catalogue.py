@@ -27,8 +27,8 @@ from tidings.lab.workloads.catalogue import (
     subscriptions,
     synthetic_catalogue,
     weighted_order,
-    zipf_weights,
 )
+from tidings.lab.workloads.zipf import zipf_weights
 
 SHOES = Category("Shoes", subcategories=6, products=0, attributes=20)
 

@@ -18,6 +18,7 @@ from tidings.compiled.array_types import Float64s, Int64s
 from tidings.errors import InvalidForm, shown
 from tidings.formats.files import read_events
 from tidings.formats.layout import Layout
+from tidings.lab.workloads.zipf import zipf_weights
 from tidings.model import validate
 from tidings.model.conditions.predicate import Predicate, predicate
 from tidings.model.dead_letter import BadRecord
@@ -215,17 +216,6 @@ class SyntheticCategory:
             number, syllable = divmod(number, len(_SYLLABLES))
             syllables.append(_SYLLABLES[syllable])
         return "".join(syllables)
-
-
-def zipf_weights(count: int, exponent: float = 1.0) -> Float64s:
-    """Return the probabilities of ranks 1 to `count` (TKS 7.1).
-
-    >>> zipf_weights(2).round(3).tolist()
-    [0.667, 0.333]
-    """
-    weights = np.arange(1, count + 1) ** -float(exponent)
-    probabilities: Float64s = weights / weights.sum()
-    return probabilities
 
 
 def weighted_order(weights: Float64s, rng: np.random.Generator) -> Int64s:

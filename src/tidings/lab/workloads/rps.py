@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidings.compiled.array_types import Float64s, Int64s
+from tidings.lab.workloads.zipf import zipf_weights
 
 FEWEST_CELLS = 5
 
@@ -68,17 +69,6 @@ class WeightedBoxes:
         return means
 
 
-def zipf(count: int, skew: float) -> Float64s:
-    """Return the shares of ranks 1 to `count` by Zipf's law.
-
-    >>> zipf(2, 1.0).round(3).tolist(), zipf(2, 0.0).tolist()
-    ([0.667, 0.333], [0.5, 0.5])
-    """
-    weights = np.arange(1, count + 1, dtype=np.float64) ** -skew
-    shares: Float64s = weights / weights.sum()
-    return shares
-
-
 def intervals(size: int, queries: int, seed: int, space: ZipfSpace = TABLE_1) -> ScoredIntervals:
     """Return intervals and queries in one dimension."""
     rng = np.random.default_rng(seed)
@@ -124,8 +114,8 @@ def points(
 ) -> Float64s:
     """Return points in regions, given the lowest cell of each region in each dimension."""
     by_distance = np.argsort(np.abs(np.arange(side) - side // 2), kind="stable")
-    within = zipf(side, space.skew_within)
-    region = rng.choice(len(corners), count, p=zipf(len(corners), space.skew_across))
+    within = zipf_weights(side, space.skew_within)
+    region = rng.choice(len(corners), count, p=zipf_weights(len(corners), space.skew_across))
     result = np.empty((count, corners.shape[1]))
     for dimension in range(corners.shape[1]):
         cell = corners[region, dimension] + by_distance[rng.choice(side, count, p=within)]
@@ -135,7 +125,7 @@ def points(
 
 def lengths(rng: np.random.Generator, space: ZipfSpace, count: int) -> Float64s:
     """Return half lengths in (0, 1]."""
-    ranks = 1 + rng.choice(space.cells, count, p=zipf(space.cells, space.skew_length))
+    ranks = 1 + rng.choice(space.cells, count, p=zipf_weights(space.cells, space.skew_length))
     return (ranks - rng.random(count)) / space.cells
 
 
@@ -150,7 +140,7 @@ def few_of_many(size: int, dimensions: int, events: int, seed: int) -> WeightedB
     """Return boxes over 2 to 8 of all dimensions, Zipf(1); an event has all of them."""
     rng = np.random.default_rng(seed)
     every = boxes(size, dimensions, events, seed)
-    share = zipf(dimensions, 1.0)
+    share = zipf_weights(dimensions, 1.0)
     free = np.ones((size, dimensions), np.bool_)
     for _ in range(8):
         some = np.flatnonzero(rng.random(size) < 5 / 8)
