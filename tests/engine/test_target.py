@@ -108,3 +108,25 @@ def test_a_bad_question_is_refused(arguments: dict[str, Any], message: str) -> N
     asked: dict[str, Any] = {"event": Event("e", {}, 0)} | arguments
     with pytest.raises(TidingsError, match=message):
         Engine().target(**asked)
+
+
+@given(forms=forms, event=events, k=st.integers(1, 3), others=st.integers(0, 4))
+@pytest.mark.parametrize("few", [0, 5_000])
+def test_others_are_explained_by_what_they_lack(
+    few: int, forms: dict[str, Form], event: dict[str, int], k: int, others: int
+) -> None:
+    engine = Engine()
+    engine.add_many([subscription(name, form) for name, form in forms.items()])
+    whole = Event("e", event, 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidings.engine.explain._FEW", few)
+        placements = engine.explain_targets(whole, k, "exact", others)
+    best = placements[: min(k, len(engine.target(whole, k)))]
+    assert [(each.subscription, each.score) for each in best] == engine.target(whole, k)
+    rest = placements[len(best) :]
+    alone = {name: engine.explain_target(name, whole, k, "exact") for name in forms}
+    assert rest == [alone[each.subscription] for each in rest]
+    if few:
+        lacking = {name: len(each.reason.fails) for name, each in alone.items()}
+        order = sorted(forms, key=lambda name: (alone[name].position or 99, lacking[name], name))
+        assert [each.subscription for each in placements] == order[: len(best) + others]

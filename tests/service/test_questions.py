@@ -104,3 +104,17 @@ def test_questions_that_make_no_sense_are_refused(
     answer = client.post("/v1/preview", json=question)
     assert answer.status_code == 422
     assert detail in answer.json()["detail"]
+
+
+def test_a_target_explains_the_best_and_what_others_lack(client: httpx2.Client) -> None:
+    event = {"attributes": {"genre": "comedy", "year": 2005}}
+    answer = client.post("/v1/target", json={"event": event, "k": 1, "others": 5}).json()
+    [best], [other] = answer["items"], answer["others"]
+    assert (best["subscription"], best["position"]) == ("s2", 1)
+    assert best["reason"]["holds"] == ["year >= 2000"]
+    assert (other["subscription"], other["score"]) == ("s1", None)
+    assert other["reason"]["fails"][0]["value"] == "comedy"
+    answer = client.post("/v1/target", json={"event": event, "others": 0}).json()
+    assert answer["others"] == []
+    refused = client.post("/v1/target", json={"event": event, "others": 101})
+    assert (refused.status_code, refused.json()["pointer"]) == (422, "/others")

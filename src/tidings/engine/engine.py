@@ -16,7 +16,13 @@ from threading import RLock
 from typing import Any, Final
 
 from tidings.engine import snapshot
-from tidings.engine.explain import Explanation, Placement, explain, explain_target
+from tidings.engine.explain import (
+    Explanation,
+    Placement,
+    explain,
+    explain_target,
+    explain_targets,
+)
 from tidings.engine.intake import LOGGER, Intake, Latest, Notice, Terms
 from tidings.engine.memory import Memory
 from tidings.engine.quality import Report
@@ -315,6 +321,24 @@ class Engine:
         with self._turn():
             read = self._intake.read(event)
             return explain_target(self._stages.matcher, read, name, k, ranks)
+
+    def explain_targets(
+        self,
+        event: Event | Mapping[str, Any],
+        k: int = 20,
+        scorer: object = "exact",
+        others: int = 20,
+    ) -> list[Placement]:
+        """Explain the k best subscriptions for an event, and what the nearest others lack.
+
+        Others with a score come first, then those of which the fewest predicates fail.
+        """
+        validate.count("k", k)
+        validate.count("others", others, low=0)
+        ranks = _scorer(scorer)
+        with self._turn():
+            read = self._intake.read(event)
+            return explain_targets(self._stages.matcher, read, k, ranks, others)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the whole state as JSON, without remembered events and quality."""

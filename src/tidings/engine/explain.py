@@ -1,8 +1,9 @@
 """Explanations: why an event was or was not delivered, and the position of a subscription."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from heapq import nsmallest
+from typing import Any, Final
 
 from tidings.engine.standing import Standing
 from tidings.errors import InvalidSubscription, shown
@@ -15,6 +16,12 @@ from tidings.model.values import format_time, plain
 from tidings.rank.matcher import Matcher
 from tidings.rules import Verdict
 from tidings.score import Ranker, Scorer
+from tidings.score.relaxed import Relaxed
+
+_FEW: Final = 5_000
+"""Subscriptions that are all looked at for what they lack."""
+_NEARER: Final = 4
+"""Of more, so many times those that are asked for."""
 
 
 @dataclass(frozen=True)
@@ -225,6 +232,52 @@ def explain_target(
     matched = [subscription] if score is not None else []
     reason = _reason(matcher.subscriptions[subscription], event, matched, score)
     return Placement(subscription, event.id, score, position, k, kth, lacking, reason)
+
+
+def explain_targets(
+    matcher: Matcher, event: Event, k: int, scorer: Scorer, others: int
+) -> list[Placement]:
+    """Explain the k best subscriptions for an event, and others that come near to them.
+
+    After the k best come those that have a score too, in order of position; then those without, by
+    the number of predicates that fail. Of very many subscriptions only those are looked at of which
+    some predicate holds.
+    """
+    total = len(matcher.subscriptions) + 1
+    ranking = matcher.top(event, min(k + others, total), scorer)
+    kth = ranking[k - 1][1] if len(ranking) >= k else None
+    placements = list[Placement]()
+    for position, (name, score) in enumerate(ranking, start=1):
+        reason = _reason(matcher.subscriptions[name], event, [name], score)
+        lacking = max(0.0, (kth or 0.0) - score)
+        placements.append(Placement(name, event.id, score, position, k, kth, lacking, reason))
+    places = others - max(0, len(ranking) - k)
+    if places > 0:
+        without = _unranked(matcher, event, {name for name, _ in ranking}, min(k + others, total))
+        nearest = nsmallest(places, without, key=lambda one: (missing(one, event), one.id))
+        reasons = [_reason(subscription, event, (), None) for subscription in nearest]
+        placements += [
+            Placement(reason.subscription, event.id, None, None, k, kth, None, reason)
+            for reason in reasons
+        ]
+    return placements
+
+
+def _unranked(matcher: Matcher, event: Event, ranked: set[str], most: int) -> list[Subscription]:
+    """Return subscriptions that are not ranked: all of them, or those nearest to an event."""
+    names: Iterable[str] = matcher.subscriptions
+    if len(matcher.subscriptions) > _FEW:
+        names = [name for name, _ in matcher.top(event, _NEARER * most, Relaxed())]
+    return [matcher.subscriptions[name] for name in names if name not in ranked]
+
+
+def missing(subscription: Subscription, event: Event) -> int:
+    """Return how many predicates fail, in the alternative of the condition with the fewest."""
+    failing = (
+        sum(not part.holds(event.tokens) for part in conjunction)
+        for conjunction in subscription.conjunctions
+    )
+    return min(failing, default=0)
 
 
 def _reason(

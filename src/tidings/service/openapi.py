@@ -180,9 +180,24 @@ SCHEMAS: Final[dict[str, Schema]] = {
         ),
         k={"type": "integer", "minimum": 1, "maximum": 1_000},
         scorer=_PART,
+        others={
+            "description": "How many of the others to explain; without it, nothing is explained.",
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 100,
+        },
     ),
-    "target": _form(
-        "items", items=_list(_form("subscription score", subscription=_ID, score=_SCORE))
+    "target": _form("items", items=_list(_ref("placement")), others=_list(_ref("placement"))),
+    "placement": _form(
+        "subscription score",
+        subscription=_ID,
+        score=_maybe(_SCORE),
+        event=_ID,
+        position=_maybe(_COUNT),
+        k=_COUNT,
+        kth_score=_maybe(_SCORE),
+        lacking=_maybe(_SCORE),
+        reason=_OBJECT,
     ),
     "explanation": _form(
         "subscriber event text", closed=False, subscriber=_ID, event=_ID, text=_TEXT

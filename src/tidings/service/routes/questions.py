@@ -24,6 +24,7 @@ from tidings.service.openapi import accepts, answers
 from tidings.service.problems import Form, HttpProblem, load_form
 from tidings.service.questions import explain_delivery, find_interest
 from tidings.service.recent import Interest
+from tidings.store.protocol import FOREVER
 
 router = APIRouter(prefix="/v1", tags=["questions"])
 Name = Annotated[str, Query(min_length=1, max_length=1_000)]
@@ -31,20 +32,29 @@ _SOMEBODY = "preview"
 
 
 class TargetQuestion(NamedTuple):
-    """An event, and how many subscriptions to return, by which scorer."""
+    """An event, and how many subscriptions to return, by which scorer; `others` explains more."""
 
     event: Event
     k: int
     scorer: Scorer
+    others: int | None
 
 
 @router.post("/target", **accepts("target_question"), **answers("target"))
 def target(caller: PublisherCaller, form: FormBody) -> Form:
-    """Return the k subscriptions that fit an event best, with their scores."""
+    """Return the k subscriptions that fit an event best, with their scores.
+
+    With `others`, a number, each is explained, and so are as many others: what they lack.
+    """
     limits = caller.tenant.settings.limits
     question = load_form(lambda form: _target_question(form, limits), form)
-    ranking = caller.tenant.engine().engine.target(*question)
-    return {"items": [{"subscription": name, "score": score} for name, score in ranking]}
+    engine = caller.tenant.engine().engine
+    if question.others is None:
+        ranking = engine.target(*question[:3])
+        return {"items": [{"subscription": name, "score": score} for name, score in ranking]}
+    placements = [placement.to_dict() for placement in engine.explain_targets(*question)]
+    best = [each for each in placements if (each["position"] or FOREVER) <= question.k]
+    return {"items": best, "others": placements[len(best) :]}
 
 
 @router.get("/explain", **answers("explanation"))
@@ -103,13 +113,16 @@ class PreviewQuestion(NamedTuple):
 
 
 def _target_question(form: Form, limits: Limits) -> TargetQuestion:
-    values = fields(form, "the question", ("event",), ("k", "scorer"))
+    values = fields(form, "the question", ("event",), ("k", "scorer", "others"))
     k = validate.count("k", values.get("k", 20), InvalidPolicy, low=1, high=1_000)
     scorer = named_parts.read(SCORERS, "scorer", values.get("scorer", "exact"))
     event = ordinary(values["event"])
     if isinstance(event, dict):
         event = {"id": "target", "published_at": 0, **event}
-    return TargetQuestion(loads_event(event, limits), k, scorer)
+    others = values.get("others")
+    if others is not None:
+        validate.count("others", others, InvalidForm, low=0, high=100)
+    return TargetQuestion(loads_event(event, limits), k, scorer, others)
 
 
 def _preview_question(form: Form, limits: Limits) -> PreviewQuestion:
