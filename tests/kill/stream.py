@@ -2,11 +2,21 @@
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from tidings import Delivery, Engine, Event, Subscriber
+from tidings import (
+    Delivery,
+    Different,
+    Engine,
+    Event,
+    Policy,
+    Quiet,
+    Quota,
+    Subscriber,
+    Subscription,
+)
 from tidings.formats.files import write_subscribers, write_subscriptions
 from tidings.store import Store
 from tidings.testing import workload
@@ -26,6 +36,20 @@ POISON = [
     "\x00\x01",
 ]
 ANCIENT = Event("ancient", {"genre": "drama", "year": 2003, "good": True}, 0, sequence=0)
+
+QUOTA = Quota(1, per="90s")
+NIGHT = Quiet("00:01", "00:05")
+RULED = [
+    Subscriber("quota", Policy(k=2, rules=[QUOTA])),
+    Subscriber("quiet", Policy(k=2, diversify="divrank", rules=[NIGHT])),
+    Subscriber("rules", Policy(k=2, rules=[Different(0.3, "60s"), QUOTA, NIGHT])),
+]
+"""Subscribers whose rules hold events while a pipeline is killed; the stream begins at midnight."""
+RULED_SUBSCRIPTIONS = [
+    Subscription(f"{person.id}-{year}", person.id, f"year = {year}", prefrank=(year - 1999) / 10)
+    for person in RULED
+    for year in range(2000, 2005)
+]
 
 
 @dataclass(frozen=True)
@@ -60,6 +84,11 @@ def count(store: Store) -> int:
 def write_stream(folder: Path, files: int, seed: int = 7) -> Expected:
     """Write a stream as files with its subscriptions; return the expected outcomes."""
     films, chance = workload(seed, events=files * PER_FILE, subscribers=12), Random(seed)
+    films = replace(
+        films,
+        subscribers=[*films.subscribers, *RULED],
+        subscriptions=[*films.subscriptions, *RULED_SUBSCRIPTIONS],
+    )
     write_subscribers(films.subscribers, folder / "subscribers.jsonl")
     write_subscriptions(films.subscriptions, folder / "subscriptions.jsonl")
     engine = Engine(lateness=LATENESS)

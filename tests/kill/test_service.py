@@ -1,12 +1,15 @@
 """Kill -9 of the web server and of the pipeline, under load: nothing is lost, nothing comes twice.
 
 Publications are repeated until they are acknowledged, as a client does. The notifications must be
-those of an engine that was never disturbed. TIDINGS_KILLS=50 kills more often.
+those of an engine that was never disturbed, also where rules held events during a kill. An event
+comes every minute, so that the hours and nights of the rules pass; the clock of the pipeline is the
+time of the last event. TIDINGS_KILLS=50 kills more often.
 """
 
 import multiprocessing
 import random
 import threading
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -14,15 +17,21 @@ import pytest
 from tests.kill.process import KILLS
 from tests.service.running import eventually
 
-from tidings import Engine, Event
-from tidings.service.pipelines import run_pipelines
+from tidings import Delivery, Engine, Event
+from tidings.model.values import SECOND_US, moment
+from tidings.service.pipeline import PATIENCE_US, Pipeline
 from tidings.service.server import WebServer
-from tidings.service.settings import ServiceSettings
 from tidings.store import Store, open_store
 
 # A forked child starts in milliseconds; a new interpreter would import for seconds.
 FORK = multiprocessing.get_context("fork")
 BATCH = 20
+MINUTE_S = 60
+DAY_S = 24 * 60 * MINUTE_S
+TEN = {"name": "sliding", "length": 10}
+LESS_OF_THE_SAME = {"name": "different", "within": "10m"}
+SOME = {"name": "quota", "n": 40, "per": "4h"}
+NIGHTS = {"name": "quiet", "start": "01:00", "end": "11:00", "zone": "Europe/Athens"}
 PEOPLE: list[dict[str, Any]] = [
     {"id": "ada", "policy": {"k": 2, "window": {"name": "sliding", "length": 6}}},
     {
@@ -30,36 +39,45 @@ PEOPLE: list[dict[str, Any]] = [
         "policy": {"k": 2, "window": {"name": "history", "length": 9}, "diversify": "divrank"},
     },
     {"id": "eve", "policy": {"k": 3, "window": {"name": "jumping", "length": 8, "step": 4}}},
+    {"id": "rob", "policy": {"k": 4, "window": TEN, "rules": [SOME]}},
+    {"id": "sue", "policy": {"k": 9, "window": TEN, "diversify": "divrank", "rules": [NIGHTS]}},
+    {"id": "una", "policy": {"k": 9, "window": TEN, "rules": [LESS_OF_THE_SAME, SOME, NIGHTS]}},
 ]
 WISHES: list[dict[str, Any]] = [
     {"id": "s1", "subscriber": "ada", "where": "n >= 5", "prefrank": 0.5},
     {"id": "s2", "subscriber": "ada", "where": "n >= 7", "prefrank": 0.9},
     {"id": "s3", "subscriber": "bob", "where": "n != 3"},
     {"id": "s4", "subscriber": "eve", "where": "n <= 6", "prefrank": 0.3},
+    *(
+        {"id": f"{owner}{n}", "subscriber": owner, "where": f"n = {n}", "prefrank": n / 10}
+        for owner in ("rob", "sue", "una")
+        for n in range(10)
+    ),
 ]
 
 
-def serve(address: str, port: int, started: Any) -> None:
+def serve(address: str, port: int, started: Any, now: Any) -> None:
     server = WebServer(address, port=port)
     started.send(server.port)
     server.run()
 
 
-def deliver(address: str, port: int, started: Any) -> None:
+def deliver(address: str, port: int, started: Any, now: Any) -> None:
     started.send(port)
-    run_pipelines(address, ServiceSettings(), threading.Event())
+    with open_store(address) as store:
+        Pipeline(store, clock=lambda: now.value + PATIENCE_US / SECOND_US).run(threading.Event())
 
 
 class Victim:
-    """A process that is killed and started again."""
+    """A process that is killed and started again; `now` is the clock that all of them share."""
 
-    def __init__(self, work: Any, address: str) -> None:
-        self._work, self._address, self.port = work, address, 0
+    def __init__(self, work: Any, address: str, now: Any) -> None:
+        self._work, self._address, self._now, self.port = work, address, now, 0
         self.start()
 
     def start(self) -> None:
         receiving, sending = FORK.Pipe(duplex=False)
-        arguments = (self._address, self.port, sending)
+        arguments = (self._address, self.port, sending, self._now)
         self.process = FORK.Process(target=self._work, args=arguments, daemon=True)
         self.process.start()
         self.port = receiving.recv()
@@ -71,7 +89,7 @@ class Victim:
 
 def events(count: int) -> list[Event]:
     chance = random.Random(11)
-    return [Event(f"e{n}", {"n": chance.randint(0, 9)}, n) for n in range(count)]
+    return [Event(f"e{n}", {"n": chance.randint(0, 9)}, MINUTE_S * n) for n in range(count)]
 
 
 def publish(client: httpx2.Client, url: str, batch: list[Event]) -> bool:
@@ -84,23 +102,31 @@ def publish(client: httpx2.Client, url: str, batch: list[Event]) -> bool:
     return answer.status_code == 202
 
 
-def undisturbed(published: list[Event]) -> dict[str, list[str]]:
+def undisturbed(published: list[Event], end_s: int) -> dict[str, list[Delivery]]:
     engine = Engine()
     for person in PEOPLE:
         engine.subscribe(person)
     engine.add_many(WISHES)
     deliveries = engine.publish_many(published)
+    deliveries += engine.advance(moment(end_s * SECOND_US))
     return {
-        person["id"]: [each.event for each in deliveries if each.subscriber == person["id"]]
+        person["id"]: [each for each in deliveries if each.subscriber == person["id"]]
         for person in PEOPLE
     }
 
 
-def notified(store: Store) -> dict[str, list[str]]:
-    return {
-        person["id"]: [each.event for each in store.notifications.after(person["id"], 0, 10**6)]
-        for person in PEOPLE
-    }
+def notified(store: Store) -> dict[str, list[Delivery]]:
+    return {person["id"]: store.notifications.after(person["id"], 0, 10**6) for person in PEOPLE}
+
+
+def has_received(store: Store, subscriber: str, count: int) -> bool:
+    return store.notifications.inbox(subscriber).last >= count
+
+
+def held_during(published: list[Event], deliveries: list[Delivery], us: int) -> list[str]:
+    """Return the deliveries of events that were held at an instant."""
+    times = {event.id: event.published_us for event in published}
+    return [each.subscriber for each in deliveries if times[each.event] < us < each.delivered_us]
 
 
 @pytest.mark.kill
@@ -109,9 +135,10 @@ def test_kills_of_the_service_and_the_pipeline_change_nothing(address: str) -> N
     chance = random.Random(5)
     batches = 10 * kills
     published = events(BATCH * batches)
+    now = FORK.Value("d", 0.0)
     with open_store(address) as store, httpx2.Client(timeout=10) as client:
         store.catalogue.load([*PEOPLE, *WISHES])
-        server, pipeline = Victim(serve, address), Victim(deliver, address)
+        server, pipeline = Victim(serve, address, now), Victim(deliver, address, now)
         url = f"http://127.0.0.1:{server.port}"
         due = sorted(chance.sample(range(batches), kills))
         for number in range(batches):
@@ -124,9 +151,19 @@ def test_kills_of_the_service_and_the_pipeline_change_nothing(address: str) -> N
                 publish(client, url, batch)
                 timer.join()
                 victim.start()
-            eventually(lambda batch=batch: publish(client, url, batch))
+            eventually(partial(publish, client, url, batch))
+            now.value = batch[-1].published_us / SECOND_US
         last = len(published)
         eventually(lambda: store.log.last().upto == last, patience_s=600)
-        assert notified(store) == undisturbed(published)
+        now.value = end_s = MINUTE_S * last + DAY_S
+        expected = undisturbed(published, end_s)
+        for name, own in expected.items():
+            # The first release may have to wait for its kernels to be compiled.
+            eventually(partial(has_received, store, name, len(own)), patience_s=600)
+        assert notified(store) == expected
+        everything = [delivery for own in expected.values() for delivery in own]
+        killed_at = [published[BATCH * number].published_us for number in due]
+        held = [name for us in killed_at for name in held_during(published, everything, us)]
+        assert {"rob", "una"} <= {*held}
         server.kill()
         pipeline.kill()
