@@ -232,10 +232,19 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
         Client(url)
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "..", 7, None])
+@pytest.mark.parametrize("name", ["", ".", "..", 7, None])
 def test_ids_that_no_path_can_hold_are_refused(client: Client, name: Any) -> None:
     with pytest.raises(InvalidSubscription):
         client.feed(name)
+
+
+def test_ids_may_hold_slashes(client: Client) -> None:
+    client.subscribe(Subscriber("team/ada", Policy(k=1)))
+    client.add(Subscription("team/ada/1", "team/ada", where="slash = 1"))
+    client.publish({"id": "slash", "attributes": {"slash": 1}})
+    assert [delivery.event for delivery in client.feed("team/ada")] == ["slash"]
+    client.remove("team/ada/1")
+    client.unsubscribe("team/ada")
 
 
 def test_a_service_that_is_not_there_is_named() -> None:

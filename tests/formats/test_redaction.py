@@ -4,7 +4,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidings.formats.redaction import hider, hider_of, is_secret, may_hide_password, shown_safely
+from tidings.formats.redaction import (
+    hider,
+    hider_of,
+    is_like_address,
+    is_secret,
+    may_hide_password,
+    shown_safely,
+)
 
 
 def test_options_are_secret_by_their_names() -> None:
@@ -60,6 +67,17 @@ def test_a_text_that_looks_like_an_address_is_not_shown(text: str) -> None:
 def test_a_path_or_a_name_is_shown(text: str) -> None:
     assert not may_hide_password(text)
     assert shown_safely(text) == repr(text)
+
+
+@pytest.mark.parametrize("text", ["secret.db", "/run/secrets/tidings.db", "pass", "old-pwd.db"])
+def test_the_name_of_a_file_is_no_address(text: str) -> None:
+    assert not is_like_address(text)
+    assert may_hide_password(text)
+
+
+@pytest.mark.parametrize("text", ["password swordfish", "a secret: x y", "ann@host", "host=x"])
+def test_credentials_are_like_an_address(text: str) -> None:
+    assert is_like_address(text)
 
 
 def test_values_of_any_type_are_judged_by_their_text() -> None:

@@ -43,7 +43,24 @@ def test_subscribe_publish_receive_ask(client: httpx2.Client) -> None:
     assert 'tidings_publications_total{result="accepted"} 1.0' in metrics
     assert "tidings_publications_waiting 0.0" in metrics
     assert 'path="/v1/feeds/{subscriber}",status="200"' in metrics
+    assert 'tidings_webhooks{state="working"} 0.0' in metrics
+    assert 'tidings_webhook_messages{state="given_up"} 0.0' in metrics
     assert client.get("/docs").status_code == 200
+
+
+def test_ids_may_hold_slashes(client: httpx2.Client) -> None:
+    path = "/v1/subscribers/team%2Fada"
+    assert client.put(path, json={"policy": POLICY}).status_code == 201
+    assert client.get(path).json()["id"] == "team/ada"
+    assert client.get("/v1/subscribers/team/ada").status_code == 404
+    form = {"subscriber": "team/ada", "where": "a = 1"}
+    put = client.put("/v1/subscriptions/team%2F1", params={"wait": "applied"}, json=form)
+    assert put.status_code == 201
+    client.post("/v1/events", json={"id": "e/1", "attributes": {"a": 1}})
+    assert delivered(client, "team%2Fada", 1) == ["e/1"]
+    assert client.post("/v1/notifications/team%2Fada/read", json={"sequence": 1}).is_success
+    assert client.post(f"{path}/pause").is_success
+    assert client.delete(path).is_success
 
 
 def test_records_are_imported_listed_exported_and_removed(client: httpx2.Client) -> None:

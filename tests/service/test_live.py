@@ -73,6 +73,10 @@ def test_many_streams_share_one_query(tmp_path) -> None:
             assert next(streams[-1]) is None
         publish(client, "e1", *names)
         assert [next(stream) for stream in streams] == ["e1"] * 20
+        metrics = client.get("/metrics").text.splitlines()
+        assert "tidings_streams 20.0" in metrics
+        assert "tidings_stream_notifications_total 20.0" in metrics
+        assert "tidings_streams_behind_total 0.0" in metrics
 
 
 def test_a_stream_ends_when_its_token_is_revoked_and_when_the_server_stops(tmp_path) -> None:
@@ -116,6 +120,7 @@ def _opens(client: httpx2.Client) -> bool:
 
 def test_a_reader_that_falls_behind_is_disconnected() -> None:
     stream = LiveStream()
-    stream.put(Chunk(n, b"") for n in range(2_000))
+    assert stream.put([Chunk(n, b"") for n in range(1_000)])
+    assert not stream.put([Chunk(1_001, b"")])
     assert not stream._is_open
     stream.close()

@@ -16,7 +16,7 @@ from tests.store.appender import delivery
 from tidings.service.settings import ServiceSettings
 from tidings.service.webhook_dispatcher import PAUSES_S, WebhookDispatcher
 from tidings.store import Store, open_store
-from tidings.store.webhooks import Webhook
+from tidings.store.webhooks import Webhook, WebhookSummary
 
 LOCAL = ServiceSettings(webhook_networks=("127.0.0.0/8",))
 
@@ -112,6 +112,7 @@ def test_what_fails_is_sent_again_with_the_same_id_and_does_not_stop_the_others(
     with dispatching(store, clock):
         deliver(store, 1, "e1", "e2")
         eventually(lambda: state(store).failures == 1)
+        assert store.webhooks.summary() == WebhookSummary(0, 1, 0, 1, 1, 0)
         retry = store.webhooks.retries(state(store).key)[0]
         assert (retry.sequence, retry.attempts, retry.reason) == (1, 1, "the answer has status 500")
         clock.now += 2  # the webhook may be used again, but it is not yet time for e1
@@ -121,6 +122,7 @@ def test_what_fails_is_sent_again_with_the_same_id_and_does_not_stop_the_others(
         clock.now += PAUSES_S[0]
         deliver(store, 3)
         eventually(lambda: not store.webhooks.retries(state(store).key))
+        assert store.webhooks.summary() == WebhookSummary(1, 0, 0, 0, 0, 0)
     assert events(hook) == ["e1", "e2", "e1"]
     ids = [message.headers["webhook-id"] for message in hook.received]
     assert ids[0] == ids[2] != ids[1]

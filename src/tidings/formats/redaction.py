@@ -20,7 +20,8 @@ _SECRET: Final = re.compile(
 )
 # The key of a table, and the serializers of record keys, are not secret.
 _HARMLESS: Final = re.compile(r"^key$|serializer|converter|sasl\.mechanism|timeout", re.IGNORECASE)
-_CREDENTIALS: Final = re.compile(r"@|pass(?:word|wd)?\b|\bpwd\b|secret", re.IGNORECASE)
+_CREDENTIALS: Final = re.compile(r"pass(?:word|wd)?\b|\bpwd\b|secret", re.IGNORECASE)
+_FOLLOWED: Final = re.compile(rf"(?:{_CREDENTIALS.pattern})\W*\s", re.IGNORECASE)
 _ASSIGNMENT: Final = re.compile(r"\w\s*=")
 _SCHEME: Final = re.compile(r"^\W*[A-Za-z][\w+.\-]+\s*:")
 _SIGNS: Final = re.compile(r"[/#?@:;&=,\s'\"]+")
@@ -43,8 +44,17 @@ def is_secret(key: str) -> bool:
 
 
 def may_hide_password(text: str) -> bool:
-    """Return whether a text that should be a path or a name looks like an address."""
-    return bool(_CREDENTIALS.search(text) or _SCHEME.search(text) or _ASSIGNMENT.search(text))
+    """Return whether a text that should be a path or a name may hold a password."""
+    return is_like_address(text) or bool(_CREDENTIALS.search(text))
+
+
+def is_like_address(text: str) -> bool:
+    """Return whether a text has the form of an address, or of credentials.
+
+    A file may be called `secret.db`: the word alone is no password.
+    """
+    forms = (_SCHEME, _ASSIGNMENT, _FOLLOWED)
+    return "@" in text or any(form.search(text) for form in forms)
 
 
 def shown_safely(value: object) -> str:

@@ -11,6 +11,7 @@ from tidings.service.access import Gate
 from tidings.service.live import LivePush
 from tidings.service.metrics import RequestMeter
 from tidings.service.openapi import describe
+from tidings.service.path_ids import SlashesInIds
 from tidings.service.problems import answer_problems
 from tidings.service.routes import (
     deliveries,
@@ -64,6 +65,7 @@ def create_app(
     ):
         app.include_router(module.router)
     app.add_middleware(RequestMeter)
+    app.add_middleware(SlashesInIds)
     answer_problems(app)
     app.openapi = partial(describe, app)  # type: ignore[method-assign]
     return app

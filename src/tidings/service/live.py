@@ -6,7 +6,7 @@ reader that is slower than its queue is disconnected, and resumes where it was.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -37,13 +37,16 @@ class LiveStream:
         self._queue = asyncio.Queue[Chunk | None](_QUEUED + 1)
         self._is_open = True
 
-    def put(self, chunks: Iterable[Chunk]) -> None:
-        """Append chunks; close the stream if too many wait."""
-        for chunk in chunks:
-            if self._is_open and self._queue.qsize() < _QUEUED:
+    def put(self, chunks: Sequence[Chunk]) -> bool:
+        """Append chunks; close the stream if too many wait, and return whether it goes on."""
+        if self._is_open:
+            room = _QUEUED - self._queue.qsize()
+            for chunk in chunks[:room]:
                 self._queue.put_nowait(chunk)
-            else:
+            if len(chunks) > room:
                 self.close()
+                return False
+        return True
 
     def close(self) -> None:
         """End the stream after what it holds."""
@@ -63,6 +66,7 @@ class LiveInboxes:
 
     def __init__(self, tenant: Tenant, loop: asyncio.AbstractEventLoop) -> None:
         self._store: Store = tenant.store
+        self._metrics = tenant.metrics
         self._most = tenant.settings.streams
         self._loop = loop
         self._streams: dict[str, set[LiveStream]] = {}  # changed only by the event loop
@@ -86,6 +90,7 @@ class LiveInboxes:
         Without a number, the stream begins with the first notification that is not read.
         """
         self._streams.setdefault(subscriber, set()).add(stream)
+        self._metrics.streams.inc()
         try:
             read = await asyncio.to_thread(self._enlist, subscriber)
             sequence = read if after is None else after
@@ -93,11 +98,14 @@ class LiveInboxes:
             yield ServerSentEvent(id=str(sequence), retry=_RETRY_MS, sep="\n").encode()
             while page := await asyncio.to_thread(self._page, subscriber, sequence):
                 for chunk in page:
+                    self._metrics.streamed.inc()
                     yield chunk.content
                 sequence = page[-1].sequence
             async for chunk in stream.after(sequence):
+                self._metrics.streamed.inc()
                 yield chunk.content
         finally:
+            self._metrics.streams.dec()
             streams = self._streams[subscriber]
             streams.discard(stream)
             if not streams:
@@ -140,7 +148,8 @@ class LiveInboxes:
     def _hand_out(self, chunks: dict[str, list[Chunk]]) -> None:
         for subscriber, listed in chunks.items():
             for stream in self._streams.get(subscriber, ()):
-                stream.put(listed)
+                if not stream.put(listed):
+                    self._metrics.streams_behind.inc()
 
 
 class LivePush:

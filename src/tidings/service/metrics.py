@@ -1,10 +1,10 @@
-"""The metrics of a tenant, for Prometheus: requests, publications, and what waits in the store."""
+"""The metrics of a tenant, for Prometheus: requests, publications, streams, and what waits."""
 
 import time
 from collections.abc import Iterator
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tidings.store import Store
 from tidings.store.dead_letters import KINDS as LETTERS
 from tidings.store.records import KINDS
+from tidings.store.webhooks import WebhookSummary
 
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
@@ -35,6 +36,19 @@ class TenantMetrics:
             "tidings_publications",
             "Publications by what came of them: accepted, repeated or refused.",
             ["result"],
+            registry=self.registry,
+        )
+        self.streams = Gauge(
+            "tidings_streams", "Live streams that are open in this process.", registry=self.registry
+        )
+        self.streamed = Counter(
+            "tidings_stream_notifications",
+            "Notifications that were sent over live streams.",
+            registry=self.registry,
+        )
+        self.streams_behind = Counter(
+            "tidings_streams_behind",
+            "Live streams that were ended because their reader was too slow.",
             registry=self.registry,
         )
         self.registry.register(_StoreCollector(store))
@@ -70,6 +84,22 @@ class _StoreCollector(Collector):
         for kind in LETTERS:
             letters.add_metric([kind], store.letters.count(kind))
         yield letters
+        yield from _webhook_gauges(store.webhooks.summary())
+
+
+def _webhook_gauges(summary: WebhookSummary) -> Iterator[Metric]:
+    webhooks = GaugeMetricFamily("tidings_webhooks", "Webhooks by state.", labels=["state"])
+    for state in ("working", "failing", "disabled"):
+        webhooks.add_metric([state], getattr(summary, state))
+    yield webhooks
+    messages = GaugeMetricFamily(
+        "tidings_webhook_messages",
+        "Messages that are not delivered: new, to be tried again, or given up.",
+        labels=["state"],
+    )
+    for state in ("waiting", "retrying", "given_up"):
+        messages.add_metric([state], getattr(summary, state))
+    yield messages
 
 
 class RequestMeter:

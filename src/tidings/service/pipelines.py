@@ -1,7 +1,7 @@
 """The pipelines and webhooks of all tenants of a service, in one process: a thread for each."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import product
 from threading import Event as Flag
 from threading import Thread, current_thread
@@ -16,31 +16,37 @@ from tidings.store.address import DEFAULT_TENANT
 
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_EVERY_S: Final = 2.0
-
+_ON_SPARK: Final = f"pipeline of tenant {DEFAULT_TENANT}"
 
 Work = Callable[[Store, ServiceSettings, Flag], None]
 
 
 def run_pipelines(address: str, settings: ServiceSettings, stop: Flag) -> None:
     """Run pipelines and send webhooks until the flag is set; new tenants join meanwhile."""
-    _run_for_tenants(address, settings, stop, pipeline=_deliver, webhooks=_send_webhooks)
+    _run_for_tenants(address, settings, stop, elsewhere=())
 
 
-def start_webhooks(address: str, settings: ServiceSettings) -> None:
-    """Send webhooks as long as this process lives, beside a pipeline of another kind."""
-    arguments = (address, settings, Flag())
-    works = {"webhooks": _send_webhooks}
-    Thread(target=_run_for_tenants, args=arguments, kwargs=works, daemon=True).start()
+def start_beside_spark(address: str, settings: ServiceSettings, stop: Flag) -> Thread:
+    """Start what Spark leaves: webhooks, and the pipelines of all tenants but the default one."""
+    arguments = (address, settings, stop, (_ON_SPARK,))
+    thread = Thread(target=_run_for_tenants, args=arguments, daemon=True)
+    thread.start()
+    return thread
 
 
-def _run_for_tenants(address: str, settings: ServiceSettings, stop: Flag, **works: Work) -> None:
-    """Run each work, by its name, for each tenant."""
+def _run_for_tenants(
+    address: str, settings: ServiceSettings, stop: Flag, elsewhere: Collection[str]
+) -> None:
+    """Run each work for each tenant, but those that are done elsewhere."""
+    works: dict[str, Work] = {"pipeline": _deliver, "webhooks": _send_webhooks}
     threads = dict[str, Thread]()
     with open_store(address) as store:
         while True:
             tenants = {DEFAULT_TENANT, *(token.tenant for token in store.tokens.listed())}
             for tenant, (label, work) in product(sorted(tenants), works.items()):
                 name = f"{label} of tenant {tenant}"
+                if name in elsewhere:
+                    continue
                 if name not in threads or not threads[name].is_alive():
                     arguments = (address, tenant, work, settings, stop)
                     threads[name] = Thread(target=_run, args=arguments, name=name, daemon=True)

@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from tidings.errors import StoreError, TidingsError, prefix_errors, shown
-from tidings.formats.redaction import Hide, hider, may_hide_password
+from tidings.formats.redaction import Hide, hider, is_like_address
 
 _SYNTAX: Final = "a path, sqlite:///path, or postgresql://user@host/database"
 _ENCODING: Final = (
@@ -126,7 +126,7 @@ def read_address(
         address = _sqlite(value, base or Path())
     elif value.startswith(("postgresql://", "postgres://")):
         address = _postgres(value, needs_database=base is not None)
-    elif base is None and not may_hide_password(value):
+    elif base is None and not is_like_address(value):
         address = _of_file(Path(value), read_only=False) if value else None
     if address is None:
         raise error(refusal)

@@ -53,6 +53,17 @@ class Retry(NamedTuple):
     reason: str
 
 
+class WebhookSummary(NamedTuple):
+    """How many webhooks there are by state, and how many messages they have not delivered."""
+
+    working: int
+    failing: int
+    disabled: int
+    waiting: int
+    retrying: int
+    given_up: int
+
+
 class Webhooks:
     """The webhooks of a tenant."""
 
@@ -125,6 +136,22 @@ class Webhooks:
             f"WHERE key = ?{due} ORDER BY sequence LIMIT ?"
         )
         return [Retry(*row) for row in self._rows(sql, key, *values, limit)]
+
+    def summary(self) -> WebhookSummary:
+        """Return the states of all webhooks, and the messages that wait, in numbers."""
+        [states] = self._rows(
+            "SELECT count(CASE WHEN disabled IS NULL AND failures = 0 THEN 1 END), "
+            "count(CASE WHEN disabled IS NULL AND failures > 0 THEN 1 END), "
+            "count(disabled) FROM webhooks"
+        )
+        [waiting] = self._rows(
+            "SELECT coalesce(sum(i.last - w.sequence), 0) FROM webhooks AS w JOIN inboxes AS i "
+            "ON i.subscriber = w.subscriber WHERE w.disabled IS NULL AND i.last > w.sequence"
+        )
+        [retries] = self._rows(
+            "SELECT count(next_us), count(*) - count(next_us) FROM webhook_retries"
+        )
+        return WebhookSummary(*map(int, (*states, *waiting, *retries)))
 
     def succeeded(self, key: str, sequence: int) -> None:
         """Note that a notification was taken."""

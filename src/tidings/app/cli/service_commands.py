@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from threading import Event as Flag
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
@@ -85,7 +86,7 @@ def _engine(config: "ServeConfig") -> str:
 def _run_pipeline(options: ServeOptions, config: "ServeConfig") -> None:
     from tidings.app.serve.logs import start_logging
     from tidings.app.serve.supervise import on_end_of_parent
-    from tidings.service.pipelines import run_pipelines, start_webhooks
+    from tidings.service.pipelines import run_pipelines, start_beside_spark
 
     start_logging(options.log)
     if _engine(config) == "spark":
@@ -93,7 +94,7 @@ def _run_pipeline(options: ServeOptions, config: "ServeConfig") -> None:
 
         if options.with_parent:
             on_end_of_parent(stop_this_process)
-        start_webhooks(config.store, config.settings)
+        start_beside_spark(config.store, config.settings, Flag())
         run_spark_pipeline(config)
         return
     from tidings.app.signals import StopActions, stop_on_signals

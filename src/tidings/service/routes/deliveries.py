@@ -10,8 +10,9 @@ from tidings.model import validate
 from tidings.service.access import Caller, ReaderCaller
 from tidings.service.bodies import FormBody
 from tidings.service.openapi import accepts, answers
+from tidings.service.path_ids import PathId
 from tidings.service.problems import Form, HttpProblem, load_form
-from tidings.service.routes.parameters import Limit, SubscriberId
+from tidings.service.routes.parameters import Limit
 from tidings.store import Inbox
 from tidings.store.protocol import FOREVER
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
@@ -21,7 +22,7 @@ Sequence = Annotated[int, Query(ge=0, le=FOREVER, description="The last one that
 
 
 @router.get("/feeds/{subscriber}", **answers("deliveries"))
-def feed(caller: ReaderCaller, subscriber: SubscriberId) -> Form:
+def feed(caller: ReaderCaller, subscriber: PathId) -> Form:
     """Return the current list of a subscriber, on demand."""
     check_known(caller, subscriber)
     try:
@@ -33,7 +34,7 @@ def feed(caller: ReaderCaller, subscriber: SubscriberId) -> Form:
 
 @router.get("/notifications/{subscriber}", **answers("notifications"))
 def notifications(
-    caller: ReaderCaller, subscriber: SubscriberId, after: Sequence = 0, limit: Limit = 100
+    caller: ReaderCaller, subscriber: PathId, after: Sequence = 0, limit: Limit = 100
 ) -> Form:
     """Return notifications after a sequence number, in order, and how far they are read."""
     check_known(caller, subscriber)
@@ -45,7 +46,7 @@ def notifications(
 
 
 @router.post("/notifications/{subscriber}/read", **accepts("read_mark"), **answers("inbox"))
-def mark_read(caller: ReaderCaller, subscriber: SubscriberId, form: FormBody) -> Form:
+def mark_read(caller: ReaderCaller, subscriber: PathId, form: FormBody) -> Form:
     """Mark notifications as read, up to a sequence number; the mark never goes back."""
     check_known(caller, subscriber)
     sequence = load_form(_sequence, form)

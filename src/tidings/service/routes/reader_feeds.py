@@ -9,9 +9,9 @@ from tidings.model.values import SECOND_US
 from tidings.service.access import Gate, ReaderCaller
 from tidings.service.feed_documents import ATOM, JSON_FEED, write_atom, write_json_feed
 from tidings.service.openapi import answers
+from tidings.service.path_ids import PathId
 from tidings.service.problems import Form, HttpProblem
 from tidings.service.routes.deliveries import check_known
-from tidings.service.routes.parameters import SubscriberId
 from tidings.store.feed_addresses import FeedOwner
 
 router = APIRouter(tags=["feeds for readers"])
@@ -23,7 +23,7 @@ _NOT_MODIFIED: Final = {304: {"description": "Nothing is new."}}
 
 
 @router.post("/v1/feeds/{subscriber}/address", **answers("feed_address", 201))
-def change_address(caller: ReaderCaller, subscriber: SubscriberId, request: Request) -> Form:
+def change_address(caller: ReaderCaller, subscriber: PathId, request: Request) -> Form:
     """Replace the secret address of a feed by another, which is shown once."""
     check_known(caller, subscriber)
     gate: Gate = request.app.state.gate
@@ -34,7 +34,7 @@ def change_address(caller: ReaderCaller, subscriber: SubscriberId, request: Requ
 
 
 @router.delete("/v1/feeds/{subscriber}/address", **answers("removed"))
-def remove_address(caller: ReaderCaller, subscriber: SubscriberId, request: Request) -> Form:
+def remove_address(caller: ReaderCaller, subscriber: PathId, request: Request) -> Form:
     """End the secret address of a feed."""
     check_known(caller, subscriber)
     gate: Gate = request.app.state.gate

@@ -13,8 +13,9 @@ from tidings.model.dead_letter import BadRecord
 from tidings.service.access import AdminCaller, Caller, ReaderCaller
 from tidings.service.bodies import JSON_LINES, AnyBody, FormBody
 from tidings.service.openapi import accepts, answers
+from tidings.service.path_ids import PathId
 from tidings.service.problems import Form, HttpProblem, load_form
-from tidings.service.routes.parameters import Limit, RecordId
+from tidings.service.routes.parameters import Limit
 from tidings.store.catalogue import Expected
 from tidings.store.protocol import check_id
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION, Record
@@ -53,7 +54,7 @@ AnyPutOptions = Annotated[PutOptions, Depends(_put_options)]
 
 @router.put("/subscribers/{id}", **accepts("subscriber"), **answers("change", 201, 200))
 def put_subscriber(
-    caller: ReaderCaller, id: RecordId, form: FormBody, response: Response, options: AnyPutOptions
+    caller: ReaderCaller, id: PathId, form: FormBody, response: Response, options: AnyPutOptions
 ) -> Form:
     """Add or replace a subscriber: its policy, its preferences, and whether it is paused.
 
@@ -64,26 +65,26 @@ def put_subscriber(
 
 
 @router.get("/subscribers/{id}", **answers("subscriber"))
-def get_subscriber(caller: ReaderCaller, id: RecordId) -> Form:
+def get_subscriber(caller: ReaderCaller, id: PathId) -> Form:
     """Return a subscriber."""
     caller.check_is(id)
     return _get(caller, SUBSCRIBER, id)
 
 
 @router.delete("/subscribers/{id}", **answers("change"))
-def delete_subscriber(caller: AdminCaller, id: RecordId, wait: Wait = None) -> Form:
+def delete_subscriber(caller: AdminCaller, id: PathId, wait: Wait = None) -> Form:
     """Remove a subscriber with its subscriptions; its notifications stay until they are pruned."""
     return _delete(caller, SUBSCRIBER, id, wait)
 
 
 @router.post("/subscribers/{id}/pause", **answers("change"))
-def pause_subscriber(caller: ReaderCaller, id: RecordId, wait: Wait = None) -> Form:
+def pause_subscriber(caller: ReaderCaller, id: PathId, wait: Wait = None) -> Form:
     """Pause a subscriber: its windows go on, and what would be due is dropped."""
     return _set_paused(caller, id, wait, paused=True)
 
 
 @router.post("/subscribers/{id}/resume", **answers("change"))
-def resume_subscriber(caller: ReaderCaller, id: RecordId, wait: Wait = None) -> Form:
+def resume_subscriber(caller: ReaderCaller, id: PathId, wait: Wait = None) -> Form:
     """Resume a paused subscriber; what was dropped is not delivered later."""
     return _set_paused(caller, id, wait, paused=False)
 
@@ -96,7 +97,7 @@ def list_subscribers(caller: AdminCaller, after: After = "", limit: Limit = 100)
 
 @router.put("/subscriptions/{id}", **accepts("subscription"), **answers("change", 201, 200))
 def put_subscription(
-    caller: ReaderCaller, id: RecordId, form: FormBody, response: Response, options: AnyPutOptions
+    caller: ReaderCaller, id: PathId, form: FormBody, response: Response, options: AnyPutOptions
 ) -> Form:
     """Add or replace a subscription.
 
@@ -109,14 +110,14 @@ def put_subscription(
 
 
 @router.get("/subscriptions/{id}", **answers("subscription"))
-def get_subscription(caller: ReaderCaller, id: RecordId) -> Form:
+def get_subscription(caller: ReaderCaller, id: PathId) -> Form:
     """Return a subscription."""
     _check_reach(caller, id)
     return _get(caller, SUBSCRIPTION, id)
 
 
 @router.delete("/subscriptions/{id}", **answers("change"))
-def delete_subscription(caller: ReaderCaller, id: RecordId, wait: Wait = None) -> Form:
+def delete_subscription(caller: ReaderCaller, id: PathId, wait: Wait = None) -> Form:
     """Remove a subscription; a subscriber may remove its own ones."""
     _check_reach(caller, id)
     return _delete(caller, SUBSCRIPTION, id, wait)

@@ -11,9 +11,9 @@ from tidings.errors import StoreError
 from tidings.service.access import Gate, ReaderCaller
 from tidings.service.live import LivePush, LiveStream
 from tidings.service.openapi import answers
+from tidings.service.path_ids import PathId
 from tidings.service.problems import HttpProblem
 from tidings.service.routes.deliveries import check_known
-from tidings.service.routes.parameters import SubscriberId
 from tidings.store.protocol import FOREVER
 
 router = APIRouter(prefix="/v1", tags=["deliveries"])
@@ -31,7 +31,7 @@ Start = Annotated[
 )
 def stream(
     caller: ReaderCaller,
-    subscriber: SubscriberId,
+    subscriber: PathId,
     request: Request,
     after: Start = None,
     last_event_id: LastEventId = None,

@@ -12,9 +12,9 @@ from tidings.model.values import SECOND_US, format_time
 from tidings.service.access import Caller, ReaderCaller
 from tidings.service.bodies import FormBody
 from tidings.service.openapi import accepts, answers
+from tidings.service.path_ids import PathId
 from tidings.service.problems import Form, HttpProblem, load_form
 from tidings.service.routes.deliveries import check_known
-from tidings.service.routes.parameters import RecordId
 from tidings.service.webhook_target import TargetRules, read_url
 from tidings.store.webhooks import Webhook
 
@@ -32,7 +32,7 @@ _LISTED: Final = 100
 
 
 @router.put("/webhooks/{id}", **accepts("webhook"), **answers("webhook_state", 201, 200))
-def put_webhook(caller: ReaderCaller, id: RecordId, form: FormBody, response: Response) -> Form:
+def put_webhook(caller: ReaderCaller, id: PathId, form: FormBody, response: Response) -> Form:
     """Send what a subscriber gets from now on to a URL; or change the URL.
 
     The answer to a new one has the `secret` that signs its messages. It is not shown again.
@@ -52,7 +52,7 @@ def put_webhook(caller: ReaderCaller, id: RecordId, form: FormBody, response: Re
 
 
 @router.get("/webhooks/{id}", **answers("webhook_state"))
-def get_webhook(caller: ReaderCaller, id: RecordId, subscriber: Owner = None) -> Form:
+def get_webhook(caller: ReaderCaller, id: PathId, subscriber: Owner = None) -> Form:
     """Return a webhook: how far it has come, what is to be sent again, and what was given up."""
     return _state(caller, _find(caller, id, subscriber))
 
@@ -65,13 +65,13 @@ def list_webhooks(caller: ReaderCaller, subscriber: Owner = None) -> Form:
 
 
 @router.delete("/webhooks/{id}", **answers("removed"))
-def delete_webhook(caller: ReaderCaller, id: RecordId, subscriber: Owner = None) -> Form:
+def delete_webhook(caller: ReaderCaller, id: PathId, subscriber: Owner = None) -> Form:
     """Remove a webhook, with what is still to be sent."""
     return {"removed": caller.tenant.store.webhooks.remove(_find(caller, id, subscriber).key)}
 
 
 @router.post("/webhooks/{id}/secret", **answers("webhook_secret"))
-def change_secret(caller: ReaderCaller, id: RecordId, subscriber: Owner = None) -> Form:
+def change_secret(caller: ReaderCaller, id: PathId, subscriber: Owner = None) -> Form:
     """Change the secret; messages are signed with the last one as well, for a day."""
     webhook = _find(caller, id, subscriber)
     until_us = _now_us() + _OLD_SECRET_US
@@ -79,7 +79,7 @@ def change_secret(caller: ReaderCaller, id: RecordId, subscriber: Owner = None) 
 
 
 @router.post("/webhooks/{id}/retry", **answers("webhook_state"))
-def retry_webhook(caller: ReaderCaller, id: RecordId, subscriber: Owner = None) -> Form:
+def retry_webhook(caller: ReaderCaller, id: PathId, subscriber: Owner = None) -> Form:
     """Try everything that failed again, at once, and also what was given up."""
     webhook = _find(caller, id, subscriber)
     caller.tenant.store.webhooks.retry_all(webhook.key)

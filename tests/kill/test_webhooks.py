@@ -1,0 +1,56 @@
+"""Kill -9 of the process that sends webhooks: every message comes, and repetitions have its id."""
+
+import json
+import random
+import time
+from threading import Event as Flag
+from typing import Any
+
+import pytest
+from tests.kill.process import KILLS
+from tests.kill.test_service import FORK
+from tests.service.receiving import receiver
+from tests.service.running import eventually
+from tests.store.appender import delivery
+
+from tidings.service.settings import ServiceSettings
+from tidings.service.webhook_dispatcher import WebhookDispatcher
+from tidings.store import open_store
+
+LEASE_S = 61
+"""After a kill, another dispatcher waits until the lease of the first one ends."""
+
+
+def dispatch(address: str, passed_s: Any) -> None:
+    settings = ServiceSettings(webhook_networks=("127.0.0.0/8",))
+    with open_store(address) as store:
+        WebhookDispatcher(store, settings, lambda: time.time() + passed_s.value).run(Flag())
+
+
+@pytest.mark.kill
+def test_kills_of_the_dispatcher_lose_no_message(address: str) -> None:
+    kills, chance, passed_s = KILLS or 3, random.Random(3), FORK.Value("d", 0.0)
+    messages = 20 * kills
+    with open_store(address) as store, receiver() as hook:
+        store.webhooks.put("ada", "hook", hook.url, 0)
+        events = [delivery("ada", f"e{number}") for number in range(messages)]
+        store.notifications.append("q", 1, events)
+        for nth in range(kills + 1):
+            process = FORK.Process(target=dispatch, args=(address, passed_s), daemon=True)
+            process.start()
+            target = messages if nth == kills else min(messages, len(hook.received) + 10)
+            eventually(lambda wanted=target: len({*ids(hook.received)}) >= wanted)
+            time.sleep(chance.uniform(0, 0.02))
+            process.kill()
+            process.join(30)
+            passed_s.value += LEASE_S
+        found = ids(hook.received)
+        assert len(found) <= messages + kills  # each kill repeats what was under way, no more
+        bodies = {(each.headers["webhook-id"], each.body) for each in hook.received}
+        assert len(bodies) == messages
+        sequences = [json.loads(body)["data"]["sequence"] for _, body in sorted(bodies)]
+        assert sorted(sequences) == [*range(1, messages + 1)]
+
+
+def ids(received: list[Any]) -> list[str]:
+    return [each.headers["webhook-id"] for each in received]
