@@ -126,3 +126,14 @@ def test_any_changes_end_like_a_new_matcher(changes: list[tuple[str, str, str]])
     for genre in GENRES:
         event = Event("e", {"genre": genre}, published_at=0)
         assert ranked(matcher, event) == ranked(fresh, event)
+
+
+@pytest.mark.parametrize("index", ["scan", "access"])
+def test_matches_are_counted_by_subscription(index: str) -> None:
+    subscribers = [Subscriber("u"), Subscriber("v", Policy(scorer="relaxed"))]
+    half = Subscription("half", "v", "genre = 'drama' and year = 1999")
+    others = [drama("s", "u"), Subscription("never", "u", "year < 0")]
+    matcher = Matcher(subscribers, [half, *others], index=index)
+    films = [FILM, Event("e2", {"genre": "comedy"}, 1), Event("e3", {"genre": "drama"}, 2)]
+    assert matcher.match_counts(films) == {"half": 2, "s": 2, "never": 0}
+    assert matcher.match_counts([]) == {"half": 0, "s": 0, "never": 0}

@@ -14,6 +14,7 @@ from tidings import BadRecord, DeadLetter, Event
 from tidings.errors import StoreError, TidingsError
 from tidings.store import Store, StoredLetter, open_store
 from tidings.store.dead_letters import DeadLetters, LetterRow, dead_letter, late_letter
+from tidings.store.publications import NewPublication
 
 
 @pytest.fixture
@@ -155,3 +156,22 @@ def test_any_record_becomes_json_and_any_reason_text() -> None:
     assert row.kind == "dead"
     assert json.loads(row.record)["x"] == "inf"
     assert row.reason == "half of \\ud83d"
+
+
+def test_events_are_published_again_as_of_now_in_one_transaction(store: Store) -> None:
+    event = Event("e1", {"genre": "drama"}, published_at=5, content={"title": "Big Fish"})
+    store.publications.accept([NewPublication(event)], now_us=7)
+    letters = [DeadLetter(event, "late"), DeadLetter({"number": 4}, "damaged"), DeadLetter(3, "x")]
+    store.notifications.append("q", 0, dead=letters)
+    ids = [letter.id for letter in store.letters.page("dead")]
+    done = store.letters.publish_again([*ids, 99], now_us=9_000_000)
+    assert (done.published, sorted(done.refused)) == (1, [*ids[1:], 99])
+    assert "it is not an event" in done.refused[ids[1]]
+    [first, second] = [json.loads(each.form or "") for each in store.publications.after(0)]
+    assert first["published_at"] == "1970-01-01T00:00:05Z"
+    assert second == {**first, "published_at": "1970-01-01T00:00:09Z"}
+    assert store.publications.numbers(["e1"]) == [2]
+    assert records(store.letters.page("dead", waiting=True)) == [{"number": 4}, 3]
+    again = store.letters.publish_again(ids[:1], now_us=10_000_000)
+    assert again == (0, {ids[0]: "there is no such letter that waits"})
+    assert store.publications.accept([NewPublication(event)], 11_000_000) == [False]

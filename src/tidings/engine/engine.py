@@ -8,7 +8,7 @@ import logging
 import time
 from base64 import b64encode
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -271,6 +271,11 @@ class Engine:
 
             subscriptions = matcher.subscriptions.values()
             return diagnose(subscriptions, self._profile, matched, counts_parts)
+
+    def match_counts(self, events: Sequence[Event]) -> dict[str, int]:
+        """Return how many of these events each subscription matches; nothing is published."""
+        with self._turn():
+            return self._stages.matcher.match_counts(events)
 
     def target(
         self, event: Event | Mapping[str, Any], k: int = 20, scorer: object = "exact"

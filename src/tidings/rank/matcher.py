@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from tidings.errors import InvalidPolicy, InvalidSubscription, TidingsError, described, shown
 from tidings.index import INDEXES, Index
 from tidings.index.access import Access
@@ -247,6 +249,20 @@ class Matcher:
         if self._ranker is None:
             raise TidingsError(f"the index {self.index!r} does not match in bulk; use 'access'")
         return self._ranker.rank(events, unranked)
+
+    def match_counts(self, events: Sequence[Event]) -> dict[str, int]:
+        """Return how many of these events each subscription matches; 0 for those without any."""
+        counts = dict.fromkeys(self.subscriptions, 0)
+        if self.compiled is not None:
+            index, ranker = self.compiled
+            numbers, times = np.unique(ranker.rank(events).matched, return_counts=True)
+            counts.update(zip(index.ids(numbers.tolist()), times.tolist(), strict=True))
+            return counts
+        for event in events:
+            for match in self.matches(event):
+                for name in match.matched:
+                    counts[name] += 1
+        return counts
 
     def top(self, event: Event, k: int, scorer: Scorer) -> list[tuple[str, float]]:
         """Return the k best subscriptions for the event and their scores, ties by smaller id."""

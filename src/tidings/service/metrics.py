@@ -53,6 +53,11 @@ class TenantMetrics:
         )
         self.registry.register(_StoreCollector(store))
 
+    def total_requests(self) -> int:
+        """Return the number of all requests so far."""
+        samples = (sample for metric in self.requests.collect() for sample in metric.samples)
+        return sum(int(sample.value) for sample in samples if sample.name.endswith("_total"))
+
 
 class _StoreCollector(Collector):
     """What the store holds when the metrics are read."""

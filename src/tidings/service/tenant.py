@@ -12,6 +12,7 @@ from tidings.service.durable_engine import DurableEngine
 from tidings.service.metrics import TenantMetrics
 from tidings.service.publication_writer import PublicationWriter
 from tidings.service.recent import RecentPublications, Replays
+from tidings.service.samples import Sampler
 from tidings.service.settings import ServiceSettings
 from tidings.store import EngineStep, Store, open_store
 from tidings.store.address import DEFAULT_TENANT
@@ -35,6 +36,7 @@ class Tenant:
         self.recent = RecentPublications(store, settings.recent)
         self.replays = Replays(self.recent, settings.lateness)
         self.metrics = TenantMetrics(store)
+        self.sampler = Sampler(store, self.metrics)
         self.changed: list[Callable[[], None]] = []
         self._engine = DurableEngine(store, settings.lateness)
         self._engine_lock = Lock()
@@ -95,6 +97,7 @@ class Tenant:
                 if behind and time.monotonic() - caught_up_at >= _CATCH_UP_EVERY_S:
                     self._save_if_long(self.engine())
                     caught_up_at, behind = time.monotonic(), False
+                self.sampler.take_if_due()
             except StoreError as error:
                 _LOG.warning("tenant %s: the store cannot be followed: %s", self.name, error)
                 self._stop.wait(_LOOK_EVERY_S)

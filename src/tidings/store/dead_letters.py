@@ -7,13 +7,15 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
-from tidings.errors import InvalidForm, StoreError, shown
+from tidings.errors import InvalidForm, StoreError, TidingsError, described, shown
+from tidings.formats.json_forms import loads_event
 from tidings.formats.json_text import read_json
 from tidings.model import validate
 from tidings.model.dead_letter import BadRecord, DeadLetter, printable_record
 from tidings.model.records import Event
 from tidings.model.values import format_time, parse_time_us
-from tidings.store.protocol import Database, Row, Session, StagingTable, check_count
+from tidings.store.protocol import Database, Row, Session, StagingTable, check_count, check_id
+from tidings.store.publications import NewPublication, accept, release_ids
 
 LATE: Final = "late"
 DEAD: Final = "dead"
@@ -41,6 +43,9 @@ _TAKE: Final = f"""
     UPDATE letters SET taken_us = ?, ticket = ? WHERE taken_us IS NULL AND id IN (
         SELECT id FROM letters WHERE kind = ? AND taken_us IS NULL ORDER BY id LIMIT ?)
     RETURNING {_FIELDS}"""
+_WAITING: Final = f"""
+    SELECT {_FIELDS} FROM letters
+    WHERE taken_us IS NULL AND id IN (SELECT id FROM incoming_ids) ORDER BY id"""
 _GIVE_BACK: Final = """
     UPDATE letters SET taken_us = NULL, ticket = NULL
     WHERE taken_us IS NOT NULL AND id IN (SELECT id FROM incoming_ids)"""
@@ -71,6 +76,13 @@ class StoredLetter:
         }
 
 
+class PublishedAgain(NamedTuple):
+    """How many letters were published again, and why others were not, by id."""
+
+    published: int
+    refused: dict[int, str]
+
+
 class DeadLetters:
     """All late events and dead letters, in order of arrival. None is ever deleted.
 
@@ -80,9 +92,12 @@ class DeadLetters:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def page(self, kind: str, after: int = 0, limit: int = 100) -> list[StoredLetter]:
-        """Return the letters after an id, waiting or taken, in order."""
-        sql = f"SELECT {_FIELDS} FROM letters WHERE kind = ? AND id > ? ORDER BY id LIMIT ?"
+    def page(
+        self, kind: str, after: int = 0, limit: int = 100, *, waiting: bool = False
+    ) -> list[StoredLetter]:
+        """Return the letters after an id, in order: waiting or taken, or only those waiting."""
+        only = " AND taken_us IS NULL" if waiting else ""
+        sql = f"SELECT {_FIELDS} FROM letters WHERE kind = ? AND id > ?{only} ORDER BY id LIMIT ?"
         values = (_kind(kind), check_count("an id", after), check_count("limit", limit, 1))
         return [_letter(row) for row in self._database.read(lambda s: s.rows(sql, *values))]
 
@@ -106,6 +121,14 @@ class DeadLetters:
         """Return taken letters to the waiting ones; return how many."""
         rows = [(check_count("an id", number),) for number in ids]
         return self._database.write(partial(_give_back, rows=rows))
+
+    def publish_again(self, ids: Iterable[int], now_us: int) -> PublishedAgain:
+        """Publish the events of waiting letters once more, as of now, and mark these as taken.
+
+        Both happen in one transaction. An event keeps its id: it was delivered to nobody.
+        """
+        rows = [(check_count("an id", number),) for number in ids]
+        return self._database.write(partial(_publish_again, rows=rows, now_us=now_us))
 
 
 def late_letter(late: Event | DeadLetter) -> LetterRow:
@@ -142,6 +165,28 @@ def _take(session: Session, at_us: int, ticket: str, kind: str, limit: int) -> l
 def _give_back(session: Session, rows: Sequence[tuple[int]]) -> int:
     session.stage(_IDS, rows)
     return session.run(_GIVE_BACK)
+
+
+def _publish_again(session: Session, rows: Sequence[tuple[int]], now_us: int) -> PublishedAgain:
+    session.stage(_IDS, rows)
+    waiting = [_letter(row) for row in session.rows(_WAITING)]
+    refused = {number: "there is no such letter that waits" for (number,) in rows}
+    events = dict[str, NewPublication]()
+    taken = list[tuple[int]]()
+    for letter in waiting:
+        try:
+            event = loads_event({**letter.record, "published_at": 0, "sequence": None})
+            events[check_id("the id of an event", event.id)] = NewPublication(event, timed=False)
+        except (TidingsError, TypeError) as error:
+            refused[letter.id] = f"it is not an event that can be published: {described(error)}"
+        else:
+            taken.append((letter.id,))
+            del refused[letter.id]
+    release_ids(session, list(events))
+    accept(session, list(events.values()), now_us)
+    session.stage(_IDS, taken)
+    session.run("UPDATE letters SET taken_us = ? WHERE id IN (SELECT id FROM incoming_ids)", now_us)
+    return PublishedAgain(len(taken), refused)
 
 
 def _letter(row: Row) -> StoredLetter:

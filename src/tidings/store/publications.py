@@ -17,6 +17,8 @@ _REPEATED: Final = """
 _NUMBERS: Final = "SELECT number FROM publications WHERE id IN"
 _IDS: Final = 1_000
 """Ids of one query."""
+_RELEASED: Final = "\x1f"
+"""Between the id of a publication that was taken up again and its number."""
 _INSERT: Final = f"""
     INSERT INTO publications (number, id, accepted_us, form)
     SELECT ? + row_number() OVER (ORDER BY ordinal), id, ?, form FROM incoming_publications
@@ -52,7 +54,7 @@ class Publications:
         """
         for publication in publications:
             check_id("the id of an event", publication.event.id)
-        return self._database.write(partial(_accept, publications=publications, now_us=now_us))
+        return self._database.write(partial(accept, publications=publications, now_us=now_us))
 
     def after(
         self, number: int, limit: int = 1_000, upto: int | None = None
@@ -88,6 +90,14 @@ class Publications:
         return self._database.read(lambda session: session.rows(sql, *values))
 
 
+def release_ids(session: Session, ids: Sequence[str]) -> None:
+    """Let ids that were accepted be accepted again; the publications keep their numbers."""
+    for name in ids:
+        # Its form still has the id; only the key is another one, which no publisher uses.
+        sql = "UPDATE publications SET id = id || ? || number WHERE id = ?"
+        session.run(sql, _RELEASED, name)
+
+
 def read_publications(
     session: Session, after: int, limit: int, upto: int | None = None
 ) -> list[StoredPublication]:
@@ -99,7 +109,8 @@ def read_publications(
     return [StoredPublication(*row) for row in rows]
 
 
-def _accept(session: Session, publications: Sequence[NewPublication], now_us: int) -> list[bool]:
+def accept(session: Session, publications: Sequence[NewPublication], now_us: int) -> list[bool]:
+    """Write publications; return which of them are new."""
     session.run("UPDATE intake SET last = last")  # other writers wait until this one has committed
     last, newest_us = session.rows("SELECT last, newest_us FROM intake")[0]
     ordinals = dict[str, int]()

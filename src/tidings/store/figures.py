@@ -1,0 +1,81 @@
+"""How much is in a store, and how much of it waits: all figures of one moment."""
+
+from typing import Final, NamedTuple
+
+from tidings.store.protocol import Database, Session
+
+_QUERY: Final = """
+    SELECT
+        i.last,
+        coalesce((SELECT upto FROM steps ORDER BY number DESC LIMIT 1), 0),
+        (SELECT version FROM catalogue),
+        coalesce((SELECT version FROM steps ORDER BY number DESC LIMIT 1), 0),
+        coalesce((SELECT max(number) FROM steps), 0),
+        (SELECT accepted_us FROM publications WHERE number = 1 +
+            coalesce((SELECT upto FROM steps ORDER BY number DESC LIMIT 1), 0)),
+        (SELECT coalesce(sum(last), 0) FROM inboxes),
+        (SELECT count(*) FROM letters WHERE kind = 'late' AND taken_us IS NULL),
+        (SELECT count(*) FROM letters WHERE kind = 'dead' AND taken_us IS NULL)
+    FROM intake AS i"""
+_WEBHOOKS: Final = """
+    SELECT
+        count(*),
+        coalesce(sum(CASE WHEN w.disabled IS NULL THEN 0 ELSE 1 END), 0),
+        coalesce(sum(CASE WHEN w.disabled IS NULL AND w.failures > 0 THEN 1 ELSE 0 END), 0),
+        coalesce(sum(CASE WHEN w.disabled IS NULL AND i.last > w.sequence
+            THEN i.last - w.sequence ELSE 0 END), 0),
+        (SELECT count(*) FROM webhook_retries WHERE next_us IS NOT NULL),
+        (SELECT count(*) FROM webhook_retries WHERE next_us IS NULL)
+    FROM webhooks AS w LEFT JOIN inboxes AS i ON i.subscriber = w.subscriber"""
+
+
+class WebhookFigures(NamedTuple):
+    """How many webhooks there are, have ended and fail; what is to be sent, again, or never."""
+
+    total: int
+    disabled: int
+    failing: int
+    outbox: int
+    retries: int
+    given_up: int
+
+
+class StoreFigures(NamedTuple):
+    """Numbers of the last publication and of the last that was taken, versions, and counts.
+
+    `waiting_since_us` is when the first publication that waits was accepted, and None if none does.
+    """
+
+    published: int
+    taken: int
+    version: int
+    applied: int
+    step: int
+    waiting_since_us: int | None
+    delivered: int
+    late: int
+    dead: int
+    webhooks: WebhookFigures
+
+    @property
+    def waiting(self) -> int:
+        """Publications that the pipeline has not taken."""
+        return self.published - self.taken
+
+    def lag_s(self, now_us: int) -> float:
+        """Return how long the first publication that waits has waited."""
+        since_us = self.waiting_since_us
+        return 0.0 if since_us is None else max(0, now_us - since_us) / 1_000_000
+
+
+def read_figures(database: Database) -> StoreFigures:
+    """Return the figures of a store."""
+
+    def read(session: Session) -> StoreFigures:
+        last, taken, version, applied, step, since_us, *counts = session.rows(_QUERY)[0]
+        delivered, late, dead = map(int, counts)  # PostgreSQL sums to decimals
+        webhooks = WebhookFigures(*map(int, session.rows(_WEBHOOKS)[0]))
+        taken_by = (last, taken, version, applied, step, since_us)
+        return StoreFigures(*taken_by, delivered, late, dead, webhooks)
+
+    return database.read(read)
