@@ -5,9 +5,15 @@ import json
 import os
 import platform
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import history
 
 RESULTS = Path(__file__).parent / "results"
 Result = dict[str, Any]
@@ -26,7 +32,10 @@ def arguments(doc: str, quick: str) -> argparse.ArgumentParser:
 def publish(
     name: str, result: Result, page: Callable[[Result], str], wanted: argparse.Namespace
 ) -> None:
-    """Print a result, and write it to bench/results unless the run was a quick one."""
+    """Print a result, and write it to bench/results unless the run was a quick one.
+
+    A run fails if one of its ratios has fallen by more than a tenth since the last quiet run.
+    """
     result["machine"]["load_after"] = load()
     text = page(result)
     print(json.dumps(result) if wanted.json else text)
@@ -34,6 +43,8 @@ def publish(
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
         (RESULTS / f"{name}.md").write_text(text.rstrip() + "\n")
+        if fallen := history.note(RESULTS / "history.jsonl", name, result):
+            sys.exit("\n".join(["Ratios have fallen by more than a tenth:", *fallen]))
 
 
 def machine() -> dict[str, Any]:
@@ -42,6 +53,7 @@ def machine() -> dict[str, Any]:
         "cpu": cpu(),
         "cores": os.cpu_count(),
         "load": load(),
+        "others": others(),
         "python": platform.python_version(),
         "commit": commit(),
     }
@@ -56,6 +68,21 @@ def cpu() -> str:
 
 def load() -> float:
     return round(os.getloadavg()[0], 1)
+
+
+def others() -> float:
+    """Return how many cores other processes use, over half a second in which this one sleeps."""
+    stat = Path("/proc/stat")
+    if not stat.exists():
+        return load()
+    ticks = []
+    for pause_s in (0.5, 0):
+        user, nice, system, idle, *_ = map(int, stat.read_text().split()[1:5])
+        ticks.append((user + nice + system, idle))
+        time.sleep(pause_s)
+    (busy, idle), (busy_after, idle_after) = ticks
+    spent = busy_after - busy + idle_after - idle
+    return round((os.cpu_count() or 1) * (busy_after - busy) / max(1, spent), 1)
 
 
 def commit() -> str:
@@ -73,6 +100,8 @@ def commit() -> str:
 def opening(title: str, result: Result, *remarks: str) -> list[str]:
     """Return the first lines of a page: title, machine and remarks."""
     about = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
+    if history.is_busy(result["machine"]):
+        about += ". **Measured on a busy machine: only ratios mean something**"
     return [f"# {title}", "", about, "", *(each for remark in remarks for each in (remark, ""))]
 
 

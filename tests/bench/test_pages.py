@@ -33,7 +33,7 @@ def test_a_result_is_printed_and_written_unless_quick(
 
 def test_the_machine_includes_the_commit(module: Load) -> None:
     machine = module("pages").machine()
-    assert list(machine) == ["cpu", "cores", "load", "python", "commit"]
+    assert list(machine) == ["cpu", "cores", "load", "others", "python", "commit"]
     assert machine["commit"]
     assert machine["load"] >= 0
 
