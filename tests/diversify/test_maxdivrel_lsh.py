@@ -89,8 +89,9 @@ def test_the_votes_are_the_definition(
             votes[min(members, key=by_rank).event.id] += 1
     winners = sorted(window, key=lambda member: (-votes[member.event.id], by_rank(member)))
     winners = [member for member in winners if votes[member.event.id]]
-    chosen = MaxDivRelLsh(tables=tables, rows=rows, seed=3).choose(window, k)
-    assert ids(window, chosen) == names(winners[:k])
+    part = MaxDivRelLsh(tables=tables, rows=rows, seed=3)
+    assert ids(window, part.choose(window, k)) == names(winners[:k])
+    assert part.votes(window).tolist() == [votes[member.event.id] for member in window]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**64 - 1])

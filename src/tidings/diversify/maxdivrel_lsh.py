@@ -82,14 +82,25 @@ class MaxDivRelLsh:
         best = by_rank(keys, order.newest)
         if len(keys) < k:
             return best
-        votes = np.empty(len(keys), np.int64)
-        count_votes(matrix, best, votes)
+        votes = _votes(matrix, best)
         winners = best[np.argsort(-votes[best], kind="stable")]
         return winners[: min(k, np.count_nonzero(votes))]
+
+    def votes(self, candidates: Sequence[Candidate]) -> Int64s:
+        """Return how many buckets each candidate wins (TKS Table 5.10)."""
+        events = [candidate.event for candidate in candidates]
+        _, keys = ranks_and_keys(candidates)
+        return _votes(self.bands(events), by_rank(keys, order_of(events).newest))
 
     def bands(self, events: Sequence[Event]) -> UInt64s:
         """Return the L band keys of each event: the bucket that it belongs to in each table."""
         return band_keys(events, self.shape, self.seed)
+
+
+def _votes(bands: UInt64s, best_first: Int64s) -> Int64s:
+    votes = np.empty(len(bands), np.int64)
+    count_votes(bands, best_first, votes)
+    return votes
 
 
 def tables_and_rows(error: float, threshold: float) -> tuple[int, int]:

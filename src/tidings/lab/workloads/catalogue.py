@@ -8,8 +8,9 @@ the thesis, which compares strings only (prefix-of, suffix-of, equal). Draws dep
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from tidings.formats.files import read_events
 from tidings.formats.layout import Layout
 from tidings.lab.workloads.zipf import zipf_weights
 from tidings.model import validate
-from tidings.model.conditions.predicate import Predicate, predicate
+from tidings.model.conditions.predicate import Predicate, TokenMap, predicate
 from tidings.model.dead_letter import BadRecord
 from tidings.model.records import Event, Subscription, Weighted
 
@@ -88,6 +89,11 @@ class View:
             for name, of in counts.items()
         }
 
+    @cached_property
+    def tokens(self) -> list[TokenMap]:
+        """The values of each product in the form that predicates test."""
+        return [_publication(product, 0, 0).tokens for product in self.products]
+
 
 @dataclass(frozen=True)
 class SubscriptionLaw:
@@ -144,12 +150,13 @@ def _texts(value: Any) -> Iterator[str]:
             yield f"{one:.15g}" if isinstance(one, float) else str(one)
 
 
-def synthetic_catalogue(seed: int = 7, products: int | None = None) -> dict[str, View]:
+@lru_cache(2)
+def synthetic_catalogue(seed: int = 7, products: int | None = None) -> Mapping[str, View]:
     """Return a catalogue of 334 attributes in the 6 main categories of TKS Table 7.1.
 
     Each has the number of products that the thesis lists, or `products`.
     """
-    return {
+    views = {
         category.name: View(
             category.name,
             SyntheticCategory(category, seed).products(
@@ -158,6 +165,7 @@ def synthetic_catalogue(seed: int = 7, products: int | None = None) -> dict[str,
         )
         for category in CATEGORIES
     }
+    return MappingProxyType(views)
 
 
 class SyntheticCategory:
@@ -326,6 +334,6 @@ def matching_products(view: View, asked: Iterable[Subscription]) -> list[Product
     }
     return [
         product
-        for product in view.products
-        if any(part.holds(_publication(product, 0, 0).tokens) for part in tuples)
+        for product, tokens in zip(view.products, view.tokens, strict=True)
+        if any(part.holds(tokens) for part in tuples)
     ]
