@@ -73,6 +73,19 @@ def still(store: Store) -> Pipeline:
     return Pipeline(store, clock=lambda: 0)
 
 
+def test_publications_that_have_waited_are_not_late(store: Store) -> None:
+    """A pipeline that was down is behind the clock; it takes what waits before time passes."""
+    people(store)
+    published = events(60)
+    run(still(store))
+    accept(store, published)
+    pipeline = Pipeline(store, clock=lambda: 1_000)
+    pipeline.run_once()
+    assert delivered(store) == expected(published)
+    run(pipeline)
+    assert store.letters.count("late") == 0
+
+
 def test_restarts_change_nothing(store: Store) -> None:
     people(store)
     published = events(60)

@@ -25,6 +25,7 @@ PATIENCE_US: Final = 2 * SECOND_US
 """How far the clock of the stream stays behind, so that publications under way are not late."""
 _TICK_S: Final = 1.0
 _CHECKPOINT_EVERY_S: Final = 10.0
+_NOTHING: Final = StepOutput([], [], [])
 _SHARE: Final = 50
 """A checkpoint is due after this many times the time that the last one took."""
 
@@ -68,8 +69,10 @@ class Pipeline:
     def run_once(self) -> bool:
         """Take what is pending as one step; return whether there was anything."""
         durable, log = self._durable, self._store.log
-        output = self._advance_clock()
+        now_us = int(self._clock() * SECOND_US) - PATIENCE_US
         pending = log.pending(durable.step, STEP_EVENTS)
+        # Publications that have waited come first: a clock that passed them would make them late.
+        output = _NOTHING if pending.publications else self._advance_clock(now_us)
         if not (
             output.deliveries or pending.publications or pending.version > durable.step.version
         ):
@@ -108,15 +111,14 @@ class Pipeline:
         self._durable.catch_up()
         self._clock_us = None
 
-    def _advance_clock(self) -> StepOutput:
-        """Advance the engine to the present, once a second, if some policy depends on time.
+    def _advance_clock(self, now_us: int) -> StepOutput:
+        """Advance the engine to a time, once a second, if some policy depends on time.
 
         An advance that delivers nothing is not written until the next step.
         """
         if not self._durable.needs_clock or time.monotonic() - self._ticked_at < _TICK_S:
-            return StepOutput([], [], [])
+            return _NOTHING
         self._ticked_at = time.monotonic()
-        now_us = int(self._clock() * SECOND_US) - PATIENCE_US
         step = self._durable.step
         output = self._durable.run(step._replace(clock_us=now_us), ())
         self._durable.step, self._clock_us = step, now_us
