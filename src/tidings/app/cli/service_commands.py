@@ -3,6 +3,8 @@
 import time
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event as Flag
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -29,8 +31,11 @@ class ServeOptions:
     """Arguments and options of `serve`."""
 
     store: Annotated[
-        str, typer.Argument(metavar="STORE", help="A store, or a config: FILE.toml.")
-    ] = "tidings.db"
+        str | None,
+        typer.Argument(
+            metavar="STORE", help="A store, or a config: FILE.toml. Default: tidings.db."
+        ),
+    ] = None
     host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="The port; 0 for any.")] = None
     only: Annotated[
@@ -41,6 +46,13 @@ class ServeOptions:
         Literal["local", "spark"] | None,
         typer.Option(help="What runs the pipeline. Default: spark where it is installed."),
     ] = None
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo",
+            help="Start with films, subscribers and a stream; without STORE, in a temporary one.",
+        ),
+    ] = False
     log: Annotated[
         Literal["text", "json"], typer.Option(help="The form of the log on standard error.")
     ] = "text"
@@ -58,6 +70,7 @@ def serve(options: ServeOptions) -> None:
 
     For example:
 
+        tidings serve --demo
         tidings serve films.db
         tidings serve service.toml --log json
         tidings serve postgresql://tidings@db/tidings --host 0.0.0.0 --only service
@@ -68,10 +81,19 @@ def serve(options: ServeOptions) -> None:
         raise TidingsError("the service is not installed: run pip install 'tidings[serve]'")
     from tidings.app.serve.config import load_serve_config
 
-    config = load_serve_config(options.store)
-    given = {name: getattr(options, name) for name in ("host", "port", "engine")}
-    config = replace(config, **{name: value for name, value in given.items() if value is not None})
-    (_run_pipeline if options.only == "pipeline" else _run_service)(options, config)
+    with TemporaryDirectory(prefix="tidings-") as folder:
+        default = str(Path(folder, "demo.db")) if options.demo else "tidings.db"
+        options = replace(options, store=options.store or default)
+        config = load_serve_config(options.store or default)
+        given = {name: getattr(options, name) for name in ("host", "port", "engine")}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        if options.demo and config.engine is None:
+            chosen.setdefault("engine", "local")
+        config = replace(config, **chosen)
+        if options.only == "pipeline":
+            _run_pipeline(options, config)
+        else:
+            _run_service(options, config)
 
 
 def _engine(config: "ServeConfig") -> str:
@@ -106,6 +128,16 @@ def _run_pipeline(options: ServeOptions, config: "ServeConfig") -> None:
 
 
 def _run_service(options: ServeOptions, config: "ServeConfig") -> None:
+    if options.demo:
+        from tidings.app.serve.demo import playground_at
+
+        with playground_at(config.store):
+            _serve(options, config)
+    else:
+        _serve(options, config)
+
+
+def _serve(options: ServeOptions, config: "ServeConfig") -> None:
     from tidings.app.output import open_console
     from tidings.app.serve.logs import start_logging
     from tidings.app.serve.supervise import Supervised
@@ -124,7 +156,8 @@ def _run_service(options: ServeOptions, config: "ServeConfig") -> None:
             server.run()
             return
         arguments = ["--only", "pipeline", "--with-parent", "--log", options.log]
-        pipeline = Supervised(["serve", options.store, *arguments, "--engine", _engine(config)])
+        store = str(options.store)
+        pipeline = Supervised(["serve", store, *arguments, "--engine", _engine(config)])
         try:
             server.run()
         finally:
