@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from tidings.engine.standing import Standing
 from tidings.errors import InvalidSubscription, shown
@@ -22,6 +22,20 @@ _FEW: Final = 5_000
 """Subscriptions that are all looked at for what they lack."""
 _NEARER: Final = 4
 """Of more, so many times those that are asked for."""
+
+Outcome = Literal[
+    "delivered",
+    "unmatched",
+    "outranked",
+    "similar",
+    "open",
+    "waiting",
+    "expired",
+    "held",
+    "dropped",
+    "unknown",
+]
+"""What became of an event for a subscriber, in a word."""
 
 
 @dataclass(frozen=True)
@@ -91,35 +105,55 @@ class Explanation:
     """Why it was dropped when it was due, as for a paused subscriber."""
     rules: tuple[Verdict, ...] = ()
 
-    def __str__(self) -> str:
-        """Return the explanation in words."""
-        lines = self.standing.lines if self.standing else [str(each) for each in self.rules]
-        notes = [f"note: {self.note}"] if self.note else []
-        indented = [f"  {line}" for line in (*lines, *notes)]
-        return "\n".join([self._verdict(), *indented, *map(_sentence, self.reasons)])
+    @property
+    def outcome(self) -> Outcome:
+        """What became of the event, in a word."""
+        if self.delivery or self.rank is None:
+            return "delivered" if self.delivery else "unmatched"
+        if self.dropped or (self.rules and self.rules[-1].fate == "dropped"):
+            return "dropped"
+        if self.rules and self.rules[-1].until_us is not None:
+            return "held"
+        standing = self.standing
+        if standing is None or standing.state == "chosen":
+            return "unknown"
+        if standing.state != "passed":
+            return standing.state
+        return "similar" if standing.choices[-1].decided_by == "similarity" else "outranked"
 
-    def _verdict(self) -> str:
-        subject = f"{self.event} for {self.subscriber}"
+    @property
+    def verdict(self) -> str:
+        """What became of the event, in a sentence."""
         if self.delivery:
             rank, position = self.delivery.rank, self.delivery.position
-            return f"{subject}: delivered with rank {rank:g}, at position {position}"
+            return f"delivered with rank {rank:g}, at position {position}"
         if self.rank is None:
-            return f"{subject}: not delivered, since no subscription matches"
+            return "not delivered, since no subscription matches"
         if self.dropped:
-            return f"{subject}: rank {self.rank:g}, dropped when it was due: {self.dropped}"
+            return f"rank {self.rank:g}, dropped when it was due: {self.dropped}"
         verdict = self.standing.verdict if self.standing else "not delivered"
         if self.rules and (until_us := self.rules[-1].until_us) is not None:
             rule, until = self.rules[-1].rule, format_time(until_us)
             verdict = f"not delivered yet: held by {rule} until {until}"
         elif self.rules and self.rules[-1].fate == "dropped":
             verdict = f"dropped by {self.rules[-1].rule}"
-        return f"{subject}: rank {self.rank:g}, {verdict}"
+        return f"rank {self.rank:g}, {verdict}"
+
+    def __str__(self) -> str:
+        """Return the explanation in words."""
+        lines = self.standing.lines if self.standing else [str(each) for each in self.rules]
+        notes = [f"note: {self.note}"] if self.note else []
+        indented = [f"  {line}" for line in (*lines, *notes)]
+        verdict = f"{self.event} for {self.subscriber}: {self.verdict}"
+        return "\n".join([verdict, *indented, *map(_sentence, self.reasons)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {
             "subscriber": self.subscriber,
             "event": self.event,
+            "outcome": self.outcome,
+            "verdict": self.verdict,
             "rank": self.rank,
             "reasons": [reason.to_dict() for reason in self.reasons],
             "delivery": self.delivery.to_dict() if self.delivery else None,

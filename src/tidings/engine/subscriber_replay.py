@@ -23,6 +23,7 @@ from tidings.model.records import Delivery, Event, Match, Subscription
 from tidings.model.values import parse_duration_us
 from tidings.policy import Policy, Subscriber
 from tidings.rank.matcher import Matcher
+from tidings.rules import Verdict
 from tidings.score import Scorer
 from tidings.window import Moment
 
@@ -47,10 +48,11 @@ def record(
 
 
 class ReplayResult(NamedTuple):
-    """What a policy delivers from a recording, and figures about it."""
+    """What a policy delivers from a recording, figures about it, and what its rules did."""
 
     deliveries: list[Delivery]
     report: Report
+    verdicts: list[Verdict]
 
 
 @dataclass
@@ -63,20 +65,23 @@ class SubscriberReplay:
     prefers: Sequence[tuple[str, str]] = ()
     _offers: dict[Scorer, list[Offer]] = field(default_factory=dict, init=False, repr=False)
 
-    def run(self, policy: Policy) -> ReplayResult:
-        """Return what a policy would have delivered; refuse one that fails on these events."""
+    def run(self, policy: Policy, *, paused: bool = False) -> ReplayResult:
+        """Return what a policy would have delivered; refuse one that fails on these events.
+
+        Of a subscriber that is `paused`, it is what would have been due, and is dropped.
+        """
         offers = self.offers(policy.scorer)
         feeds, quality = TableFeeds(), Quality()
-        feeds.enrol(Subscriber(self.subscriber, policy))
+        feeds.enrol(Subscriber(self.subscriber, policy, paused=paused))
         deliveries = feeds.offer_many(offers) + feeds.advance(self.recording.now)
         if reason := feeds.set_aside.get(self.subscriber):
             raise InvalidPolicy(reason)
         events = {match.event.id: match.event for match, _ in offers}
         quality.matched(match for match, _ in offers)
         quality.delivered(deliveries, events.get)
-        for verdicts in feeds.take_verdicts().values():
-            quality.judged(verdicts)
-        return ReplayResult(deliveries, quality.report())
+        verdicts = feeds.take_verdicts().get(self.subscriber, [])
+        quality.judged(verdicts)
+        return ReplayResult(deliveries, quality.report(), verdicts)
 
     def offers(self, scorer: Scorer) -> list[Offer]:
         """Return the matches of the subscriber, each with the moment of its publication."""
