@@ -418,6 +418,7 @@ def test_a_delivery_reads_back_with_the_sequence_of_the_store(address: str) -> N
         assert found[-1] == replace(one, sequence=1)
         assert store.notifications.newest("addison", limit=1) == found[:1]
         assert store.notifications.after("addison", 1, limit=1) == [found[1]]
+        assert store.notifications.delivered_events("addison", 2) == {"e2", "e3"}
         assert store.notifications.inbox("addison") == Inbox(last=3, read=0)
         assert store.notifications.mark_read("addison", 2).unread == 1
         assert store.notifications.last_batch("q") == 1

@@ -67,9 +67,13 @@ CALLS: list[tuple[str, str, Any]] = [
     ("POST", "/v1/notifications/ada/read", {"sequence": 1}),
     ("POST", "/v1/target", {"event": {"attributes": {}}}),
     ("GET", "/v1/explain?subscriber=ada&event=e1", None),
+    ("GET", "/v1/decisions/ada", None),
+    ("GET", "/v1/attributes", None),
+    ("POST", "/v1/conditions:check", {"where": "n = 1"}),
     ("POST", "/v1/preview", {"subscriber": "ada"}),
     ("GET", "/metrics", None),
 ]
+ANYONE = {"/v1/attributes", "/v1/conditions:check"}
 OWN = {path for _, path, _ in CALLS} & {
     "/v1/subscribers/ada",
     "/v1/subscriptions/ada-1",
@@ -79,7 +83,9 @@ OWN = {path for _, path, _ in CALLS} & {
     "/v1/notifications/ada",
     "/v1/notifications/ada/read",
     "/v1/explain?subscriber=ada&event=e1",
+    "/v1/decisions/ada",
     "/v1/preview",
+    *ANYONE,
 }
 
 
@@ -89,7 +95,7 @@ def test_roles(callers: Callers, method: str, path: str, form: Any) -> None:
         client.request(method, path, json=form).status_code
         for client in (callers.admin, callers.publisher, callers.ada, callers.nobody)
     ]
-    publishes = path in ("/v1/events", "/v1/target")
+    publishes = path in {"/v1/events", "/v1/target", *ANYONE}
     assert statuses[0] < 300
     assert statuses[1] < 300 if publishes else statuses[1] == 403
     assert statuses[2] < 300 if path in OWN else statuses[2] == 403
@@ -107,6 +113,7 @@ def test_roles(callers: Callers, method: str, path: str, form: Any) -> None:
         ("GET", "/v1/notifications/{}", None),
         ("POST", "/v1/notifications/{}/read", {"sequence": 1}),
         ("GET", "/v1/explain?subscriber={}&event=e1", None),
+        ("GET", "/v1/decisions/{}", None),
         ("POST", "/v1/preview", {"subscriber": "{}"}),
     ],
 )

@@ -18,6 +18,9 @@ expected-statuses = [200, 201, 202, 404, 409, 422]
 PATHS = {
     "/health",
     "/metrics",
+    "/v1/attributes",
+    "/v1/conditions:check",
+    "/v1/decisions/{subscriber}",
     "/v1/events",
     "/v1/explain",
     "/v1/feeds/{subscriber}",

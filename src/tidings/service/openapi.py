@@ -4,11 +4,12 @@ Forms are read by `formats`, not by the web framework, so their schemas are writ
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from tidings.engine.explain import Outcome
 from tidings.service.problems import MEDIA_TYPE as PROBLEM
 from tidings.store.protocol import FOREVER, MAX_ID_BYTES
 
@@ -33,6 +34,7 @@ _PART: Final[Schema] = {
         {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
     ],
 }
+_OUTCOME: Final[Schema] = {"type": "string", "enum": list(get_args(Outcome))}
 
 
 def _maybe(schema: Schema) -> Schema:
@@ -63,6 +65,11 @@ def _page(name: str, key: Schema) -> Schema:
     return _form("items next", items=_list(_ref(name)), next=_maybe(key))
 
 
+_WEIGHTED: Final[Schema] = {
+    "description": "Weighted predicates: `[condition, weight]` each.",
+    **_list({"type": "array", "minItems": 2, "maxItems": 3}),
+    "minItems": 1,
+}
 SCHEMAS: Final[dict[str, Schema]] = {
     "event": _request(
         "id attributes",
@@ -111,11 +118,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "type": "string",
             "examples": ["genre = 'drama' and year >= 2003"],
         },
-        any={
-            "description": "Weighted predicates: `[condition, weight]` each.",
-            **_list({"type": "array", "minItems": 2, "maxItems": 3}),
-            "minItems": 1,
-        },
+        any=_WEIGHTED,
         prefrank={"type": "number", "minimum": 0, "maximum": 1},
         score=_SCORE,
     ),
@@ -200,7 +203,68 @@ SCHEMAS: Final[dict[str, Schema]] = {
         reason=_OBJECT,
     ),
     "explanation": _form(
-        "subscriber event text", closed=False, subscriber=_ID, event=_ID, text=_TEXT
+        "subscriber event outcome verdict rank reasons text events",
+        closed=False,
+        subscriber=_ID,
+        event=_ID,
+        outcome=_OUTCOME,
+        verdict=_TEXT,
+        rank=_maybe(_SCORE),
+        reasons=_list(_OBJECT),
+        text=_TEXT,
+        events={"description": "The events that it names, by id.", **_OBJECT},
+    ),
+    "decision": _form(
+        "event published_at attributes outcome verdict rank matched other until note sequence",
+        event=_ID,
+        published_at=_TIME,
+        attributes=_OBJECT,
+        content=_OBJECT,
+        outcome=_OUTCOME,
+        verdict=_TEXT,
+        rank=_maybe(_SCORE),
+        matched=_list(_ID),
+        other={"description": "The event that it is too similar to.", **_maybe(_ID)},
+        until={"description": "Until when it is held at most.", **_maybe(_TIME)},
+        note=_maybe(_TEXT),
+        sequence={"description": "Of its notification.", **_maybe(_COUNT)},
+    ),
+    "decisions": _form(
+        "publications items next",
+        publications=_COUNT,
+        items=_list(_ref("decision")),
+        next=_maybe(_ID),
+    ),
+    "attributes": _form(
+        "publications items",
+        publications=_COUNT,
+        items=_list(
+            _form(
+                "name written publications types distinct values",
+                name=_NAME,
+                written={"description": "As conditions write it.", **_NAME},
+                publications=_COUNT,
+                types=_list(_NAME),
+                distinct=_COUNT,
+                values=_list(_form("written publications", written=_TEXT, publications=_COUNT)),
+            )
+        ),
+    ),
+    "condition_question": _request("", where=_TEXT, any=_WEIGHTED),
+    "condition_answer": _form(
+        "publications matched examples advice",
+        publications=_COUNT,
+        matched=_COUNT,
+        examples=_list(
+            _form(
+                "event published_at attributes",
+                event=_ID,
+                published_at=_TIME,
+                attributes=_OBJECT,
+                content=_OBJECT,
+            )
+        ),
+        advice=_list(_form("predicate text", predicate=_TEXT, text=_TEXT)),
     ),
     "preview_question": _request(
         "",

@@ -6,15 +6,15 @@ whichever engine has delivered.
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
-from tidings.engine.engine import Engine
 from tidings.engine.explain import Explanation
-from tidings.model.records import Subscription
-from tidings.model.values import moment
+from tidings.engine.explainer import Explainer
+from tidings.model.conditions.parser import render_predicate
+from tidings.model.records import Delivery, Event, Subscription
 from tidings.policy import Subscriber
-from tidings.service.durable_engine import new_engine
-from tidings.service.problems import HttpProblem
-from tidings.service.recent import Interest, RecentStream
+from tidings.service.problems import Form, HttpProblem
+from tidings.service.recent import Interest
 from tidings.service.tenant import Tenant
 from tidings.store.records import SUBSCRIBER, SUBSCRIPTION
 
@@ -32,27 +32,123 @@ def find_interest(tenant: Tenant, subscriber: str) -> Interest:
     return Interest(person, subscriptions)
 
 
-def explain_delivery(tenant: Tenant, subscriber: str, event: str) -> Explanation:
-    """Explain why a subscriber did or did not get a recent publication."""
-    stream = tenant.recent.stream()
-    if all(recent.id != event for recent in stream.events):
+def explain_delivery(tenant: Tenant, subscriber: str, event: str) -> Form:
+    """Explain why a subscriber did or did not get a recent publication.
+
+    Beside the explanation, the form has its `text`, and the `events` that it names.
+    """
+    recent = {each.id: each for each in tenant.recent.events()}
+    if event not in recent:
         detail = "there is no such event among the recent publications that the pipeline has taken"
         raise HttpProblem(404, detail, error="InvalidEvent")
-    engine = _replay(tenant, find_interest(tenant, subscriber), stream)
-    explanation = engine.explain(subscriber, event)
+    explainer = _explainer(tenant, subscriber)
     delivery = tenant.store.notifications.get(subscriber, event)
+    explanation = _as_delivered(explainer.explain(recent[event]), delivery)
+    named = [recent[name] for name in _named(explanation) if name in recent]
+    events = {each.id: _event_form(each) for each in named}
+    return explanation.to_dict() | {"text": str(explanation), "events": events}
+
+
+class DecisionQuery(NamedTuple):
+    """Which decisions to list: all before an event, newest first, or those with some outcomes."""
+
+    show: str
+    before: str | None
+    limit: int
+
+
+def list_decisions(tenant: Tenant, subscriber: str, query: DecisionQuery) -> Form:
+    """Return what became of recent publications for a subscriber, newest first.
+
+    `show` is `all`, `matched`, `unsent` (what matched and was not delivered) or `unmatched`.
+    """
+    explainer = _explainer(tenant, subscriber)
+    events = list(reversed(tenant.recent.events()))
+    ids = [event.id for event in events]
+    first = ids.index(query.before) + 1 if query.before in ids else 0
+    delivered = tenant.store.notifications.delivered_events(subscriber, len(events) or 1)
+    items = list[Form]()
+    for event in events[first:]:
+        if len(items) == query.limit:
+            return {"publications": len(events), "items": items, "next": items[-1]["event"]}
+        is_match, is_sent = event.id in explainer.matches, event.id in delivered
+        if not _is_shown(query.show, is_match=is_match, is_sent=is_sent):
+            continue
+        delivery = tenant.store.notifications.get(subscriber, event.id) if is_sent else None
+        explanation = _as_delivered(explainer.explain(event), delivery)
+        items.append(_decision(event, explanation))
+    return {"publications": len(events), "items": items, "next": None}
+
+
+def _is_shown(show: str, *, is_match: bool, is_sent: bool) -> bool:
+    if show == "unsent":
+        return is_match and not is_sent
+    if show == "unmatched":
+        return not is_match and not is_sent
+    return show == "all" or is_match or is_sent
+
+
+def _decision(event: Event, explanation: Explanation) -> Form:
+    verdict = explanation.rules[-1] if explanation.rules else None
+    choices = explanation.standing.choices if explanation.standing else ()
+    nearest = choices[-1].similar_to if choices else None
+    matched = [reason.subscription for reason in explanation.reasons if reason.matched]
+    delivery = explanation.delivery
+    return {
+        "event": event.id,
+        **_event_form(event),
+        "outcome": explanation.outcome,
+        "verdict": explanation.verdict,
+        "rank": delivery.rank if delivery else explanation.rank,
+        "matched": list(delivery.matched) if delivery else matched,
+        "other": verdict.other if verdict else nearest.event if nearest else None,
+        "until": verdict.to_dict()["until"] if verdict else None,
+        "note": explanation.note,
+        "sequence": delivery.sequence if delivery else None,
+    }
+
+
+def _explainer(tenant: Tenant, subscriber: str) -> Explainer:
+    interest = find_interest(tenant, subscriber)
+    return Explainer(tenant.replays.of(interest)[0], interest.subscriber)
+
+
+def _as_delivered(explanation: Explanation, delivery: Delivery | None) -> Explanation:
+    """Return an explanation with the delivery that the store has; a replay may know another."""
     if (delivery is None) == (explanation.delivery is None):
         return replace(explanation, delivery=delivery)
     note = "it was decided by subscriptions, a policy or older publications that are gone by now"
     return replace(explanation, delivery=delivery, standing=None, note=note)
 
 
-def _replay(tenant: Tenant, interest: Interest, stream: RecentStream) -> Engine:
-    """Return an engine with one subscriber that has taken the recent publications."""
-    engine = new_engine(tenant.settings.lateness, remember=len(stream.events))
-    engine.subscribe(interest.subscriber)
-    engine.add_many(interest.subscriptions)
-    engine.publish_many(stream.events)
-    if stream.step.clock_us is not None:
-        engine.advance(moment(stream.step.clock_us))
-    return engine
+def _named(explanation: Explanation) -> list[str]:
+    """Return the ids of the events that an explanation names, its own first."""
+    choices = explanation.standing.choices if explanation.standing else ()
+    rivals = [rival.event for choice in choices for rival in choice.chosen]
+    others = [verdict.other for verdict in explanation.rules if verdict.other]
+    return [*dict.fromkeys([explanation.event, *rivals, *others])]
+
+
+def _event_form(event: Event) -> Form:
+    """Return an event without its id."""
+    form = event.to_dict()
+    return {name: form[name] for name in ("published_at", "attributes", "content") if name in form}
+
+
+def check_condition(tenant: Tenant, subscription: Subscription, examples: int) -> Form:
+    """Return how many recent publications a condition matches, the newest of them, and advice.
+
+    Advice names the predicates that hold for none of the publications, and what may be meant.
+    """
+    events = tenant.recent.events()
+    matching = [event for event in events if subscription.matches(event)]
+    profile = tenant.attributes.seen().profile
+    parts = dict.fromkeys(part for conj in subscription.conjunctions for part in conj)
+    advice = [
+        {"predicate": render_predicate(part), "text": text}
+        for part in parts
+        if (text := profile.advice(part)) is not None
+    ]
+    newest = [{"event": event.id, **_event_form(event)} for event in matching[: -examples - 1 : -1]]
+    counts = {"publications": len(events), "matched": len(matching)}
+    return counts | {"examples": newest, "advice": advice}

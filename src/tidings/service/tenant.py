@@ -8,6 +8,7 @@ from threading import Lock, Thread
 from typing import Final
 
 from tidings.errors import StoreError
+from tidings.service.attributes import RecentAttributes
 from tidings.service.durable_engine import DurableEngine
 from tidings.service.metrics import TenantMetrics
 from tidings.service.publication_writer import PublicationWriter
@@ -35,6 +36,7 @@ class Tenant:
         self.writer = PublicationWriter(store.publications)
         self.recent = RecentPublications(store, settings.recent)
         self.replays = Replays(self.recent, settings.lateness)
+        self.attributes = RecentAttributes(self.recent)
         self.metrics = TenantMetrics(store)
         self.sampler = Sampler(store, self.metrics)
         self.changed: list[Callable[[], None]] = []

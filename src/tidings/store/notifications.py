@@ -129,6 +129,12 @@ class Notifications:
         """Return the delivery of an event to a subscriber, if it was delivered and not pruned."""
         return next(iter(self._deliveries(f"{_SELECT} AND event = ?", subscriber, event)), None)
 
+    def delivered_events(self, subscriber: str, limit: int) -> set[str]:
+        """Return the events of a subscriber's last notifications."""
+        sql = "SELECT event FROM deliveries WHERE subscriber = ? ORDER BY sequence DESC LIMIT ?"
+        cells = (subscriber, check_count("limit", limit, 1))
+        return {row[0] for row in self._database.read(lambda session: session.rows(sql, *cells))}
+
     def inbox(self, subscriber: str) -> Inbox:
         """Return the inbox of a subscriber, which is empty if nothing was delivered."""
         return self._database.read(partial(_inbox, subscriber=subscriber))

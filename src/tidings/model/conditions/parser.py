@@ -451,7 +451,7 @@ def render_predicate(part: Predicate) -> str:
     """
     if part.operator == "true":
         return "true"
-    name = part.attribute if _plain_name(part.attribute) else _quoted(part.attribute, '"')
+    name = render_name(part.attribute)
     if part.operator in PRESENCE:
         return f"{name} {part.operator}"
     positive = NEGATIONS.get(part.operator, part.operator)
@@ -459,16 +459,25 @@ def render_predicate(part: Predicate) -> str:
     if part.operator == "between":
         return _render_between(name, part)
     if positive == "between":
-        low, high = (_render_key(part.family, bound) for bound in part.operand)
+        low, high = (render_key(part.family, bound) for bound in part.operand)
         return f"{name} not between {low} and {high}"
     if positive == "in":
-        members = ", ".join(_render_key(part.family, key) for key in sorted(part.operand))
+        members = ", ".join(render_key(part.family, key) for key in sorted(part.operand))
         return f"{name} {negated}in ({members})"
     if positive in FOLDED:
         return f"{name} {negated}ilike {_folded_pattern(positive, part.operand)}"
     if positive in _FUNCTION_NAMES:
         return _render_pattern(name, positive, part.operand, negated)
-    return f"{name} {part.operator} {_render_key(part.family, part.operand)}"
+    return f"{name} {part.operator} {render_key(part.family, part.operand)}"
+
+
+def render_name(attribute: str) -> str:
+    """Print the name of an attribute, in quotes where it needs them.
+
+    >>> render_name("year"), render_name("release year")
+    ('year', '"release year"')
+    """
+    return attribute if _plain_name(attribute) else _quoted(attribute, '"')
 
 
 @lru_cache(maxsize=4096)
@@ -520,9 +529,9 @@ def _folded_pattern(operator: str, operand: str) -> str:
 def _render_between(name: str, part: Predicate) -> str:
     low, high = part.operand
     if part.family == "string":
-        return f"{name} between {_render_key('string', low)} and {_render_key('string', high)}"
+        return f"{name} between {render_key('string', low)} and {render_key('string', high)}"
     if low == high:
-        return f"{name} = {_render_key(part.family, low)}"
+        return f"{name} = {render_key(part.family, low)}"
     above, below = _bound(part.family, low, math.inf), _bound(part.family, high, -math.inf)
     if low == -math.inf:
         return f"{name} <{below}"
@@ -537,17 +546,18 @@ def _bound(family: str, bound: float, inwards: float) -> str:
     """Print `= bound`, or the neighbouring strict bound if that one is shorter."""
     if not math.isfinite(bound):
         return ""
-    closed = _render_key(family, bound)
+    closed = render_key(family, bound)
     strict = math.nextafter(bound, -inwards)
     if family == "time":
         whole = key_us(bound) / SECOND_US == bound
-        return f"= {closed}" if whole else f" {_render_key(family, strict)}"
-    opened = _render_key(family, strict)
+        return f"= {closed}" if whole else f" {render_key(family, strict)}"
+    opened = render_key(family, strict)
     rounder = math.isfinite(strict) and len(opened) < len(closed)
     return f" {opened}" if rounder else f"= {closed}"
 
 
-def _render_key(family: str, key: Any) -> str:
+def render_key(family: str, key: Any) -> str:
+    """Print a value of a family, in its comparable form."""
     if family == "string":
         return _quoted(str(key), "'")
     if family == "boolean":

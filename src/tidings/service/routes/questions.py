@@ -1,6 +1,6 @@
 """Questions: who fits an event, why something was delivered or not, and what would have been."""
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Query
 
@@ -17,18 +17,31 @@ from tidings.model.limits import Limits
 from tidings.model.records import Event, Subscription
 from tidings.policy import Policy, Subscriber
 from tidings.score import SCORERS, Scorer
-from tidings.service.access import PublisherCaller, ReaderCaller
+from tidings.service.access import AnyCaller, PublisherCaller, ReaderCaller
+from tidings.service.attributes import AttributeQuery
 from tidings.service.bodies import FormBody
 from tidings.service.comparison import compare
 from tidings.service.openapi import accepts, answers
 from tidings.service.problems import Form, HttpProblem, load_form
-from tidings.service.questions import explain_delivery, find_interest
+from tidings.service.questions import (
+    DecisionQuery,
+    check_condition,
+    explain_delivery,
+    find_interest,
+    list_decisions,
+)
 from tidings.service.recent import Interest
+from tidings.service.routes.parameters import SubscriberId
 from tidings.store.protocol import FOREVER
 
 router = APIRouter(prefix="/v1", tags=["questions"])
 Name = Annotated[str, Query(min_length=1, max_length=1_000)]
+Show = Annotated[
+    Literal["all", "matched", "unsent", "unmatched"],
+    Query(description="`unsent`: those that matched, and were not delivered."),
+]
 _SOMEBODY = "preview"
+_EXAMPLES = 5
 
 
 class TargetQuestion(NamedTuple):
@@ -61,8 +74,50 @@ def target(caller: PublisherCaller, form: FormBody) -> Form:
 def explain(caller: ReaderCaller, subscriber: Name, event: Name) -> Form:
     """Explain why a subscriber did or did not get one of the recent publications."""
     caller.check_is(subscriber)
-    explanation = explain_delivery(caller.tenant, subscriber, event)
-    return explanation.to_dict() | {"text": str(explanation)}
+    return explain_delivery(caller.tenant, subscriber, event)
+
+
+@router.get("/decisions/{subscriber}", **answers("decisions"))
+def decisions(
+    caller: ReaderCaller,
+    subscriber: SubscriberId,
+    show: Show = "matched",
+    before: Annotated[str | None, Query(min_length=1, max_length=1_000)] = None,
+    limit: Annotated[int, Query(ge=1, le=100, description="How many to return at most.")] = 20,
+) -> Form:
+    """Return what became of the recent publications for a subscriber, newest first, and why.
+
+    Continue with `before=` the event in `next`.
+    """
+    caller.check_is(subscriber)
+    query = DecisionQuery(show, before, limit)
+    return list_decisions(caller.tenant, subscriber, query)
+
+
+@router.get("/attributes", **answers("attributes"))
+def attributes(
+    caller: AnyCaller,
+    name: Annotated[str | None, Query(min_length=1, max_length=1_000)] = None,
+    contains: Annotated[str, Query(max_length=100)] = "",
+    limit: Annotated[int, Query(ge=1, le=100, description="How many values of each.")] = 20,
+) -> Form:
+    """Return the attributes of the recent publications with their most frequent values.
+
+    With `name` only that one, and with `contains` only values that contain a text, in any case.
+    """
+    seen = caller.tenant.attributes.seen()
+    query = AttributeQuery(name, contains, limit)
+    return {"publications": seen.events, "items": seen.find(query)}
+
+
+@router.post("/conditions:check", **accepts("condition_question"), **answers("condition_answer"))
+def check(caller: AnyCaller, form: FormBody) -> Form:
+    """Return how many recent publications match a condition, examples, and what may be wrong.
+
+    A condition that cannot be read is a problem, with the position of the character.
+    """
+    question = load_form(lambda form: _condition(form, caller.tenant.settings.limits), form)
+    return check_condition(caller.tenant, question, _EXAMPLES)
 
 
 @router.post("/preview", **accepts("preview_question"), **answers("preview"))
@@ -110,6 +165,12 @@ class PreviewQuestion(NamedTuple):
             return Interest(Subscriber(owner.id, policy, owner.prefers), kept)
         owned = [_owned_by(owner.id, each) for each in self.subscriptions]
         return Interest(Subscriber(owner.id, policy), owned)
+
+
+def _condition(form: Form, limits: Limits) -> Subscription:
+    names = ("where", "any")
+    values = fields(form, "the question", (), names)
+    return loads_subscription({"id": "x", "subscriber": _SOMEBODY, **values}, limits)
 
 
 def _target_question(form: Form, limits: Limits) -> TargetQuestion:

@@ -1,0 +1,153 @@
+"""What became of recent publications, which attributes they have, and what a condition finds."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from tests.service.running import delivered, service_at
+
+POLICY = {"k": 1, "window": {"name": "sliding", "length": 2}}
+GENRES = ["drama", "drama", "comedy", "horror", "drama", "drama"]
+SOON = int(time.time()) + 200  # the clock of rules never makes them late
+START, END = (time.strftime("%H:%M", time.gmtime(SOON + hours * 3_600)) for hours in (-1, 2))
+RULED = {"k": 5, "rules": [{"name": "quiet", "start": START, "end": END, "zone": "UTC"}]}
+EVENTS: list[dict[str, Any]] = [
+    {
+        "id": f"e{number}",
+        "published_at": SOON + number,
+        "attributes": {"genre": genre, "year": 2000 + number, "release day": True},
+        "content": {"title": f"Film {number}"},
+    }
+    for number, genre in enumerate(GENRES)
+]
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
+    with service_at(str(tmp_path_factory.mktemp("decisions") / "t.db")) as client:
+        client.put("/v1/subscribers/ada", json={"policy": POLICY})
+        client.put("/v1/subscribers/bob", json={"policy": RULED})
+        wishes = {"s1": ("genre = 'drama'", 0.5), "s2": ("year = 2000", 0.9)}
+        for name, (where, prefrank) in wishes.items():
+            form = {"subscriber": "ada", "where": where, "prefrank": prefrank}
+            client.put(f"/v1/subscriptions/{name}", json=form)
+        form = {"subscriber": "bob", "where": "genre = 'drama'"}
+        client.put("/v1/subscriptions/b1", json=form, params={"wait": "applied"})
+        client.post("/v1/events", json=EVENTS, params={"wait": "delivered"})
+        delivered(client, "ada", 1)
+        yield client
+
+
+def outcomes(client: httpx2.Client, subscriber: str, **parameters: Any) -> dict[str, str]:
+    answer = client.get(f"/v1/decisions/{subscriber}", params=parameters)
+    assert answer.status_code == 200, answer.text
+    return {item["event"]: item["outcome"] for item in answer.json()["items"]}
+
+
+def test_decisions_are_listed_with_their_reasons(client: httpx2.Client) -> None:
+    sent = [item["event"] for item in client.get("/v1/notifications/ada").json()["items"]]
+    listed = outcomes(client, "ada")
+    assert list(listed) == ["e5", "e4", "e1", "e0"]
+    assert {event for event, outcome in listed.items() if outcome == "delivered"} == set(sent)
+    assert outcomes(client, "ada", show="unmatched") == {"e3": "unmatched", "e2": "unmatched"}
+    assert list(outcomes(client, "ada", show="all")) == ["e5", "e4", "e3", "e2", "e1", "e0"]
+    unsent = client.get("/v1/decisions/ada", params={"show": "unsent"}).json()
+    assert unsent["publications"] == 6
+    item = next(item for item in unsent["items"] if item["event"] == "e1")
+    assert (item["outcome"], item["rank"], item["matched"]) == ("outranked", 0.5, ["s1"])
+    assert item["content"] == {"title": "Film 1"}
+    assert item["attributes"]["year"] == 2001
+    assert "newer events rank at least as high" in item["verdict"]
+
+
+def test_pages_of_decisions_follow_each_other(client: httpx2.Client) -> None:
+    found, before = list[str](), None
+    for _ in range(5):
+        parameters: dict[str, Any] = {"show": "all", "limit": 2}
+        parameters |= {"before": before} if before else {}
+        page = client.get("/v1/decisions/ada", params=parameters).json()
+        found += [item["event"] for item in page["items"]]
+        before = page["next"]
+        if before is None:
+            break
+    assert found == ["e5", "e4", "e3", "e2", "e1", "e0"]
+
+
+def test_what_rules_hold_says_until_when(client: httpx2.Client) -> None:
+    page = client.get("/v1/decisions/bob", params={"show": "unsent"}).json()
+    assert {item["outcome"] for item in page["items"]} == {"held"}
+    assert all(item["until"] for item in page["items"])
+
+
+def test_an_explanation_has_fields_beside_the_text(client: httpx2.Client) -> None:
+    why = client.get("/v1/explain", params={"subscriber": "ada", "event": "e1"}).json()
+    assert why["outcome"] == "outranked"
+    assert why["verdict"] in why["text"]
+    beaten_by = [rival["event"] for rival in why["standing"]["choices"][0]["chosen"]]
+    assert beaten_by == ["e0"]
+    assert why["events"].keys() == {"e0", "e1", "e4"}
+    assert why["events"]["e0"]["content"] == {"title": "Film 0"}
+    failed = {reason["subscription"]: reason["fails"] for reason in why["reasons"]}
+    assert failed["s2"][0]["value"] == 2001
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"show": "some"}, {"limit": 0}, {"limit": 101}, {"before": ""}]
+)
+def test_a_wrong_parameter_is_refused(client: httpx2.Client, parameters: Any) -> None:
+    assert client.get("/v1/decisions/ada", params=parameters).status_code == 422
+    assert client.get("/v1/decisions/nobody").status_code == 404
+
+
+def test_attributes_have_their_values_as_conditions_write_them(client: httpx2.Client) -> None:
+    answer = client.get("/v1/attributes").json()
+    items = {item["name"]: item for item in answer["items"]}
+    assert answer["publications"] == 6
+    assert items["genre"] == {
+        "name": "genre",
+        "written": "genre",
+        "publications": 6,
+        "types": ["string"],
+        "distinct": 3,
+        "values": [
+            {"written": "'drama'", "publications": 4},
+            {"written": "'comedy'", "publications": 1},
+            {"written": "'horror'", "publications": 1},
+        ],
+    }
+    assert items["release day"]["written"] == '"release day"'
+    assert items["release day"]["values"] == [{"written": "true", "publications": 6}]
+    for item in items.values():
+        for value in item["values"]:
+            where = f"{item['written']} = {value['written']}"
+            found = client.post("/v1/conditions:check", json={"where": where}).json()
+            assert found["matched"] == value["publications"]
+    parameters: dict[str, Any] = {"name": "genre", "contains": "OM", "limit": 1}
+    [found] = client.get("/v1/attributes", params=parameters).json()["items"]
+    assert [value["written"] for value in found["values"]] == ["'comedy'"]
+    assert client.get("/v1/attributes", params={"name": "none"}).json()["items"] == []
+
+
+def test_a_condition_is_counted_with_examples(client: httpx2.Client) -> None:
+    answer = client.post("/v1/conditions:check", json={"where": "genre = 'drama'"}).json()
+    assert (answer["publications"], answer["matched"]) == (6, 4)
+    assert [example["event"] for example in answer["examples"]] == ["e5", "e4", "e1", "e0"]
+    assert answer["advice"] == []
+
+
+def test_a_condition_that_cannot_match_gets_advice(client: httpx2.Client) -> None:
+    answer = client.post("/v1/conditions:check", json={"where": "gnre = 'drama'"}).json()
+    assert answer["matched"] == 0
+    [advice] = answer["advice"]
+    assert advice["predicate"] == "gnre = 'drama'"
+    assert "did you mean genre?" in advice["text"]
+
+
+def test_a_condition_that_cannot_be_read_has_a_position(client: httpx2.Client) -> None:
+    answer = client.post("/v1/conditions:check", json={"where": "year > and"})
+    assert answer.status_code == 422
+    assert answer.json()["position"] == 5
+    assert client.post("/v1/conditions:check", json={}).status_code == 422
+    assert client.post("/v1/conditions:check", json={"what": "a = 1"}).status_code == 422
