@@ -22,6 +22,7 @@ from tidings.service.attributes import AttributeQuery
 from tidings.service.bodies import FormBody
 from tidings.service.comparison import compare
 from tidings.service.openapi import accepts, answers
+from tidings.service.path_ids import PathId
 from tidings.service.problems import Form, HttpProblem, load_form
 from tidings.service.questions import (
     DecisionQuery,
@@ -31,7 +32,6 @@ from tidings.service.questions import (
     list_decisions,
 )
 from tidings.service.recent import Interest
-from tidings.service.routes.parameters import SubscriberId
 from tidings.store.protocol import FOREVER
 
 router = APIRouter(prefix="/v1", tags=["questions"])
@@ -80,7 +80,7 @@ def explain(caller: ReaderCaller, subscriber: Name, event: Name) -> Form:
 @router.get("/decisions/{subscriber}", **answers("decisions"))
 def decisions(
     caller: ReaderCaller,
-    subscriber: SubscriberId,
+    subscriber: PathId,
     show: Show = "matched",
     before: Annotated[str | None, Query(min_length=1, max_length=1_000)] = None,
     limit: Annotated[int, Query(ge=1, le=100, description="How many to return at most.")] = 20,
