@@ -10,7 +10,7 @@ from typing import Any, Final
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 COLOURS: Final = (
     "#0b6e4f",
@@ -79,7 +79,8 @@ class Panel:
     x_label: str
     y_label: str
     series: Sequence[Series]
-    log_x: bool = False
+    log_x: int = 0
+    """The base of a logarithmic axis."""
     log_y: bool = False
     bars: bool = False
     y_range: tuple[float | None, float | None] | None = None
@@ -136,10 +137,9 @@ def draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
     axes.set_ylabel(panel.y_label)
     (_draw_bars if panel.bars else _draw_lines)(axes, panel, names)
     if panel.log_x:
-        axes.set_xscale("log", base=2)
-        ticks = sorted({float(x) for series in panel.series for x in series.x})
-        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
-        axes.set_xticks([], minor=True)
+        axes.set_xscale("log", base=panel.log_x)
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(lambda value, _: short_number(value))
     elif not panel.bars:
         axes.xaxis.set_major_formatter(lambda value, _: short_number(value))
         axes.xaxis.set_major_locator(MaxNLocator(5))

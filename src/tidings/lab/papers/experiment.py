@@ -160,3 +160,9 @@ def display(value: Cell) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else value
+
+
+def span(values: Sequence[float], digits: int = 1) -> str:
+    """Return the smallest and the largest value as text, or one if both read the same."""
+    low, high = f"{min(values):.{digits}f}", f"{max(values):.{digits}f}"
+    return low if low == high else f"{low} to {high}"

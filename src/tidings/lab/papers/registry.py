@@ -3,6 +3,9 @@
 from typing import Any, Final
 
 from tidings.lab.papers import (
+    rps_figure_6,
+    rps_figure_9,
+    rps_figures_7_8,
     rps_table_2,
     tks_table_7_7,
     tks_table_7_10,
@@ -13,6 +16,9 @@ EXPERIMENTS: Final[dict[str, Experiment[Any]]] = {
     experiment.name: experiment
     for experiment in (
         rps_table_2.EXPERIMENT,
+        rps_figure_6.EXPERIMENT,
+        rps_figures_7_8.EXPERIMENT,
+        rps_figure_9.EXPERIMENT,
         tks_table_7_7.EXPERIMENT,
         tks_table_7_10.EXPERIMENT,
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidings.index.intervals import interval_index
-from tidings.lab.papers.experiment import Claim, DataTable, Exhibit, Experiment, Progress
+from tidings.lab.papers.experiment import Claim, DataTable, Exhibit, Experiment, Progress, span
 from tidings.lab.svg import Panel, Series, chart
 from tidings.lab.workloads.rps import ZipfSpace, intervals
 
@@ -148,12 +148,6 @@ def few_edges(edges: dict[int, int]) -> Claim:
         f"{span(per_interval, 3)} per interval",
         max(per_interval) <= 3,
     )
-
-
-def span(values: Sequence[float], digits: int = 1) -> str:
-    """Return the smallest and the largest value as text, or one if both read the same."""
-    low, high = f"{min(values):.{digits}f}", f"{max(values):.{digits}f}"
-    return low if low == high else f"{low} to {high}"
 
 
 def picture(sizes: dict[int, dict[str, int]]) -> str:
