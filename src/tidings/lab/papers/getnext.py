@@ -1,6 +1,5 @@
 """How often Fagin's Threshold Algorithm calls getnext() (RPS 4), and what these calls cost."""
 
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -10,6 +9,7 @@ import numpy as np
 from tidings.compiled.array_types import Float64s, Int64s
 from tidings.index.intervals import interval_index
 from tidings.index.intervals.protocol import IntervalIndex
+from tidings.lab.stopwatch import least_times
 from tidings.lab.workloads.rps import WeightedBoxes
 
 LABELS: Final = {
@@ -85,7 +85,7 @@ def query_cost(
 ) -> QueryCost:
     """Return the cost of the same number of getnext() calls for each point.
 
-    Times are CPU time of the thread, the least of several rounds. The first `counted` points are
+    The first `counted` points are
     asked for one by one, because the counters are those of the last query.
     """
     visited = []
@@ -94,21 +94,15 @@ def query_cost(
         counters = index.counters()
         visited.append([counters[name] for name in ("nodes", "leaves", "intervals")])
     some = points[: max(1, ANSWER_CELLS // max(1, calls))]
-    best = least_seconds(lambda: index.top_many(some, calls), rounds)
+    spent = least_microseconds(lambda: index.top_many(some, calls), rounds)
     nodes, leaves, intervals = np.mean(visited, axis=0).tolist()
     most_leaves = float(max(each[1] for each in visited))
-    return QueryCost(best / len(some) * 1e6, nodes, leaves, intervals, most_leaves)
+    return QueryCost(spent / len(some), nodes, leaves, intervals, most_leaves)
 
 
-def least_seconds(call: Callable[[], object], rounds: int) -> float:
-    """Return the CPU time of the thread for a call, the least of several rounds after a first."""
-    call()
-    best = float("inf")
-    for _ in range(rounds):
-        started = time.thread_time()
-        call()
-        best = min(best, time.thread_time() - started)
-    return best
+def least_microseconds(call: Callable[[], object], rounds: int) -> float:
+    """Return the processor time of a call, the least of several rounds."""
+    return least_times({"": call}, rounds)[""] * 1e3
 
 
 class EventCost(NamedTuple):
@@ -143,8 +137,8 @@ def look_up_cost(work: WeightedBoxes, calls: Sequence[int], rounds: int, events:
             for index, point, count in zip(indexes, event, calls, strict=True)
         ]
         ids = np.concatenate(answers)
-        spent += least_seconds(partial(_sums, work, ids, event), rounds)
-    return spent / len(work.events[:events]) * 1e6
+        spent += least_microseconds(partial(_sums, work, ids, event), rounds)
+    return spent / len(work.events[:events])
 
 
 def _sums(work: WeightedBoxes, ids: Int64s, event: Float64s) -> Float64s:

@@ -12,7 +12,7 @@ from tidings.lab.papers.getnext import (
     QueryCost,
     event_cost,
     getnext_calls,
-    least_seconds,
+    least_microseconds,
     look_up_cost,
     mean_calls,
 )
@@ -85,8 +85,8 @@ def scan_cost(work: WeightedBoxes, parameters: DimensionParameters) -> float:
     """Return the microseconds per event of a compiled pass over all subscriptions, in blocks."""
     index: Any = box_index("blocks", work.low, work.high, work.weight)
     events = work.events[:50]
-    spent = least_seconds(lambda: index.top_many(events, parameters.k), parameters.rounds)
-    return spent / len(events) * 1e6
+    spent = least_microseconds(lambda: index.top_many(events, parameters.k), parameters.rounds)
+    return spent / len(events)
 
 
 def figure_7(costs: Costs, parameters: DimensionParameters) -> Exhibit:
