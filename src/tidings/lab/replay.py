@@ -1,0 +1,379 @@
+"""The replay of a recording for some subscribers, by all variants at once.
+
+Every subscriber has one feed per variant, all in one table: the feed of subscriber s in variant v
+has the number v * n + s. An event is stored once for all of them, and so are its hashes, by which
+diversifiers compare it. What the feeds deliver is what an engine with one variant delivers.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.compiled.array_types import Bools, Float64s, Int64s
+from tidings.diversify.distance import Overlap
+from tidings.engine.quality import Distances, make_set_diversity
+from tidings.feed.columnar.delivery_table import delivery_table
+from tidings.feed.columnar.feeds import TableFeeds
+from tidings.feed.policy_key import needs_attributes
+from tidings.formats.arrow import DELIVERIES
+from tidings.lab.recording import Recording
+from tidings.lab.shared_matching import SharedMatcher
+from tidings.lab.variants import Variant
+from tidings.policy import Policy
+from tidings.rank.matches import Matches
+from tidings.rules.verdict import Fate
+from tidings.window import Moment
+
+CHUNK: Final = 4096
+"""Events that are matched at once; deliveries do not depend on it."""
+_FATES: Final[tuple[Fate, ...]] = ("held", "released", "dropped")
+
+SUMS: Final = pa.schema(
+    {
+        "policy": pa.string(),
+        "subscriber": pa.string(),
+        "matches": pa.int64(),
+        "scores": pa.float64(),
+        "wanted": pa.int64(),
+        "delivered": pa.int64(),
+        "ranks": pa.float64(),
+        "delivered_scores": pa.float64(),
+        "ages_us": pa.float64(),
+        "served": pa.int64(),
+        "distances": pa.float64(),
+        "pairs": pa.int64(),
+    }
+)
+"""The sums of a subscriber under a policy, behind all figures."""
+RULED: Final = pa.schema(
+    {"policy": pa.string(), "rule": pa.string(), "fate": pa.string(), "count": pa.int64()}
+)
+COMMON: Final = pa.schema({"first": pa.string(), "second": pa.string(), "count": pa.int64()})
+ASIDE: Final = pa.schema({"policy": pa.string(), "subscriber": pa.string(), "reason": pa.string()})
+DELIVERED: Final = pa.schema(
+    [
+        pa.field("policy", pa.string()),
+        *DELIVERIES,
+        pa.field("score", pa.float64()),
+        pa.field("published_at", DELIVERIES.field("delivered_at").type),
+    ]
+)
+"""Deliveries with the policy that made them, the score before decay, and the publication time."""
+
+
+class PartTables(NamedTuple):
+    """What became of a recording for some subscribers."""
+
+    delivered: pa.Table
+    sums: pa.Table
+    ruled: pa.Table
+    common: pa.Table
+    aside: pa.Table
+
+
+def replay(
+    recording: Recording, variants: Sequence[Variant], until_us: int | None = None
+) -> PartTables:
+    """Replay a recording by all variants; time ends with the last event, or at `until_us`."""
+    matcher = SharedMatcher(recording.subscribers, recording.subscriptions, variants)
+    feeds = VariantFeeds(recording, variants)
+    account = MatchAccount(recording, matcher.rankings)
+    for chunk in _chunks(len(recording.events)):
+        events = recording.events[chunk]
+        matches = matcher.match(events)
+        account.add(matches, chunk.start)
+        feeds.offer(chunk, [matches[scorer] for scorer in matcher.scorers])
+    if until_us is not None and until_us > recording.published_us[-1]:
+        feeds.advance(Moment(until_us, int(recording.sequences[-1])))
+    return _tables(recording, variants, matcher, feeds, account)
+
+
+def _chunks(count: int) -> Iterator[slice]:
+    for start in range(0, count, CHUNK):
+        yield slice(start, min(start + CHUNK, count))
+
+
+class VariantFeeds:
+    """The feeds of all subscribers in all variants, and what they have delivered."""
+
+    def __init__(self, recording: Recording, variants: Sequence[Variant]) -> None:
+        self._recording, self._feeds = recording, TableFeeds()
+        self._people = len(recording.subscribers)
+        members = [
+            (f"{number}:{subscriber.id}", variant.policy_of(subscriber), subscriber.paused)
+            for number, variant in enumerate(variants)
+            for subscriber in recording.subscribers
+        ]
+        self.names = [name for name, _, _ in members]
+        _enrol(self._feeds, self.names, [policy for _, policy, _ in members])
+        for name, policy, paused in members:
+            if paused and policy.rules:
+                self._feeds.pause(name)
+        ids = [subscription.id for subscription in recording.subscriptions]
+        self._subscriptions = self._feeds.tables.matched.hold(ids)
+        self._compare = any(needs_attributes(policy) for _, policy, _ in members)
+        self._delivered: list[pa.Table] = []
+        self.ruled: Counter[tuple[int, str, str]] = Counter()
+
+    @property
+    def set_aside(self) -> dict[str, str]:
+        """The feeds whose policies failed, with the reasons."""
+        return self._feeds.set_aside
+
+    def delivered(self) -> pa.Table:
+        """Return all deliveries so far, under the names of the feeds."""
+        return pa.concat_tables([DELIVERIES.empty_table(), *self._delivered])
+
+    def offer(self, chunk: slice, matches: Sequence[Matches]) -> None:
+        """Offer a chunk of events with their matches by variant, and advance time to its end."""
+        sequences = self._recording.sequences[chunk]
+        slots = self._slots(chunk, matches)
+        for variant, found in enumerate(matches):
+            renumbered = found._replace(
+                subscribers=(found.subscribers + variant * self._people).astype(np.int32),
+                matched=self._subscriptions[found.matched],
+            )
+            batch = self._feeds.offer_matches(renumbered, slots, sequences)
+            if len(batch):
+                self._delivered.append(delivery_table(batch, self._feeds.tables))
+        now_us = int(self._recording.published_us[chunk.stop - 1])
+        self.advance(Moment(now_us, int(sequences[-1])))
+
+    def advance(self, now: Moment) -> None:
+        """Move the clock to `now`; note what becomes due, and what rules have done."""
+        batch = self._feeds.advance_columns(now)
+        if len(batch):
+            self._delivered.append(delivery_table(batch, self._feeds.tables))
+        for columns in self._feeds.take_verdict_columns():
+            for fate in _FATES:
+                for (number, rule), count in columns.of_fate(fate).counts().items():
+                    self.ruled[number // self._people, rule, fate] += count
+        for name, verdicts in self._feeds.take_verdicts().items():
+            variant = self._feeds.number(name) // self._people
+            for verdict in verdicts:
+                self.ruled[variant, verdict.rule, verdict.fate] += 1
+
+    def _slots(
+        self, chunk: slice, matches: Sequence[Matches]
+    ) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        """Return the slots of the events of a chunk; those without a match have none."""
+        sizes = np.sum([np.diff(each.starts) for each in matches], axis=0)
+        wanted = np.flatnonzero(sizes)
+        events = [self._recording.events[chunk.start + place] for place in wanted.tolist()]
+        slots, table = np.zeros(len(sizes), np.int32), self._feeds.tables.events
+        if not events:
+            return slots
+        slots[wanted] = self._feeds.slots(
+            [event.id for event in events],
+            self._recording.published_us[chunk][wanted],
+            np.array([event.sequence for event in events], np.int64),
+        )
+        for slot, event in zip(slots[wanted].tolist(), events, strict=True):
+            if self._compare:
+                table.objects[slot] = event
+            if event.content_json is not None:
+                table.contents[slot] = event.content_json
+        return slots
+
+
+def _enrol(feeds: TableFeeds, names: Sequence[str], policies: Sequence[Policy]) -> None:
+    """Open feeds; those with the same policy object share it."""
+    distinct = {id(policy): policy for policy in policies}
+    numbers = {key: number for number, key in enumerate(distinct)}
+    index = np.array([numbers[id(policy)] for policy in policies], np.int32)
+    feeds.enrol_many(names, list(distinct.values()), index)
+
+
+class MatchAccount:
+    """The matches by ranking: how many, their scores, and which subscriptions had any."""
+
+    def __init__(self, recording: Recording, rankings: int) -> None:
+        self._people = len(recording.subscribers)
+        self.counts = np.zeros((rankings, self._people), np.int64)
+        self.scores = np.zeros((rankings, self._people))
+        self.wanted = np.zeros((rankings, len(recording.subscriptions)), np.bool_)
+        self._keys: list[list[Int64s]] = [[] for _ in range(rankings)]
+        self._ranks: list[list[Float64s]] = [[] for _ in range(rankings)]
+
+    def add(self, matches: Sequence[Matches], first: int) -> None:
+        """Add the matches of a chunk of events by ranking; `first` is the place of its first."""
+        for ranking, found in enumerate(matches):
+            owners, people = found.subscribers, self._people
+            self.counts[ranking] += np.bincount(owners, minlength=people)
+            self.scores[ranking] += np.bincount(owners, found.ranks, minlength=people)
+            self.wanted[ranking, found.matched] = True
+            keys = (found.events + first) * people + owners
+            order = np.argsort(keys)
+            self._keys[ranking].append(keys[order])
+            self._ranks[ranking].append(found.ranks[order])
+
+    def score(self, ranking: int, keys: Int64s) -> Float64s:
+        """Return the scores of matches, each the place of its event times n plus its subscriber."""
+        known = np.concatenate([np.empty(0, np.int64), *self._keys[ranking]])
+        ranks = np.concatenate([np.empty(0), *self._ranks[ranking]])
+        return ranks[np.searchsorted(known, keys)]
+
+
+@dataclass(frozen=True)
+class _Deliveries:
+    """Deliveries as numbers: the feed, the place of the event, and the rest as a table."""
+
+    feed: Int64s
+    event: Int64s
+    table: pa.Table
+
+    def only(self, kept: Bools) -> "_Deliveries":
+        return _Deliveries(self.feed[kept], self.event[kept], self.table.filter(pa.array(kept)))
+
+    @property
+    def age_us(self) -> Int64s:
+        return self._us("delivered_at") - self._us("published_at")
+
+    def _us(self, name: str) -> Int64s:
+        times: Int64s = self.table[name].cast(pa.int64()).to_numpy()
+        return times
+
+
+def _tables(
+    recording: Recording,
+    variants: Sequence[Variant],
+    matcher: SharedMatcher,
+    feeds: VariantFeeds,
+    account: MatchAccount,
+) -> PartTables:
+    people, names = len(recording.subscribers), [variant.name for variant in variants]
+    sent = _numbered(recording, feeds)
+    paused = np.array([subscriber.paused for subscriber in recording.subscribers], np.bool_)
+    dropped = paused[sent.feed % people]
+    for variant, count in Counter((sent.feed[dropped] // people).tolist()).items():
+        feeds.ruled[variant, "pause", "dropped"] += count
+    sent = sent.only(~dropped) if dropped.any() else sent
+    keys, scores = sent.event * people + sent.feed % people, np.zeros(len(sent.feed))
+    for variant, ranking in enumerate(matcher.scorers):
+        own = sent.feed // people == variant
+        scores[own] = account.score(ranking, keys[own])
+    ruled = [(names[v], rule, fate, n) for (v, rule, fate), n in sorted(feeds.ruled.items())]
+    return PartTables(
+        _delivered(recording, names, sent, scores),
+        _sums(recording, variants, matcher.scorers, account, sent, scores),
+        _rows(RULED, ruled),
+        _common(names, people, sent, keys),
+        _aside(names, matcher, feeds),
+    )
+
+
+def _rows(schema: pa.Schema, rows: Sequence[tuple[object, ...]]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+
+
+def _numbered(recording: Recording, feeds: VariantFeeds) -> _Deliveries:
+    table = feeds.delivered()
+    events = pa.array([event.id for event in recording.events], pa.string())
+    places = pc.index_in(table["event"], value_set=events).to_numpy().astype(np.int64)
+    numbers = pc.index_in(table["subscriber"], value_set=pa.array(feeds.names, pa.string()))
+    published = pa.array(recording.published_us[places]).cast(DELIVERED.field("published_at").type)
+    table = table.append_column("published_at", published)
+    return _Deliveries(numbers.to_numpy().astype(np.int64), places, table)
+
+
+def _delivered(
+    recording: Recording, names: Sequence[str], sent: _Deliveries, scores: Float64s
+) -> pa.Table:
+    """Return deliveries by policy, subscriber and sequence."""
+    people = len(recording.subscribers)
+    subscribers = pa.array([subscriber.id for subscriber in recording.subscribers], pa.string())
+    columns = {name: sent.table[name] for name in sent.table.column_names} | {
+        "policy": pa.array(names, pa.string()).take(pa.array(sent.feed // people)),
+        "subscriber": subscribers.take(pa.array(sent.feed % people)),
+        "score": pa.array(scores),
+    }
+    order = np.lexsort((sent.table["sequence"].to_numpy(), sent.feed))
+    table = pa.table([columns[name] for name in DELIVERED.names], schema=DELIVERED)
+    return table.take(pa.array(order)).combine_chunks()
+
+
+def _sums(
+    recording: Recording,
+    variants: Sequence[Variant],
+    rankings: Sequence[int],
+    account: MatchAccount,
+    sent: _Deliveries,
+    scores: Float64s,
+) -> pa.Table:
+    people, feeds = len(recording.subscribers), len(variants) * len(recording.subscribers)
+    place = {subscriber.id: number for number, subscriber in enumerate(recording.subscribers)}
+    owners = np.array([place[each.subscriber] for each in recording.subscriptions], np.int64)
+    wanted = [np.bincount(owners, account.wanted[each], people) for each in rankings]
+    distances = _distances(recording, sent, feeds)
+
+    def summed(values: Float64s) -> Float64s:
+        return np.asarray(np.bincount(sent.feed, values, feeds), np.float64)
+
+    columns = {
+        "policy": np.repeat([variant.name for variant in variants], people),
+        "subscriber": [*place] * len(variants),
+        "matches": account.counts[rankings].ravel(),
+        "scores": account.scores[rankings].ravel(),
+        "wanted": np.concatenate(wanted).astype(np.int64),
+        "delivered": np.bincount(sent.feed, minlength=feeds),
+        "ranks": summed(sent.table["rank"].to_numpy()),
+        "delivered_scores": summed(scores),
+        "ages_us": summed(sent.age_us.astype(np.float64)),
+        "served": _served(recording, sent, feeds),
+        "distances": [each.sum for each in distances],
+        "pairs": [each.pairs for each in distances],
+    }
+    return pa.table(columns, schema=SUMS)
+
+
+def _served(recording: Recording, sent: _Deliveries, feeds: int) -> Int64s:
+    """Return for each feed how many different subscriptions its deliveries matched."""
+    matched = sent.table["matched"].combine_chunks()
+    ids = pa.array([each.id for each in recording.subscriptions], pa.string())
+    flat = matched.flatten() if len(matched) else pa.array([], pa.string())
+    places = pc.index_in(flat, value_set=ids).to_numpy(zero_copy_only=False).astype(np.int64)
+    sizes = pc.list_value_length(sent.table["matched"]).to_numpy().astype(np.int64)
+    pairs = np.unique(np.repeat(sent.feed, sizes) * len(recording.subscriptions) + places)
+    return np.bincount(pairs // len(recording.subscriptions), minlength=feeds)
+
+
+def _distances(recording: Recording, sent: _Deliveries, feeds: int) -> list[Distances]:
+    """Return for each feed the distances between its deliveries (PREF Def. 8).
+
+    The deliveries of all feeds are in order of time, so an event that several of them got is
+    compared while its hashes are there.
+    """
+    sets, events = make_set_diversity(Overlap()), recording.events
+    for feed, event in zip(sent.feed.tolist(), sent.event.tolist(), strict=True):
+        sets.add(str(feed), events[event])
+    return [sets.of(str(feed)) for feed in range(feeds)]
+
+
+def _common(names: Sequence[str], people: int, sent: _Deliveries, keys: Int64s) -> pa.Table:
+    """Return for each pair of policies how many deliveries both made."""
+    variant = sent.feed // people
+    made = [np.sort(keys[variant == number]) for number in range(len(names))]
+    rows = [
+        (names[one], names[other], len(np.intersect1d(made[one], made[other], assume_unique=True)))
+        for one in range(len(names))
+        for other in range(one + 1, len(names))
+    ]
+    return _rows(COMMON, rows)
+
+
+def _aside(names: Sequence[str], matcher: SharedMatcher, feeds: VariantFeeds) -> pa.Table:
+    """Return the subscribers that a policy could not serve, with the reasons."""
+    rows = [
+        (names[variant], subscriber, reason)
+        for variant, ranking in enumerate(matcher.scorers)
+        for subscriber, reason in sorted(matcher.failed[ranking].items())
+    ]
+    for name, reason in sorted(feeds.set_aside.items()):
+        variant, _, subscriber = name.partition(":")
+        rows.append((names[int(variant)], subscriber, reason))
+    return _rows(ASIDE, rows)
